@@ -1,0 +1,195 @@
+r"""Checks of arguments, so that every complaint has one form.
+
+A message names the argument in backticks, what was expected, what came and,
+where it is not obvious, the remedy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from torch import Tensor
+
+
+def finite_number(value: Any, name: str) -> float:
+    r"""``value`` as a finite float.
+
+    Raises:
+        ValueError: If it is not one finite number.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Expected `{name}` to be one number, but got {value!r}.") from (
+            error
+        )
+    if not math.isfinite(number):
+        raise ValueError(f"Expected `{name}` to be finite, but got {number}.")
+    return number
+
+
+def in_interval(
+    value: Any,
+    name: str,
+    low: float,
+    high: float,
+    *,
+    closed_low: bool = False,
+    closed_high: bool = False,
+    remedy: str = "",
+) -> float:
+    r"""``value`` as a float between ``low`` and ``high``.
+
+    Raises:
+        ValueError: If it is not one number, or outside the interval.
+    """
+    number = finite_number(value, name)
+    above = number >= low if closed_low else number > low
+    below = number <= high if closed_high else number < high
+    if not (above and below):
+        left, right = "[" if closed_low else "(", "]" if closed_high else ")"
+        raise ValueError(
+            f"Expected `{name}` in {left}{low:g}, {high:g}{right}, but got {number:g}."
+            + (f" {remedy}" if remedy else "")
+        )
+    return number
+
+
+def whole_number(value: Any, name: str, at_least: int) -> int:
+    r"""``value`` as an int of at least ``at_least``.
+
+    Raises:
+        ValueError: If it is not a whole number or too small.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ValueError(f"Expected `{name}` to be a whole number, but got {value!r}.")
+    number = int(value)
+    if number < at_least:
+        raise ValueError(f"Expected `{name}` to be at least {at_least}, but got {number}.")
+    return number
+
+
+def real_vector(
+    values: Any, name: str, length: int | None = None, per: str = "entry"
+) -> Tensor:
+    r"""``values`` as a finite float64 vector.
+
+    Args:
+        values: A number sequence, array, tensor or pandas series.
+        name: The argument's name.
+        length: The length it must have.
+        per: What one entry stands for, used in the message.
+
+    Raises:
+        BotorchTensorDimensionError: If it is not a vector of that length.
+        ValueError: If an entry is not finite; the first such entry is named.
+    """
+    vector = _tensor(values, name)
+    if vector.ndim != 1 or (length is not None and vector.numel() != length):
+        wanted = f"one number per {per}" + (f" ({length})" if length is not None else "")
+        raise BotorchTensorDimensionError(
+            f"Expected `{name}` to be a vector with {wanted}, but got shape "
+            f"{tuple(vector.shape)}."
+        )
+    bad = ~torch.isfinite(vector)
+    if bad.any():
+        first = int(bad.nonzero()[0])
+        raise ValueError(
+            f"Expected `{name}` to be finite, but entry {first} is "
+            f"{float(vector[first])}. Leave out what was not measured."
+        )
+    return vector
+
+
+def non_negative_vector(values: Any, name: str, length: int, per: str) -> Tensor:
+    r"""Like ``real_vector``; besides, no entry may be negative."""
+    vector = real_vector(values, name, length, per)
+    if (vector < 0).any():
+        first = int((vector < 0).nonzero()[0])
+        raise ValueError(
+            f"Expected `{name}` to be non-negative, but entry {first} is "
+            f"{float(vector[first]):g}."
+        )
+    return vector
+
+
+def row_indices(values: Any, name: str, n_rows: int) -> Tensor:
+    r"""``values`` as an int64 vector of rows of a pool of ``n_rows`` rows.
+
+    Raises:
+        ValueError: If an entry is not a whole number or not a row of the pool.
+        BotorchTensorDimensionError: If it is not a vector.
+    """
+    indices = torch.as_tensor(values)
+    if indices.numel() == 0:
+        return torch.empty(0, dtype=torch.long)
+    if indices.ndim == 0:
+        indices = indices.unsqueeze(0)
+    if indices.ndim != 1:
+        raise BotorchTensorDimensionError(
+            f"Expected `{name}` to be a vector of rows, but got shape "
+            f"{tuple(indices.shape)}."
+        )
+    if indices.dtype == torch.bool or (
+        indices.dtype.is_floating_point and not torch.equal(indices, indices.round())
+    ):
+        raise ValueError(
+            f"Expected `{name}` to hold whole numbers, but got {indices.dtype}."
+        )
+    indices = indices.to(torch.long).cpu()
+    outside = (indices < 0) | (indices >= n_rows)
+    if outside.any():
+        first = int(indices[outside][0])
+        raise ValueError(
+            f"Expected `{name}` to be rows of the pool, 0 to {n_rows - 1}, but got "
+            f"{first}. `Pool.nearest(x)` gives the row nearest to a point."
+        )
+    return indices
+
+
+def _tensor(values: Any, name: str) -> Tensor:
+    if isinstance(values, Tensor):
+        return values.detach().to(torch.float64)
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if isinstance(values, Sequence) and any(isinstance(v, Tensor) for v in values):
+        values = [float(v) for v in values]
+    try:
+        return torch.as_tensor(values, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected `{name}` to hold numbers, but got {type(values).__name__}: "
+            f"{error}."
+        ) from error
+
+
+def real_matrix(values: Any, name: str) -> Tensor:
+    r"""``values`` as a finite float64 matrix with at least one row and column.
+
+    Raises:
+        BotorchTensorDimensionError: If it is not a non-empty matrix.
+        ValueError: If an entry is not finite; the first such row is named.
+    """
+    matrix = _tensor(values, name)
+    if matrix.ndim != 2:
+        raise BotorchTensorDimensionError(
+            f"Expected `{name}` to be a matrix, rows by columns, but got shape "
+            f"{tuple(matrix.shape)}."
+            + (" Write `X.unsqueeze(-1)` for one column." if matrix.ndim == 1 else "")
+        )
+    if 0 in matrix.shape:
+        raise ValueError(
+            f"Expected `{name}` to have at least one row and one column, but got shape "
+            f"{tuple(matrix.shape)}."
+        )
+    bad = ~torch.isfinite(matrix).all(dim=-1)
+    if bad.any():
+        raise ValueError(
+            f"Expected `{name}` to be finite, but row {int(bad.nonzero()[0])} is "
+            f"{matrix[bad][0].tolist()}."
+        )
+    return matrix

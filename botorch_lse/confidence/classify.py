@@ -1,0 +1,179 @@
+r"""From regions to sides: LSE's rule and the implicit rule of LSE_imp."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from botorch_lse.checks import finite_number, in_interval
+from botorch_lse.confidence.regions import Regions
+from botorch_lse.problem import Classification
+from botorch_lse.problem.classification import gaussian_probability_above
+
+ABOVE, UNDECIDED, BELOW = 1, 0, -1
+
+NO_GUARANTEE = "No confidence is claimed: the widths were given, not derived."
+
+
+def explicit_sides(
+    lower: Tensor, upper: Tensor, threshold: float, epsilon: float
+) -> Tensor:
+    r"""``N`` codes: above if ``lower + epsilon > h``, else below if
+    ``upper - epsilon <= h``, else undecided.
+
+    Source:
+        Gotovos et al. (2013), Algorithm 1, lines 7 to 10. "Above" is tested first, so
+        reflection of ``y`` swaps the sides exactly only for ``epsilon = 0``.
+    """
+    above = lower + epsilon > threshold
+    below = (upper - epsilon <= threshold) & ~above
+    return above.to(torch.int8) - below.to(torch.int8)
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    r"""The sets of LSE or LSE_imp after some rounds.
+
+    Args:
+        side: ``N`` codes; points of ``M^H`` and ``M^L`` have their side already.
+        candidates: ``N`` bools, the rows worth measuring: ``U_t`` for an explicit
+            level, ``Z_t = U_t + M^H_t + M^L_t`` for an implicit one.
+        optimistic: ``h_opt``, an upper bound of the level.
+        pessimistic: ``h_pes``, a lower bound of the level.
+    """
+
+    side: Tensor
+    candidates: Tensor
+    optimistic: float = math.inf
+    pessimistic: float = -math.inf
+
+    @classmethod
+    def start(cls, n_rows: int) -> Sides:
+        r"""Everything undecided and worth measuring."""
+        side = torch.zeros(n_rows, dtype=torch.int8)
+        return cls(side, torch.ones(n_rows, dtype=torch.bool))
+
+    def update_implicit(
+        self,
+        lower: Tensor,
+        upper: Tensor,
+        omega: float,
+        epsilon: float,
+        drop_maximisers: bool = False,
+    ) -> Sides:
+        r"""One iteration of LSE_imp's classification.
+
+        Args:
+            lower: ``N`` lower ends, already intersected.
+            upper: ``N`` upper ends.
+            omega: ``threshold = omega * max f``.
+            epsilon: The accuracy.
+            drop_maximisers: Whether classified points leave ``Z`` once they cannot be
+                the maximiser (the text's reading); else they stay (the pseudocode's).
+
+        Source:
+            Gotovos et al. (2013), Algorithm 2, lines 4 to 15. Deviations (errata 4):
+            the test against ``f_pes`` is strict in both branches, and both levels are
+            computed once per iteration over ``Z_{t-1}``, after its regions.
+        """
+        Z = self.candidates
+        if not bool(Z.any()):
+            return self
+        f_opt, f_pes = float(upper[Z].max()), float(lower[Z].max())
+        h_opt, h_pes = omega * f_opt, omega * f_pes
+        open_ = self.side == UNDECIDED
+        above = open_ & (lower + epsilon >= h_opt)
+        below = open_ & ~above & (upper - epsilon <= h_pes)
+        side = self.side + above.to(torch.int8) - below.to(torch.int8)
+        tested = Z & (side != UNDECIDED) if drop_maximisers else above | below
+        leaves = tested & (upper < f_pes)
+        return replace(
+            self,
+            side=side,
+            candidates=Z & ~leaves,
+            optimistic=h_opt,
+            pessimistic=h_pes,
+        )
+
+
+def classify(regions: Regions, threshold: float, epsilon: float = 0.0) -> Classification:
+    r"""The side of every row with respect to an explicit level.
+
+    Args:
+        regions: From ``confidence_regions``.
+        threshold: The level, in the units of ``y``.
+        epsilon: The accuracy, units of ``y``: rows whose region reaches at most this
+            far over the level count as decided.
+
+    Raises:
+        ValueError: If ``threshold`` is not one finite number or ``epsilon`` negative.
+
+    Source:
+        Gotovos et al. (2013), Algorithm 1.
+    """
+    threshold = finite_number(threshold, "threshold")
+    epsilon = accuracy(epsilon)
+    side = explicit_sides(regions.lower, regions.upper, threshold, epsilon)
+    return from_sides(side, regions, threshold, NO_GUARANTEE)
+
+
+def classify_implicit(
+    regions: Regions, omega: float, epsilon: float = 0.0
+) -> Classification:
+    r"""The side of every row with respect to ``omega * max f``.
+
+    Args:
+        regions: From ``confidence_regions``.
+        omega: In (0, 1).
+        epsilon: The accuracy, units of ``y``.
+
+    Raises:
+        ValueError: If ``omega`` is outside (0, 1) or ``epsilon`` negative.
+
+    Source:
+        Gotovos et al. (2013), Algorithm 2; by Lemmas 13 and 14 the levels over all rows
+        at the end are at least as tight as along the way.
+    """
+    omega = ratio(omega)
+    start = Sides.start(regions.lower.numel())
+    sides = start.update_implicit(regions.lower, regions.upper, omega, accuracy(epsilon))
+    level = omega * float(regions.mean.max())
+    return from_sides(sides.side, regions, level, NO_GUARANTEE)
+
+
+def from_sides(
+    side: Tensor, regions: Regions, level: float, guarantee: str
+) -> Classification:
+    r"""A ``Classification`` from codes; ``level`` gives the probabilities."""
+    return Classification(
+        above=side == ABOVE,
+        below=side == BELOW,
+        undecided=side == UNDECIDED,
+        lower=regions.lower,
+        upper=regions.upper,
+        mean=regions.mean,
+        sigma=regions.sigma,
+        probability_above=gaussian_probability_above(regions.mean, regions.sigma, level),
+        guarantee=guarantee,
+        pool=regions.pool,
+    )
+
+
+def accuracy(epsilon: float) -> float:
+    r"""``epsilon`` checked: finite and at least 0, in the units of ``y``."""
+    return in_interval(epsilon, "epsilon", 0.0, math.inf, closed_low=True)
+
+
+def ratio(omega: float) -> float:
+    r"""``omega`` checked: in (0, 1)."""
+    return in_interval(
+        omega,
+        "omega",
+        0.0,
+        1.0,
+        remedy="It is the share of the maximum; for a level in units of `y` give "
+        "`threshold`.",
+    )

@@ -1,0 +1,169 @@
+r"""Confidence regions: the intersection of all intervals so far."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from botorch.exceptions.warnings import BotorchWarning
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_lse.checks import real_matrix
+from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
+from botorch_lse.functional.scores import interval
+from botorch_lse.posterior import MEMORY_BUDGET, PosteriorPath, row_blocks
+from botorch_lse.problem import Pool
+
+
+class EmptyRegionWarning(BotorchWarning):
+    r"""Intervals that should all hold the function have nothing in common.
+
+    Under a width that claims a confidence this means that an assumption is wrong: most
+    often the noise is larger than stated or the kernel too smooth.
+    """
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    r"""Confidence regions ``C_t`` of ``N`` rows, and the posterior they end in.
+
+    Args:
+        lower: ``N``, the largest lower end so far, units of ``y``.
+        upper: ``N``, the smallest upper end so far. Below ``lower`` where intervals
+            have nothing in common.
+        mean: ``N``, the last posterior mean.
+        sigma: ``N``, the last posterior standard deviation.
+        pool: The pool, if the rows came as one.
+    """
+
+    lower: Tensor
+    upper: Tensor
+    mean: Tensor
+    sigma: Tensor
+    pool: Pool | None = None
+
+    @property
+    def is_empty(self) -> Tensor:
+        r"""``N`` bools: the intervals of this row have nothing in common."""
+        return self.lower > self.upper
+
+    def intersect(self, mean: Tensor, sigma: Tensor, beta: float) -> Regions:
+        r"""With one more interval, ``mean -+ sqrt(beta) sigma``."""
+        lower, upper = interval(mean, sigma, beta)
+        return Regions(
+            torch.maximum(self.lower, lower),
+            torch.minimum(self.upper, upper),
+            mean,
+            sigma,
+            self.pool,
+        )
+
+    @classmethod
+    def of_interval(
+        cls, mean: Tensor, sigma: Tensor, beta: float, pool: Pool | None = None
+    ) -> Regions:
+        r"""One interval alone."""
+        return cls(*interval(mean, sigma, beta), mean, sigma, pool)
+
+
+def path_betas(beta: BetaSchedule, n_rounds: int) -> Tensor:
+    r"""``beta(1), ..., beta(n_rounds + 1)``: the prior's and one after each round."""
+    return torch.tensor([beta(t) for t in range(1, n_rounds + 2)], dtype=torch.float64)
+
+
+def intersect_path(
+    means: Tensor, variances: Tensor, betas: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""The ends of ``C_t``: running extremes of all intervals along a path.
+
+    Args:
+        means: ``(R + 1) x ... x N``.
+        variances: The same shape.
+        betas: ``R + 1`` squared widths.
+
+    Returns:
+        ``lower`` and ``upper``, ``... x N``.
+
+    Source:
+        Gotovos et al. (2013), section 3, ``C_t = C_{t-1}`` intersected with ``Q_t``;
+        where they are disjoint, the largest lower and the smallest upper end are kept.
+    """
+    widths = betas.to(means).view(-1, *[1] * (means.ndim - 1))
+    lower, upper = interval(means, safe_sqrt(variances), widths)
+    return lower.amax(dim=0), upper.amin(dim=0)
+
+
+def safe_sqrt(variance: Tensor) -> Tensor:
+    r"""The root, with a finite gradient at 0 (variances below 1e-20 are held there)."""
+    return variance.clamp_min(1e-20).sqrt()
+
+
+def confidence_regions(
+    model: Model,
+    pool: Pool | Tensor,
+    beta: float | BetaSchedule,
+    rounds: Tensor | None = None,
+    *,
+    memory_budget: int = MEMORY_BUDGET,
+) -> Regions:
+    r"""Confidence regions of every row along the training data of a model.
+
+    Intersected once before the first round with ``beta(1)``, the prior's interval, and
+    once after each complete round ``r`` with ``beta(r + 1)``; never inside a round.
+
+    Args:
+        model: A fitted exact GP with one output; its hyper-parameters and transforms
+            count as fixed.
+        pool: A ``Pool`` or ``N x d`` inputs in the user's space.
+        beta: The squared width, a number or a schedule ``t -> beta_t``.
+        rounds: ``n`` round numbers of the training observations, not decreasing;
+            default each its own.
+        memory_budget: Bytes for temporary arrays; rows are done in blocks.
+
+    Raises:
+        UnsupportedError: If the model's path is not available exactly, or it is an
+            ensemble (its members' regions cannot be intersected).
+        ValueError: If ``rounds`` or ``beta`` do not fit.
+
+    Source:
+        Gotovos et al. (2013), Algorithm 1, line 6; in batches errata 6.
+    """
+    schedule = beta_schedule(beta)
+    path = PosteriorPath.from_model(model, rounds)
+    if path.prior.batch_shape:
+        raise UnsupportedError(
+            "Expected `model` to be one GP, but got an ensemble of "
+            f"{tuple(path.prior.batch_shape)}, whose regions cannot be intersected. "
+            "Fit one `SingleTaskGP`, or use `LSEAmbiguity`, which averages the score."
+        )
+    X = pool.X if isinstance(pool, Pool) else real_matrix(pool, "pool")
+    betas = path_betas(schedule, path.n_rounds)
+    parts = []
+    per_row = max(path.L.shape[-1], 1)
+    with torch.no_grad():
+        for rows in row_blocks(X.shape[-2], per_row, memory_budget):
+            means, variances = path.moments(X[rows])
+            lower, upper = intersect_path(means, variances, betas)
+            parts.append(torch.stack((lower, upper, means[-1], safe_sqrt(variances[-1]))))
+    lower, upper, mean, sigma = torch.cat(parts, dim=-1)
+    return Regions(lower, upper, mean, sigma, pool if isinstance(pool, Pool) else None)
+
+
+def warn_if_empty(regions: Regions, claimed: str) -> None:
+    r"""Warn with the first row whose region is empty, if there is one."""
+    empty = regions.is_empty
+    if bool(empty.any()):
+        row = int(empty.nonzero()[0])
+        warnings.warn(
+            f"The confidence intervals of {int(empty.sum())} of {empty.numel()} rows "
+            f"have nothing in common, first of row {row} (largest lower end "
+            f"{float(regions.lower[row]):g}, smallest upper end "
+            f"{float(regions.upper[row]):g}). They were to hold together ({claimed}), so "
+            "an assumption is wrong: most often the noise is larger than stated or the "
+            "kernel too smooth.",
+            EmptyRegionWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,1 @@
+r"""Mathematics: tensors in, tensors out."""

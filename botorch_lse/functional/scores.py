@@ -1,0 +1,71 @@
+r"""The scores of the Gotovos family, and how their maximum is chosen."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+TIE = 1e-9
+"""Scores this close, relative to the prior's scale, are equal (design promise)."""
+
+
+def straddle(mean: Tensor, sigma: Tensor, threshold: float | Tensor, beta: float | Tensor) -> Tensor:
+    r"""``sqrt(beta) sigma - |mean - threshold|``, units of ``y``.
+
+    Source:
+        Bryan et al. (2005); Gotovos et al. (2013), section 3, with ``beta = 1.96^2``.
+    """
+    return beta**0.5 * sigma - (mean - threshold).abs()
+
+
+def ambiguity(lower: Tensor, upper: Tensor, threshold: float | Tensor) -> Tensor:
+    r"""``min(upper - threshold, threshold - lower)``, units of ``y``.
+
+    At least ``epsilon`` for every undecided point, at most ``epsilon`` for every
+    decided one.
+
+    Source:
+        Gotovos et al. (2013), section 3, the definition of ``a_t``.
+    """
+    return torch.minimum(upper - threshold, threshold - lower)
+
+
+def interval(mean: Tensor, sigma: Tensor, beta: float | Tensor) -> tuple[Tensor, Tensor]:
+    r"""``mean -+ sqrt(beta) sigma``: the confidence interval ``Q_t``.
+
+    Source:
+        Gotovos et al. (2013), section 3.
+    """
+    half = beta**0.5 * sigma
+    return mean - half, mean + half
+
+
+def first_best(scores: Tensor, eligible: Tensor, scale: float) -> int | None:
+    r"""The lowest index whose score is the best among the eligible, up to ties.
+
+    Args:
+        scores: ``N`` scores.
+        eligible: ``N`` bools.
+        scale: The prior's standard deviation; scores within ``1e-9 * scale`` of the
+            best are ties.
+
+    Returns:
+        The index, or ``None`` if nothing is eligible.
+    """
+    if not bool(eligible.any()):
+        return None
+    masked = torch.where(eligible, scores, torch.full_like(scores, -torch.inf))
+    return int((masked >= masked.max() - TIE * scale).to(torch.uint8).argmax())
+
+
+def best_distinct(scores: Tensor, eligible: Tensor, scale: float, n: int) -> list[int]:
+    r"""The ``n`` best eligible indices, each once, best first, ties by lowest index."""
+    eligible = eligible.clone()
+    chosen: list[int] = []
+    for _ in range(n):
+        best = first_best(scores, eligible, scale)
+        if best is None:
+            break
+        chosen.append(best)
+        eligible[best] = False
+    return chosen

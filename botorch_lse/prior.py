@@ -1,0 +1,225 @@
+r"""A Gaussian process with everything fixed, in the units of ``y``.
+
+``GPPrior.from_model`` is the only place that knows how GPyTorch and BoTorch store
+kernels, noise and transforms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models.fully_bayesian import AbstractFullyBayesianSingleTaskGP
+from botorch.models.model import Model
+from botorch.models.multitask import MultiTaskGP
+from botorch.models.transforms.outcome import OutcomeTransform, Standardize
+from botorch.utils.transforms import is_ensemble
+from gpytorch.kernels import Kernel
+from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
+from gpytorch.means import Mean, ZeroMean
+from gpytorch.models import ExactGP
+from torch import Tensor
+from torch.nn import Module
+
+_REMEDY = (
+    "Use an exact single-output GP such as `SingleTaskGP`, or a criterion that only "
+    "needs a posterior, such as `Straddle`."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class GPPrior:
+    r"""Mean, kernel, noise and transforms of a GP with all hyper-parameters fixed.
+
+    Values come in the units of ``y``: the standardised process times ``scale`` plus
+    ``shift``. ``S`` stands for the ensemble's batch shape, usually ``()``.
+
+    Args:
+        mean_module: The mean of the standardised process.
+        covar_module: Its kernel, on transformed inputs.
+        scale: ``S``, the outcome transform's standard deviation, or 1.
+        shift: ``S``, the outcome transform's mean, or 0.
+        noise_var: ``S``, the noise variance of one observation in the units of ``y``
+            squared; ``None`` if the model knows the noise of its data only.
+        transform_inputs: From the user's inputs to the kernel's.
+        batch_shape: ``S``.
+        is_ensemble: Whether ``S`` holds the members of an ensemble.
+    """
+
+    mean_module: Module
+    covar_module: Kernel
+    scale: Tensor
+    shift: Tensor
+    noise_var: Tensor | None = None
+    transform_inputs: Callable[[Tensor], Tensor] | None = None
+    batch_shape: torch.Size = torch.Size()
+    is_ensemble: bool = False
+
+    @classmethod
+    def from_kernel(
+        cls, kernel: Kernel, mean: Mean | None = None, noise_var: float | None = None
+    ) -> GPPrior:
+        r"""A prior from a GPyTorch kernel in the units of the inputs and of ``y``.
+
+        Args:
+            kernel: The covariance; its hyper-parameters are copied and frozen.
+            mean: The mean; default zero.
+            noise_var: The noise variance of one observation.
+
+        Raises:
+            UnsupportedError: If the kernel is batched.
+        """
+        if len(kernel.batch_shape):
+            raise UnsupportedError(
+                f"Expected a kernel without batch shape, but got {kernel.batch_shape}."
+            )
+        one = torch.ones((), dtype=torch.float64)
+        return cls(
+            _frozen(mean if mean is not None else ZeroMean()),
+            _frozen(kernel),
+            one,
+            0.0 * one,
+            None if noise_var is None else noise_var * one,
+        )
+
+    @classmethod
+    def from_model(cls, model: Model) -> GPPrior:
+        r"""The prior inside a fitted exact GP with one output.
+
+        Args:
+            model: A ``SingleTaskGP`` or another ``ExactGP`` with ``mean_module`` and
+                ``covar_module``, a Gaussian likelihood, any input transform, and a
+                ``Standardize`` outcome transform or none.
+
+        Raises:
+            UnsupportedError: If the posterior along the data cannot be computed exactly
+                for this model; the message says what to use instead.
+        """
+        _refuse_inexact(model)
+        model.eval()
+        scale, shift = _affine_outcome(model, getattr(model, "outcome_transform", None))
+        parameter = model.train_inputs[0]
+        likelihood = model.likelihood
+        if type(likelihood) is GaussianLikelihood or hasattr(likelihood, "raw_noise"):
+            noise = likelihood.noise.detach()[..., 0] * scale.square()
+        else:
+            noise = None
+        transform = deepcopy(getattr(model, "input_transform", None))
+        return cls(
+            _frozen(model.mean_module),
+            _frozen(model.covar_module),
+            scale.to(parameter),
+            shift.to(parameter),
+            noise,
+            None if transform is None else _frozen(transform),
+            model.batch_shape if hasattr(model, "batch_shape") else torch.Size(),
+            is_ensemble(model),
+        )
+
+    @property
+    def dtype(self) -> torch.dtype:
+        r"""The precision in which the kernel is evaluated."""
+        return next(
+            (p.dtype for p in self.covar_module.parameters()), self.scale.dtype
+        )
+
+    @property
+    def device(self) -> torch.device:
+        r"""Where the kernel is evaluated."""
+        return self.scale.device
+
+    def features(self, X: Tensor) -> Tensor:
+        r"""The kernel's inputs, ``S x N x d'``, for ``N x d`` or ``S x N x d`` points."""
+        X = X.to(dtype=self.dtype, device=self.device)
+        if self.batch_shape and X.ndim < 2 + len(self.batch_shape):
+            X = X.expand(*self.batch_shape, *X.shape)
+        return X if self.transform_inputs is None else self.transform_inputs(X)
+
+    def mean(self, F: Tensor) -> Tensor:
+        r"""Prior means at features ``S x N x d'``: ``S x N``, float64, units of ``y``."""
+        value = self.mean_module(F).double()
+        return value * self.scale.double().unsqueeze(-1) + self.shift.double().unsqueeze(-1)
+
+    def covariance(self, F: Tensor, G: Tensor) -> Tensor:
+        r"""Prior covariances of ``S x N x d'`` with ``S x M x d'``: ``S x N x M``."""
+        block = self.covar_module(F, G).to_dense().double()
+        return block * self.scale.double().square()[..., None, None]
+
+    def variance(self, F: Tensor) -> Tensor:
+        r"""Prior variances at features: ``S x N``, float64, units of ``y`` squared."""
+        value = self.covar_module(F, diag=True).double()
+        return value * self.scale.double().square().unsqueeze(-1)
+
+
+def training_data(model: ExactGP, prior: GPPrior) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Features ``S x n x d'``, values and noise variances ``S x n`` in units of ``y``.
+
+    ``train_inputs`` are transformed already in evaluation mode and ``train_targets``
+    standardised; the noise stands in the likelihood.
+    """
+    model.eval()
+    F = model.train_inputs[0].detach()
+    y = model.train_targets.detach().double()
+    scale, shift = prior.scale.double(), prior.shift.double()
+    y = y * scale.unsqueeze(-1) + shift.unsqueeze(-1)
+    noise = model.likelihood.noise.detach().double() * scale.square().unsqueeze(-1)
+    return F, y, noise.expand(y.shape).clone()
+
+
+def _frozen(module: Module) -> Module:
+    module = deepcopy(module).eval()
+    return module.requires_grad_(False)
+
+
+def _refuse_inexact(model: Model) -> None:
+    name = type(model).__name__
+    if not isinstance(model, ExactGP):
+        raise UnsupportedError(
+            f"Expected `model` to be an exact GP (gpytorch.models.ExactGP), but got {name}"
+            f", whose posteriors after each observation are not available. {_REMEDY}"
+        )
+    if isinstance(model, MultiTaskGP) or getattr(model, "num_outputs", 1) != 1:
+        raise UnsupportedError(
+            f"Expected `model` to have one output, but got {name} with "
+            f"{getattr(model, 'num_outputs', 1)}. Take one output with "
+            "`model.subset_output([i])`."
+        )
+    if model.train_inputs is None or model.train_targets is None:
+        raise UnsupportedError(f"Expected `model` to have data, but {name} has none.")
+    if not (hasattr(model, "mean_module") and hasattr(model, "covar_module")):
+        raise UnsupportedError(
+            f"Expected `model` to have `mean_module` and `covar_module`, but {name} has "
+            f"not. {_REMEDY}"
+        )
+    if not isinstance(
+        model.likelihood, (GaussianLikelihood, FixedNoiseGaussianLikelihood)
+    ):
+        raise UnsupportedError(
+            "Expected `model` to have a Gaussian likelihood, but got "
+            f"{type(model.likelihood).__name__}. {_REMEDY}"
+        )
+    batched = bool(len(getattr(model, "batch_shape", ())))
+    if batched and not isinstance(model, AbstractFullyBayesianSingleTaskGP):
+        raise UnsupportedError(
+            f"Expected `model` without batch shape, but got {tuple(model.batch_shape)}. "
+            "Ensembles of fully Bayesian models are supported; fit others one by one."
+        )
+
+
+def _affine_outcome(
+    model: ExactGP, transform: OutcomeTransform | None
+) -> tuple[Tensor, Tensor]:
+    one = torch.ones(getattr(model, "batch_shape", ()), dtype=torch.float64)
+    if transform is None:
+        return one, 0.0 * one
+    if type(transform) is not Standardize:
+        raise UnsupportedError(
+            "Expected the outcome transform of `model` to be `Standardize` or none, but "
+            f"got {type(transform).__name__}, after which the posterior in the units of "
+            "`y` is not Gaussian. Transform `y` and the threshold yourself."
+        )
+    scale, shift = transform.stdvs[..., 0, 0], transform.means[..., 0, 0]
+    return scale.double() * one, shift.double() * one

@@ -1,0 +1,109 @@
+r"""The answer: a side for every row, with bounds and probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from botorch_lse.problem.pool import Pool
+
+SIDES = ("above", "below", "undecided")
+
+
+@dataclass(frozen=True, eq=False)
+class Classification:
+    r"""Above, below or undecided, for each of ``N`` rows.
+
+    Args:
+        above: ``N`` bools: said to lie above the level (Pareto: accepted).
+        below: ``N`` bools: said to lie at or below it (rejected).
+        undecided: ``N`` bools: neither yet (open). The three partition the pool.
+        lower: ``N`` lower confidence bounds, units of ``y``.
+        upper: ``N`` upper confidence bounds, units of ``y``.
+        mean: ``N`` posterior means, units of ``y``.
+        sigma: ``N`` posterior standard deviations of the function, units of ``y``.
+        probability_above: ``N`` posterior probabilities of lying above the level; for
+            an implicit level, above ``omega`` times the largest posterior mean.
+        guarantee: A sentence: the probability claimed, and what it assumes.
+        pool: The rows' pool, for ``to_frame``.
+
+    Raises:
+        ValueError: If the three sets are not a partition.
+    """
+
+    above: Tensor
+    below: Tensor
+    undecided: Tensor
+    lower: Tensor
+    upper: Tensor
+    mean: Tensor
+    sigma: Tensor
+    probability_above: Tensor
+    guarantee: str = "No confidence is claimed."
+    pool: Pool | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        times = self.above.int() + self.below.int() + self.undecided.int()
+        if not bool((times == 1).all()):
+            raise ValueError(
+                "Expected `above`, `below` and `undecided` to partition the rows, but "
+                f"row {int((times != 1).nonzero()[0])} is in {int(times[times != 1][0])}"
+                " of them."
+            )
+
+    def __len__(self) -> int:
+        return self.above.numel()
+
+    @cached_property
+    def side(self) -> np.ndarray:
+        r"""``N`` words: ``"above"``, ``"below"`` or ``"undecided"``."""
+        code = 2 * self.undecided.int() + self.below.int()
+        return np.asarray(SIDES, dtype=object)[code.cpu().numpy()]
+
+    @property
+    def expected_wrong(self) -> float:
+        r"""The expected number of decided rows on the wrong side, by the posterior."""
+        p = self.probability_above
+        return float(((1 - p) * self.above + p * self.below).sum())
+
+    @cached_property
+    def best_guess(self) -> Tensor:
+        r"""``N`` bools: above, with undecided rows on the likelier side."""
+        return self.above | (self.undecided & (self.probability_above > 0.5))
+
+    def to_frame(self) -> pd.DataFrame:
+        r"""The pool's table with the answer in columns beside it.
+
+        Columns added: ``side``, ``probability_above``, ``mean``, ``sigma``, ``lower``,
+        ``upper``. Where the table has such a name already, ours ends in ``_lse``.
+        """
+        answer = pd.DataFrame(
+            {
+                "side": self.side,
+                **{
+                    name: getattr(self, name).detach().cpu().numpy()
+                    for name in ("probability_above", "mean", "sigma", "lower", "upper")
+                },
+            }
+        )
+        if self.pool is None:
+            return answer
+        table = self.pool.to_frame()
+        answer.index = table.index
+        return table.join(answer, rsuffix="_lse")
+
+    def __repr__(self) -> str:
+        counts = (int(getattr(self, name).sum()) for name in SIDES)
+        words = ", ".join(f"{n} {name}" for n, name in zip(counts, SIDES, strict=True))
+        return f"Classification({len(self)} rows: {words}; {self.guarantee})"
+
+
+def gaussian_probability_above(mean: Tensor, sigma: Tensor, threshold: float) -> Tensor:
+    r"""``P(f(x) > threshold)`` for Gaussian ``f(x)``; a step where ``sigma`` is 0."""
+    z = (mean - threshold) / sigma.clamp_min(torch.finfo(sigma.dtype).tiny)
+    return torch.special.ndtr(z)

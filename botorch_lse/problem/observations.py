@@ -1,0 +1,208 @@
+r"""What was measured, and what to measure next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from torch import Tensor
+
+from botorch_lse.checks import non_negative_vector, real_vector, row_indices
+from botorch_lse.problem.pool import Pool
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    r"""Measurements, one entry each, in the order in which they were told.
+
+    Args:
+        indices: ``n`` rows of the pool.
+        y: ``n`` measured values, or ``n x m`` for ``m`` outputs.
+        yvar: The known noise variance of each value, the shape of ``y``; ``None`` if
+            the strategy knows the noise or the model learns it.
+        round: The round of each entry, one number or ``n``; ``None``: not asked for by
+            anybody, so a round of their own.
+
+    Raises:
+        ValueError: If a value is not finite or a variance negative, or if known and
+            unknown variances are mixed.
+        BotorchTensorDimensionError: If the lengths differ.
+    """
+
+    indices: Tensor
+    y: Tensor
+    yvar: Tensor | None = None
+    round: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        indices = row_indices(self.indices, "indices", torch.iinfo(torch.long).max)
+        n = indices.numel()
+        y = _values(self.y, "y", n)
+        object.__setattr__(self, "indices", indices)
+        object.__setattr__(self, "y", y)
+        if self.yvar is not None:
+            object.__setattr__(self, "yvar", _variances(self.yvar, y))
+        if self.round is not None:
+            rounds = torch.as_tensor(self.round, dtype=torch.long)
+            rounds = rounds.expand(n).clone() if rounds.ndim == 0 else rounds
+            if rounds.shape != (n,) or (rounds < 0).any():
+                raise ValueError(
+                    f"Expected `round` to be one number of at least 0 per entry ({n}), "
+                    f"but got {self.round!r}."
+                )
+            object.__setattr__(self, "round", rounds)
+
+    def __len__(self) -> int:
+        return self.indices.numel()
+
+    @classmethod
+    def empty(cls) -> Observations:
+        r"""No measurement."""
+        none = torch.empty(0, dtype=torch.long)
+        return cls(none, torch.empty(0, dtype=torch.float64), round=none)
+
+    def select(self, rows: Tensor) -> Observations:
+        r"""The entries at ``rows`` (indices or mask), in that order."""
+        return Observations(
+            self.indices[rows],
+            self.y[rows],
+            None if self.yvar is None else self.yvar[rows],
+            None if self.round is None else self.round[rows],
+        )
+
+    def at_round(self, round: int) -> Observations:
+        r"""The same entries, labelled with one round."""
+        return Observations(self.indices, self.y, self.yvar, torch.tensor(round))
+
+    def append(self, other: Observations) -> Observations:
+        r"""These entries, then the others.
+
+        Raises:
+            ValueError: If one has known variances and the other not.
+        """
+        if len(self) == 0:
+            return other
+        if len(other) == 0:
+            return self
+        if (self.yvar is None) != (other.yvar is None):
+            raise ValueError(
+                "Expected `yvar` for all observations or for none, but "
+                f"{'earlier' if self.yvar is not None else 'new'} ones have it and "
+                f"{'new' if self.yvar is not None else 'earlier'} ones do not. Give "
+                "every measurement a variance, or none and let the model learn it."
+            )
+        if self.y.shape[1:] != other.y.shape[1:]:
+            raise BotorchTensorDimensionError(
+                f"Expected `y` with shape n x {tuple(self.y.shape[1:])} as before, but "
+                f"got {tuple(other.y.shape)}."
+            )
+        if (self.round is None) != (other.round is None):
+            raise ValueError("Expected `round` for all observations or for none.")
+        return Observations(
+            torch.cat((self.indices, other.indices)),
+            torch.cat((self.y, other.y)),
+            None if self.yvar is None else torch.cat((self.yvar, other.yvar)),
+            None if self.round is None else torch.cat((self.round, other.round)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    r"""The rows to measure next.
+
+    Args:
+        pool: The pool the rows belong to.
+        order: The rows in visiting order, replicates included.
+        round: The round these measurements belong to.
+
+    Attributes:
+        indices: ``k`` rows, sorted, each once.
+        counts: ``k``, how often each row is to be measured.
+        X: ``k x d``, the inputs of ``indices``.
+    """
+
+    pool: Pool = field(repr=False)
+    order: Tensor
+    round: int
+    indices: Tensor = field(init=False)
+    counts: Tensor = field(init=False)
+    X: Tensor = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        order = row_indices(self.order, "order", len(self.pool))
+        indices, counts = torch.unique(order, return_counts=True)
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "indices", indices)
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "X", self.pool.X[indices])
+
+    def __len__(self) -> int:
+        return self.order.numel()
+
+    def observe(self, y: Any, yvar: Any = None, *, means: bool = False) -> Observations:
+        r"""The batch with its results, ready for ``tell``.
+
+        Args:
+            y: One value per replicate, in the order ``.order``; with ``means=True`` one
+                mean per row of ``.indices``.
+            yvar: The known variances of these values; with ``means=True`` required, the
+                variance of each mean.
+            means: Whether ``y`` holds means over the replicates of a row.
+
+        Raises:
+            BotorchTensorDimensionError: If ``y`` has another length.
+            ValueError: If a value is not finite, or means come without variance.
+        """
+        rows = self.indices if means else self.order
+        if means and yvar is None:
+            raise ValueError(
+                "Expected `yvar`, the variance of each mean, with `means=True`, but got "
+                "None. For k replicates of noise variance v it is v / k."
+            )
+        length = len(y) if hasattr(y, "__len__") else 1
+        if length != rows.numel():
+            remedy = (
+                " For one mean per row say `means=True`."
+                if not means and length == self.indices.numel()
+                else ""
+            )
+            raise BotorchTensorDimensionError(
+                f"Expected `y` to have {rows.numel()} values, one per "
+                f"{'row' if means else 'replicate in the order `.order`'}, but got "
+                f"{length}.{remedy}"
+            )
+        return Observations(rows, y, yvar, torch.tensor(self.round))
+
+
+def _values(y: Any, name: str, n: int) -> Tensor:
+    shape = getattr(y, "shape", None)
+    if shape is not None and len(shape) == 2:
+        columns = [
+            real_vector(y[:, j], f"{name}[:, {j}]", n, "measurement")
+            for j in range(shape[1])
+        ]
+        return torch.stack(columns, dim=-1)
+    if not hasattr(y, "__len__") or (shape is not None and len(shape) == 0):
+        y = [float(y)]
+    return real_vector(y, name, n, "measurement")
+
+
+def _variances(yvar: Any, y: Tensor) -> Tensor:
+    if not hasattr(yvar, "__len__") or getattr(yvar, "shape", (1,)) == ():
+        yvar = torch.full_like(y, float(yvar))
+    flat = torch.as_tensor(yvar, dtype=torch.float64)
+    if torch.isnan(flat).any():
+        raise ValueError(
+            "Expected `yvar` for all observations or for none, but entry "
+            f"{int(torch.isnan(flat).reshape(-1).nonzero()[0])} is nan. Give every "
+            "measurement a variance, or none and let the model learn it."
+        )
+    if flat.shape != y.shape:
+        raise BotorchTensorDimensionError(
+            f"Expected `yvar` to have the shape of `y`, {tuple(y.shape)}, but got "
+            f"{tuple(flat.shape)}."
+        )
+    non_negative_vector(flat.reshape(-1), "yvar", flat.numel(), "measurement")
+    return flat.clone()

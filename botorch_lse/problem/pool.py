@@ -1,0 +1,169 @@
+r"""The finite candidate set, and how a table becomes one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from botorch_lse.checks import non_negative_vector, real_matrix, real_vector
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    r"""A finite candidate set of ``N`` rows.
+
+    A ``DataFrame`` given as ``X`` is encoded (numbers as they are, booleans as 0 and
+    1, everything else one column per category) and kept as ``table``, so that answers
+    come back as the same table with columns added.
+
+    Example:
+        >>> import pandas as pd
+        >>> pool = Pool(pd.DataFrame({"depth": [1.0, 2.0], "soil": ["clay", "sand"]}))
+        >>> pool.names
+        ('depth', 'soil=clay', 'soil=sand')
+        >>> pool.X.shape
+        torch.Size([2, 3])
+
+    Args:
+        X: ``N x d`` inputs of the model, or a ``DataFrame`` with one row a candidate.
+        features: ``N x m`` features for the linear strategies; default ``X``.
+        costs: ``N`` costs of one evaluation, at least 0.
+        noise_var: ``N`` known noise variances of one observation, units of ``y``
+            squared, positive.
+        names: The names of the ``d`` columns of ``X``.
+        table: ``N`` rows that describe the candidates to people; its columns and index
+            come back in every answer.
+
+    Raises:
+        ValueError: If the pool is empty, an entry is not finite, a cost is negative, a
+            noise variance not positive, or names repeat.
+        BotorchTensorDimensionError: If an argument has another number of rows.
+    """
+
+    X: Tensor
+    features: Tensor | None = None
+    costs: Tensor | None = None
+    noise_var: Tensor | None = None
+    names: Sequence[str] | None = None
+    table: pd.DataFrame | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        X: Any = self.X
+        names = self.names
+        if isinstance(X, pd.DataFrame):
+            encoded = _encode(X)
+            names = list(encoded.columns) if names is None else names
+            if self.table is None:
+                object.__setattr__(self, "table", X.copy())
+            X = encoded.to_numpy(dtype=float)
+        X = real_matrix(X, "X")
+        N, d = X.shape
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "names", _check_names(names, d))
+        if self.features is not None:
+            features = real_matrix(self.features, "features")
+            real_vector(features[:, 0], "features", N, "row of `X`")
+            object.__setattr__(self, "features", features)
+        if self.costs is not None:
+            costs = non_negative_vector(self.costs, "costs", N, "row of `X`")
+            object.__setattr__(self, "costs", costs)
+        if self.noise_var is not None:
+            noise = non_negative_vector(self.noise_var, "noise_var", N, "row of `X`")
+            if (noise == 0).any():
+                raise ValueError(
+                    "Expected `noise_var` to be positive, but entry "
+                    f"{int((noise == 0).nonzero()[0])} is 0. An exact measurement has a "
+                    "small variance, such as 1e-6 of the prior's."
+                )
+            object.__setattr__(self, "noise_var", noise)
+        if self.table is not None and len(self.table) != N:
+            raise ValueError(
+                f"Expected `table` to have one row per row of `X` ({N}), but it has "
+                f"{len(self.table)}."
+            )
+
+    def __len__(self) -> int:
+        return self.X.shape[-2]
+
+    @property
+    def d(self) -> int:
+        r"""The number of inputs of the model."""
+        return self.X.shape[-1]
+
+    @cached_property
+    def bounds(self) -> Tensor:
+        r"""``2 x d``: the smallest and largest value of each input.
+
+        A constant input gets an interval of length 1 around its value.
+        """
+        low, high = self.X.amin(dim=0), self.X.amax(dim=0)
+        flat = high <= low
+        return torch.stack((low - 0.5 * flat, high + 0.5 * flat))
+
+    @cached_property
+    def hash(self) -> str:
+        r"""A fingerprint of everything that changes an answer (hex digits)."""
+        digest = hashlib.sha256(repr((tuple(self.X.shape), self.names)).encode())
+        for part in (self.X, self.features, self.costs, self.noise_var):
+            digest.update(b"-" if part is None else part.numpy().tobytes())
+        return digest.hexdigest()
+
+    def nearest(self, x: Any) -> int:
+        r"""The row nearest to a point, inputs scaled to the pool's bounds.
+
+        Args:
+            x: ``d`` numbers.
+
+        Raises:
+            BotorchTensorDimensionError: If ``x`` has another length.
+        """
+        point = real_vector(x, "x", self.d, "column of the pool")
+        low, high = self.bounds
+        return int(((self.X - point) / (high - low)).square().sum(dim=-1).argmin())
+
+    def to_frame(self) -> pd.DataFrame:
+        r"""The table the pool was made from, else its inputs under their names."""
+        if self.table is not None:
+            return self.table.copy()
+        assert self.names is not None  # set in __post_init__
+        return pd.DataFrame(self.X.numpy(), columns=list(self.names))
+
+
+def _encode(table: pd.DataFrame) -> pd.DataFrame:
+    if table.shape[1] == 0:
+        raise ValueError("Expected `X` to have at least one column, but got none.")
+    missing = table.columns[table.isna().any()]
+    if len(missing):
+        rows = table.index[table[missing[0]].isna()].tolist()[:3]
+        raise ValueError(
+            f"Expected `X` to be complete, but column {missing[0]!r} misses values, "
+            f"first in rows {rows}. Fill or drop them."
+        )
+    columns: dict[str, Any] = {}
+    for name in table.columns:
+        column = table[name]
+        if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+            columns[str(name)] = column.astype(float)
+        else:
+            for level in sorted(column.astype(str).unique()):
+                columns[f"{name}={level}"] = (column.astype(str) == level).astype(float)
+    return pd.DataFrame(columns, index=table.index)
+
+
+def _check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"x{i}" for i in range(d))
+    if isinstance(names, str) or len(names) != d:
+        raise ValueError(
+            f"Expected `names` to name each of the {d} columns of `X`, but got {names!r}."
+        )
+    if len(set(names)) != d:
+        raise ValueError(f"Expected `names` to differ, but got {list(names)}.")
+    return tuple(str(name) for name in names)

@@ -1,0 +1,317 @@
+r"""Ask and tell: the only place that knows rounds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_lse.checks import row_indices, whole_number
+from botorch_lse.problem import Batch, Classification, Observations, Pool
+from botorch_lse.strategies.state import (
+    State,
+    in_canonical_order,
+    matching,
+    remove,
+    sorted_batch,
+)
+
+DECIDED, BUDGET, EXHAUSTED = "decided", "budget", "rows exhausted"
+
+
+@dataclass(frozen=True)
+class Request:
+    r"""What a strategy is asked to plan.
+
+    Args:
+        size: How many measurements.
+        left: ``N`` counts of how often each row may still be measured.
+        pending: Rows that are out and not part of the plan.
+        seed: The run's seed.
+        round: The round planned.
+    """
+
+    size: int
+    left: Tensor
+    pending: Tensor
+    seed: int
+    round: int
+
+
+@dataclass(frozen=True, eq=False)
+class Strategy(ABC):
+    r"""A pool, a goal and a rule: ``init``, ``ask``, ``tell``, ``replay``.
+
+    Measurements come in rounds. ``ask`` plans a whole round from the complete rounds
+    before it; ``tell`` may bring its results in pieces and in any order, and the round
+    is evaluated once it is complete. Measurements nobody asked for form rounds of their
+    own. Told together with a complete batch they count to that round.
+
+    A subclass is a frozen dataclass whose fields are its constructor's arguments, so a
+    strategy can be stored by them.
+
+    Args:
+        pool: The candidates.
+        batch_size: Measurements per round.
+        max_observations: Stop after so many measurements.
+        max_repeats: How often one row may be measured (1 for destructive samples).
+
+    Raises:
+        ValueError: If a number is out of range.
+    """
+
+    pool: Pool
+
+    batch_size: int
+    max_observations: int | None
+    max_repeats: int | None
+
+    def _check_rounds(self) -> None:
+        if not isinstance(self.pool, Pool):
+            raise ValueError(
+                f"Expected `pool` to be a Pool, but got {type(self.pool).__name__}. "
+                "Write `Pool(X)`."
+            )
+        whole_number(self.batch_size, "batch_size", 1)
+        for name in ("max_observations", "max_repeats"):
+            if getattr(self, name) is not None:
+                whole_number(getattr(self, name), name, 1)
+        capacity = len(self.pool) * (self.max_repeats or self.batch_size)
+        if self.batch_size > capacity:
+            raise ValueError(
+                f"Expected `batch_size` of at most {capacity}, the pool's {len(self.pool)}"
+                f" rows times `max_repeats`, but got {self.batch_size}."
+            )
+
+    @abstractmethod
+    def _start(self, seed: int) -> Any:
+        r"""The belief before any observation."""
+
+    @abstractmethod
+    def _learn(
+        self, belief: Any, new: Observations, history: Observations, seed: int
+    ) -> Any:
+        r"""The belief after one more complete round; ``history`` ends with ``new``."""
+
+    @abstractmethod
+    def _plan(self, belief: Any, request: Request) -> Tensor:
+        r"""The rows to measure, replicates included; fewer than asked if none is left."""
+
+    @abstractmethod
+    def _classification(self, belief: Any) -> Classification:
+        r"""The answer."""
+
+    def _complete(self, observations: Observations) -> Observations:
+        r"""With what the strategy itself knows about the noise."""
+        return observations
+
+    def init(self, seed: int = 0) -> State:
+        r"""The state before any measurement.
+
+        Args:
+            seed: Fixes everything random. Same seed and data: same batches.
+        """
+        seed = whole_number(seed, "seed", 0)
+        belief = self._start(seed)
+        answer = self._classification(belief)
+        blank = State(seed, 0, Observations.empty(), answer, None, belief)
+        return replace(blank, stop_reason=self._stop_reason(blank))
+
+    def ask(self, state: State, pending: Any = None) -> Batch:
+        r"""The rows to measure next. Asking changes nothing: ask again, get the same.
+
+        Args:
+            state: Where the run stands.
+            pending: Rows that are out and not told. If they belong to the open round,
+                the rest of it is returned; if not, or if nothing rests, a further batch
+                planned in the knowledge that they are coming.
+
+        Returns:
+            A batch; in the middle of a round what is missing of it.
+
+        Raises:
+            ValueError: If the state is done, or nothing is left to ask while rows are
+                pending.
+        """
+        if state.is_done:
+            raise ValueError(
+                f"Expected a `state` that is not done, but it stopped: "
+                f"{state.stop_reason}. Read `state.classification`."
+            )
+        out = row_indices([] if pending is None else pending, "pending", len(self.pool))
+        missing = self.missing(state)
+        foreign = out[~matching(out, missing)]
+        rest = remove(missing, out)
+        if rest.numel() and (foreign.numel() == 0 or state.plan is not None):
+            return sorted_batch(self.pool, rest, state.round)
+        ahead = torch.cat((out, missing)) if state.plan is not None else out
+        ahead = out if rest.numel() == 0 else ahead
+        request = self._request(state, ahead)
+        rows = self._plan(state.belief, request) if request.size else out[:0]
+        if rows.numel() == 0:
+            raise ValueError(
+                f"Nothing is left to ask while {out.numel()} rows are `pending`: the "
+                "budget or the rows are used up. Tell their results first."
+            )
+        return sorted_batch(self.pool, rows, state.round + int(rest.numel() == 0))
+
+    def missing(self, state: State) -> Tensor:
+        r"""The rows of the open round that are neither told nor abandoned."""
+        plan = state.plan if state.plan is not None else self.planned(state)
+        gone = torch.cat((state.told.indices, state.abandoned_in(state.round)))
+        return remove(plan, gone)
+
+    def planned(self, state: State) -> Tensor:
+        r"""All rows of the open round, a function of the complete rounds alone."""
+        if state.plan is not None:
+            return state.plan
+        if not state._planned:
+            request = self._request(state, torch.empty(0, dtype=torch.long))
+            rows = self._plan(state.belief, request) if request.size else request.pending
+            state._planned.append(rows.sort().values)
+        return state._planned[0]
+
+    def tell(
+        self, state: State, observations: Observations | None, *, abandoned: Any = None
+    ) -> State:
+        r"""The state after more measurements. Nothing told is ever dropped.
+
+        Args:
+            state: Where the run stands.
+            observations: What was measured; part of a round is welcome.
+            abandoned: Rows of the open round that are used up without a result. (Rows
+                that failed and shall be asked again: do not tell them at all.)
+
+        Raises:
+            ValueError: If a row is not in the pool, known and unknown noise are mixed,
+                or an abandoned row was not asked for.
+        """
+        if observations is not None and len(observations):
+            row_indices(observations.indices, "indices", len(self.pool))
+            for group in _by_round(self._complete(observations)):
+                state = self._tell_round(state, group)
+        if abandoned is not None:
+            rows = row_indices(abandoned, "abandoned", len(self.pool))
+            state = self._abandon(state, rows)
+        return state
+
+    def replay(
+        self,
+        observations: Observations,
+        seed: int = 0,
+        *,
+        abandoned: Mapping[int, Sequence[int]] | None = None,
+        plans: Mapping[int, Sequence[int]] | None = None,
+    ) -> State:
+        r"""The state after all observations: the same as telling the rounds one by one.
+
+        Args:
+            observations: Labelled by round, as ``state.observations``; without labels
+                each is a round of its own.
+            seed: The seed of ``init``.
+            abandoned: Rows used up without a result, by round.
+            plans: The rows asked for, by round, where they were stored; other plans are
+                computed again when they are needed.
+        """
+        state, abandoned, plans = self.init(seed), abandoned or {}, plans or {}
+        if observations.round is None:
+            labels = torch.arange(len(observations))
+            observations = Observations(
+                observations.indices, observations.y, observations.yvar, labels
+            )
+        rounds = observations.round
+        assert rounds is not None  # just set
+        for label in sorted({*rounds.tolist(), *abandoned}):
+            if label == state.round and label in plans and not state._planned:
+                state._planned.append(torch.tensor(sorted(plans[label])))
+            group = observations.select((rounds == label).nonzero().view(-1))
+            state = self.tell(state, group, abandoned=abandoned.get(label))
+        if state.round in plans and state.plan is None and not state._planned:
+            state._planned.append(torch.tensor(sorted(plans[state.round])))
+        return state
+
+    def _request(self, state: State, pending: Tensor) -> Request:
+        used = state.n_used + pending.numel()
+        size = self.batch_size
+        if self.max_observations is not None:
+            size = max(0, min(size, self.max_observations - used))
+        left = torch.full((len(self.pool),), torch.iinfo(torch.long).max)
+        if self.max_repeats is not None:
+            out = torch.bincount(pending, minlength=len(self.pool))
+            left = self.max_repeats - state.uses(len(self.pool)) - out
+        return Request(size, left, pending, state.seed, state.round)
+
+    def _tell_round(self, state: State, group: Observations) -> State:
+        if state.plan is None:
+            size = self._request(state, group.indices[:0]).size
+            if len(group) >= size or state.is_done:
+                return self._close(state, group)
+            if not bool(matching(group.indices, self.missing(state)).any()):
+                return self._close(state, group)
+            state = replace(state, plan=self.planned(state))
+        asked = matching(group.indices, self.missing(state))
+        told = state.told.append(group.select(asked).at_round(state.round))
+        rest = group.select(~asked)
+        deferred = (*state.deferred, rest) if len(rest) else state.deferred
+        return self._close_if_full(replace(state, told=told, deferred=deferred))
+
+    def _abandon(self, state: State, rows: Tensor) -> State:
+        missing = self.missing(state)
+        foreign = rows[~matching(rows, missing)]
+        if foreign.numel():
+            raise ValueError(
+                "Expected `abandoned` to hold rows of the open round that are missing, "
+                f"{missing.tolist()}, but got {int(foreign[0])}."
+            )
+        lost = tuple((state.round, row) for row in rows.tolist())
+        plan = self.planned(state)
+        state = replace(state, plan=plan, abandoned=(*state.abandoned, *lost))
+        return self._close_if_full(state)
+
+    def _close_if_full(self, state: State) -> State:
+        if self.missing(state).numel():
+            return state
+        waiting = state.deferred
+        state = self._close(replace(state, deferred=()), state.told)
+        for group in waiting:
+            state = self._close(state, group)
+        return state
+
+    def _close(self, state: State, group: Observations) -> State:
+        new = in_canonical_order(group).at_round(state.round)
+        history = state.history.append(new)
+        belief = state.belief
+        if len(new):
+            belief = self._learn(belief, new, history, state.seed)
+        answer = self._classification(belief)
+        closed = State(
+            seed=state.seed,
+            round=state.round + 1,
+            history=history,
+            classification=answer,
+            stop_reason=None,
+            belief=belief,
+            abandoned=state.abandoned,
+        )
+        return replace(closed, stop_reason=self._stop_reason(closed))
+
+    def _stop_reason(self, state: State) -> str | None:
+        if not bool(state.classification.undecided.any()):
+            return DECIDED
+        request = self._request(state, torch.empty(0, dtype=torch.long))
+        if request.size == 0:
+            return BUDGET
+        return None if bool((request.left > 0).any()) else EXHAUSTED
+
+
+def _by_round(observations: Observations) -> list[Observations]:
+    if observations.round is None:
+        return [observations]
+    return [
+        observations.select((observations.round == label).nonzero().view(-1))
+        for label in observations.round.unique().tolist()
+    ]

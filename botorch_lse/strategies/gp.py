@@ -1,0 +1,367 @@
+r"""Strategies backed by a Gaussian process: model, regions, greedy batches."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from botorch_lse.checks import finite_number, in_interval, whole_number
+from botorch_lse.confidence.classify import Sides, accuracy, from_sides, ratio
+from botorch_lse.confidence.regions import Regions, warn_if_empty
+from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta, beta_schedule
+from botorch_lse.functional.scores import first_best
+from botorch_lse.models import (
+    ModelArgument,
+    fit_single_task_gp,
+    fixed_prior,
+    unfitted_prior,
+)
+from botorch_lse.pool_posterior import PoolPosterior
+from botorch_lse.posterior import MEMORY_BUDGET
+from botorch_lse.prior import GPPrior
+from botorch_lse.problem import Classification, Observations
+from botorch_lse.strategies.base import Request, Strategy
+from botorch_lse.strategies.goals import ExplicitGoal, Goal, ImplicitGoal
+from botorch_lse.strategies.state import round_generator
+
+UNFITTED_NOISE = 1e-2
+"""Noise share assumed while first rows are placed before any fit: with none, a row
+next to a chosen one would count as known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    r"""What the complete rounds say.
+
+    Args:
+        posterior: Posterior on the pool.
+        regions: ``C_t``, or the last interval where a strategy does not intersect.
+        sides: The sets of the classification.
+        n_intervals: How many intervals the regions hold; the next is number + 1.
+        fitted_rounds: Rounds in the data at the last fit; -1 before any.
+        n_rounds: Complete rounds with data.
+        new_noise: Noise variance of a new observation where neither strategy nor pool
+            knows it.
+    """
+
+    posterior: PoolPosterior
+    regions: Regions
+    sides: Sides
+    n_intervals: int = 1
+    fitted_rounds: int = -1
+    n_rounds: int = 0
+    new_noise: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class GPStrategy(Strategy):
+    r"""A level-set strategy on a Gaussian process.
+
+    Args:
+        pool: The candidates.
+        threshold: The level, units of ``y``; exactly one of ``threshold``, ``omega``.
+        omega: The level as a share of the unknown maximum, in (0, 1).
+        model: ``None``: BoTorch's ``SingleTaskGP`` with ``Normalize`` and
+            ``Standardize``, refitted from its initial values. A callable
+            ``(train_X, train_Y, train_Yvar) -> fitted model`` (``n x d``, ``n x 1``,
+            ``n x 1`` or ``None``). Or fixed hyper-parameters: a fitted BoTorch model
+            (its data are ignored) or a GPyTorch kernel with zero mean, units of ``y``.
+        batch_size: Measurements per round.
+        noise_std: The known noise standard deviation, units of ``y``; per-row noise
+            stands in ``pool.noise_var``. Neither: the model's own, or learned.
+        delta: The failure probability of the theorem's widths.
+        beta: ``None``: the theorem's schedule at ``delta``; a number or a schedule is
+            a heuristic width that ignores ``delta`` and claims no confidence.
+        epsilon: The accuracy, units of ``y``.
+        max_observations: Stop after so many measurements.
+        max_repeats: How often one row may be measured.
+        refit: Fit again every so many rounds (1: always), or a function of the number
+            of complete rounds that says whether to. In between, and for fixed models,
+            hyper-parameters stay. After a fit the whole past is evaluated again with
+            the new hyper-parameters, so that classes may change back.
+        n_initial: Measurements placed by maximal variance before the rule takes over,
+            rounded up to whole rounds. Default 0 for fixed models, else ``2 (d + 1)``.
+        memory_budget: Bytes for arrays over the pool.
+
+    Raises:
+        ValueError: If a number is out of range, both or none of ``threshold`` and
+            ``omega`` are given, or the noise is given twice or unknown.
+        UnsupportedError: If the model's posterior path is not exact.
+    """
+
+    threshold: float | None = None
+    _: KW_ONLY
+    omega: float | None = None
+    model: ModelArgument = None
+    batch_size: int = 1
+    noise_std: float | None = None
+    delta: float = 0.05
+    beta: float | BetaSchedule | None = None
+    epsilon: float = 0.0
+    max_observations: int | None = None
+    max_repeats: int | None = None
+    refit: int | Callable[[int], bool] = 1
+    n_initial: int | None = None
+    memory_budget: int = MEMORY_BUDGET
+
+    goals: ClassVar[tuple[str, ...]] = ("threshold", "omega")
+    intersects: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self._check_rounds()
+        in_interval(self.delta, "delta", 0.0, 1.0)
+        accuracy(self.epsilon)
+        if self.beta is not None:
+            beta_schedule(self.beta)
+        if self.n_initial is not None:
+            whole_number(self.n_initial, "n_initial", 0)
+        if not callable(self.refit):
+            whole_number(self.refit, "refit", 1)
+        self._check_goal()
+        self._check_noise()
+
+    def _check_goal(self) -> None:
+        given = [g for g in ("threshold", "omega") if getattr(self, g) is not None]
+        if len(given) != 1 or given[0] not in self.goals:
+            wanted = " or ".join(f"`{g}`" for g in self.goals)
+            raise ValueError(
+                f"Expected exactly {'one of ' if len(self.goals) > 1 else ''}{wanted} for "
+                f"{type(self).__name__}, but got {' and '.join(given) or 'neither'}."
+            )
+        if self.threshold is not None:
+            finite_number(self.threshold, "threshold")
+        else:
+            ratio(self.omega)  # type: ignore[arg-type]  # one of them is given
+
+    def _check_noise(self) -> None:
+        if self.noise_std is not None:
+            in_interval(
+                self.noise_std,
+                "noise_std",
+                0.0,
+                float("inf"),
+                remedy="Leave it out to learn the noise.",
+            )
+            if self.pool.noise_var is not None:
+                raise ValueError(
+                    "Expected the noise once, but got both `noise_std` and "
+                    "`pool.noise_var`. Leave one out."
+                )
+        prior = self.fixed
+        known = self.noise_std is not None or self.pool.noise_var is not None
+        if prior is not None and not known and prior.noise_var is None:
+            raise ValueError(
+                "Expected `noise_std` (or `pool.noise_var`), because the fixed `model` "
+                "does not know the noise of a new observation."
+            )
+        if prior is not None and prior.batch_shape:
+            raise ValueError(
+                "Expected a fixed `model` without batch shape, but got "
+                f"{tuple(prior.batch_shape)}. Use one member of the ensemble."
+            )
+
+    @cached_property
+    def fixed(self) -> GPPrior | None:
+        r"""The prior if hyper-parameters are fixed, else ``None``."""
+        return fixed_prior(self.model)
+
+    @cached_property
+    def goal(self) -> Goal:
+        r"""What is to be decided."""
+        if self.threshold is not None:
+            return ExplicitGoal(float(self.threshold), self.epsilon)
+        return ImplicitGoal(float(self.omega or 0.0), self.epsilon)
+
+    @cached_property
+    def widths(self) -> BetaSchedule:
+        r"""The squared widths by interval."""
+        if self.beta is not None:
+            return beta_schedule(self.beta)
+        return self._default_widths()
+
+    def _default_widths(self) -> BetaSchedule:
+        return UnionBeta(len(self.pool), self.delta)
+
+    @property
+    def claims_confidence(self) -> bool:
+        r"""Whether the widths are a theorem's."""
+        return self.beta is None
+
+    @property
+    def guarantee(self) -> str:
+        r"""The probability claimed and its assumptions, as a sentence."""
+        if not self.claims_confidence:
+            width = "the rule's own" if self.beta is None else "given, not derived"
+            return f"No confidence is claimed: the width is {width}; delta is ignored."
+        if self.fixed is None:
+            return (
+                f"With probability {1 - self.delta:g} all decided rows are right"
+                f"{self._up_to}, were the fitted hyper-parameters the true ones: the "
+                "theorem (Gotovos et al. 2013, Theorem 1) does not cover fitting."
+            )
+        return (
+            f"With probability {1 - self.delta:g} all decided rows are right"
+            f"{self._up_to}; assumes f drawn from the given Gaussian process and "
+            "independent Gaussian noise of the given variance (Gotovos et al. 2013, "
+            f"Theorem {1 if self.threshold is not None else 2})."
+        )
+
+    @property
+    def _up_to(self) -> str:
+        return f" up to epsilon = {self.epsilon:g}" if self.epsilon > 0 else ""
+
+    @property
+    def initial_observations(self) -> int:
+        r"""Measurements placed by maximal variance at first."""
+        if self.n_initial is not None:
+            return self.n_initial if self.fixed is not None else max(self.n_initial, 1)
+        return 0 if self.fixed is not None else 2 * (self.pool.d + 1)
+
+    # --- learning -------------------------------------------------------------------
+
+    def _start(self, seed: int) -> Belief:
+        if self.fixed is not None:
+            return self._prior_belief(self.fixed)
+        start = PoolPosterior.start(
+            unfitted_prior(self.pool.bounds), self.pool.X, self.memory_budget
+        )
+        return self._uninformed(start, 0.0)
+
+    def _prior_belief(self, prior: GPPrior) -> Belief:
+        posterior = PoolPosterior.start(prior, self.pool.X, self.memory_budget)
+        regions = Regions.of_interval(
+            posterior.mean, posterior.sigma, self.widths(1), self.pool
+        )
+        sides = self.goal.update(self.goal.start(len(self.pool)), regions)
+        noise = None if prior.noise_var is None else float(prior.noise_var)
+        return Belief(posterior, regions, sides, new_noise=noise)
+
+    def _uninformed(self, posterior: PoolPosterior, mean: float) -> Belief:
+        level = torch.full_like(posterior.mean, mean)
+        endless = torch.full_like(level, torch.inf)
+        regions = Regions(-endless, endless, level, endless, self.pool)
+        return Belief(posterior, regions, self.goal.start(len(self.pool)))
+
+    def _learn(
+        self, belief: Belief, new: Observations, history: Observations, seed: int
+    ) -> Belief:
+        n_rounds = belief.n_rounds + 1
+        if self.fixed is None and len(history) < self.initial_observations:
+            noise = torch.full((len(new),), UNFITTED_NOISE, dtype=torch.float64)
+            posterior = belief.posterior.observe(new.indices, 0.0 * new.y, noise)
+            mean = float(history.y.mean())
+            return replace(self._uninformed(posterior, mean), n_rounds=n_rounds)
+        if self.fixed is None and self._is_due(belief, n_rounds):
+            belief = self._refit(history, seed, n_rounds)
+        else:
+            belief = replace(self._observe(belief, new), n_rounds=n_rounds)
+        if self.claims_confidence and self.intersects:
+            warn_if_empty(belief.regions, self.guarantee)
+        return belief
+
+    def _is_due(self, belief: Belief, n_rounds: int) -> bool:
+        if belief.fitted_rounds < 0:
+            return True
+        if callable(self.refit):
+            return bool(self.refit(n_rounds))
+        return n_rounds - belief.fitted_rounds >= self.refit
+
+    def _refit(self, history: Observations, seed: int, n_rounds: int) -> Belief:
+        belief = self._prior_belief(self._fit(history, seed, n_rounds))
+        if history.yvar is not None:
+            belief = replace(belief, new_noise=float(history.yvar.mean()))
+        assert history.round is not None  # labelled by `tell`
+        for label in history.round.unique().tolist():
+            rows = (history.round == label).nonzero().view(-1)
+            belief = self._observe(belief, history.select(rows))
+        return replace(belief, fitted_rounds=n_rounds, n_rounds=n_rounds)
+
+    def _fit(self, history: Observations, seed: int, n_rounds: int) -> GPPrior:
+        X, y = self.pool.X[history.indices], history.y.unsqueeze(-1)
+        yvar = None if history.yvar is None else history.yvar.unsqueeze(-1)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(round_generator(seed, n_rounds).initial_seed())
+            if callable(self.model):
+                return GPPrior.from_model(self.model(X, y, yvar))
+            return GPPrior.from_model(fit_single_task_gp(X, y, yvar, self.pool.bounds))
+
+    def _observe(self, belief: Belief, new: Observations) -> Belief:
+        posterior = belief.posterior.observe(new.indices, new.y, self._noise(belief, new))
+        t = belief.n_intervals + 1
+        mean, sigma = posterior.mean, posterior.sigma
+        if self.intersects:
+            regions = belief.regions.intersect(mean, sigma, self.widths(t))
+            sides = belief.sides
+        else:
+            regions = Regions.of_interval(mean, sigma, self.widths(t), self.pool)
+            sides = self.goal.start(len(self.pool))
+        sides = self.goal.update(sides, regions)
+        return replace(
+            belief, posterior=posterior, regions=regions, sides=sides, n_intervals=t
+        )
+
+    def _complete(self, observations: Observations) -> Observations:
+        if observations.yvar is not None:
+            return observations
+        n = len(observations)
+        if self.noise_std is not None:
+            yvar = torch.full((n,), self.noise_std**2, dtype=torch.float64)
+        elif self.pool.noise_var is not None:
+            yvar = self.pool.noise_var[observations.indices]
+        else:
+            return observations
+        return replace(observations, yvar=yvar)
+
+    def _noise(self, belief: Belief, new: Observations) -> Tensor:
+        if new.yvar is not None:
+            return new.yvar
+        return torch.full_like(new.y, float(belief.new_noise or 0.0))
+
+    # --- choosing -------------------------------------------------------------------
+
+    def _plan(self, belief: Belief, request: Request) -> Tensor:
+        posterior, left = belief.posterior, request.left.clone()
+        for row in request.pending.tolist():
+            posterior = posterior.expect(row, self._new_noise(belief, row))
+        initial = len(posterior.indices) < self.initial_observations
+        rows: list[int] = []
+        while len(rows) < request.size:
+            if initial:
+                scores, eligible = posterior.variance, left > 0
+            else:
+                scores = self._scores(belief, posterior)
+                eligible = self._eligible(belief) & (left > 0)
+            row = first_best(scores, eligible, posterior.scale)
+            if row is None:
+                break
+            rows.append(row)
+            left[row] -= 1
+            if len(rows) < request.size:
+                posterior = posterior.expect(row, self._new_noise(belief, row))
+        return torch.tensor(rows, dtype=torch.long)
+
+    @abstractmethod
+    def _scores(self, belief: Belief, posterior: PoolPosterior) -> Tensor:
+        r"""``N`` scores; ``posterior`` expects the rows chosen so far."""
+
+    def _eligible(self, belief: Belief) -> Tensor:
+        r"""``N`` bools: the rows the rule may choose from."""
+        return torch.ones(len(self.pool), dtype=torch.bool)
+
+    def _new_noise(self, belief: Belief, row: int) -> float:
+        if self.noise_std is not None:
+            return float(self.noise_std**2)
+        if self.pool.noise_var is not None:
+            return float(self.pool.noise_var[row])
+        return UNFITTED_NOISE if belief.new_noise is None else belief.new_noise
+
+    def _classification(self, belief: Belief) -> Classification:
+        regions, sides = belief.regions, belief.sides
+        level = self.goal.level(regions.mean)
+        return from_sides(sides.side, regions, level, self.guarantee)

@@ -1,0 +1,112 @@
+r"""What a strategy knows: a function of the seed and of what was told."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_lse.problem import Batch, Classification, Observations
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    r"""A strategy's state. It never changes; ``tell`` returns a new one.
+
+    Args:
+        seed: The seed of ``init``.
+        round: The round that ``ask`` asks for.
+        history: The observations of all complete rounds, each round sorted by row.
+        classification: The answer after the complete rounds.
+        stop_reason: ``"decided"``, ``"budget"``, ``"rows exhausted"``, or ``None``.
+        plan: The rows of the open round, if some of them are told already.
+        told: The observations of the open round so far.
+        deferred: Observations nobody asked for, told while a round is open; each is a
+            round of its own once the open one is complete.
+        abandoned: For each round, rows that were used up without a result.
+        belief: What the strategy derived from ``history``.
+    """
+
+    seed: int
+    round: int
+    history: Observations
+    classification: Classification
+    stop_reason: str | None
+    belief: Any = field(repr=False)
+    plan: Tensor | None = None
+    told: Observations = field(default_factory=Observations.empty)
+    deferred: tuple[Observations, ...] = ()
+    abandoned: tuple[tuple[int, int], ...] = ()
+    _planned: list[Tensor] = field(default_factory=list, repr=False)
+
+    @property
+    def is_done(self) -> bool:
+        r"""Whether there is nothing more to ask."""
+        return self.stop_reason is not None
+
+    @property
+    def observations(self) -> Observations:
+        r"""Everything told, labelled by round; ``replay`` makes this state from it."""
+        waiting = [o.at_round(self.round + 1 + i) for i, o in enumerate(self.deferred)]
+        return reduce(Observations.append, (self.history, self.told, *waiting))
+
+    @property
+    def n_used(self) -> int:
+        r"""Measurements made or used up."""
+        return len(self.observations) + len(self.abandoned)
+
+    def abandoned_in(self, round: int) -> Tensor:
+        r"""The rows abandoned in a round."""
+        rows = [row for r, row in self.abandoned if r == round]
+        return torch.tensor(rows, dtype=torch.long)
+
+    def uses(self, n_rows: int) -> Tensor:
+        r"""``n_rows`` counts: how often each row was measured or used up."""
+        lost = torch.tensor([row for _, row in self.abandoned], dtype=torch.long)
+        rows = torch.cat((self.observations.indices, lost))
+        return torch.bincount(rows, minlength=n_rows)
+
+
+def remove(rows: Tensor, taken: Tensor) -> Tensor:
+    r"""The multiset ``rows`` without ``taken``, order kept; extra ones are ignored."""
+    keep = torch.ones(rows.numel(), dtype=torch.bool)
+    for row in taken.tolist():
+        hits = ((rows == row) & keep).nonzero()
+        if hits.numel():
+            keep[hits[0]] = False
+    return rows[keep]
+
+
+def matching(rows: Tensor, wanted: Tensor) -> Tensor:
+    r"""Mask of the entries of ``rows`` that the multiset ``wanted`` holds."""
+    left = wanted.tolist()
+    mask = torch.zeros(rows.numel(), dtype=torch.bool)
+    for i, row in enumerate(rows.tolist()):
+        if row in left:
+            left.remove(row)
+            mask[i] = True
+    return mask
+
+
+def in_canonical_order(observations: Observations) -> Observations:
+    r"""Sorted by row, then value, then variance: arrival order leaves no trace."""
+    keys = [observations.indices.tolist(), observations.y.tolist()]
+    if observations.yvar is not None:
+        keys.append(observations.yvar.tolist())
+    order = sorted(range(len(observations)), key=lambda i: [k[i] for k in keys])
+    return observations.select(torch.tensor(order, dtype=torch.long))
+
+
+def round_generator(seed: int, round: int) -> torch.Generator:
+    r"""The random numbers of one round: a function of seed and round alone."""
+    digest = hashlib.sha256(f"{seed}|{round}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
+
+
+def sorted_batch(pool: Any, rows: Tensor, round: int) -> Batch:
+    r"""A batch in the default visiting order: by row, replicates together."""
+    return Batch(pool, rows.sort().values, round)
