@@ -35,6 +35,7 @@ class PosteriorPath:
         F: ``S x n x d'`` features of the observations.
         L: ``S x n x n`` factor of their covariance plus noise.
         a: ``S x n`` whitened residuals.
+        noise_var: ``S x n`` noise variances, units of ``y`` squared.
         rounds: ``n`` round numbers, not decreasing.
     """
 
@@ -42,6 +43,7 @@ class PosteriorPath:
     F: Tensor
     L: Tensor
     a: Tensor
+    noise_var: Tensor
     rounds: Tensor
 
     @classmethod
@@ -76,7 +78,7 @@ class PosteriorPath:
             L = factorize(prior.covariance(F, F), noise_var)
             residual = (y - prior.mean(F)).unsqueeze(-1)
             a = torch.linalg.solve_triangular(L, residual, upper=False).squeeze(-1)
-        return cls(prior, F, L, a, _check_rounds(rounds, n).to(L.device))
+        return cls(prior, F, L, a, noise_var, _check_rounds(rounds, n).to(L.device))
 
     @property
     def n_rounds(self) -> int:
@@ -100,9 +102,17 @@ class PosteriorPath:
         V = path_rows(self.L, self.prior.covariance(self.F, G))
         rounds = torch.arange(self.rounds.numel()) if prefixes else self.rounds
         ends = round_ends(rounds).to(V.device)
-        return path_moments(
-            V, self.a, self.prior.mean(G), self.prior.variance(G), ends
-        )
+        return path_moments(V, self.a, self.prior.mean(G), self.prior.variance(G), ends)
+
+    def new_noise_var(self, p: int) -> Tensor:
+        r"""``S x p`` noise variances of observations to come, units of ``y`` squared.
+
+        The model's own; for known per-observation noise the average of the training
+        data's, as in BoTorch's ``posterior(..., observation_noise=True)``.
+        """
+        noise = self.prior.noise_var
+        noise = self.noise_var.mean(dim=-1) if noise is None else noise
+        return noise.double().unsqueeze(-1).expand(*noise.shape, p)
 
     def after(self, F: Tensor, noise_var: Tensor) -> PosteriorPath:
         r"""The path with ``p`` further rows, told nothing: their residuals are 0.
@@ -124,6 +134,7 @@ class PosteriorPath:
             F=torch.cat((self.F, F), dim=-2),
             L=L,
             a=torch.cat((self.a, self.a.new_zeros(*self.a.shape[:-1], p)), dim=-1),
+            noise_var=torch.cat((self.noise_var, noise_var), dim=-1),
             rounds=torch.cat((self.rounds, last.expand(p))),
         )
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from botorch.models.fully_bayesian import AbstractFullyBayesianSingleTaskGP
 from botorch.models.model import Model
 from botorch.models.multitask import MultiTaskGP
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
@@ -100,6 +99,7 @@ class GPPrior:
         """
         _refuse_inexact(model)
         model.eval()
+        _refuse_other_forward(model)
         scale, shift = _affine_outcome(model, getattr(model, "outcome_transform", None))
         parameter = model.train_inputs[0]
         likelihood = model.likelihood
@@ -107,7 +107,7 @@ class GPPrior:
             noise = likelihood.noise.detach()[..., 0] * scale.square()
         else:
             noise = None
-        transform = deepcopy(getattr(model, "input_transform", None))
+        transform = getattr(model, "input_transform", None)
         return cls(
             _frozen(model.mean_module),
             _frozen(model.covar_module),
@@ -122,9 +122,7 @@ class GPPrior:
     @property
     def dtype(self) -> torch.dtype:
         r"""The precision in which the kernel is evaluated."""
-        return next(
-            (p.dtype for p in self.covar_module.parameters()), self.scale.dtype
-        )
+        return next((p.dtype for p in self.covar_module.parameters()), self.scale.dtype)
 
     @property
     def device(self) -> torch.device:
@@ -141,7 +139,9 @@ class GPPrior:
     def mean(self, F: Tensor) -> Tensor:
         r"""Prior means at features ``S x N x d'``: ``S x N``, float64, units of ``y``."""
         value = self.mean_module(F).double()
-        return value * self.scale.double().unsqueeze(-1) + self.shift.double().unsqueeze(-1)
+        return value * self.scale.double().unsqueeze(
+            -1
+        ) + self.shift.double().unsqueeze(-1)
 
     def covariance(self, F: Tensor, G: Tensor) -> Tensor:
         r"""Prior covariances of ``S x N x d'`` with ``S x M x d'``: ``S x N x M``."""
@@ -201,18 +201,45 @@ def _refuse_inexact(model: Model) -> None:
             "Expected `model` to have a Gaussian likelihood, but got "
             f"{type(model.likelihood).__name__}. {_REMEDY}"
         )
+    if getattr(getattr(model, "input_transform", None), "is_one_to_many", False):
+        raise UnsupportedError(
+            "Expected the input transform of `model` to keep the number of points, but "
+            f"{type(model.input_transform).__name__} makes several of one. Leave it out."
+        )
     batched = bool(len(getattr(model, "batch_shape", ())))
-    if batched and not isinstance(model, AbstractFullyBayesianSingleTaskGP):
+    if batched and not is_ensemble(model):
         raise UnsupportedError(
             f"Expected `model` without batch shape, but got {tuple(model.batch_shape)}. "
-            "Ensembles of fully Bayesian models are supported; fit others one by one."
+            "Ensembles such as fully Bayesian models are supported; fit others one by "
+            "one."
+        )
+
+
+def _refuse_other_forward(model: ExactGP) -> None:
+    # A deep kernel, for one, maps the inputs in `forward`, which we do not call.
+    with torch.no_grad():
+        F = model.train_inputs[0][..., :2, :]
+        said = model.forward(F)
+        mean, covariance = model.mean_module(F), model.covar_module(F).to_dense()
+        exact = torch.allclose(
+            said.mean, mean.expand(said.mean.shape), rtol=1e-4, atol=1e-6
+        ) and torch.allclose(said.covariance_matrix, covariance, rtol=1e-4, atol=1e-6)
+    if not exact:
+        raise UnsupportedError(
+            f"Expected `model.forward` to return `mean_module(x)` and `covar_module(x)`, "
+            f"but that of {type(model).__name__} does more. Move it into the kernel or "
+            f"the input transform. {_REMEDY}"
         )
 
 
 def _affine_outcome(
     model: ExactGP, transform: OutcomeTransform | None
 ) -> tuple[Tensor, Tensor]:
-    one = torch.ones(getattr(model, "batch_shape", ()), dtype=torch.float64)
+    one = torch.ones(
+        getattr(model, "batch_shape", ()),
+        dtype=torch.float64,
+        device=model.train_targets.device,
+    )
     if transform is None:
         return one, 0.0 * one
     if type(transform) is not Standardize:

@@ -1,0 +1,7 @@
+r"""BoTorch acquisition functions for level sets, with input constructors."""
+
+from botorch_lse.acquisition import input_constructors as _registered  # noqa: F401
+from botorch_lse.acquisition.regions import LSEAmbiguity, LSEWidth
+from botorch_lse.acquisition.straddle import ImplicitStraddle, MaxVariance, Straddle
+
+__all__ = ["ImplicitStraddle", "LSEAmbiguity", "LSEWidth", "MaxVariance", "Straddle"]

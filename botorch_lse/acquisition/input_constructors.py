@@ -1,0 +1,111 @@
+r"""Input constructors, so that Ax and BoTorch can build the classes by name.
+
+A scalarisation of a model with one output is dropped: Ax passes the objective's sign in
+it, and the sign is not part of a level set. Thresholds are in the units of ``y``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from botorch.acquisition.input_constructors import acqf_input_constructor
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_lse.acquisition.regions import LSE_BETA, LSEAmbiguity, LSEWidth
+from botorch_lse.acquisition.straddle import (
+    STRADDLE_BETA,
+    ImplicitStraddle,
+    MaxVariance,
+    Straddle,
+)
+from botorch_lse.confidence.schedules import BetaSchedule
+from botorch_lse.problem import Pool
+
+
+@acqf_input_constructor(Straddle)
+def construct_inputs_straddle(
+    model: Model,
+    threshold: float | Tensor,
+    beta: float = STRADDLE_BETA,
+    posterior_transform: PosteriorTransform | None = None,
+    X_pending: Tensor | None = None,
+) -> dict[str, Any]:
+    r"""Arguments of ``Straddle``; see there."""
+    return _shared(model, posterior_transform, X_pending) | {
+        "threshold": threshold,
+        "beta": beta,
+    }
+
+
+@acqf_input_constructor(ImplicitStraddle)
+def construct_inputs_implicit_straddle(
+    model: Model,
+    omega: float,
+    pool: Pool | Tensor,
+    beta: float = STRADDLE_BETA,
+    posterior_transform: PosteriorTransform | None = None,
+    X_pending: Tensor | None = None,
+) -> dict[str, Any]:
+    r"""Arguments of ``ImplicitStraddle``; see there."""
+    return _shared(model, posterior_transform, X_pending) | {
+        "omega": omega,
+        "pool": pool,
+        "beta": beta,
+    }
+
+
+@acqf_input_constructor(MaxVariance)
+def construct_inputs_max_variance(
+    model: Model,
+    posterior_transform: PosteriorTransform | None = None,
+    X_pending: Tensor | None = None,
+) -> dict[str, Any]:
+    r"""Arguments of ``MaxVariance``; see there."""
+    return _shared(model, posterior_transform, X_pending)
+
+
+@acqf_input_constructor(LSEAmbiguity)
+def construct_inputs_lse_ambiguity(
+    model: Model,
+    threshold: float | Tensor,
+    beta: float | BetaSchedule = LSE_BETA,
+    rounds: Tensor | None = None,
+    posterior_transform: PosteriorTransform | None = None,
+    X_pending: Tensor | None = None,
+) -> dict[str, Any]:
+    r"""Arguments of ``LSEAmbiguity``; see there."""
+    return _shared(model, posterior_transform, X_pending) | {
+        "threshold": threshold,
+        "beta": beta,
+        "rounds": rounds,
+    }
+
+
+@acqf_input_constructor(LSEWidth)
+def construct_inputs_lse_width(
+    model: Model,
+    beta: float | BetaSchedule = LSE_BETA,
+    rounds: Tensor | None = None,
+    posterior_transform: PosteriorTransform | None = None,
+    X_pending: Tensor | None = None,
+) -> dict[str, Any]:
+    r"""Arguments of ``LSEWidth``; see there."""
+    return _shared(model, posterior_transform, X_pending) | {
+        "beta": beta,
+        "rounds": rounds,
+    }
+
+
+def _shared(
+    model: Model,
+    posterior_transform: PosteriorTransform | None,
+    X_pending: Tensor | None,
+) -> dict[str, Any]:
+    transform = None if model.num_outputs == 1 else posterior_transform
+    return {
+        "model": model,
+        "posterior_transform": transform,
+        "X_pending": X_pending,
+    }

@@ -1,0 +1,221 @@
+r"""What every acquisition class promises."""
+
+import pytest
+import torch
+from botorch.acquisition.input_constructors import get_acqf_input_constructor
+from botorch.acquisition.objective import ScalarizedPosteriorTransform
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.models import SingleTaskGP
+from botorch.models.deterministic import GenericDeterministicModel
+from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
+from botorch.models.transforms import Standardize
+from botorch.optim import optimize_acqf, optimize_acqf_discrete
+from gpytorch.kernels import MaternKernel, ScaleKernel
+
+from botorch_lse.acquisition import (
+    ImplicitStraddle,
+    LSEAmbiguity,
+    LSEWidth,
+    MaxVariance,
+    Straddle,
+)
+from botorch_lse.confidence import UnionBeta
+from tests.acquisition.conftest import make_model
+
+# float32 and raw outcomes are part of what is tested here
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::botorch.exceptions.warnings.InputDataWarning"
+)
+
+POOL = torch.rand(30, 2, generator=torch.Generator().manual_seed(0)).double()
+TABLE = {
+    Straddle: {"threshold": 21.0},
+    ImplicitStraddle: {"omega": 0.9, "pool": POOL},
+    MaxVariance: {},
+    LSEAmbiguity: {"threshold": 21.0},
+    LSEWidth: {"beta": UnionBeta(30, 0.1)},
+}
+every = pytest.mark.parametrize(("acqf_class", "options"), TABLE.items())
+
+
+def ensemble():
+    """Three Gaussian processes with different hyper-parameters, as one model."""
+    _, X, Y, _ = make_model()
+    generator = torch.Generator().manual_seed(0)
+    model = EnsembleMapSaasSingleTaskGP(
+        X, Y, taus=torch.tensor([0.1, 0.2, 0.3]).double(), num_taus=3
+    )
+    draw = {"generator": generator, "dtype": torch.float64}
+    model.covar_module.base_kernel.lengthscale = 0.3 + torch.rand(3, 1, 2, **draw)
+    model.covar_module.outputscale = 0.5 + torch.rand(3, **draw)
+    model.mean_module.constant.data = torch.rand(3, **draw)
+    model.likelihood.noise = 0.05 + 0.1 * torch.rand(3, 1, **draw)
+    return model.eval()
+
+
+@every
+@pytest.mark.parametrize("shape", [(), (5,), (3, 5)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n_pending", [0, 2])
+def test_shapes_dtypes_and_gradients(acqf_class, options, shape, dtype, n_pending):
+    model = make_model(dtype)[0]
+    acqf = acqf_class(model, **options)
+    acqf.set_X_pending(POOL[:n_pending].to(dtype))
+    X = torch.rand(*shape, 1, 2, generator=torch.Generator().manual_seed(1))
+    X = X.to(dtype).requires_grad_()
+    values = acqf(X)
+    assert values.shape == (shape or (1,))
+    assert values.dtype == dtype
+    values.sum().backward()
+    assert torch.isfinite(X.grad).all()
+    assert (X.grad != 0).any()
+
+
+@every
+def test_float32_agrees_with_float64(acqf_class, options):
+    X = POOL.unsqueeze(-2)
+    double = acqf_class(make_model()[0], **options)(X)
+    single = acqf_class(make_model(torch.float32)[0], **options)(X.float())
+    torch.testing.assert_close(single.double(), double, rtol=1e-4, atol=1e-3)
+
+
+@every
+@pytest.mark.parametrize("n_pending", [0, 2])
+def test_gradient_is_right(acqf_class, options, n_pending):
+    acqf = acqf_class(make_model()[0], **options)
+    acqf.set_X_pending(POOL[10 : 10 + n_pending])
+    X = torch.rand(4, 1, 2, generator=torch.Generator().manual_seed(7)).double()
+    assert torch.autograd.gradcheck(acqf, X.requires_grad_())
+
+
+@every
+def test_more_than_one_point_is_refused(acqf_class, options):
+    acqf = acqf_class(make_model()[0], **options)
+    with pytest.raises(AssertionError, match="q=1"):
+        acqf(POOL[:2])
+
+
+@every
+@pytest.mark.parametrize("n_pending", [0, 2])
+def test_value_of_an_ensemble_is_the_average_of_its_members(
+    acqf_class, options, n_pending
+):
+    model, X = ensemble(), POOL[:6].unsqueeze(-2)
+    pending = POOL[8 : 8 + n_pending]
+    values = acqf_class(model, **options, X_pending=pending)(X)
+    members = [
+        acqf_class(member(model, i), **options, X_pending=pending)(X) for i in range(3)
+    ]
+    assert values.shape == (6,)
+    assert not torch.allclose(members[0], members[1])
+    torch.testing.assert_close(values, torch.stack(members).mean(dim=0))
+
+
+def member(model, i):
+    _, X, Y, _ = make_model()
+    kernel = ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=2))
+    single = SingleTaskGP(X, Y, covar_module=kernel, outcome_transform=Standardize(1))
+    source = model.covar_module
+    kernel.base_kernel.lengthscale = source.base_kernel.lengthscale[i].detach()
+    kernel.outputscale = source.outputscale[i].detach()
+    single.mean_module.constant.data = model.mean_module.constant[i].detach()
+    single.likelihood.noise = model.likelihood.noise[i].detach()
+    return single.eval()
+
+
+@every
+def test_each_of_four_points_is_the_best_given_those_before(acqf_class, options):
+    acqf = acqf_class(make_model()[0], **options)
+    chosen, _ = optimize_acqf_discrete(acqf, q=4, choices=POOL)
+    for i in range(4):
+        acqf.set_X_pending(chosen[:i])
+        rest = torch.stack([x for x in POOL if not (x == chosen[:i]).all(-1).any()])
+        best = rest[acqf(rest.unsqueeze(-2)).argmax()]
+        torch.testing.assert_close(chosen[i], best)
+    assert len(torch.unique(chosen, dim=0)) == 4
+
+
+@every
+def test_works_in_optimize_acqf(acqf_class, options):
+    acqf = acqf_class(make_model()[0], **options)
+    box = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+    torch.manual_seed(0)
+    X, values = optimize_acqf(
+        acqf, box, q=2, num_restarts=2, raw_samples=32, sequential=True
+    )
+    best_of_pool = acqf_class(make_model()[0], **options)(POOL.unsqueeze(-2)).max()
+    assert X.shape == (2, 2)
+    assert values[0] >= best_of_pool - 1e-6
+
+
+@every
+def test_input_constructor_drops_the_sign_of_the_objective(acqf_class, options):
+    model = make_model()[0]
+    construct = get_acqf_input_constructor(acqf_class)
+    X = POOL.unsqueeze(-2)
+    values = []
+    for weight in (1.0, -1.0):
+        sign = ScalarizedPosteriorTransform(torch.tensor([weight]).double())
+        arguments = construct(
+            model=model,
+            training_data=None,
+            posterior_transform=sign,
+            X_pending=POOL[:2],
+            **options,
+        )
+        values.append(acqf_class(**arguments)(X))
+    torch.testing.assert_close(*values)
+
+
+@pytest.mark.parametrize("acqf_class", [Straddle, ImplicitStraddle, MaxVariance])
+def test_a_scalarised_model_equals_the_single_one(acqf_class):
+    _, X, Y, _ = make_model()
+    both = SingleTaskGP(X, torch.cat((Y, -2 * Y), dim=-1), outcome_transform=None)
+    first = ScalarizedPosteriorTransform(torch.tensor([1.0, 0.0]).double())
+    options = TABLE[acqf_class]
+    acqf = acqf_class(both.eval(), **options, posterior_transform=first)
+    acqf.set_X_pending(POOL[:2])
+    single = acqf_class(both.subset_output([0]), **options, X_pending=POOL[:2])
+    points = POOL.unsqueeze(-2)
+    torch.testing.assert_close(acqf(points), single(points))
+
+
+@every
+def test_several_outputs_without_transform_are_refused(acqf_class, options):
+    _, X, Y, _ = make_model()
+    both = SingleTaskGP(X, torch.cat((Y, -Y), dim=-1), outcome_transform=None)
+    with pytest.raises(UnsupportedError, match="output"):
+        acqf_class(both, **options)
+
+
+@pytest.mark.parametrize("acqf_class", [LSEAmbiguity, LSEWidth])
+def test_region_classes_refuse_what_they_cannot_do(acqf_class):
+    options = TABLE[acqf_class]
+    deterministic = GenericDeterministicModel(lambda X: X.sum(-1, keepdim=True))
+    with pytest.raises(UnsupportedError, match=r"exact GP.*Straddle"):
+        acqf_class(deterministic, **options)
+    sign = ScalarizedPosteriorTransform(torch.tensor([-1.0]).double())
+    with pytest.raises(UnsupportedError, match="`posterior_transform` to be None"):
+        acqf_class(make_model()[0], **options, posterior_transform=sign)
+    with pytest.raises(ValueError, match=r"one round per training observation \(9\)"):
+        acqf_class(make_model()[0], **options, rounds=torch.zeros(4))
+
+
+@pytest.mark.parametrize("acqf_class", [Straddle, LSEAmbiguity])
+def test_bad_levels_are_refused(acqf_class):
+    model = make_model()[0]
+    with pytest.raises(ValueError, match="`threshold` to be finite, but got nan"):
+        acqf_class(model, threshold=float("nan"))
+    with pytest.raises(BotorchTensorDimensionError, match="`threshold` to be a scalar"):
+        acqf_class(model, threshold=torch.zeros(3))
+    with pytest.raises(ValueError, match="`beta`"):
+        acqf_class(model, threshold=0.0, beta=-1.0)
+    with pytest.raises(ValueError, match="`omega` in \\(0, 1\\), but got 21"):
+        ImplicitStraddle(model, omega=21.0, pool=POOL)
+
+
+@every
+def test_pending_points_need_two_dimensions(acqf_class, options):
+    acqf = acqf_class(make_model()[0], **options)
+    with pytest.raises(BotorchTensorDimensionError, match="`X_pending` to be n' x d"):
+        acqf.set_X_pending(POOL[0])
