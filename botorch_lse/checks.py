@@ -7,9 +7,11 @@ where it is not obvious, the remedy.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
@@ -24,9 +26,9 @@ def finite_number(value: Any, name: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"Expected `{name}` to be one number, but got {value!r}.") from (
-            error
-        )
+        raise ValueError(
+            f"Expected `{name}` to be one number, but got {value!r}."
+        ) from (error)
     if not math.isfinite(number):
         raise ValueError(f"Expected `{name}` to be finite, but got {number}.")
     return number
@@ -65,11 +67,18 @@ def whole_number(value: Any, name: str, at_least: int) -> int:
     Raises:
         ValueError: If it is not a whole number or too small.
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ValueError(f"Expected `{name}` to be a whole number, but got {value!r}.")
-    number = int(value)
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError as error:
+        raise ValueError(
+            f"Expected `{name}` to be a whole number, but got {value!r}."
+        ) from error
     if number < at_least:
-        raise ValueError(f"Expected `{name}` to be at least {at_least}, but got {number}.")
+        raise ValueError(
+            f"Expected `{name}` to be at least {at_least}, but got {number}."
+        )
     return number
 
 
@@ -90,7 +99,9 @@ def real_vector(
     """
     vector = _tensor(values, name)
     if vector.ndim != 1 or (length is not None and vector.numel() != length):
-        wanted = f"one number per {per}" + (f" ({length})" if length is not None else "")
+        wanted = f"one number per {per}" + (
+            f" ({length})" if length is not None else ""
+        )
         raise BotorchTensorDimensionError(
             f"Expected `{name}` to be a vector with {wanted}, but got shape "
             f"{tuple(vector.shape)}."
@@ -117,14 +128,24 @@ def non_negative_vector(values: Any, name: str, length: int, per: str) -> Tensor
     return vector
 
 
-def row_indices(values: Any, name: str, n_rows: int) -> Tensor:
-    r"""``values`` as an int64 vector of rows of a pool of ``n_rows`` rows.
+def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
+    r"""``values`` as an int64 vector of rows of a pool.
+
+    Args:
+        values: A number, or a sequence, array, tensor or pandas series of numbers.
+        name: The argument's name.
+        n_rows: How many rows the pool has; ``None`` where it is not known yet.
 
     Raises:
         ValueError: If an entry is not a whole number or not a row of the pool.
         BotorchTensorDimensionError: If it is not a vector.
     """
-    indices = torch.as_tensor(values)
+    try:
+        indices = torch.as_tensor(_own_array(values))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected `{name}` to hold whole numbers, but got {values!r}."
+        ) from error
     if indices.numel() == 0:
         return torch.empty(0, dtype=torch.long)
     if indices.ndim == 0:
@@ -141,25 +162,36 @@ def row_indices(values: Any, name: str, n_rows: int) -> Tensor:
             f"Expected `{name}` to hold whole numbers, but got {indices.dtype}."
         )
     indices = indices.to(torch.long).cpu()
-    outside = (indices < 0) | (indices >= n_rows)
+    outside = indices < 0
+    if n_rows is not None:
+        outside |= indices >= n_rows
     if outside.any():
         first = int(indices[outside][0])
+        last = "at least 0" if n_rows is None else f"0 to {n_rows - 1}"
         raise ValueError(
-            f"Expected `{name}` to be rows of the pool, 0 to {n_rows - 1}, but got "
-            f"{first}. `Pool.nearest(x)` gives the row nearest to a point."
+            f"Expected `{name}` to be rows of the pool, {last}, but got {first}. "
+            "`Pool.nearest(x)` gives the row nearest to a point."
         )
     return indices
 
 
+def _own_array(values: Any) -> Any:
+    # A copy: a record must not change with its caller's array, and torch warns about
+    # read-only arrays, which pandas hands out.
+    if isinstance(values, Tensor):
+        return values
+    values = values.to_numpy() if hasattr(values, "to_numpy") else values
+    return values.copy() if isinstance(values, np.ndarray) else values
+
+
 def _tensor(values: Any, name: str) -> Tensor:
     if isinstance(values, Tensor):
-        return values.detach().to(torch.float64)
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
+        return values.detach().to(torch.float64, copy=True)
+    values = _own_array(values)
     if isinstance(values, Sequence) and any(isinstance(v, Tensor) for v in values):
         values = [float(v) for v in values]
     try:
-        return torch.as_tensor(values, dtype=torch.float64)
+        return torch.tensor(values, dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"Expected `{name}` to hold numbers, but got {type(values).__name__}: "

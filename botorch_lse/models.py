@@ -3,6 +3,7 @@ r"""Models: training tensors in, a fitted BoTorch model or a fixed prior out."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -20,7 +21,7 @@ from torch import Tensor
 from botorch_lse.prior import GPPrior
 
 ModelFactory = Callable[[Tensor, Tensor, Tensor | None], Model]
-ModelArgument = ModelFactory | Model | Kernel | GPPrior | None
+ModelArgument: TypeAlias = ModelFactory | Model | Kernel | GPPrior | None
 
 
 def fit_single_task_gp(

@@ -2,6 +2,7 @@ r"""The posterior on a whole pool, one new observation at a time."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -20,18 +21,23 @@ class _Rows:
     posterior ever changes.
     """
 
-    def __init__(self, N: int, capacity: int = 16) -> None:
+    def __init__(self, N: int, capacity: int = 0) -> None:
         self.data = torch.empty(capacity, N, dtype=torch.float64)
         self.used = 0
 
-    def append(self, n: int, rows: Tensor) -> _Rows:
-        q = rows.shape[0]
+    def extended(self, n: int, q: int, most: int) -> _Rows:
+        r"""Storage with the first ``n`` rows and room for ``q`` more to be written.
+
+        Args:
+            n: Rows seen so far.
+            q: Rows to come.
+            most: Rows that the storage may hold, at least ``n + q``.
+        """
         target = self
         if n != self.used or n + q > self.data.shape[0]:
-            capacity = max(2 * n, n + q, 16)
+            capacity = min(max(2 * n, n + q, 16), most)
             target = _Rows(self.data.shape[1], capacity)
             target.data[:n] = self.data[:n]
-        target.data[n : n + q] = rows
         target.used = n + q
         return target
 
@@ -41,8 +47,9 @@ class PoolPosterior:
     r"""Mean and variance of every row of a pool, given observations at rows.
 
     ``observe`` and ``expect`` return new objects; each new observation costs one new
-    path row (``O(n N)``). Rows of the path are kept while ``n x N`` numbers fit the
-    memory budget; beyond it they are computed again, in blocks of rows.
+    path row (``O(n N)``). Rows of the path are kept while ``n x N`` numbers fit half
+    the memory budget (storage that grows is copied, so both halves are used); beyond
+    it they are computed again each time, in blocks of rows.
 
     Args:
         prior: The process, without batch shape.
@@ -53,7 +60,7 @@ class PoolPosterior:
         indices: ``n`` rows observed or expected.
         L: ``n x n`` factor of their covariance plus noise.
         a: ``n`` whitened residuals.
-        memory_budget: Bytes for the path rows and for temporary arrays, each.
+        memory_budget: Bytes for the path rows and for temporary arrays.
     """
 
     prior: GPPrior
@@ -113,22 +120,30 @@ class PoolPosterior:
         if indices.numel() == 0:
             return self
         with torch.no_grad():
-            cross, block = self._cross(indices)  # q x n, q x q
-            L22 = factorize(block - cross @ cross.mT, noise_var)
+            cross = self._cross(indices)  # q x n
+            F = self.F[indices]
+            L22 = factorize(self.prior.covariance(F, F) - cross @ cross.mT, noise_var)
             residual = (y - self.prior_mean_at(indices) - cross @ self.a).unsqueeze(-1)
             a2 = torch.linalg.solve_triangular(L22, residual, upper=False).squeeze(-1)
-            rows = path_rows(L22, self._residual_covariance(indices, cross))
             n, q = self.a.numel(), indices.numel()
+            storage = self._room(q)
+            mean, variance = self.mean.clone(), self.variance.clone()
+            for rows, covariance in self._residual_blocks(indices, cross):
+                V = path_rows(L22, covariance)
+                mean[rows] += a2 @ V
+                variance[rows] -= V.square().sum(dim=0)
+                if storage is not None:
+                    storage.data[n : n + q, rows] = V
             L = self.L.new_zeros(n + q, n + q)
             L[:n, :n], L[n:, :n], L[n:, n:] = self.L, cross, L22
             return replace(
                 self,
-                mean=self.mean + a2 @ rows,
-                variance=self.variance - rows.square().sum(dim=0),
+                mean=mean,
+                variance=variance,
                 indices=torch.cat((self.indices, indices)),
                 L=L,
                 a=torch.cat((self.a, a2)),
-                _rows=self._store(rows, n),
+                _rows=storage,
             )
 
     def expect(self, index: int, noise_var: float) -> PoolPosterior:
@@ -151,8 +166,9 @@ class PoolPosterior:
     def covariance_with(self, indices: Tensor) -> Tensor:
         r"""``q x N`` posterior covariances between rows ``indices`` and the pool."""
         with torch.no_grad():
-            cross, _ = self._cross(indices)
-            covariance = self._residual_covariance(indices, cross)
+            covariance = self.mean.new_empty(indices.numel(), self.F.shape[-2])
+            for rows, block in self._residual_blocks(indices, self._cross(indices)):
+                covariance[:, rows] = block
             for row in self._expected:
                 covariance = covariance - row[indices].unsqueeze(-1) * row
             return covariance
@@ -161,31 +177,41 @@ class PoolPosterior:
         r"""``q`` prior means at rows."""
         return self.prior.mean(self.F[indices]).expand(indices.numel())
 
-    def _cross(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        F = self.F[indices]
-        block = self.prior.covariance(F, F)
+    def _cross(self, indices: Tensor) -> Tensor:
+        r"""``q x n`` entries of the path rows at rows ``indices``."""
         n = self.a.numel()
         if n == 0:
-            return block.new_zeros(indices.numel(), 0), block
+            return self.a.new_zeros(indices.numel(), 0)
         if self._rows is not None:
-            return self._rows.data[:n, indices].mT, block
-        return path_rows(self.L, self.prior.covariance(self.F[self.indices], F)).mT, block
-
-    def _residual_covariance(self, indices: Tensor, cross: Tensor) -> Tensor:
-        F, n = self.F[indices], self.a.numel()
-        if self._rows is not None and n:
-            return self.prior.covariance(F, self.F) - cross @ self._rows.data[:n]
-        # cross' = L^-1 k(train, new), so W = L^-T cross' gives cross V = W' k(train, x)
-        W = torch.linalg.solve_triangular(self.L.mT, cross.mT, upper=True)
+            return self._rows.data[:n, indices].mT
         train = self.F[self.indices]
-        out = self.mean.new_empty(indices.numel(), self.F.shape[-2])
-        per_row = n + indices.numel()
-        for rows in row_blocks(self.F.shape[-2], per_row, self.memory_budget):
-            out[:, rows] = self.prior.covariance(F, self.F[rows])
-            if n:
-                out[:, rows] -= W.mT @ self.prior.covariance(train, self.F[rows])
-        return out
+        return path_rows(self.L, self.prior.covariance(train, self.F[indices])).mT
 
-    def _store(self, rows: Tensor, n: int) -> _Rows | None:
-        fits = 8 * (n + rows.shape[0]) * rows.shape[1] <= self.memory_budget
-        return self._rows.append(n, rows) if self._rows is not None and fits else None
+    def _residual_blocks(
+        self, indices: Tensor, cross: Tensor
+    ) -> Iterator[tuple[slice, Tensor]]:
+        r"""Blocks of the pool, and ``q x block`` covariances with what is unexplained.
+
+        Prior covariances less ``cross V``. Where the path rows ``V = L^-1 k(train, x)``
+        are not stored, ``cross V = W' k(train, x)`` with ``W = L^-T cross'``.
+        """
+        F, n, N = self.F[indices], self.a.numel(), self.F.shape[-2]
+        stored = self._rows.data[:n] if self._rows is not None else None
+        if stored is None:
+            W = torch.linalg.solve_triangular(self.L.mT, cross.mT, upper=True)
+            train = self.F[self.indices]
+        per_row = indices.numel() + (n if stored is None else 0)
+        for rows in row_blocks(N, per_row, self.memory_budget):
+            block = self.prior.covariance(F, self.F[rows])
+            if stored is not None:
+                yield rows, block - cross @ stored[:, rows]
+            else:
+                yield rows, block - W.mT @ self.prior.covariance(train, self.F[rows])
+
+    def _room(self, q: int) -> _Rows | None:
+        r"""Storage for ``q`` more rows, if half the memory budget can hold them all."""
+        n, N = self.a.numel(), self.F.shape[-2]
+        most = self.memory_budget // (2 * 8 * N)
+        if self._rows is None or n + q > most:
+            return None
+        return self._rows.extended(n, q, most)

@@ -14,6 +14,10 @@ from botorch_lse.prior import GPPrior, training_data
 MEMORY_BUDGET = 2**30
 """Bytes that the temporary arrays over a pool may take, unless said otherwise."""
 
+FAST_BLOCK = 2**25
+"""Bytes beyond which blocks are not made larger even where the budget allows: arrays
+that stay near the processor's caches are several times faster."""
+
 _COPIES = 6
 """Arrays of observations times rows alive at once: covariances and their temporaries,
 path rows, and two cumulative sums."""
@@ -28,7 +32,7 @@ class PosteriorPath:
 
     Example:
         >>> path = PosteriorPath.from_model(model)
-        >>> means, variances = path.moments(X)  # (n + 1) x N each; row 0 is the prior
+        >>> means, variances = path.moments(pool_X)  # (n + 1) x N; row 0 is the prior
 
     Args:
         prior: The process.
@@ -147,7 +151,7 @@ def row_blocks(n_rows: int, per_row: int, budget: int = MEMORY_BUDGET) -> list[s
         per_row: Numbers held per row in one array (usually the observations).
         budget: Bytes for all temporary arrays together.
     """
-    rows = max(1, budget // (8 * _COPIES * max(per_row, 1)))
+    rows = max(1, min(budget, FAST_BLOCK) // (8 * _COPIES * max(per_row, 1)))
     return [slice(i, min(i + rows, n_rows)) for i in range(0, n_rows, rows)]
 
 

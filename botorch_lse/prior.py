@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from botorch.models.model import Model
 from botorch.models.multitask import MultiTaskGP
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from botorch.utils.transforms import is_ensemble
@@ -54,7 +54,7 @@ class GPPrior:
     shift: Tensor
     noise_var: Tensor | None = None
     transform_inputs: Callable[[Tensor], Tensor] | None = None
-    batch_shape: torch.Size = torch.Size()
+    batch_shape: torch.Size = field(default_factory=torch.Size)
     is_ensemble: bool = False
 
     @classmethod
@@ -64,8 +64,9 @@ class GPPrior:
         r"""A prior from a GPyTorch kernel in the units of the inputs and of ``y``.
 
         Args:
-            kernel: The covariance; its hyper-parameters are copied and frozen.
-            mean: The mean; default zero.
+            kernel: The covariance; its hyper-parameters are copied, frozen and held in
+                float64.
+            mean: The mean; default zero. Treated likewise.
             noise_var: The noise variance of one observation.
 
         Raises:
@@ -77,15 +78,15 @@ class GPPrior:
             )
         one = torch.ones((), dtype=torch.float64)
         return cls(
-            _frozen(mean if mean is not None else ZeroMean()),
-            _frozen(kernel),
+            _frozen(mean if mean is not None else ZeroMean()).double(),
+            _frozen(kernel).double(),
             one,
             0.0 * one,
             None if noise_var is None else noise_var * one,
         )
 
     @classmethod
-    def from_model(cls, model: Model) -> GPPrior:
+    def from_model(cls, model: Any) -> GPPrior:
         r"""The prior inside a fitted exact GP with one output.
 
         Args:
@@ -130,14 +131,14 @@ class GPPrior:
         return self.scale.device
 
     def features(self, X: Tensor) -> Tensor:
-        r"""The kernel's inputs, ``S x N x d'``, for ``N x d`` or ``S x N x d`` points."""
+        r"""The kernel's inputs ``S x N x d'`` for ``N x d`` or ``S x N x d`` points."""
         X = X.to(dtype=self.dtype, device=self.device)
         if self.batch_shape and X.ndim < 2 + len(self.batch_shape):
             X = X.expand(*self.batch_shape, *X.shape)
         return X if self.transform_inputs is None else self.transform_inputs(X)
 
     def mean(self, F: Tensor) -> Tensor:
-        r"""Prior means at features ``S x N x d'``: ``S x N``, float64, units of ``y``."""
+        r"""Prior means at features ``S x N x d'``: ``S x N``, units of ``y``."""
         value = self.mean_module(F).double()
         return value * self.scale.double().unsqueeze(
             -1
@@ -174,12 +175,13 @@ def _frozen(module: Module) -> Module:
     return module.requires_grad_(False)
 
 
-def _refuse_inexact(model: Model) -> None:
+def _refuse_inexact(model: Any) -> None:
     name = type(model).__name__
     if not isinstance(model, ExactGP):
         raise UnsupportedError(
-            f"Expected `model` to be an exact GP (gpytorch.models.ExactGP), but got {name}"
-            f", whose posteriors after each observation are not available. {_REMEDY}"
+            "Expected `model` to be an exact GP (gpytorch.models.ExactGP), but got "
+            f"{name}, whose posteriors after each observation are not available. "
+            f"{_REMEDY}"
         )
     if isinstance(model, MultiTaskGP) or getattr(model, "num_outputs", 1) != 1:
         raise UnsupportedError(
@@ -191,8 +193,8 @@ def _refuse_inexact(model: Model) -> None:
         raise UnsupportedError(f"Expected `model` to have data, but {name} has none.")
     if not (hasattr(model, "mean_module") and hasattr(model, "covar_module")):
         raise UnsupportedError(
-            f"Expected `model` to have `mean_module` and `covar_module`, but {name} has "
-            f"not. {_REMEDY}"
+            f"Expected `model` to have `mean_module` and `covar_module`, but {name} "
+            f"has not. {_REMEDY}"
         )
     if not isinstance(
         model.likelihood, (GaussianLikelihood, FixedNoiseGaussianLikelihood)
@@ -204,14 +206,15 @@ def _refuse_inexact(model: Model) -> None:
     if getattr(getattr(model, "input_transform", None), "is_one_to_many", False):
         raise UnsupportedError(
             "Expected the input transform of `model` to keep the number of points, but "
-            f"{type(model.input_transform).__name__} makes several of one. Leave it out."
+            f"{type(model.input_transform).__name__} makes several of one. Leave it "
+            "out."
         )
     batched = bool(len(getattr(model, "batch_shape", ())))
     if batched and not is_ensemble(model):
         raise UnsupportedError(
-            f"Expected `model` without batch shape, but got {tuple(model.batch_shape)}. "
-            "Ensembles such as fully Bayesian models are supported; fit others one by "
-            "one."
+            f"Expected `model` without batch shape, but got {tuple(model.batch_shape)}"
+            ". Ensembles such as fully Bayesian models are supported; fit others one "
+            "by one."
         )
 
 
@@ -226,9 +229,9 @@ def _refuse_other_forward(model: ExactGP) -> None:
         ) and torch.allclose(said.covariance_matrix, covariance, rtol=1e-4, atol=1e-6)
     if not exact:
         raise UnsupportedError(
-            f"Expected `model.forward` to return `mean_module(x)` and `covar_module(x)`, "
-            f"but that of {type(model).__name__} does more. Move it into the kernel or "
-            f"the input transform. {_REMEDY}"
+            "Expected `model.forward` to return `mean_module(x)` and `covar_module(x)`"
+            f", but that of {type(model).__name__} does more. Move it into the kernel "
+            f"or the input transform. {_REMEDY}"
         )
 
 
@@ -244,9 +247,9 @@ def _affine_outcome(
         return one, 0.0 * one
     if type(transform) is not Standardize:
         raise UnsupportedError(
-            "Expected the outcome transform of `model` to be `Standardize` or none, but "
-            f"got {type(transform).__name__}, after which the posterior in the units of "
-            "`y` is not Gaussian. Transform `y` and the threshold yourself."
+            "Expected the outcome transform of `model` to be `Standardize` or none, "
+            f"but got {type(transform).__name__}, after which the posterior in the "
+            "units of `y` is not Gaussian. Transform `y` and the threshold yourself."
         )
     scale, shift = transform.stdvs[..., 0, 0], transform.means[..., 0, 0]
     return scale.double() * one, shift.double() * one

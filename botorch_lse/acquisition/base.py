@@ -3,6 +3,7 @@ r"""What all acquisition functions of a marginal posterior share."""
 from __future__ import annotations
 
 from abc import ABC
+from typing import Any
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -86,12 +87,8 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
     def _noise(self, X: Tensor) -> Tensor:
         with torch.no_grad():
             noisy, latent = (
-                self.model.posterior(
-                    X,
-                    observation_noise=with_noise,
-                    posterior_transform=self.posterior_transform,
-                ).variance.squeeze(-1)
-                for with_noise in (True, False)
+                self._posterior(X, noisy).variance.squeeze(-1)
+                for noisy in (True, False)
             )
         return (noisy - latent).clamp_min(0.0)
 
@@ -126,8 +123,12 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         variance = covariance[..., 0, 0] - rows.square().sum(dim=-1)
         return posterior.mean[..., 0, 0], safe_sqrt(variance)
 
-    def _posterior(self, X: Tensor) -> GPyTorchPosterior:
-        return self.model.posterior(X, posterior_transform=self.posterior_transform)
+    def _posterior(self, X: Tensor, observation_noise: bool = False) -> Any:
+        return self.model.posterior(
+            X,
+            observation_noise=observation_noise,
+            posterior_transform=self.posterior_transform,
+        )
 
     @property
     def is_ensemble(self) -> bool:

@@ -36,6 +36,8 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
         UnsupportedError: If the model's path is not available exactly.
     """
 
+    betas: Tensor
+
     def __init__(
         self,
         model: Model,
@@ -98,8 +100,11 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
                 self._chosen_from = self._path.after(F, noise)
 
     def _region(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        r"""``lower`` and ``upper`` at ``batch_shape x 1 x d``: ``batch_shape`` each,
-        with the ensemble's dimension last if any."""
+        r"""``lower`` and ``upper`` at ``batch_shape x 1 x d``.
+
+        Returns:
+            Two tensors ``batch_shape``, with the ensemble's dimension last if any.
+        """
         path = self._chosen_from
         points = X.reshape(-1, X.shape[-1])
         means, variances = path.moments(points)
@@ -119,7 +124,7 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
         r"""The score of a region."""
 
     @t_batch_mode_transform(expected_q=1)
-    @average_over_ensemble_models
+    @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""Values at ``X``: ``batch_shape x 1 x d`` to ``batch_shape``."""
         return self._score(*self._region(X))
@@ -139,6 +144,8 @@ class LSEAmbiguity(RegionAcquisitionFunction):
     Source:
         Gotovos et al. (2013), section 3, ``a_t``; in batches section 4.2 with errata 6.
     """
+
+    threshold: Tensor
 
     def __init__(
         self,

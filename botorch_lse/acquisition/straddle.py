@@ -41,6 +41,8 @@ class Straddle(MarginalAcquisitionFunction):
         STR_batch of section 5. Deviation: averaged over the members of an ensemble.
     """
 
+    threshold: Tensor
+
     def __init__(
         self,
         model: Model,
@@ -68,7 +70,7 @@ class Straddle(MarginalAcquisitionFunction):
         self.beta = in_interval(beta, "beta", 0.0, math.inf, closed_low=True)
 
     @t_batch_mode_transform(expected_q=1)
-    @average_over_ensemble_models
+    @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""Values at ``X``: ``batch_shape x 1 x d`` to ``batch_shape``."""
         mean, sigma = self._mean_and_sigma(X)
@@ -85,6 +87,8 @@ class ImplicitStraddle(MarginalAcquisitionFunction):
     Source:
         Gotovos et al. (2013), section 5, STR_imp.
     """
+
+    threshold: Tensor
 
     def __init__(
         self,
@@ -126,7 +130,7 @@ class ImplicitStraddle(MarginalAcquisitionFunction):
         return torch.stack(best).amax(dim=0)
 
     @t_batch_mode_transform(expected_q=1)
-    @average_over_ensemble_models
+    @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""Values at ``X``: ``batch_shape x 1 x d`` to ``batch_shape``."""
         mean, sigma = self._mean_and_sigma(X)
@@ -144,7 +148,7 @@ class MaxVariance(MarginalAcquisitionFunction):
     """
 
     @t_batch_mode_transform(expected_q=1)
-    @average_over_ensemble_models
+    @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""Values at ``X``: ``batch_shape x 1 x d`` to ``batch_shape``."""
         _, sigma = self._mean_and_sigma(X)

@@ -99,7 +99,9 @@ class Sides:
         )
 
 
-def classify(regions: Regions, threshold: float, epsilon: float = 0.0) -> Classification:
+def classify(
+    regions: Regions, threshold: float, epsilon: float = 0.0
+) -> Classification:
     r"""The side of every row with respect to an explicit level.
 
     Args:
@@ -139,7 +141,9 @@ def classify_implicit(
     """
     omega = ratio(omega)
     start = Sides.start(regions.lower.numel())
-    sides = start.update_implicit(regions.lower, regions.upper, omega, accuracy(epsilon))
+    sides = start.update_implicit(
+        regions.lower, regions.upper, omega, accuracy(epsilon)
+    )
     level = omega * float(regions.mean.max())
     return from_sides(sides.side, regions, level, NO_GUARANTEE)
 
@@ -156,7 +160,9 @@ def from_sides(
         upper=regions.upper,
         mean=regions.mean,
         sigma=regions.sigma,
-        probability_above=gaussian_probability_above(regions.mean, regions.sigma, level),
+        probability_above=gaussian_probability_above(
+            regions.mean, regions.sigma, level
+        ),
         guarantee=guarantee,
         pool=regions.pool,
     )

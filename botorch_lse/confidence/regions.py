@@ -147,7 +147,9 @@ def confidence_regions(
         for rows in row_blocks(X.shape[-2], per_row, memory_budget):
             means, variances = path.moments(X[rows])
             lower, upper = intersect_path(means, variances, betas)
-            parts.append(torch.stack((lower, upper, means[-1], safe_sqrt(variances[-1]))))
+            parts.append(
+                torch.stack((lower, upper, means[-1], safe_sqrt(variances[-1])))
+            )
     lower, upper, mean, sigma = torch.cat(parts, dim=-1)
     return Regions(lower, upper, mean, sigma, pool if isinstance(pool, Pool) else None)
 
@@ -161,9 +163,9 @@ def warn_if_empty(regions: Regions, claimed: str) -> None:
             f"The confidence intervals of {int(empty.sum())} of {empty.numel()} rows "
             f"have nothing in common, first of row {row} (largest lower end "
             f"{float(regions.lower[row]):g}, smallest upper end "
-            f"{float(regions.upper[row]):g}). They were to hold together ({claimed}), so "
-            "an assumption is wrong: most often the noise is larger than stated or the "
-            "kernel too smooth.",
+            f"{float(regions.upper[row]):g}). They were to hold together ({claimed}), "
+            "so an assumption is wrong: most often the noise is larger than stated or "
+            "the kernel too smooth.",
             EmptyRegionWarning,
             stacklevel=3,
         )

@@ -32,6 +32,7 @@ class ConstantBeta:
         in_interval(self.beta, "beta", 0.0, math.inf, closed_low=True)
 
     def __call__(self, t: int) -> float:
+        r"""``beta_t``."""
         return float(self.beta)
 
 
@@ -60,6 +61,7 @@ class UnionBeta:
         in_interval(self.delta, "delta", 0.0, 1.0)
 
     def __call__(self, t: int) -> float:
+        r"""``beta_t``."""
         return 2.0 * math.log(self.n_rows * (math.pi * t) ** 2 / (6.0 * self.delta))
 
 
@@ -88,6 +90,7 @@ class BatchEta:
         in_interval(self.information, "information", 0.0, math.inf, closed_low=True)
 
     def __call__(self, t: int) -> float:
+        r"""``beta_t``."""
         feedback = self.batch_size * ((t - 1) // self.batch_size)
         return math.exp(2.0 * self.information) * self.beta(feedback + 1)
 

@@ -46,7 +46,9 @@ def factorize(covariance: Tensor, noise_var: Tensor) -> Tensor:
     scale = noisy.diagonal(dim1=-2, dim2=-1).mean(dim=-1)
     eye = torch.eye(noisy.shape[-1], dtype=noisy.dtype, device=noisy.device)
     for jitter in JITTER:
-        L, info = torch.linalg.cholesky_ex(noisy + jitter * scale[..., None, None] * eye)
+        L, info = torch.linalg.cholesky_ex(
+            noisy + jitter * scale[..., None, None] * eye
+        )
         if not bool(info.any()):
             if jitter > 0:
                 warnings.warn(
@@ -93,7 +95,7 @@ def path_moments(
         Rasmussen and Williams (2006), Eq. (2.25), (2.26), in the factored form of
         Algorithm 2.1; the prefix property is that of the Cholesky factor.
     """
-    zero = torch.zeros_like(V[..., :1, :])
+    zero = V.new_zeros(*V.shape[:-2], 1, V.shape[-1])
     gain = torch.cat((zero, (V * a.unsqueeze(-1)).cumsum(dim=-2)), dim=-2)
     loss = torch.cat((zero, V.square().cumsum(dim=-2)), dim=-2)
     means = mean.unsqueeze(-2) + gain.index_select(-2, ends)

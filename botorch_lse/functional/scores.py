@@ -9,7 +9,9 @@ TIE = 1e-9
 """Scores this close, relative to the prior's scale, are equal (design promise)."""
 
 
-def straddle(mean: Tensor, sigma: Tensor, threshold: float | Tensor, beta: float | Tensor) -> Tensor:
+def straddle(
+    mean: Tensor, sigma: Tensor, threshold: float | Tensor, beta: float | Tensor
+) -> Tensor:
     r"""``sqrt(beta) sigma - |mean - threshold|``, units of ``y``.
 
     Source:
@@ -30,7 +32,9 @@ def ambiguity(lower: Tensor, upper: Tensor, threshold: float | Tensor) -> Tensor
     return torch.minimum(upper - threshold, threshold - lower)
 
 
-def interval(mean: Tensor, sigma: Tensor, beta: float | Tensor) -> tuple[Tensor, Tensor]:
+def interval(
+    mean: Tensor, sigma: Tensor, beta: float | Tensor
+) -> tuple[Tensor, Tensor]:
     r"""``mean -+ sqrt(beta) sigma``: the confidence interval ``Q_t``.
 
     Source:

@@ -52,8 +52,8 @@ class Classification:
         if not bool((times == 1).all()):
             raise ValueError(
                 "Expected `above`, `below` and `undecided` to partition the rows, but "
-                f"row {int((times != 1).nonzero()[0])} is in {int(times[times != 1][0])}"
-                " of them."
+                f"row {int((times != 1).nonzero()[0])} is in "
+                f"{int(times[times != 1][0])} of them."
             )
 
     def __len__(self) -> int:
@@ -94,8 +94,9 @@ class Classification:
         if self.pool is None:
             return answer
         table = self.pool.to_frame()
-        answer.index = table.index
-        return table.join(answer, rsuffix="_lse")
+        taken = {name: f"{name}_lse" for name in answer if name in table}
+        answer = answer.rename(columns=taken).set_index(table.index)
+        return pd.concat((table, answer), axis=1)
 
     def __repr__(self) -> str:
         counts = (int(getattr(self, name).sum()) for name in SIDES)

@@ -2,6 +2,8 @@ r"""What was measured, and what to measure next."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +39,7 @@ class Observations:
     round: Tensor | None = None
 
     def __post_init__(self) -> None:
-        indices = row_indices(self.indices, "indices", torch.iinfo(torch.long).max)
+        indices = row_indices(self.indices, "indices")
         n = indices.numel()
         y = _values(self.y, "y", n)
         object.__setattr__(self, "indices", indices)
@@ -103,8 +105,8 @@ class Observations:
         return Observations(
             torch.cat((self.indices, other.indices)),
             torch.cat((self.y, other.y)),
-            None if self.yvar is None else torch.cat((self.yvar, other.yvar)),
-            None if self.round is None else torch.cat((self.round, other.round)),
+            _joined(self.yvar, other.yvar),
+            _joined(self.round, other.round),
         )
 
 
@@ -158,10 +160,10 @@ class Batch:
         rows = self.indices if means else self.order
         if means and yvar is None:
             raise ValueError(
-                "Expected `yvar`, the variance of each mean, with `means=True`, but got "
-                "None. For k replicates of noise variance v it is v / k."
+                "Expected `yvar`, the variance of each mean, with `means=True`, but "
+                "got None. For k replicates of noise variance v it is v / k."
             )
-        length = len(y) if hasattr(y, "__len__") else 1
+        length = 1 if _is_number(y) else len(y)
         if length != rows.numel():
             remedy = (
                 " For one mean per row say `means=True`."
@@ -176,6 +178,14 @@ class Batch:
         return Observations(rows, y, yvar, torch.tensor(self.round))
 
 
+def _joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
+    return None if first is None or second is None else torch.cat((first, second))
+
+
+def _is_number(value: Any) -> bool:
+    return not hasattr(value, "__len__") or getattr(value, "shape", (1,)) == ()
+
+
 def _values(y: Any, name: str, n: int) -> Tensor:
     shape = getattr(y, "shape", None)
     if shape is not None and len(shape) == 2:
@@ -184,14 +194,16 @@ def _values(y: Any, name: str, n: int) -> Tensor:
             for j in range(shape[1])
         ]
         return torch.stack(columns, dim=-1)
-    if not hasattr(y, "__len__") or (shape is not None and len(shape) == 0):
+    if _is_number(y):
         y = [float(y)]
     return real_vector(y, name, n, "measurement")
 
 
 def _variances(yvar: Any, y: Tensor) -> Tensor:
-    if not hasattr(yvar, "__len__") or getattr(yvar, "shape", (1,)) == ():
+    if _is_number(yvar):
         yvar = torch.full_like(y, float(yvar))
+    if isinstance(yvar, Sequence):
+        yvar = [math.nan if value is None else value for value in yvar]
     flat = torch.as_tensor(yvar, dtype=torch.float64)
     if torch.isnan(flat).any():
         raise ValueError(

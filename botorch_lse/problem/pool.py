@@ -32,7 +32,8 @@ class Pool:
         torch.Size([2, 3])
 
     Args:
-        X: ``N x d`` inputs of the model, or a ``DataFrame`` with one row a candidate.
+        X: ``N x d`` inputs of the model (kept as a float64 tensor), or a ``DataFrame``
+            with one row a candidate.
         features: ``N x m`` features for the linear strategies; default ``X``.
         costs: ``N`` costs of one evaluation, at least 0.
         noise_var: ``N`` known noise variances of one observation, units of ``y``
@@ -47,7 +48,7 @@ class Pool:
         BotorchTensorDimensionError: If an argument has another number of rows.
     """
 
-    X: Tensor
+    X: Any
     features: Tensor | None = None
     costs: Tensor | None = None
     noise_var: Tensor | None = None
@@ -79,8 +80,8 @@ class Pool:
             if (noise == 0).any():
                 raise ValueError(
                     "Expected `noise_var` to be positive, but entry "
-                    f"{int((noise == 0).nonzero()[0])} is 0. An exact measurement has a "
-                    "small variance, such as 1e-6 of the prior's."
+                    f"{int((noise == 0).nonzero()[0])} is 0. An exact measurement has "
+                    "a small variance, such as 1e-6 of the prior's."
                 )
             object.__setattr__(self, "noise_var", noise)
         if self.table is not None and len(self.table) != N:
@@ -146,15 +147,16 @@ def _encode(table: pd.DataFrame) -> pd.DataFrame:
             f"Expected `X` to be complete, but column {missing[0]!r} misses values, "
             f"first in rows {rows}. Fill or drop them."
         )
-    columns: dict[str, Any] = {}
-    for name in table.columns:
-        column = table[name]
+    columns: list[pd.Series] = []
+    for i, name in enumerate(table.columns):
+        column = table.iloc[:, i]
         if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
-            columns[str(name)] = column.astype(float)
+            columns.append(column.astype(float).rename(str(name)))
         else:
-            for level in sorted(column.astype(str).unique()):
-                columns[f"{name}={level}"] = (column.astype(str) == level).astype(float)
-    return pd.DataFrame(columns, index=table.index)
+            words = column.astype(str)
+            for level in sorted(words.unique()):
+                columns.append((words == level).astype(float).rename(f"{name}={level}"))
+    return pd.concat(columns, axis=1)
 
 
 def _check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
@@ -162,7 +164,8 @@ def _check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
         return tuple(f"x{i}" for i in range(d))
     if isinstance(names, str) or len(names) != d:
         raise ValueError(
-            f"Expected `names` to name each of the {d} columns of `X`, but got {names!r}."
+            f"Expected `names` to name each of the {d} columns of `X`, but got "
+            f"{names!r}."
         )
     if len(set(names)) != d:
         raise ValueError(f"Expected `names` to differ, but got {list(names)}.")

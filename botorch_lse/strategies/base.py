@@ -83,8 +83,8 @@ class Strategy(ABC):
         capacity = len(self.pool) * (self.max_repeats or self.batch_size)
         if self.batch_size > capacity:
             raise ValueError(
-                f"Expected `batch_size` of at most {capacity}, the pool's {len(self.pool)}"
-                f" rows times `max_repeats`, but got {self.batch_size}."
+                f"Expected `batch_size` of at most {capacity}, the pool's "
+                f"{len(self.pool)} rows times `max_repeats`, but got {self.batch_size}."
             )
 
     @abstractmethod
@@ -99,7 +99,11 @@ class Strategy(ABC):
 
     @abstractmethod
     def _plan(self, belief: Any, request: Request) -> Tensor:
-        r"""The rows to measure, replicates included; fewer than asked if none is left."""
+        r"""The rows to measure with replicates; fewer than asked if none is left."""
+
+    def _open_rows(self, belief: Any) -> Tensor:
+        r"""``N`` bools: the rows the rule may choose from."""
+        return torch.ones(len(self.pool), dtype=torch.bool)
 
     @abstractmethod
     def _classification(self, belief: Any) -> Classification:
@@ -148,9 +152,10 @@ class Strategy(ABC):
         rest = remove(missing, out)
         if rest.numel() and (foreign.numel() == 0 or state.plan is not None):
             return sorted_batch(self.pool, rest, state.round)
-        ahead = torch.cat((out, missing)) if state.plan is not None else out
-        ahead = out if rest.numel() == 0 else ahead
-        request = self._request(state, ahead)
+        request = self._request(state, out)
+        # Told rows of the open round are known to nobody before it is complete.
+        coming = torch.cat((out, state.waiting.indices))
+        request = replace(request, pending=coming)
         rows = self._plan(state.belief, request) if request.size else out[:0]
         if rows.numel() == 0:
             raise ValueError(
@@ -171,7 +176,9 @@ class Strategy(ABC):
             return state.plan
         if not state._planned:
             request = self._request(state, torch.empty(0, dtype=torch.long))
-            rows = self._plan(state.belief, request) if request.size else request.pending
+            rows = (
+                self._plan(state.belief, request) if request.size else request.pending
+            )
             state._planned.append(rows.sort().values)
         return state._planned[0]
 
@@ -192,7 +199,9 @@ class Strategy(ABC):
         """
         if observations is not None and len(observations):
             row_indices(observations.indices, "indices", len(self.pool))
-            for group in _by_round(self._complete(observations)):
+            complete = self._complete(observations)
+            state.observations.append(complete.at_round(state.round))  # or it raises
+            for group in _by_round(complete):
                 state = self._tell_round(state, group)
         if abandoned is not None:
             rows = row_indices(abandoned, "abandoned", len(self.pool))
@@ -278,7 +287,7 @@ class Strategy(ABC):
         waiting = state.deferred
         state = self._close(replace(state, deferred=()), state.told)
         for group in waiting:
-            state = self._close(state, group)
+            state = self._tell_round(state, group)
         return state
 
     def _close(self, state: State, group: Observations) -> State:
@@ -305,7 +314,8 @@ class Strategy(ABC):
         request = self._request(state, torch.empty(0, dtype=torch.long))
         if request.size == 0:
             return BUDGET
-        return None if bool((request.left > 0).any()) else EXHAUSTED
+        usable = self._open_rows(state.belief) & (request.left > 0)
+        return None if bool(usable.any()) else EXHAUSTED
 
 
 def _by_round(observations: Observations) -> list[Observations]:

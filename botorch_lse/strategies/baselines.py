@@ -43,7 +43,7 @@ class RandomStrategy(GPStrategy):
         generator = round_generator(request.seed, request.round)
         left, rows = request.left.clone(), torch.empty(0, dtype=torch.long)
         seen = torch.bincount(belief.posterior.indices, minlength=len(self.pool))
-        seen[request.pending] += 1
+        seen += torch.bincount(request.pending, minlength=len(self.pool))
         while rows.numel() < request.size and bool((left > 0).any()):
             fewest = seen[left > 0].min()
             open_ = ((left > 0) & (seen == fewest)).nonzero().view(-1)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from torch import Tensor
 
 from botorch_lse.checks import finite_number, in_interval, whole_number
@@ -131,8 +132,9 @@ class GPStrategy(Strategy):
         if len(given) != 1 or given[0] not in self.goals:
             wanted = " or ".join(f"`{g}`" for g in self.goals)
             raise ValueError(
-                f"Expected exactly {'one of ' if len(self.goals) > 1 else ''}{wanted} for "
-                f"{type(self).__name__}, but got {' and '.join(given) or 'neither'}."
+                f"Expected exactly {'one of ' if len(self.goals) > 1 else ''}{wanted} "
+                f"for {type(self).__name__}, but got "
+                f"{' and '.join(given) or 'neither'}."
             )
         if self.threshold is not None:
             finite_number(self.threshold, "threshold")
@@ -273,7 +275,18 @@ class GPStrategy(Strategy):
         return n_rounds - belief.fitted_rounds >= self.refit
 
     def _refit(self, history: Observations, seed: int, n_rounds: int) -> Belief:
-        belief = self._prior_belief(self._fit(history, seed, n_rounds))
+        prior = self._fit(history, seed, n_rounds)
+        if prior.batch_shape:
+            raise UnsupportedError(
+                "Expected `model` to return one GP, but got an ensemble of "
+                f"{tuple(prior.batch_shape)}. Return one member, or a `SingleTaskGP`."
+            )
+        if prior.noise_var is None and history.yvar is None:
+            raise ValueError(
+                "Expected `noise_std`, `pool.noise_var` or `yvar`, because the fitted "
+                "`model` does not know the noise of a new observation."
+            )
+        belief = self._prior_belief(prior)
         if history.yvar is not None:
             belief = replace(belief, new_noise=float(history.yvar.mean()))
         assert history.round is not None  # labelled by `tell`
@@ -292,7 +305,9 @@ class GPStrategy(Strategy):
             return GPPrior.from_model(fit_single_task_gp(X, y, yvar, self.pool.bounds))
 
     def _observe(self, belief: Belief, new: Observations) -> Belief:
-        posterior = belief.posterior.observe(new.indices, new.y, self._noise(belief, new))
+        posterior = belief.posterior.observe(
+            new.indices, new.y, self._noise(belief, new)
+        )
         t = belief.n_intervals + 1
         mean, sigma = posterior.mean, posterior.sigma
         if self.intersects:
@@ -307,6 +322,11 @@ class GPStrategy(Strategy):
         )
 
     def _complete(self, observations: Observations) -> Observations:
+        if observations.y.ndim != 1:
+            raise BotorchTensorDimensionError(
+                "Expected `y` to hold one number per measurement, but got shape "
+                f"{tuple(observations.y.shape)}: {type(self).__name__} has one output."
+            )
         if observations.yvar is not None:
             return observations
         n = len(observations)
@@ -329,15 +349,11 @@ class GPStrategy(Strategy):
         posterior, left = belief.posterior, request.left.clone()
         for row in request.pending.tolist():
             posterior = posterior.expect(row, self._new_noise(belief, row))
-        initial = len(posterior.indices) < self.initial_observations
+        initial, open_rows = self._is_initial(belief), self._open_rows(belief)
         rows: list[int] = []
         while len(rows) < request.size:
-            if initial:
-                scores, eligible = posterior.variance, left > 0
-            else:
-                scores = self._scores(belief, posterior)
-                eligible = self._eligible(belief) & (left > 0)
-            row = first_best(scores, eligible, posterior.scale)
+            scores = posterior.variance if initial else self._scores(belief, posterior)
+            row = first_best(scores, open_rows & (left > 0), posterior.scale)
             if row is None:
                 break
             rows.append(row)
@@ -350,9 +366,8 @@ class GPStrategy(Strategy):
     def _scores(self, belief: Belief, posterior: PoolPosterior) -> Tensor:
         r"""``N`` scores; ``posterior`` expects the rows chosen so far."""
 
-    def _eligible(self, belief: Belief) -> Tensor:
-        r"""``N`` bools: the rows the rule may choose from."""
-        return torch.ones(len(self.pool), dtype=torch.bool)
+    def _is_initial(self, belief: Belief) -> bool:
+        return len(belief.posterior.indices) < self.initial_observations
 
     def _new_noise(self, belief: Belief, row: int) -> float:
         if self.noise_std is not None:

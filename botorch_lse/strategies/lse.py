@@ -47,8 +47,9 @@ class LSEStrategy(GPStrategy):
         regions = belief.regions
         return torch.maximum(regions.lower, lower), torch.minimum(regions.upper, upper)
 
-    def _eligible(self, belief: Belief) -> Tensor:
-        return belief.sides.candidates
+    def _open_rows(self, belief: Belief) -> Tensor:
+        everything = super()._open_rows(belief)
+        return everything if self._is_initial(belief) else belief.sides.candidates
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,9 @@ class ImplicitLSEStrategy(LSEStrategy):
     @cached_property
     def goal(self) -> Goal:
         r"""The implicit level."""
-        return ImplicitGoal(float(self.omega or 0.0), self.epsilon, self.drop_maximisers)
+        return ImplicitGoal(
+            float(self.omega or 0.0), self.epsilon, self.drop_maximisers
+        )
 
     def _scores(self, belief: Belief, posterior: PoolPosterior) -> Tensor:
         lower, upper = self._batch_regions(belief, posterior)
@@ -101,9 +104,7 @@ class LSELiteralBatchStrategy(LSEStrategy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        in_interval(
-            self.information, "information", 0.0, float("inf"), closed_low=True
-        )
+        in_interval(self.information, "information", 0.0, float("inf"), closed_low=True)
 
     def _default_widths(self) -> BetaSchedule:
         union = UnionBeta(len(self.pool), self.delta)
@@ -129,13 +130,11 @@ class LSELiteralBatchStrategy(LSEStrategy):
         return torch.tensor(rows, dtype=torch.long)
 
     def _choice(self, belief: Belief, left: Tensor) -> int | None:
-        initial = len(belief.posterior.indices) < self.initial_observations
-        if initial:
-            scores, eligible = belief.posterior.variance, left > 0
-        else:
-            scores = self._scores(belief, belief.posterior)
-            eligible = self._eligible(belief) & (left > 0)
-        return first_best(scores, eligible, belief.posterior.scale)
+        posterior = belief.posterior
+        initial = self._is_initial(belief)
+        scores = posterior.variance if initial else self._scores(belief, posterior)
+        usable = self._open_rows(belief) & (left > 0)
+        return first_best(scores, usable, posterior.scale)
 
     def _step(self, belief: Belief, row: int) -> Belief:
         noise = self._new_noise(belief, row)

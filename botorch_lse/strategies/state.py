@@ -25,8 +25,8 @@ class State:
         stop_reason: ``"decided"``, ``"budget"``, ``"rows exhausted"``, or ``None``.
         plan: The rows of the open round, if some of them are told already.
         told: The observations of the open round so far.
-        deferred: Observations nobody asked for, told while a round is open; each is a
-            round of its own once the open one is complete.
+        deferred: Observations nobody asked for, told while a round is open; each is told
+            once that is complete: a round of its own, unless the next one asks for it.
         abandoned: For each round, rows that were used up without a result.
         belief: What the strategy derived from ``history``.
     """
@@ -51,8 +51,13 @@ class State:
     @property
     def observations(self) -> Observations:
         r"""Everything told, labelled by round; ``replay`` makes this state from it."""
-        waiting = [o.at_round(self.round + 1 + i) for i, o in enumerate(self.deferred)]
-        return reduce(Observations.append, (self.history, self.told, *waiting))
+        return self.history.append(self.waiting)
+
+    @property
+    def waiting(self) -> Observations:
+        r"""What was told and no complete round holds yet, labelled by round."""
+        later = [o.at_round(self.round + 1 + i) for i, o in enumerate(self.deferred)]
+        return reduce(Observations.append, (self.told, *later))
 
     @property
     def n_used(self) -> int:

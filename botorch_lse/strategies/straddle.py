@@ -60,7 +60,7 @@ class StraddleRankStrategy(StraddleStrategy):
 
     def _plan(self, belief: Belief, request: Request) -> Tensor:
         posterior = belief.posterior
-        if len(posterior.indices) < self.initial_observations:
+        if self._is_initial(belief):
             return super()._plan(belief, request)
         scores = self._scores(belief, posterior)
         eligible = request.left > 0

@@ -1,0 +1,83 @@
+r"""The demo: ``python -m botorch_lse``."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+DESCRIPTION = """\
+Where is the sea deeper than 100 m? An Ax experiment classifies the 4,841 sea cells of a
+real chart (off Vancouver Island) from noisy soundings, asked for in batches, and stops
+when every cell is decided. Prints a table; writes level_set.png and level_set.csv."""
+
+METHODS = ("lse", "straddle", "random")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    r"""Run the demo.
+
+    Args:
+        arguments: The command line; default ``sys.argv[1:]``.
+
+    Returns:
+        The exit status.
+    """
+    options = parse(arguments)
+    logging.disable(logging.INFO)  # Ax logs a line per trial
+    try:
+        from botorch_lse.demo import run_demo
+
+        run_demo(options)
+    except ImportError as error:
+        print(f"The demo needs Ax and matplotlib ({error}).", file=sys.stderr)
+        print("Install them with: pip install 'botorch-lse[ax,plot]'", file=sys.stderr)
+        return 1
+    finally:
+        logging.disable(logging.NOTSET)
+    return 0
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    r"""The demo's options."""
+    parser = argparse.ArgumentParser(
+        prog="python -m botorch_lse",
+        description=DESCRIPTION,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--out", type=Path, default=Path(), metavar="DIR", help="where files go")
+    add(
+        "--pool",
+        default="topobathy",
+        metavar="FILE",
+        help="another pool: a CSV file whose last column is the true value (the others "
+        "are the inputs), from which noisy measurements are simulated",
+    )
+    add("--raw", action="store_true", help="the chart as it is, not averaged")
+    add("--threshold", type=float, default=100.0, help="the level, units of y")
+    add("--noise", type=float, default=5.0, help="noise standard deviation, units of y")
+    add("--epsilon", type=float, default=6.0, help="accuracy, units of y")
+    add("--batch", type=int, default=10, help="measurements per round")
+    add("--budget", type=int, default=800, help="most measurements")
+    add("--seed", type=int, default=0, help="seed of noise and of random choices")
+    add(
+        "--methods",
+        nargs="+",
+        choices=METHODS,
+        default=list(METHODS),
+        help="what to run; the picture and the table file show the first",
+    )
+    options = parser.parse_args(arguments)
+    for name in ("noise", "batch", "budget"):
+        if getattr(options, name) <= 0:
+            parser.error(f"--{name}: expected a positive number")
+    if options.epsilon < 0:
+        parser.error("--epsilon: expected at least 0")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

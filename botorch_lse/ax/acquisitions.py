@@ -1,0 +1,112 @@
+r"""Our acquisition functions in Ax's modular BoTorch generator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import torch
+from ax.adapter.registry import Generators, MBM_X_trans_base
+from ax.adapter.transforms.base import Transform
+from ax.adapter.transforms.derelativize import Derelativize
+from ax.core.observation import ObservationFeatures
+from ax.core.search_space import SearchSpace
+from ax.generation_strategy.generator_spec import GeneratorSpec
+from ax.generators.torch.botorch_modular.surrogate import SurrogateSpec
+from ax.generators.torch.botorch_modular.utils import ModelConfig
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.models.transforms import Standardize
+from torch import Tensor
+
+X_TRANSFORMS: tuple[type[Transform], ...] = tuple(MBM_X_trans_base)
+"""Ax's usual transforms of the inputs. Ranges on a linear scale pass unchanged; the
+scaling to the unit cube is the surrogate's."""
+
+
+def acquisition_generator_spec(
+    acqf_class: type[AcquisitionFunction], options: Mapping[str, Any]
+) -> GeneratorSpec:
+    r"""A generator specification with thresholds in the units of the metric.
+
+    Ax's usual transforms standardise and winsorise the metric, so that a threshold
+    would be compared with other units. Here no transform touches it; BoTorch's
+    ``Standardize`` inside the surrogate takes their place and is undone in the
+    posterior. The objective's sign does not matter.
+
+    Example:
+        >>> from botorch_lse.acquisition import Straddle
+        >>> spec = acquisition_generator_spec(Straddle, {"threshold": 100.0})
+
+    Args:
+        acqf_class: A class of ``botorch_lse.acquisition``.
+        options: Its arguments beside the model. Points among them (the ``pool`` of
+            ``ImplicitStraddle``) go through ``model_space`` first.
+
+    Raises:
+        ValueError: If ``pool`` is not a tensor: see ``model_space``.
+    """
+    pool = options.get("pool")
+    if pool is not None and not isinstance(pool, Tensor):
+        raise ValueError(
+            "Expected the option `pool` to be a tensor in the model's space, but got "
+            f"{type(pool).__name__}. Write `model_space(search_space, table)` with one "
+            "column per parameter."
+        )
+    surrogate = SurrogateSpec(
+        model_configs=[
+            ModelConfig(name="level_set", outcome_transform_classes=[Standardize])
+        ]
+    )
+    return GeneratorSpec(
+        generator_enum=Generators.BOTORCH_MODULAR,
+        generator_kwargs={
+            "botorch_acqf_class": acqf_class,
+            "botorch_acqf_options": dict(options),
+            "surrogate_spec": surrogate,
+            "transforms": [Derelativize, *X_TRANSFORMS],
+        },
+    )
+
+
+def model_space(search_space: SearchSpace, table: pd.DataFrame) -> Tensor:
+    r"""Points of a search space as the model inside the generator sees them.
+
+    Log scales, choices and fixed parameters pass the same transforms as the data.
+
+    Args:
+        search_space: The experiment's.
+        table: ``N`` rows, one column per parameter, values as in a parameterization.
+
+    Returns:
+        ``N x d``, columns in the order of the model's inputs.
+
+    Raises:
+        ValueError: If a column is missing or a row is not in the search space.
+    """
+    missing = [name for name in search_space.parameters if name not in table.columns]
+    if missing:
+        raise ValueError(
+            f"Expected `table` to have a column for each parameter, but {missing} are "
+            f"missing; it has {list(table.columns)}."
+        )
+    names = list(search_space.parameters)
+    records: list[dict[str, Any]] = [
+        dict(zip(names, row, strict=True))
+        for row in table[names].astype(object).itertuples(index=False)
+    ]
+    for i, record in enumerate(records):
+        if not search_space.check_membership(record):
+            raise ValueError(
+                f"Expected the rows of `table` to lie in the search space, but row {i} "
+                f"does not: {record}."
+            )
+    space = search_space.clone()
+    features = [ObservationFeatures(parameters=record) for record in records]
+    for transform_class in X_TRANSFORMS:
+        transform = transform_class(search_space=space)
+        space = transform.transform_search_space(space)
+        features = transform.transform_observation_features(features)
+    columns = list(space.parameters)
+    values = [[f.parameters[name] for name in columns] for f in features]
+    return torch.tensor(values, dtype=torch.float64)

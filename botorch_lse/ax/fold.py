@@ -1,0 +1,95 @@
+r"""A strategy's state as a fold over the rounds of an experiment."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import replace
+
+import torch
+
+from botorch_lse.ax.ledger import Ledger, OpenRound, Step
+from botorch_lse.ax.measurements import as_observations
+from botorch_lse.strategies import State, Strategy
+
+_KEPT = 3
+"""States kept: the newest, the one before it, and one that a late result may need."""
+
+
+class Fold:
+    r"""The fold ``state = tell(... tell(tell(init, round 0), round 1) ...)``.
+
+    States are remembered by a digest of all rounds before them (rows, values,
+    variances, plans to the last bit), so that a new round costs one ``tell``. A state
+    that is found equals the one computed afresh, because ``tell`` is a function of the
+    state and the round.
+
+    Args:
+        strategy: The strategy.
+        seed: The seed of ``init``.
+    """
+
+    def __init__(self, strategy: Strategy, seed: int) -> None:
+        self.strategy = strategy
+        self.seed = seed
+        self._states: OrderedDict[str, State] = OrderedDict()
+        self._plan: tuple[tuple[str, tuple[int, ...]], tuple[int, ...]] | None = None
+
+    def complete(self, ledger: Ledger) -> State:
+        r"""The state after all complete rounds."""
+        keys = self._keys(ledger.steps)
+        done = max((i for i, key in enumerate(keys) if key in self._states), default=-1)
+        if done < 0:
+            done = 0
+            self._remember(keys[0], self.strategy.init(self.seed))
+        state = self._states[keys[done]]
+        for step, key in zip(ledger.steps[done:], keys[done + 1 :], strict=True):
+            state = self._tell(state, step)
+            self._remember(key, state)
+        return state
+
+    def state(self, ledger: Ledger) -> State:
+        r"""The state with the open round in it."""
+        state = self.complete(ledger)
+        if ledger.open is None:
+            return state
+        return self._tell_open(state, ledger.open, ledger)
+
+    def plan(self, ledger: Ledger) -> tuple[int, ...]:
+        r"""The rows of the round after the complete ones, pending rows known.
+
+        Raises:
+            ValueError: If nothing is left to plan while rows are pending.
+        """
+        key = (self._keys(ledger.steps)[-1], ledger.pending)
+        if self._plan is None or self._plan[0] != key:
+            batch = self.strategy.ask(self.complete(ledger), list(ledger.pending))
+            self._plan = (key, tuple(batch.order.tolist()))
+        return self._plan[1]
+
+    def _tell(self, state: State, step: Step) -> State:
+        # With its plan in place a round takes these rows and no other, and closes.
+        state = replace(state, plan=torch.tensor(sorted(step.plan)))
+        found = as_observations(step.results) if step.results else None
+        return self.strategy.tell(state, found, abandoned=list(step.used_up) or None)
+
+    def _tell_open(self, state: State, current: OpenRound, ledger: Ledger) -> State:
+        waiting = (as_observations(ledger.waiting),) if ledger.waiting else ()
+        plan = torch.tensor(sorted(current.plan))
+        state = replace(state, plan=plan, deferred=waiting)
+        found = as_observations(sorted(current.results)) if current.results else None
+        return self.strategy.tell(state, found, abandoned=current.used_up or None)
+
+    def _keys(self, steps: tuple[Step, ...]) -> list[str]:
+        digest = hashlib.sha256()
+        keys = [digest.hexdigest()]
+        for step in steps:
+            digest.update(repr(step).encode())
+            keys.append(digest.hexdigest())
+        return keys
+
+    def _remember(self, key: str, state: State) -> None:
+        self._states[key] = state
+        self._states.move_to_end(key)
+        while len(self._states) > _KEPT:
+            self._states.popitem(last=False)

@@ -1,0 +1,184 @@
+r"""Ax data as measurements of rows, with their noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from ax.core.base_trial import BaseTrial
+from ax.core.batch_trial import BatchTrial
+from ax.core.data import Data
+from ax.core.experiment import Experiment
+from torch import Tensor
+
+from botorch_lse.ax.compat import as_stored
+from botorch_lse.problem import Observations
+from botorch_lse.strategies import Strategy
+
+_LOST_IN_STORAGE = 1e-4
+"""Share of the largest value above which Ax's ten decimals cannot be accepted."""
+
+
+@dataclass(frozen=True, order=True)
+class Measurement:
+    r"""One measured arm.
+
+    Args:
+        row: The row of the pool.
+        y: One value per metric.
+        yvar: Their noise variances; empty if unknown.
+        trial: The trial's index.
+        arm: The arm's name.
+    """
+
+    row: int
+    y: tuple[float, ...]
+    yvar: tuple[float, ...]
+    trial: int
+    arm: str
+
+
+class Measurements:
+    r"""The data of an experiment, looked up by trial and arm.
+
+    A standard error (``sem``) that is known gives the noise variance ``sem^2`` of the
+    value. Where it is missing, the strategy's own noise counts (``noise_std`` or
+    ``pool.noise_var``, divided by the weight of the arm, whose value is a mean of so
+    many replicates); where that is missing too, the noise is unknown and learned.
+
+    Args:
+        data: The experiment's data.
+        metrics: The metrics in the order of the strategy's outputs.
+        strategy: Knows the noise where the data do not.
+
+    Raises:
+        ValueError: If a standard error is 0 or values are lost in Ax's storage format.
+    """
+
+    def __init__(self, data: Data, metrics: Sequence[str], strategy: Strategy) -> None:
+        self.metrics = tuple(metrics)
+        self.strategy = strategy
+        self._values: dict[tuple[int, str], dict[str, tuple[float, float]]] = {}
+        self._trial_by_known: dict[bool, int] = {}
+        table = data.df
+        if len(table) == 0:
+            return
+        table = table[table["metric_name"].isin(self.metrics)]
+        means = _readable(table)
+        sems = as_stored(table["sem"].to_numpy(dtype=float))
+        keys = zip(table["trial_index"], table["arm_name"], strict=True)
+        names = table["metric_name"]
+        for (trial, arm), name, mean, sem in zip(keys, names, means, sems, strict=True):
+            if not np.isnan(mean):
+                entry = self._values.setdefault((int(trial), str(arm)), {})
+                entry[str(name)] = (float(mean), float(sem))
+
+    def of(self, trial: BaseTrial, arm: str, row: int) -> list[Measurement]:
+        r"""The measurement of an arm; none if a metric is missing.
+
+        Raises:
+            ValueError: If known and unknown noise are mixed.
+        """
+        found = self._values.get((trial.index, arm), {})
+        if any(name not in found for name in self.metrics):
+            return []
+        weight = _weight(trial, arm)
+        values = [found[name] for name in self.metrics]
+        yvar = [self._variance(sem, row, weight, trial, arm) for _, sem in values]
+        for value in yvar:
+            self._trial_by_known.setdefault(value is not None, trial.index)
+        if len(self._trial_by_known) > 1:
+            raise ValueError(_mixed(self._trial_by_known))
+        known = tuple(v for v in yvar if v is not None)
+        y = tuple(mean for mean, _ in values)
+        return [Measurement(row, y, known, trial.index, arm)]
+
+    def _variance(
+        self, sem: float, row: int, weight: float, trial: BaseTrial, arm: str
+    ) -> float | None:
+        if sem == 0:
+            raise ValueError(
+                f"Expected the sem of trial {trial.index} to be positive or missing, "
+                "but got 0. An exact measurement has a small sem, such as 1e-3 of the "
+                "spread of the values; leave it out where the noise is unknown. "
+                f"`client.attach_data({trial.index}, "
+                f"{{{self.metrics[0]!r}: (mean, sem)}})` replaces it."
+            )
+        if not np.isnan(sem):
+            return sem * sem
+        std = getattr(self.strategy, "noise_std", None)
+        if std is not None:
+            return float(std) ** 2 / weight
+        if self.strategy.pool.noise_var is not None:
+            return float(self.strategy.pool.noise_var[row]) / weight
+        if weight > 1:
+            raise ValueError(
+                f"Expected a sem for arm {arm} of trial {trial.index}, which is a mean "
+                f"of {weight:g} replicates, but got none. Attach (mean, s / "
+                f"sqrt({weight:g})), or give the strategy `noise_std`."
+            )
+        return None
+
+
+def as_observations(found: Sequence[Measurement]) -> Observations:
+    r"""Measurements as a strategy takes them."""
+    known = any(m.yvar for m in found)
+    rows = torch.tensor([m.row for m in found], dtype=torch.long)
+    yvar = _columns([m.yvar for m in found]) if known else None
+    return Observations(rows, _columns([m.y for m in found]), yvar)
+
+
+def _columns(values: Sequence[tuple[float, ...]]) -> Tensor:
+    matrix = torch.tensor(values, dtype=torch.float64)
+    return matrix[:, 0] if matrix.ndim == 2 and matrix.shape[1] == 1 else matrix
+
+
+def _mixed(trial_by_known: dict[bool, int]) -> str:
+    return (
+        "Expected a sem for all measurements or for none, but trial "
+        f"{trial_by_known[True]} has one and trial {trial_by_known[False]} has not. Attach (mean, sem) everywhere, "
+        "or nowhere and let the model learn the noise; or give the strategy "
+        "`noise_std`, which then stands where a sem is missing."
+    )
+
+
+def _readable(table: pd.DataFrame) -> np.ndarray:
+    given = table["mean"].to_numpy(dtype=float)
+    means = as_stored(given)
+    largest = np.nanmax(np.abs(given), initial=0.0)
+    loss = np.nanmax(np.abs(means - given), initial=0.0)
+    if loss > _LOST_IN_STORAGE * largest:
+        raise ValueError(
+            "Expected values that survive Ax's storage, which keeps ten decimals, but "
+            f"the largest is {largest:g}. Give them in smaller units, so that they are "
+            "near 1 (threshold, noise and accuracy too)."
+        )
+    return means
+
+
+def metric_names(experiment: Experiment, metrics: Sequence[str] | None) -> list[str]:
+    r"""The metrics that the strategy learns from: those given, or the objective.
+
+    Raises:
+        ValueError: If neither is there, or the objective has several metrics.
+    """
+    if metrics is not None:
+        return list(metrics)
+    config = experiment.optimization_config
+    names = [] if config is None else list(config.objective.metric_names)
+    if len(names) != 1:
+        raise ValueError(
+            "Expected an objective with one metric, or `metrics`, but the experiment's "
+            f"objective has {names or 'none'}. Call `client.configure_optimization"
+            '(objective="y")`, or pass `metrics=["y"]`.'
+        )
+    return names
+
+
+def _weight(trial: BaseTrial, arm: str) -> float:
+    if not isinstance(trial, BatchTrial):
+        return 1.0
+    return float(trial.arm_weights[trial.arms_by_name[arm]])

@@ -1,0 +1,289 @@
+r"""One generation node for every strategy."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from ax.core.arm import Arm
+from ax.core.data import Data
+from ax.core.experiment import Experiment
+from ax.core.generator_run import GeneratorRun
+from ax.core.observation import ObservationFeatures
+from ax.core.types import TParameterization
+from ax.exceptions.core import DataRequiredError, UnsupportedError
+from ax.exceptions.generation_strategy import GenerationStrategyCompleted
+from ax.generation_strategy.external_generation_node import ExternalGenerationNode
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.generation_strategy.transition_criterion import TransitionCriterion
+
+from botorch_lse.ax.codec import decode_strategy, encode_strategy
+from botorch_lse.ax.fold import Fold
+from botorch_lse.ax.ledger import METADATA, Ledger, OpenRound, read_ledger
+from botorch_lse.ax.measurements import Measurements, metric_names
+from botorch_lse.ax.pool_space import parameters_of
+from botorch_lse.checks import whole_number
+from botorch_lse.strategies import State, Strategy
+
+
+class LevelSetNode(ExternalGenerationNode):
+    r"""Asks a strategy for rows of its pool, over the rounds of an experiment.
+
+    The node keeps no state of its own: what it asks for is a function of its arguments,
+    the experiment's trials and their data (the rule stands in ``ax/ledger.py``). Each
+    generator run stores its round and the round's plan, so that a run that was cut and
+    loaded elsewhere goes on with the same rows.
+
+    While all rows of a round are out, ``DataRequiredError`` is raised; when the
+    strategy is done, ``GenerationStrategyCompleted``. Replicates in a generator run are
+    arm weights. After another node (``MinTrials(..., transition_to=node.name)``) its
+    trials count as measured elsewhere.
+
+    Args:
+        strategy: Any strategy.
+        metrics: The metrics in the order of the strategy's outputs; default the
+            experiment's objective, whose sign does not matter.
+        seed: The seed of ``strategy.init``.
+        name: The node's name, by which its trials are known.
+        transition_criteria: When to go on to another node; default never.
+
+    Raises:
+        ValueError: If the strategy cannot be stored.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        metrics: Sequence[str] | None = None,
+        *,
+        seed: int = 0,
+        name: str | None = None,
+        transition_criteria: Sequence[TransitionCriterion] | None = None,
+    ) -> None:
+        super().__init__(
+            name=type(strategy).__name__ if name is None else name,
+            should_deduplicate=False,  # replicates are part of the design
+            transition_criteria=transition_criteria,
+        )
+        self.fallback_specs = {}
+        self.strategy = strategy
+        self.metrics = None if metrics is None else tuple(metrics)
+        self.seed = whole_number(seed, "seed", 0)
+        self._stored = encode_strategy(strategy)
+        self._fold = Fold(strategy, self.seed)
+        self._ledger: Ledger | None = None
+        self._issued: list[int] = []
+        self._places_per_run = 1
+        self._runs_promised = self._runs_left = 1
+
+    # --- reading ---------------------------------------------------------------------
+
+    def ledger(self, experiment: Experiment, data: Data | None = None) -> Ledger:
+        r"""The experiment's rounds."""
+        data = experiment.lookup_data() if data is None else data
+        metrics = metric_names(experiment, self.metrics)
+        found = Measurements(data, metrics, self.strategy)
+        return read_ledger(experiment, found, self.name, self.strategy.pool)
+
+    def state(self, experiment: Experiment, data: Data | None = None) -> State:
+        r"""The strategy's state: a function of the experiment alone."""
+        return self._fold.state(self.ledger(experiment, data))
+
+    # --- asking ----------------------------------------------------------------------
+
+    def update_generator_state(self, experiment: Experiment, data: Data) -> None:
+        r"""Read the experiment at the beginning of a call of ``gen``."""
+        self._ledger = self.ledger(experiment, data)
+        self._issued = []
+        self._runs_left, self._runs_promised = self._runs_promised, 1
+
+    def get_next_candidate(
+        self, pending_parameters: list[TParameterization]
+    ) -> TParameterization:
+        r"""The next row; pending ones are known from the experiment."""
+        return {**parameters_of(self._take(1)[0])}
+
+    def new_trial_limit(self, raise_generation_errors: bool = False) -> int:
+        r"""How many trials the rest of the round makes.
+
+        Ax asks before it says how many measurements a batch trial shall have; the size
+        of the last one is taken. If it was smaller, trials get fewer, so that each of
+        those promised here gets one.
+        """
+        ledger = self.ledger(self.experiment)
+        rest = 0
+        if not self._is_done(ledger):
+            rest = len(self._current(ledger).to_ask)
+        self._runs_promised = math.ceil(rest / self._places_per_run)
+        return self._runs_promised
+
+    def _gen(  # type: ignore[override]  # as ExternalGenerationNode has it
+        self,
+        experiment: Experiment,
+        data: Data | None = None,
+        n: int | None = None,
+        pending_observations: dict[str, list[ObservationFeatures]] | None = None,
+        **generator_gen_kwargs: Any,
+    ) -> GeneratorRun:
+        fixed = generator_gen_kwargs.get("fixed_features")
+        if fixed is not None and fixed.parameters:
+            raise UnsupportedError(
+                "Expected no fixed parameters, because the strategy chooses whole rows "
+                "of its pool. Leave the other rows out of the pool instead."
+            )
+        start = time.monotonic()
+        self._places_per_run = 1 if n is None else n
+        counts = Counter(self._take(self._places_per_run))
+        assert self._ledger is not None  # read at the beginning of `gen`
+        current = self._current(self._ledger)
+        run = GeneratorRun(
+            arms=[Arm(parameters=parameters_of(row)) for row in counts],
+            weights=[float(count) for count in counts.values()],
+            fit_time=self.fit_time_since_gen,
+            gen_time=time.monotonic() - start,
+            generator_key=self.name,
+            gen_metadata={
+                METADATA: {
+                    "round": current.number,
+                    "plan": list(current.plan),
+                    "pool": self.strategy.pool.hash,
+                }
+            },
+        )
+        # Ax sets the int 0 here; with it, SQL storage loses the arms of later trials.
+        self.fit_time_since_gen = 0.0
+        return run
+
+    def _take(self, n: int) -> list[int]:
+        assert self._ledger is not None  # read at the beginning of `gen`
+        if self._is_done(self._ledger):
+            raise GenerationStrategyCompleted(summary(self._fold.state(self._ledger)))
+        current = self._current(self._ledger)
+        rest = sorted((Counter(current.to_ask) - Counter(self._issued)).elements())
+        if not rest:
+            raise DataRequiredError(_why_wait(current, len(self._issued)))
+        self._runs_left -= 1
+        rows = rest[: max(1, min(n, len(rest) - self._runs_left))]
+        self._issued += rows
+        return rows
+
+    def _is_done(self, ledger: Ledger) -> bool:
+        return ledger.open is None and self._fold.complete(ledger).is_done
+
+    def _current(self, ledger: Ledger) -> OpenRound:
+        if ledger.open is not None:
+            return ledger.open
+        try:
+            return OpenRound(ledger.n_rounds, self._fold.plan(ledger))
+        except ValueError as error:
+            if not ledger.pending:
+                raise
+            raise DataRequiredError(str(error)) from error
+
+    # --- storage ---------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        r"""The constructor's arguments, for Ax's JSON and SQL storage."""
+        return {
+            "__type": type(self).__name__,
+            "strategy": self._stored,
+            "metrics": None if self.metrics is None else list(self.metrics),
+            "seed": self.seed,
+            "name": self.name,
+            "transition_criteria": list(self.transition_criteria),
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.to_dict() == other.to_dict()
+
+    @classmethod
+    def deserialize_init_args(
+        cls,
+        args: dict[str, Any],
+        decoder_registry: dict[str, Any] | None = None,
+        class_decoder_registry: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        r"""The constructor's arguments from what ``to_dict`` wrote."""
+        from ax.storage.json_store.decoder import object_from_json
+
+        registries = {
+            "decoder_registry": decoder_registry,
+            "class_decoder_registry": class_decoder_registry,
+        }
+        given = {name: value for name, value in registries.items() if value is not None}
+        criteria = object_from_json(args["transition_criteria"], **given)
+        return {
+            "strategy": decode_strategy(args["strategy"]),
+            "metrics": args["metrics"],
+            "seed": args["seed"],
+            "name": args["name"],
+            "transition_criteria": criteria,
+        }
+
+
+def level_set_generation_strategy(
+    strategy: Strategy,
+    metrics: Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+    name: str | None = None,
+) -> GenerationStrategy:
+    r"""Any strategy as an Ax generation strategy.
+
+    Example:
+        >>> from ax.api.client import Client
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.strategies import LSEStrategy
+        >>> pool = Pool([[0.0], [0.5], [1.0]])
+        >>> client = Client()
+        >>> client.configure_experiment(parameters=pool_parameters(pool), name="lse")
+        >>> client.configure_optimization(objective="y")
+        >>> strategy = LSEStrategy(pool, threshold=0.0, batch_size=2, noise_std=0.1)
+        >>> client.set_generation_strategy(level_set_generation_strategy(strategy))
+        >>> len(client.get_next_trials(max_trials=100))  # the rest of the round
+        2
+
+    Args:
+        strategy: The strategy; the experiment's search space comes from
+            ``pool_parameters(strategy.pool)``.
+        metrics: The metrics in the order of the strategy's outputs; default the
+            experiment's objective.
+        seed: Fixes everything random.
+        name: The name of the node and of the generation strategy.
+
+    Raises:
+        ValueError: If the strategy cannot be stored.
+    """
+    node = LevelSetNode(strategy, metrics, seed=seed, name=name)
+    return GenerationStrategy(nodes=[node], name=node.name)
+
+
+def summary(state: State) -> str:
+    r"""Where a run stands, in a sentence."""
+    N = len(state.classification)
+    decided = N - int(state.classification.undecided.sum())
+    reason = f" ({state.stop_reason})" if state.is_done else ""
+    return f"{decided:,} of {N:,} rows decided; {state.n_used:,} evaluations{reason}"
+
+
+def _why_wait(current: OpenRound, n_issued: int) -> str:
+    if n_issued:
+        return (
+            f"Round {current.number} has {len(current.plan)} rows, and all that were "
+            f"left are given out. Ask for at most {n_issued} trials now."
+        )
+    trials = ", ".join(map(str, current.trials_out))
+    message = (
+        f"Round {current.number} is open: {len(current.out)} of its "
+        f"{len(current.plan)} rows are out (trials {trials}). Complete them, or mark "
+        "them failed (asked again) or abandoned (used up)."
+    )
+    if current.trials_without_data:
+        message += (
+            f" Trial {current.trials_without_data[0]} is completed without data: call "
+            f"`client.attach_data({current.trials_without_data[0]}, ...)`."
+        )
+    return message

@@ -1,0 +1,60 @@
+r"""The answer of an experiment, as a table."""
+
+from __future__ import annotations
+
+import pandas as pd
+from ax.api.client import Client
+from ax.core.experiment import Experiment
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+
+from botorch_lse.ax.compat import experiment_of, generation_strategy_of
+from botorch_lse.ax.node import LevelSetNode
+from botorch_lse.plotting import level_set_frame
+
+
+def level_set(
+    experiment: Client | Experiment,
+    generation_strategy: GenerationStrategy | None = None,
+) -> pd.DataFrame:
+    r"""Which rows are above the level, which below, how sure.
+
+    Args:
+        experiment: A ``Client``, or an experiment.
+        generation_strategy: With an experiment: the one that
+            ``level_set_generation_strategy`` made.
+
+    Returns:
+        The pool's table with the columns ``side``, ``probability_above``, ``mean``,
+        ``sigma``, ``lower``, ``upper`` and ``n_observations``, after the complete
+        rounds; a round that is open enters when it is complete.
+
+    Raises:
+        ValueError: If no level-set strategy is there to ask.
+    """
+    if isinstance(experiment, Client):
+        generation_strategy = generation_strategy_of(experiment)
+        experiment = experiment_of(experiment)
+    state = level_set_node(generation_strategy).state(experiment)
+    return level_set_frame(state.classification, state.observations)
+
+
+def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNode:
+    r"""The node that knows the level set: the current one, else the last.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    nodes = []
+    if generation_strategy is not None:
+        by_name = generation_strategy.nodes_by_name
+        current = by_name[generation_strategy.current_node_name]
+        nodes = [*by_name.values(), current]
+    ours = [node for node in nodes if isinstance(node, LevelSetNode)]
+    if not ours:
+        raise ValueError(
+            "Expected `generation_strategy` to hold a LevelSetNode, but got "
+            f"{'none' if generation_strategy is None else generation_strategy.name!r}. "
+            "Call `client.set_generation_strategy(level_set_generation_strategy("
+            "strategy))`; for a modular generator use `client.predict` on the rows."
+        )
+    return ours[-1]

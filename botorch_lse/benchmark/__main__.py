@@ -1,0 +1,89 @@
+r"""``python -m botorch_lse.benchmark``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from botorch_lse.benchmark.registry import Options, entries, find
+from botorch_lse.benchmark.report import Table
+from botorch_lse.checks import in_interval, whole_number
+
+
+def build_parser() -> argparse.ArgumentParser:
+    r"""The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m botorch_lse.benchmark",
+        description="Reproduce papers, simulate guarantees, measure speed.",
+    )
+    commands = parser.add_subparsers(dest="kind", required=True, metavar="COMMAND")
+    commands.add_parser("list", help="name the benchmarks")
+    paper = commands.add_parser("paper", help="reproduce a paper, claim by claim")
+    paper.add_argument("--quick", action="store_true", help="few seeds, under 90 s")
+    paper.add_argument("--seeds", type=int, metavar="K", help="seeds 0 to K - 1")
+    guarantee = commands.add_parser("guarantee", help="simulate a guarantee")
+    guarantee.add_argument(
+        "--runs", type=int, default=200, metavar="K", help="runs (default: 200)"
+    )
+    guarantee.add_argument(
+        "--divide-widths",
+        type=float,
+        metavar="F",
+        help="divide all confidence widths by F instead of the power check by 3",
+    )
+    speed = commands.add_parser("speed", help="measure time and memory on one core")
+    for command in (paper, guarantee, speed):
+        command.add_argument("name", metavar="NAME", help="see `list`")
+        command.add_argument(
+            "--out",
+            type=Path,
+            metavar="DIR",
+            help="write results.json and figures here"
+            + (" (default: out/NAME)" if command is paper else ""),
+        )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    r"""Run one command; returns the exit status."""
+    parser = build_parser()
+    chosen = parser.parse_args(arguments)
+    if chosen.kind == "list":
+        print(_listing().markdown())
+        return 0
+    try:
+        benchmark, options = find(chosen.kind, chosen.name), _options(chosen)
+    except ValueError as error:
+        parser.error(str(error))
+    report = benchmark.run(options)
+    print(report.text())
+    out = chosen.out
+    if out is None and chosen.kind == "paper":
+        out = Path("out") / chosen.name
+    if out is not None:
+        written = ", ".join(str(path) for path in report.write(out))
+        print(f"\nWritten: {written}")
+    return 0
+
+
+def _options(chosen: argparse.Namespace) -> Options:
+    if chosen.kind == "paper":
+        if chosen.seeds is not None:
+            whole_number(chosen.seeds, "--seeds", 1)
+        return Options(quick=chosen.quick, seeds=chosen.seeds)
+    if chosen.kind == "guarantee":
+        whole_number(chosen.runs, "--runs", 1)
+        if chosen.divide_widths is not None:
+            in_interval(chosen.divide_widths, "--divide-widths", 0.0, float("inf"))
+        return Options(runs=chosen.runs, divide_widths=chosen.divide_widths)
+    return Options()
+
+
+def _listing() -> Table:
+    rows = [(f"{e.kind} {e.name}", e.summary) for e in entries()]
+    return Table("Benchmarks", ("command", "what it does"), rows)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,104 @@
+r"""A real sea bed: the chart off Vancouver Island that matplotlib brings along."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.ndimage import gaussian_filter
+from torch import Tensor
+
+from botorch_lse.problem import Pool
+
+FOOTPRINT = 1.5
+"""Standard deviation of the sonar's footprint, in cells of the chart."""
+
+KM_PER_DEGREE = 111.195
+"""Length of one degree of latitude on a sphere of 6,371 km radius."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bathymetry:
+    r"""The sea cells of a chart and their depth.
+
+    Args:
+        pool: ``N`` cells; inputs ``x_km`` (east) and ``y_km`` (north) from the chart's
+            south-west corner, a table with ``longitude`` and ``latitude`` (degrees),
+            ``row`` and ``column`` of the chart besides.
+        depth: ``N`` depths in metres, positive down, float64.
+        mask: ``rows x columns`` bools, true at sea; row 0 is the southernmost.
+        longitude: ``columns`` degrees east.
+        latitude: ``rows`` degrees north.
+    """
+
+    pool: Pool
+    depth: Tensor
+    mask: np.ndarray
+    longitude: np.ndarray
+    latitude: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        r"""Rows and columns of the chart."""
+        rows, columns = self.mask.shape
+        return rows, columns
+
+    def on_map(self, values: Tensor | np.ndarray) -> np.ndarray:
+        r"""``N`` values of the cells on the chart, ``nan`` on land."""
+        chart = np.full(self.shape, np.nan)
+        chart[self.mask] = np.asarray(values, dtype=float)
+        return chart
+
+
+def bathymetry(raw: bool = False) -> Bathymetry:
+    r"""The 4,841 sea cells of matplotlib's sample ``topobathy.npz``.
+
+    By default the depth is averaged over a sonar footprint: a Gaussian of 1.5 cells
+    (about 4 km) over the sea cells, land left out.
+
+    Args:
+        raw: Whether to leave the chart as it is, which is rougher than a stationary
+            Gaussian process.
+    """
+    from matplotlib.cbook import get_sample_data
+
+    chart: Any = get_sample_data("topobathy.npz")
+    with chart:
+        depth, longitude, latitude = (
+            chart[name].astype(float) for name in ("topo", "longitude", "latitude")
+        )
+    depth = -depth
+    sea = depth > 0
+    if not raw:
+        depth = _footprint_mean(depth, sea)
+    table = _cells(sea, longitude, latitude)
+    pool = Pool(table[["x_km", "y_km"]], table=table)
+    return Bathymetry(pool, torch.from_numpy(depth[sea]), sea, longitude, latitude)
+
+
+def _footprint_mean(depth: np.ndarray, sea: np.ndarray) -> np.ndarray:
+    inside = gaussian_filter(sea.astype(float), FOOTPRINT)
+    total = gaussian_filter(np.where(sea, depth, 0.0), FOOTPRINT)
+    return total / np.maximum(inside, np.finfo(float).tiny)
+
+
+def _cells(
+    sea: np.ndarray, longitude: np.ndarray, latitude: np.ndarray
+) -> pd.DataFrame:
+    row, column = np.nonzero(sea)
+    shrink = np.cos(np.radians(latitude.mean()))
+    east = (longitude - longitude.min()) * KM_PER_DEGREE * shrink
+    north = (latitude - latitude.min()) * KM_PER_DEGREE
+    return pd.DataFrame(
+        {
+            "x_km": east[column],
+            "y_km": north[row],
+            "longitude": longitude[column],
+            "latitude": latitude[row],
+            "row": row,
+            "column": column,
+        }
+    )

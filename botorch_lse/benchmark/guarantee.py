@@ -1,0 +1,181 @@
+r"""How often a strategy that promises at most ``delta`` is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tqdm import tqdm
+
+from botorch_lse.benchmark.problems import Problem
+from botorch_lse.benchmark.registry import Options
+from botorch_lse.benchmark.report import Report, Table
+from botorch_lse.benchmark.statistics import VIOLATED, WrongFraction
+from botorch_lse.confidence import BetaSchedule
+from botorch_lse.problem import Classification
+from botorch_lse.strategies import Strategy
+
+POWER = 3.0
+"""The widths are divided by this to see whether the simulation can fail at all."""
+
+
+@dataclass(frozen=True)
+class ScaledBeta:
+    r"""A schedule whose widths ``sqrt(beta_t)`` are divided by a number.
+
+    Args:
+        schedule: The schedule to shrink.
+        divisor: What the widths are divided by, positive.
+    """
+
+    schedule: BetaSchedule
+    divisor: float
+
+    def __call__(self, t: int) -> float:
+        r"""The squared width of interval ``t``."""
+        return self.schedule(t) / self.divisor**2
+
+
+@dataclass(frozen=True)
+class Form:
+    r"""One form of an algorithm under test.
+
+    Args:
+        name: Its name in the table.
+        build: From a problem and a divisor of the widths to the strategy.
+        promises: Whether a theorem covers it; the others stand beside for comparison.
+    """
+
+    name: str
+    build: Callable[[Problem, float], Strategy]
+    promises: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    r"""What the runs of one form gave.
+
+    Args:
+        form: The form.
+        divisor: What its widths were divided by.
+        wrong: The wrong runs.
+        decided: Mean share of decided rows at the end.
+        observations: Mean number of measurements.
+    """
+
+    form: Form
+    divisor: float
+    wrong: WrongFraction
+    decided: float
+    observations: float
+
+    def row(self) -> tuple[str, ...]:
+        r"""The cells of the table."""
+        low, high = self.wrong.interval
+        return (
+            self.form.name,
+            str(self.wrong.runs),
+            f"{self.wrong.fraction:.3f}",
+            f"[{low:.3f}, {high:.3f}]",
+            f"{self.wrong.delta:g}",
+            self.wrong.verdict,
+            f"{self.decided:.1%}",
+            f"{self.observations:.0f}",
+        )
+
+
+COLUMNS = (
+    "form",
+    "runs",
+    "wrong fraction",
+    "95 % Clopper-Pearson",
+    "delta",
+    "verdict",
+    "rows decided",
+    "observations",
+)
+
+
+def is_wrong(answer: Classification, problem: Problem, epsilon: float) -> bool:
+    r"""Whether some decided row lies on the other side by more than ``epsilon``.
+
+    Decisions are final in the forms tested, so the last answer holds all that were
+    ever made.
+    """
+    above = answer.above & (problem.truth < problem.threshold - epsilon)
+    below = answer.below & (problem.truth > problem.threshold + epsilon)
+    return bool((above | below).any())
+
+
+def simulate(
+    form: Form,
+    problem: Callable[[int], Problem],
+    options: Options,
+    divisor: float,
+    delta: float,
+    epsilon: float,
+) -> Outcome:
+    r"""Run a form on problems ``0, ..., runs - 1`` until it stops."""
+    wrong, decided, observations = 0, 0.0, 0
+    for seed in tqdm(range(options.runs), desc=form.name, disable=None, leave=False):
+        instance = problem(seed)
+        strategy = form.build(instance, divisor)
+        state, noise = strategy.init(seed), instance.noise_generator()
+        while not state.is_done:
+            batch = strategy.ask(state)
+            y = instance.measure(batch.order, noise)
+            state = strategy.tell(state, batch.observe(y))
+        wrong += is_wrong(state.classification, instance, epsilon)
+        decided += 1.0 - float(state.classification.undecided.double().mean())
+        observations += len(state.observations)
+    runs = options.runs
+    fraction = WrongFraction(wrong, runs, delta)
+    return Outcome(form, divisor, fraction, decided / runs, observations / runs)
+
+
+def guarantee_report(
+    title: str,
+    notes: Sequence[str],
+    forms: Sequence[Form],
+    problem: Callable[[int], Problem],
+    options: Options,
+    delta: float,
+    epsilon: float,
+) -> Report:
+    r"""The whole command: the forms as promised, and the power check.
+
+    With ``options.divide_widths`` the forms run once, with widths so divided. Forms
+    that promise nothing are shown with whole widths only.
+    """
+
+    def outcomes(divisor: float) -> list[Outcome]:
+        chosen = [f for f in forms if f.promises or divisor == 1.0]
+        return [
+            simulate(form, problem, options, divisor, delta, epsilon) for form in chosen
+        ]
+
+    if options.divide_widths is not None:
+        scaled = outcomes(options.divide_widths)
+        text = f"All widths divided by {options.divide_widths:g}"
+        verdict = [f"{text}: {_overall(scaled)}."]
+        return Report(title, notes, [_table(text, scaled)], verdict)
+    whole, power = outcomes(1.0), outcomes(POWER)
+    tables = [
+        _table("Widths of the theorem", whole),
+        _table(f"Power check: all widths divided by {POWER:g}", power),
+    ]
+    seen = all(o.wrong.verdict == VIOLATED for o in power)
+    check = "violated, as it must be" if seen else "NOT violated: no power"
+    verdict = [f"Guarantee: {_overall(whole)}.", f"Power check: {check}."]
+    return Report(title, notes, tables, verdict)
+
+
+def _table(title: str, outcomes: Sequence[Outcome]) -> Table:
+    return Table(title, COLUMNS, [outcome.row() for outcome in outcomes])
+
+
+def _overall(outcomes: Sequence[Outcome]) -> str:
+    verdicts = {o.wrong.verdict for o in outcomes if o.form.promises}
+    if VIOLATED in verdicts:
+        return VIOLATED
+    return " and ".join(sorted(verdicts))

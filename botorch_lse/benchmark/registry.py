@@ -1,0 +1,102 @@
+r"""Which benchmarks there are.
+
+A new one is one file, named ``paper_...``, ``guarantee_...`` or ``speed_...``, that
+holds a function decorated with ``entry``.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from botorch_lse.benchmark.report import Report
+
+KINDS = ("paper", "guarantee", "speed")
+
+
+@dataclass(frozen=True)
+class Options:
+    r"""What the command line says; an entry reads what concerns it.
+
+    Args:
+        quick: Fewer seeds and observations (paper).
+        seeds: Seeds ``0, ..., seeds - 1`` (paper); ``None``: the entry's own number.
+        runs: Simulated runs, with seeds ``0, ..., runs - 1`` (guarantee).
+        divide_widths: All confidence widths are divided by this (guarantee); ``None``:
+            whole widths, and a power check with a third of them.
+    """
+
+    quick: bool = False
+    seeds: int | None = None
+    runs: int = 200
+    divide_widths: float | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    r"""One benchmark.
+
+    Args:
+        kind: One of ``KINDS``.
+        name: Its name on the command line.
+        summary: A line for ``list``.
+        run: Does it.
+    """
+
+    kind: str
+    name: str
+    summary: str
+    run: Callable[[Options], Report]
+
+
+_ENTRIES: dict[tuple[str, str], Entry] = {}
+
+Runner = Callable[[Options], Report]
+
+
+def entry(kind: str, name: str, summary: str) -> Callable[[Runner], Runner]:
+    r"""Register the decorated function as a benchmark.
+
+    Args:
+        kind: One of ``KINDS``.
+        name: Its name on the command line.
+        summary: A line for ``list``.
+
+    Raises:
+        ValueError: If the kind is unknown.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"Expected `kind` to be one of {KINDS}, but got {kind!r}.")
+
+    def register(run: Runner) -> Runner:
+        _ENTRIES[kind, name] = Entry(kind, name, summary, run)
+        return run
+
+    return register
+
+
+def entries(kind: str | None = None) -> list[Entry]:
+    r"""All benchmarks, or those of one kind, in the order of ``list``."""
+    package = import_module("botorch_lse.benchmark")
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.name.startswith(tuple(f"{k}_" for k in KINDS)):
+            import_module(f"{package.__name__}.{module.name}")
+    found = [e for e in _ENTRIES.values() if kind in (None, e.kind)]
+    return sorted(found, key=lambda e: (KINDS.index(e.kind), e.name))
+
+
+def find(kind: str, name: str) -> Entry:
+    r"""The benchmark of that kind and name.
+
+    Raises:
+        ValueError: If there is none; the message names those there are.
+    """
+    known = {e.name: e for e in entries(kind)}
+    if name not in known:
+        raise ValueError(
+            f"Expected `NAME` after `{kind}` to be one of {', '.join(known)}, but got "
+            f"{name!r}. `python -m botorch_lse.benchmark list` describes them."
+        )
+    return known[name]

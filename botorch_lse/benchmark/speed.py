@@ -1,0 +1,83 @@
+r"""Seconds and bytes, each measurement in a process of its own, on one core."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+Result = TypeVar("Result")
+
+MIB = 2**20
+
+
+@dataclass
+class Cost:
+    r"""What a piece of work took.
+
+    Args:
+        seconds: Wall-clock time.
+        peak: Growth of the process's peak memory, bytes.
+    """
+
+    seconds: float = 0.0
+    peak: int = 0
+
+
+@contextmanager
+def measured() -> Iterator[Cost]:
+    r"""Fills in the cost of the ``with`` block when it ends.
+
+    The peak is read as growth, so it is meaningful once per process, before anything
+    else needed much memory: see ``in_fresh_process``.
+    """
+    cost, peak, began = Cost(), peak_memory(), time.perf_counter()
+    yield cost
+    cost.seconds = time.perf_counter() - began
+    cost.peak = peak_memory() - peak
+
+
+def peak_memory() -> int:
+    r"""Peak resident memory of this process, bytes.
+
+    From ``/proc`` where it exists, because ``getrusage`` there also counts the parent
+    before ``exec``.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    import resource
+    import sys
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def in_fresh_process(function: Callable[..., Result], *arguments: Any) -> Result:
+    r"""``function(*arguments)`` in a new process on one thread.
+
+    Args:
+        function: A module-level function; its result must be picklable.
+        arguments: Picklable.
+    """
+    context = get_context("spawn")
+    with context.Pool(1, initializer=one_thread) as pool:
+        return pool.apply(function, arguments)
+
+
+def one_thread() -> None:
+    r"""Keep torch on one core."""
+    torch.set_num_threads(1)
+
+
+def target(value: str, met: bool) -> str:
+    r"""A measured value with its verdict."""
+    return f"{value}: {'met' if met else 'MISSED'}"

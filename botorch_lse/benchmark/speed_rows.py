@@ -1,0 +1,90 @@
+r"""How one decision grows with the pool, under a memory budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from tqdm import tqdm
+
+from botorch_lse.benchmark.problems import matern_prior
+from botorch_lse.benchmark.registry import Options, entry
+from botorch_lse.benchmark.report import Report, Table
+from botorch_lse.benchmark.speed import MIB, Cost, in_fresh_process, measured
+from botorch_lse.problem import Observations, Pool
+from botorch_lse.strategies import LSEStrategy
+
+ROWS = (10**4, 10**5, 10**6)
+OBSERVATIONS, BATCH, BUDGET = 200, 10, 1024 * MIB
+
+
+@dataclass(frozen=True)
+class Growth:
+    r"""What one pool size took.
+
+    Args:
+        start: Replaying the past observations.
+        decision: One batch asked and told: seconds.
+        peak: Growth of peak memory over both, bytes, the pool itself included.
+    """
+
+    start: float
+    decision: float
+    peak: int
+
+
+@entry("speed", "rows", "one decision on 10^4, 10^5 and 10^6 rows under 1 GiB")
+def speed_rows(options: Options) -> Report:
+    r"""Seconds and peak memory by pool size."""
+    rows = []
+    for n_rows in tqdm(ROWS, desc="speed rows", disable=None, leave=False):
+        growth = in_fresh_process(decide, n_rows, OBSERVATIONS, BATCH, BUDGET)
+        rows.append(
+            (
+                f"{n_rows:,}",
+                f"{growth.start:.2f}",
+                f"{growth.decision:.2f}",
+                f"{growth.decision / BATCH:.3f}",
+                f"{growth.peak / MIB:.0f}",
+            )
+        )
+    columns = (
+        "rows",
+        f"past of {OBSERVATIONS} (s)",
+        f"decision, batch of {BATCH} (s)",
+        "per row chosen (s)",
+        "peak memory (MiB)",
+    )
+    notes = [
+        f"`memory_budget` of {BUDGET // MIB} MiB; LSE after {OBSERVATIONS} "
+        f"observations, told in one round, then one batch of {BATCH} asked and told. "
+        "Three inputs, Matern-5/2. One core, a fresh process per size; memory above "
+        "what the libraries take, the pool included.",
+    ]
+    return Report("speed rows", notes, [Table("Growth with the pool", columns, rows)])
+
+
+def decide(n_rows: int, observations: int, batch_size: int, budget: int) -> Growth:
+    r"""Tell a past, then ask for one batch and tell it."""
+    generator = torch.Generator().manual_seed(0)
+    prior = matern_prior((0.2, 0.3, 0.4))
+    start, decision = Cost(), Cost()
+    with measured() as whole:
+        X = torch.rand(n_rows, 3, generator=generator, dtype=torch.float64)
+        strategy = LSEStrategy(
+            Pool(X),
+            0.5,
+            model=prior,
+            noise_std=0.1,
+            beta=9.0,
+            batch_size=batch_size,
+            memory_budget=budget,
+        )
+        rows = torch.randint(n_rows, (observations,), generator=generator)
+        y = torch.randn(observations, generator=generator, dtype=torch.float64)
+        with measured() as start:
+            state = strategy.tell(strategy.init(0), Observations(rows, y))
+        with measured() as decision:
+            batch = strategy.ask(state)
+            strategy.tell(state, batch.observe(torch.zeros(len(batch))))
+    return Growth(start.seconds, decision.seconds, whole.peak)

@@ -1,0 +1,62 @@
+r"""The numbers reports are made of: F1, exact binomial intervals, verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scipy.stats import binomtest
+from torch import Tensor
+
+CONFIDENCE = 0.95
+HOLDS, VIOLATED, OPEN = "holds", "violated", "undetermined"
+
+
+def f1_score(predicted: Tensor, truth: Tensor) -> float:
+    r"""``2 TP / (2 TP + FP + FN)``, rows above the level being the positives.
+
+    Args:
+        predicted: ``N`` bools.
+        truth: ``N`` bools.
+
+    Returns:
+        A number in [0, 1]; 1 if there is no positive and none is claimed.
+    """
+    hits = int((predicted & truth).sum())
+    misses = int((predicted ^ truth).sum())
+    return 1.0 if hits + misses == 0 else 2.0 * hits / (2.0 * hits + misses)
+
+
+@dataclass(frozen=True)
+class WrongFraction:
+    r"""How many of so many runs were wrong, against a promised probability.
+
+    Args:
+        wrong: Runs that broke the promise.
+        runs: All runs.
+        delta: The promised bound of the probability of a wrong run.
+    """
+
+    wrong: int
+    runs: int
+    delta: float
+
+    @property
+    def fraction(self) -> float:
+        r"""The share of wrong runs."""
+        return self.wrong / self.runs
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        r"""The two-sided 95 % Clopper-Pearson interval of the probability."""
+        ends = binomtest(self.wrong, self.runs).proportion_ci(CONFIDENCE, "exact")
+        return float(ends.low), float(ends.high)
+
+    @property
+    def verdict(self) -> str:
+        r"""``"holds"`` if the upper limit is at most ``delta``, ``"violated"`` if the
+        lower limit exceeds it, else ``"undetermined"``: more runs would tell.
+        """
+        low, high = self.interval
+        if high <= self.delta:
+            return HOLDS
+        return VIOLATED if low > self.delta else OPEN

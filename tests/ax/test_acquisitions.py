@@ -1,0 +1,204 @@
+import json
+
+import pandas as pd
+import pytest
+import torch
+from ax.adapter.registry import Generators
+from ax.api.client import Client
+from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+from ax.generation_strategy.generation_node import GenerationNode
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.generation_strategy.generator_spec import GeneratorSpec
+from ax.generation_strategy.transition_criterion import MinTrials
+from ax.storage.botorch_modular_registry import ACQUISITION_FUNCTION_REGISTRY
+from botorch.acquisition.acquisition import AcquisitionFunction
+
+from botorch_lse import Pool, acquisition
+from botorch_lse.acquisition import (
+    ImplicitStraddle,
+    LSEAmbiguity,
+    LSEWidth,
+    MaxVariance,
+    Straddle,
+)
+from botorch_lse.ax import acquisition_generator_spec, level_set, model_space
+from botorch_lse.ax.registry import register_acquisition
+
+# Straddle has a kink at the level, where a line search may end early; BoTorch then
+# starts again from other points.
+pytestmark = pytest.mark.filterwarnings("ignore:Optimization failed")
+
+N_SOBOL = 5
+UNIT = [
+    RangeParameterConfig(name=name, bounds=(0.0, 2.0), parameter_type="float")
+    for name in ("a", "b")
+]
+
+
+def value(parameters):
+    r"""Metres, far from standardised: the level 70 runs across the middle."""
+    return 20 + 45 * parameters["a"] + 5 * parameters["b"]
+
+
+def modular_client(spec, objective="y", parameters=UNIT, evaluate=value):
+    client = Client(random_seed=0)
+    client.configure_experiment(parameters=parameters, name="modular")
+    client.configure_optimization(objective=objective)
+    sobol = GenerationNode(
+        name="Sobol",
+        generator_specs=[GeneratorSpec(Generators.SOBOL, generator_kwargs={"seed": 1})],
+        transition_criteria=[MinTrials(threshold=N_SOBOL, transition_to="LSE")],
+    )
+    node = GenerationNode(name="LSE", generator_specs=[spec])
+    client.set_generation_strategy(GenerationStrategy(nodes=[sobol, node]))
+    for _ in range(N_SOBOL):
+        for trial, point in client.get_next_trials(1).items():
+            client.complete_trial(trial, {"y": (evaluate(point), 1.0)})
+    return client
+
+
+STRADDLE = acquisition_generator_spec(Straddle, {"threshold": 70.0, "beta": 4.0})
+
+
+def test_every_exported_class_is_registered():
+    for name in acquisition.__all__:
+        exported = getattr(acquisition, name)
+        if issubclass(exported, AcquisitionFunction):
+            assert ACQUISITION_FUNCTION_REGISTRY[exported] == name
+
+
+def test_a_name_that_is_taken_is_refused():
+    class Straddle(AcquisitionFunction):
+        pass
+
+    with pytest.raises(ValueError, match="name 'Straddle' to be free"):
+        register_acquisition(Straddle)
+    register_acquisition(acquisition.Straddle)  # again is fine
+
+
+def test_several_concurrent_trials_near_the_level_in_metric_units():
+    client = modular_client(STRADDLE)
+    trials = client.get_next_trials(3)
+    assert len(trials) == 3
+    points = torch.tensor([[p["a"], p["b"]] for p in trials.values()])
+    assert torch.pdist(points).min() > 0.05  # they know of each other
+    for trial, point in trials.items():
+        assert abs(value(point) - 70) < 40
+        client.complete_trial(trial, {"y": (value(point), 1.0)})
+    assert len(client.get_next_trials(2)) == 2
+
+
+def test_the_candidate_is_the_best_of_an_independent_posterior():
+    client = modular_client(STRADDLE)
+    ((_, point),) = client.get_next_trials(1).items()
+    model = client._generation_strategy.adapter.generator.surrogate.model
+    x = torch.linspace(0, 2, 41, dtype=torch.float64)
+    X = torch.cartesian_prod(x, x)
+    at = torch.tensor([[point["a"], point["b"]]], dtype=torch.float64)
+    with torch.no_grad():
+        posterior, here = model.posterior(X), model.posterior(at)
+    score = lambda p: 2 * p.variance.sqrt() - (p.mean - 70.0).abs()  # noqa: E731
+    assert float(score(here)) >= float(score(posterior).max()) - 1e-3
+    truth = 20 + 45 * X[:, 0] + 5 * X[:, 1]
+    assert float((posterior.mean.squeeze(-1) - truth).abs().mean()) < 10  # metres
+
+
+def test_the_objectives_sign_does_not_matter():
+    up, down = modular_client(STRADDLE, "y"), modular_client(STRADDLE, "-y")
+    ((_, one),) = up.get_next_trials(1).items()
+    ((_, other),) = down.get_next_trials(1).items()
+    assert one == pytest.approx(other, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("acqf_class", "options"),
+    [
+        (MaxVariance, {}),
+        (LSEAmbiguity, {"threshold": 70.0, "beta": 4.0}),
+        (LSEWidth, {"beta": 4.0}),
+        (ImplicitStraddle, {"omega": 0.6, "pool": 2 * torch.rand(30, 2).double()}),
+    ],
+)
+def test_the_other_classes_give_concurrent_trials(acqf_class, options):
+    client = modular_client(acquisition_generator_spec(acqf_class, options))
+    assert len(client.get_next_trials(2)) == 2
+
+
+def test_saving_and_loading_goes_on_near_the_same_point(tmp_path):
+    path = str(tmp_path / "client.json")
+    client = modular_client(STRADDLE)
+    client.get_next_trials(1)
+    client.save_to_json_file(path)
+    again = Client.load_from_json_file(path)
+    again._random_seed = 0  # Ax does not store it
+    ((_, one),) = client.get_next_trials(1).items()
+    ((_, other),) = again.get_next_trials(1).items()
+    assert one == pytest.approx(other, abs=1e-3)
+    assert "Straddle" in json.dumps(json.load((tmp_path / "client.json").open()))
+
+
+# --- the model's space -----------------------------------------------------------------
+
+MIXED = [
+    RangeParameterConfig(
+        name="dose", bounds=(1e-3, 10.0), parameter_type="float", scaling="log"
+    ),
+    ChoiceParameterConfig(
+        name="soil",
+        values=["clay", "sand", "silt"],
+        parameter_type="str",
+        is_ordered=False,
+    ),
+    RangeParameterConfig(name="layers", bounds=(1, 4), parameter_type="int"),
+]
+
+
+def mixed_value(parameters):
+    soil = {"clay": 1.0, "sand": 2.0, "silt": 3.0}[parameters["soil"]]
+    return soil * (3 + torch.tensor(parameters["dose"]).log10().item())
+
+
+def test_points_pass_the_transforms_of_the_data():
+    client = modular_client(STRADDLE, parameters=MIXED, evaluate=mixed_value)
+    client.get_next_trials(1)
+    experiment = client._experiment
+    measured = [experiment.trials[i].arm.parameters for i in range(N_SOBOL)]
+    ours = model_space(experiment.search_space, pd.DataFrame(measured))
+    surrogate = client._generation_strategy.adapter.generator.surrogate
+    (theirs,) = surrogate.Xs
+    assert ours.shape == theirs.shape
+    assert torch.allclose(ours, theirs, atol=1e-12)
+
+
+def test_implicit_straddle_on_a_log_scale_and_a_choice():
+    client = modular_client(STRADDLE, parameters=MIXED, evaluate=mixed_value)
+    table = pd.DataFrame(
+        [
+            {"dose": dose, "soil": soil, "layers": 2}
+            for dose in (0.001, 0.1, 10.0)
+            for soil in ("clay", "sand", "silt")
+        ]
+    )
+    pool = model_space(client._experiment.search_space, table)
+    spec = acquisition_generator_spec(ImplicitStraddle, {"omega": 0.5, "pool": pool})
+    implicit = modular_client(spec, parameters=MIXED, evaluate=mixed_value)
+    assert len(implicit.get_next_trials(2)) == 2
+
+
+def test_a_pool_in_the_users_space_is_refused_with_the_remedy():
+    pool = Pool(torch.rand(3, 2))
+    with pytest.raises(ValueError, match=r"Write `model_space\(search_space, table\)`"):
+        acquisition_generator_spec(ImplicitStraddle, {"omega": 0.5, "pool": pool})
+
+
+def test_points_outside_the_search_space_are_refused():
+    space = modular_client(STRADDLE)._experiment.search_space
+    with pytest.raises(ValueError, match="row 1 does not"):
+        model_space(space, pd.DataFrame({"a": [0.1, 9.0], "b": [0.1, 0.2]}))
+    with pytest.raises(ValueError, match=r"\['b'\] are missing"):
+        model_space(space, pd.DataFrame({"a": [0.1]}))
+
+
+def test_a_modular_generator_has_no_level_set_table():
+    with pytest.raises(ValueError, match="to hold a LevelSetNode"):
+        level_set(modular_client(STRADDLE))

@@ -1,0 +1,154 @@
+import pandas as pd
+import pytest
+from ax.adapter.registry import Generators
+from ax.api.client import Client
+from ax.exceptions.core import DataRequiredError
+from ax.generation_strategy.generation_node import GenerationNode
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.generation_strategy.generator_spec import GeneratorSpec
+from ax.generation_strategy.transition_criterion import MinTrials
+
+from botorch_lse import Pool
+from botorch_lse.ax import (
+    POOL_INDEX,
+    LevelSetAnalysis,
+    LevelSetGlobalStoppingStrategy,
+    LevelSetNode,
+    level_set,
+    pool_parameters,
+)
+
+from .worlds import client_for, complete, grid_pool, lse, node_of, state_of
+
+
+def some_rounds(strategy, n_rounds=2):
+    client = client_for(strategy)
+    for _ in range(n_rounds):
+        for trial, parameters in client.get_next_trials(100).items():
+            complete(client, strategy, trial, parameters)
+    return client
+
+
+def test_the_answer_is_the_users_table_with_columns_beside_it():
+    base = grid_pool()
+    table = pd.DataFrame({"east": base.X[:, 0], "north": base.X[:, 1]})
+    table["site"] = [f"site {i}" for i in range(36)]
+    table.index = range(100, 136)
+    pool = Pool(base.X, table=table)
+    client = some_rounds(lse(pool))
+    answer = level_set(client)
+    assert list(answer.columns) == [
+        "east", "north", "site", "side", "probability_above", "mean", "sigma",
+        "lower", "upper", "n_observations",
+    ]  # fmt: skip
+    assert answer.index.equals(table.index)
+    assert answer["n_observations"].sum() == 6
+    again = level_set(client._experiment, client._generation_strategy)
+    assert again.equals(answer)
+
+
+def test_the_answer_before_any_data_is_undecided():
+    answer = level_set(client_for(lse(model=None)))
+    assert (answer["side"] == "undecided").all()
+    assert (answer["n_observations"] == 0).all()
+
+
+def test_an_open_round_enters_when_it_is_complete():
+    strategy = lse()
+    client = client_for(strategy)
+    trials = client.get_next_trials(100)
+    (first, *rest) = trials.items()
+    before = level_set(client)
+    complete(client, strategy, *first)
+    during = level_set(client)
+    assert during["n_observations"].sum() == 1
+    assert during["mean"].equals(before["mean"])
+    for trial in rest:
+        complete(client, strategy, *trial)
+    assert not level_set(client)["mean"].equals(before["mean"])
+
+
+def test_the_analysis_is_a_plotly_card():
+    client = some_rounds(lse())
+    (card,) = client.compute_analyses([LevelSetAnalysis()], display=False)
+    assert card.name == "LevelSetAnalysis"
+    assert "of 36 rows decided; 6 evaluations" in card.subtitle
+    pd.testing.assert_frame_equal(card.df, level_set(client))
+    names = [trace.name for trace in card.get_figure().data]
+    assert "measured (6)" in names
+
+
+def test_the_analysis_says_what_is_missing():
+    client = client_for(lse())
+    sobol = GenerationNode("S", [GeneratorSpec(Generators.SOBOL)])
+    client.set_generation_strategy(GenerationStrategy(nodes=[sobol]))
+    (card,) = client.compute_analyses([LevelSetAnalysis()], display=False)
+    assert "to hold a LevelSetNode" in card.blob
+
+
+def test_the_stopping_strategy_gives_the_reason_in_words():
+    strategy = lse(max_observations=6)
+    client = some_rounds(strategy, 1)
+    stopping = LevelSetGlobalStoppingStrategy(client._generation_strategy)
+    assert stopping.should_stop_optimization(client._experiment)[0] is False
+    for trial, parameters in client.get_next_trials(100).items():
+        complete(client, strategy, trial, parameters)
+    stop, reason = stopping.should_stop_optimization(client._experiment)
+    assert stop is True
+    assert "of 36 rows decided; 6 evaluations (budget)" in reason
+
+
+def test_a_sobol_node_may_come_first():
+    strategy = lse()
+    node = LevelSetNode(strategy)
+    sobol = GenerationNode(
+        name="Sobol",
+        generator_specs=[GeneratorSpec(Generators.SOBOL, {"seed": 0})],
+        transition_criteria=[MinTrials(threshold=4, transition_to=node.name)],
+    )
+    client = Client()
+    client.configure_experiment(parameters=pool_parameters(strategy.pool), name="s")
+    client.configure_optimization(objective="y")
+    client.set_generation_strategy(GenerationStrategy(nodes=[sobol, node]))
+    for trial, parameters in client.get_next_trials(4).items():
+        complete(client, strategy, trial, parameters)
+    # Ax fixes the number of trials before it goes on to the next node.
+    with pytest.raises(DataRequiredError, match="Ask for at most 3 trials now"):
+        client.get_next_trials(100)
+    trials = client.get_next_trials(100)
+    assert len(trials) == 3
+    sobol_rows = sorted(
+        client._experiment.trials[i].arm.parameters[POOL_INDEX] for i in range(4)
+    )
+    state = node.state(client._experiment)
+    assert state.history.indices.tolist() == sobol_rows
+    assert level_set(client)["n_observations"].sum() == 4
+
+
+def test_two_level_set_nodes_hand_over():
+    strategy = lse(batch_size=2)
+    first = LevelSetNode(
+        strategy,
+        name="first",
+        transition_criteria=[MinTrials(threshold=2, transition_to="second")],
+    )
+    second = LevelSetNode(lse(batch_size=3), name="second")
+    client = client_for(strategy)
+    client.set_generation_strategy(GenerationStrategy(nodes=[first, second]))
+    for trial, parameters in client.get_next_trials(100).items():
+        complete(client, strategy, trial, parameters)
+    asked = client.get_next_trials(3)  # Ax takes the limit of the node before
+    asked |= client.get_next_trials(3)
+    assert len(asked) == 3
+    assert level_set(client)["n_observations"].sum() == 2
+
+
+def test_several_metrics_need_names():
+    strategy = lse()
+    client = client_for(strategy, "y, z")
+    node = LevelSetNode(strategy, metrics=["y"])
+    client.set_generation_strategy(GenerationStrategy(nodes=[node]))
+    for trial, parameters in client.get_next_trials(100).items():
+        complete(client, strategy, trial, parameters)
+    assert node_of(client) is node
+    assert len(state_of(client).history) == 3

@@ -1,0 +1,85 @@
+r"""One contract test for each private name of Ax, and for the bug worked around."""
+
+from importlib.metadata import version
+
+import numpy as np
+import pytest
+from ax.api.client import Client
+from ax.core.experiment import Experiment
+from ax.core.generator_run import GeneratorRun
+from ax.generation_strategy.external_generation_node import ExternalGenerationNode
+from ax.storage.json_store.decoder import object_from_json
+from ax.storage.json_store.encoder import object_to_json
+from ax.storage.json_store.registry import (
+    CORE_DECODER_REGISTRY,
+    CORE_ENCODER_REGISTRY,
+)
+
+from botorch_lse.ax import LevelSetNode, compat, level_set_generation_strategy
+
+from .worlds import client_for, lse
+
+
+def test_the_tested_version_is_installed():
+    assert version("ax-platform") == compat.TESTED_AX
+
+
+@pytest.mark.parametrize("old", ["0.5.0", "1.3.0", "1.2.9rc1"])
+def test_an_old_ax_is_refused(old):
+    with pytest.raises(ImportError, match=r"at least 1\.3\.1 .*pip install"):
+        compat.check_ax_version(old)
+
+
+@pytest.mark.parametrize("new", ["1.3.1", "1.3.2", "1.4.0", "2.0.0"])
+def test_a_newer_ax_is_tried(new):
+    compat.check_ax_version(new)
+
+
+def test_a_client_shows_its_parts():
+    client = client_for(lse())
+    assert isinstance(compat.experiment_of(client), Experiment)
+    assert compat.generation_strategy_of(client).name == "LSEStrategy"
+    assert compat.generation_strategy_of(Client()) is None
+
+
+def test_a_generator_run_shows_its_node():
+    client = client_for(lse())
+    client.get_next_trials(1)
+    (run,) = client._experiment.trials[0].generator_runs
+    assert compat.node_name_of(run) == "LSEStrategy"
+    assert compat.node_name_of(GeneratorRun(arms=[])) is None
+
+
+def test_numbers_are_read_as_ax_stores_them():
+    rng = np.random.default_rng(0)
+    for scale in (1e-9, 1e-3, 1.0, 1e5, 1e13):
+        values = scale * rng.normal(size=500)
+        once = compat.as_stored(values)
+        assert np.array_equal(compat.as_stored(once), once)
+        assert np.abs(once - values).max() <= 5.1e-11 + 1e-15 * scale * 5
+    assert np.isnan(compat.as_stored([np.nan, 1.0])).tolist() == [True, False]
+
+
+def test_the_node_overrides_what_ax_calls():
+    for name in ("_gen", "new_trial_limit", "update_generator_state"):
+        assert hasattr(ExternalGenerationNode, name)
+        assert name in vars(LevelSetNode)
+
+
+def test_fit_times_are_floats_on_every_run():
+    r"""Ax 1.3.1 sets the int 0 after the first run, and SQL storage then loses arms."""
+    client = client_for(lse())
+    client.get_next_trials(3)
+    for trial in client._experiment.trials.values():
+        assert isinstance(trial.generator_runs[0].fit_time, float)
+
+
+def test_the_registries_decode_what_they_encode():
+    assert CORE_ENCODER_REGISTRY[LevelSetNode] is LevelSetNode.to_dict
+    assert CORE_DECODER_REGISTRY["LevelSetNode"] is LevelSetNode
+    (node,) = level_set_generation_strategy(lse(), ["y"], seed=4)._nodes
+    again = object_from_json(object_to_json(node))
+    assert again == node
+    assert (again.seed, again.metrics, again.name) == (4, ("y",), "LSEStrategy")
+    assert again.should_deduplicate is False
+    assert again.fallback_specs == {}

@@ -1,0 +1,74 @@
+import pytest
+import torch
+
+from botorch_lse import Pool
+from botorch_lse.ax import POOL_INDEX
+from botorch_lse.ax.compat import as_stored
+
+from .worlds import client_for, grid_pool, lse, state_of
+
+UNKNOWN = {"noise_std": None, "model": None, "n_initial": 1, "batch_size": 1}
+
+
+def told(client, *values):
+    for value in values:
+        for trial in client.get_next_trials(1):
+            client.complete_trial(trial, {"y": value})
+    return state_of(client).observations
+
+
+def test_a_sem_is_the_root_of_the_noise_variance():
+    observations = told(client_for(lse(batch_size=1)), (0.3, 0.2), (0.4, 0.3))
+    expected = torch.tensor(as_stored([0.2, 0.3])).square()
+    assert torch.equal(observations.yvar, expected)
+
+
+def test_where_a_sem_is_missing_the_strategys_noise_stands():
+    observations = told(client_for(lse(batch_size=1)), (0.3, 0.2), 0.4)
+    assert observations.yvar[1] == 0.1**2
+    x = grid_pool()
+    pool = Pool(x.X, noise_var=torch.linspace(0.01, 0.02, 36, dtype=torch.float64))
+    observations = told(client_for(lse(pool, noise_std=None, batch_size=1)), 0.3)
+    assert torch.equal(observations.yvar, pool.noise_var[observations.indices])
+
+
+def test_unknown_noise_is_learned():
+    observations = told(client_for(lse(**UNKNOWN)), 0.3, 0.4)
+    assert observations.yvar is None
+
+
+@pytest.mark.parametrize("values", [(0.3, (0.4, 0.1)), ((0.4, 0.1), 0.3)])
+def test_mixed_known_and_unknown_noise_is_refused(values):
+    client = client_for(lse(**UNKNOWN))
+    with pytest.raises(ValueError, match="sem for all measurements or for none"):
+        told(client, *values)
+
+
+def test_mixed_noise_inside_a_round_is_refused_and_can_be_mended():
+    client = client_for(lse(**{**UNKNOWN, "batch_size": 2}))
+    one, other = client.get_next_trials(2)
+    client.complete_trial(one, {"y": 0.3})
+    client.complete_trial(other, {"y": (0.5, 0.1)})
+    with pytest.raises(ValueError, match="trial 1 has one and trial 0 has not"):
+        client.get_next_trials(1)
+    client.attach_data(one, {"y": (0.3, 0.1)})
+    assert len(client.get_next_trials(2)) == 2
+
+
+def test_a_sem_of_zero_is_refused_with_the_remedy():
+    client = client_for(lse(batch_size=1))
+    with pytest.raises(ValueError, match=r"sem of trial 0 to be positive.*attach_data"):
+        told(client, (0.3, 0.0))
+
+
+def test_values_that_ax_cannot_store_are_refused():
+    client = client_for(lse(batch_size=1))
+    with pytest.raises(ValueError, match="ten decimals"):
+        told(client, (3.14159e-9, 1e-3))
+
+
+def test_a_nan_counts_as_no_data():
+    client = client_for(lse(batch_size=1))
+    trial = client.attach_trial({POOL_INDEX: 3})
+    client.complete_trial(trial, {"y": (float("nan"), 0.1)})
+    assert len(state_of(client).observations) == 0

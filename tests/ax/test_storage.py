@@ -1,0 +1,123 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ax.api.client import Client
+
+from botorch_lse.ax import POOL_INDEX, level_set
+
+from . import fitting
+from .worlds import client_for, complete, go_on, lse, node_of, same_state, state_of
+
+ROOT = Path(__file__).parents[2]
+CONTINUE = """
+import json, sys
+from ax.api.client import Client
+from tests.ax.worlds import go_on, node_of, state_of
+
+client = Client.load_from_json_file(sys.argv[1])
+out = {int(trial): row for trial, row in json.loads(sys.argv[2]).items()}
+asked, reason = go_on(client, node_of(client).strategy, out)
+answer = state_of(client).classification
+bounds = [answer.lower.tolist(), answer.mean.tolist()]
+print("RESULT" + json.dumps([asked, reason, *bounds]))
+"""
+
+
+def cut_run(strategy, path, storage=None):
+    r"""Two rounds, a failure, one of the third round's rows given out; then saved."""
+    client = client_for(strategy, **({} if storage is None else storage))
+    for _ in range(2):
+        trials = client.get_next_trials(100)
+        for trial, parameters in trials.items():
+            complete(client, strategy, trial, parameters)
+    client.mark_trial_failed(next(iter(client.get_next_trials(1))))
+    out = client.get_next_trials(1)
+    if path is not None:
+        client.save_to_json_file(str(path))
+    return client, {i: p[POOL_INDEX] for i, p in out.items()}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"model": None, "batch_size": 6, "max_observations": 36},
+        {"model": fitting.plain_gp, "refit": fitting.every_third, "n_initial": 3,
+         "max_observations": 24},
+    ],
+)  # fmt: skip
+def test_a_new_process_goes_on_as_the_old_one_would(options, tmp_path):
+    strategy = lse(**options)
+    path = tmp_path / "cut.json"
+    client, out = cut_run(strategy, path)
+    command = [sys.executable, "-W", "ignore", "-c", CONTINUE, str(path)]
+    process = subprocess.run(
+        [*command, json.dumps(out)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert "RESULT" in process.stdout, process.stderr
+    told = json.loads(process.stdout.rsplit("RESULT", 1)[1])
+    asked, reason = go_on(client, strategy, out)
+    assert len(asked) > 1
+    assert told[0] == [{str(i): row for i, row in batch.items()} for batch in asked]
+    assert told[1] == reason
+    answer = state_of(client).classification
+    assert told[2] == answer.lower.tolist()
+    assert told[3] == answer.mean.tolist()
+
+
+def test_saving_changes_nothing(tmp_path):
+    client, _ = cut_run(lse(), tmp_path / "a.json")
+    again = Client.load_from_json_file(str(tmp_path / "a.json"))
+    assert same_state(state_of(client), state_of(again))
+    assert level_set(client).equals(level_set(again))
+    assert node_of(client) == node_of(again)
+    again.save_to_json_file(str(tmp_path / "b.json"))
+    first = json.loads((tmp_path / "a.json").read_text())["generation_strategy"]
+    second = json.loads((tmp_path / "b.json").read_text())["generation_strategy"]
+    assert first["nodes"] == second["nodes"]
+
+
+def test_the_pool_is_stored_once(tmp_path):
+    client, _ = cut_run(lse(), tmp_path / "a.json")
+    text = (tmp_path / "a.json").read_text()
+    assert text.count('"kind": "pool"') == 1
+    assert text.count('"level_set"') >= len(client._experiment.trials)
+
+
+@pytest.mark.filterwarnings("ignore:TypeDecorator")
+def test_sqlite_keeps_every_arm_and_goes_on(tmp_path):
+    pytest.importorskip("sqlalchemy")
+    pytest.importorskip("tabulate", minversion="0.9")
+    from ax.api.configs import StorageConfig
+    from ax.storage.sqa_store.db import (
+        create_all_tables,
+        get_engine,
+        init_engine_and_session_factory,
+    )
+
+    url = f"sqlite:///{tmp_path / 'runs.db'}"
+    init_engine_and_session_factory(url=url)
+    create_all_tables(get_engine())
+    storage = StorageConfig(url=url)
+    strategy = lse()
+    client, out = cut_run(strategy, None, {"storage_config": storage})
+    again = Client.load_from_database("test", storage_config=storage)
+    for index, trial in client._experiment.trials.items():
+        kept = again._experiment.trials[index]
+        assert kept.arm is not None, index
+        assert kept.arm.parameters == trial.arm.parameters
+        assert kept.status == trial.status
+    assert same_state(state_of(client), state_of(again))
+    asked, reason = go_on(again, strategy, out)
+    third = Client.load_from_database("test", storage_config=storage)
+    assert all(trial.arm is not None for trial in third._experiment.trials.values())
+    assert level_set(third).equals(level_set(again))
+    memory, out = cut_run(strategy, tmp_path / "x.json")
+    assert go_on(memory, strategy, out) == (asked, reason)

@@ -1,0 +1,179 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from botorch_lse.benchmark import (
+    gotovos2013_problems,
+    guarantee_lse,
+    paper_gotovos2013,
+    speed_lse,
+    speed_path,
+    speed_rows,
+)
+from botorch_lse.benchmark.__main__ import main
+from botorch_lse.benchmark.problems import gp_sample
+from botorch_lse.benchmark.registry import Options, entries, entry, find
+from botorch_lse.benchmark.report import Claim, Report, claims_table
+
+ALL = (
+    "paper gotovos2013",
+    "guarantee lse",
+    "guarantee lse_imp",
+    "speed lse",
+    "speed path",
+    "speed rows",
+)
+
+
+def test_list_names_every_entry(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out
+    for name in ALL:
+        assert f"| {name} " in printed
+    assert {f"{e.kind} {e.name}" for e in entries()} >= set(ALL)
+
+
+@pytest.mark.parametrize("kind", ["paper", "guarantee", "speed"])
+def test_unknown_names_are_refused_with_the_known_ones(
+    kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([kind, "nonsense"])
+    assert stop.value.code == 2
+    message = capsys.readouterr().err
+    assert "'nonsense'" in message
+    assert ", ".join(e.name for e in entries(kind)) in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["guarantee", "lse", "--runs", "0"], "`--runs` to be at least 1"),
+        (["guarantee", "lse", "--divide-widths", "0"], r"`--divide-widths` in \(0"),
+        (["paper", "gotovos2013", "--seeds", "0"], "`--seeds` to be at least 1"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import re
+
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_a_kind_must_be_known() -> None:
+    with pytest.raises(ValueError, match="`kind` to be one of"):
+        entry("prayer", "x", "y")
+
+
+def test_claims_are_a_pasteable_table() -> None:
+    claims = [Claim("a", "b", "c", True), Claim("dd", "e", "f", False)]
+    lines = claims_table("Claims", claims).markdown().splitlines()
+    assert lines[2] == "| claim | paper | measured | holds |"
+    assert lines[3] == "|-------|-------|----------|-------|"
+    assert lines[4].endswith("| yes   |")
+    assert lines[5].endswith("| no    |")
+
+
+def test_a_report_is_written_as_json(tmp_path: Path) -> None:
+    report = Report("t", ("n",), [claims_table("Claims", [])], ("v",), {"x": [1.0]})
+    (path,) = report.write(tmp_path / "new")
+    content = json.loads(path.read_text())
+    assert content["title"] == "t"
+    assert content["x"] == [1.0]
+    assert content["versions"]["torch"]
+
+
+@pytest.fixture
+def small_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gotovos2013_problems, "GRID", 12)
+    monkeypatch.setattr(paper_gotovos2013, "QUICK_MEASUREMENTS", 90)
+
+
+@pytest.mark.usefixtures("small_paper")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib")
+def test_paper_prints_claims_and_writes_results_and_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paper_gotovos2013, "SCENES", paper_gotovos2013.SCENES[:1])
+    command = ["paper", "gotovos2013", "--quick", "--seeds", "1"]
+    assert main([*command, "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "| claim " in printed
+    assert "gp: LSE beats VAR" in printed
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "results.json",
+        "f1_gp.png",
+        "points_gp.png",
+    }
+    curves = json.loads((tmp_path / "results.json").read_text())["curves"]["gp"]
+    assert curves["LSE"]["evaluations"][-1] == 90
+    assert len(curves["STR_rank"]["f1"][0]) == 3
+
+
+def test_the_sea_problem_keeps_fit_and_evaluation_apart() -> None:
+    problem = gotovos2013_problems.sea_problem(0)
+    assert len(problem.pool) == 4841 - gotovos2013_problems.FIT_CELLS
+    assert problem.omega * float(problem.truth.max()) == pytest.approx(100.0)
+    assert 0.2 < float(problem.above.double().mean()) < 0.5
+
+
+def test_paper_samples_have_a_level_at_their_quantile() -> None:
+    pool, _, _ = gp_sample(0, 60, gotovos2013_problems.LENGTHSCALES)
+    problem = gotovos2013_problems.sample_problem(0)
+    assert len(pool) == len(problem.pool) == 3600
+    assert float(problem.above.double().mean()) == pytest.approx(0.3, abs=1e-3)
+
+
+def test_guarantee_prints_interval_and_power_check(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(guarantee_lse, "BATCHES", (10, 30))
+    monkeypatch.setattr(guarantee_lse, "LIMIT", 60)
+    assert main(["guarantee", "lse", "--runs", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "95 % Clopper-Pearson" in printed
+    assert "LSE literal, B = 30, eta_t" in printed
+    assert "Power check: all widths divided by 3" in printed
+
+
+def test_path_cost_is_measured_in_a_process_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(speed_path, "SIDE", 10)
+    monkeypatch.setattr(speed_path, "OBSERVATIONS", 30)
+    report = find("speed", "path").run(Options())
+    assert [row[1] for row in report.tables[0].rows] == ["2 s", "600 MB", "30 ms"]
+    assert all("met" in row[2] for row in report.tables[0].rows)
+
+
+def test_lse_is_compared_with_botorch_on_the_same_data() -> None:
+    threads = torch.get_num_threads()
+    timing = speed_lse.compare(10, 12, (1, 12), (32, 100))
+    assert torch.get_num_threads() == threads
+    assert timing.decisions == 12
+    assert timing.seconds > 0
+    first = min(timing.botorch[1].values())
+    last = min(timing.botorch[12].values())
+    low, high = sorted((first, last))
+    assert 12 * low <= timing.botorch_seconds() <= 12 * high
+
+
+@pytest.mark.parametrize("budget", [2**30, 2**16])
+def test_a_decision_is_timed_under_any_budget(budget: int) -> None:
+    growth = speed_rows.decide(400, 20, 3, budget)
+    assert growth.decision > 0
+    assert growth.peak >= 0
+
+
+@pytest.mark.slow
+def test_quick_paper_runs_in_a_fresh_process(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "botorch_lse.benchmark", "paper", "gotovos2013"]
+    subprocess.run([*command, "--quick", "--out", str(tmp_path)], check=True)
+    assert (tmp_path / "results.json").exists()

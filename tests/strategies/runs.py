@@ -1,0 +1,121 @@
+r"""Small problems and loops that the tests of the strategies share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from botorch_lse import Pool
+from botorch_lse.prior import GPPrior
+from botorch_lse.strategies import (
+    ImplicitLSELiteralBatchStrategy,
+    ImplicitLSEStrategy,
+    ImplicitStraddleStrategy,
+    LSELiteralBatchStrategy,
+    LSEStrategy,
+    MaxVarianceStrategy,
+    RandomStrategy,
+    State,
+    StraddleRankStrategy,
+    StraddleStrategy,
+    Strategy,
+)
+from tests.reference.dense_gp import DenseGP
+
+GP = DenseGP(lengthscale=(0.3, 0.4), outputscale=2.0)
+NOISE_STD = 0.3
+
+EXPLICIT = [
+    LSEStrategy,
+    LSELiteralBatchStrategy,
+    StraddleStrategy,
+    StraddleRankStrategy,
+    MaxVarianceStrategy,
+    RandomStrategy,
+]
+IMPLICIT = [
+    ImplicitLSEStrategy,
+    ImplicitLSELiteralBatchStrategy,
+    ImplicitStraddleStrategy,
+]
+
+
+@functools.cache
+def grid(side: int = 6) -> torch.Tensor:
+    line = torch.linspace(0, 1, side, dtype=torch.float64)
+    return torch.cartesian_prod(line, line)
+
+
+@functools.cache
+def truth(seed: int = 0, side: int = 6) -> np.ndarray:
+    return GP.sample(grid(side).numpy(), seed)
+
+
+@functools.cache
+def noise(seed: int = 0) -> np.ndarray:
+    return NOISE_STD * np.random.default_rng(500 + seed).standard_normal(2000)
+
+
+def make(cls: type[Strategy], **options) -> Strategy:
+    r"""A strategy on the grid with everything known, and a width that decides."""
+    goal = {"omega": 0.6} if cls in IMPLICIT else {"threshold": 0.4}
+    known = {"model": GPPrior.from_kernel(GP.kernel()), "noise_std": NOISE_STD}
+    pool = options.pop("pool", None) or Pool(grid())
+    return cls(pool, **{**goal, **known, "beta": 4.0, "epsilon": 0.1, **options})
+
+
+def measure(row: int, before: int, seed: int = 0) -> float:
+    r"""The value of the measurement that comes after ``before`` others."""
+    return float(truth(seed)[row] + noise(seed)[before])
+
+
+def step(
+    strategy: Strategy, state: State, value: Callable[[int, int], float] = measure
+) -> State:
+    r"""One round: ask, measure in the order of the batch, tell."""
+    batch = strategy.ask(state)
+    before = len(state.history)
+    y = [value(row, before + i) for i, row in enumerate(batch.order.tolist())]
+    return strategy.tell(state, batch.observe(y))
+
+
+def run(strategy: Strategy, rounds: int, seed: int = 0) -> list[State]:
+    r"""The states before the first and after each round."""
+    states = [strategy.init(seed)]
+    while not states[-1].is_done and len(states) <= rounds:
+        states.append(step(strategy, states[-1]))
+    return states
+
+
+def rows(mask: torch.Tensor) -> set[int]:
+    return set(mask.nonzero().view(-1).tolist())
+
+
+FIELDS = (
+    "above",
+    "below",
+    "undecided",
+    "lower",
+    "upper",
+    "mean",
+    "sigma",
+    "probability_above",
+)
+
+
+def assert_same(strategy: Strategy, a: State, b: State) -> None:
+    r"""Bit-identical answers, data and next batches."""
+    for name in FIELDS:
+        x, y = getattr(a.classification, name), getattr(b.classification, name)
+        assert torch.equal(x, y), name
+    assert a.stop_reason == b.stop_reason
+    assert a.round == b.round
+    assert torch.equal(a.observations.indices, b.observations.indices)
+    assert torch.equal(a.observations.y, b.observations.y)
+    assert torch.equal(a.observations.round, b.observations.round)
+    assert sorted(a.abandoned) == sorted(b.abandoned)
+    if not a.is_done:
+        assert torch.equal(strategy.ask(a).order, strategy.ask(b).order)

@@ -1,0 +1,56 @@
+r"""The demo and its command line."""
+
+import pandas as pd
+import pytest
+
+from botorch_lse.__main__ import main, parse
+
+
+def test_the_demo_prints_a_table_and_writes_picture_and_answer(tmp_path, capsys):
+    arguments = ["--out", str(tmp_path), "--budget", "60", "--methods", "lse", "random"]
+    assert main([*arguments, "--batch", "20"]) == 0
+    printed = capsys.readouterr().out
+    assert "4,841 rows; level 100" in printed
+    assert "The budget of 60 soundings ended lse" in printed
+    assert (tmp_path / "level_set.png").stat().st_size > 10_000
+    table = pd.read_csv(tmp_path / "level_set.csv")
+    assert len(table) == 4841
+    assert set(table["side"]) <= {"above", "below", "undecided"}
+    assert table["soundings"].sum() == 60
+    assert table["true_value"].between(0, 1300).all()
+
+
+def test_another_pool_comes_from_a_file(tmp_path, capsys):
+    grid = pd.DataFrame({"x": range(30)})
+    grid["height"] = (grid["x"] - 12.0).abs()
+    grid.to_csv(tmp_path / "pool.csv", index=False)
+    options = ["--pool", str(tmp_path / "pool.csv"), "--threshold", "6"]
+    options += [
+        "--noise",
+        "0.1",
+        "--epsilon",
+        "0.5",
+        "--budget",
+        "80",
+        "--methods",
+        "lse",
+    ]
+    assert main([*options, "--out", str(tmp_path)]) == 0
+    assert "lse ended by itself" in capsys.readouterr().out
+    table = pd.read_csv(tmp_path / "level_set.csv")
+    far = table["true_value"] - 6
+    assert ((table["side"] == "above") == (far > 0))[far.abs() > 0.5].all()
+
+
+def test_a_file_without_numbers_is_refused(tmp_path):
+    path = tmp_path / "pool.csv"
+    pd.DataFrame({"x": [1.0], "name": ["a"]}).to_csv(path, index=False)
+    with pytest.raises(ValueError, match="a last column of numbers"):
+        main(["--pool", str(path), "--out", str(tmp_path)])
+
+
+@pytest.mark.parametrize("option", ["--noise", "--batch", "--budget"])
+def test_numbers_that_cannot_be_are_refused(option, capsys):
+    with pytest.raises(SystemExit):
+        parse([option, "0"])
+    assert f"{option}: expected a positive number" in capsys.readouterr().err

@@ -1,0 +1,222 @@
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+
+from botorch_lse import Classification, Observations, Pool
+from botorch_lse.plotting import level_set_figure, level_set_frame, plot_level_set
+from botorch_lse.plotting.picture import COLOURS, picture_of
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def sea(with_land=True):
+    r"""A 12 x 9 map with some cells missing, rows in no particular order."""
+    x = torch.linspace(0, 1, 12, dtype=torch.float64)
+    y = torch.linspace(-1, 3, 9, dtype=torch.float64)
+    X = torch.cartesian_prod(x, y)
+    X = X[X[:, 0] + X[:, 1] > 0.2] if with_land else X
+    X = X[torch.randperm(len(X), generator=torch.Generator().manual_seed(0))]
+    return Pool(X, names=["east", "north"])
+
+
+def answer(pool, N=None):
+    N = len(pool) if pool is not None else N
+    mean = torch.linspace(-1, 1, N, dtype=torch.float64)
+    sigma = torch.full_like(mean, 0.1)
+    lower, upper = mean - 0.2, mean + 0.2
+    above, below = lower > 0, upper <= 0
+    undecided = ~(above | below)
+    p = torch.special.ndtr(mean / sigma)
+    return Classification(
+        above, below, undecided, lower, upper, mean, sigma, p, pool=pool
+    )
+
+
+def seen(*rows):
+    return Observations(torch.tensor(rows), torch.zeros(len(rows)))
+
+
+def labels(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_the_frame_counts_measurements():
+    pool = sea()
+    frame = level_set_frame(answer(pool), seen(3, 3, 5))
+    assert frame.loc[[3, 5, 6], "n_observations"].tolist() == [2, 1, 0]
+    assert list(frame.columns[:3]) == ["east", "north", "side"]
+    assert (level_set_frame(answer(pool))["n_observations"] == 0).all()
+
+
+def test_a_column_of_the_user_is_kept():
+    table = pd.DataFrame({"n_observations": [7.0, 8.0, 9.0]})
+    frame = level_set_frame(answer(Pool(table)), seen(1))
+    assert frame["n_observations"].tolist() == [7, 8, 9]
+    assert frame["n_observations_lse"].tolist() == [0, 1, 0]
+
+
+def test_a_map_shows_each_row_in_its_cell():
+    pool, sizes = sea(), {}
+    classification = answer(pool)
+    grid = picture_of(classification, None, None, None).grid
+    cells = grid.spread(pool.X[:, 0].numpy())
+    assert cells.shape == (9, 12)
+    assert np.isnan(cells).sum() == 108 - len(pool)
+    for j, x in enumerate(grid.x):
+        column = cells[:, j]
+        assert np.allclose(column[~np.isnan(column)], x)
+    ax = plot_level_set(classification, seen(1, 1, 2))
+    for side in ("above", "below", "undecided"):
+        sizes[side] = int(getattr(classification, side).sum())
+    assert labels(ax) == [
+        *(f"{side} ({n})" for side, n in sizes.items()),
+        "measured (3 on 2)",
+    ]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("east", "north")
+
+
+def test_coordinates_with_rounding_errors_still_make_a_grid():
+    pool = sea(with_land=False)
+    noise = 1e-13 * torch.randn(
+        pool.X.shape, generator=torch.Generator().manual_seed(0)
+    )
+    shaken = Pool(pool.X + noise)
+    assert picture_of(answer(shaken), None, None, None).grid is not None
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        torch.rand(50, 2, generator=torch.Generator().manual_seed(0)),
+        torch.eye(2),
+        torch.tensor([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]]),
+        torch.stack((torch.zeros(5), torch.arange(5.0)), dim=1),
+    ],
+)
+def test_points_that_are_no_grid_are_scattered(X):
+    classification = answer(Pool(X))
+    assert picture_of(classification, None, None, None).grid is None
+    ax = plot_level_set(classification, seen(0))
+    assert len(ax.collections) == 2
+    ax.figure.canvas.draw()
+    assert len(level_set_figure(classification, seen(0)).data) == 4
+
+
+def test_the_true_contour_runs_at_the_threshold():
+    pool = sea(with_land=False)
+    truth = pool.X[:, 0]
+    ax = plot_level_set(answer(pool), threshold=0.4, truth=truth)
+    assert labels(ax)[-1] == "true level 0.4"
+    contour = ax.collections[-1]
+    (path,) = contour.get_paths()
+    assert np.allclose(path.vertices[:, 0], 0.4)
+    figure = level_set_figure(answer(pool), threshold=0.4, truth=truth)
+    (trace,) = (t for t in figure.data if t.type == "contour")
+    assert trace.contours.start == trace.contours.end == 0.4
+
+
+def test_a_truth_on_one_side_has_no_contour():
+    pool = sea()
+    ax = plot_level_set(answer(pool), threshold=9.0, truth=pool.X[:, 0])
+    assert not any("true level" in label for label in labels(ax))
+
+
+@pytest.mark.parametrize(
+    "pool", [None, Pool(torch.rand(30, 3)), Pool(torch.rand(30, 1))]
+)
+def test_other_pools_are_sorted_intervals(pool):
+    classification = answer(pool, 30)
+    shuffled = torch.randperm(30, generator=torch.Generator().manual_seed(1))
+    parts = {
+        name: getattr(classification, name)[shuffled]
+        for name in ("above", "below", "undecided", "lower", "upper", "mean", "sigma",
+                     "probability_above")
+    }  # fmt: skip
+    mixed = Classification(**parts, pool=pool)
+    ax = plot_level_set(mixed, seen(0, 4), threshold=0.0, truth=parts["mean"])
+    assert labels(ax)[3:] == ["mean", "truth", "level 0", "measured (2)"]
+    means = next(line for line in ax.lines if line.get_label() == "mean")
+    order = np.argsort(means.get_xdata())
+    assert np.allclose(means.get_ydata()[order], classification.mean)
+    figure = level_set_figure(mixed, seen(0, 4), threshold=0.0, truth=parts["mean"])
+    assert [trace.name for trace in figure.data][3:] == [
+        "mean",
+        "truth",
+        "level 0",
+        "measured (2)",
+    ]
+
+
+def test_endless_intervals_can_be_drawn():
+    classification = answer(None, 5)
+    endless = torch.full((5,), torch.inf)
+    open_ = Classification(
+        *(torch.zeros(5, dtype=torch.bool),) * 2,
+        torch.ones(5, dtype=torch.bool),
+        -endless,
+        endless,
+        0.0 * classification.mean,
+        endless,
+        torch.full((5,), 0.5),
+    )
+    ax = plot_level_set(open_)
+    ax.figure.canvas.draw()
+    assert np.isfinite(ax.get_ylim()).all()
+    level_set_figure(open_).to_json()
+
+
+def test_the_axes_given_are_used():
+    _, ax = plt.subplots()
+    assert plot_level_set(answer(sea()), ax=ax) is ax
+
+
+def test_bad_arguments_are_refused():
+    classification = answer(sea())
+    with pytest.raises(ValueError, match="`threshold` with `truth`"):
+        plot_level_set(classification, truth=torch.zeros(len(classification)))
+    with pytest.raises(BotorchTensorDimensionError, match="`truth`.*row of the pool"):
+        plot_level_set(classification, threshold=0.0, truth=torch.zeros(3))
+    with pytest.raises(ValueError, match="`threshold` to be finite"):
+        level_set_figure(classification, threshold=float("nan"))
+
+
+def lightness(colour):
+    r"""CIE lightness, 0 to 100, of a hexadecimal sRGB colour."""
+    rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    Y = float(linear @ [0.2126, 0.7152, 0.0722])
+    return 116 * np.cbrt(Y) - 16
+
+
+def test_sides_differ_in_grey():
+    shades = sorted(lightness(colour) for colour in COLOURS.values())
+    assert np.diff(shades).min() > 20
+
+
+def test_no_plotting_library_is_imported_before_a_picture_is_drawn():
+    code = (
+        "import sys, botorch_lse.plotting\n"
+        "assert not {'matplotlib', 'plotly'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+def test_a_large_map_is_drawn_in_seconds():
+    x, y = torch.arange(400.0), torch.arange(250.0)
+    pool = Pool(torch.cartesian_prod(x, y))
+    ax = plot_level_set(answer(pool), threshold=0.0, truth=pool.X[:, 0] - 200)
+    ax.figure.canvas.draw()
+    assert len(ax.collections) == 2

@@ -1,0 +1,327 @@
+r"""The records: pools, observations, batches and answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+
+from botorch_lse import Batch, Classification, Observations, Pool
+
+X = torch.tensor([[0.0, 1.0], [1.0, 3.0], [2.0, 2.0]]).double()
+
+
+def answer(pool: Pool) -> Classification:
+    N = len(pool)
+    none, some = torch.zeros(N, dtype=torch.bool), torch.arange(N).double()
+    above = none.clone()
+    above[0] = True
+    return Classification(
+        above, none, ~above, some - 1, some + 1, some, some + 0.5, some / N, pool=pool
+    )
+
+
+# --- pools --------------------------------------------------------------------------
+
+
+def test_frame_is_encoded_column_by_column() -> None:
+    table = pd.DataFrame(
+        {
+            "depth": [1, 2, 3],
+            "wet": [True, False, True],
+            "soil": pd.Categorical(["sand", "clay", "sand"]),
+        },
+        index=["a", "b", "c"],
+    )
+    pool = Pool(table)
+    assert pool.names == ("depth", "wet", "soil=clay", "soil=sand")
+    assert pool.X.tolist() == [[1, 1, 0, 1], [2, 0, 1, 0], [3, 1, 0, 1]]
+    assert pool.X.dtype == torch.float64
+    pd.testing.assert_frame_equal(pool.to_frame(), table)
+
+
+def test_pool_without_frame_names_its_columns() -> None:
+    assert Pool(X).names == ("x0", "x1")
+    frame = Pool(X, names=["lon", "lat"]).to_frame()
+    assert list(frame.columns) == ["lon", "lat"]
+    assert frame["lat"].tolist() == [1.0, 3.0, 2.0]
+
+
+def test_pool_does_not_change_with_its_callers_array() -> None:
+    tensor, array = X.clone(), X.numpy().copy()
+    pools = [Pool(tensor), Pool(array), Pool(X, costs=tensor[:, 0])]
+    hashes = [Pool(X).hash, Pool(X).hash, Pool(X, costs=X[:, 0]).hash]
+    tensor[0, 0] = array[0, 0] = 9.0
+    assert [pool.hash for pool in pools] == hashes
+
+
+def test_bounds_give_constant_inputs_length_one() -> None:
+    pool = Pool(torch.tensor([[1.0, 5.0], [3.0, 5.0]]))
+    assert pool.bounds.tolist() == [[1.0, 4.5], [3.0, 5.5]]
+
+
+def test_nearest_scales_by_the_bounds() -> None:
+    pool = Pool(torch.tensor([[0.0, 0.0], [1.0, 1000.0], [0.0, 600.0]]))
+    assert pool.nearest([0.9, 400.0]) == 1
+    assert pool.nearest([0.0, 400.0]) == 2
+
+
+def test_hash_sees_everything_that_changes_an_answer() -> None:
+    pools = [
+        Pool(X),
+        Pool(X + 1e-12),
+        Pool(X.T),
+        Pool(X, costs=torch.ones(3)),
+        Pool(X, noise_var=torch.ones(3)),
+        Pool(X, features=torch.ones(3, 1)),
+        Pool(X, names=["a", "b"]),
+    ]
+    assert len({pool.hash for pool in pools}) == len(pools)
+    assert Pool(X).hash == Pool(X.clone()).hash
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (
+            {"X": torch.empty(0, 2)},
+            ValueError,
+            r"`X` to have at least one row.*\(0, 2\)",
+        ),
+        ({"X": torch.empty(2, 0)}, ValueError, r"`X` .*one column, but got.*\(2, 0\)"),
+        ({"X": X[:, 0]}, BotorchTensorDimensionError, "`X` to be a matrix.*unsqueeze"),
+        ({"X": X.log()}, ValueError, r"`X` to be finite, but row 0 is \[-inf, 0.0\]"),
+        ({"X": X * torch.nan}, ValueError, "`X` to be finite, but row 0 is"),
+        ({"X": "abc"}, ValueError, "`X` to hold numbers, but got str"),
+        ({"costs": [1.0, -2.0, 0.0]}, ValueError, "`costs` .*entry 1 is -2"),
+        (
+            {"costs": [1.0]},
+            BotorchTensorDimensionError,
+            r"`costs` .*one number per row of `X` \(3\)",
+        ),
+        ({"noise_var": [1.0, -2.0, 1.0]}, ValueError, "`noise_var` .*entry 1 is -2"),
+        ({"noise_var": [1.0, 0.0, 1.0]}, ValueError, "`noise_var` .*small variance"),
+        ({"features": X[:2]}, BotorchTensorDimensionError, "`features` .*row of `X`"),
+        ({"names": ["a"]}, ValueError, "`names` to name each of the 2 columns"),
+        ({"names": "ab"}, ValueError, "`names` to name each of the 2 columns"),
+        ({"names": ["a", "a"]}, ValueError, "`names` to differ"),
+        ({"table": pd.DataFrame({"a": [1]})}, ValueError, r"`table` .*\(3\).*has 1"),
+        (
+            {"X": pd.DataFrame({"a": [1.0, None]}, index=[7, 9])},
+            ValueError,
+            r"`X` to be complete, but column 'a' misses.*\[9\]. Fill or drop",
+        ),
+        ({"X": pd.DataFrame(index=[1, 2])}, ValueError, "`X` .*one column"),
+        ({"X": pd.DataFrame({"a": []})}, ValueError, "`X` to have at least one row"),
+        (
+            {"X": pd.DataFrame({"a": ["b", "c"], "a=b": [3.0, 4.0]})},
+            ValueError,
+            "`names` to differ, but got.*a=b.*a=b",
+        ),
+    ],
+)
+def test_bad_pools_are_refused(arguments: dict, error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        Pool(**{"X": X, **arguments})
+
+
+# --- answers ------------------------------------------------------------------------
+
+
+def test_answer_comes_back_as_the_callers_table() -> None:
+    index = pd.Index(["n", "e", "s"], name="site")
+    pool = Pool(pd.DataFrame({"x": [0.0, 1.0, 2.0], "soil": list("aba")}, index=index))
+    frame = answer(pool).to_frame()
+    assert frame.index.equals(index)
+    assert list(frame.columns) == [
+        "x",
+        "soil",
+        "side",
+        "probability_above",
+        "mean",
+        "sigma",
+        "lower",
+        "upper",
+    ]
+    assert frame["side"].tolist() == ["above", "undecided", "undecided"]
+    assert frame.loc["s", "upper"] == 3.0
+
+
+def test_names_already_in_the_table_end_in_lse() -> None:
+    pool = Pool(pd.DataFrame({"mean": [7.0, 8.0, 9.0], "side": [1.0, 2.0, 3.0]}))
+    frame = answer(pool).to_frame()
+    assert frame["mean"].tolist() == [7.0, 8.0, 9.0]
+    assert frame["mean_lse"].tolist() == [0.0, 1.0, 2.0]
+    assert frame["side_lse"].tolist()[0] == "above"
+    assert "lower" in frame
+    assert "lower_lse" not in frame
+
+
+def test_repeated_index_keeps_one_row_per_candidate() -> None:
+    pool = Pool(pd.DataFrame({"x": [0.0, 1.0, 2.0]}, index=[5, 5, 5]))
+    frame = answer(pool).to_frame()
+    assert frame["x"].tolist() == frame["mean"].tolist() == [0.0, 1.0, 2.0]
+
+
+def test_answer_without_pool_is_a_frame_too() -> None:
+    pool = Pool(X)
+    bare = answer(pool)
+    object.__setattr__(bare, "pool", None)
+    assert len(bare.to_frame()) == 3
+    assert "1 above, 0 below, 2 undecided" in repr(bare)
+
+
+def test_sides_must_partition_the_rows() -> None:
+    good = answer(Pool(X))
+    fields = (good.lower, good.upper, good.mean, good.sigma, good.probability_above)
+    with pytest.raises(ValueError, match="partition the rows, but row 0 is in 2"):
+        Classification(good.above, good.above, good.undecided, *fields)
+
+
+# --- observations and batches -------------------------------------------------------
+
+
+def test_batch_counts_replicates() -> None:
+    batch = Batch(Pool(X), torch.tensor([2, 0, 2]), 4)
+    assert batch.indices.tolist() == [0, 2]
+    assert batch.counts.tolist() == [1, 2]
+    assert torch.equal(batch.X, X[[0, 2]])
+    assert len(batch) == 3
+
+
+def test_batch_takes_one_value_per_replicate_in_visiting_order() -> None:
+    batch = Batch(Pool(X), torch.tensor([2, 0, 2]), 4)
+    told = batch.observe([1.0, 2.0, 3.0])
+    assert told.indices.tolist() == [2, 0, 2]
+    assert told.y.tolist() == [1.0, 2.0, 3.0]
+    assert told.round.tolist() == [4, 4, 4]
+    assert told.yvar is None
+
+
+def test_batch_takes_means_with_their_variances() -> None:
+    batch = Batch(Pool(X), torch.tensor([2, 0, 2]), 4)
+    told = batch.observe([1.0, 2.0], yvar=[0.1, 0.05], means=True)
+    assert told.indices.tolist() == [0, 2]
+    assert told.yvar.tolist() == [0.1, 0.05]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        1.5,
+        torch.tensor(1.5),
+        np.float64(1.5),
+        np.array(1.5),
+        [1.5],
+        [torch.tensor(1.5)],
+        pd.Series([1.5], index=[9]),
+        torch.tensor([1.5], dtype=torch.float32),
+    ],
+)
+def test_one_value_may_come_in_any_form(y: object) -> None:
+    told = Batch(Pool(X), torch.tensor([1]), 0).observe(y, yvar=0.5)
+    assert told.y.tolist() == [1.5]
+    assert told.y.dtype == torch.float64
+    assert told.yvar.tolist() == [0.5]
+
+
+def test_rows_may_come_as_a_series_with_its_own_index() -> None:
+    series = pd.Series([2, 1], index=[8, 9])
+    assert Observations(series, series.astype(float)).indices.tolist() == [2, 1]
+
+
+def test_observations_keep_their_order_and_labels() -> None:
+    first = Observations([3, 1], [1.0, 2.0], round=torch.tensor([0, 0]))
+    both = first.append(Observations([2], [5.0], round=1))
+    assert both.indices.tolist() == [3, 1, 2]
+    assert both.round.tolist() == [0, 0, 1]
+    assert both.select(torch.tensor([2, 0])).y.tolist() == [5.0, 1.0]
+    assert len(Observations.empty().append(both)) == 3
+
+
+def test_observations_may_have_several_outputs() -> None:
+    told = Observations([0, 1], torch.ones(2, 3), yvar=torch.ones(2, 3))
+    assert told.y.shape == told.yvar.shape == (2, 3)
+
+
+BATCH = Batch(Pool(X), torch.tensor([2, 0, 2]), 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: Observations([0], [float("nan")]),
+            ValueError,
+            "`y` to be finite, but entry 0 is nan. Leave out what was not measured",
+        ),
+        (lambda: Observations([0, 1], [1.0]), BotorchTensorDimensionError, "`y` .*2"),
+        (lambda: Observations([-1], [1.0]), ValueError, "`indices` .*at least 0.*-1"),
+        (lambda: Observations([0.5], [1.0]), ValueError, "`indices` to hold whole"),
+        (lambda: Observations(["a"], [1.0]), ValueError, "`indices` to hold whole"),
+        (lambda: Observations([True], [1.0]), ValueError, "`indices` to hold whole"),
+        (
+            lambda: Observations([[0]], [1.0]),
+            BotorchTensorDimensionError,
+            "`indices` to be a vector of rows",
+        ),
+        (
+            lambda: Observations([0, 1], [1.0, 2.0], yvar=[0.1, None]),
+            ValueError,
+            "`yvar` for all observations or for none, but entry 1",
+        ),
+        (
+            lambda: Observations([0], [1.0], yvar=[-0.1]),
+            ValueError,
+            "`yvar` to be non-negative, but entry 0 is -0.1",
+        ),
+        (
+            lambda: Observations([0, 1], [1.0, 2.0], yvar=[0.1]),
+            BotorchTensorDimensionError,
+            "`yvar` to have the shape of `y`",
+        ),
+        (
+            lambda: Observations([0], [1.0], round=-1),
+            ValueError,
+            "`round` .*at least 0",
+        ),
+        (
+            lambda: Observations([0], [1.0], 0.1).append(Observations([0], [1.0])),
+            ValueError,
+            "`yvar` for all observations or for none, but earlier ones have it",
+        ),
+        (
+            lambda: Observations([0], [1.0]).append(Observations([0], [[1.0, 2.0]])),
+            BotorchTensorDimensionError,
+            "`y`",
+        ),
+        (lambda: Batch(Pool(X), [3], 0), ValueError, r"`order` .*0 to 2, but got 3"),
+        (
+            lambda: BATCH.observe([1.0, 2.0]),
+            BotorchTensorDimensionError,
+            "`y` to have 3 values.*but got 2. For one mean per row say `means=True`",
+        ),
+        (
+            lambda: BATCH.observe([1.0]),
+            BotorchTensorDimensionError,
+            "one per replicate in the order `.order`, but got 1",
+        ),
+        (
+            lambda: BATCH.observe([1.0] * 3, yvar=0.1, means=True),
+            BotorchTensorDimensionError,
+            "`y` to have 2 values, one per row, but got 3",
+        ),
+        (
+            lambda: BATCH.observe([1.0, 2.0], means=True),
+            ValueError,
+            "`yvar`, the variance of each mean.*it is v / k",
+        ),
+        (lambda: BATCH.observe([1.0, None, 2.0]), ValueError, "`y` to hold numbers"),
+        (lambda: Pool(X).nearest([1.0]), BotorchTensorDimensionError, "`x` .*column"),
+    ],
+)
+def test_bad_records_are_refused(call, error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()

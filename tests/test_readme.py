@@ -1,0 +1,27 @@
+r"""The README's code runs, block after block."""
+
+import re
+from pathlib import Path
+
+import torch
+from botorch.models import SingleTaskGP
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_the_code_of_the_readme_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    assert len(blocks) == 3
+    names = {}
+    for block in blocks:
+        names.setdefault("model", None)
+        exec(compile(block, str(README), "exec"), names)
+        if names["model"] is None:  # the BoTorch block takes a fitted model for granted
+            X = names["pool"].X[:20]
+            names["model"] = SingleTaskGP(X, names["measure"](X).unsqueeze(-1)).eval()
+    assert names["state"].is_done
+    assert capsys.readouterr().out.startswith(("decided", "budget"))
+    assert (tmp_path / "experiment.json").stat().st_size > 1000
+    assert names["X"].shape == (4, 2)
