@@ -19,10 +19,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from ax.core.base_trial import BaseTrial
 from ax.core.batch_trial import BatchTrial
 from ax.core.experiment import Experiment
+from ax.core.generator_run import GeneratorRun
 from ax.core.trial_status import TrialStatus
 
 from botorch_lse.ax.compat import node_name_of
@@ -172,7 +174,7 @@ def _plans(
     for run in trial.generator_runs:
         if node_name_of(run) != node_name:
             continue
-        stored = (run.gen_metadata or {})[METADATA]
+        stored = _stored(run, trial)
         if stored["pool"] != pool.hash:
             raise ValueError(
                 f"Expected trial {trial.index} to be planned on this `pool` (hash "
@@ -183,12 +185,23 @@ def _plans(
         yield int(stored["round"]), tuple(int(row) for row in stored["plan"])
 
 
+def _stored(run: GeneratorRun, trial: BaseTrial) -> dict[str, Any]:
+    stored = (run.gen_metadata or {}).get(METADATA)
+    if stored is None:
+        raise ValueError(
+            f"Expected the generator run of trial {trial.index} to hold its round and "
+            f"plan, but it was made by another node named {node_name_of(run)!r}. Give "
+            "the LevelSetNode another `name`."
+        )
+    return stored
+
+
 def _own_weights(trial: BaseTrial, node_name: str) -> dict[str, tuple[int, int]]:
     r"""Round and number of places of each arm of this node, by signature."""
     own: dict[str, tuple[int, int]] = {}
     for run in trial.generator_runs:
         if node_name_of(run) == node_name:
-            label = int((run.gen_metadata or {})[METADATA]["round"])
+            label = int(_stored(run, trial)["round"])
             for arm, weight in run.arm_weights.items():
                 _, before = own.get(arm.signature, (label, 0))
                 own[arm.signature] = (label, before + round(weight))

@@ -137,11 +137,12 @@ def _columns(values: Sequence[tuple[float, ...]]) -> Tensor:
 
 
 def _mixed(trial_by_known: dict[bool, int]) -> str:
+    known, unknown = trial_by_known[True], trial_by_known[False]
     return (
-        "Expected a sem for all measurements or for none, but trial "
-        f"{trial_by_known[True]} has one and trial {trial_by_known[False]} has not. Attach (mean, sem) everywhere, "
-        "or nowhere and let the model learn the noise; or give the strategy "
-        "`noise_std`, which then stands where a sem is missing."
+        f"Expected a sem for all measurements or for none, but trial {known} has one "
+        f"and trial {unknown} has not. Attach (mean, sem) everywhere, or nowhere and "
+        "let the model learn the noise; or give the strategy `noise_std`, which then "
+        "stands where a sem is missing."
     )
 
 

@@ -40,7 +40,8 @@ class LevelSetNode(ExternalGenerationNode):
     While all rows of a round are out, ``DataRequiredError`` is raised; when the
     strategy is done, ``GenerationStrategyCompleted``. Replicates in a generator run are
     arm weights. After another node (``MinTrials(..., transition_to=node.name)``) its
-    trials count as measured elsewhere.
+    trials count as measured elsewhere; in the very call that goes on to this node, Ax
+    does not know the size of a round: ask for no more than one, or again.
 
     Args:
         strategy: Any strategy.
@@ -236,6 +237,7 @@ def level_set_generation_strategy(
     Example:
         >>> from ax.api.client import Client
         >>> from botorch_lse import Pool
+        >>> from botorch_lse.ax import pool_parameters
         >>> from botorch_lse.strategies import LSEStrategy
         >>> pool = Pool([[0.0], [0.5], [1.0]])
         >>> client = Client()
@@ -245,6 +247,10 @@ def level_set_generation_strategy(
         >>> client.set_generation_strategy(level_set_generation_strategy(strategy))
         >>> len(client.get_next_trials(max_trials=100))  # the rest of the round
         2
+
+    Results are attached as ``(mean, sem)``: a known sem is the standard deviation of
+    the value's noise and goes before the strategy's ``noise_std``; without both the
+    noise is learned. A sem of 0 is refused.
 
     Args:
         strategy: The strategy; the experiment's search space comes from

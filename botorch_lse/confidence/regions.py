@@ -12,7 +12,12 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_lse.checks import real_matrix
-from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
+from botorch_lse.confidence.schedules import (
+    BatchEta,
+    BetaSchedule,
+    UnionBeta,
+    beta_schedule,
+)
 from botorch_lse.functional.scores import interval
 from botorch_lse.posterior import MEMORY_BUDGET, PosteriorPath, row_blocks
 from botorch_lse.problem import Pool
@@ -128,6 +133,9 @@ def confidence_regions(
             ensemble (its members' regions cannot be intersected).
         ValueError: If ``rounds`` or ``beta`` do not fit.
 
+    Warns:
+        EmptyRegionWarning: If a theorem's widths contradict each other somewhere.
+
     Source:
         Gotovos et al. (2013), Algorithm 1, line 6; in batches errata 6.
     """
@@ -151,7 +159,12 @@ def confidence_regions(
                 torch.stack((lower, upper, means[-1], safe_sqrt(variances[-1])))
             )
     lower, upper, mean, sigma = torch.cat(parts, dim=-1)
-    return Regions(lower, upper, mean, sigma, pool if isinstance(pool, Pool) else None)
+    regions = Regions(
+        lower, upper, mean, sigma, pool if isinstance(pool, Pool) else None
+    )
+    if isinstance(schedule, UnionBeta | BatchEta):
+        warn_if_empty(regions, f"with {schedule}")
+    return regions
 
 
 def warn_if_empty(regions: Regions, claimed: str) -> None:

@@ -25,8 +25,8 @@ class State:
         stop_reason: ``"decided"``, ``"budget"``, ``"rows exhausted"``, or ``None``.
         plan: The rows of the open round, if some of them are told already.
         told: The observations of the open round so far.
-        deferred: Observations nobody asked for, told while a round is open; each is told
-            once that is complete: a round of its own, unless the next one asks for it.
+        deferred: Observations nobody asked for, told while a round is open. Once it is
+            complete each is a round of its own, unless the next plan asks for it.
         abandoned: For each round, rows that were used up without a result.
         belief: What the strategy derived from ``history``.
     """

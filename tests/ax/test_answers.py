@@ -143,6 +143,41 @@ def test_two_level_set_nodes_hand_over():
     assert level_set(client)["n_observations"].sum() == 2
 
 
+def test_another_node_of_the_same_name_is_refused():
+    strategy = lse()
+    client = client_for(strategy)
+    sobol = GenerationNode("LSEStrategy", [GeneratorSpec(Generators.SOBOL)])
+    client.set_generation_strategy(GenerationStrategy(nodes=[sobol]))
+    client.get_next_trials(1)
+    again = GenerationStrategy(nodes=[LevelSetNode(strategy)])
+    client.set_generation_strategy(again)
+    with pytest.raises(ValueError, match="another node named 'LSEStrategy'"):
+        client.get_next_trials(1)
+
+
+def test_a_reset_copy_starts_as_the_original():
+    client = client_for(lse())
+    copy = client._generation_strategy.clone_reset()
+    first = client.get_next_trials(3)
+    other = client_for(lse())
+    other.set_generation_strategy(copy)
+    assert other.get_next_trials(3) == first
+
+
+def test_a_round_that_is_abandoned_as_a_whole_is_over():
+    client = client_for(lse())
+    for trial in client.get_next_trials(100):
+        client.mark_trial_abandoned(trial)
+    state = state_of(client)
+    assert (state.round, state.n_used, len(state.history)) == (1, 3, 0)
+    assert len(client.get_next_trials(100)) == 3
+
+
+def test_the_stock_overview_of_ax_still_works():
+    client = some_rounds(lse())
+    assert len(client.summarize()) == 6
+
+
 def test_several_metrics_need_names():
     strategy = lse()
     client = client_for(strategy, "y, z")
