@@ -2,6 +2,16 @@ r"""Optimal designs on finite sets: weights, proofs, integer counts, complexitie
 
 from botorch_lse.designs.certificate import Certificate, certify
 from botorch_lse.designs.design import Design, DesignWarning
+from botorch_lse.designs.exchange import exchange_design
 from botorch_lse.designs.optimal import optimal_design
+from botorch_lse.designs.rounding import round_design
 
-__all__ = ["Certificate", "Design", "DesignWarning", "certify", "optimal_design"]
+__all__ = [
+    "Certificate",
+    "Design",
+    "DesignWarning",
+    "certify",
+    "exchange_design",
+    "optimal_design",
+    "round_design",
+]
