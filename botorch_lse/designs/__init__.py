@@ -1,5 +1,6 @@
 r"""Optimal designs on finite sets: weights, proofs, integer counts, complexities."""
 
+from botorch_lse.designs.baselines import frank_wolfe_design, mirror_descent_design
 from botorch_lse.designs.certificate import Certificate, certify
 from botorch_lse.designs.complexity import (
     Complexity,
@@ -22,8 +23,10 @@ __all__ = [
     "best_arm_complexity",
     "certify",
     "exchange_design",
+    "frank_wolfe_design",
     "implicit_complexity",
     "level_set_complexity",
+    "mirror_descent_design",
     "optimal_design",
     "pareto_complexity",
     "round_design",
