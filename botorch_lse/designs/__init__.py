@@ -1,0 +1,33 @@
+r"""Optimal designs on finite sets: weights, proofs, integer counts, complexities."""
+
+from botorch_lse.designs.baselines import frank_wolfe_design, mirror_descent_design
+from botorch_lse.designs.certificate import Certificate, certify
+from botorch_lse.designs.complexity import (
+    Complexity,
+    best_arm_complexity,
+    implicit_complexity,
+    level_set_complexity,
+)
+from botorch_lse.designs.design import Design, DesignWarning
+from botorch_lse.designs.exchange import exchange_design
+from botorch_lse.designs.optimal import optimal_design
+from botorch_lse.designs.pareto_complexity import ParetoComplexity, pareto_complexity
+from botorch_lse.designs.rounding import round_design
+
+__all__ = [
+    "Certificate",
+    "Complexity",
+    "Design",
+    "DesignWarning",
+    "ParetoComplexity",
+    "best_arm_complexity",
+    "certify",
+    "exchange_design",
+    "frank_wolfe_design",
+    "implicit_complexity",
+    "level_set_complexity",
+    "mirror_descent_design",
+    "optimal_design",
+    "pareto_complexity",
+    "round_design",
+]

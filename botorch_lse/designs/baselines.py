@@ -1,0 +1,195 @@
+r"""The papers' own solvers, for comparison: they certify little and take long."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Protocol
+
+import torch
+from gpytorch.kernels import Kernel
+from torch import Tensor
+
+from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.designs.arguments import feature_problem, read_arguments
+from botorch_lse.designs.certificate import information, sensitivities
+from botorch_lse.designs.design import Design
+from botorch_lse.designs.exact_kernel import (
+    KernelInverse,
+    KernelProblem,
+    as_points,
+    certify_on_kernel,
+    largest_on_kernel,
+)
+from botorch_lse.designs.kernel_gram import Covariance
+from botorch_lse.designs.optimal import as_design
+from botorch_lse.designs.problem import Problem, Solution, price
+from botorch_lse.designs.targets import whiten
+
+
+class _Oracle(Protocol):
+    r"""What Frank-Wolfe asks: the worst target, and where to measure for it."""
+
+    def step(self, columns: Tensor, masses: Tensor) -> tuple[int, int]:
+        r"""The worst target and the row with the largest product with it."""
+
+    def prove(
+        self, columns: Tensor, masses: Tensor, ids: Tensor, w: Tensor
+    ) -> tuple[float, float]:
+        r"""The value of the design and the lower bound that ``w`` proves."""
+
+
+class _FeatureOracle:
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def step(self, columns: Tensor, masses: Tensor) -> tuple[int, int]:
+        L, _, _ = self.problem.factor(columns, masses)
+        worst = self.problem.targets.largest(L, 1).ids
+        V = self.problem.targets.vectors(worst)
+        s = sensitivities(self.problem.Phi, L, V, torch.ones_like(V[:, 0]))
+        return int(worst[0]), int(s.argmax())
+
+    def prove(
+        self, columns: Tensor, masses: Tensor, ids: Tensor, w: Tensor
+    ) -> tuple[float, float]:
+        priced = price(self.problem, columns, masses, ids, w, 1)
+        return priced.upper, priced.lower
+
+
+class _KernelOracle:
+    def __init__(self, problem: KernelProblem) -> None:
+        self.problem = problem
+        self.rows = torch.arange(problem.sigma.numel(), device=problem.sigma.device)
+
+    def step(self, columns: Tensor, masses: Tensor) -> tuple[int, int]:
+        inverse = KernelInverse(self.problem, columns, masses)
+        worst = largest_on_kernel(self.problem, inverse, 1).ids
+        points, mix = as_points(self.problem.targets, worst)
+        products = inverse.products(self.rows, points, inverse.loadings(points))
+        s = (products @ mix.mT).square().squeeze(-1) / self.problem.sigma.square()
+        return int(worst[0]), int(s.argmax())
+
+    def prove(
+        self, columns: Tensor, masses: Tensor, ids: Tensor, w: Tensor
+    ) -> tuple[float, float]:
+        found = certify_on_kernel(self.problem, columns, masses, ids, w)
+        return found.upper, found.lower
+
+
+def frank_wolfe_design(
+    X: Any,
+    targets: Any = None,
+    *,
+    gamma: float,
+    noise_var: Any = None,
+    target_weights: Any = None,
+    pairs_factor: float | None = None,
+    kernel: Kernel | Covariance | None = None,
+    max_steps: int = 1000,
+    max_seconds: float = float("inf"),
+    tol: float = 1.0,
+) -> Design:
+    r"""Mason's Frank-Wolfe: towards the row that helps the worst target most.
+
+    All arguments but the last three are those of ``optimal_design``. The lower bound is
+    that of the certificate with the visits of the worst targets as dual weights.
+
+    Args:
+        X: Features or points.
+        targets: What to predict.
+        gamma: The ridge, above 0.
+        noise_var: ``N`` noise variances.
+        target_weights: Factors of the squared norms.
+        pairs_factor: ``c`` of the pairs.
+        kernel: The kernel: the method then works on it as the paper does (Lemma G.1).
+        max_steps: Steps to take.
+        max_seconds: Stop after so long.
+        tol: The gap from which the result counts as converged; the method takes no
+            notice of it.
+
+    Source:
+        Mason et al. (2022), Algorithm 4, with the step ``1 / (t + 2)`` and its slips
+        read as in the text after Lemma G.1. It is a subgradient method and need not
+        converge.
+    """
+    in_interval(gamma, "gamma", 0.0, float("inf"))
+    max_steps = whole_number(max_steps, "max_steps", 1)
+    arguments = read_arguments(
+        X,
+        targets,
+        gamma=gamma,
+        noise_var=noise_var,
+        target_weights=target_weights,
+        pairs_factor=pairs_factor,
+        kernel=kernel,
+    )
+    oracle: _Oracle
+    if kernel is not None:
+        oracle = _KernelOracle(arguments.kernel_problem())
+    else:
+        oracle = _FeatureOracle(
+            feature_problem(arguments, arguments.X, arguments.others)
+        )
+    weights = torch.zeros_like(arguments.X[:, 0])
+    weights[0] = 1.0
+    visits: dict[int, int] = {}
+    end, steps = time.monotonic() + max_seconds, 0
+    for steps in range(1, max_steps + 1):
+        columns = weights.nonzero().squeeze(-1)
+        worst, row = oracle.step(columns, weights[columns])
+        visits[worst] = visits.get(worst, 0) + 1
+        weights *= 1 - 1 / (steps + 2)
+        weights[row] += 1 / (steps + 2)
+        if time.monotonic() > end:
+            break
+    columns = weights.nonzero().squeeze(-1)
+    ids = torch.tensor(list(visits), device=weights.device)
+    w = torch.tensor(list(visits.values())).to(weights) / steps
+    value, lower = oracle.prove(columns, weights[columns], ids, w)
+    found = Solution(columns, weights[columns], value, lower, ids, w, steps)
+    return as_design(found, arguments, tol)
+
+
+def mirror_descent_design(
+    X: Any,
+    *,
+    lipschitz: float | None = None,
+    max_steps: int = 1000,
+    max_seconds: float = float("inf"),
+    tol: float = 1e-2,
+) -> Design:
+    r"""Kone's entropic mirror descent on the determinant, for ``gamma = 0``.
+
+    ``w <- w exp(eta_t g)``, normalised, with ``g_i = x_i' V(w)^-1 x_i`` and ``eta_t =
+    sqrt(2 log N) / (L sqrt(t))``, until ``max g`` is within ``tol`` of the rank.
+
+    Args:
+        X: ``N x m`` features.
+        lipschitz: The constant ``L``. Default (choice, the paper gives none): the
+            largest ``g`` at the uniform design, where the method starts.
+        max_steps: Steps to take at most.
+        max_seconds: Stop after so long.
+        tol: The relative gap to reach.
+
+    Source:
+        Kone et al. (2025), Algorithm 4, on the span of the features.
+    """
+    tol = in_interval(tol, "tol", 0.0, float("inf"))
+    max_steps = whole_number(max_steps, "max_steps", 1)
+    arguments = read_arguments(X)
+    problem = feature_problem(arguments, arguments.X, None)
+    Phi, N = problem.Phi, problem.Phi.shape[0]
+    w = torch.full_like(Phi[:, 0], 1 / N)
+    end, steps = time.monotonic() + max_seconds, 0
+    for steps in range(1, max_steps + 1):
+        L = torch.linalg.cholesky(information(Phi, w, 0.0))
+        g = whiten(L, Phi).square().sum(dim=-1)
+        if float(g.max()) <= Phi.shape[1] * (1 + tol) or time.monotonic() > end:
+            break
+        lipschitz = lipschitz or float(g.max())
+        eta = (2 * torch.log(torch.tensor(float(N)))).sqrt() / (lipschitz * steps**0.5)
+        w = torch.softmax(w.log() + eta.to(w) * g, dim=0)
+    rows = torch.arange(N, device=w.device)
+    priced = price(problem, rows, w, rows, w, 1)
+    found = Solution(rows, w, priced.upper, priced.lower, rows, w, steps)
+    return as_design(found, arguments, tol)

@@ -1,0 +1,265 @@
+r"""The optimal design on a finite set, with a certificate."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import torch
+from gpytorch.kernels import Kernel
+from torch import Tensor
+
+from botorch_lse.checks import in_interval, non_negative_vector
+from botorch_lse.designs.active_newton import (
+    Working,
+    active_newton,
+    first_working_set,
+    with_rows,
+)
+from botorch_lse.designs.arguments import Arguments, feature_problem, read_arguments
+from botorch_lse.designs.design import Design, DesignWarning
+from botorch_lse.designs.exact_kernel import KernelProblem, value_on_kernel
+from botorch_lse.designs.kernel_gram import Covariance
+from botorch_lse.designs.problem import Problem, Solution, trimmed
+from botorch_lse.designs.wolfe_atwood import wolfe_atwood
+
+NEWTON_BELOW = 1e-4
+"""Below this tolerance Wolfe and Atwood's linear convergence loses to Newton's."""
+WOLFE_STEPS = 20_000
+BASIS_SHARE = 0.1
+"""The share of the tolerance that the basis of a kernel may use up."""
+REFINEMENTS = 3
+TINY = torch.finfo(torch.float64).tiny
+
+
+def optimal_design(
+    X: Any,
+    targets: Any = None,
+    *,
+    gamma: float = 0.0,
+    noise_var: Any = None,
+    target_weights: Any = None,
+    pairs_factor: float | None = None,
+    kernel: Kernel | Covariance | None = None,
+    tol: float = 1e-2,
+    initial: Design | Tensor | None = None,
+    max_rounds: int = 60,
+) -> Design:
+    r"""The design that makes the worst squared norm over all targets smallest.
+
+    ``min over lam of max over targets v of v' A(lam)^-1 v`` with ``A(lam) = sum_x
+    lam_x phi_x phi_x' / s2_x + gamma I``, ``lam`` on the simplex: with ``n``
+    observations placed by ``lam`` and ``gamma = 1 / n`` the norm is ``n`` times the
+    posterior variance of ``f(v)`` at unit prior and noise ``s2``. The result is proven
+    to be within its reported ``gap`` of the optimum.
+
+    Example:
+        >>> import torch
+        >>> design = optimal_design(torch.eye(3, dtype=torch.float64))
+        >>> [round(w, 3) for w in design.weights.tolist()], round(design.value, 3)
+        ([0.333, 0.333, 0.333], 3.0)
+
+    Args:
+        X: ``N x m`` features, or ``N x d`` points with a ``kernel``.
+        targets: What to predict: ``None`` for all rows of ``X``, row numbers or a mask,
+            or ``T x m`` vectors (with a kernel ``T x d`` points).
+        gamma: The ridge, at least 0; the papers' ``gamma``. With a kernel and 0 the
+            kernel is replaced by features that agree with it to twelve digits.
+        noise_var: ``N`` noise variances, units of ``y`` squared; the columns become
+            ``phi / sigma``, the targets stay unscaled. Default 1.
+        target_weights: ``T`` factors of the squared norms, ``T x T`` for pairs; 0
+            leaves a target out.
+        pairs_factor: ``c``: the targets are ``v_i - c v_j`` for all ordered pairs of
+            ``targets``, ``(i, i)`` included as in MILK's first active set.
+        kernel: A GPyTorch kernel, or a function ``(a x d, b x d) -> a x b``.
+        tol: The relative gap to reach.
+        initial: A design to start from, or its ``N`` weights.
+        max_rounds: Give up after so many rounds of Newton's method.
+
+    Returns:
+        A ``Design`` in float64 on the device of ``X``. If it did not reach ``tol`` it
+        says so, and a ``DesignWarning`` is given.
+
+    Raises:
+        ValueError: If a number is not finite or out of range, or if ``gamma`` is 0 and
+            a target is outside the span of the design points.
+        BotorchTensorDimensionError: If shapes do not fit.
+
+    Source:
+        The criterion of Mason et al. (2022), Algorithms 1 and 2; Weltz et al. (2023),
+        Eq. (4); Kone et al. (2025), Eq. (56). The solver and the certificate are own
+        (``active_newton``, ``certificate``), not the papers' Frank-Wolfe, which is
+        ``frank_wolfe_design``.
+    """
+    tol = in_interval(tol, "tol", 0.0, 1.0)
+    arguments = read_arguments(
+        X,
+        targets,
+        gamma=gamma,
+        noise_var=noise_var,
+        target_weights=target_weights,
+        pairs_factor=pairs_factor,
+        kernel=kernel,
+    )
+    weights = _initial_weights(initial, arguments.X)
+    if kernel is not None:
+        solution = _solve_kernel(arguments, tol, weights, max_rounds)
+    else:
+        solution = _solve_features(arguments, tol, weights, max_rounds)
+    return as_design(solution, arguments, tol)
+
+
+def _initial_weights(initial: Design | Tensor | None, X: Tensor) -> Tensor | None:
+    if initial is None:
+        return None
+    given = initial.weights if isinstance(initial, Design) else initial
+    weights = non_negative_vector(given, "initial", X.shape[0], "row of `X`").to(X)
+    if float(weights.sum()) <= 0:
+        raise ValueError("Expected `initial` to have a positive entry, but got none.")
+    return weights / weights.sum()
+
+
+def _solve_features(
+    arguments: Arguments, tol: float, initial: Tensor | None, max_rounds: int
+) -> Solution:
+    r"""The problem on explicit features."""
+    X, V = arguments.X, arguments.others
+    if arguments.gamma > 0:
+        both = X if V is None else torch.cat((X, V))
+        if both.shape[1] > both.shape[0]:
+            # An isometry onto the span changes no inner product.
+            Vh = torch.linalg.svd(both, full_matrices=False).Vh
+            X, V = X @ Vh.mT, None if V is None else V @ Vh.mT
+    if arguments.gamma == 0 and not bool((X != 0).any()):
+        if V is not None and bool((V != 0).any()):
+            raise ValueError(
+                "Expected a feature other than zero in `X` where `gamma` is 0, but all "
+                "are zero: no design predicts the targets. Give a positive `gamma`."
+            )
+        return _nothing_to_predict(X)
+    return solve(feature_problem(arguments, X, V), None, tol, initial, max_rounds)
+
+
+def _nothing_to_predict(Phi: Tensor) -> Solution:
+    r"""All targets are zero: every design has the value 0."""
+    N = Phi.shape[0]
+    rows = torch.arange(N, device=Phi.device)
+    uniform = torch.full((N,), 1 / N, dtype=Phi.dtype, device=Phi.device)
+    return Solution(rows, uniform, 0.0, 0.0, rows[:0], uniform[:0], 0)
+
+
+def solve(
+    problem: Problem,
+    pivots: Tensor | None,
+    tol: float,
+    initial: Tensor | None,
+    max_rounds: int,
+) -> Solution:
+    r"""Choose the engine.
+
+    Args:
+        problem: The problem in features.
+        pivots: Rows that describe the others well, or ``None``.
+        tol: The gap to reach.
+        initial: ``N`` weights to start from, or ``None``.
+        max_rounds: Rounds of Newton's method at most.
+    """
+    eye = torch.eye(problem.Phi.shape[1]).to(problem.Phi)
+    if problem.targets.largest(eye, 1).largest <= 0:
+        return _nothing_to_predict(problem.Phi)
+    if problem.everywhere and problem.gamma == 0:
+        solution = wolfe_atwood(problem, max(tol, NEWTON_BELOW), WOLFE_STEPS)
+        if solution.gap <= tol:
+            return solution
+        held, masses = solution.columns, solution.masses
+        start = with_rows(Working(held, masses, held, masses), problem.span)
+    else:
+        rows = problem.span if pivots is None else pivots
+        start = first_working_set(problem, rows, initial)
+    return trimmed(problem, active_newton(problem, start, tol, max_rounds), tol)
+
+
+def _solve_kernel(
+    arguments: Arguments, tol: float, initial: Tensor | None, max_rounds: int
+) -> Solution:
+    r"""The problem in a basis of the kernel, certified with the kernel itself."""
+    on_kernel = arguments.kernel_problem()
+    share = BASIS_SHARE
+    for _ in range(REFINEMENTS):
+        Phi, V, pivots = basis_for(arguments, on_kernel, share * tol)
+        if Phi.shape[1] == 0:
+            return _nothing_to_predict(Phi)
+        problem = feature_problem(arguments, Phi, V)
+        inner = tol * (1 - 2 * BASIS_SHARE)
+        solution = solve(problem, pivots, inner, initial, max_rounds)
+        if arguments.gamma == 0 or solution.value <= 0:
+            return solution
+        # The bound holds for the kernel as it stands: the kernel's features are the
+        # basis with more coordinates, and more coordinates only raise a norm
+        # ``max_u (2 u'v - u'Au)``. The value needs the kernel itself.
+        value = value_on_kernel(on_kernel, solution.columns, solution.masses)
+        resolved = solution.gap <= tol
+        solution = replace(solution, value=value)
+        if solution.gap <= tol or not resolved:
+            break
+        share = share * 1e-2
+        initial = torch.zeros_like(arguments.sigma)
+        initial[solution.columns] = solution.masses
+    return solution
+
+
+def basis_for(
+    arguments: Arguments, problem: KernelProblem, error: float
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    r"""Features of the kernel that change the value by about ``error``, relatively.
+
+    A residual ``r`` adds at most ``r (1 + sqrt(g))^2 / gamma`` to a squared norm ``g``,
+    and no design makes the largest norm smaller than ``max k / (max k / s2 + gamma)``.
+
+    Returns:
+        Features of the design points, of target points of their own or ``None``, and
+        the design points among the pivots.
+    """
+    diagonal, N = problem.gram.diagonal(), problem.sigma.numel()
+    noisy = diagonal[:N] / problem.sigma.square()
+    ceiling = float(noisy.max()) + problem.gamma
+    least = float(diagonal[problem.targets.points].max())
+    allowed = torch.full_like(
+        diagonal, error * problem.gamma * least / max(ceiling, TINY)
+    )
+    allowed[:N] = allowed[:N] * problem.sigma.square().clamp_max(1.0)
+    basis = problem.gram.basis(allowed)
+    V = None if arguments.rows is not None else basis.Phi[N:]
+    return basis.Phi[:N], V, basis.pivots[basis.pivots < N]
+
+
+def as_design(solution: Solution, arguments: Arguments, tol: float) -> Design:
+    r"""The public record; warns if the tolerance was not reached."""
+    weights = torch.zeros_like(arguments.X[:, 0])
+    weights[solution.columns] = solution.masses / solution.masses.sum()
+    converged = solution.gap <= tol
+    if not converged:
+        warnings.warn(
+            f"The design is proven to be within {solution.gap:.2g} of the optimum, "
+            f"not within `tol` = {tol:g}. Its value and its gap are true. Allow more "
+            "steps, or accept it.",
+            DesignWarning,
+            stacklevel=3,
+        )
+    ids = solution.target_ids
+    if arguments.factor is not None:
+        rows = arguments.rows if arguments.rows is not None else arguments.others
+        T = len(rows)  # type: ignore[arg-type]
+        ids = torch.stack((ids // T, ids % T), dim=-1)
+    return Design(
+        weights,
+        solution.value,
+        solution.lower_bound,
+        solution.gap,
+        converged,
+        solution.steps,
+        weights.nonzero().squeeze(-1),
+        ids,
+        solution.target_weights,
+    )
