@@ -325,3 +325,9 @@ BATCH = Batch(Pool(X), torch.tensor([2, 0, 2]), 0)
 def test_bad_records_are_refused(call, error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("counts", [[1], [0, 2], [1.5, 1, 1]])
+def test_counts_that_cannot_be_are_refused(counts) -> None:
+    with pytest.raises(ValueError, match="`counts` to be one number of at least 1"):
+        Observations([0, 1], [0.1, 0.2], [0.1, 0.1], counts=counts)

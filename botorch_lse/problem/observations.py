@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -26,6 +26,7 @@ class Observations:
             the strategy knows the noise or the model learns it.
         round: The round of each entry, one number or ``n``; ``None``: not asked for by
             anybody, so a round of their own.
+        counts: How many measurements each entry is the mean of; ``None``: one each.
 
     Raises:
         ValueError: If a value is not finite or a variance negative, or if known and
@@ -37,6 +38,7 @@ class Observations:
     y: Tensor
     yvar: Tensor | None = None
     round: Tensor | None = None
+    counts: Tensor | None = None
 
     def __post_init__(self) -> None:
         indices = row_indices(self.indices, "indices")
@@ -55,9 +57,24 @@ class Observations:
                     f"but got {self.round!r}."
                 )
             object.__setattr__(self, "round", rounds)
+        if self.counts is not None:
+            counts = torch.as_tensor(self.counts, dtype=torch.long)
+            if counts.shape != (n,) or bool((counts < 1).any()):
+                raise ValueError(
+                    "Expected `counts` to be one number of at least 1 per entry "
+                    f"({n}), but got {self.counts!r}."
+                )
+            object.__setattr__(self, "counts", counts.clone())
 
     def __len__(self) -> int:
         return self.indices.numel()
+
+    @property
+    def measured(self) -> Tensor:
+        r"""The row of every single measurement, entries that are means spelled out."""
+        if self.counts is None:
+            return self.indices
+        return self.indices.repeat_interleave(self.counts)
 
     @classmethod
     def empty(cls) -> Observations:
@@ -72,11 +89,12 @@ class Observations:
             self.y[rows],
             None if self.yvar is None else self.yvar[rows],
             None if self.round is None else self.round[rows],
+            None if self.counts is None else self.counts[rows],
         )
 
     def at_round(self, round: int) -> Observations:
         r"""The same entries, labelled with one round."""
-        return Observations(self.indices, self.y, self.yvar, torch.tensor(round))
+        return replace(self, round=torch.tensor(round))
 
     def append(self, other: Observations) -> Observations:
         r"""These entries, then the others.
@@ -107,6 +125,7 @@ class Observations:
             torch.cat((self.y, other.y)),
             _joined(self.yvar, other.yvar),
             _joined(self.round, other.round),
+            _joined_counts(self, other),
         )
 
 
@@ -175,7 +194,8 @@ class Batch:
                 f"{'row' if means else 'replicate in the order `.order`'}, but got "
                 f"{length}.{remedy}"
             )
-        return Observations(rows, y, yvar, torch.tensor(self.round))
+        counts = self.counts if means else None
+        return Observations(rows, y, yvar, torch.tensor(self.round), counts)
 
 
 def _joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
@@ -184,6 +204,17 @@ def _joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
 
 def _is_number(value: Any) -> bool:
     return not hasattr(value, "__len__") or getattr(value, "shape", (1,)) == ()
+
+
+def _joined_counts(first: Observations, second: Observations) -> Tensor | None:
+    if first.counts is None and second.counts is None:
+        return None
+    return torch.cat(
+        [
+            torch.ones_like(part.indices) if part.counts is None else part.counts
+            for part in (first, second)
+        ]
+    )
 
 
 def _values(y: Any, name: str, n: int) -> Tensor:

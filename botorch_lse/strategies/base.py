@@ -56,7 +56,7 @@ class Strategy(ABC):
 
     Args:
         pool: The candidates.
-        batch_size: Measurements per round.
+        batch_size: Measurements per round; ``None`` where the algorithm says how many.
         max_observations: Stop after so many measurements.
         max_repeats: How often one row may be measured (1 for destructive samples).
 
@@ -66,7 +66,7 @@ class Strategy(ABC):
 
     pool: Pool
 
-    batch_size: int
+    batch_size: int | None
     max_observations: int | None
     max_repeats: int | None
 
@@ -76,10 +76,11 @@ class Strategy(ABC):
                 f"Expected `pool` to be a Pool, but got {type(self.pool).__name__}. "
                 "Write `Pool(X)`."
             )
-        whole_number(self.batch_size, "batch_size", 1)
-        for name in ("max_observations", "max_repeats"):
+        for name in ("batch_size", "max_observations", "max_repeats"):
             if getattr(self, name) is not None:
                 whole_number(getattr(self, name), name, 1)
+        if self.batch_size is None:
+            return
         capacity = len(self.pool) * (self.max_repeats or self.batch_size)
         if self.batch_size > capacity:
             raise ValueError(
@@ -100,6 +101,11 @@ class Strategy(ABC):
     @abstractmethod
     def _plan(self, belief: Any, request: Request) -> Tensor:
         r"""The rows to measure with replicates; fewer than asked if none is left."""
+
+    def _round_size(self, belief: Any, room: int | None) -> int:
+        r"""Measurements of the next round, of which at most ``room`` may be made."""
+        assert self.batch_size is not None  # else a subclass says it
+        return self.batch_size if room is None else min(self.batch_size, room)
 
     def _open_rows(self, belief: Any) -> Tensor:
         r"""``N`` bools: the rows the rule may choose from."""
@@ -154,20 +160,21 @@ class Strategy(ABC):
             return sorted_batch(self.pool, rest, state.round)
         request = self._request(state, out)
         # Told rows of the open round are known to nobody before it is complete.
-        coming = torch.cat((out, state.waiting.indices))
+        coming = torch.cat((out, state.waiting.measured))
         request = replace(request, pending=coming)
         rows = self._plan(state.belief, request) if request.size else out[:0]
         if rows.numel() == 0:
             raise ValueError(
                 f"Nothing is left to ask while {out.numel()} rows are `pending`: the "
-                "budget or the rows are used up. Tell their results first."
+                "budget or the rows are used up, or the next round needs their "
+                "results. Tell them first."
             )
         return sorted_batch(self.pool, rows, state.round + int(rest.numel() == 0))
 
     def missing(self, state: State) -> Tensor:
         r"""The rows of the open round that are neither told nor abandoned."""
         plan = state.plan if state.plan is not None else self.planned(state)
-        gone = torch.cat((state.told.indices, state.abandoned_in(state.round)))
+        gone = torch.cat((state.told.measured, state.abandoned_in(state.round)))
         return remove(plan, gone)
 
     def planned(self, state: State) -> Tensor:
@@ -229,9 +236,7 @@ class Strategy(ABC):
         state, abandoned, plans = self.init(seed), abandoned or {}, plans or {}
         if observations.round is None:
             labels = torch.arange(len(observations))
-            observations = Observations(
-                observations.indices, observations.y, observations.yvar, labels
-            )
+            observations = replace(observations, round=labels)
         rounds = observations.round
         assert rounds is not None  # just set
         for label in sorted({*rounds.tolist(), *abandoned}):
@@ -245,9 +250,9 @@ class Strategy(ABC):
 
     def _request(self, state: State, pending: Tensor) -> Request:
         used = state.n_used + pending.numel()
-        size = self.batch_size
-        if self.max_observations is not None:
-            size = max(0, min(size, self.max_observations - used))
+        limit = self.max_observations
+        room = None if limit is None else max(0, limit - used)
+        size = self._round_size(state.belief, room)
         left = torch.full((len(self.pool),), torch.iinfo(torch.long).max)
         if self.max_repeats is not None:
             out = torch.bincount(pending, minlength=len(self.pool))
@@ -257,7 +262,7 @@ class Strategy(ABC):
     def _tell_round(self, state: State, group: Observations) -> State:
         if state.plan is None:
             size = self._request(state, group.indices[:0]).size
-            if len(group) >= size or state.is_done:
+            if group.measured.numel() >= size or state.is_done:
                 return self._close(state, group)
             if not bool(matching(group.indices, self.missing(state)).any()):
                 return self._close(state, group)

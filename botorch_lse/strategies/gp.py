@@ -113,6 +113,7 @@ class GPStrategy(Strategy):
 
     goals: ClassVar[tuple[str, ...]] = ("threshold", "omega")
     intersects: ClassVar[bool] = True
+    is_monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._check_rounds()
@@ -240,7 +241,7 @@ class GPStrategy(Strategy):
         regions = Regions.of_interval(
             posterior.mean, posterior.sigma, self.widths(1), self.pool
         )
-        sides = self.goal.update(self.goal.start(len(self.pool)), regions)
+        sides = self._update_sides(self._start_sides(), posterior, regions, 1)
         noise = None if prior.noise_var is None else float(prior.noise_var)
         return Belief(posterior, regions, sides, new_noise=noise)
 
@@ -248,7 +249,17 @@ class GPStrategy(Strategy):
         level = torch.full_like(posterior.mean, mean)
         endless = torch.full_like(level, torch.inf)
         regions = Regions(-endless, endless, level, endless, self.pool)
-        return Belief(posterior, regions, self.goal.start(len(self.pool)))
+        return Belief(posterior, regions, self._start_sides())
+
+    def _start_sides(self) -> Sides:
+        r"""Everything undecided."""
+        return self.goal.start(len(self.pool))
+
+    def _update_sides(
+        self, sides: Sides, posterior: PoolPosterior, regions: Regions, t: int
+    ) -> Sides:
+        r"""The sets after the interval ``t``."""
+        return self.goal.update(sides, regions)
 
     def _learn(
         self, belief: Belief, new: Observations, history: Observations, seed: int
@@ -312,11 +323,10 @@ class GPStrategy(Strategy):
         mean, sigma = posterior.mean, posterior.sigma
         if self.intersects:
             regions = belief.regions.intersect(mean, sigma, self.widths(t))
-            sides = belief.sides
         else:
             regions = Regions.of_interval(mean, sigma, self.widths(t), self.pool)
-            sides = self.goal.start(len(self.pool))
-        sides = self.goal.update(sides, regions)
+        sides = belief.sides if self.is_monotone else self._start_sides()
+        sides = self._update_sides(sides, posterior, regions, t)
         return replace(
             belief, posterior=posterior, regions=regions, sides=sides, n_intervals=t
         )

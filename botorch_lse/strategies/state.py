@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -62,7 +63,7 @@ class State:
     @property
     def n_used(self) -> int:
         r"""Measurements made or used up."""
-        return len(self.observations) + len(self.abandoned)
+        return self.observations.measured.numel() + len(self.abandoned)
 
     def abandoned_in(self, round: int) -> Tensor:
         r"""The rows abandoned in a round."""
@@ -72,38 +73,43 @@ class State:
     def uses(self, n_rows: int) -> Tensor:
         r"""``n_rows`` counts: how often each row was measured or used up."""
         lost = torch.tensor([row for _, row in self.abandoned], dtype=torch.long)
-        rows = torch.cat((self.observations.indices, lost))
+        rows = torch.cat((self.observations.measured, lost))
         return torch.bincount(rows, minlength=n_rows)
 
 
 def remove(rows: Tensor, taken: Tensor) -> Tensor:
     r"""The multiset ``rows`` without ``taken``, order kept; extra ones are ignored."""
-    keep = torch.ones(rows.numel(), dtype=torch.bool)
-    for row in taken.tolist():
-        hits = ((rows == row) & keep).nonzero()
-        if hits.numel():
-            keep[hits[0]] = False
-    return rows[keep]
+    return rows[~matching(rows, taken)]
 
 
 def matching(rows: Tensor, wanted: Tensor) -> Tensor:
-    r"""Mask of the entries of ``rows`` that the multiset ``wanted`` holds."""
-    left = wanted.tolist()
-    mask = torch.zeros(rows.numel(), dtype=torch.bool)
-    for i, row in enumerate(rows.tolist()):
-        if row in left:
-            left.remove(row)
-            mask[i] = True
-    return mask
+    r"""Mask of the first entries of ``rows`` that the multiset ``wanted`` holds."""
+    if rows.numel() == 0 or wanted.numel() == 0:
+        return torch.zeros(rows.numel(), dtype=torch.bool)
+    length = int(torch.maximum(rows.max(), wanted.max())) + 1
+    limits = torch.bincount(wanted, minlength=length)
+    order = rows.argsort(stable=True)
+    counts = torch.bincount(rows, minlength=length)
+    first = counts.cumsum(dim=0) - counts
+    # The how-manieth of its kind each entry is, from 0.
+    rank = torch.empty_like(rows)
+    rank[order] = torch.arange(rows.numel()) - first[rows[order]]
+    return rank < limits[rows]
 
 
 def in_canonical_order(observations: Observations) -> Observations:
     r"""Sorted by row, then value, then variance: arrival order leaves no trace."""
-    keys = [observations.indices.tolist(), observations.y.tolist()]
+    if len(observations) == 0:
+        return observations
+    keys = [observations.indices, *_columns(observations.y)]
     if observations.yvar is not None:
-        keys.append(observations.yvar.tolist())
-    order = sorted(range(len(observations)), key=lambda i: [k[i] for k in keys])
-    return observations.select(torch.tensor(order, dtype=torch.long))
+        keys += _columns(observations.yvar)
+    order = np.lexsort([key.numpy() for key in reversed(keys)])  # the last key leads
+    return observations.select(torch.from_numpy(order))
+
+
+def _columns(values: Tensor) -> tuple[Tensor, ...]:
+    return (values,) if values.ndim == 1 else values.unbind(dim=-1)
 
 
 def round_generator(seed: int, round: int) -> torch.Generator:

@@ -32,6 +32,7 @@ class StraddleStrategy(GPStrategy):
 
     goals: ClassVar[tuple[str, ...]] = ("threshold",)
     intersects: ClassVar[bool] = False
+    is_monotone: ClassVar[bool] = False
 
     def _default_widths(self) -> BetaSchedule:
         return ConstantBeta(STRADDLE_BETA)

@@ -541,3 +541,24 @@ def test_canonical_order_forgets_the_order_of_arrival(pairs: list) -> None:
 
 def _long(values: list[int]) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.long)
+
+
+def test_means_of_replicates_fill_the_places_of_all_replicates() -> None:
+    """One mean per row closes the round, counts in full and equals its replicates."""
+    pool = Pool(torch.linspace(0, 1, 3, dtype=torch.float64).unsqueeze(-1))
+    strategy = MaxVarianceStrategy(
+        pool, 0.3, model=RBFKernel().double(), batch_size=7, noise_std=2.0, epsilon=0.1
+    )
+    batch = strategy.ask(strategy.init())
+    assert int(batch.counts.max()) > 1
+    y = torch.arange(7, dtype=torch.float64)
+    single = strategy.tell(strategy.init(), batch.observe(y))
+    means = [float(y[batch.order == row].mean()) for row in batch.indices]
+    told = batch.observe(means, yvar=4.0 / batch.counts, means=True)
+    state = strategy.tell(strategy.init(), told)
+    assert (state.round, state.n_used) == (1, 7)
+    assert torch.equal(state.uses(3), single.uses(3))
+    torch.testing.assert_close(state.classification.mean, single.classification.mean)
+    torch.testing.assert_close(state.classification.sigma, single.classification.sigma)
+    again = strategy.replay(state.observations)
+    assert torch.equal(again.classification.mean, state.classification.mean)
