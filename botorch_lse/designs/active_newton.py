@@ -28,8 +28,9 @@ NEAR = 0.98
 the violators lie in clumps, and one of each clump does the work."""
 CHUNK = 256
 """Newcomers compared at once: all with all would be a large matrix."""
-LIGHT = 1e-6
-"""What has less of the heaviest mass leaves the working set."""
+CROWD = 3
+"""Working sets above this many times the usual size lose their lightest members; a
+light one may still bind, so smaller sets keep all."""
 MAX_ROUNDS = 60
 
 
@@ -133,16 +134,17 @@ def _next(
 ) -> Working:
     r"""Keep what carries mass or nearly binds, and let the violators in."""
     s_inside = priced.s[working.columns]
-    keep = working.masses > LIGHT * working.masses.max()
+    keep = heavy(working.masses, CROWD * many)
     keep |= torch.isin(working.columns, problem.span)
     top, rows = priced.s.topk(min(10 * many, priced.s.numel()))
     rows = rows[top > float(s_inside.max()) * (1 + 1e-12)]
     rows = rows[~torch.isin(rows, working.columns)]
     rows = rows[spread_out(problem.Phi[rows], many // 2)]
-    keep_t = working.target_weights > LIGHT * working.target_weights.max()
+    keep_t = heavy(working.target_weights, CROWD * many)
     ids = priced.violators.ids[priced.violators.norms > inside]
     ids = ids[~torch.isin(ids, working.target_ids)]
     ids = ids[spread_out(problem.targets.vectors(ids), many // 2)]
+
     if problem.everywhere:
         both = torch.cat((rows, ids)).unique()
         rows = both[~torch.isin(both, working.columns[keep])]
@@ -154,6 +156,14 @@ def _next(
         torch.cat((working.target_ids[keep_t], ids)),
         torch.cat((weights, weights.new_zeros(ids.numel()))),
     )
+
+
+def heavy(masses: Tensor, many: int) -> Tensor:
+    r"""Mask of the ``many`` heaviest, of all if there are no more."""
+    kept = torch.ones_like(masses, dtype=torch.bool)
+    if masses.numel() > many:
+        kept[masses.topk(masses.numel() - many, largest=False).indices] = False
+    return kept
 
 
 def spread_out(vectors: Tensor, many: int) -> Tensor:

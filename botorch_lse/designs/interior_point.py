@@ -24,7 +24,11 @@ from botorch_lse.designs.targets import whiten
 MAX_STEPS = 60
 TO_BOUNDARY = 0.99
 """A step goes at most this far towards the nearest bound (Mehrotra 1992)."""
-SHRINK = 0.5
+SHRINK, SHRINKAGES = 0.7, 60
+KEPT, LIFT = 0.01, 0.3
+"""``g`` is convex, so the true slack is below the predicted one. ``t`` is lifted until
+each slack keeps a hundredth of the predicted one; a step is shortened until that costs
+at most 0.3 of the duality gap."""
 FLOOR = 1e-14
 """The smallest mass of a column or target inside the method: the logarithmic barrier
 needs positive numbers; 1e-14 changes no value that float64 can tell apart."""
@@ -90,6 +94,11 @@ def solve_restricted(
     t = point.g.max() * 1.1
     s = w @ point.B.square()
     mu = s.max() * 1.1
+    if float(mu) <= FLOOR:
+        # The columns tell nothing about these targets: only the worst one counts.
+        worst = torch.zeros_like(w)
+        worst[point.g.argmax()] = 1.0
+        return Restricted(lam, worst, Certificate(scale, scale), 0)
     nu = mu - s
     best = (point.lam, w, -1.0, torch.inf)
     steps = 0
@@ -114,8 +123,7 @@ def solve_restricted(
 
 def _interior(masses: Tensor) -> Tensor:
     r"""Masses on the simplex, each at least a little above zero."""
-    floor = 1e-3 / masses.numel()
-    inside = (masses / masses.sum()).clamp_min(floor)
+    inside = (masses / masses.sum()).clamp_min(1e-3 / masses.numel())
     return inside / inside.sum()
 
 
@@ -154,19 +162,20 @@ def _step(
     )
     primal = TO_BOUNDARY * _reach((lam, d_lam), (z, d_z))
     dual = TO_BOUNDARY * _reach((w, d_w), (nu, d_nu))
-    for _ in range(20):
+    for _ in range(SHRINKAGES):
         trial = (lam + primal * d_lam).clamp_min(FLOOR)
         moved = _evaluate(Phi, V, gamma, trial / trial.sum())
-        if moved is not None and bool(moved.g.max() <= 1.5 * t):
-            break
-        primal = primal * SHRINK
+        if moved is not None:
+            predicted = t + primal * d_t
+            wanted = (moved.g + KEPT * (z + primal * d_z)).max()
+            new_t = torch.maximum(wanted, predicted)
+            if bool(new_t - predicted <= LIFT * count * gap):
+                break
+        primal = SHRINK * primal
     else:
         return None
     new_w = (w + dual * d_w).clamp_min(FLOOR)
     new_nu = (nu + dual * d_nu).clamp_min(FLOOR)
-    # g is convex: the true slack is below the predicted one; lift t where needed.
-    slack = (z + primal * d_z).clamp_min(FLOOR)
-    new_t = torch.maximum(t + primal * d_t, (moved.g + 0.1 * slack).max())
     return moved, new_w, new_nu, new_t, mu + dual * d_mu
 
 

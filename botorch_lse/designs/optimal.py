@@ -19,7 +19,11 @@ from botorch_lse.designs.active_newton import (
 )
 from botorch_lse.designs.arguments import Arguments, feature_problem, read_arguments
 from botorch_lse.designs.design import Design, DesignWarning
-from botorch_lse.designs.exact_kernel import KernelProblem, value_on_kernel
+from botorch_lse.designs.exact_kernel import (
+    KernelProblem,
+    KernelTargets,
+    value_on_kernel,
+)
 from botorch_lse.designs.kernel_gram import Covariance
 from botorch_lse.designs.problem import Problem, Solution, trimmed
 from botorch_lse.designs.wolfe_atwood import wolfe_atwood
@@ -224,7 +228,7 @@ def basis_for(
     diagonal, N = problem.gram.diagonal(), problem.sigma.numel()
     noisy = diagonal[:N] / problem.sigma.square()
     ceiling = float(noisy.max()) + problem.gamma
-    least = float(diagonal[problem.targets.points].max())
+    least = float(_squared_lengths(problem.targets, diagonal).max())
     allowed = torch.full_like(
         diagonal, error * problem.gamma * least / max(ceiling, TINY)
     )
@@ -232,6 +236,15 @@ def basis_for(
     basis = problem.gram.basis(allowed)
     V = None if arguments.rows is not None else basis.Phi[N:]
     return basis.Phi[:N], V, basis.pivots[basis.pivots < N]
+
+
+def _squared_lengths(targets: KernelTargets, diagonal: Tensor) -> Tensor:
+    r"""``k`` at the target points, weighted relative to the heaviest target."""
+    lengths = diagonal[targets.points]
+    if targets.weights is None:
+        return lengths
+    weights = targets.weights / targets.weights.max()
+    return lengths * (weights if weights.ndim == 1 else weights.amax(dim=1))
 
 
 def as_design(solution: Solution, arguments: Arguments, tol: float) -> Design:
