@@ -69,7 +69,8 @@ def optimal_design(
         targets: What to predict: ``None`` for all rows of ``X``, row numbers or a mask,
             or ``T x m`` vectors (with a kernel ``T x d`` points).
         gamma: The ridge, at least 0; the papers' ``gamma``. With a kernel and 0 the
-            kernel is replaced by features that agree with it to twelve digits.
+            kernel is replaced by features that agree with it to ``1e-13`` of its scale,
+            and the certificate is about these.
         noise_var: ``N`` noise variances, units of ``y`` squared; the columns become
             ``phi / sigma``, the targets stay unscaled. Default 1.
         target_weights: ``T`` factors of the squared norms, ``T x T`` for pairs; 0
@@ -173,7 +174,8 @@ def solve(
     if problem.targets.largest(eye, 1).largest <= 0:
         return _nothing_to_predict(problem.Phi)
     if problem.everywhere and problem.gamma == 0:
-        solution = wolfe_atwood(problem, max(tol, NEWTON_BELOW), WOLFE_STEPS)
+        first_tol = max(tol, NEWTON_BELOW)
+        solution = wolfe_atwood(problem, first_tol, WOLFE_STEPS, initial)
         if solution.gap <= tol:
             return solution
         held, masses = solution.columns, solution.masses

@@ -210,6 +210,13 @@ def test_a_warm_start_needs_no_more_rounds_and_agrees():
     assert warm.value == pytest.approx(cold.value, rel=2e-3)
 
 
+def test_a_linear_warm_start_takes_fewer_steps():
+    Phi = features(5000, 6)
+    cold = optimal_design(Phi, tol=1e-3)
+    warm = optimal_design(Phi, tol=1e-3, initial=cold.weights)
+    assert warm.steps < 0.5 * cold.steps
+
+
 def test_more_targets_never_make_it_easier():
     Phi = features(30, 4)
     few = optimal_design(Phi, range(5), gamma=0.1, tol=1e-6)
