@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
 from botorch_lse.designs.certificate import relative_gap
 from botorch_lse.designs.interior_point import solve_restricted
@@ -28,9 +29,12 @@ NEAR = 0.98
 the violators lie in clumps, and one of each clump does the work."""
 CHUNK = 256
 """Newcomers compared at once: all with all would be a large matrix."""
-CROWD = 3
-"""Working sets above this many times the usual size lose their lightest members; a
-light one may still bind, so smaller sets keep all."""
+SIZE = 100
+"""A working set usually has twice as many members as there are features, but at least
+so many: fewer would save nothing."""
+CROWD, LIGHT = 3, 1e-6
+"""Working sets above ``CROWD`` times the usual size lose what has less than ``LIGHT`` of
+the heaviest mass; a light member may still bind, so smaller sets keep all."""
 MAX_ROUNDS = 60
 
 
@@ -66,9 +70,12 @@ def active_newton(
         Own combination; simplicial decomposition (von Hohenbalken 1977) in the design
         and a cutting-surface method in the targets, both solved by Mehrotra's method.
     """
-    many = max(2 * problem.Phi.shape[1], 40)
+    many = usual_size(problem)
     working, best, gap = start, None, 1.0
-    for rounds in range(1, max_rounds + 1):
+    rounds_shown = tqdm(
+        range(1, max_rounds + 1), "Design", delay=2.0, disable=None, leave=False
+    )
+    for rounds in rounds_shown:
         inner = max(min(0.1 * gap, 0.1), 0.2 * tol)
         solved = solve_restricted(
             problem.Phi[working.columns],
@@ -158,12 +165,16 @@ def _next(
     )
 
 
+def usual_size(problem: Problem) -> int:
+    r"""How many rows or targets are in play, give or take."""
+    return max(2 * problem.Phi.shape[1], SIZE)
+
+
 def heavy(masses: Tensor, many: int) -> Tensor:
-    r"""Mask of the ``many`` heaviest, of all if there are no more."""
-    kept = torch.ones_like(masses, dtype=torch.bool)
-    if masses.numel() > many:
-        kept[masses.topk(masses.numel() - many, largest=False).indices] = False
-    return kept
+    r"""Mask of all, or where there are more than ``many``, of those not light."""
+    if masses.numel() <= many:
+        return torch.ones_like(masses, dtype=torch.bool)
+    return masses > LIGHT * masses.max()
 
 
 def spread_out(vectors: Tensor, many: int) -> Tensor:
@@ -211,7 +222,7 @@ def first_working_set(
         rows = torch.cat((rows, initial.nonzero().squeeze(-1))).unique()
         weights = 0.9 * initial[rows] + 0.1 / rows.numel()
     vectors = problem.targets
-    many = max(2 * Phi.shape[1], 40)
+    many = usual_size(problem)
     if problem.everywhere:
         weights = d_sweeps(Phi[rows], problem.gamma, weights)
         ids, w = rows, weights

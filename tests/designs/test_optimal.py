@@ -201,6 +201,20 @@ def test_a_large_pool_goes_through_the_active_set():
     assert design.lower_bound <= coarse.value
 
 
+@pytest.mark.parametrize("what", ["subset", "noise", "pairs"])
+def test_a_support_beyond_twice_the_features_is_found(what):
+    N = 400 if what == "pairs" else 20_000
+    noise = torch.rand(N, generator=torch.Generator().manual_seed(0)).double() + 0.1
+    options = {
+        "subset": {"targets": range(2000)},
+        "noise": {"noise_var": noise},
+        "pairs": {"pairs_factor": 1.0},
+    }
+    design = optimal_design(features(N, 12), tol=1e-4, **options[what])
+    assert design.converged
+    assert design.steps <= 30
+
+
 def test_a_warm_start_needs_no_more_rounds_and_agrees():
     X = torch.rand(500, 2, generator=torch.Generator().manual_seed(0)).double()
     shared = {"kernel": rbf(0.2), "gamma": 0.01, "tol": 1e-3}
