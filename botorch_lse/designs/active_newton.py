@@ -33,8 +33,8 @@ SIZE = 100
 """A working set usually has twice as many members as there are features, but at least
 so many: fewer would save nothing."""
 CROWD, LIGHT = 3, 1e-6
-"""Working sets above ``CROWD`` times the usual size lose what has less than ``LIGHT`` of
-the heaviest mass; a light member may still bind, so smaller sets keep all."""
+"""Working sets above ``CROWD`` times the usual size lose what has less than ``LIGHT``
+of the heaviest mass; a light member may still bind, so smaller sets keep all."""
 MAX_ROUNDS = 60
 
 
@@ -53,6 +53,11 @@ class Working:
     masses: Tensor
     target_ids: Tensor
     target_weights: Tensor
+
+    @property
+    def has_newcomers(self) -> bool:
+        r"""Whether a member has no mass yet."""
+        return bool((self.masses == 0).any() or (self.target_weights == 0).any())
 
 
 def active_newton(
@@ -99,11 +104,14 @@ def active_newton(
             solved.target_weights,
             10 * many,
         )
+        before = best.gap if best is not None else torch.inf
         best = _better(best, priced, working, rounds)
         gap = relative_gap(priced.upper, priced.lower)
         if best.gap <= tol:
             break
         working = _next(problem, working, priced, solved.certificate.upper, many)
+        if best.gap >= before and not working.has_newcomers:
+            break  # float64 gives no more
     assert best is not None
     return best
 
@@ -151,7 +159,6 @@ def _next(
     ids = priced.violators.ids[priced.violators.norms > inside]
     ids = ids[~torch.isin(ids, working.target_ids)]
     ids = ids[spread_out(problem.targets.vectors(ids), many // 2)]
-
     if problem.everywhere:
         both = torch.cat((rows, ids)).unique()
         rows = both[~torch.isin(both, working.columns[keep])]
