@@ -355,6 +355,15 @@ def test_bad_shapes_are_refused_by_name(change, message):
         optimal_design(arguments.pop("X"), arguments.pop("targets", None), **arguments)
 
 
+@pytest.mark.parametrize("value", [math.nan, -1.0])
+def test_a_kernel_that_is_none_is_refused(value):
+    def covariance(a, b):
+        return torch.full((len(a), len(b)), value)
+
+    with pytest.raises(ValueError, match="`kernel` to give finite, non-negative"):
+        optimal_design(features(), kernel=covariance, gamma=0.1)
+
+
 def test_a_batched_kernel_is_refused():
     kernel = RBFKernel(batch_shape=torch.Size([2]))
     with pytest.raises(UnsupportedError, match="without batch shape"):
