@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
 from botorch_lse.designs.certificate import relative_gap
 from botorch_lse.designs.interior_point import solve_restricted
@@ -28,8 +29,12 @@ NEAR = 0.98
 the violators lie in clumps, and one of each clump does the work."""
 CHUNK = 256
 """Newcomers compared at once: all with all would be a large matrix."""
-LIGHT = 1e-6
-"""What has less of the heaviest mass leaves the working set."""
+SIZE = 100
+"""A working set usually has twice as many members as there are features, but at least
+so many: fewer would save nothing."""
+CROWD, LIGHT = 3, 1e-6
+"""Working sets above ``CROWD`` times the usual size lose what has less than ``LIGHT``
+of the heaviest mass; a light member may still bind, so smaller sets keep all."""
 MAX_ROUNDS = 60
 
 
@@ -49,6 +54,11 @@ class Working:
     target_ids: Tensor
     target_weights: Tensor
 
+    @property
+    def has_newcomers(self) -> bool:
+        r"""Whether a member has no mass yet."""
+        return bool((self.masses == 0).any() or (self.target_weights == 0).any())
+
 
 def active_newton(
     problem: Problem, start: Working, tol: float, max_rounds: int = MAX_ROUNDS
@@ -65,9 +75,12 @@ def active_newton(
         Own combination; simplicial decomposition (von Hohenbalken 1977) in the design
         and a cutting-surface method in the targets, both solved by Mehrotra's method.
     """
-    many = max(2 * problem.Phi.shape[1], 40)
+    many = usual_size(problem)
     working, best, gap = start, None, 1.0
-    for rounds in range(1, max_rounds + 1):
+    rounds_shown = tqdm(
+        range(1, max_rounds + 1), "Design", delay=2.0, disable=None, leave=False
+    )
+    for rounds in rounds_shown:
         inner = max(min(0.1 * gap, 0.1), 0.2 * tol)
         solved = solve_restricted(
             problem.Phi[working.columns],
@@ -91,11 +104,14 @@ def active_newton(
             solved.target_weights,
             10 * many,
         )
+        before = best.gap if best is not None else torch.inf
         best = _better(best, priced, working, rounds)
         gap = relative_gap(priced.upper, priced.lower)
         if best.gap <= tol:
             break
         working = _next(problem, working, priced, solved.certificate.upper, many)
+        if best.gap >= before and not working.has_newcomers:
+            break  # float64 gives no more
     assert best is not None
     return best
 
@@ -133,13 +149,13 @@ def _next(
 ) -> Working:
     r"""Keep what carries mass or nearly binds, and let the violators in."""
     s_inside = priced.s[working.columns]
-    keep = working.masses > LIGHT * working.masses.max()
+    keep = heavy(working.masses, CROWD * many)
     keep |= torch.isin(working.columns, problem.span)
     top, rows = priced.s.topk(min(10 * many, priced.s.numel()))
     rows = rows[top > float(s_inside.max()) * (1 + 1e-12)]
     rows = rows[~torch.isin(rows, working.columns)]
     rows = rows[spread_out(problem.Phi[rows], many // 2)]
-    keep_t = working.target_weights > LIGHT * working.target_weights.max()
+    keep_t = heavy(working.target_weights, CROWD * many)
     ids = priced.violators.ids[priced.violators.norms > inside]
     ids = ids[~torch.isin(ids, working.target_ids)]
     ids = ids[spread_out(problem.targets.vectors(ids), many // 2)]
@@ -154,6 +170,18 @@ def _next(
         torch.cat((working.target_ids[keep_t], ids)),
         torch.cat((weights, weights.new_zeros(ids.numel()))),
     )
+
+
+def usual_size(problem: Problem) -> int:
+    r"""How many rows or targets are in play, give or take."""
+    return max(2 * problem.Phi.shape[1], SIZE)
+
+
+def heavy(masses: Tensor, many: int) -> Tensor:
+    r"""Mask of all, or where there are more than ``many``, of those not light."""
+    if masses.numel() <= many:
+        return torch.ones_like(masses, dtype=torch.bool)
+    return masses > LIGHT * masses.max()
 
 
 def spread_out(vectors: Tensor, many: int) -> Tensor:
@@ -201,7 +229,7 @@ def first_working_set(
         rows = torch.cat((rows, initial.nonzero().squeeze(-1))).unique()
         weights = 0.9 * initial[rows] + 0.1 / rows.numel()
     vectors = problem.targets
-    many = max(2 * Phi.shape[1], 40)
+    many = usual_size(problem)
     if problem.everywhere:
         weights = d_sweeps(Phi[rows], problem.gamma, weights)
         ids, w = rows, weights

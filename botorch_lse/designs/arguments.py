@@ -23,6 +23,9 @@ from botorch_lse.designs.kernel_gram import Covariance, KernelGram
 from botorch_lse.designs.problem import Problem
 from botorch_lse.designs.targets import PairTargets, Targets, VectorTargets
 
+SMALLEST_RIDGE = 1e-13
+"""A ridge below this fraction of the largest squared length of a column is lost in the
+rounding of the information matrix: neither 0 nor itself is then being solved."""
 OUTSIDE = 1e-6
 """A target is outside the span of the design points if this fraction of its length is:
 far above float64's noise after whitening, far below what a user means by outside."""
@@ -190,6 +193,7 @@ def feature_problem(
         ValueError: If ``gamma = 0`` and a target is outside the span of ``Phi``.
     """
     scaled = Phi if arguments.everywhere else Phi / arguments.sigma.unsqueeze(-1)
+    _refuse_lost_ridge(arguments.gamma, float(scaled.square().sum(dim=-1).max()))
     V = Phi[arguments.rows] if V is None else V
     none = torch.empty(0, dtype=torch.long, device=Phi.device)
     targets: Targets
@@ -204,6 +208,16 @@ def feature_problem(
     if arguments.gamma > 0:
         return Problem(scaled, targets, arguments.gamma, none)
     return _spanning(scaled, targets, V, arguments.everywhere)
+
+
+def _refuse_lost_ridge(gamma: float, largest: float) -> None:
+    r"""Complain about a ridge that float64 cannot see beside the features."""
+    if 0 < gamma < SMALLEST_RIDGE * largest:
+        raise ValueError(
+            f"Expected `gamma` to be 0 or at least {SMALLEST_RIDGE * largest:.2g}, "
+            f"{SMALLEST_RIDGE:g} of the largest squared length of a row of `X` (over "
+            f"its noise), but got {gamma:g}: float64 would round it away."
+        )
 
 
 def _spanning(Phi: Tensor, targets: Targets, V: Tensor, everywhere: bool) -> Problem:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-RANK_TOLERANCE = 1e-12
+RANK_TOLERANCE = 1e-13
 """Squared residuals below this, relative to the largest squared norm, count as zero:
 float64 cannot tell such a feature from a combination of the others."""
 SPAN_TOLERANCE = 1e-10

@@ -35,11 +35,14 @@ class Complexity:
         value: The largest ratio of squared norm and squared gap under ``design``.
         lower_bound: What no design can beat.
         design: The oracle's allocation.
+        bounds_samples: Whether a theorem turns the value into a lower bound on the
+            samples of every correct method; ``H^MILK`` bounds MILK's from above.
     """
 
     value: float
     lower_bound: float
     design: Design
+    bounds_samples: bool = True
 
     def __float__(self) -> float:
         return self.value
@@ -48,12 +51,21 @@ class Complexity:
         r"""``2 psi* log(1 / (2.4 delta))``, with the proven lower end of ``psi*``.
 
         No method that is right with probability ``1 - delta`` needs fewer observations
-        on average, under Gaussian noise whose variances are known.
+        on average, under Gaussian noise whose variances are known. A ridge only makes
+        the bound smaller.
+
+        Raises:
+            ValueError: If no theorem says so, as for ``H^MILK``.
 
         Source:
             Mason et al. (2022), Theorems 3.1 and 4.2; Weltz et al. (2023), Theorem 4.2.
         """
         delta = in_interval(delta, "delta", 0.0, 1.0)
+        if not self.bounds_samples:
+            raise ValueError(
+                "Expected a complexity with a lower bound on the samples, but H^MILK "
+                'has none. Use `reading="lower"`.'
+            )
         return 2 * self.lower_bound * max(math.log(1 / (2.4 * delta)), 0.0)
 
 
@@ -244,7 +256,7 @@ def implicit_complexity(
         X, None, target_weights=sizes**-2.0, pairs_factor=omega, tol=tol, **shared
     )
     if reading == "milk":
-        return milk
+        return replace(milk, bounds_samples=False)
     if reading != "lower":
         raise ValueError(
             f'Expected `reading` to be "milk" or "lower", but got {reading!r}.'

@@ -24,7 +24,8 @@ class Design:
         converged: Whether ``gap`` is within the tolerance.
         steps: Steps of the method; their cost differs between methods.
         support: The points with positive weight, ascending.
-        binding: The targets that prove the bound: numbers, or ``t x 2`` for pairs.
+        binding: The targets that prove the bound, with the best bound's own design:
+            numbers, or ``t x 2`` for pairs.
         binding_weights: Their dual weights, on the simplex.
     """
 

@@ -9,7 +9,7 @@ that a step costs one ``n x n`` Cholesky factor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -22,9 +22,15 @@ from botorch_lse.designs.certificate import (
 from botorch_lse.designs.targets import whiten
 
 MAX_STEPS = 60
+ROOM = 1.1
+"""Where ``t`` and ``mu`` start: 10 % above the largest ``g`` and ``s``."""
 TO_BOUNDARY = 0.99
 """A step goes at most this far towards the nearest bound (Mehrotra 1992)."""
-SHRINK = 0.5
+SHRINK, SHRINKAGES = 0.7, 60
+KEPT, LIFT = 0.01, 0.3
+"""``g`` is convex, so the true slack is below the predicted one. ``t`` is lifted until
+each slack keeps a hundredth of the predicted one; a step is shortened until that costs
+at most 0.3 of the duality gap."""
 FLOOR = 1e-14
 """The smallest mass of a column or target inside the method: the logarithmic barrier
 needs positive numbers; 1e-14 changes no value that float64 can tell apart."""
@@ -57,6 +63,25 @@ class _Point:
     g: Tensor
 
 
+@dataclass(frozen=True, eq=False)
+class _State:
+    r"""The iterate: design, ``w``, ``t``, multipliers of the bounds and the simplex."""
+
+    point: _Point
+    w: Tensor
+    nu: Tensor
+    t: Tensor
+    mu: Tensor
+
+    def certificate(self) -> Certificate:
+        r"""The certificate of the restricted, scaled problem."""
+        w = self.w / self.w.sum()
+        s = w @ self.point.B.square()
+        f, average = float(w @ self.point.g), float(self.point.lam @ s)
+        lower = lower_bound(f, float(s.max()), average)
+        return Certificate(float(self.point.g.max()), lower)
+
+
 def solve_restricted(
     Phi: Tensor,
     V: Tensor,
@@ -81,41 +106,38 @@ def solve_restricted(
     """
     lam, w = _interior(weights), _interior(target_weights)
     point = _evaluate(Phi, V, gamma, lam)
-    assert point is not None  # an interior point of spanning columns is regular
+    if point is None:
+        return Restricted(lam, w, Certificate(float("inf"), 0.0), 0)
     scale = float(point.g.max())
     if scale <= 0:
         return Restricted(lam, w, Certificate(0.0, 0.0), 0)
-    V = V / scale**0.5
+    V = V / scale**0.5  # the values are about 1 from here on
     point = _Point(lam, point.B / scale**0.5, point.Q, point.g / scale)
-    t = point.g.max() * 1.1
     s = w @ point.B.square()
-    mu = s.max() * 1.1
-    nu = mu - s
-    best = (point.lam, w, -1.0, torch.inf)
-    steps = 0
-    for steps in range(1, MAX_STEPS + 1):  # noqa: B007
-        s = w @ point.B.square()
-        f = float(w @ point.g) / float(w.sum())
-        lower = lower_bound(
-            f, float(s.max()) / float(w.sum()), float(point.lam @ s) / float(w.sum())
-        )
-        upper = float(point.g.max())
-        if upper / max(lower, 1e-300) < best[3] / max(best[2], 1e-300):
-            best = (point.lam, w / w.sum(), lower, upper)
-        if upper <= (1 + tol) * lower:
+    mu = s.max() * ROOM
+    if float(mu) <= FLOOR:
+        # The columns tell nothing about these targets: only the worst one counts.
+        worst = torch.zeros_like(w)
+        worst[point.g.argmax()] = 1.0
+        return Restricted(lam, worst, Certificate(scale, scale), 0)
+    state: _State | None = _State(point, w, mu - s, point.g.max() * ROOM, mu)
+    best = Restricted(lam, w, Certificate(float("inf"), 0.0), 0)
+    for steps in range(MAX_STEPS):
+        if state is None:
             break
-        moved = _step(Phi, V, gamma, point, w, nu, t, mu)
-        if moved is None:
+        found = state.certificate()
+        if found.gap < best.certificate.gap:
+            best = Restricted(state.point.lam, state.w / state.w.sum(), found, steps)
+        if found.gap <= tol:
             break
-        point, w, nu, t, mu = moved
-    found = Certificate(best[3] * scale, best[2] * scale)
-    return Restricted(best[0], best[1], found, steps)
+        state = _step(Phi, V, gamma, state)
+    ends = Certificate(best.certificate.upper * scale, best.certificate.lower * scale)
+    return replace(best, certificate=ends)
 
 
 def _interior(masses: Tensor) -> Tensor:
     r"""Masses on the simplex, each at least a little above zero."""
-    floor = 1e-3 / masses.numel()
-    inside = (masses / masses.sum()).clamp_min(floor)
+    inside = (masses / masses.sum()).clamp_min(1e-3 / masses.numel())
     return inside / inside.sum()
 
 
@@ -127,19 +149,11 @@ def _evaluate(Phi: Tensor, V: Tensor, gamma: float, lam: Tensor) -> _Point | Non
     return _Point(lam, Y @ Z.mT, Z @ Z.mT, Y.square().sum(dim=-1))
 
 
-def _step(
-    Phi: Tensor,
-    V: Tensor,
-    gamma: float,
-    point: _Point,
-    w: Tensor,
-    nu: Tensor,
-    t: Tensor,
-    mu: Tensor,
-) -> tuple[_Point, Tensor, Tensor, Tensor, Tensor] | None:
+def _step(Phi: Tensor, V: Tensor, gamma: float, state: _State) -> _State | None:
     r"""One predictor-corrector step; ``None`` when float64 gives no more progress."""
-    lam, z = point.lam, t - point.g
-    system = _System(point, w, nu, z, mu)
+    w, nu, t, mu = state.w, state.nu, state.t, state.mu
+    lam, z = state.point.lam, t - state.point.g
+    system = _System(state.point, w, nu, z, mu)
     if not system.regular:
         return None
     d_lam, d_nu, d_w, d_z, _, _ = system.solve(-lam * nu, -w * z)
@@ -154,20 +168,21 @@ def _step(
     )
     primal = TO_BOUNDARY * _reach((lam, d_lam), (z, d_z))
     dual = TO_BOUNDARY * _reach((w, d_w), (nu, d_nu))
-    for _ in range(20):
+    for _ in range(SHRINKAGES):
         trial = (lam + primal * d_lam).clamp_min(FLOOR)
         moved = _evaluate(Phi, V, gamma, trial / trial.sum())
-        if moved is not None and bool(moved.g.max() <= 1.5 * t):
-            break
-        primal = primal * SHRINK
+        if moved is not None:
+            predicted = t + primal * d_t
+            wanted = (moved.g + KEPT * (z + primal * d_z)).max()
+            new_t = torch.maximum(wanted, predicted)
+            if bool(new_t - predicted <= LIFT * count * gap):
+                break
+        primal = SHRINK * primal
     else:
         return None
     new_w = (w + dual * d_w).clamp_min(FLOOR)
     new_nu = (nu + dual * d_nu).clamp_min(FLOOR)
-    # g is convex: the true slack is below the predicted one; lift t where needed.
-    slack = (z + primal * d_z).clamp_min(FLOOR)
-    new_t = torch.maximum(t + primal * d_t, (moved.g + 0.1 * slack).max())
-    return moved, new_w, new_nu, new_t, mu + dual * d_mu
+    return _State(moved, new_w, new_nu, new_t, mu + dual * d_mu)
 
 
 def _reach(*pairs: tuple[Tensor, Tensor]) -> Tensor:

@@ -64,12 +64,24 @@ class KernelGram:
         return found.to(self.points)
 
     def diagonal(self) -> Tensor:
-        r"""``N`` prior variances ``k(x, x)``."""
+        r"""``N`` prior variances ``k(x, x)``.
+
+        Raises:
+            ValueError: If one is not finite or negative.
+        """
         N = self.points.shape[0]
         blocks = (
             slice(i, min(i + DIAGONAL_BLOCK, N)) for i in range(0, N, DIAGONAL_BLOCK)
         )
-        return torch.cat([self.block(b, b).diagonal() for b in blocks])
+        variances = torch.cat([self.block(b, b).diagonal() for b in blocks])
+        wrong = ~(variances.isfinite() & (variances >= 0))
+        if bool(wrong.any()):
+            i = int(wrong.nonzero()[0])
+            raise ValueError(
+                "Expected `kernel` to give finite, non-negative variances, but k(x, x) "
+                f"of row {i} is {float(variances[i])}."
+            )
+        return variances
 
     def basis(self, tolerance: Tensor | float) -> Basis:
         r"""Features whose squared norms miss at most ``tolerance``.

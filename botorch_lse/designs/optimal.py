@@ -19,7 +19,11 @@ from botorch_lse.designs.active_newton import (
 )
 from botorch_lse.designs.arguments import Arguments, feature_problem, read_arguments
 from botorch_lse.designs.design import Design, DesignWarning
-from botorch_lse.designs.exact_kernel import KernelProblem, value_on_kernel
+from botorch_lse.designs.exact_kernel import (
+    KernelProblem,
+    KernelTargets,
+    value_on_kernel,
+)
 from botorch_lse.designs.kernel_gram import Covariance
 from botorch_lse.designs.problem import Problem, Solution, trimmed
 from botorch_lse.designs.wolfe_atwood import wolfe_atwood
@@ -65,7 +69,8 @@ def optimal_design(
         targets: What to predict: ``None`` for all rows of ``X``, row numbers or a mask,
             or ``T x m`` vectors (with a kernel ``T x d`` points).
         gamma: The ridge, at least 0; the papers' ``gamma``. With a kernel and 0 the
-            kernel is replaced by features that agree with it to twelve digits.
+            kernel is replaced by features that agree with it to ``1e-13`` of its scale,
+            and the certificate is about these.
         noise_var: ``N`` noise variances, units of ``y`` squared; the columns become
             ``phi / sigma``, the targets stay unscaled. Default 1.
         target_weights: ``T`` factors of the squared norms, ``T x T`` for pairs; 0
@@ -169,7 +174,8 @@ def solve(
     if problem.targets.largest(eye, 1).largest <= 0:
         return _nothing_to_predict(problem.Phi)
     if problem.everywhere and problem.gamma == 0:
-        solution = wolfe_atwood(problem, max(tol, NEWTON_BELOW), WOLFE_STEPS)
+        first_tol = max(tol, NEWTON_BELOW)
+        solution = wolfe_atwood(problem, first_tol, WOLFE_STEPS, initial)
         if solution.gap <= tol:
             return solution
         held, masses = solution.columns, solution.masses
@@ -224,7 +230,7 @@ def basis_for(
     diagonal, N = problem.gram.diagonal(), problem.sigma.numel()
     noisy = diagonal[:N] / problem.sigma.square()
     ceiling = float(noisy.max()) + problem.gamma
-    least = float(diagonal[problem.targets.points].max())
+    least = float(_squared_lengths(problem.targets, diagonal).max())
     allowed = torch.full_like(
         diagonal, error * problem.gamma * least / max(ceiling, TINY)
     )
@@ -232,6 +238,15 @@ def basis_for(
     basis = problem.gram.basis(allowed)
     V = None if arguments.rows is not None else basis.Phi[N:]
     return basis.Phi[:N], V, basis.pivots[basis.pivots < N]
+
+
+def _squared_lengths(targets: KernelTargets, diagonal: Tensor) -> Tensor:
+    r"""``k`` at the target points, weighted relative to the heaviest target."""
+    lengths = diagonal[targets.points]
+    if targets.weights is None:
+        return lengths
+    weights = targets.weights / targets.weights.max()
+    return lengths * (weights if weights.ndim == 1 else weights.amax(dim=1))
 
 
 def as_design(solution: Solution, arguments: Arguments, tol: float) -> Design:

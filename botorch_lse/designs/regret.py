@@ -8,6 +8,7 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
+from botorch_lse.checks import in_interval
 from botorch_lse.designs.basis import span_map
 from botorch_lse.designs.certificate import information
 from botorch_lse.designs.design import DesignWarning
@@ -20,7 +21,9 @@ def kappa_of(n: int, rank: int) -> float:
     return min(LARGEST_KAPPA, (5 * rank / n) ** 0.5)
 
 
-def regret_counts(weights: Tensor, n: int, X: Tensor) -> Tensor:
+def regret_counts(
+    weights: Tensor, n: int, X: Tensor, kappa: float | None = None
+) -> Tensor:
     r"""Follow the regularised leader with the ``l_1/2`` regulariser.
 
     In coordinates where ``n sum lam x x' = I``, step ``t`` has the action
@@ -33,11 +36,12 @@ def regret_counts(weights: Tensor, n: int, X: Tensor) -> Tensor:
         weights: ``N``, on the simplex.
         n: The number of observations.
         X: ``N x m`` features.
+        kappa: The accuracy, in (0, 1/3], or ``None``: the smallest ``n`` allows.
 
     Source:
         Allen-Zhu, Li, Singh and Wang (2017), section 3; Kone et al. (2025), Theorem 4.
-        Choice: ``kappa`` is the smallest the budget allows, and only the support of
-        ``weights`` is played, to which the averaging argument of the proof applies.
+        Choice: only the support of ``weights`` is played, to which the averaging
+        argument of the proof applies.
     """
     if X.shape[0] != weights.numel():
         raise BotorchTensorDimensionError(
@@ -50,7 +54,9 @@ def regret_counts(weights: Tensor, n: int, X: Tensor) -> Tensor:
     whitener = torch.linalg.cholesky(n * information(Phi, share, 0.0))
     x = torch.linalg.solve_triangular(whitener, Phi.mT, upper=False).mT
     h = x.shape[1]
-    kappa = kappa_of(n, h)
+    if kappa is None:
+        kappa = kappa_of(n, h)
+    kappa = in_interval(kappa, "kappa", 0.0, LARGEST_KAPPA, closed_high=True)
     alpha = h**0.5 / kappa
     counts = torch.zeros_like(support)
     Z = torch.zeros(h, h, dtype=x.dtype, device=x.device)

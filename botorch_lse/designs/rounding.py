@@ -25,6 +25,7 @@ def round_design(
     method: str = "quota",
     X: Any = None,
     generator: torch.Generator | None = None,
+    kappa: float | None = None,
 ) -> Tensor:
     r"""How often to observe each point, ``n`` observations in all.
 
@@ -43,6 +44,8 @@ def round_design(
             independent draws, which inverse-propensity estimators need.
         X: ``N x m`` features, needed by ``"regret"`` and used by no other method.
         generator: The source of randomness, needed by ``"sample"``.
+        kappa: The accuracy of ``"regret"``, in (0, 1/3]; default the smallest that
+            ``n`` allows.
 
     Returns:
         ``N`` int64 counts that sum to ``n``, on the device of ``weights``.
@@ -65,7 +68,7 @@ def round_design(
     if method == "regret":
         if X is None:
             raise ValueError('Expected the features `X` for `method="regret"`.')
-        return regret_counts(masses, n, real_matrix(X, "X").to(masses))
+        return regret_counts(masses, n, real_matrix(X, "X").to(masses), kappa)
     if method == "sample":
         return sampled_counts(masses, n, generator)
     raise ValueError(f"Expected `method` to be one of {METHODS}, but got {method!r}.")

@@ -57,7 +57,10 @@ def saddle_sweeps(
         w = torch.softmax(w.log() + BOLDNESS / t**0.5 * g / g.max(), dim=0)
         C = Y.mT @ (w.unsqueeze(-1) * Y)
         Z = whiten(L, Phi)
-        weights = weights * ((Z @ C) * Z).sum(dim=-1).clamp_min(0).sqrt()
+        s = ((Z @ C) * Z).sum(dim=-1).clamp_min(0.0)
+        if float(s.max()) <= 0:
+            break  # No row tells anything about the targets: any design is optimal.
+        weights = weights * s.sqrt()
         # Without a ridge a design may drift to fewer points than span: keep a trace.
         weights = (weights / weights.sum()).clamp_min(TRACE / weights.numel())
     return weights / weights.sum(), w

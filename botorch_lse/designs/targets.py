@@ -172,9 +172,13 @@ def largest_pairs(
         best, i = g.max(dim=0)
         row_of = torch.where(best > column, i + block.start, row_of)
         column = torch.maximum(best, column)
-    both = torch.cat((*places, row_of * T + everyone))
-    ids, inverse = both.unique(return_inverse=True)
+    # Half from each list: for a small factor all columns have the same best row.
+    by_row, by_column = top_norms(torch.cat(tops), many), top_norms(column, many)
+    half = (many + 1) // 2
+    rows, columns = by_row.ids[:half], by_column.ids[:half]
+    ids = torch.cat((torch.cat(places)[rows], row_of[columns] * T + columns))
+    ids, where = ids.unique(return_inverse=True)
     norms = torch.zeros_like(ids, dtype=own.dtype)
-    norms[inverse] = torch.cat((*tops, column))
+    norms[where] = torch.cat((by_row.norms[:half], by_column.norms[:half]))
     found = top_norms(norms, many)
-    return Violators(found.largest, ids[found.ids], found.norms)
+    return Violators(by_row.largest, ids[found.ids], found.norms)

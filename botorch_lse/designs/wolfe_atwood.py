@@ -21,7 +21,9 @@ REFRESH_EVERY = 200
 """Rank-one updates lose about a digit in some hundred steps: refactor then."""
 
 
-def wolfe_atwood(problem: Problem, tol: float, max_steps: int) -> Solution:
+def wolfe_atwood(
+    problem: Problem, tol: float, max_steps: int, initial: Tensor | None = None
+) -> Solution:
     r"""G-optimal design for ``gamma = 0`` and all design points as targets.
 
     Each step takes the point with the largest norm and moves towards it, or the point
@@ -33,6 +35,7 @@ def wolfe_atwood(problem: Problem, tol: float, max_steps: int) -> Solution:
         problem: With ``gamma = 0``, targets equal to ``Phi`` and ``span`` given.
         tol: The gap ``max g / d - 1`` to reach.
         max_steps: Give up after so many steps.
+        initial: ``N`` weights to start from, or ``None``.
 
     Source:
         Wolfe (1970), Atwood (1973), in the form of Todd (2016), section 3.2; deletion
@@ -43,7 +46,9 @@ def wolfe_atwood(problem: Problem, tol: float, max_steps: int) -> Solution:
     weights = torch.zeros_like(Phi[:, 0])
     weights[problem.span] = 1 / problem.span.numel()
     steps = 0
-    if Phi.shape[0] > 2 * FAR:
+    if initial is not None:
+        weights = 0.99 * initial + 0.01 * weights
+    elif Phi.shape[0] > 2 * FAR:
         far = Phi.square().sum(dim=-1).topk(FAR).indices
         some = torch.cat((problem.span, far)).unique()
         weights[some], steps = _climb(Phi[some], weights[some], FIRST_TOL, max_steps)

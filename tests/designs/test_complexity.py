@@ -154,6 +154,7 @@ def test_a_kernel_serves_both_level_sets():
         (lambda: implicit_complexity(EYE, MEANS, 0.7, reading="x"), "`reading`"),
         (lambda: implicit_complexity(EYE, MEANS, 0.7, tolerance=-1), "`tolerance` in"),
         (lambda: level_set_complexity(EYE, MEANS, 0.1).samples(0.0), "`delta` in"),
+        (lambda: implicit_complexity(EYE, MEANS, 0.7).samples(0.1), "H.MILK has none"),
     ],
 )
 def test_bad_input_is_refused_by_name(call, message):

@@ -201,6 +201,20 @@ def test_a_large_pool_goes_through_the_active_set():
     assert design.lower_bound <= coarse.value
 
 
+@pytest.mark.parametrize("what", ["subset", "noise", "pairs"])
+def test_a_support_beyond_twice_the_features_is_found(what):
+    N = 400 if what == "pairs" else 20_000
+    noise = torch.rand(N, generator=torch.Generator().manual_seed(0)).double() + 0.1
+    options = {
+        "subset": {"targets": range(2000)},
+        "noise": {"noise_var": noise},
+        "pairs": {"pairs_factor": 1.0},
+    }
+    design = optimal_design(features(N, 12), tol=1e-4, **options[what])
+    assert design.converged
+    assert design.steps <= 30
+
+
 def test_a_warm_start_needs_no_more_rounds_and_agrees():
     X = torch.rand(500, 2, generator=torch.Generator().manual_seed(0)).double()
     shared = {"kernel": rbf(0.2), "gamma": 0.01, "tol": 1e-3}
@@ -208,6 +222,13 @@ def test_a_warm_start_needs_no_more_rounds_and_agrees():
     warm = optimal_design(X, initial=cold, **shared)
     assert warm.steps <= cold.steps
     assert warm.value == pytest.approx(cold.value, rel=2e-3)
+
+
+def test_a_linear_warm_start_takes_fewer_steps():
+    Phi = features(5000, 6)
+    cold = optimal_design(Phi, tol=1e-3)
+    warm = optimal_design(Phi, tol=1e-3, initial=cold.weights)
+    assert warm.steps < 0.5 * cold.steps
 
 
 def test_more_targets_never_make_it_easier():
@@ -332,6 +353,15 @@ def test_bad_shapes_are_refused_by_name(change, message):
     arguments = {"X": features(), "gamma": 0.1} | change
     with pytest.raises(BotorchTensorDimensionError, match=message):
         optimal_design(arguments.pop("X"), arguments.pop("targets", None), **arguments)
+
+
+@pytest.mark.parametrize("value", [math.nan, -1.0])
+def test_a_kernel_that_is_none_is_refused(value):
+    def covariance(a, b):
+        return torch.full((len(a), len(b)), value)
+
+    with pytest.raises(ValueError, match="`kernel` to give finite, non-negative"):
+        optimal_design(features(), kernel=covariance, gamma=0.1)
 
 
 def test_a_batched_kernel_is_refused():

@@ -85,7 +85,7 @@ def test_regret_rounding_keeps_its_guarantee(kappa, seed):
     Phi = features(30, h, seed)
     design = optimal_design(Phi, tol=1e-5)
     n = math.ceil(5 * h / kappa**2)
-    counts = round_design(design.weights, n, "regret", X=Phi)
+    counts = round_design(design.weights, n, "regret", X=Phi, kappa=kappa)
     assert int(counts.sum()) == n
     assert worst_norm(Phi, counts) <= (1 + 6 * kappa) * design.value / n
 
@@ -197,6 +197,11 @@ def test_exchange_works_on_a_kernel_and_on_pairs():
 def test_bad_input_is_refused_by_name(arguments, message):
     with pytest.raises(ValueError, match=message):
         round_design(*arguments)
+
+
+def test_a_kappa_without_a_theorem_is_refused():
+    with pytest.raises(ValueError, match="`kappa` in"):
+        round_design([0.5, 0.5], 5, "regret", X=torch.eye(2), kappa=0.5)
 
 
 def test_features_of_another_length_are_refused():

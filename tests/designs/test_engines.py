@@ -1,0 +1,122 @@
+"""The parts of the solver: what each promises on its own."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from botorch_lse.benchmark.speed_design import INSTANCES, compare
+from botorch_lse.designs import optimal_design
+from botorch_lse.designs.active_newton import NEAR, spread_out
+from botorch_lse.designs.basis import pivoted_cholesky, span_map, spanning_rows
+from botorch_lse.designs.interior_point import solve_restricted
+from botorch_lse.designs.targets import PairTargets, largest_pairs
+from botorch_lse.designs.wolfe_atwood import deletion_level
+
+
+def features(N, m, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(N, m, generator=generator, dtype=torch.float64)
+
+
+def rbf(X, lengthscale):
+    return torch.exp(-((X[:, None] - X) ** 2).sum(-1) / (2 * lengthscale**2))
+
+
+@given(seed=st.integers(0, 10**6), tolerance=st.sampled_from([1e-1, 1e-3, 1e-8]))
+@settings(deadline=None, max_examples=25)
+def test_the_basis_misses_at_most_its_residual(seed, tolerance):
+    X = torch.rand(40, 2, generator=torch.Generator().manual_seed(seed)).double()
+    K = rbf(X, 0.5)
+    basis = pivoted_cholesky(K.diagonal().clone(), lambda i: K[:, i], tolerance)
+    error = K - basis.Phi @ basis.Phi.T
+    assert float(basis.residual.max()) <= tolerance
+    assert torch.allclose(error.diagonal(), basis.residual, atol=1e-12)
+    bound = (basis.residual[:, None] * basis.residual).sqrt()
+    assert bool((error.abs() <= bound + 1e-10).all())
+
+
+def test_a_basis_keeps_a_tolerance_per_row():
+    X = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
+    K, tolerance = rbf(X, 0.05), torch.full((50,), 0.5, dtype=torch.float64)
+    tolerance[20:30] = 1e-8
+    basis = pivoted_cholesky(K.diagonal().clone(), lambda i: K[:, i], tolerance)
+    assert bool((basis.residual <= tolerance).all())
+    assert basis.pivots.numel() < 50
+
+
+def test_spanning_rows_are_as_many_as_the_rank():
+    Phi = features(30, 3) @ features(3, 8, seed=1)
+    assert spanning_rows(Phi).numel() == 3
+    inside = Phi @ span_map(Phi)
+    gram = inside.T @ inside / 30
+    assert torch.allclose(gram, torch.eye(3, dtype=torch.float64), atol=1e-10)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_point_of_an_optimal_support_is_ever_deleted(seed, power):
+    Phi = features(40, 3, seed)
+    best = optimal_design(Phi, tol=1e-8).weights
+    generator = torch.Generator().manual_seed(seed)
+    raw = torch.rand(40, generator=generator, dtype=torch.float64) ** power
+    mixed = 0.5 * best + 0.5 * raw / raw.sum()
+    A = Phi.T @ (mixed[:, None] * Phi)
+    g = (Phi @ torch.linalg.inv(A) * Phi).sum(-1)
+    level = deletion_level(float(g.max()), 3)
+    assert bool((g[best > 1e-3] >= level).all())
+
+
+@pytest.mark.parametrize("c", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pairs_are_maximised_without_being_listed(c, weighted, monkeypatch):
+    monkeypatch.setattr("botorch_lse.designs.targets.BLOCK", 64)  # many blocks
+    Y, L = features(23, 4), torch.linalg.cholesky(torch.eye(4).double() * 2)
+    weights = torch.rand(23, 23).double() if weighted else None
+    targets = PairTargets(Y, c, weights)
+    listed = targets.vectors(torch.arange(23 * 23)).square().sum(-1) / 2
+    found = targets.largest(L, 40)
+    assert found.largest == pytest.approx(float(listed.max()))
+    assert torch.allclose(listed[found.ids], found.norms)
+    assert found.ids.unique().numel() == found.ids.numel()
+    rows = listed.reshape(23, 23).amax(dim=1).topk(20).values
+    assert bool((rows[:, None] - found.norms).abs().min(dim=1).values.lt(1e-9).all())
+
+
+def test_pair_maxima_of_a_given_gram_matrix():
+    a = features(6, 3) @ features(6, 3).T
+    found = largest_pairs(a.diagonal(), lambda rows: a[rows], 0.7, None, 3)
+    g = a.diagonal()[:, None] - 1.4 * a + 0.49 * a.diagonal()
+    assert found.largest == pytest.approx(float(g.max()))
+
+
+def test_newcomers_keep_their_distance_and_their_order():
+    vectors = features(700, 2)
+    taken = spread_out(vectors, 30)
+    unit = torch.nn.functional.normalize(vectors[taken], dim=-1)
+    close = (unit @ unit.T).abs() - torch.eye(len(taken), dtype=torch.float64)
+    assert float(close.max()) <= NEAR
+    assert int(taken[0]) == 0
+    assert torch.equal(taken, taken.sort().values)
+
+
+def test_the_restricted_problem_is_solved_to_high_accuracy():
+    Phi, V = features(40, 5), features(12, 5, seed=1)
+    ones = torch.ones(40, dtype=torch.float64), torch.ones(12, dtype=torch.float64)
+    found = solve_restricted(Phi, V, 0.01, *ones, 1e-8)
+    assert found.certificate.gap <= 1e-8
+    assert found.steps <= 25
+
+
+def test_masses_of_many_decades_are_found():
+    # Independent arms: the optimal masses are proportional to the target weights.
+    weights = torch.logspace(0, -8, 25, dtype=torch.float64)
+    design = optimal_design(torch.eye(25), target_weights=weights, tol=1e-7)
+    assert design.value == pytest.approx(float(weights.sum()), rel=1e-6)
+
+
+def test_at_the_same_clock_frank_wolfe_is_orders_of_magnitude_behind():
+    table = compare(INSTANCES[0]).set_index("method")
+    assert table.loc["ours", "certified gap"] <= 1e-4
+    true_gap = table["true gap at most"]
+    assert true_gap["Frank-Wolfe"] >= 100 * true_gap["ours"]
