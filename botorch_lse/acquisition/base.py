@@ -48,19 +48,7 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
             UnsupportedError: If the model has several outputs and no transform.
         """
         super().__init__(model=model)
-        if posterior_transform is None and model.num_outputs != 1:
-            raise UnsupportedError(
-                "Expected `posterior_transform` for a model with several outputs, but "
-                f"`model` has {model.num_outputs} and it is None. Give one, such as "
-                "`ScalarizedPosteriorTransform`; the threshold is in its units."
-            )
-        if posterior_transform is not None and not isinstance(
-            posterior_transform, PosteriorTransform
-        ):
-            raise UnsupportedError(
-                "Expected `posterior_transform` to be a PosteriorTransform, but got "
-                f"{type(posterior_transform).__name__}."
-            )
+        check_outputs(model, posterior_transform)
         self.posterior_transform = posterior_transform
         self._pending_noise: Tensor | None = None
         self.set_X_pending(X_pending)
@@ -74,13 +62,7 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         Raises:
             BotorchTensorDimensionError: If it is not a matrix.
         """
-        if X_pending is not None and X_pending.ndim != 2:
-            raise BotorchTensorDimensionError(
-                "Expected `X_pending` to be n' x d, but got shape "
-                f"{tuple(X_pending.shape)}."
-            )
-        if X_pending is not None and X_pending.shape[0] == 0:
-            X_pending = None
+        X_pending = pending_matrix(X_pending)
         super().set_X_pending(X_pending)
         self._pending_noise = None if X_pending is None else self._noise(X_pending)
 
@@ -134,6 +116,41 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
     def is_ensemble(self) -> bool:
         r"""Whether values are averages over an ensemble."""
         return is_ensemble(self.model)
+
+
+def check_outputs(model: Model, posterior_transform: PosteriorTransform | None) -> None:
+    r"""Complain unless the model, with its transform, has one output.
+
+    Raises:
+        UnsupportedError: If the model has several outputs and no transform.
+    """
+    if posterior_transform is None and model.num_outputs != 1:
+        raise UnsupportedError(
+            "Expected `posterior_transform` for a model with several outputs, but "
+            f"`model` has {model.num_outputs} and it is None. Give one, such as "
+            "`ScalarizedPosteriorTransform`; the threshold is in its units."
+        )
+    if posterior_transform is not None and not isinstance(
+        posterior_transform, PosteriorTransform
+    ):
+        raise UnsupportedError(
+            "Expected `posterior_transform` to be a PosteriorTransform, but got "
+            f"{type(posterior_transform).__name__}."
+        )
+
+
+def pending_matrix(X_pending: Tensor | None) -> Tensor | None:
+    r"""``n' x d`` pending points; ``None`` if there are none.
+
+    Raises:
+        BotorchTensorDimensionError: If it is not a matrix.
+    """
+    if X_pending is not None and X_pending.ndim != 2:
+        raise BotorchTensorDimensionError(
+            "Expected `X_pending` to be n' x d, but got shape "
+            f"{tuple(X_pending.shape)}."
+        )
+    return None if X_pending is None or X_pending.shape[0] == 0 else X_pending
 
 
 def level_buffer(value: float | Tensor, name: str) -> Tensor:

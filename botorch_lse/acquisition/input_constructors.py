@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from botorch.acquisition.cost_aware import CostAwareUtility
 from botorch.acquisition.input_constructors import acqf_input_constructor
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_lse.acquisition.cost import Cost
+from botorch_lse.acquisition.design import qMELK, qNegMaxPosteriorVariance
+from botorch_lse.acquisition.design_pairs import qMILK
+from botorch_lse.acquisition.noise import NoiseVar
 from botorch_lse.acquisition.regions import LSE_BETA, LSEAmbiguity, LSEWidth
 from botorch_lse.acquisition.straddle import (
     STRADDLE_BETA,
@@ -20,6 +25,7 @@ from botorch_lse.acquisition.straddle import (
     MaxVariance,
     Straddle,
 )
+from botorch_lse.acquisition.truvar import TRUVAR_BETA, qTruVaR
 from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.problem import Pool
 
@@ -95,6 +101,59 @@ def construct_inputs_lse_width(
     return _shared(model, posterior_transform, X_pending) | {
         "beta": beta,
         "rounds": rounds,
+    }
+
+
+@acqf_input_constructor(qNegMaxPosteriorVariance, qMELK)
+def construct_inputs_worst_variance(
+    model: Model,
+    targets: Pool | Tensor,
+    noise_var: NoiseVar | None = None,
+    posterior_transform: PosteriorTransform | None = None,
+    X_pending: Tensor | None = None,
+) -> dict[str, Any]:
+    r"""Arguments of ``qNegMaxPosteriorVariance`` and ``qMELK``; see there."""
+    return _shared(model, posterior_transform, X_pending) | {
+        "targets": targets,
+        "noise_var": noise_var,
+    }
+
+
+@acqf_input_constructor(qMILK)
+def construct_inputs_milk(
+    model: Model,
+    targets: Pool | Tensor,
+    omega: float,
+    noise_var: NoiseVar | None = None,
+    posterior_transform: PosteriorTransform | None = None,
+    X_pending: Tensor | None = None,
+) -> dict[str, Any]:
+    r"""Arguments of ``qMILK``; see there."""
+    return _shared(model, posterior_transform, X_pending) | {
+        "targets": targets,
+        "omega": omega,
+        "noise_var": noise_var,
+    }
+
+
+@acqf_input_constructor(qTruVaR)
+def construct_inputs_truvar(
+    model: Model,
+    targets: Pool | Tensor,
+    beta: float = TRUVAR_BETA,
+    eta: float = 0.0,
+    cost: Cost | CostAwareUtility | None = None,
+    noise_var: NoiseVar | None = None,
+    posterior_transform: PosteriorTransform | None = None,
+    X_pending: Tensor | None = None,
+) -> dict[str, Any]:
+    r"""Arguments of ``qTruVaR``; see there."""
+    return _shared(model, posterior_transform, X_pending) | {
+        "targets": targets,
+        "beta": beta,
+        "eta": eta,
+        "cost": cost,
+        "noise_var": noise_var,
     }
 
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
 from botorch.utils.transforms import (
     average_over_ensemble_models,
@@ -15,7 +15,7 @@ from botorch.utils.transforms import (
 )
 from torch import Tensor
 
-from botorch_lse.acquisition.base import level_buffer
+from botorch_lse.acquisition.base import level_buffer, pending_matrix
 from botorch_lse.confidence.regions import intersect_path, path_betas
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.functional.scores import ambiguity
@@ -84,13 +84,7 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
             BotorchTensorDimensionError: If it is not a matrix.
             UnsupportedError: If the model does not know the noise of new observations.
         """
-        if X_pending is not None and X_pending.ndim != 2:
-            raise BotorchTensorDimensionError(
-                "Expected `X_pending` to be n' x d, but got shape "
-                f"{tuple(X_pending.shape)}."
-            )
-        if X_pending is not None and X_pending.shape[0] == 0:
-            X_pending = None
+        X_pending = pending_matrix(X_pending)
         super().set_X_pending(X_pending)
         self._chosen_from = self._path
         if X_pending is not None:

@@ -1,15 +1,7 @@
-r"""Designs side by side: our solver and the papers' methods at the same clock.
-
-Each instance is solved to its tolerance; then the papers' methods run for the same wall
-time. Their *true* gap is measured against our proven lower bound, so that it is not
-their missing proof that counts against them.
-"""
+r"""Optimal designs: our solver, Mason's Frank-Wolfe and Kone's mirror descent."""
 
 from __future__ import annotations
 
-import resource
-import sys
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +11,12 @@ import pandas as pd
 import torch
 from gpytorch.kernels import RBFKernel
 from torch import Tensor
+from tqdm import tqdm
 
+from botorch_lse.benchmark.problems import grid
+from botorch_lse.benchmark.registry import Options, entry
+from botorch_lse.benchmark.report import Report, Table
+from botorch_lse.benchmark.speed import in_fresh_process, measured, target
 from botorch_lse.designs import (
     Design,
     DesignWarning,
@@ -28,122 +25,328 @@ from botorch_lse.designs import (
     optimal_design,
 )
 
+CLOCKS = (0.1, 1.0, 10.0)
+"""Seconds after which the others are stopped, each time in a run of its own; besides,
+after as long as ours took for its smallest gap."""
+
 
 @dataclass(frozen=True)
 class Instance:
-    r"""One design problem and the target set for it.
+    r"""One design problem with its targets for time and memory.
 
     Args:
-        name: How it is shown.
-        points: Makes ``X``.
-        tol: The certified gap asked for.
-        seconds: The time allowed on one core.
-        memory: The memory allowed, GB, or ``None``.
-        lengthscale: Of the RBF kernel; ``None`` for linear features.
-        options: Further arguments of the solvers.
+        name: What it is.
+        tols: Gaps to certify; the last has the targets.
+        seconds: Within so long.
+        gigabytes: And with so much memory, if stated.
+        side: Points along one side of the unit square; 0 for another set.
+        points: Points of the unit interval, or Gaussian vectors of a linear model.
+        lengthscale: Of the RBF kernel; 0 for a linear model.
+        gamma: The ridge.
+        pairs_factor: ``c`` for all pairs as targets.
+        unit: Whether the vectors have length 1: then equal weights are nearly optimal.
+        compared: Whether the others run too.
     """
 
     name: str
-    points: Callable[[], Tensor]
-    tol: float
+    tols: tuple[float, ...]
     seconds: float
-    memory: float | None = None
-    lengthscale: float | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    gigabytes: float | None = None
+    side: int = 0
+    points: int = 0
+    lengthscale: float = 0.0
+    gamma: float = 0.0
+    pairs_factor: float | None = None
+    unit: bool = False
+    compared: bool = True
 
-    def arguments(self) -> dict[str, Any]:
-        r"""The keyword arguments of ``optimal_design``."""
-        if self.lengthscale is None:
-            return dict(self.options)
+    def problem(self) -> tuple[Tensor, dict[str, Any]]:
+        r"""The design points and the arguments that all solvers share."""
+        if not self.lengthscale:
+            generator = torch.Generator().manual_seed(0)
+            shape = (self.points, LINEAR_DIMENSION)
+            X = torch.randn(shape, generator=generator, dtype=torch.float64)
+            return X / X.norm(dim=-1, keepdim=True) if self.unit else X, {}
+        line = torch.linspace(0.0, 1.0, max(self.points, 1), dtype=torch.float64)
+        X = grid(self.side) if self.side else line.unsqueeze(-1)
         kernel = RBFKernel()
         kernel.lengthscale = self.lengthscale
-        return {"kernel": kernel, **self.options}
+        shared = {
+            "kernel": kernel,
+            "gamma": self.gamma,
+            "pairs_factor": self.pairs_factor,
+        }
+        return X, shared
 
 
-def line(n: int) -> Tensor:
-    r"""``n`` points of the unit interval: ``n x 1``."""
-    return torch.linspace(0, 1, n, dtype=torch.float64).unsqueeze(-1)
-
-
-def grid(n: int) -> Tensor:
-    r"""An ``n x n`` grid of the unit square: ``n^2 x 2``."""
-    return torch.cartesian_prod(line(n).squeeze(-1), line(n).squeeze(-1))
-
-
-def gaussian(n: int, m: int, seed: int = 0) -> Tensor:
-    r"""``n`` standard normal rows of length ``m``."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(n, m, generator=generator, dtype=torch.float64)
-
-
+LINEAR_DIMENSION = 20
+PANELS = 3
+RIDGE = 1e-9
+STEPS = 10**9
+SMALLEST = 1e-6
+"""Gaps below this are not shown: mirror descent may stop there."""
 INSTANCES = (
-    Instance("line 200", lambda: line(200), 1e-4, 0.3, None, 0.05, {"gamma": 0.1}),
-    Instance("grid 900", lambda: grid(30), 1e-3, 5.0, None, 0.1, {"gamma": 1e-2}),
-    Instance("grid 10^4", lambda: grid(100), 1e-2, 15.0, 2.0, 0.1, {"gamma": 1e-2}),
     Instance(
-        "pairs of 200",
-        lambda: line(200),
-        1e-3,
-        2.0,
-        None,
-        0.05,
-        {"gamma": 0.1, "pairs_factor": 0.9},
+        "200 points, RBF 0.05, gamma 0.1",
+        (1e-2, 1e-4),
+        0.3,
+        points=200,
+        lengthscale=0.05,
+        gamma=0.1,
     ),
-    Instance("linear 10^5, d = 20", lambda: gaussian(10**5, 20), 1e-3, 1.0),
-    Instance("grid 10^5", lambda: grid(316), 1e-2, 90.0, 4.0, 0.1, {"gamma": 1e-2}),
+    Instance(
+        "30 x 30, RBF 0.1, gamma 0.01",
+        (1e-2, 1e-3),
+        5.0,
+        side=30,
+        lengthscale=0.1,
+        gamma=1e-2,
+    ),
+    Instance(
+        "pairs of 200 points, RBF 0.05, gamma 0.1, c 0.9",
+        (1e-2, 1e-3),
+        2.0,
+        points=200,
+        lengthscale=0.05,
+        gamma=0.1,
+        pairs_factor=0.9,
+    ),
+    Instance("10^5 Gaussian vectors, 20 dimensions", (1e-2, 1e-3), 1.0, points=10**5),
+    Instance(
+        "10^5 unit vectors, 20 dimensions",
+        (1e-2, 1e-3),
+        1.0,
+        points=10**5,
+        unit=True,
+    ),
+    Instance(
+        "100 x 100, RBF 0.1, gamma 0.01",
+        (1e-1, 1e-2),
+        15.0,
+        2.0,
+        side=100,
+        lengthscale=0.1,
+        gamma=1e-2,
+    ),
+    Instance(
+        "316 x 316, RBF 0.1, gamma 0.01",
+        (1e-2,),
+        90.0,
+        4.0,
+        side=316,
+        lengthscale=0.1,
+        gamma=1e-2,
+        compared=False,
+    ),
 )
 
 
-def compare(instance: Instance) -> pd.DataFrame:
-    r"""One row per method: time, certified and true gap, memory, targets met.
+@dataclass(frozen=True)
+class Run:
+    r"""What one solver reached.
 
-    Memory is the peak of the whole process so far, GB.
+    Args:
+        seconds: Wall-clock time.
+        value: The largest squared norm of its design.
+        gap: What it proves.
+        peak: Growth of the process's peak memory, bytes.
+        support: Points with mass.
     """
-    X, arguments = instance.points(), instance.arguments()
-    ours, wall, cpu = _timed(optimal_design, X, tol=instance.tol, **arguments)
-    rows = [_row(instance, "ours", ours, wall, cpu, ours)]
-    rival = {**arguments, "max_steps": 10**6, "max_seconds": wall, "tol": instance.tol}
-    if instance.lengthscale is None:
-        md, wall, cpu = _timed(mirror_descent_design, X, **rival)
-        rows.append(_row(instance, "mirror descent", md, wall, cpu, ours))
-    # Frank-Wolfe's kernel form has no case without ridge; a tiny one stands in.
-    rival = {"gamma": 1e-9, **rival}
-    fw, wall, cpu = _timed(frank_wolfe_design, X, **rival)
-    rows.append(_row(instance, "Frank-Wolfe", fw, wall, cpu, ours))
-    return pd.DataFrame(rows)
+
+    seconds: float
+    value: float
+    gap: float
+    peak: int
+    support: int
 
 
-def _timed(
-    method: Callable[..., Design], X: Tensor, **arguments: Any
-) -> tuple[Design, float, float]:
-    wall, cpu = time.perf_counter(), time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DesignWarning)
-        design = method(X, **arguments)
-    return design, time.perf_counter() - wall, time.process_time() - cpu
+@dataclass
+class Comparison:
+    r"""All runs on one instance.
+
+    Args:
+        instance: The problem.
+        ours: One run per tolerance.
+        others: Runs by solver's name.
+    """
+
+    instance: Instance
+    ours: list[Run]
+    others: dict[str, list[Run]] = field(default_factory=dict)
+
+    @property
+    def lower_bound(self) -> float:
+        r"""The best that was proven: no design has a smaller value."""
+        return max(run.value / (1 + run.gap) for run in self.ours)
+
+    def true_gap(self, run: Run) -> float:
+        r"""At most so far above the optimum, as ``value / lower_bound - 1``."""
+        return run.value / self.lower_bound - 1
+
+    def frame(self) -> pd.DataFrame:
+        r"""One row per run: method, seconds, gaps, memory."""
+        return pd.DataFrame(
+            {
+                "instance": self.instance.name,
+                "method": method,
+                "seconds": run.seconds,
+                "true gap at most": self.true_gap(run),
+                "certified gap": run.gap,
+                "peak bytes": run.peak,
+            }
+            for method, runs in {"ours": self.ours, **self.others}.items()
+            for run in runs
+        )
 
 
-def _row(
-    instance: Instance,
-    method: str,
-    design: Design,
-    wall: float,
-    cpu: float,
-    ours: Design,
-) -> dict[str, Any]:
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
-        1e9 if sys.platform == "darwin" else 1e6
+@entry("speed", "design", "certified designs against Frank-Wolfe and mirror descent")
+def speed_design(options: Options) -> Report:
+    r"""The design solver against its targets and the papers' solvers."""
+    found = [
+        measure(instance, instance.tols, CLOCKS)
+        for instance in tqdm(INSTANCES, "speed design", disable=None, leave=False)
+    ]
+    columns = ("instance", "certified gap", "seconds", "peak memory", "support")
+    ours = Table("Our solver", columns, [row for c in found for row in _our_rows(c)])
+    runs = pd.concat([c.frame() for c in found])
+    columns = ("instance", "method", "seconds", "true gap at most", "certified gap")
+    others = Table(
+        "The same instances, all solvers",
+        columns,
+        [
+            (row.instance, row.method, f"{row.seconds:.2f}", *map(_small, row[4:6]))
+            for row in pd.concat([c.frame() for c in found if c.others]).itertuples()
+        ],
     )
-    return {
-        "instance": instance.name,
-        "method": method,
-        "wall s": wall,
-        "cpu s": cpu,
-        "allowed s": instance.seconds,
-        "asked gap": instance.tol,
-        "certified gap": design.gap,
-        "true gap at most": design.value / ours.lower_bound - 1,
-        "steps": design.steps,
-        "peak GB": memory,
-        "allowed GB": instance.memory,
-    }
+    notes = [
+        "One core, each run in a fresh process; memory above what the libraries take, "
+        "kernel and points included.",
+        "The true gap is the value over the best lower bound that our solver proved.",
+        "Frank-Wolfe is plain (Mason et al. 2022, Algorithm 4). Mirror descent is Kone "
+        "et al. (2025), Algorithm 4, for linear models without a ridge, on which "
+        f"Frank-Wolfe runs with one of {RIDGE:g}. Each entry is a run of its own, "
+        "stopped by the clock.",
+    ]
+    data = {"runs": runs.to_dict("records")}
+    figures = {"design": lambda: draw([c for c in found if c.others])}
+    return Report("speed design", notes, [ours, others], (), data, figures)
+
+
+def compare(instance: Instance) -> pd.DataFrame:
+    r"""All methods at the same clock: one row each, see ``Comparison.frame``.
+
+    Ours solves to the instance's smallest gap; the others get as long as that took.
+    """
+    return measure(instance, instance.tols[-1:], ()).frame()
+
+
+def measure(
+    instance: Instance, tols: tuple[float, ...], clocks: tuple[float, ...]
+) -> Comparison:
+    r"""All solvers on one instance, each run in a process of its own.
+
+    Args:
+        instance: The problem.
+        tols: The gaps that ours certifies.
+        clocks: Seconds after which the others are stopped; besides, after as long as
+            ours took for the last gap.
+    """
+    ours = [in_fresh_process(run_ours, instance, tol) for tol in tols]
+    comparison = Comparison(instance, ours)
+    if not instance.compared:
+        return comparison
+    solvers = {"Frank-Wolfe": run_frank_wolfe}
+    if not instance.lengthscale:
+        solvers["mirror descent"] = run_mirror_descent
+    ends = sorted({*clocks, ours[-1].seconds})
+    for name, run in solvers.items():
+        comparison.others[name] = [in_fresh_process(run, instance, s) for s in ends]
+    return comparison
+
+
+def run_ours(instance: Instance, tol: float) -> Run:
+    r"""``optimal_design`` to a certified gap."""
+    X, shared = instance.problem()
+    _warm_up()
+    return _timed(lambda: optimal_design(X, tol=tol, **shared))
+
+
+def run_frank_wolfe(instance: Instance, seconds: float) -> Run:
+    r"""Mason's solver for ``seconds``; it needs a ridge, be it a negligible one."""
+    X, shared = instance.problem()
+    ridge = {"gamma": RIDGE} | shared
+    _warm_up()
+    return _timed(
+        lambda: frank_wolfe_design(X, max_steps=STEPS, max_seconds=seconds, **ridge)
+    )
+
+
+def run_mirror_descent(instance: Instance, seconds: float) -> Run:
+    r"""Kone's solver for ``seconds``."""
+    X, _ = instance.problem()
+    _warm_up()
+    return _timed(
+        lambda: mirror_descent_design(
+            X, max_steps=STEPS, max_seconds=seconds, tol=SMALLEST
+        )
+    )
+
+
+def _warm_up() -> None:
+    r"""Load what torch and GPyTorch load at first use."""
+    X = torch.linspace(0, 1, 20, dtype=torch.float64).unsqueeze(-1)
+    optimal_design(X, kernel=RBFKernel(), gamma=0.1)
+
+
+def _timed(solve: Callable[[], Design]) -> Run:
+    with warnings.catch_warnings(), measured() as cost:
+        warnings.simplefilter("ignore", DesignWarning)  # the gap is reported
+        design = solve()
+    return Run(
+        cost.seconds, design.value, design.gap, cost.peak, design.support.numel()
+    )
+
+
+def _our_rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    instance = comparison.instance
+    rows: list[tuple[str, ...]] = []
+    for tol, run in zip(instance.tols, comparison.ours, strict=True):
+        seconds, memory = f"{run.seconds:.2f}", f"{run.peak / 1e6:.0f} MB"
+        if tol == instance.tols[-1]:
+            met = run.seconds <= instance.seconds and run.gap <= tol
+            seconds = target(f"{seconds} of {instance.seconds:g}", met)
+            if instance.gigabytes is not None:
+                met = run.peak <= 1e9 * instance.gigabytes
+                memory = target(f"{memory} of {instance.gigabytes:g} GB", met)
+        gap = f"{run.gap:.1e} (asked: {tol:.0e})"
+        rows.append((instance.name, gap, seconds, memory, str(run.support)))
+    return rows
+
+
+def _small(gap: float) -> str:
+    return f"{gap:.1e}"
+
+
+def draw(found: list[Comparison]) -> Any:
+    r"""True gap against time, one panel per instance."""
+    import matplotlib.pyplot as plt
+
+    n_rows = -(-len(found) // PANELS)
+    figure, axes = plt.subplots(
+        n_rows, PANELS, figsize=(10.5, 3.2 * n_rows), squeeze=False, sharey=True
+    )
+    for axis in axes.flat[len(found) :]:
+        axis.set_visible(False)
+    for axis, comparison in zip(axes.flat, found, strict=False):
+        for solver, runs in {"ours": comparison.ours, **comparison.others}.items():
+            ordered = sorted(runs, key=lambda run: run.seconds)
+            seconds = [run.seconds for run in ordered]
+            gaps = [max(comparison.true_gap(run), SMALLEST) for run in ordered]
+            axis.loglog(seconds, gaps, "o-", label=solver)
+        axis.set(xlim=(0.01, 20.0), xlabel="seconds")
+        axis.set_title(comparison.instance.name, fontsize=9)
+        axis.legend(fontsize=7)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("at most this far above optimal")
+    figure.tight_layout()
+    return figure

@@ -1,0 +1,234 @@
+r"""Posterior covariances between points, given the data and pending points.
+
+Two ways behind one interface: from the factor of the training data, where the model is
+an exact GP, and from joint posteriors, for every other model with a Gaussian posterior.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models.model import Model
+from botorch.posteriors.gpytorch import GPyTorchPosterior
+from botorch.utils.transforms import is_ensemble
+from torch import Tensor
+
+from botorch_lse.functional.path import factorize, path_rows
+from botorch_lse.posterior import PosteriorPath
+from botorch_lse.prior import GPPrior
+
+JOINT = 1024
+"""Points on either side of one joint posterior, which computes the square of their sum;
+fewer for many t-batches, so that it takes some tens of MB in all."""
+LEAST_JOINT = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    r"""Points prepared once for covariances.
+
+    Args:
+        F: ``... x S x p x d'``, the kernel's inputs.
+        V: ``... x S x p x n``, the part that the data explain, as rows; empty where
+            the model keeps that to itself.
+    """
+
+    F: Tensor
+    V: Tensor
+
+    def rows(self, rows: Tensor | slice) -> Seen:
+        r"""Some of the points."""
+        return Seen(self.F[..., rows, :], self.V[..., rows, :])
+
+    def batches(self, batches: slice) -> Seen:
+        r"""Some of the leading t-batches."""
+        return Seen(self.F[batches], self.V[batches])
+
+
+class PosteriorCovariance(ABC):
+    r"""Covariances of the latent function, float64, in units of ``y`` squared.
+
+    ``members`` is the batch shape ``S`` of an ensemble, ``()`` for other models.
+    """
+
+    members: torch.Size
+
+    @abstractmethod
+    def see(self, X: Tensor) -> Seen:
+        r"""Points ``S x p x d`` or ``b x S x p x d``, prepared."""
+
+    @abstractmethod
+    def between(self, left: Seen, right: Seen) -> Tensor:
+        r"""``b x S x p x p'``; ``right`` may lack the ``b`` of ``left``."""
+
+    @abstractmethod
+    def variance(self, seen: Seen) -> Tensor:
+        r"""``S x p`` variances of points without ``b``."""
+
+    @abstractmethod
+    def after(self, X: Tensor, noise_var: Tensor) -> PosteriorCovariance:
+        r"""With ``S x p x d`` further points observed, whatever their values.
+
+        Args:
+            X: ``S x p x d``.
+            noise_var: ``S x p``.
+        """
+
+
+class ExactCovariance(PosteriorCovariance):
+    r"""``k(x, x') - v(x)' v(x')`` with ``v = L^-1 k(train, x)``.
+
+    Args:
+        path: The posterior of the data and the pending points.
+
+    Source:
+        Rasmussen and Williams (2006), Eq. (2.24), in the form of Algorithm 2.1.
+    """
+
+    def __init__(self, path: PosteriorPath) -> None:
+        self.path = path
+        self.prior: GPPrior = path.prior
+        self.members = path.prior.batch_shape
+
+    def see(self, X: Tensor) -> Seen:
+        r"""Points ``S x p x d`` or ``b x S x p x d``, prepared."""
+        batch = X.shape[: X.ndim - 2 - len(self.members)]
+        F = self.prior.features(_merge(X, len(batch)))
+        V = path_rows(self.path.L, self.prior.covariance(self.path.F, F)).mT
+        return Seen(_split(F, batch), _split(V, batch))
+
+    def between(self, left: Seen, right: Seen) -> Tensor:
+        r"""``b x S x p x p'``; ``right`` may lack the ``b`` of ``left``."""
+        batch = left.F.shape[: left.F.ndim - right.F.ndim]
+        F, V = _merge(left.F, len(batch)), _merge(left.V, len(batch))
+        block = self.prior.covariance(F, right.F) - V @ right.V.mT
+        return _split(block, batch)
+
+    def variance(self, seen: Seen) -> Tensor:
+        r"""``S x p`` variances of points without ``b``."""
+        gain = seen.V.square().sum(dim=-1)
+        return (self.prior.variance(seen.F) - gain).clamp_min(0.0)
+
+    def after(self, X: Tensor, noise_var: Tensor) -> ExactCovariance:
+        r"""With ``S x p x d`` further points observed, whatever their values."""
+        return ExactCovariance(self.path.after(self.prior.features(X), noise_var))
+
+
+class JointCovariance(PosteriorCovariance):
+    r"""Blocks of joint posteriors, with pending points eliminated.
+
+    Args:
+        model: A model with a Gaussian posterior, no ensemble.
+        posterior_transform: To one output.
+        X_pending: ``p x d``, or ``None``.
+        noise_var: ``p`` noise variances at the pending points, or ``None``.
+    """
+
+    members = torch.Size()
+
+    def __init__(
+        self,
+        model: Model,
+        posterior_transform: PosteriorTransform | None,
+        X_pending: Tensor | None = None,
+        noise_var: Tensor | None = None,
+    ) -> None:
+        self.model, self.posterior_transform = model, posterior_transform
+        self.X_pending, self.noise_var = X_pending, noise_var
+
+    def see(self, X: Tensor) -> Seen:
+        r"""The points as they are."""
+        return Seen(X, X[..., :0])
+
+    def between(self, left: Seen, right: Seen) -> Tensor:
+        r"""``b x p x p'``; ``right`` may lack the ``b`` of ``left``."""
+        size = max(int((JOINT**2 / left.F.shape[:-2].numel()) ** 0.5), LEAST_JOINT)
+        rows = [
+            torch.cat([self._block(a, c) for c in right.F.split(size, dim=-2)], dim=-1)
+            for a in left.F.split(size, dim=-2)
+        ]
+        return torch.cat(rows, dim=-2)
+
+    def _block(self, left: Tensor, right: Tensor) -> Tensor:
+        batch, p = left.shape[:-2], left.shape[-2]
+        right = right.to(left).expand(*batch, *right.shape[-2:])
+        if self.X_pending is None or self.noise_var is None:
+            return self._joint(torch.cat((left, right), dim=-2))[..., :p, p:]
+        n = self.X_pending.shape[-2]
+        pending = self.X_pending.to(left).expand(*batch, n, left.shape[-1])
+        C = self._joint(torch.cat((pending, left, right), dim=-2))
+        noise = self.noise_var.expand(*batch, n)
+        W = path_rows(factorize(C[..., :n, :n], noise), C[..., :n, n:])
+        return C[..., n : n + p, n + p :] - W[..., :p].mT @ W[..., p:]
+
+    def _joint(self, X: Tensor) -> Tensor:
+        posterior = self.model.posterior(
+            X, posterior_transform=self.posterior_transform
+        )
+        if not isinstance(posterior, GPyTorchPosterior):
+            raise UnsupportedError(
+                "Expected `model` to have a Gaussian posterior, but got "
+                f"{type(posterior).__name__}. Use a Gaussian process without such an "
+                "outcome transform."
+            )
+        return posterior.distribution.covariance_matrix.double()
+
+    def variance(self, seen: Seen) -> Tensor:
+        r"""``p`` variances."""
+        parts = []
+        for X in seen.F.split(JOINT):
+            each = X.unsqueeze(-2)
+            parts.append(self._block(each, each)[:, 0, 0])
+        return torch.cat(parts).clamp_min(0.0)
+
+    def after(self, X: Tensor, noise_var: Tensor) -> JointCovariance:
+        r"""With ``p x d`` further points observed; called once, without others."""
+        return JointCovariance(self.model, self.posterior_transform, X, noise_var)
+
+
+def posterior_covariance(
+    model: Model, posterior_transform: PosteriorTransform | None = None
+) -> PosteriorCovariance:
+    r"""The exact way where there is one, else joint posteriors.
+
+    Args:
+        model: A fitted model.
+        posterior_transform: Required for a model with several outputs.
+
+    Raises:
+        UnsupportedError: If an ensemble is not an exact GP with one output.
+    """
+    if posterior_transform is None:
+        try:
+            return ExactCovariance(PosteriorPath.from_model(model))
+        except UnsupportedError:
+            if is_ensemble(model):
+                raise
+    elif is_ensemble(model):
+        raise UnsupportedError(
+            "Expected `posterior_transform` to be None for an ensemble, but got "
+            f"{type(posterior_transform).__name__}. Take one output with "
+            "`model.subset_output([i])`."
+        )
+    return JointCovariance(model, posterior_transform)
+
+
+def _merge(T: Tensor, n_batch: int) -> Tensor:
+    r"""``b x S x p x k`` to ``S x (b p) x k``."""
+    if n_batch == 0:
+        return T
+    T = T.movedim(tuple(range(n_batch)), tuple(range(-2 - n_batch, -2)))
+    return T.flatten(-2 - n_batch, -2)
+
+
+def _split(T: Tensor, batch: torch.Size) -> Tensor:
+    r"""``S x (b p) x k`` to ``b x S x p x k``."""
+    if not batch:
+        return T
+    p = T.shape[-2] // batch.numel()
+    T = T.unflatten(-2, (*batch, p))
+    return T.movedim(tuple(range(-2 - len(batch), -2)), tuple(range(len(batch))))

@@ -1,0 +1,106 @@
+r"""How much observations shrink the truncated variances of target points.
+
+Notation: ``s(v)^2`` is the posterior variance of target ``v``, ``g_X(v)`` the gain,
+what observations at ``X`` take off it, whatever their values. With ``beta`` and ``eta``
+
+    sum_v max(beta s(v)^2, eta^2) - sum_v max(beta (s(v)^2 - g_X(v)), eta^2)
+        = sum_v min(beta g_X(v), excess(v)),  excess(v) = max(beta s(v)^2 - eta^2, 0)
+
+because a target only counts down to ``eta``.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+TINY = 1e-300
+"""Least variance of an observation, so that a known point without noise gains 0."""
+
+
+def single_gain(covariance: Tensor, observed_var: Tensor) -> Tensor:
+    r"""What one observation takes off: ``k(x, v)^2 / (s(x)^2 + noise(x))``.
+
+    Args:
+        covariance: ``... x C x T`` posterior covariances of candidates and targets.
+        observed_var: ``... x C`` variances of an observation at each candidate, noise
+            included.
+
+    Returns:
+        ``... x C x T``, units of ``y`` squared.
+
+    Source:
+        Bogunovic et al. (2016), Eq. (18), with the candidate's noise (errata 1).
+    """
+    return covariance.square() / observed_var.clamp_min(TINY).unsqueeze(-1)
+
+
+def joint_gain(L: Tensor, covariance: Tensor) -> Tensor:
+    r"""What a batch takes off: ``c(v)' (L L')^-1 c(v)``.
+
+    Args:
+        L: ``... x q x q``, the factor of the batch's covariance plus noise.
+        covariance: ``... x q x T`` posterior covariances of batch and targets.
+
+    Returns:
+        ``... x T``, units of ``y`` squared.
+    """
+    if L.shape[-1] == 1:  # a batched solve of size one is several times slower
+        return (covariance / L).square().squeeze(-2)
+    W = torch.linalg.solve_triangular(L, covariance, upper=False)
+    return W.square().sum(dim=-2)
+
+
+def truncated_reduction(
+    gain: Tensor,
+    variance: Tensor,
+    beta: float | Tensor = 1.0,
+    eta: float | Tensor = 0.0,
+) -> Tensor:
+    r"""``sum_v max(beta s(v)^2, eta^2) - sum_v max(beta (s(v)^2 - g(v)), eta^2)``.
+
+    With ``eta = 0`` it is ``beta`` times the reduction of the summed variance.
+
+    Args:
+        gain: ``... x T``, at least 0 and at most ``variance``.
+        variance: ``... x T`` variances before.
+        beta: The squared width.
+        eta: Widths ``sqrt(beta) s(v)`` below this count as reached; units of ``y``.
+
+    Returns:
+        ``...`` reductions, at least 0, units of ``y`` squared.
+
+    Source:
+        Bogunovic et al. (2016), Eq. (3); truncated at ``eta^2`` as there (errata 1).
+    """
+    return torch.minimum(beta * gain, excess(variance, beta, eta)).sum(dim=-1)
+
+
+def excess(
+    variance: Tensor, beta: float | Tensor = 1.0, eta: float | Tensor = 0.0
+) -> Tensor:
+    r"""``max(beta s(v)^2 - eta^2, 0)``: what is left to remove in an epoch.
+
+    Source:
+        Bogunovic et al. (2016), Eq. (24), times ``beta``.
+    """
+    return (beta * variance - eta**2).clamp_min(0.0)
+
+
+def truncated_sum(
+    variance: Tensor, counted: Tensor, beta: float | Tensor, eta: float | Tensor
+) -> Tensor:
+    r"""``sum over counted v of max(beta s(v)^2, eta^2)``.
+
+    With the set after the look-ahead it is the subtrahend of "anticipating changes".
+
+    Args:
+        variance: ``... x T``.
+        counted: ``... x T`` bools.
+        beta: The squared width.
+        eta: Widths below this count as reached; units of ``y``.
+
+    Source:
+        Bogunovic et al. (2016), Eq. (3) and Appendix A.
+    """
+    return ((beta * variance).clamp_min(eta**2) * counted).sum(dim=-1)

@@ -1,0 +1,110 @@
+r"""What measuring rows costs, and the cheapest way through a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from torch import Tensor
+
+from botorch_lse.problem import Pool
+
+RowCost = Callable[[int | None, Tensor], Tensor]
+"""From the row measured before (``None``: this is the first) and ``k`` rows to ``k``
+costs."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowCosts:
+    r"""The costs of a pool's rows: of their own, or depending on the row before.
+
+    Args:
+        pool: The rows; ``pool.costs`` if ``travel`` is ``None``, or 1.
+        travel: See ``RowCost``.
+
+    Raises:
+        ValueError: If both ``pool.costs`` and ``travel`` are given, ``travel`` is not a
+            function, or a cost is not positive.
+    """
+
+    pool: Pool
+    travel: RowCost | None = None
+
+    def __post_init__(self) -> None:
+        costs = self.pool.costs
+        if costs is not None and self.travel is not None:
+            raise ValueError(
+                "Expected the costs once, but got both `cost` and `pool.costs`. Leave "
+                "one out."
+            )
+        if costs is not None:
+            positive_costs(costs, "pool.costs", len(costs))
+        if self.travel is not None and not callable(self.travel):
+            raise ValueError(
+                "Expected `cost` to be a function (previous row or None, rows) -> "
+                f"costs, but got {type(self.travel).__name__}. Costs per row stand in "
+                "`Pool(X, costs=...)`."
+            )
+
+    def of(self, previous: int | None, rows: Tensor) -> Tensor:
+        r"""``k`` costs of measuring each of ``k`` rows next."""
+        if self.travel is not None:
+            return positive_costs(self.travel(previous, rows), "cost", len(rows))
+        if self.pool.costs is not None:
+            return self.pool.costs[rows]
+        return torch.ones(len(rows), dtype=torch.float64)
+
+    def along(self, previous: int | None, rows: Tensor) -> float:
+        r"""The summed cost of measuring rows one after another."""
+        if self.travel is None:
+            return float(self.of(previous, rows).sum())
+        total = 0.0
+        for row in rows.tolist():
+            total += float(self.of(previous, torch.tensor([row])))
+            previous = row
+        return total
+
+    def visiting_order(self, previous: int | None, rows: Tensor) -> Tensor:
+        r"""Always the cheapest row next, ties by lowest row; by row without travel."""
+        left, path = rows.sort().values, []
+        if self.travel is None:
+            return left
+        while left.numel():
+            at = int(self.of(previous, left).argmin())
+            previous = int(left[at])
+            path.append(previous)
+            left = torch.cat((left[:at], left[at + 1 :]))
+        return torch.tensor(path, dtype=torch.long)
+
+    def end(self, previous: int | None, rows: Tensor) -> int | None:
+        r"""The row measured last after ``rows`` in visiting order."""
+        if rows.numel() == 0:
+            return previous
+        return int(self.visiting_order(previous, rows)[-1])
+
+
+def positive_costs(values: Any, name: str, length: int) -> Tensor:
+    r"""``values`` as ``length`` positive costs.
+
+    Raises:
+        BotorchTensorDimensionError: If there is another number of them.
+        ValueError: If one is not finite and positive.
+    """
+    costs = torch.as_tensor(values, dtype=torch.float64)
+    if costs.shape != (length,):
+        raise BotorchTensorDimensionError(
+            f"Expected `{name}` to give one cost per row ({length}), but got shape "
+            f"{tuple(costs.shape)}."
+        )
+    bad = ~((costs > 0) & torch.isfinite(costs))
+    if bool(bad.any()):
+        first = int(bad.nonzero()[0])
+        raise ValueError(
+            f"Expected `{name}` to be positive and finite, but entry {first} is "
+            f"{float(costs[first]):g}. A free measurement would be repeated for ever: "
+            "add what it costs at least."
+        )
+    return costs

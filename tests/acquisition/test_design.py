@@ -1,0 +1,303 @@
+r"""The design criteria against dense formulas, and what every acquisition promises."""
+
+import numpy as np
+import pytest
+import torch
+from botorch.acquisition.input_constructors import get_acqf_input_constructor
+from botorch.acquisition.objective import ScalarizedPosteriorTransform
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.models import SingleTaskGP
+from botorch.models.deterministic import GenericDeterministicModel
+from botorch.optim import optimize_acqf, optimize_acqf_discrete
+
+from botorch_lse.acquisition import design as design_module
+from botorch_lse.acquisition import design_pairs as pairs_module
+from botorch_lse.acquisition import qMELK, qMILK, qNegMaxPosteriorVariance
+from botorch_lse.problem import Pool
+from tests.acquisition.conftest import make_model
+from tests.acquisition.test_contract import ensemble, member
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::botorch.exceptions.warnings.InputDataWarning"
+)
+
+POOL = torch.rand(30, 2, generator=torch.Generator().manual_seed(0)).double()
+OMEGA = 0.7
+TABLE = {
+    qNegMaxPosteriorVariance: {"targets": POOL},
+    qMELK: {"targets": Pool(POOL[:13])},
+    qMILK: {"targets": POOL[:9], "omega": OMEGA},
+}
+every = pytest.mark.parametrize(("acqf_class", "options"), TABLE.items())
+
+
+def batches(shape, q, dtype=torch.float64):
+    draw = torch.rand(*shape, q, 2, generator=torch.Generator().manual_seed(1))
+    return draw.to(dtype)
+
+
+def dense_value(dense, batch, targets, noise, omega=None):
+    """Minus the largest variance, from one matrix inverse over all observations."""
+    X = np.concatenate((dense.X, batch))
+    inverse = np.linalg.inv(dense.k(X, X) + np.diag(np.concatenate((*noise,))))
+    C = dense.k(targets, targets) - dense.k(targets, X) @ inverse @ dense.k(X, targets)
+    if omega is None:
+        return -np.diag(C).max()
+    own = np.diag(C)
+    return -(own[:, None] + omega**2 * own - 2 * omega * C).max()
+
+
+@every
+@pytest.mark.parametrize("q", [1, 4])
+@pytest.mark.parametrize("n_pending", [0, 3])
+@pytest.mark.parametrize("kind", ["model", "number", "function"])
+def test_values_equal_dense_formulas(
+    model_and_dense, acqf_class, options, q, n_pending, kind
+):
+    model, dense, own_noise = model_and_dense
+    at = {
+        "model": lambda X: np.full(len(X), own_noise),
+        "number": lambda X: np.full(len(X), 0.3),
+        "function": lambda X: 0.1 + X[..., 0] ** 2,
+    }[kind]
+    given = {
+        "model": None,
+        "number": 0.3,
+        "function": lambda X: 0.1 + X[..., 0].square(),
+    }[kind]
+    if kind == "model" and model.likelihood.noise.numel() > 1:
+        return  # refused: it knows the noise of its own data only
+    pending = POOL[5 : 5 + n_pending]
+    acqf = acqf_class(model, **options, noise_var=given, X_pending=pending)
+    X = batches((3,), q)
+    X[0, -1] = X[0, 0]  # a replicate inside the batch
+    X[1, -1] = model.train_inputs[0][0]  # one of the data
+    values = acqf(X).detach().numpy()
+    targets = options["targets"]
+    targets = (targets.X if isinstance(targets, Pool) else targets).numpy()
+    for i in range(3):
+        batch = np.concatenate((X[i].numpy(), pending.numpy()))
+        noise = (dense.noise, at(batch))
+        want = dense_value(dense, batch, targets, noise, options.get("omega"))
+        assert values[i] == pytest.approx(want, rel=1e-9)
+
+
+@every
+@pytest.mark.parametrize("shape", [(), (5,), (3, 5)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n_pending", [0, 2])
+def test_shapes_dtypes_and_gradients(acqf_class, options, shape, dtype, n_pending):
+    acqf = acqf_class(make_model(dtype)[0], **options)
+    acqf.set_X_pending(POOL[:n_pending].to(dtype))
+    X = batches(shape, 3, dtype).requires_grad_()
+    values = acqf(X)
+    assert values.shape == (shape or (1,))
+    assert values.dtype == dtype
+    values.sum().backward()
+    assert torch.isfinite(X.grad).all()
+    assert (X.grad != 0).any()
+
+
+@every
+def test_float32_agrees_with_float64(acqf_class, options):
+    X = batches((6,), 3)
+    double = acqf_class(make_model()[0], **options)(X)
+    single = acqf_class(make_model(torch.float32)[0], **options)(X.float())
+    torch.testing.assert_close(single.double(), double, rtol=1e-4, atol=1e-3)
+
+
+@every
+@pytest.mark.parametrize("n_pending", [0, 2])
+def test_gradient_is_right(acqf_class, options, n_pending):
+    acqf = acqf_class(make_model()[0], **options, noise_var=0.5)
+    acqf.set_X_pending(POOL[10 : 10 + n_pending])
+    X = batches((4,), 3)
+    X[0, 1] = X[0, 0]  # a replicate; Matern-5/2 is smooth at 0
+    assert torch.autograd.gradcheck(acqf, X.requires_grad_())
+
+
+@every
+def test_order_inside_the_batch_is_irrelevant(acqf_class, options):
+    acqf, X = acqf_class(make_model()[0], **options), batches((5,), 4)
+    torch.testing.assert_close(acqf(X), acqf(X.flip(-2)))
+
+
+@every
+def test_pending_points_count_as_part_of_the_batch(acqf_class, options):
+    model, X = make_model()[0], batches((), 5)
+    whole = acqf_class(model, **options)(X)
+    acqf = acqf_class(model, **options, X_pending=X[:2])
+    torch.testing.assert_close(acqf(X[2:]), whole)
+    acqf.set_X_pending(X[:4])
+    torch.testing.assert_close(acqf(X[4:]), whole)
+    acqf.set_X_pending(None)
+    torch.testing.assert_close(acqf(X), whole)
+
+
+@every
+def test_a_replicate_is_a_second_observation(acqf_class, options):
+    model, x = make_model()[0], batches((), 1)
+    twice = acqf_class(model, **options, noise_var=0.6)(x.expand(2, 2))
+    better = acqf_class(model, **options, noise_var=0.3)(x)
+    torch.testing.assert_close(twice, better)
+
+
+@every
+@pytest.mark.parametrize("n_pending", [0, 2])
+def test_value_of_an_ensemble_is_the_average_of_its_members(
+    acqf_class, options, n_pending
+):
+    model, X = ensemble(), batches((6,), 2)
+    pending = POOL[8 : 8 + n_pending]
+    values = acqf_class(model, **options, X_pending=pending)(X)
+    members = [
+        acqf_class(member(model, i), **options, X_pending=pending)(X) for i in range(3)
+    ]
+    assert values.shape == (6,)
+    assert not torch.allclose(members[0], members[1])
+    torch.testing.assert_close(values, torch.stack(members).mean(dim=0))
+
+
+@every
+@pytest.mark.parametrize("n_pending", [0, 2])
+def test_a_scalarised_model_equals_the_single_one(acqf_class, options, n_pending):
+    _, X, Y, _ = make_model()
+    both = SingleTaskGP(X, torch.cat((Y, -2 * Y), dim=-1), outcome_transform=None)
+    first = ScalarizedPosteriorTransform(torch.tensor([1.0, 0.0]).double())
+    pending = POOL[:n_pending]
+    acqf = acqf_class(
+        both.eval(), **options, posterior_transform=first, X_pending=pending
+    )
+    single = acqf_class(both.subset_output([0]), **options, X_pending=pending)
+    points = batches((3, 2), 2)
+    torch.testing.assert_close(acqf(points), single(points))
+    weights = ScalarizedPosteriorTransform(torch.tensor([0.0, -3.0]).double())
+    scaled = acqf_class(both, **options, posterior_transform=weights, noise_var=9 * 0.2)
+    second = acqf_class(both.subset_output([1]), **options, noise_var=0.2)
+    torch.testing.assert_close(scaled(points), 9 * second(points))
+
+
+@every
+@pytest.mark.parametrize("budget", [2**8, 2**13])
+def test_blocks_of_targets_change_nothing(monkeypatch, acqf_class, options, budget):
+    model, X = make_model()[0], batches((3,), 2)
+    whole = acqf_class(model, **options)(X)
+    for module in (design_module, pairs_module):
+        monkeypatch.setattr(module, "CACHE", 0)
+        blocks = module.row_blocks
+        monkeypatch.setattr(
+            module, "row_blocks", lambda n, per, f=blocks: f(n, per, budget)
+        )
+    torch.testing.assert_close(acqf_class(model, **options)(X), whole)
+
+
+@every
+@pytest.mark.filterwarnings("ignore:Optimization failed")
+def test_works_in_optimize_acqf_with_a_joint_batch(acqf_class, options):
+    acqf = acqf_class(make_model()[0], **options)
+    box = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+    torch.manual_seed(0)
+    # The maximum has kinks, where line searches end early: more restarts than usual.
+    X, value = optimize_acqf(acqf, box, q=3, num_restarts=8, raw_samples=128)
+    random = acqf(batches((100,), 3)).max()
+    assert X.shape == (3, 2)
+    assert value >= random - 1e-9
+
+
+@every
+def test_each_of_three_points_is_the_best_given_those_before(acqf_class, options):
+    acqf = acqf_class(make_model()[0], **options)
+    chosen, _ = optimize_acqf_discrete(acqf, q=3, choices=POOL)
+    for i in range(3):
+        acqf.set_X_pending(chosen[:i])
+        rest = torch.stack([x for x in POOL if not (x == chosen[:i]).all(-1).any()])
+        best = rest[acqf(rest.unsqueeze(-2)).argmax()]
+        torch.testing.assert_close(chosen[i], best)
+
+
+@every
+def test_input_constructor_drops_the_sign_of_the_objective(acqf_class, options):
+    model, X = make_model()[0], batches((4,), 2)
+    construct = get_acqf_input_constructor(acqf_class)
+    values = []
+    for weight in (1.0, -1.0):
+        sign = ScalarizedPosteriorTransform(torch.tensor([weight]).double())
+        arguments = construct(
+            model=model,
+            training_data=None,
+            posterior_transform=sign,
+            X_pending=POOL[:2],
+            noise_var=0.4,
+            **options,
+        )
+        values.append(acqf_class(**arguments)(X))
+    torch.testing.assert_close(*values)
+    direct = acqf_class(model, **options, noise_var=0.4, X_pending=POOL[:2])(X)
+    torch.testing.assert_close(values[0], direct)
+
+
+def test_milk_counts_a_point_against_itself():
+    model, x = make_model()[0], POOL[:1]
+    alone = qMILK(model, x, omega=0.5)(POOL[3:5])
+    torch.testing.assert_close(alone, 0.25 * qMELK(model, x)(POOL[3:5]))
+
+
+@every
+def test_a_model_without_noise_for_new_rows_is_refused(acqf_class, options):
+    model = make_model(per_point=True)[0]
+    with pytest.raises(UnsupportedError, match=r"`noise_var` for a model.*variance of"):
+        acqf_class(model, **options)
+
+
+@every
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"noise_var": 0.0}, ValueError, r"`noise_var` in \(0, inf\), but got 0"),
+        ({"noise_var": float("nan")}, ValueError, "`noise_var` to be finite"),
+        ({"targets": POOL[:0]}, ValueError, "`targets` to have at least one row"),
+        ({"targets": POOL[0]}, BotorchTensorDimensionError, "`targets` to be a matrix"),
+        ({"targets": POOL * float("nan")}, ValueError, "`targets` to be finite"),
+        (
+            {"posterior_transform": "first"},
+            UnsupportedError,
+            "`posterior_transform` to be a PosteriorTransform",
+        ),
+        ({"X_pending": POOL[0]}, BotorchTensorDimensionError, "`X_pending` to be n' x"),
+    ],
+)
+def test_bad_arguments_are_refused(acqf_class, options, change, error, message):
+    with pytest.raises(error, match=message):
+        acqf_class(make_model()[0], **(options | change))
+
+
+@every
+def test_a_bad_noise_function_is_refused(acqf_class, options):
+    model, X = make_model()[0], POOL[:3]
+    acqf = acqf_class(model, **options, noise_var=lambda X: X)
+    with pytest.raises(BotorchTensorDimensionError, match="b x q variances, here"):
+        acqf(X)
+    acqf = acqf_class(model, **options, noise_var=lambda X: -X[..., 0])
+    with pytest.raises(ValueError, match="`noise_var` to return positive"):
+        acqf(X)
+
+
+@every
+def test_models_that_cannot_be_handled_are_refused(acqf_class, options):
+    _, X, Y, _ = make_model()
+    both = SingleTaskGP(X, torch.cat((Y, -Y), dim=-1), outcome_transform=None)
+    with pytest.raises(UnsupportedError, match="several outputs"):
+        acqf_class(both, **options)
+    flat = GenericDeterministicModel(lambda X: X.sum(-1, keepdim=True))
+    with pytest.raises(UnsupportedError, match="Gaussian posterior"):
+        acqf_class(flat, **options, noise_var=1.0)
+    sign = ScalarizedPosteriorTransform(torch.tensor([-1.0]).double())
+    with pytest.raises(UnsupportedError, match="None for an ensemble"):
+        acqf_class(ensemble(), **options, posterior_transform=sign)
+    with pytest.raises(BotorchTensorDimensionError, match="columns of `targets`"):
+        acqf_class(make_model()[0], **options)(torch.rand(2, 3))
+
+
+def test_omega_must_be_a_share():
+    with pytest.raises(ValueError, match=r"`omega` in \(0, 1\), but got 1"):
+        qMILK(make_model()[0], POOL, omega=1.0)
