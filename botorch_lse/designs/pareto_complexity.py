@@ -10,6 +10,7 @@ from torch import Tensor
 
 from botorch_lse.checks import real_matrix
 from botorch_lse.designs.basis import span_map
+from botorch_lse.pareto import pareto_gaps
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,7 @@ def pareto_complexity(means: Any, X: Any = None) -> ParetoComplexity:
     values = real_matrix(means, "means")
     K = values.shape[0]
     rank = K if X is None else span_map(real_matrix(X, "X")).shape[1]
-    gaps = _gaps(values)
+    gaps = pareto_gaps(values)
     inverse = gaps.sort().values ** -2.0
     ranked = inverse * torch.arange(1, K + 1).to(inverse)
     return ParetoComplexity(
@@ -61,15 +62,3 @@ def pareto_complexity(means: Any, X: Any = None) -> ParetoComplexity:
         float(ranked[:rank].max()),
         rank,
     )
-
-
-def _gaps(means: Tensor) -> Tensor:
-    r"""Kone et al. (2025), Eq. (1): ``K`` gaps, non-negative."""
-    difference = means.unsqueeze(0) - means.unsqueeze(1)  # [i, j] = mu_j - mu_i
-    m = difference.amin(dim=-1)
-    dominated = ((m >= 0) & (difference > 0).any(dim=-1)).any(dim=1)
-    own = m.amax(dim=1)  # Delta*_i, 0 at least through j = i
-    M = -m
-    rival = torch.minimum(M, M.mT.clamp_min(0) + own.clamp_min(0))
-    rival.fill_diagonal_(torch.inf)
-    return torch.where(dominated, own, rival.amin(dim=1)).clamp_min(0.0)

@@ -1,0 +1,58 @@
+r"""Estimators for designed experiments: robust means and what is built on them."""
+
+from botorch_lse.estimators.catoni import catoni_alpha, catoni_mean, catoni_width
+from botorch_lse.estimators.least_squares import (
+    ArmStatistics,
+    LeastSquares,
+    weighted_least_squares,
+)
+from botorch_lse.estimators.multi_output import (
+    ArmTotals,
+    LinearFit,
+    span_least_squares,
+)
+from botorch_lse.estimators.projection import rips_projection
+from botorch_lse.estimators.rips import RIPSEstimate, rips
+from botorch_lse.estimators.variance import (
+    VarianceEstimate,
+    head,
+    head_from_arms,
+    quadratic_features,
+    separate_arm_variance,
+    separate_from_arms,
+    uniform_from_arms,
+    uniform_variance,
+)
+from botorch_lse.estimators.variance_design import (
+    HeadDesigns,
+    burn_in_size,
+    head_designs,
+    separate_arms,
+)
+
+__all__ = [
+    "ArmStatistics",
+    "ArmTotals",
+    "HeadDesigns",
+    "LeastSquares",
+    "LinearFit",
+    "RIPSEstimate",
+    "VarianceEstimate",
+    "burn_in_size",
+    "catoni_alpha",
+    "catoni_mean",
+    "catoni_width",
+    "head",
+    "head_designs",
+    "head_from_arms",
+    "quadratic_features",
+    "rips",
+    "rips_projection",
+    "separate_arm_variance",
+    "separate_arms",
+    "separate_from_arms",
+    "span_least_squares",
+    "uniform_from_arms",
+    "uniform_variance",
+    "weighted_least_squares",
+]

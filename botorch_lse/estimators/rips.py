@@ -1,0 +1,216 @@
+r"""Robust inverse propensity scores: many linear estimates from one random design."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from torch import Tensor
+
+from botorch_lse.checks import (
+    in_interval,
+    non_negative_vector,
+    real_matrix,
+    real_vector,
+    row_indices,
+)
+from botorch_lse.estimators.catoni import catoni_alpha, catoni_means
+from botorch_lse.estimators.quadrature import Nodes, condensed
+
+ACCURACY = 1e-3
+"""What condensing the values may move a mean, as a share of its half width; the bound
+is ten times what happens."""
+SINGULAR = 1e-10
+"""Eigenvalues below this share of the largest count as zero where there is no ridge."""
+OUTSIDE = 1e-5
+"""What a vector may have outside the span, as a share of its length: a design mixed
+with masses of 1e-12 on other rows counts as one without them."""
+FOURTH = 3.0
+"""The largest fourth derivative of Catoni's influence function, next to 0."""
+EXACT = 2000
+"""Up to so many values nothing is condensed."""
+BLOCK = 2**17
+"""Entries of one block of directions times values (1 MB): what the caches like."""
+
+
+@dataclass(frozen=True, eq=False)
+class RIPSEstimate:
+    r"""Estimates of ``v' theta`` for many directions ``v``.
+
+    Args:
+        means: ``T`` estimates ``W^(v)``, units of ``y``.
+        norms: ``T`` squared norms ``|v|^2_{A^-1}``.
+    """
+
+    means: Tensor
+    norms: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class _Directions:
+    r"""Directions ``v_i`` or ``v_i - factor v_j``, seen through their scores.
+
+    Args:
+        scores: ``T x s``, ``v' A^-1 phi(x)`` of vectors and measured rows.
+        Z: ``T x m`` whitened vectors.
+        i: The vector of each direction.
+        j: The vector subtracted, or ``None``.
+        factor: Its factor.
+    """
+
+    scores: Tensor
+    Z: Tensor
+    i: Tensor
+    j: Tensor | None
+    factor: float
+
+    def blocks(self, per_direction: int) -> Iterator[slice]:
+        step = max(1, BLOCK // max(per_direction, 1))
+        for start in range(0, self.i.numel(), step):
+            yield slice(start, min(start + step, self.i.numel()))
+
+    def of(self, rows: Tensor, block: slice) -> Tensor:
+        r"""The directions' combinations of ``rows``, vector by vector."""
+        found = rows[self.i[block]]
+        if self.j is None:
+            return found
+        return found - self.factor * rows[self.j[block]]
+
+
+def rips(
+    V: Any,
+    X: Any,
+    weights: Any,
+    indices: Any,
+    y: Any,
+    *,
+    second_moment: float,
+    delta: float,
+    gamma: float = 0.0,
+    pairs: tuple[Tensor, Tensor, float] | None = None,
+) -> RIPSEstimate:
+    r"""Catoni's means ``W^(v)`` of ``v' A^-1 phi(x_i) y_i`` for every direction ``v``.
+
+    ``A = sum_x weights_x phi_x phi_x' + gamma I``, inverted on its span. If the rows
+    ``indices`` were drawn independently by ``weights``, then for each direction
+    ``|W^(v) - v' theta| <= |v|_{A^-1} (sqrt(gamma) |theta| + h + catoni_width(n,
+    second_moment, delta))`` with probability ``1 - delta``, whatever the noise's
+    distribution; ``h`` is how far from linear the function is.
+
+    The values of each row are condensed first (``condensed``), so that ``n`` enters
+    once and not once per direction; memory stays at a few blocks.
+
+    Args:
+        V: ``T x m`` vectors to estimate at.
+        X: ``N x m`` features of the rows that could be drawn.
+        weights: ``N``, the design they were drawn by.
+        indices: ``n`` drawn rows.
+        y: ``n`` values, one per draw.
+        second_moment: A bound of ``E[y^2]`` for every row, the papers' ``B^2 +
+            sigma^2``, units of ``y`` squared.
+        delta: The failure probability of one direction.
+        gamma: The ridge, at least 0.
+        pairs: ``(i, j, factor)``: the directions are ``V[i] - factor V[j]`` for ``P``
+            pairs, instead of the rows of ``V``; the estimates are ``P``.
+
+    Raises:
+        ValueError: If a number is out of range, there are too few draws, or ``gamma``
+            is 0 and the drawn rows do not span a vector.
+        BotorchTensorDimensionError: If shapes do not fit.
+
+    Source:
+        Camilleri et al. (2021); Mason et al. (2022), Algorithm 3 and Theorem C.1, with
+        the variance ``(B^2 + sigma^2) |v|^2`` and Catoni's ``alpha`` (errata 5).
+        Deviation: none in the means beyond rounding by ``ACCURACY``.
+    """
+    phi, vectors = real_matrix(X, "X"), real_matrix(V, "V")
+    lam = non_negative_vector(weights, "weights", len(phi), "row of `X`")
+    rows = row_indices(indices, "indices", len(phi))
+    values = real_vector(y, "y", rows.numel(), "draw")
+    S = in_interval(second_moment, "second_moment", 0.0, math.inf)
+    unit_alpha = catoni_alpha(rows.numel(), S, delta)
+    used, group = rows.unique(return_inverse=True)
+    if bool((lam[used] == 0).any()):
+        raise ValueError(
+            "Expected `indices` to be drawn by `weights`, but row "
+            f"{int(used[lam[used] == 0][0])} has weight 0."
+        )
+    Z, z = _whitened(vectors, phi, lam, gamma, used)
+    every = torch.arange(len(vectors))
+    i, j, factor = (every, None, 0.0) if pairs is None else pairs
+    directions = _Directions(Z @ z.mT, Z, i, j, factor)
+    norms = _norms(directions)
+    positive = norms > torch.finfo(norms.dtype).tiny
+    # A direction of norm 0 is 0 on every row: any ``alpha`` will do.
+    alpha = unit_alpha / torch.where(positive, norms, torch.ones_like(norms)).sqrt()
+    nodes = _condense(directions, alpha, group, values, delta)
+    return RIPSEstimate(_means(directions, alpha, nodes), norms)
+
+
+def _whitened(
+    V: Tensor, Phi: Tensor, lam: Tensor, gamma: float, used: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""``V R`` and ``Phi[used] R`` with ``R R' = A^-1``, the pseudo-inverse."""
+    if V.shape[1] != Phi.shape[1]:
+        raise BotorchTensorDimensionError(
+            f"Expected `V` to have the {Phi.shape[1]} columns of `X`, but got shape "
+            f"{tuple(V.shape)}."
+        )
+    ridge = in_interval(gamma, "gamma", 0.0, math.inf, closed_low=True)
+    held = lam.nonzero().squeeze(-1)
+    A = Phi[held].mT @ (lam[held].unsqueeze(-1) * Phi[held])
+    sizes, axes = torch.linalg.eigh(A)
+    if ridge == 0:
+        # A design for few vectors need not span the others.
+        kept = sizes > SINGULAR * sizes[-1]
+        sizes, axes = sizes[kept], axes[:, kept]
+        outside = (V - V @ axes @ axes.mT).norm(dim=-1) > OUTSIDE * V.norm(dim=-1)
+        if bool(outside.any()):
+            raise ValueError(
+                "Expected every vector of `V` in the span of the rows with positive "
+                f"`weights` where `gamma` is 0, but vector "
+                f"{int(outside.nonzero()[0])} is not. Give a positive `gamma`."
+            )
+    root = axes / (sizes + ridge).sqrt()
+    return V @ root, Phi[used] @ root
+
+
+def _norms(directions: _Directions) -> Tensor:
+    r"""``|v|^2_{A^-1}`` of every direction."""
+    Z = directions.Z
+    parts = [
+        directions.of(Z, block).square().sum(dim=-1)
+        for block in directions.blocks(Z.shape[1])
+    ]
+    return torch.cat(parts)
+
+
+def _condense(
+    directions: _Directions, alpha: Tensor, group: Tensor, y: Tensor, delta: float
+) -> Nodes:
+    r"""Bins of which no direction sees more than ``step`` units of its ``alpha``."""
+    n, L = y.numel(), math.log(2 / delta)
+    if n <= EXACT:
+        return Nodes(group, y, torch.ones_like(y))
+    # A mean is off by FOURTH step^4 / 384 / alpha, and 1 / alpha is about sqrt(n v /
+    # (2 L)), a share n / (2 L) of the half width sqrt(2 v L / n).
+    step = (384 * ACCURACY * 2 * L / (FOURTH * n)) ** 0.25
+    scores = directions.scores
+    reach = torch.zeros_like(scores[0])
+    for block in directions.blocks(scores.shape[1]):
+        seen = alpha[block].unsqueeze(-1) * directions.of(scores, block).abs()
+        reach = torch.maximum(reach, seen.amax(dim=0))
+    return condensed(group, y, step / reach.clamp_min(1e-300))
+
+
+def _means(directions: _Directions, alpha: Tensor, nodes: Nodes) -> Tensor:
+    parts = []
+    for block in directions.blocks(nodes.y.numel()):
+        scores = directions.of(directions.scores, block)
+        values = scores[:, nodes.group] * nodes.y
+        parts.append(catoni_means(values, nodes.weights, alpha[block]))
+    return torch.cat(parts)

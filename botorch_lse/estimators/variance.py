@@ -1,0 +1,181 @@
+r"""Noise variances that are a quadratic form of the features, ``s2_x = x' Sigma x``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_lse.checks import in_interval, real_matrix
+from botorch_lse.estimators.least_squares import (
+    ArmStatistics,
+    LeastSquares,
+    weighted_least_squares,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class VarianceEstimate:
+    r"""The noise of every arm, and what it was estimated with.
+
+    Args:
+        theta: ``d`` coefficients of the mean; ``None`` if no linear mean was fitted.
+        Sigma: ``d x d``, symmetric; where the arms do not determine it, the one with
+            the shortest upper triangle. ``x' Sigma x`` is unique on the arms.
+        variances: ``N`` noise variances, units of ``y`` squared, within the bounds.
+    """
+
+    theta: Tensor | None
+    Sigma: Tensor
+    variances: Tensor
+
+
+def quadratic_features(X: Tensor) -> Tensor:
+    r"""``phi_x`` with ``x' Sigma x = phi_x' vech(Sigma)``.
+
+    Args:
+        X: ``N x d``.
+
+    Returns:
+        ``N x d (d + 1) / 2``: squares, and twice the products, in the order of the
+        upper triangle.
+
+    Source:
+        Weltz et al. (2023), section 3, Notation.
+    """
+    i, j = torch.triu_indices(X.shape[-1], X.shape[-1])
+    return X[:, i] * X[:, j] * torch.where(i == j, 1.0, 2.0).to(X)
+
+
+def head(
+    X: Any, indices1: Any, y1: Any, indices2: Any, y2: Any, bounds: Any = None
+) -> VarianceEstimate:
+    r"""HEAD: variances by least squares from the residuals of an independent fit.
+
+    The first measurements give ``theta``, the squared residuals of the second
+    ``Sigma``. ``head_designs`` says where to measure.
+
+    Example:
+        >>> X = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+        >>> found = head(X, [0, 1], [1.0, 2.0], [0, 0, 1], [0.0, 2.0, 5.0])
+        >>> found.theta.round(decimals=6).tolist()
+        [1.0, 2.0]
+        >>> found.variances.round(decimals=6).tolist()
+        [1.0, 9.0]
+
+    Args:
+        X: ``N x d`` features of the arms.
+        indices1: The arms of the first stage, one entry per measurement.
+        y1: Their values.
+        indices2: The arms of the second stage.
+        y2: Their values.
+        bounds: The least and the largest variance; ``None`` leaves the estimates as
+            they are, even negative.
+
+    Raises:
+        ValueError: If a row is not an arm, a number not finite, or the bounds are not
+            ``0 < least <= largest``.
+        BotorchTensorDimensionError: If lengths differ.
+
+    Source:
+        Weltz et al. (2023), Algorithm 1. Deviation: solved on the span of the
+        features, so that fewer than ``d (d + 1) / 2`` different arms will do.
+    """
+    X = real_matrix(X, "X")
+    first = ArmStatistics.of_values(indices1, y1, len(X))
+    second = ArmStatistics.of_values(indices2, y2, len(X))
+    return head_from_arms(X, first, second, bounds)
+
+
+def head_from_arms(
+    X: Tensor, first: ArmStatistics, second: ArmStatistics, bounds: Any = None
+) -> VarianceEstimate:
+    r"""``head`` from sufficient statistics: millions of measurements cost nothing."""
+    theta = first.fit(X).theta
+    return _from_residuals(
+        X, theta, second, second.squared_residuals(X @ theta), bounds
+    )
+
+
+def uniform_variance(
+    X: Any, indices: Any, y: Any, bounds: Any = None
+) -> VarianceEstimate:
+    r"""The uniform estimator: one sample for ``theta`` and its squared residuals.
+
+    Meant for arms drawn uniformly. Arguments: see ``head``.
+
+    Source:
+        Weltz et al. (2023), Algorithm 3, on the span of the features.
+    """
+    X = real_matrix(X, "X")
+    return uniform_from_arms(X, ArmStatistics.of_values(indices, y, len(X)), bounds)
+
+
+def uniform_from_arms(
+    X: Tensor, data: ArmStatistics, bounds: Any = None
+) -> VarianceEstimate:
+    r"""``uniform_variance`` from sufficient statistics."""
+    return head_from_arms(X, data, data, bounds)
+
+
+def separate_arm_variance(
+    X: Any, indices: Any, y: Any, bounds: Any = None
+) -> VarianceEstimate:
+    r"""The separate arm estimator: each arm's own sample variance, then ``Sigma``.
+
+    Meant for few arms measured equally often, ``separate_arms``. Arguments: see
+    ``head``.
+
+    Source:
+        Weltz et al. (2023), Algorithm 4; the sample variance has divisor ``n`` as
+        printed.
+    """
+    X = real_matrix(X, "X")
+    data = ArmStatistics.of_values(indices, y, len(X))
+    return separate_from_arms(X, data, bounds)
+
+
+def separate_from_arms(
+    X: Tensor, data: ArmStatistics, bounds: Any = None
+) -> VarianceEstimate:
+    r"""``separate_arm_variance`` from sufficient statistics."""
+    return _from_residuals(X, None, data, data.squared_residuals(data.means), bounds)
+
+
+def variance_bounds(bounds: Any) -> tuple[float, float]:
+    r"""``bounds`` as the least and the largest variance.
+
+    Raises:
+        ValueError: If they are not two numbers, or not ``0 < least <= largest``.
+    """
+    try:
+        least, largest = bounds
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Expected `bounds` to be the least and the largest variance, but got "
+            f"{bounds!r}."
+        ) from error
+    least = in_interval(least, "bounds[0]", 0.0, math.inf)
+    return least, in_interval(largest, "bounds[1]", least, math.inf, closed_low=True)
+
+
+def _from_residuals(
+    X: Tensor, theta: Tensor | None, data: ArmStatistics, squares: Tensor, bounds: Any
+) -> VarianceEstimate:
+    r"""``Sigma`` from each arm's mean squared residual."""
+    seen = data.counts > 0
+    fit: LeastSquares = weighted_least_squares(
+        quadratic_features(X)[seen], squares[seen], data.counts[seen]
+    )
+    d = X.shape[-1]
+    i, j = torch.triu_indices(d, d)
+    Sigma = torch.zeros(d, d, dtype=X.dtype)
+    Sigma[i, j] = fit.theta
+    Sigma[j, i] = fit.theta
+    variances = quadratic_features(X) @ fit.theta
+    if bounds is not None:
+        variances = variances.clamp(*variance_bounds(bounds))
+    return VarianceEstimate(theta, Sigma, variances)
