@@ -173,6 +173,15 @@ class PoolPosterior:
                 covariance = covariance - row[indices].unsqueeze(-1) * row
             return covariance
 
+    def covariance_between(self, rows: Tensor, columns: Tensor) -> Tensor:
+        r"""``r x c`` posterior covariances of some rows with others, in one piece."""
+        with torch.no_grad():
+            prior = self.prior.covariance(self.F[rows], self.F[columns])
+            covariance = prior - self._cross(rows) @ self._cross(columns).mT
+            for row in self._expected:
+                covariance = covariance - row[rows].unsqueeze(-1) * row[columns]
+            return covariance
+
     def prior_mean_at(self, indices: Tensor) -> Tensor:
         r"""``q`` prior means at rows."""
         return self.prior.mean(self.F[indices]).expand(indices.numel())

@@ -76,6 +76,11 @@ class Observations:
             return self.indices
         return self.indices.repeat_interleave(self.counts)
 
+    @property
+    def n_measured(self) -> int:
+        r"""The number of single measurements."""
+        return len(self) if self.counts is None else int(self.counts.sum())
+
     @classmethod
     def empty(cls) -> Observations:
         r"""No measurement."""

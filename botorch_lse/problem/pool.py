@@ -14,6 +14,9 @@ from torch import Tensor
 
 from botorch_lse.checks import non_negative_vector, real_matrix, real_vector
 
+NOISE_LEVEL = "noise_level"
+"""The last column of a pool whose rows are points at one of several noise levels."""
+
 
 @dataclass(frozen=True, eq=False)
 class Pool:
@@ -128,6 +131,49 @@ class Pool:
         point = real_vector(x, "x", self.d, "column of the pool")
         low, high = self.bounds
         return int(((self.X - point) / (high - low)).square().sum(dim=-1).argmin())
+
+    def at_noise_levels(self, noise_var: Any, costs: Any) -> Pool:
+        r"""Every row at each of ``K`` noise levels: ``K N`` rows, level by level.
+
+        The level ``0, ..., K - 1`` is a last column ``noise_level`` that the model's
+        input transform must drop (``TruVaRStrategy`` does it for kernels and for its
+        default model).
+
+        Args:
+            noise_var: ``K`` noise variances, units of ``y`` squared, positive.
+            costs: ``K`` costs of one evaluation.
+
+        Raises:
+            ValueError: If a number is out of range, or the rows have costs, features or
+                noise variances of their own.
+            BotorchTensorDimensionError: If the lengths differ.
+        """
+        own = [
+            n
+            for n in ("features", "costs", "noise_var")
+            if getattr(self, n) is not None
+        ]
+        names = tuple(self.names or ())
+        if own or NOISE_LEVEL in names:
+            raise ValueError(
+                "Expected a pool of bare points, but it has "
+                f"{' and '.join(own) or NOISE_LEVEL} already. Leave it out."
+            )
+        variances = real_vector(noise_var, "noise_var")
+        K, N = len(variances), len(self)
+        prices = non_negative_vector(costs, "costs", K, "noise level")
+        level = torch.arange(K, dtype=torch.float64).repeat_interleave(N).unsqueeze(-1)
+        table = None
+        if self.table is not None:
+            table = pd.concat([self.table] * K, ignore_index=True)
+            table[NOISE_LEVEL] = level.squeeze(-1).long().numpy()
+        return Pool(
+            torch.cat((self.X.repeat(K, 1), level), dim=-1),
+            costs=prices.repeat_interleave(N),
+            noise_var=variances.repeat_interleave(N),
+            names=(*names, NOISE_LEVEL),
+            table=table,
+        )
 
     def to_frame(self) -> pd.DataFrame:
         r"""The table the pool was made from, else its inputs under their names."""

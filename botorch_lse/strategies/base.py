@@ -12,12 +12,12 @@ from torch import Tensor
 
 from botorch_lse.checks import row_indices, whole_number
 from botorch_lse.problem import Batch, Classification, Observations, Pool
+from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.state import (
     State,
     in_canonical_order,
     matching,
     remove,
-    sorted_batch,
 )
 
 DECIDED, BUDGET, EXHAUSTED = "decided", "budget", "rows exhausted"
@@ -107,13 +107,29 @@ class Strategy(ABC):
         assert self.batch_size is not None  # else a subclass says it
         return self.batch_size if room is None else min(self.batch_size, room)
 
+    def _is_round(self, state: State, group: Observations) -> bool:
+        r"""Whether a group told at once is the open round, whatever its rows."""
+        return group.n_measured >= self._request(state, group.indices[:0]).size
+
+    def _learns(self, state: State) -> bool:
+        r"""Whether what is told in this state changes the answer."""
+        return True
+
     def _open_rows(self, belief: Any) -> Tensor:
         r"""``N`` bools: the rows the rule may choose from."""
         return torch.ones(len(self.pool), dtype=torch.bool)
 
+    def _visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
+        r"""The order of a batch, ``before`` being visited first; default by row."""
+        return rows.sort().values
+
     @abstractmethod
     def _classification(self, belief: Any) -> Classification:
         r"""The answer."""
+
+    def _forecast(self, state: State) -> Forecast:
+        r"""About how many more evaluations until everything is decided."""
+        return Forecast(None, f"{type(self).__name__} makes no forecast.")
 
     def _complete(self, observations: Observations) -> Observations:
         r"""With what the strategy itself knows about the noise."""
@@ -128,7 +144,15 @@ class Strategy(ABC):
         seed = whole_number(seed, "seed", 0)
         belief = self._start(seed)
         answer = self._classification(belief)
-        blank = State(seed, 0, Observations.empty(), answer, None, belief)
+        blank = State(
+            seed,
+            0,
+            Observations.empty(),
+            answer,
+            None,
+            belief,
+            forecaster=self._forecast,
+        )
         return replace(blank, stop_reason=self._stop_reason(blank))
 
     def ask(self, state: State, pending: Any = None) -> Batch:
@@ -157,7 +181,8 @@ class Strategy(ABC):
         foreign = out[~matching(out, missing)]
         rest = remove(missing, out)
         if rest.numel() and (foreign.numel() == 0 or state.plan is not None):
-            return sorted_batch(self.pool, rest, state.round)
+            plan = self._visiting_order(state.belief, self.planned(state), out[:0])
+            return Batch(self.pool, plan[matching(plan, rest)], state.round)
         request = self._request(state, out)
         # Told rows of the open round are known to nobody before it is complete.
         coming = torch.cat((out, state.waiting.measured))
@@ -169,7 +194,8 @@ class Strategy(ABC):
                 "budget or the rows are used up, or the next round needs their "
                 "results. Tell them first."
             )
-        return sorted_batch(self.pool, rows, state.round + int(rest.numel() == 0))
+        rows = self._visiting_order(state.belief, rows, coming)
+        return Batch(self.pool, rows, state.round + int(rest.numel() == 0))
 
     def missing(self, state: State) -> Tensor:
         r"""The rows of the open round that are neither told nor abandoned."""
@@ -261,8 +287,7 @@ class Strategy(ABC):
 
     def _tell_round(self, state: State, group: Observations) -> State:
         if state.plan is None:
-            size = self._request(state, group.indices[:0]).size
-            if group.measured.numel() >= size or state.is_done:
+            if state.is_done or self._is_round(state, group):
                 return self._close(state, group)
             if not bool(matching(group.indices, self.missing(state)).any()):
                 return self._close(state, group)
@@ -299,7 +324,7 @@ class Strategy(ABC):
         new = in_canonical_order(group).at_round(state.round)
         history = state.history.append(new)
         belief = state.belief
-        if len(new):
+        if len(new) and self._learns(state):
             belief = self._learn(belief, new, history, state.seed)
         answer = self._classification(belief)
         closed = State(
@@ -310,6 +335,7 @@ class Strategy(ABC):
             stop_reason=None,
             belief=belief,
             abandoned=state.abandoned,
+            forecaster=state.forecaster,
         )
         return replace(closed, stop_reason=self._stop_reason(closed))
 

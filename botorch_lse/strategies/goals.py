@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from botorch_lse.confidence.classify import (
+    ABOVE,
+    BELOW,
     UNDECIDED,
     Sides,
     explicit_sides,
@@ -71,4 +73,51 @@ class ImplicitGoal:
         return self.omega * float(mean.max())
 
 
-Goal = ExplicitGoal | ImplicitGoal
+@dataclass(frozen=True, eq=False)
+class MaximiserGoal:
+    r"""Find ``argmax f``: "above" is the accepted row, "below" what is ruled out.
+
+    Args:
+        epsilon: A row is accepted once every other row is at most this much better,
+            units of ``y``.
+        places: ``N`` numbers; rows with one number are one point, at several noise
+            levels.
+    """
+
+    epsilon: float
+    places: Tensor
+
+    def start(self, n_rows: int) -> Sides:
+        r"""Every row may be the maximiser."""
+        return Sides.start(n_rows)
+
+    def update(self, sides: Sides, regions: Regions) -> Sides:
+        r"""``M_t = {x in M_{t-1}: u_t(x) >= max over M_{t-1} of l_t}``.
+
+        Once the row of the largest lower bound is as good as any other in ``M_t`` up to
+        ``epsilon``, it is accepted (with its copies) and the others are ruled out.
+
+        Source:
+            Bogunovic et al. (2016), Algorithm 2, Eq. (5); accepting is ours.
+        """
+        M = sides.candidates
+        if not bool(M.any()):
+            return sides
+        lower = torch.where(M, regions.lower, -torch.inf)
+        best = int(lower.argmax())
+        stays = M & (regions.upper >= lower[best])
+        accepted = stays & (self.places == self.places[best])
+        others = stays & ~accepted
+        rivals = regions.upper[others] > lower[best] + self.epsilon
+        if bool(rivals.any()):
+            side = torch.full_like(sides.side, BELOW).masked_fill(stays, UNDECIDED)
+            return replace(sides, side=side, candidates=stays)
+        side = torch.full_like(sides.side, BELOW).masked_fill(accepted, ABOVE)
+        return replace(sides, side=side, candidates=accepted)
+
+    def level(self, mean: Tensor) -> float:
+        r"""The largest posterior mean: what probabilities refer to."""
+        return float(mean.max())
+
+
+Goal = ExplicitGoal | ImplicitGoal | MaximiserGoal

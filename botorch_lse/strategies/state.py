@@ -3,6 +3,7 @@ r"""What a strategy knows: a function of the seed and of what was told."""
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -11,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from botorch_lse.problem import Batch, Classification, Observations
+from botorch_lse.problem import Classification, Observations
+from botorch_lse.strategies.forecast import Forecast
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +32,7 @@ class State:
             complete each is a round of its own, unless the next plan asks for it.
         abandoned: For each round, rows that were used up without a result.
         belief: What the strategy derived from ``history``.
+        forecaster: How the strategy that made the state foresees its end.
     """
 
     seed: int
@@ -42,12 +45,24 @@ class State:
     told: Observations = field(default_factory=Observations.empty)
     deferred: tuple[Observations, ...] = ()
     abandoned: tuple[tuple[int, int], ...] = ()
+    forecaster: Callable[[State], Forecast] | None = field(default=None, repr=False)
     _planned: list[Tensor] = field(default_factory=list, repr=False)
 
     @property
     def is_done(self) -> bool:
         r"""Whether there is nothing more to ask."""
         return self.stop_reason is not None
+
+    def forecast(self) -> Forecast:
+        r"""About how many more evaluations until everything is decided.
+
+        Computed when asked: a design or two dozen of the current estimate.
+        """
+        if self.is_done:
+            return Forecast(0, f"The run has ended: {self.stop_reason}.")
+        if self.forecaster is None:
+            return Forecast(None, "This strategy makes no forecast.")
+        return self.forecaster(self)
 
     @property
     def observations(self) -> Observations:
@@ -63,7 +78,7 @@ class State:
     @property
     def n_used(self) -> int:
         r"""Measurements made or used up."""
-        return self.observations.measured.numel() + len(self.abandoned)
+        return self.observations.n_measured + len(self.abandoned)
 
     def abandoned_in(self, round: int) -> Tensor:
         r"""The rows abandoned in a round."""
@@ -116,8 +131,3 @@ def round_generator(seed: int, round: int) -> torch.Generator:
     r"""The random numbers of one round: a function of seed and round alone."""
     digest = hashlib.sha256(f"{seed}|{round}".encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
-
-
-def sorted_batch(pool: Any, rows: Tensor, round: int) -> Batch:
-    r"""A batch in the default visiting order: by row, replicates together."""
-    return Batch(pool, rows.sort().values, round)

@@ -17,11 +17,14 @@ from botorch_lse.strategies import (
     LSELiteralBatchStrategy,
     LSEStrategy,
     MaxVarianceStrategy,
+    MELKStrategy,
+    MILKStrategy,
     RandomStrategy,
     State,
     StraddleRankStrategy,
     StraddleStrategy,
     Strategy,
+    TruVaRStrategy,
 )
 from tests.reference.dense_gp import DenseGP
 
@@ -35,11 +38,14 @@ EXPLICIT = [
     StraddleRankStrategy,
     MaxVarianceStrategy,
     RandomStrategy,
+    MELKStrategy,
+    TruVaRStrategy,
 ]
 IMPLICIT = [
     ImplicitLSEStrategy,
     ImplicitLSELiteralBatchStrategy,
     ImplicitStraddleStrategy,
+    MILKStrategy,
 ]
 
 

@@ -1,0 +1,119 @@
+r"""Pools in which a row is a point at one of several noise levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.models.transforms import Normalize, Standardize
+from botorch.models.transforms.input import ChainedInputTransform, FilterFeatures
+from gpytorch.kernels import Kernel
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from torch import Tensor
+
+from botorch_lse.models import fixed_prior, unfitted_prior
+from botorch_lse.pool_posterior import PoolPosterior
+from botorch_lse.prior import GPPrior
+from botorch_lse.problem import Observations
+from botorch_lse.problem.pool import NOISE_LEVEL
+from botorch_lse.strategies.gp import Belief, GPStrategy
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NoiseLevelStrategy(GPStrategy):
+    r"""A strategy that knows a last column ``noise_level`` (``Pool.at_noise_levels``).
+
+    The default model and a kernel given as ``model`` do not see the column; a model, a
+    factory or a prior of your own must drop it in its input transform
+    (``FilterFeatures``) or kernel (``active_dims``).
+    """
+
+    @property
+    def has_levels(self) -> bool:
+        r"""Whether the pool's last column is a noise level."""
+        return self.pool.names is not None and self.pool.names[-1] == NOISE_LEVEL
+
+    @cached_property
+    def places(self) -> Tensor:
+        r"""``N`` numbers, equal for the rows of one point."""
+        if not self.has_levels:
+            return torch.arange(len(self.pool))
+        return torch.unique(self.pool.X[:, :-1], dim=0, return_inverse=True)[1]
+
+    @cached_property
+    def is_first_copy(self) -> Tensor:
+        r"""``N`` bools: the first row of each point, over which sums run."""
+        places = self.places
+        first = torch.full_like(places, len(places))
+        first = first.scatter_reduce(0, places, torch.arange(len(places)), "amin")
+        mask = torch.zeros(len(places), dtype=torch.bool)
+        mask[first[first < len(places)]] = True
+        return mask
+
+    @cached_property
+    def fixed(self) -> GPPrior | None:
+        r"""The prior if hyper-parameters are fixed, else ``None``."""
+        prior = fixed_prior(self.model)
+        if prior is not None and self.has_levels and isinstance(self.model, Kernel):
+            return replace(prior, transform_inputs=_without_last)
+        return prior
+
+    def _start(self, seed: int) -> Belief:
+        if self.fixed is not None or self.model is not None or not self.has_levels:
+            return super()._start(seed)
+        prior = unfitted_prior(self.pool.bounds[:, :-1])
+        scale = prior.transform_inputs
+        assert scale is not None  # the scaling to the unit cube
+        prior = replace(prior, transform_inputs=partial(_of_the_rest, scale))
+        start = PoolPosterior.start(prior, self.pool.X, self.memory_budget)
+        return self._uninformed(start, 0.0)
+
+    def _fit(self, history: Observations, seed: int, n_rounds: int) -> GPPrior:
+        if self.model is not None or not self.has_levels:
+            return super()._fit(history, seed, n_rounds)
+        fit = partial(fit_without_level, self.pool.bounds)
+        return replace(self, model=fit)._fit(history, seed, n_rounds)
+
+    def _noise_of_rows(self, belief: Belief, rows: Tensor) -> Tensor:
+        r"""Noise variances of observations to come."""
+        if self.noise_std is None and self.pool.noise_var is not None:
+            return self.pool.noise_var[rows]
+        filled = torch.ones(len(rows), dtype=torch.float64)
+        return filled * self._new_noise(belief, 0)
+
+
+def fit_without_level(
+    bounds: Tensor, train_X: Tensor, train_Y: Tensor, train_Yvar: Tensor | None
+) -> SingleTaskGP:
+    r"""The default model on all columns but the last, fitted from initial values.
+
+    Args:
+        bounds: ``2 x d`` bounds of the pool.
+        train_X: ``n x d``, the noise level last.
+        train_Y: ``n x 1``.
+        train_Yvar: ``n x 1`` or ``None``.
+    """
+    d = train_X.shape[-1] - 1
+    drop = FilterFeatures(torch.arange(d))
+    scale = Normalize(d, bounds=bounds[:, :-1])
+    model = SingleTaskGP(
+        train_X,
+        train_Y,
+        train_Yvar,
+        input_transform=ChainedInputTransform(drop=drop, scale=scale),
+        outcome_transform=Standardize(1),
+    )
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    return model.eval()
+
+
+def _of_the_rest(function: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
+    return function(_without_last(X))
+
+
+def _without_last(X: Tensor) -> Tensor:
+    return X[..., :-1]

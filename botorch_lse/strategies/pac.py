@@ -1,0 +1,319 @@
+r"""What MELK and MILK share to the letter of their paper: rounds, draws, estimates."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+from gpytorch.kernels import Kernel
+from torch import Tensor
+
+from botorch_lse.checks import in_interval
+from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, accuracy
+from botorch_lse.designs import Design, round_design
+from botorch_lse.designs.basis import span_map
+from botorch_lse.designs.kernel_gram import KernelGram
+from botorch_lse.estimators import RIPSEstimate, catoni_width, rips, rips_projection
+from botorch_lse.problem import Classification, Observations
+from botorch_lse.problem.classification import gaussian_probability_above
+from botorch_lse.strategies.base import Request, Strategy
+from botorch_lse.strategies.pac_rounds import Estimate, PACBelief, draws_of_round
+from botorch_lse.strategies.state import State, matching, remove, round_generator
+
+DESIGN_TOLERANCE = 1e-2
+RETURNED = ("aggressive", "conservative")
+ESTIMATES = ("means", "linear program")
+
+
+@dataclass(frozen=True, eq=False)
+class PACStrategy(Strategy):
+    r"""Rounds of independent draws from an optimal design, then elimination.
+
+    In round ``t`` the algorithm itself says how many rows are drawn (``ask`` returns
+    them all, in thousands); their values enter Catoni's means (RIPS) and what differs
+    from the level by more than ``2 2^-t`` is decided. Only the variance of the noise
+    need be known. Give one value per draw, no means. Draws that are abandoned count as
+    lost at random; a round is evaluated if Catoni's bound still reaches ``2^-t``, else
+    drawn again. Rows the algorithm did not draw are kept and used for nothing.
+
+    Args:
+        bound: ``B``, a bound of ``|f|``, units of ``y``.
+        noise_std: A bound of the noise standard deviation; default the largest of
+            ``pool.noise_var``.
+        kernel: A GPyTorch kernel of ``pool.X``; default linear in ``pool.features``,
+            or in ``pool.X`` without features.
+        gamma: The ridge of the design. 0 is exact for features; a kernel needs a
+            positive one unless the pool is small.
+        delta: The failure probability.
+        epsilon: The paper's tolerance (``beta`` with a tilde), units of ``y``: after
+            round ``ceil(log2(4 / epsilon))`` what is left is returned as ``returned``
+            says. 0 runs until everything is decided.
+        returned: Where rows within the tolerance go: ``"aggressive"`` returns them as
+            above, as the paper's set without ``B_t``; ``"conservative"`` as below, so
+            that ``G_t`` remains. ``returned_sets`` has both.
+        estimate: ``"means"`` uses the means themselves, ``"linear program"`` the one
+            vector nearest to them, whose error bound is twice as large.
+        max_observations: Stop before a round that would exceed so many draws.
+
+    Raises:
+        ValueError: If a number is out of range, or the noise is given twice or never.
+    """
+
+    _: KW_ONLY
+    bound: float
+    noise_std: float | None = None
+    kernel: Kernel | None = None
+    gamma: float = 0.0
+    delta: float = 0.05
+    epsilon: float = 0.0
+    returned: str = "aggressive"
+    estimate: str = "means"
+    max_observations: int | None = None
+    max_repeats: None = field(init=False, default=None)
+    batch_size: None = field(init=False, default=None)
+
+    sample_constant: ClassVar[float] = 16.0
+    elimination_constant: ClassVar[float] = 2.0
+
+    def __post_init__(self) -> None:
+        self._check_rounds()
+        in_interval(self.bound, "bound", 0.0, math.inf)
+        in_interval(self.gamma, "gamma", 0.0, math.inf, closed_low=True)
+        in_interval(self.delta, "delta", 0.0, 1.0)
+        accuracy(self.epsilon)
+        for name, known in (("returned", RETURNED), ("estimate", ESTIMATES)):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"Expected `{name}` to be one of {known}, but got "
+                    f"{getattr(self, name)!r}."
+                )
+        if (self.noise_std is None) == (self.pool.noise_var is None):
+            raise ValueError(
+                "Expected the noise once, but got "
+                f"{'neither' if self.noise_std is None else 'both'} `noise_std` "
+                f"{'nor' if self.noise_std is None else 'and'} `pool.noise_var`."
+            )
+        if self.noise_std is not None:
+            in_interval(self.noise_std, "noise_std", 0.0, math.inf, closed_low=True)
+
+    # --- the problem ------------------------------------------------------------------
+
+    @cached_property
+    def second_moment(self) -> float:
+        r"""``B^2 + sigma^2``, which bounds ``E[y^2]``."""
+        if self.noise_std is not None:
+            return float(self.bound**2 + self.noise_std**2)
+        return float(self.bound**2 + self.pool.noise_var.max())  # type: ignore[union-attr]
+
+    @cached_property
+    def Phi(self) -> Tensor:
+        r"""``N x m`` features; without ridge in coordinates that span them."""
+        if self.kernel is not None:
+            Phi = KernelGram.of(self.kernel, self.pool.X).basis(0.0).Phi
+        else:
+            Phi = self.pool.X if self.pool.features is None else self.pool.features
+        return Phi @ span_map(Phi) if self.gamma == 0 else Phi
+
+    @property
+    def last_round(self) -> float:
+        r"""``ceil(log2(4 / epsilon))``, the last round that is run."""
+        if self.epsilon == 0:
+            return math.inf
+        return max(1, math.ceil(math.log2(4 / self.epsilon)))
+
+    def direction_delta(self, t: int) -> float:
+        r"""``delta_t / |X|^2`` with ``delta_t = delta / (2 t^2)``: one direction's."""
+        return self.delta / (2 * t**2 * len(self.pool) ** 2)
+
+    def n_draws(self, t: int, g: float) -> int:
+        r"""``N_t``; see ``draws_of_round``."""
+        N, S = len(self.pool), self.second_moment
+        return draws_of_round(t, N, g, S, self.delta, self.sample_constant)
+
+    def width(self, t: int) -> float:
+        r"""``2 2^-t``: what the estimates of round ``t`` are off at most."""
+        return self.elimination_constant * 2.0**-t
+
+    def returned_sets(self, state: State) -> tuple[Tensor, Tensor]:
+        r"""``G_t`` and the rows without ``B_t``: ``N`` bools each.
+
+        With probability ``1 - delta`` the first holds no row below the level and every
+        row above it by more than ``epsilon``; the second every row above the level and
+        none below it by more than ``epsilon`` (up to the bias of ``gamma``).
+
+        Source:
+            Mason et al. (2022), Theorems 3.3 and 4.3 and the remarks after them.
+        """
+        side = state.belief.side
+        return side == ABOVE, side != BELOW
+
+    # --- rounds -----------------------------------------------------------------------
+
+    def _start(self, seed: int) -> PACBelief:
+        N = len(self.pool)
+        none = torch.zeros(N, dtype=torch.float64)
+        start = Estimate(none, none + self.bound, none + self.bound)
+        side = torch.zeros(N, dtype=torch.int8)
+        return self._prepared(PACBelief(1, side, self._everything(), start))
+
+    def _prepared(self, belief: PACBelief) -> PACBelief:
+        r"""With the design and the number of draws of the round that comes."""
+        if belief.t > self.last_round or not bool((belief.side == UNDECIDED).any()):
+            return replace(belief, design=None, size=0)
+        design = self._design(belief)
+        size = self.n_draws(belief.t, design.value)
+        return replace(belief, design=design, size=size)
+
+    def _round_size(self, belief: PACBelief, room: int | None) -> int:
+        return belief.size if room is None or belief.size <= room else 0
+
+    def _is_round(self, state: State, group: Observations) -> bool:
+        return remove(self.planned(state), group.indices).numel() == 0
+
+    def _learns(self, state: State) -> bool:
+        return not state.is_done
+
+    def _plan(self, belief: PACBelief, request: Request) -> Tensor:
+        if request.pending.numel() or belief.design is None:
+            return request.pending[:0]
+        return self._draws(belief, request.seed, request.round)
+
+    def _draws(self, belief: PACBelief, seed: int, label: int) -> Tensor:
+        assert belief.design is not None  # the algorithm has not ended
+        counts = round_design(
+            belief.design.weights,
+            belief.size,
+            "sample",
+            generator=round_generator(seed, label),
+        )
+        return torch.arange(len(counts)).repeat_interleave(counts)
+
+    def _complete(self, observations: Observations) -> Observations:
+        if observations.yvar is not None or observations.y.ndim != 1:
+            raise ValueError(
+                "Expected one number `y` per draw and no `yvar`, because Catoni's mean "
+                "needs every value, but got "
+                f"{'`yvar`' if observations.y.ndim == 1 else 'several outputs'}. Tell "
+                "the values themselves; the noise is bounded by `noise_std`."
+            )
+        return observations
+
+    def _learn(
+        self, belief: PACBelief, new: Observations, history: Observations, seed: int
+    ) -> PACBelief:
+        if belief.design is None:
+            return belief
+        assert new.round is not None  # labelled by `tell`
+        asked = self._draws(belief, seed, int(new.round[0]))
+        used = new.select(matching(new.indices, asked))
+        if not self._suffices(belief, len(used)):
+            return belief
+        return self._prepared(self._eliminate(belief, used))
+
+    def _suffices(self, belief: PACBelief, n: int) -> bool:
+        r"""Whether ``n`` draws estimate every direction to ``2^-t``."""
+        assert belief.design is not None  # asked in rounds only
+        if n == belief.size:
+            return True
+        delta = self.direction_delta(belief.t)
+        if n <= 2 * math.log(2 / delta):
+            return False
+        variance = self.second_moment * belief.design.value
+        return catoni_width(n, variance, delta) <= 2.0**-belief.t
+
+    def _estimated(
+        self,
+        belief: PACBelief,
+        new: Observations,
+        rows: Tensor,
+        pairs: tuple[Tensor, Tensor, float] | None = None,
+    ) -> RIPSEstimate:
+        r"""RIPS at ``rows``, or at pairs of positions in ``rows``."""
+        assert belief.design is not None  # asked in rounds only
+        found = rips(
+            self.Phi[rows],
+            self.Phi,
+            belief.design.weights,
+            new.indices,
+            new.y,
+            second_moment=self.second_moment,
+            delta=self.direction_delta(belief.t),
+            gamma=self.gamma,
+            pairs=pairs,
+        )
+        if self.estimate == "means":
+            return found
+        values = rips_projection(found, self.Phi[rows], pairs=pairs)
+        return replace(found, means=values)
+
+    def _updated(
+        self, belief: PACBelief, rows: Tensor, found: RIPSEstimate, n: int
+    ) -> Estimate:
+        r"""The estimates with those of ``rows``, from ``n`` draws."""
+        assert belief.design is not None  # asked in rounds only
+        half = self.width(belief.t) * (found.norms / belief.design.value).sqrt()
+        sigma = (self.second_moment * found.norms / n).sqrt()
+        return belief.estimate.updated(rows, found.means, half, sigma)
+
+    # --- what the two differ in -------------------------------------------------------
+
+    @abstractmethod
+    def _everything(self) -> Tensor:
+        r"""``A_1``."""
+
+    @abstractmethod
+    def _design(self, belief: PACBelief) -> Design:
+        r"""The design of round ``t`` on ``A_t``."""
+
+    @abstractmethod
+    def _eliminate(self, belief: PACBelief, new: Observations) -> PACBelief:
+        r"""Lines 8 to 16 of the algorithm."""
+
+    @abstractmethod
+    def _level(self, mean: Tensor) -> float:
+        r"""The level that probabilities refer to."""
+
+    # --- the answer -------------------------------------------------------------------
+
+    @property
+    def guarantee(self) -> str:
+        r"""The probability claimed and its assumptions, as a sentence."""
+        if self.returned == "aggressive":
+            what = "`above` holds every row above the level and none more than"
+        else:
+            what = "`below` holds every row below the level and none more than"
+        bias = f" plus the bias of gamma = {self.gamma:g}" if self.gamma > 0 else ""
+        space = "the features" if self.kernel is None else "the kernel's features"
+        return (
+            f"With probability {1 - self.delta:g} {what} epsilon = {self.epsilon:g}"
+            f"{bias} on the other side; assumes f linear in {space}, |f| at most "
+            f"{self.bound:g}, and independent noise of mean 0 and standard deviation "
+            f"at most {math.sqrt(self.second_moment - self.bound**2):g} (Mason et al. "
+            f"2022, {self.theorem})."
+        )
+
+    theorem: ClassVar[str]
+
+    def _classification(self, belief: PACBelief) -> Classification:
+        side, estimate = belief.side, belief.estimate
+        if belief.t > self.last_round:
+            rest = ABOVE if self.returned == "aggressive" else BELOW
+            side = torch.where(side == UNDECIDED, rest, side)
+        mean = estimate.mean
+        level = self._level(mean)
+        return Classification(
+            above=side == ABOVE,
+            below=side == BELOW,
+            undecided=side == UNDECIDED,
+            lower=mean - estimate.half_width,
+            upper=mean + estimate.half_width,
+            mean=mean,
+            sigma=estimate.sigma,
+            probability_above=gaussian_probability_above(mean, estimate.sigma, level),
+            guarantee=self.guarantee,
+            pool=self.pool,
+        )

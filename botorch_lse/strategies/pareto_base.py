@@ -1,0 +1,291 @@
+r"""What strategies for several outputs share: their signs, data, intervals, answer."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from functools import cached_property
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from torch import Tensor
+
+from botorch_lse.checks import in_interval
+from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
+from botorch_lse.estimators import LinearFit
+from botorch_lse.pareto import pareto_margins
+from botorch_lse.problem import Classification, Observations
+from botorch_lse.problem.classification import gaussian_probability_above
+from botorch_lse.strategies.base import BUDGET, DECIDED, Request, Strategy
+from botorch_lse.strategies.state import State
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoEstimate:
+    r"""The last estimate of every row, from the last round in which it was open.
+
+    Args:
+        mean: ``N x m`` estimated means, units and signs of ``y``; 0 before the first.
+        half_width: ``N x m`` widths of their confidence intervals.
+        sigma: ``N x m`` standard deviations.
+        margin: ``N``, how far the row is from being dominated by another that was open,
+            negative if it is, units of ``y``.
+        margin_width: ``N``, the half width of its interval.
+        margin_sigma: ``N``, a bound of its standard deviation.
+    """
+
+    mean: Tensor
+    half_width: Tensor
+    sigma: Tensor
+    margin: Tensor
+    margin_width: Tensor
+    margin_sigma: Tensor
+
+    @property
+    def lower(self) -> Tensor:
+        r"""``N x m`` lower ends of the intervals."""
+        return self.mean - self.half_width
+
+    @property
+    def upper(self) -> Tensor:
+        r"""``N x m`` upper ends of the intervals."""
+        return self.mean + self.half_width
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoBelief:
+    r"""What the algorithm's rounds say.
+
+    Args:
+        t: The round of the algorithm that comes next, from 1.
+        side: ``N`` codes: accepted, rejected, open.
+        estimate: The last estimate of every row.
+        counts: ``N``, how often each row is measured in round ``t``; zeros once the
+            algorithm has ended.
+    """
+
+    t: int
+    side: Tensor
+    estimate: ParetoEstimate
+    counts: Tensor
+
+    @cached_property
+    def open(self) -> Tensor:
+        r"""The open rows, ascending: the papers' ``A_t``."""
+        return (self.side == UNDECIDED).nonzero().view(-1)
+
+
+Measure = Callable[[Tensor, Tensor], Tensor]
+"""From ``k`` rows and how often each is measured to ``k x m`` means."""
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoRun:
+    r"""The end of a simulated run.
+
+    Args:
+        classification: The answer.
+        n_used: Measurements made.
+        rounds: How many rounds they were made in.
+        stop_reason: ``"decided"`` or ``"budget"``.
+    """
+
+    classification: Classification
+    n_used: int
+    rounds: int
+    stop_reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoStrategy(Strategy):
+    r"""Which rows are Pareto optimal: above is accepted, below rejected.
+
+    ``y`` has one column per output. The columns ``mean``, ``lower`` and ``upper`` of
+    the answer are margins: how far a row is from being dominated, negative if it is;
+    ``estimate(state)`` has the outputs themselves. Replicates may be told as their mean
+    (``batch.observe(y, yvar, means=True)``); noise is taken to be alike everywhere.
+
+    Args:
+        maximize: For each output, whether more is better.
+        noise_std: The standard deviation of the noise in each output, or a bound;
+            default the largest of ``pool.noise_var``, else estimated from residuals.
+        delta: The failure probability; where no theorem holds, that of the intervals.
+        max_observations: Never measure more than this.
+    """
+
+    _: KW_ONLY
+    maximize: Sequence[bool]
+    noise_std: float | None = None
+    delta: float = 0.05
+    max_observations: int | None = None
+    max_repeats: None = field(init=False, default=None)
+    batch_size: int | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._check_rounds()
+        self._check_outputs()
+        in_interval(self.delta, "delta", 0.0, 1.0)
+        if self.noise_std is None:
+            return
+        in_interval(self.noise_std, "noise_std", 0.0, math.inf)
+        if self.pool.noise_var is not None:
+            raise ValueError(
+                "Expected the noise once, but got both `noise_std` and "
+                "`pool.noise_var`."
+            )
+
+    def _check_outputs(self) -> None:
+        if isinstance(self.maximize, bool) or not len(self.maximize):
+            raise ValueError(
+                f"Expected `maximize` to be one bool per output, but got "
+                f"{self.maximize!r}. Write `(True, False)` for two outputs."
+            )
+        if not all(isinstance(flag, bool) for flag in self.maximize):
+            raise ValueError(
+                f"Expected `maximize` to hold bools, but got {self.maximize!r}."
+            )
+        object.__setattr__(self, "maximize", tuple(self.maximize))
+
+    @property
+    def m(self) -> int:
+        r"""The number of outputs."""
+        return len(self.maximize)
+
+    @cached_property
+    def signs(self) -> Tensor:
+        r"""``m`` signs: ``signs * y`` is maximised."""
+        return torch.tensor([1.0 if up else -1.0 for up in self.maximize]).double()
+
+    @property
+    def sigma(self) -> float | None:
+        r"""The bound of the noise standard deviation, if there is one."""
+        if self.noise_std is not None or self.pool.noise_var is None:
+            return self.noise_std
+        return math.sqrt(float(self.pool.noise_var.max()))
+
+    def _need_noise(self) -> float:
+        if self.sigma is None:
+            raise ValueError(
+                f"Expected `noise_std` or `pool.noise_var` for {type(self).__name__}, "
+                "whose numbers of measurements depend on it, but got neither."
+            )
+        return self.sigma
+
+    def estimate(self, state: State) -> ParetoEstimate:
+        r"""The estimated outputs of every row with their intervals."""
+        found: ParetoEstimate = state.belief.estimate
+        return found
+
+    def simulate(self, measure: Measure, seed: int = 0) -> ParetoRun:
+        r"""The whole run on a function, by counts and means, never by single pulls.
+
+        The same as asking and telling means, without the lists of rows that a round
+        of millions of measurements would be.
+
+        Args:
+            measure: From ``k`` rows and ``k`` counts to ``k x m`` means.
+            seed: The seed of ``init``.
+        """
+        belief, n, rounds = self._start(seed), 0, 0
+        while bool(belief.counts.any()):
+            room = None if self.max_observations is None else self.max_observations - n
+            size = self._round_size(belief, room)
+            if size == 0:
+                return ParetoRun(self._classification(belief), n, rounds, BUDGET)
+            rows = belief.counts.nonzero().view(-1)
+            counts = belief.counts[rows]
+            new = Observations(
+                rows, measure(rows, counts), round=torch.tensor(rounds), counts=counts
+            )
+            belief = self._learn(belief, self._complete(new), new, seed)
+            n, rounds = n + size, rounds + 1
+        return ParetoRun(self._classification(belief), n, rounds, DECIDED)
+
+    # --- rounds -----------------------------------------------------------------------
+
+    def _blank(self) -> ParetoBelief:
+        N = len(self.pool)
+        none = torch.zeros(N, self.m, dtype=torch.float64)
+        unknown, zero = none + torch.inf, none[:, 0].clone()
+        infinite = unknown[:, 0].clone()
+        estimate = ParetoEstimate(none, unknown, unknown, zero, infinite, infinite)
+        counts = torch.zeros(N, dtype=torch.long)
+        return ParetoBelief(1, torch.zeros(N, dtype=torch.int8), estimate, counts)
+
+    def _complete(self, observations: Observations) -> Observations:
+        y, yvar = observations.y, observations.yvar
+        if y.ndim == 1 and self.m == 1:
+            yvar = None if yvar is None else yvar.unsqueeze(-1)
+            return replace(observations, y=y.unsqueeze(-1), yvar=yvar)
+        if y.ndim != 2 or y.shape[1] != self.m:
+            raise BotorchTensorDimensionError(
+                f"Expected `y` with one column per entry of `maximize` ({self.m}), but "
+                f"got shape {tuple(y.shape)}."
+            )
+        return observations
+
+    def _round_size(self, belief: ParetoBelief, room: int | None) -> int:
+        size = int(belief.counts.sum())
+        return size if room is None or size <= room else 0
+
+    def _plan(self, belief: ParetoBelief, request: Request) -> Tensor:
+        if request.pending.numel():  # the next round needs the results of this one
+            return request.pending[:0]
+        return torch.arange(len(self.pool)).repeat_interleave(belief.counts)
+
+    def _updated(
+        self, belief: ParetoBelief, rows: Tensor, fit: LinearFit, width: float
+    ) -> ParetoEstimate:
+        r"""The estimates with those of ``rows``.
+
+        Args:
+            belief: Whose estimates are kept for the other rows.
+            rows: ``K`` rows that are open or needed to judge those.
+            fit: Of these rows.
+            width: Half widths of the intervals in standard deviations.
+        """
+        noise = fit.noise_var.nan_to_num(nan=torch.inf).sqrt()
+        if self.sigma is not None:
+            noise = torch.full_like(noise, self.sigma)
+        sigma = fit.norms.sqrt().unsqueeze(-1) * noise
+        half = width * sigma
+        # A margin is a difference of two rows, in the output that decides.
+        margin_width = half.amax(dim=-1) + half.max()
+        largest = sigma.amax(dim=-1)
+        margin_sigma = torch.hypot(largest, largest.max())
+        margin = pareto_margins(self.signs * fit.mean)
+        old = belief.estimate
+        margin = torch.where(margin.isinf(), old.margin[rows], margin)  # a single row
+        new = ParetoEstimate(fit.mean, half, sigma, margin, margin_width, margin_sigma)
+        return ParetoEstimate(
+            *(
+                getattr(old, part.name).index_put((rows,), getattr(new, part.name))
+                for part in fields(ParetoEstimate)
+            )
+        )
+
+    # --- the answer -------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> str:
+        r"""The probability claimed and its assumptions, as a sentence."""
+
+    def _classification(self, belief: ParetoBelief) -> Classification:
+        found = belief.estimate
+        return Classification(
+            above=belief.side == ABOVE,
+            below=belief.side == BELOW,
+            undecided=belief.side == UNDECIDED,
+            lower=found.margin - found.margin_width,
+            upper=found.margin + found.margin_width,
+            mean=found.margin,
+            sigma=found.margin_sigma,
+            probability_above=gaussian_probability_above(
+                found.margin, found.margin_sigma, 0.0
+            ),
+            guarantee=self.guarantee,
+            pool=self.pool,
+        )

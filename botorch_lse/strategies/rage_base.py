@@ -1,0 +1,263 @@
+r"""Rounds of optimal designs and gap elimination, with counts instead of lists."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from torch import Tensor
+
+from botorch_lse.checks import finite_number, in_interval
+from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
+from botorch_lse.designs import Design, optimal_design
+from botorch_lse.estimators import ArmStatistics
+from botorch_lse.problem import Classification, Observations, Pool
+from botorch_lse.problem.classification import gaussian_probability_above
+from botorch_lse.strategies.base import Request, Strategy
+from botorch_lse.strategies.melk import eliminate_rows
+from botorch_lse.strategies.rage_rounds import (
+    ItemEstimate,
+    RageBelief,
+    counts_at_least,
+    eliminate_worse,
+    log_term,
+    probability_best,
+)
+from botorch_lse.strategies.state import State
+
+DESIGN_TOLERANCE = 1e-2
+
+
+@dataclass(frozen=True, eq=False)
+class GapEliminationStrategy(Strategy):
+    r"""Rounds of least squares on optimal designs; what is clear leaves the race.
+
+    Round ``t`` measures each row ``ceil(tau lambda)`` times, so that all undecided
+    items (or their differences) are known to ``2^-t``, and decides what is clear by
+    more. A round is evaluated when its counts are reached, with all that was measured
+    during it; what was abandoned is asked again. Rounds reach millions of
+    measurements: ``planned_counts`` has the counts that ``ask`` spells out row by row,
+    and ``tell`` takes means, ``Observations(indices, means, yvar, counts=...)``.
+
+    Args:
+        pool: What can be measured; ``pool.features``, or ``pool.X`` without.
+        threshold: The level, units of ``y``; ``None`` looks for the best item.
+        targets: The items to decide on, with as many features; default ``pool``.
+        delta: The failure probability.
+        max_observations: Stop before a round that would exceed so many measurements.
+
+    Raises:
+        ValueError: If a number is out of range.
+        BotorchTensorDimensionError: If the items have other features than the pool.
+    """
+
+    threshold: float | None = None
+    _: KW_ONLY
+    targets: Pool | None = None
+    delta: float = 0.05
+    max_observations: int | None = None
+    max_repeats: None = field(init=False, default=None)
+    batch_size: None = field(init=False, default=None)
+
+    elimination_constant: ClassVar[float] = 1.0
+    theorem: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        self._check_rounds()
+        if self.threshold is not None:
+            finite_number(self.threshold, "threshold")
+        in_interval(self.delta, "delta", 0.0, 1.0)
+        if self.Z.shape[1] != self.Phi.shape[1]:
+            raise BotorchTensorDimensionError(
+                f"Expected `targets` with {self.Phi.shape[1]} features as `pool`, but "
+                f"got {self.Z.shape[1]}."
+            )
+
+    # --- the problem ------------------------------------------------------------------
+
+    @cached_property
+    def Phi(self) -> Tensor:
+        r"""``N x d`` features of what can be measured."""
+        return self.pool.X if self.pool.features is None else self.pool.features
+
+    @property
+    def items(self) -> Pool:
+        r"""The items to decide on."""
+        return self.pool if self.targets is None else self.targets
+
+    @cached_property
+    def Z(self) -> Tensor:
+        r"""``T x d`` features of the items."""
+        items = self.items
+        return items.X if items.features is None else items.features
+
+    @property
+    @abstractmethod
+    def sample_constant(self) -> float:
+        r"""``c`` in ``tau = c 4^t q log(8 t^2 |Z| / delta)``."""
+
+    @property
+    def first_round(self) -> int:
+        r"""1; less where a burn-in comes before."""
+        return 1
+
+    @abstractmethod
+    def _noise(self) -> str:
+        r"""The assumption about the noise, in words."""
+
+    def width(self, t: int) -> float:
+        r"""``2^-t``: what decides in round ``t``, units of ``y``."""
+        return self.elimination_constant * 2.0**-t
+
+    def n_draws(self, t: int, q: float) -> float:
+        r"""``tau`` of round ``t``, where ``q`` is the design's worst squared norm.
+
+        Source:
+            Weltz et al. (2023), Algorithm 2, line 8; Algorithm 5, line 6; errata 1.
+        """
+        return self.sample_constant * 4.0**t * q * self._log_term(t)
+
+    def _log_term(self, t: int) -> float:
+        return log_term(t, len(self.items), self.delta)
+
+    def planned_counts(self, state: State) -> Tensor:
+        r"""``N`` counts: how often each row of the pool is to be measured now.
+
+        The same as ``ask(state).counts``, spread over the pool, without a list of all
+        measurements.
+        """
+        if state.plan is None:
+            return state.belief.missing
+        return torch.bincount(self.missing(state), minlength=len(self.pool))
+
+    # --- rounds -----------------------------------------------------------------------
+
+    def _start(self, seed: int) -> RageBelief:
+        T = len(self.items)
+        return self._prepared(
+            RageBelief(
+                t=self.first_round,
+                side=torch.full((T,), UNDECIDED, dtype=torch.int8),
+                estimate=ItemEstimate.unknown(T),
+                data=ArmStatistics.empty(len(self.pool)),
+                variances=self._variances(),
+            )
+        )
+
+    @abstractmethod
+    def _variances(self) -> Tensor | None:
+        r"""``N`` noise variances that are known from the start."""
+
+    def _prepared(self, belief: RageBelief) -> RageBelief:
+        r"""With the counts of the round that comes."""
+        rows = belief.active
+        if rows.numel() == 0:
+            return replace(belief, plan=None)
+        design = self._design(belief, self.Z[rows])
+        if design.value <= 0:  # equal items, or items whose value is 0 for certain
+            above = self.threshold is None or self.threshold < 0
+            side = belief.side.index_fill(0, rows, ABOVE if above else BELOW)
+            return replace(belief, side=side, plan=None)
+        size = self.n_draws(belief.t, design.value)
+        return replace(belief, plan=counts_at_least(design.weights, size))
+
+    def _design(self, belief: RageBelief, items: Tensor) -> Design:
+        r"""The design for undecided items, or for their differences."""
+        assert belief.variances is not None  # the burn-in is over
+        best = self.threshold is None
+        return optimal_design(
+            self.Phi,
+            # Differences do not change with the origin; those of items that are not
+            # measurable themselves may well be.
+            items - items[0] if best else items,
+            pairs_factor=1.0 if best else None,
+            noise_var=belief.variances,
+            tol=DESIGN_TOLERANCE,
+        )
+
+    def _round_size(self, belief: RageBelief, room: int | None) -> int:
+        size = int(belief.missing.sum())
+        return size if room is None or size <= room else 0
+
+    def _plan(self, belief: RageBelief, request: Request) -> Tensor:
+        if request.pending.numel():
+            return request.pending[:0]
+        counts = belief.missing
+        return torch.arange(len(counts)).repeat_interleave(counts)
+
+    def _visiting_order(
+        self, belief: RageBelief, rows: Tensor, before: Tensor
+    ) -> Tensor:
+        return rows  # planned in order; sorting millions again takes seconds
+
+    def _learn(
+        self, belief: RageBelief, new: Observations, history: Observations, seed: int
+    ) -> RageBelief:
+        data = ArmStatistics.of_observations(new, len(self.pool))
+        belief = replace(belief, data=belief.data.merge(data))
+        if belief.t < 1:
+            n_burn_in = belief.n_burn_in + new.n_measured
+            belief = replace(belief, n_burn_in=n_burn_in)
+        if belief.plan is None or bool((belief.missing > 0).any()):
+            return belief
+        return self._prepared(self._evaluated(belief))
+
+    def _evaluated(self, belief: RageBelief) -> RageBelief:
+        r"""The round's decisions, and the next round.
+
+        Source:
+            Weltz et al. (2023), Algorithm 2, lines 11 to 23; errata 1.
+        """
+        rows = belief.active
+        fit = belief.data.fit(self.Phi, belief.variances)
+        Z = self.Z[rows]
+        values, norms = Z @ fit.theta, fit.squared_norms(Z)
+        scale = self.sample_constant / 2
+        sigma = (scale * norms).sqrt()
+        if self.threshold is None:
+            side = eliminate_worse(belief.side, rows, values, self.width(belief.t))
+            chances = probability_best(Z, fit, scale)
+        else:
+            level = self.threshold
+            side = eliminate_rows(
+                belief.side, rows, values, level, self.width(belief.t)
+            )
+            chances = gaussian_probability_above(values, sigma, level)
+        half = sigma * math.sqrt(2 * self._log_term(belief.t))
+        estimate = belief.estimate.updated(rows, values, half, sigma, chances)
+        return replace(belief.next_round(), side=side, estimate=estimate)
+
+    # --- the answer -------------------------------------------------------------------
+
+    @property
+    def guarantee(self) -> str:
+        r"""The probability claimed and its assumptions, as a sentence."""
+        what, bounds = "`above` and `below` are right", ""
+        if self.threshold is None:
+            what = "`above` is the best item once nothing is undecided"
+            bounds = " `lower` and `upper` hold for each item by itself."
+        return (
+            f"With probability {1 - self.delta:g} {what}; assumes f linear in the "
+            f"features and independent Gaussian noise {self._noise()} (Weltz et al. "
+            f"2023, {self.theorem}).{bounds}"
+        )
+
+    def _classification(self, belief: RageBelief) -> Classification:
+        side, estimate = belief.side, belief.estimate
+        return Classification(
+            above=side == ABOVE,
+            below=side == BELOW,
+            undecided=side == UNDECIDED,
+            lower=estimate.mean - estimate.half_width,
+            upper=estimate.mean + estimate.half_width,
+            mean=estimate.mean,
+            sigma=estimate.sigma,
+            probability_above=estimate.probability_above,
+            guarantee=self.guarantee,
+            pool=self.items,
+        )

@@ -1,0 +1,88 @@
+r"""TruVaR's reductions for many rows of a pool, in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from botorch_lse.functional.variance_reduction import (
+    single_gain,
+    truncated_reduction,
+    truncated_sum,
+)
+from botorch_lse.pool_posterior import PoolPosterior
+from botorch_lse.posterior import row_blocks
+
+Stays = Callable[[Tensor, Tensor], Tensor]
+"""From means ``T`` and half widths ``C x T`` to bools ``C x T``: still in question."""
+
+
+def pool_reductions(
+    posterior: PoolPosterior,
+    rows: Tensor,
+    targets: Tensor,
+    noise_var: Tensor,
+    beta: float,
+    eta: float,
+) -> Tensor:
+    r"""The numerator of Eq. (3) for each of ``C`` rows.
+
+    Args:
+        posterior: On the pool.
+        rows: ``C`` candidates.
+        targets: ``T`` rows over which the sums run.
+        noise_var: ``C`` noise variances of an observation at each candidate.
+        beta: The squared width.
+        eta: The width to reach, units of ``y``.
+
+    Returns:
+        ``C`` reductions, units of ``y`` squared.
+
+    Source:
+        Bogunovic et al. (2016), Eq. (3) and (18).
+    """
+    total = torch.zeros(len(rows), dtype=torch.float64)
+    observed = posterior.variance[rows].clamp_min(0.0) + noise_var
+    n = len(posterior.indices) + 1
+    for columns in row_blocks(len(targets), n, posterior.memory_budget):
+        part = targets[columns]
+        variance = posterior.variance[part].clamp_min(0.0)
+        for block in row_blocks(len(rows), len(part), posterior.memory_budget):
+            covariance = posterior.covariance_between(rows[block], part)
+            gain = single_gain(covariance, observed[block])
+            total[block] += truncated_reduction(gain, variance, beta, eta)
+    return total
+
+
+def anticipated_reductions(
+    posterior: PoolPosterior,
+    rows: Tensor,
+    targets: Tensor,
+    noise_var: Tensor,
+    beta: float,
+    eta: float,
+    stays: Stays,
+) -> Tensor:
+    r"""The same with the subtrahend over the targets that would stay in question.
+
+    The observation to come is replaced by its mean, so that means stay and intervals
+    shrink. Arguments and result: see ``pool_reductions``.
+
+    Source:
+        Bogunovic et al. (2016), Appendix A, "Anticipating changes in M_t"; minuend over
+        ``M_{t-1}`` (errata 4).
+    """
+    mean = posterior.mean[targets]
+    variance = posterior.variance[targets].clamp_min(0.0)
+    observed = posterior.variance[rows].clamp_min(0.0) + noise_var
+    everything = torch.ones_like(variance, dtype=torch.bool)
+    before = truncated_sum(variance, everything, beta, eta)
+    parts = []
+    for block in row_blocks(len(rows), len(targets), posterior.memory_budget):
+        covariance = posterior.covariance_between(rows[block], targets)
+        left = (variance - single_gain(covariance, observed[block])).clamp_min(0.0)
+        counted = stays(mean, (beta * left).sqrt())
+        parts.append(before - truncated_sum(left, counted, beta, eta))
+    return torch.cat(parts)

@@ -1,0 +1,83 @@
+r"""Small problems with several outputs and loops that tests share."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from botorch_lse import Pool
+from botorch_lse.strategies import (
+    APEStrategy,
+    EGESHStrategy,
+    EGESRStrategy,
+    GEGEBudgetStrategy,
+    GEGEPACStrategy,
+    ParetoStrategy,
+    RacingStrategy,
+    State,
+    UniformStrategy,
+)
+
+NOISE_STD = 0.2
+BUDGETED = [GEGEBudgetStrategy, EGESHStrategy, EGESRStrategy, UniformStrategy]
+CONFIDENT = [GEGEPACStrategy, APEStrategy, RacingStrategy]
+
+
+def linear_problem(seed: int = 0, K: int = 12, h: int = 3, m: int = 2):
+    r"""Features of unit length and the means linear in them, all maximised."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.randn(K, h, generator=generator, dtype=torch.float64)
+    X = X / X.norm(dim=1, keepdim=True)
+    return X, X @ torch.randn(h, m, generator=generator, dtype=torch.float64)
+
+
+def make(cls: type, X: Tensor, m: int = 2, **options) -> ParetoStrategy:
+    chosen = {"maximize": (True,) * m, **options}
+    if cls in BUDGETED:
+        chosen.setdefault("max_observations", 200)
+    else:
+        chosen.setdefault("noise_std", NOISE_STD)
+        chosen.setdefault("max_observations", 100_000)
+    if cls in (APEStrategy, RacingStrategy):
+        chosen.setdefault("step", 20)
+    pool = chosen.pop("pool", None) or Pool(X)
+    return cls(pool, **chosen)
+
+
+def step(
+    strategy: ParetoStrategy,
+    state: State,
+    mu: Tensor,
+    generator: torch.Generator,
+    means: bool = True,
+    std: float = NOISE_STD,
+) -> State:
+    r"""One round: ask, measure, tell."""
+    batch = strategy.ask(state)
+    if not means:
+        noise = draw(len(batch), mu.shape[1], generator)
+        return strategy.tell(state, batch.observe(mu[batch.order] + std * noise))
+    counts = batch.counts.double().unsqueeze(-1)
+    noise = draw(len(counts), mu.shape[1], generator) / counts.sqrt()
+    yvar = (std**2 / counts).expand(-1, mu.shape[1])
+    y = mu[batch.indices] + std * noise
+    return strategy.tell(state, batch.observe(y, yvar, means=True))
+
+
+def draw(n: int, m: int, generator: torch.Generator) -> Tensor:
+    return torch.randn(n, m, generator=generator, dtype=torch.float64)
+
+
+def run(
+    strategy: ParetoStrategy,
+    mu: Tensor,
+    seed: int = 0,
+    means: bool = True,
+    std: float = NOISE_STD,
+    rounds: int = 10_000,
+) -> State:
+    generator = torch.Generator().manual_seed(seed)
+    state = strategy.init(seed)
+    while not state.is_done and state.round < rounds:
+        state = step(strategy, state, mu, generator, means, std)
+    return state
