@@ -22,6 +22,9 @@ def build_parser() -> argparse.ArgumentParser:
     paper = commands.add_parser("paper", help="reproduce a paper, claim by claim")
     paper.add_argument("--quick", action="store_true", help="few seeds, under 90 s")
     paper.add_argument("--seeds", type=int, metavar="K", help="seeds 0 to K - 1")
+    paper.add_argument(
+        "--data", type=Path, metavar="DIR", help="folder with data sets not shipped"
+    )
     guarantee = commands.add_parser("guarantee", help="simulate a guarantee")
     guarantee.add_argument(
         "--runs", type=int, default=200, metavar="K", help="runs (default: 200)"
@@ -71,7 +74,7 @@ def _options(chosen: argparse.Namespace) -> Options:
     if chosen.kind == "paper":
         if chosen.seeds is not None:
             whole_number(chosen.seeds, "--seeds", 1)
-        return Options(quick=chosen.quick, seeds=chosen.seeds)
+        return Options(quick=chosen.quick, seeds=chosen.seeds, data=chosen.data)
     if chosen.kind == "guarantee":
         whole_number(chosen.runs, "--runs", 1)
         if chosen.divide_widths is not None:

@@ -10,6 +10,7 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 
 from botorch_lse.benchmark.report import Report
 
@@ -26,12 +27,14 @@ class Options:
         runs: Simulated runs, with seeds ``0, ..., runs - 1`` (guarantee).
         divide_widths: All confidence widths are divided by this (guarantee); ``None``:
             whole widths, and a power check with a third of them.
+        data: A folder with data sets that are not part of the package (paper).
     """
 
     quick: bool = False
     seeds: int | None = None
     runs: int = 200
     divide_widths: float | None = None
+    data: Path | None = None
 
 
 @dataclass(frozen=True)

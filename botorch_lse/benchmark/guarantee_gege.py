@@ -1,0 +1,184 @@
+r"""The guarantee of GEGE at a fixed confidence (Kone et al. 2025, Theorem 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from botorch_lse.benchmark.guarantee import POWER
+from botorch_lse.benchmark.registry import Options, entry
+from botorch_lse.benchmark.report import Report, Table
+from botorch_lse.benchmark.statistics import VIOLATED, WrongFraction
+from botorch_lse.problem import Pool
+from botorch_lse.strategies import GEGEPACStrategy, ParetoStrategy
+
+DELTA, NOISE, ARMS, GAP = 0.02, 0.5, 120, 0.02
+EPSILON, LIMIT = 0.2, 10**8
+COLUMNS = (
+    "method",
+    "runs",
+    "wrong fraction",
+    "95 % Clopper-Pearson",
+    "delta",
+    "verdict",
+    "mean samples",
+)
+NOTES = (
+    f"{ARMS} arms with the canonical basis as features; one exceeds all others, which "
+    f"are equal, by {GAP:g} in both outputs. The noise, of standard deviation "
+    f"{NOISE:g}, is the same in both outputs, which the theorems allow. Run k uses "
+    "seed k.",
+    f"A run is wrong if its answer is not the Pareto set; with epsilon = {EPSILON:g} "
+    "if the best arm is not accepted. Runs go on until all is decided or the next "
+    f"round would exceed {LIMIT:.0e} samples (equal arms without the best are never "
+    "told apart). The printed "
+    "sample sizes miss the precision that the proof needs and promise nothing.",
+    "Widths are divided by telling GEGE a standard deviation so divided.",
+)
+
+Build = Callable[[Pool, float], ParetoStrategy]
+
+
+@dataclass(frozen=True)
+class Method:
+    r"""A method under test.
+
+    Args:
+        name: Its name in the table.
+        build: From the pool and the standard deviation it is told to the strategy.
+        exact: Whether the answer must be the Pareto set, or only hold it.
+    """
+
+    name: str
+    build: Build
+    exact: bool = True
+
+
+def methods() -> list[Method]:
+    r"""GEGE exact, with a tolerance, and with the printed sample sizes."""
+    both = (True, True)
+    return [
+        Method(
+            "GEGE",
+            lambda pool, std: GEGEPACStrategy(
+                pool,
+                maximize=both,
+                noise_std=std,
+                delta=DELTA,
+                max_observations=LIMIT,
+            ),
+        ),
+        Method(
+            f"GEGE, epsilon = {EPSILON:g}",
+            lambda pool, std: GEGEPACStrategy(
+                pool,
+                maximize=both,
+                noise_std=std,
+                delta=DELTA,
+                epsilon=EPSILON,
+                max_observations=LIMIT,
+            ),
+            exact=False,
+        ),
+        Method(
+            "GEGE, printed t_r",
+            lambda pool, std: GEGEPACStrategy(
+                pool,
+                maximize=both,
+                noise_std=std,
+                delta=DELTA,
+                sample_size="printed",
+                max_observations=LIMIT,
+            ),
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    r"""What the runs of one method gave.
+
+    Args:
+        method: The method.
+        wrong: The wrong runs.
+        samples: Their mean number of measurements.
+    """
+
+    method: Method
+    wrong: WrongFraction
+    samples: float
+
+    def row(self) -> tuple[str, ...]:
+        r"""The cells of the table."""
+        low, high = self.wrong.interval
+        return (
+            self.method.name,
+            str(self.wrong.runs),
+            f"{self.wrong.fraction:.3f}",
+            f"[{low:.3f}, {high:.3f}]",
+            f"{self.wrong.delta:g}",
+            self.wrong.verdict,
+            f"{self.samples:,.0f}",
+        )
+
+
+def outcome(method: Method, runs: int, divisor: float) -> Outcome:
+    r"""Runs ``0, ..., runs - 1`` of one method with its widths divided."""
+    values = torch.zeros(ARMS, 1, dtype=torch.float64)
+    values[0] = GAP
+    strategy = method.build(Pool(torch.eye(ARMS)), NOISE / divisor)
+    wrong, samples = 0, 0
+    for seed in tqdm(range(runs), desc=method.name, disable=None, leave=False):
+        generator = torch.Generator().manual_seed(seed)
+
+        def measure(
+            rows: Tensor, counts: Tensor, generator: torch.Generator = generator
+        ) -> Tensor:
+            noise = torch.randn(len(rows), 1, generator=generator, dtype=torch.float64)
+            return (values[rows] + NOISE * noise / counts.sqrt().view(-1, 1)).repeat(
+                1, 2
+            )
+
+        run = strategy.simulate(measure, seed)
+        above = run.classification.above
+        others = bool(above[1:].any()) if method.exact else False
+        wrong += others or not bool(above[0])
+        samples += run.n_used
+    return Outcome(method, WrongFraction(wrong, runs, DELTA), samples / runs)
+
+
+@entry("guarantee", "gege", "GEGE at a fixed confidence (Theorem 3)")
+def guarantee_gege(options: Options) -> Report:
+    r"""GEGE as promised, and the power check."""
+
+    def table(divisor: float) -> tuple[Table, list[Outcome]]:
+        found = [outcome(m, options.runs, divisor) for m in methods()]
+        title = "Whole widths" if divisor == 1 else f"Widths divided by {divisor:g}"
+        return Table(title, COLUMNS, [o.row() for o in found]), found
+
+    title = "guarantee gege"
+    if options.divide_widths is not None:
+        scaled, found = table(options.divide_widths)
+        return Report(title, NOTES, [scaled], [f"{scaled.title}: {_verdicts(found)}."])
+    (whole, promised), (narrow, divided) = table(1.0), table(POWER)
+    verdict = [
+        f"Guarantee: {_verdicts(promised)}.",
+        f"Power check: {_verdicts(divided)}.",
+    ]
+    return Report(title, NOTES, [whole, narrow], verdict)
+
+
+def _verdicts(found: list[Outcome]) -> str:
+    verdicts = [o.wrong.verdict for o in found]
+    if len(set(verdicts)) == 1:
+        return verdicts[0]
+    caught = [o.method.name for o in found if o.wrong.verdict == VIOLATED]
+    return (
+        f"violated by {', '.join(caught)}"
+        if caught
+        else " and ".join(sorted(set(verdicts)))
+    )

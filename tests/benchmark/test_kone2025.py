@@ -1,0 +1,152 @@
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from botorch_lse.benchmark import guarantee_gege, paper_kone2025
+from botorch_lse.benchmark.guarantee_gege import methods, outcome
+from botorch_lse.benchmark.kone2025_claims import noc_claims, synthetic_claims
+from botorch_lse.benchmark.kone2025_problems import (
+    ENERGY_FILE,
+    NOC_FILE,
+    energy,
+    noc,
+    synthetic,
+)
+from botorch_lse.benchmark.kone2025_runs import (
+    Score,
+    budgeted,
+    confident,
+    least_budget,
+    score,
+)
+from botorch_lse.benchmark.registry import Options
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def data_file(name: str) -> Path:
+    r"""The file in a folder of the user's choice, or beside the checkout."""
+    places = [os.environ.get("BOTORCH_LSE_DATA"), ROOT.parent / "shared" / "data"]
+    for place in places:
+        if place is not None and (Path(place) / name).is_file():
+            return Path(place) / name
+    pytest.skip(f"{name} is not there")
+
+
+@pytest.mark.parametrize(("K", "h", "m"), [(10, 8, 2), (60, 8, 2), (40, 8, 4)])
+def test_the_first_arms_have_the_smallest_gaps_for_every_size(K, h, m) -> None:
+    instance = synthetic(K, h, m)
+    gaps = instance.complexity.gaps
+    assert float(gaps[h:].min()) > float(gaps[:h].max())
+    assert torch.allclose(gaps[:h], synthetic(h, h, m).complexity.gaps)
+    assert instance.complexity.rank == h
+    assert instance.complexity.H_2_lin == pytest.approx(6400.0)
+
+
+def test_simulated_means_have_the_stated_noise() -> None:
+    instance = synthetic(10)
+    rows = torch.zeros(20_000, dtype=torch.long)
+    values = instance.measure(0)(rows, torch.full_like(rows, 4))
+    error = values - instance.means[0]
+    # 4 standard errors of a standard deviation from 20,000 values.
+    assert float(error.std()) == pytest.approx(instance.noise_std / 2, rel=0.02)
+    assert abs(float(error.mean())) < 4 * instance.noise_std / 2 / 200
+
+
+def test_noc_is_the_instance_of_the_authors() -> None:
+    instance = noc(data_file(NOC_FILE))
+    assert instance.truth.nonzero().view(-1).tolist() == [0, 140, 164, 180]
+    c = instance.complexity
+    found = [c.H_1_lin, c.H_2_lin, c.H_1]
+    assert found == pytest.approx([1973.8, 1780.3, 3993.6], abs=0.06)
+
+
+def test_energy_has_rank_seven_and_two_or_three_pareto_arms() -> None:
+    path = data_file(ENERGY_FILE)
+    assert int(energy(path, False).truth.sum()) == 2
+    assert int(energy(path, False, minimise=False).truth.sum()) == 3
+    assert int(energy(path, True).truth.sum()) == 4
+    assert energy(path, True).complexity.rank == 7
+
+
+def test_a_score_counts_wrong_answers() -> None:
+    instance = synthetic(10, noise_std=1e-6)
+    found = score(instance, budgeted(400)["GEGE"], 3, "t")
+    assert (found.wrong, found.runs, found.error) == (0, 3, 0.0)
+    assert found.samples == (399, 399, 399)
+    assert found.typical == "399 / 399 / 399"
+    noisy = synthetic(10, noise_std=10.0)
+    assert score(noisy, budgeted(400)["uniform"], 5, "t").wrong == 5
+
+
+def test_least_budgets_are_those_the_strategies_accept() -> None:
+    instance = synthetic(20)
+    for name in budgeted(1):
+        T = least_budget(name, instance)
+        if name == "GEGE":
+            continue
+        budgeted(T)[name](instance)
+        with pytest.raises(ValueError, match="`max_observations`"):
+            budgeted(T - 1)[name](instance)
+
+
+def test_confident_methods_find_the_set() -> None:
+    instance = synthetic(10, noise_std=0.02)
+    for name, build in confident(0.1).items():
+        assert score(instance, build, 1, name).wrong == 0
+
+
+def test_claims_judge_their_numbers() -> None:
+    errors = {"GEGE": {10: 0.3, 500: 0.32}, "EGE-SH": {10: 0.2, 500: 0.4}}
+    errors["uniform"] = {10: 0.3, 500: 0.9}
+    samples = {"GEGE": {10: 100.0, 50: 101.0}, "APE": {10: 40.0, 50: 90.0}}
+    holds = [claim.holds for claim in synthetic_claims(errors, samples)]
+    assert holds == [True, False, True, True, False]
+    sure = {
+        name: Score(0, 10, (n,) * 10, (4,) * 10)
+        for name, n in (("GEGE", 300), ("APE", 100), ("racing", 400))
+    }
+    noc_errors = {
+        "GEGE": {1780: 0.2, 2331: 0.1, 3994: 0.06},
+        "EGE-SH": {2331: 0.7, 3994: 0.4},
+    }
+    found = noc_claims(synthetic(10), noc_errors, sure, 0.01)
+    assert [c.holds for c in found] == [False, True, False, True, True, False, True]
+
+
+def test_the_report_says_which_data_are_missing(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(paper_kone2025, "QUICK_SIZES", (10, 12))
+    monkeypatch.setattr(paper_kone2025, "CONFIDENT_SIZES", (8,))
+    monkeypatch.setattr(paper_kone2025, "TABLE2", {(10, 2, 2): (217, 6)})
+    report = paper_kone2025.paper_kone2025(Options(quick=True, seeds=2))
+    text = report.text()
+    assert "Left out: noc_CM_log.csv" in text
+    assert "claims hold" in text
+    assert "Table 2" in text
+    report.write(tmp_path)
+    assert (tmp_path / "figure1.png").is_file()
+
+
+def test_narrow_widths_are_caught_and_whole_ones_are_not() -> None:
+    gege = methods()[0]
+    assert outcome(gege, 10, 1.0).wrong.wrong == 0
+    assert outcome(gege, 40, 6.0).wrong.verdict == "violated"
+
+
+def test_the_guarantee_report_has_both_tables() -> None:
+    report = guarantee_gege.guarantee_gege(Options(runs=2))
+    assert len(report.tables) == 2
+    assert report.verdict[0].startswith("Guarantee:")
+    one = guarantee_gege.guarantee_gege(Options(runs=2, divide_widths=3.0))
+    assert len(one.tables) == 1
+
+
+@pytest.mark.slow
+def test_the_paper_is_reproduced_with_few_seeds() -> None:
+    folder = data_file(NOC_FILE).parent
+    report = paper_kone2025.paper_kone2025(Options(quick=True, data=folder))
+    claims = {row[0]: row[3] for row in report.tables[0].rows}
+    for start in ("NoC: GEGE's error at T = 1780", "NoC: EGE-SH's error exceeds"):
+        assert next(v for k, v in claims.items() if k.startswith(start)) == "yes"
