@@ -13,7 +13,7 @@ def test_the_code_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names = {}
     for block in blocks:
         names.setdefault("model", None)
@@ -25,3 +25,5 @@ def test_the_code_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.startswith(("decided", "budget"))
     assert (tmp_path / "experiment.json").stat().st_size > 1000
     assert names["X"].shape == (4, 2)
+    assert names["design"].gap <= 1e-3
+    assert int(names["counts"].sum()) == 60
