@@ -29,30 +29,8 @@ from botorch_lse.strategies.gp import Belief
 from botorch_lse.strategies.noise_levels import NoiseLevelStrategy
 from botorch_lse.strategies.row_costs import RowCost, RowCosts
 from botorch_lse.strategies.state import State
-from botorch_lse.strategies.truvar_epochs import EpochBeta, Epochs
-from botorch_lse.strategies.truvar_scores import (
-    Stays,
-    anticipated_reductions,
-    pool_reductions,
-)
-
-NOTHING = 1e-12
-"""Reductions below this share of the summed variance are rounding: all is reached."""
-
-
-@dataclass(frozen=True)
-class TruVaRBelief(Belief):
-    r"""What the complete rounds say, and where the epochs and the ship stand.
-
-    Args:
-        epochs: The epoch, its target width and its squared width ``beta_(i)``.
-        previous: The row measured last; ``None`` before any.
-        spent: The summed costs so far.
-    """
-
-    epochs: Epochs = Epochs()  # noqa: RUF009  (frozen)
-    previous: int | None = None
-    spent: float = 0.0
+from botorch_lse.strategies.truvar_epochs import EpochBeta, Epochs, TruVaRBelief
+from botorch_lse.strategies.truvar_scores import epoch_reductions, stays_in_question
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -319,26 +297,11 @@ class TruVaRStrategy(NoiseLevelStrategy):
             return posterior.variance[rows] / costs
         targets = (belief.sides.candidates & self.is_first_copy).nonzero().view(-1)
         noise = self._noise_of_rows(belief, rows)
-        beta, eta = belief.epochs.beta, belief.epochs.eta
+        stays = None
         if self.anticipates and targets.numel():
-            stays = self._stays()
-            return (
-                anticipated_reductions(
-                    posterior, rows, targets, noise, beta, eta, stays
-                )
-                / costs
-            )
-        found = pool_reductions(posterior, rows, targets, noise, beta, eta)
-        everything = beta * float(posterior.variance[targets].sum())
-        if eta > 0 and float(found.max()) <= NOTHING * everything:
-            found = pool_reductions(posterior, rows, targets, noise, beta, 0.0)
+            stays = stays_in_question(self.threshold, self.epsilon)
+        found = epoch_reductions(posterior, rows, targets, noise, belief.epochs, stays)
         return found / costs
-
-    def _stays(self) -> Stays:
-        level, epsilon = self.threshold, self.epsilon
-        if level is None:
-            return lambda mean, half: mean + half >= (mean - half).amax(-1, True)
-        return lambda mean, half: (mean - level).abs() + epsilon <= half
 
     def _quick_scores(self, belief: TruVaRBelief, posterior: PoolPosterior) -> Tensor:
         mean, sigma, beta = posterior.mean, posterior.sigma, belief.epochs.beta

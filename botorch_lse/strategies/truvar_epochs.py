@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.strategies.gp import Belief
 
 
 @dataclass(frozen=True)
@@ -70,3 +71,18 @@ class Epochs:
         while eta > 0 and math.sqrt(beta) * sigma <= (1 + delta_bar) * eta:
             number, eta, beta = number + 1, ratio * eta, next_beta
         return Epochs(number, eta, beta)
+
+
+@dataclass(frozen=True)
+class TruVaRBelief(Belief):
+    r"""What the complete rounds say, and where the epochs and the ship stand.
+
+    Args:
+        epochs: The epoch, its target width and its squared width ``beta_(i)``.
+        previous: The row measured last; ``None`` before any.
+        spent: The summed costs so far.
+    """
+
+    epochs: Epochs = Epochs()
+    previous: int | None = None
+    spent: float = 0.0

@@ -14,9 +14,52 @@ from botorch_lse.functional.variance_reduction import (
 )
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.posterior import row_blocks
+from botorch_lse.strategies.truvar_epochs import Epochs
 
 Stays = Callable[[Tensor, Tensor], Tensor]
 """From means ``T`` and half widths ``C x T`` to bools ``C x T``: still in question."""
+
+NOTHING = 1e-12
+"""Reductions below this share of the summed variance are rounding: all is reached."""
+
+
+def epoch_reductions(
+    posterior: PoolPosterior,
+    rows: Tensor,
+    targets: Tensor,
+    noise_var: Tensor,
+    epochs: Epochs,
+    stays: Stays | None = None,
+) -> Tensor:
+    r"""The numerator of Eq. (3) for each of ``C`` rows in the current epoch.
+
+    Where no row has anything left to reduce (inside a batch, all widths may have
+    reached ``eta``), the reduction of the plain variances.
+
+    Args:
+        posterior: On the pool; it expects the rows planned already.
+        rows: ``C`` candidates.
+        targets: ``T`` rows in question.
+        noise_var: ``C`` noise variances of an observation at each candidate.
+        epochs: The widths.
+        stays: For "anticipating changes", what stays in question.
+    """
+    beta, eta = epochs.beta, epochs.eta
+    given = (posterior, rows, targets, noise_var, beta)
+    if stays is not None:
+        return anticipated_reductions(*given, eta, stays)
+    found = pool_reductions(*given, eta)
+    everything = beta * float(posterior.variance[targets].sum())
+    if eta > 0 and float(found.max()) <= NOTHING * everything:
+        return pool_reductions(*given, 0.0)
+    return found
+
+
+def stays_in_question(threshold: float | None, epsilon: float) -> Stays:
+    r"""Eq. (6) for a level, Eq. (5) for the maximiser (``None``)."""
+    if threshold is None:
+        return lambda mean, half: mean + half >= (mean - half).amax(-1, True)
+    return lambda mean, half: (mean - threshold).abs() + epsilon <= half
 
 
 def pool_reductions(
