@@ -15,7 +15,7 @@ from botorch_lse.strategies import (
     GEGEBudgetStrategy,
     GEGEPACStrategy,
 )
-from botorch_lse.strategies.gege import OptEstimator
+from botorch_lse.strategies.pareto.gege import OptEstimator
 from tests.strategies.pareto_runs import NOISE_STD, linear_problem, make, run, step
 
 X, MU = linear_problem()

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from botorch_lse import Observations, Pool
 from botorch_lse.estimators import catoni_alpha, catoni_mean
 from botorch_lse.strategies import MELKPACStrategy, MILKPACStrategy, PACStrategy, State
-from botorch_lse.strategies.melk import eliminate_rows
-from botorch_lse.strategies.milk import eliminate_pairs
+from botorch_lse.strategies.elimination import eliminate_pairs, eliminate_rows
 from tests.strategies.runs import assert_same
 
 DELTA, BOUND, NOISE = 0.1, 1.0, 0.5

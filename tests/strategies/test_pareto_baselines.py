@@ -20,7 +20,7 @@ from botorch_lse.strategies import (
     RacingStrategy,
     UniformStrategy,
 )
-from botorch_lse.strategies.ape import gaussian_threshold
+from botorch_lse.strategies.pareto.ape import gaussian_threshold
 from tests.strategies.pareto_runs import (
     BUDGETED,
     CONFIDENT,

@@ -16,8 +16,8 @@ from botorch_lse.designs.regret import LARGEST_KAPPA
 from botorch_lse.estimators import LinearFit, span_least_squares
 from botorch_lse.pareto import empirical_gaps, pareto_mask
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.pareto_base import ParetoBelief
-from botorch_lse.strategies.pareto_rounds import (
+from botorch_lse.strategies.pareto.base import ParetoBelief
+from botorch_lse.strategies.pareto.rounds import (
     HalvingStrategy,
     ParetoRoundStrategy,
     accept_rest,

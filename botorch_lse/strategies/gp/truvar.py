@@ -25,12 +25,12 @@ from botorch_lse.strategies.goals import (
     ImplicitGoal,
     MaximiserGoal,
 )
-from botorch_lse.strategies.gp import Belief
-from botorch_lse.strategies.noise_levels import NoiseLevelStrategy
-from botorch_lse.strategies.row_costs import RowCost, RowCosts
+from botorch_lse.strategies.gp.base import Belief
+from botorch_lse.strategies.gp.noise_levels import NoiseLevelStrategy
+from botorch_lse.strategies.gp.row_costs import RowCost, RowCosts
+from botorch_lse.strategies.gp.truvar_epochs import EpochBeta, Epochs, TruVaRBelief
+from botorch_lse.strategies.gp.truvar_scores import epoch_reductions, stays_in_question
 from botorch_lse.strategies.state import State
-from botorch_lse.strategies.truvar_epochs import EpochBeta, Epochs, TruVaRBelief
-from botorch_lse.strategies.truvar_scores import epoch_reductions, stays_in_question
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -17,8 +17,8 @@ from botorch_lse.estimators import (
     head_from_arms,
 )
 from botorch_lse.estimators.variance import variance_bounds
-from botorch_lse.strategies.rage_base import GapEliminationStrategy
-from botorch_lse.strategies.rage_rounds import RageBelief
+from botorch_lse.strategies.pac.gap_elimination import GapEliminationStrategy
+from botorch_lse.strategies.pac.rage_rounds import RageBelief
 from botorch_lse.strategies.state import State
 
 

@@ -16,7 +16,7 @@ from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.estimators import ArmTotals, LinearFit
 from botorch_lse.pareto import empirical_gaps, pareto_mask
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.pareto_base import ParetoBelief, ParetoStrategy
+from botorch_lse.strategies.pareto.base import ParetoBelief, ParetoStrategy
 
 B = TypeVar("B", bound=ParetoBelief)
 

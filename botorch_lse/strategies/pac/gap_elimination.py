@@ -19,8 +19,8 @@ from botorch_lse.estimators import ArmStatistics
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.base import Request, Strategy
-from botorch_lse.strategies.melk import eliminate_rows
-from botorch_lse.strategies.rage_rounds import (
+from botorch_lse.strategies.elimination import eliminate_rows
+from botorch_lse.strategies.pac.rage_rounds import (
     ItemEstimate,
     RageBelief,
     counts_at_least,

@@ -21,7 +21,8 @@ from botorch_lse.designs.basis import pivoted_cholesky
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.forecast import Forecast, observations_needed
-from botorch_lse.strategies.gp import Belief, GPStrategy
+from botorch_lse.strategies.gp.base import Belief, GPStrategy
+from botorch_lse.strategies.planning import PlanningProblem
 from botorch_lse.strategies.state import State, round_generator
 
 ROUNDINGS = ("quota", "exchange", "sample")
@@ -35,22 +36,6 @@ RANK = 150
 """Features at most, or twice the batch if that is more: a batch tells no more
 directions apart than it has observations, and a design's time grows with their square.
 Twice as many changed neither the worst variance nor the F1 score."""
-
-
-@dataclass(frozen=True, eq=False)
-class PlanningProblem:
-    r"""What the next batch is to predict.
-
-    Args:
-        rows: ``T`` rows.
-        weights: Factors of the variances, ``T`` or for pairs ``T x T``, 0 for those not
-            asked for; ``None``: ones.
-        factor: ``c`` of the pairs ``f(x) - c f(x')``; ``None``: the rows themselves.
-    """
-
-    rows: Tensor
-    weights: Tensor | None = None
-    factor: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

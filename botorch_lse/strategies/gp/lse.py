@@ -16,7 +16,7 @@ from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.goals import Goal, ImplicitGoal
-from botorch_lse.strategies.gp import Belief, GPStrategy
+from botorch_lse.strategies.gp.base import Belief, GPStrategy
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from botorch_lse.checks import whole_number
 from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.estimators import LinearFit
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.strategies.pareto_totals import ParetoTotalsStrategy, TotalsBelief
+from botorch_lse.strategies.pareto.totals import ParetoTotalsStrategy, TotalsBelief
 
 
 @dataclass(frozen=True, eq=False)

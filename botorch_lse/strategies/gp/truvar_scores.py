@@ -14,7 +14,7 @@ from botorch_lse.functional.variance_reduction import (
 )
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.posterior import row_blocks
-from botorch_lse.strategies.truvar_epochs import Epochs
+from botorch_lse.strategies.gp.truvar_epochs import Epochs
 
 Stays = Callable[[Tensor, Tensor], Tensor]
 """From means ``T`` and half widths ``C x T`` to bools ``C x T``: still in question."""

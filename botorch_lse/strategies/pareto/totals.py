@@ -14,8 +14,8 @@ from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.estimators import ArmTotals, LinearFit
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.pareto_base import ParetoBelief, ParetoStrategy
-from botorch_lse.strategies.pareto_rounds import accept_rest, keep_smallest
+from botorch_lse.strategies.pareto.base import ParetoBelief, ParetoStrategy
+from botorch_lse.strategies.pareto.rounds import accept_rest, keep_smallest
 
 
 @dataclass(frozen=True, eq=False)

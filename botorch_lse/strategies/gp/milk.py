@@ -1,52 +1,23 @@
-r"""MILK: level sets relative to the unknown maximum, through pairs of rows."""
+r"""MILK on a Gaussian process: a level relative to the unknown maximum, by pairs."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, Sides, ratio
+from botorch_lse.confidence.classify import UNDECIDED, Sides
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
-from botorch_lse.designs import Design, optimal_design
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.posterior import row_blocks
-from botorch_lse.problem import Observations
-from botorch_lse.strategies.design import DesignStrategy, PlanningProblem
+from botorch_lse.strategies.elimination import eliminate_pairs
 from botorch_lse.strategies.forecast import squared_gaps
-from botorch_lse.strategies.gp import Belief
-from botorch_lse.strategies.pac import DESIGN_TOLERANCE, PACStrategy
-from botorch_lse.strategies.pac_rounds import PACBelief
-
-
-def eliminate_pairs(
-    active: Tensor, side: Tensor, certain: Tensor, refuted: Tensor
-) -> tuple[Tensor, Tensor]:
-    r"""The active pairs and the sides after one round of MILK.
-
-    A row with a refuted pair goes to ``B`` and leaves all pairs, as first and as second
-    member. Of the others the certain pairs leave; a row without a pair as first member
-    goes to ``G``.
-
-    Args:
-        active: ``N x N`` bools, the ordered pairs ``A_t``.
-        side: ``N`` codes.
-        certain: ``N x N`` bools: ``f(x) > omega f(x')`` is certain.
-        refuted: ``N x N`` bools: its contrary is.
-
-    Source:
-        Mason et al. (2022), Algorithm 2, lines 9 to 17, with errata 3: the pairs of
-        ``A_t`` are examined at once, line 16 tests ``A_{t+1}`` for rows not in ``B``.
-    """
-    bad = (active & refuted).any(dim=1)
-    stays = ~bad
-    left = active & ~certain & stays.unsqueeze(-1) & stays
-    side = torch.where(bad, BELOW, side)
-    good = (side != BELOW) & ~left.any(dim=1)
-    return left, torch.where(good, ABOVE, side).to(torch.int8)
+from botorch_lse.strategies.gp.base import Belief
+from botorch_lse.strategies.gp.design import DesignStrategy
+from botorch_lse.strategies.planning import PlanningProblem, pair_targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,78 +118,3 @@ class MILKStrategy(DesignStrategy):
         below = mean <= omega * mean[best]
         weights[below] *= (torch.arange(len(rows)) == best).double()
         return PlanningProblem(rows, weights, omega)
-
-
-def pair_targets(pairs: Tensor, omega: float) -> PlanningProblem:
-    r"""The open pairs among the rows that occur in them."""
-    rows = (pairs.any(dim=0) | pairs.any(dim=1)).nonzero().view(-1)
-    inner = pairs[rows][:, rows]
-    return PlanningProblem(rows, None if bool(inner.all()) else inner.double(), omega)
-
-
-@dataclass(frozen=True, eq=False)
-class MILKPACStrategy(PACStrategy):
-    r"""MILK to the letter: a guarantee without a prior, in large rounds.
-
-    Arguments: ``omega``, the level as a share of the maximum, in (0, 1) (the paper's
-    epsilon is ``1 - omega``); else see ``PACStrategy``. The maximum must not be
-    negative.
-
-    Example:
-        >>> import torch
-        >>> from botorch_lse import Pool
-        >>> pool = Pool(torch.eye(2, dtype=torch.float64))
-        >>> strategy = MILKPACStrategy(pool, omega=0.5, bound=1.0, noise_std=1.0)
-        >>> strategy.init().round
-        0
-
-    Source:
-        Mason et al. (2022), Algorithm 2, with errata 1 to 5.
-    """
-
-    _: KW_ONLY
-    omega: float
-
-    theorem: ClassVar[str] = "Theorem 4.3"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        ratio(self.omega)
-
-    def _everything(self) -> Tensor:
-        N = len(self.pool)
-        return torch.ones(N, N, dtype=torch.bool)
-
-    def _design(self, belief: PACBelief) -> Design:
-        targets = pair_targets(belief.active, self.omega)
-        return optimal_design(
-            self.Phi,
-            targets.rows,
-            gamma=self.gamma,
-            target_weights=targets.weights,
-            pairs_factor=self.omega,
-            tol=DESIGN_TOLERANCE,
-        )
-
-    def _eliminate(self, belief: PACBelief, new: Observations) -> PACBelief:
-        every = torch.arange(len(self.pool))
-        i, j = belief.active.nonzero().unbind(dim=-1)
-        found = self._estimated(belief, new, every, (i, j, self.omega))
-        width = self.width(belief.t)
-        certain, refuted = (torch.zeros_like(belief.active) for _ in range(2))
-        refuted[i, j] = found.means < -width
-        certain[i, j] = found.means > width
-        active, side = eliminate_pairs(belief.active, belief.side, certain, refuted)
-        open_ = belief.active.any(dim=0) | belief.active.any(dim=1)
-        rows = open_.nonzero().view(-1)
-        single = self._estimated(belief, new, rows)
-        return replace(
-            belief,
-            t=belief.t + 1,
-            side=side,
-            active=active,
-            estimate=self._updated(belief, rows, single, len(new)),
-        )
-
-    def _level(self, mean: Tensor) -> float:
-        return self.omega * float(mean.max())

@@ -20,7 +20,7 @@ from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Observations
 from botorch_lse.problem.pool import NOISE_LEVEL
-from botorch_lse.strategies.gp import Belief, GPStrategy
+from botorch_lse.strategies.gp.base import Belief, GPStrategy
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -1,0 +1,57 @@
+r"""Which rows and pairs leave the question after a round."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from botorch_lse.confidence.classify import ABOVE, BELOW
+
+
+def eliminate_rows(
+    side: Tensor, rows: Tensor, values: Tensor, threshold: float, width: float
+) -> Tensor:
+    r"""The sides after one round of MELK.
+
+    Args:
+        side: ``N`` codes.
+        rows: The active rows.
+        values: Their estimates, units of ``y``.
+        threshold: The level.
+        width: ``2 2^-t``.
+
+    Source:
+        Mason et al. (2022), Algorithm 1, lines 9 to 15; both tests are strict.
+    """
+    below = values < threshold - width
+    above = ~below & (values > threshold + width)
+    side = side.clone()
+    side[rows[below]], side[rows[above]] = BELOW, ABOVE
+    return side
+
+
+def eliminate_pairs(
+    active: Tensor, side: Tensor, certain: Tensor, refuted: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""The active pairs and the sides after one round of MILK.
+
+    A row with a refuted pair goes to ``B`` and leaves all pairs, as first and as second
+    member. Of the others the certain pairs leave; a row without a pair as first member
+    goes to ``G``.
+
+    Args:
+        active: ``N x N`` bools, the ordered pairs ``A_t``.
+        side: ``N`` codes.
+        certain: ``N x N`` bools: ``f(x) > omega f(x')`` is certain.
+        refuted: ``N x N`` bools: its contrary is.
+
+    Source:
+        Mason et al. (2022), Algorithm 2, lines 9 to 17, with errata 3: the pairs of
+        ``A_t`` are examined at once, line 16 tests ``A_{t+1}`` for rows not in ``B``.
+    """
+    bad = (active & refuted).any(dim=1)
+    stays = ~bad
+    left = active & ~certain & stays.unsqueeze(-1) & stays
+    side = torch.where(bad, BELOW, side)
+    good = (side != BELOW) & ~left.any(dim=1)
+    return left, torch.where(good, ABOVE, side).to(torch.int8)

@@ -1,0 +1,36 @@
+r"""Strategies on a Gaussian process, in batches of the user's size."""
+
+from botorch_lse.strategies.gp.base import GPStrategy
+from botorch_lse.strategies.gp.baselines import MaxVarianceStrategy, RandomStrategy
+from botorch_lse.strategies.gp.design import DesignStrategy
+from botorch_lse.strategies.gp.lse import (
+    ImplicitLSELiteralBatchStrategy,
+    ImplicitLSEStrategy,
+    LSELiteralBatchStrategy,
+    LSEStrategy,
+)
+from botorch_lse.strategies.gp.melk import MELKStrategy
+from botorch_lse.strategies.gp.milk import MILKStrategy
+from botorch_lse.strategies.gp.straddle import (
+    ImplicitStraddleStrategy,
+    StraddleRankStrategy,
+    StraddleStrategy,
+)
+from botorch_lse.strategies.gp.truvar import TruVaRStrategy
+
+__all__ = [
+    "DesignStrategy",
+    "GPStrategy",
+    "ImplicitLSELiteralBatchStrategy",
+    "ImplicitLSEStrategy",
+    "ImplicitStraddleStrategy",
+    "LSELiteralBatchStrategy",
+    "LSEStrategy",
+    "MELKStrategy",
+    "MILKStrategy",
+    "MaxVarianceStrategy",
+    "RandomStrategy",
+    "StraddleRankStrategy",
+    "StraddleStrategy",
+    "TruVaRStrategy",
+]

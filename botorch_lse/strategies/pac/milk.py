@@ -1,0 +1,85 @@
+r"""MILK to the letter of the paper."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from botorch_lse.confidence.classify import ratio
+from botorch_lse.designs import Design, optimal_design
+from botorch_lse.problem import Observations
+from botorch_lse.strategies.elimination import eliminate_pairs
+from botorch_lse.strategies.pac.base import DESIGN_TOLERANCE, PACStrategy
+from botorch_lse.strategies.pac.rounds import PACBelief
+from botorch_lse.strategies.planning import pair_targets
+
+
+@dataclass(frozen=True, eq=False)
+class MILKPACStrategy(PACStrategy):
+    r"""MILK to the letter: a guarantee without a prior, in large rounds.
+
+    Arguments: ``omega``, the level as a share of the maximum, in (0, 1) (the paper's
+    epsilon is ``1 - omega``); else see ``PACStrategy``. The maximum must not be
+    negative.
+
+    Example:
+        >>> import torch
+        >>> from botorch_lse import Pool
+        >>> pool = Pool(torch.eye(2, dtype=torch.float64))
+        >>> strategy = MILKPACStrategy(pool, omega=0.5, bound=1.0, noise_std=1.0)
+        >>> strategy.init().round
+        0
+
+    Source:
+        Mason et al. (2022), Algorithm 2, with errata 1 to 5.
+    """
+
+    _: KW_ONLY
+    omega: float
+
+    theorem: ClassVar[str] = "Theorem 4.3"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ratio(self.omega)
+
+    def _everything(self) -> Tensor:
+        N = len(self.pool)
+        return torch.ones(N, N, dtype=torch.bool)
+
+    def _design(self, belief: PACBelief) -> Design:
+        targets = pair_targets(belief.active, self.omega)
+        return optimal_design(
+            self.Phi,
+            targets.rows,
+            gamma=self.gamma,
+            target_weights=targets.weights,
+            pairs_factor=self.omega,
+            tol=DESIGN_TOLERANCE,
+        )
+
+    def _eliminate(self, belief: PACBelief, new: Observations) -> PACBelief:
+        every = torch.arange(len(self.pool))
+        i, j = belief.active.nonzero().unbind(dim=-1)
+        found = self._estimated(belief, new, every, (i, j, self.omega))
+        width = self.width(belief.t)
+        certain, refuted = (torch.zeros_like(belief.active) for _ in range(2))
+        refuted[i, j] = found.means < -width
+        certain[i, j] = found.means > width
+        active, side = eliminate_pairs(belief.active, belief.side, certain, refuted)
+        open_ = belief.active.any(dim=0) | belief.active.any(dim=1)
+        rows = open_.nonzero().view(-1)
+        single = self._estimated(belief, new, rows)
+        return replace(
+            belief,
+            t=belief.t + 1,
+            side=side,
+            active=active,
+            estimate=self._updated(belief, rows, single, len(new)),
+        )
+
+    def _level(self, mean: Tensor) -> float:
+        return self.omega * float(mean.max())

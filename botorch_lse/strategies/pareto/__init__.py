@@ -1,0 +1,23 @@
+r"""Strategies for the Pareto set of several outputs."""
+
+from botorch_lse.strategies.pareto.ape import APEStrategy
+from botorch_lse.strategies.pareto.base import ParetoEstimate, ParetoStrategy
+from botorch_lse.strategies.pareto.gege import GEGEBudgetStrategy, GEGEPACStrategy
+from botorch_lse.strategies.pareto.rounds import EGESHStrategy
+from botorch_lse.strategies.pareto.totals import (
+    EGESRStrategy,
+    RacingStrategy,
+    UniformStrategy,
+)
+
+__all__ = [
+    "APEStrategy",
+    "EGESHStrategy",
+    "EGESRStrategy",
+    "GEGEBudgetStrategy",
+    "GEGEPACStrategy",
+    "ParetoEstimate",
+    "ParetoStrategy",
+    "RacingStrategy",
+    "UniformStrategy",
+]
