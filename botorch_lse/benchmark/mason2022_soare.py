@@ -28,6 +28,8 @@ ARMS, DIMENSION = 100, 25
 LEVEL, OMEGA, BOUND, NOISE, DELTA = 0.5, 0.5, 1.0, 1.0, 0.1
 LIMIT, QUICK_LIMIT = 1_000_000, 20_000
 SPAN = 1e-10
+RIDGE = 1e-7
+"""The gamma of Appendix F.1."""
 EXPLICIT, IMPLICIT = "6a, explicit", "2a and 6b, implicit"
 
 
@@ -117,8 +119,12 @@ def _linear_runs(X: Tensor, truth: Tensor) -> LinearRuns:
 
 def _pac(pool: Pool, figure: str) -> PACStrategy:
     if figure == EXPLICIT:
-        return MELKPACStrategy(pool, LEVEL, bound=BOUND, noise_std=NOISE, delta=DELTA)
-    return MILKPACStrategy(pool, omega=OMEGA, bound=BOUND, noise_std=NOISE, delta=DELTA)
+        return MELKPACStrategy(
+            pool, LEVEL, bound=BOUND, noise_std=NOISE, gamma=RIDGE, delta=DELTA
+        )
+    return MILKPACStrategy(
+        pool, omega=OMEGA, bound=BOUND, noise_std=NOISE, gamma=RIDGE, delta=DELTA
+    )
 
 
 def run_pac(strategy: PACStrategy, truth: Tensor, seed: int) -> Ended:
