@@ -331,3 +331,30 @@ def test_bad_records_are_refused(call, error: type, message: str) -> None:
 def test_counts_that_cannot_be_are_refused(counts) -> None:
     with pytest.raises(ValueError, match="`counts` to be one number of at least 1"):
         Observations([0, 1], [0.1, 0.2], [0.1, 0.1], counts=counts)
+
+
+def test_a_box_becomes_evenly_spread_rows() -> None:
+    pool = Pool.from_box([[0.0, -5.0], [1.0, 5.0]], 256, names=["t", "dose"])
+    assert pool.names == ("t", "dose")
+    unit = (pool.X - torch.tensor([0.0, -5.0])) / torch.tensor([1.0, 10.0])
+    assert bool(((unit >= 0) & (unit <= 1)).all())
+    # A digital net in base 2: every elementary box of volume 1/16 has its 16 points.
+    cells = (4 * unit).long().clamp_max(3) @ torch.tensor([4, 1])
+    assert cells.bincount(minlength=16).tolist() == [16] * 16
+    assert torch.equal(pool.X, Pool.from_box([[0.0, -5.0], [1.0, 5.0]], 256).X)
+    other = Pool.from_box([[0.0, -5.0], [1.0, 5.0]], 256, seed=1)
+    assert not torch.equal(pool.X, other.X)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "n", "message"),
+    [
+        ([[0.0], [0.0]], 8, "input 0 has 0 and 0"),
+        ([[0.0, 1.0]], 8, "two rows, lower and upper"),
+        ([[0.0], [float("nan")]], 8, "`bounds` to be finite"),
+        ([[0.0], [1.0]], 0, "`n`"),
+    ],
+)
+def test_a_box_without_volume_is_refused(bounds, n, message) -> None:
+    with pytest.raises((ValueError, BotorchTensorDimensionError), match=message):
+        Pool.from_box(bounds, n)

@@ -10,9 +10,16 @@ from typing import Any
 
 import pandas as pd
 import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
-from botorch_lse.checks import non_negative_vector, real_matrix, real_vector
+from botorch_lse.checks import (
+    non_negative_vector,
+    real_matrix,
+    real_vector,
+    whole_number,
+)
 
 NOISE_LEVEL = "noise_level"
 """The last column of a pool whose rows are points at one of several noise levels."""
@@ -92,6 +99,52 @@ class Pool:
                 f"Expected `table` to have one row per row of `X` ({N}), but it has "
                 f"{len(self.table)}."
             )
+
+    @classmethod
+    def from_box(
+        cls,
+        bounds: Any,
+        n: int,
+        *,
+        seed: int = 0,
+        names: Sequence[str] | None = None,
+    ) -> Pool:
+        r"""Representer points of a continuous box: ``n`` scrambled Sobol points.
+
+        Every strategy then works on the box: the points are candidates and targets at
+        once, and stand for the volume around them.
+
+        Example:
+            >>> pool = Pool.from_box([[0.0, 10.0], [1.0, 30.0]], 256)
+            >>> len(pool), bool((pool.X[:, 1] >= 10).all())
+            (256, True)
+
+        Args:
+            bounds: ``2 x d``: the smallest and the largest value of each input.
+            n: How many points; a power of two is evenest.
+            seed: Of the scrambling.
+            names: The names of the ``d`` inputs.
+
+        Raises:
+            ValueError: If a bound is not finite, an upper bound is not above its lower
+                one, or ``n`` is less than 1.
+            BotorchTensorDimensionError: If ``bounds`` has another shape.
+        """
+        box = real_matrix(bounds, "bounds")
+        if len(box) != 2:
+            raise BotorchTensorDimensionError(
+                "Expected `bounds` to have two rows, lower and upper, but got shape "
+                f"{tuple(box.shape)}."
+            )
+        if bool((box[1] <= box[0]).any()):
+            i = int((box[1] <= box[0]).nonzero()[0])
+            raise ValueError(
+                "Expected the upper row of `bounds` to be above the lower one, but "
+                f"input {i} has {float(box[0, i]):g} and {float(box[1, i]):g}."
+            )
+        n = whole_number(n, "n", 1)
+        points = draw_sobol_samples(box, n=n, q=1, seed=seed).squeeze(-2)
+        return cls(points, names=names)
 
     def __len__(self) -> int:
         return self.X.shape[-2]
