@@ -358,3 +358,57 @@ def test_a_box_becomes_evenly_spread_rows() -> None:
 def test_a_box_without_volume_is_refused(bounds, n, message) -> None:
     with pytest.raises((ValueError, BotorchTensorDimensionError), match=message):
         Pool.from_box(bounds, n)
+
+
+def _sheet_pool() -> Pool:
+    return Pool(pd.DataFrame({"heat": [10.0, 20.0, 30.0], "acid": ["a", "b", "a"]}))
+
+
+def test_a_batch_goes_to_a_sheet_and_back(tmp_path) -> None:
+    batch = Batch(_sheet_pool(), torch.tensor([2, 0, 2]), 4)
+    sheet = batch.to_frame()
+    assert list(sheet.columns) == ["pool_index", "round", "heat", "acid"]
+    assert sheet["heat"].tolist() == [30.0, 10.0, 30.0]
+    sheet["yield"] = [1.5, None, 2.5]  # the second is not measured yet
+    sheet["var"] = [0.1, None, 0.2]
+    sheet.to_csv(tmp_path / "sheet.csv", index=False)
+    again = pd.read_csv(tmp_path / "sheet.csv")
+    told = Observations.from_frame(again, "yield", yvar="var")
+    assert told.indices.tolist() == [2, 2]
+    assert told.y.tolist() == [1.5, 2.5]
+    assert told.yvar.tolist() == [0.1, 0.2]
+    assert told.round.tolist() == [4, 4]
+    pair = Observations.from_frame(again, ["yield", "heat"])
+    assert pair.y.tolist() == [[1.5, 30.0], [2.5, 30.0]]
+
+
+def test_lines_without_round_are_measured_elsewhere() -> None:
+    frame = pd.DataFrame({"pool_index": [1], "y": [2.0]})
+    assert Observations.from_frame(frame, "y").round is None
+    assert Observations.from_frame(frame.assign(round=None), "y").round is None
+    nothing = Observations.from_frame(frame.assign(y=None), "y")
+    assert len(nothing) == 0
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        ({"y": [1.0]}, "'pool_index' is missing"),
+        ({"pool_index": [0]}, "'y' is missing"),
+        ({"pool_index": [0], "y": ["much"]}, "to hold numbers"),
+        ({"pool_index": [0.5], "y": [1.0]}, "whole|integer"),
+        (
+            {"pool_index": [0, 1], "y": [1.0, 1.0], "round": [0, None]},
+            "line 1 has none",
+        ),
+    ],
+)
+def test_bad_sheets_are_refused(frame, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Observations.from_frame(pd.DataFrame(frame), "y")
+
+
+def test_a_table_with_the_sheets_columns_is_refused() -> None:
+    pool = Pool(pd.DataFrame({"round": [1.0, 2.0]}))
+    with pytest.raises(ValueError, match="Rename the table's column"):
+        Batch(pool, torch.tensor([0]), 0).to_frame()

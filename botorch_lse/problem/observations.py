@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
 from botorch_lse.checks import non_negative_vector, real_vector, row_indices
 from botorch_lse.problem.pool import Pool
+
+POOL_INDEX, ROUND = "pool_index", "round"
+"""The columns of a sheet that say which row was measured, and in which round."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +91,51 @@ class Observations:
         r"""No measurement."""
         none = torch.empty(0, dtype=torch.long)
         return cls(none, torch.empty(0, dtype=torch.float64), round=none)
+
+    @classmethod
+    def from_frame(
+        cls, frame: pd.DataFrame, y: str | Sequence[str], yvar: str | None = None
+    ) -> Observations:
+        r"""Results from a table such as ``Batch.to_frame`` gives, filled in.
+
+        Lines without a result are passed over: they are not measured yet, and a
+        strategy asks for them again. A line without a round was asked for by nobody.
+
+        Args:
+            frame: One line a measurement, with the columns ``pool_index`` and, for what
+                was asked for, ``round``; sheets of several batches one below the other.
+            y: The column of the results, or ``m`` columns for ``m`` outputs.
+            yvar: The column of their known noise variances.
+
+        Raises:
+            ValueError: If a column is missing, an entry is no number, or some lines
+                have a round and others have none.
+        """
+        names = [y] if isinstance(y, str) else list(y)
+        wanted = [POOL_INDEX, *names, *([] if yvar is None else [yvar])]
+        for name in wanted:
+            if name not in frame.columns:
+                raise ValueError(
+                    f"Expected `frame` to have the columns {wanted}, but it has "
+                    f"{list(frame.columns)}: {name!r} is missing."
+                )
+        done = frame[frame[names].notna().all(axis=1)]
+        rounds = done.get(ROUND)
+        if rounds is not None and rounds.isna().all():
+            rounds = None
+        if rounds is not None and bool(rounds.isna().any()):
+            raise ValueError(
+                f"Expected `frame` to have a {ROUND!r} in all lines or in none, but "
+                f"line {done.index[rounds.isna()][0]} has none. Tell rows measured "
+                "elsewhere apart."
+            )
+        values = _numbers(done, names)
+        return cls(
+            _numbers(done, [POOL_INDEX])[:, 0],
+            values[:, 0] if isinstance(y, str) else values,
+            None if yvar is None else _numbers(done, [yvar])[:, 0],
+            None if rounds is None else _numbers(done, [ROUND])[:, 0].long(),
+        )
 
     def select(self, rows: Tensor) -> Observations:
         r"""The entries at ``rows`` (indices or mask), in that order."""
@@ -167,6 +217,24 @@ class Batch:
     def __len__(self) -> int:
         return self.order.numel()
 
+    def to_frame(self) -> pd.DataFrame:
+        r"""A sheet to fill in: one line per measurement, in visiting order.
+
+        Returns:
+            The pool's table behind the columns ``pool_index`` and ``round``; a row with
+            replicates has several lines. See ``Observations.from_frame``.
+        """
+        frame = self.pool.to_frame().iloc[self.order.numpy()].reset_index(drop=True)
+        for name in (ROUND, POOL_INDEX):
+            if name in frame.columns:
+                raise ValueError(
+                    f"Expected the pool's table to leave the column {name!r} to the "
+                    "batch. Rename the table's column."
+                )
+        frame.insert(0, ROUND, self.round)
+        frame.insert(0, POOL_INDEX, self.order.numpy())
+        return frame
+
     def observe(self, y: Any, yvar: Any = None, *, means: bool = False) -> Observations:
         r"""The batch with its results, ready for ``tell``.
 
@@ -201,6 +269,15 @@ class Batch:
             )
         counts = self.counts if means else None
         return Observations(rows, y, yvar, torch.tensor(self.round), counts)
+
+
+def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> Tensor:
+    try:
+        return torch.from_numpy(np.array(frame[list(names)], dtype=float))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Expected the columns {list(names)} of `frame` to hold numbers: {error}."
+        ) from error
 
 
 def _joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
