@@ -46,6 +46,8 @@ class GPPrior:
         transform_inputs: From the user's inputs to the kernel's.
         batch_shape: ``S``.
         is_ensemble: Whether ``S`` holds the members of an ensemble.
+        predict_noise: Noise variances at points, ``... x d`` in the user's space to
+            ``...``, units of ``y`` squared; ``None`` where ``noise_var`` is all.
     """
 
     mean_module: Module
@@ -56,6 +58,7 @@ class GPPrior:
     transform_inputs: Callable[[Tensor], Tensor] | None = None
     batch_shape: torch.Size = field(default_factory=torch.Size)
     is_ensemble: bool = False
+    predict_noise: Callable[[Tensor], Tensor] | None = None
 
     @classmethod
     def from_kernel(
@@ -118,7 +121,25 @@ class GPPrior:
             None if transform is None else _frozen(transform),
             model.batch_shape if hasattr(model, "batch_shape") else torch.Size(),
             is_ensemble(model),
+            getattr(model, "predict_noise", None),
         )
+
+    @property
+    def knows_new_noise(self) -> bool:
+        r"""Whether the noise of an observation to come is known."""
+        return self.noise_var is not None or self.predict_noise is not None
+
+    def new_noise(self, X: Tensor) -> Tensor | None:
+        r"""Noise variances of one observation at each of ``N x d`` points, if known.
+
+        Returns:
+            ``N``, units of ``y`` squared.
+        """
+        if self.predict_noise is not None:
+            return self.predict_noise(X).detach().double()
+        if self.noise_var is None:
+            return None
+        return self.noise_var.detach().double().expand(len(X))
 
     @property
     def dtype(self) -> torch.dtype:

@@ -17,7 +17,7 @@ from botorch_lse.checks import in_interval
 
 NoiseVar = float | Callable[[Tensor], Tensor]
 """One variance, or a function from ``b x q x d`` points to ``b x q`` variances; units
-of ``y`` squared."""
+of ``y`` squared. A model (which is callable) counts by its ``predict_noise``."""
 
 
 def check_noise(noise_var: NoiseVar | None, model: Model) -> NoiseVar | None:
@@ -25,9 +25,21 @@ def check_noise(noise_var: NoiseVar | None, model: Model) -> NoiseVar | None:
 
     Raises:
         UnsupportedError: If it is ``None`` and the model only knows the noise of its
-            own data.
+            own data, or a model that predicts no noise.
         ValueError: If it is not positive.
     """
+    own: Any = getattr(model, "predict_noise", None)
+    if noise_var is None and own is not None:
+        return check_noise(own, model)
+    if isinstance(noise_var, Model):
+        predicted: Any = getattr(noise_var, "predict_noise", None)
+        if predicted is None:
+            raise UnsupportedError(
+                "Expected `noise_var` to be a number, a function of `X` or a model "
+                "with `predict_noise`, such as `HeteroscedasticGP`, but got "
+                f"{type(noise_var).__name__}."
+            )
+        return check_noise(predicted, model)
     if noise_var is None:
         modules = model.modules()
         if any(isinstance(m, FixedNoiseGaussianLikelihood) for m in modules):

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from botorch_lse.designs.certificate import relative_gap
 from botorch_lse.designs.interior_point import solve_restricted
 from botorch_lse.designs.problem import Priced, Problem, Solution, price
 from botorch_lse.designs.sweeps import d_sweeps, saddle_sweeps
@@ -106,7 +105,7 @@ def active_newton(
         )
         before = best.gap if best is not None else torch.inf
         best = _better(best, priced, working, rounds)
-        gap = relative_gap(priced.upper, priced.lower)
+        gap = best.gap
         if best.gap <= tol:
             break
         working = _next(problem, working, priced, solved.certificate.upper, many)

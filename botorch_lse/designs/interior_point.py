@@ -3,8 +3,10 @@ r"""The restricted problem: few columns, few targets, solved to high accuracy.
 ``min t`` subject to ``g_v(lam) <= t`` and ``lam`` on the simplex, by a primal-dual
 Newton method with Mehrotra's predictor and corrector. With ``B = V A^-1 Phi'`` the
 Jacobian of ``g`` is ``J = -(B o B)`` and the Hessian of ``sum_v w_v g_v`` is
-``H = 2 (B' diag(w) B) o (Phi A^-1 Phi')``; the slack is kept exact, ``z = t - g``, so
-that a step costs one ``n x n`` Cholesky factor.
+``H = 2 (B' diag(w) B) o (Phi A^-1 Phi')``. The slacks are kept exact, ``z = t - g`` and
+``nu = mu - s`` with ``s = w (B o B)``: a step costs one ``n x n`` Cholesky factor, and
+the duality gap cannot run ahead of the equations, which would leave the iterate in a
+corner of the simplex, unable to move.
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ ROOM = 1.1
 TO_BOUNDARY = 0.99
 """A step goes at most this far towards the nearest bound (Mehrotra 1992)."""
 SHRINK, SHRINKAGES = 0.7, 60
-KEPT, LIFT = 0.01, 0.3
-"""``g`` is convex, so the true slack is below the predicted one. ``t`` is lifted until
-each slack keeps a hundredth of the predicted one; a step is shortened until that costs
-at most 0.3 of the duality gap."""
+KEPT, LIFT = 0.3, 0.3
+"""``g`` and ``s`` curve, so that a true slack may be below the predicted one. ``t`` and
+``mu`` are lifted until each slack keeps 0.3 of it; a step is shortened until that
+costs at most 0.3 of the duality gap."""
 FLOOR = 1e-14
-"""The smallest mass of a column or target inside the method: the logarithmic barrier
+"""The smallest mass or slack inside the method: the logarithmic barrier
 needs positive numbers; 1e-14 changes no value that float64 can tell apart."""
 
 
@@ -172,17 +174,17 @@ def _step(Phi: Tensor, V: Tensor, gamma: float, state: _State) -> _State | None:
         trial = (lam + primal * d_lam).clamp_min(FLOOR)
         moved = _evaluate(Phi, V, gamma, trial / trial.sum())
         if moved is not None:
-            predicted = t + primal * d_t
-            wanted = (moved.g + KEPT * (z + primal * d_z)).max()
-            new_t = torch.maximum(wanted, predicted)
-            if bool(new_t - predicted <= LIFT * count * gap):
-                break
-        primal = SHRINK * primal
-    else:
-        return None
-    new_w = (w + dual * d_w).clamp_min(FLOOR)
-    new_nu = (nu + dual * d_nu).clamp_min(FLOOR)
-    return _State(moved, new_w, new_nu, new_t, mu + dual * d_mu)
+            new_w = (w + dual * d_w).clamp_min(FLOOR)
+            s = new_w @ moved.B.square()
+            low_t, low_mu = t + primal * d_t, mu + dual * d_mu
+            kept_z = (KEPT * (z + primal * d_z)).clamp_min(FLOOR)
+            kept_nu = (KEPT * (nu + dual * d_nu)).clamp_min(FLOOR)
+            new_t = (moved.g + kept_z).max().clamp_min(low_t)
+            new_mu = (s + kept_nu).max().clamp_min(low_mu)
+            if bool(new_t - low_t + new_mu - low_mu <= LIFT * count * gap):
+                return _State(moved, new_w, new_mu - s, new_t, new_mu)
+        primal, dual = SHRINK * primal, SHRINK * dual
+    return None
 
 
 def _reach(*pairs: tuple[Tensor, Tensor]) -> Tensor:

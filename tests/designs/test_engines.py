@@ -1,5 +1,7 @@
 """The parts of the solver: what each promises on its own."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -120,3 +122,23 @@ def test_at_the_same_clock_frank_wolfe_is_orders_of_magnitude_behind():
     assert table.loc["ours", "certified gap"] <= 1e-4
     true_gap = table["true gap at most"]
     assert true_gap["Frank-Wolfe"] >= 100 * true_gap["ours"]
+
+
+@pytest.mark.parametrize("angle", [0.003, 0.05, 0.4])
+def test_nearly_equal_arms_are_solved_as_well(angle):
+    # The best arms differ in one direction: a c-optimal design, whose value is
+    # (|c_i| s_i + |c_j| s_j)^2 for the best pair of arms (Elfving 1952).
+    near = [math.cos(angle), math.sin(angle)]
+    X = torch.tensor([[1.0, 0.0], [0.0, 1.0], near], dtype=torch.float64)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        noise = 0.2 + torch.rand(3, generator=generator, dtype=torch.float64)
+        values = []
+        for pair in ([0, 1], [0, 2], [1, 2]):
+            c = torch.linalg.solve(X[pair].T, X[2] - X[0])
+            values.append(float((c.abs() * noise[pair].sqrt()).sum() ** 2))
+        found = optimal_design(
+            X, X[[0, 2]] - X[0], pairs_factor=1.0, noise_var=noise, tol=1e-5
+        )
+        assert found.value == pytest.approx(min(values), rel=1e-5)
+        assert found.lower_bound <= min(values) * (1 + 1e-9)

@@ -1,0 +1,256 @@
+r"""H-RAGE on a Gaussian process: unequal noise, learnt first and then used."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from torch import Tensor
+
+from botorch_lse.confidence.classify import UNDECIDED, Sides
+from botorch_lse.confidence.regions import Regions
+from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
+from botorch_lse.functional.scores import first_best
+from botorch_lse.pool_posterior import PoolPosterior
+from botorch_lse.prior import GPPrior
+from botorch_lse.problem import Observations, Pool
+from botorch_lse.strategies.base import Request
+from botorch_lse.strategies.elimination import eliminate_for_best
+from botorch_lse.strategies.forecast import squared_gaps
+from botorch_lse.strategies.goals import ExplicitGoal, Goal, MaximiserGoal
+from botorch_lse.strategies.gp.belief import Belief
+from botorch_lse.strategies.gp.design import TOLERANCE
+from botorch_lse.strategies.gp.learnt_noise import BurnInBelief, BurnInStrategy
+from botorch_lse.strategies.planning import PlanningProblem
+
+LEAST_TOLERANCE = 1e-5
+"""Gaps that the solver reaches in every case."""
+PAIR_ARRAYS = 6
+"""Arrays of all pairs alive at once."""
+PAIR_SHARE = 0.25
+"""Errors of the features enter the variance of a difference up to four times."""
+
+
+@dataclass(frozen=True, eq=False)
+class HRAGEStrategy(BurnInStrategy):
+    r"""H-RAGE on a Gaussian process, in batches: learn which rows are noisy, then
+    measure accordingly.
+
+    With ``variance_bounds`` a burn-in estimates the noise of every row. Then each batch
+    comes from the optimal design, noise per row, for the undecided rows; for the
+    maximiser, for the differences of the rows in question. Without ``threshold`` the
+    maximiser is wanted: a row is out once another one is better for certain, and
+    "above" is the row accepted at last. Rows are classified by the current posterior
+    interval, not intersected; what is decided stays decided.
+
+    Args:
+        targets: The items to decide on, with the columns of the pool; what can be
+            measured remains the pool. Default ``pool``.
+        beta: ``None``: Theorem 1 of Gotovos et al. (2013), for the maximiser with its
+            union bound over all ordered pairs of items. Other arguments: see
+            ``BurnInStrategy``.
+
+    Raises:
+        ValueError: Also if the maximiser's pairs exceed the memory budget.
+        BotorchTensorDimensionError: If ``targets`` have other columns than the pool.
+
+    Example:
+        >>> import torch
+        >>> from gpytorch.kernels import RBFKernel
+        >>> from botorch_lse import Pool
+        >>> pool = Pool(torch.eye(2, dtype=torch.float64))
+        >>> strategy = HRAGEStrategy(
+        ...     pool,
+        ...     threshold=0.5,
+        ...     model=RBFKernel().double(),
+        ...     variance_bounds=(0.1, 1.0),
+        ...     burn_in=20,
+        ...     batch_size=4,
+        ... )
+        >>> strategy.n_burn_in, strategy.ask(strategy.init()).counts.tolist()
+        (24, [2, 2])
+
+    Source:
+        Weltz et al. (2023), Algorithms 1 and 2, in the batched form that Mason et al.
+        (2022), section 5, give MELK: fixed batches, the posterior in place of least
+        squares on the last round alone, its interval in place of ``2^-t``.
+    """
+
+    _: KW_ONLY
+    targets: Pool | None = None
+
+    goals: ClassVar[tuple[str, ...]] = ("threshold", "maximiser")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.targets is not None and self.targets.d != self.pool.d:
+            raise BotorchTensorDimensionError(
+                f"Expected `targets` with the {self.pool.d} columns of `pool`, but got "
+                f"{self.targets.d}."
+            )
+        pairs = PAIR_ARRAYS * 8 * len(self.items) ** 2
+        if self.threshold is None and pairs > self.memory_budget:
+            raise ValueError(
+                "Expected items whose pairs fit `memory_budget` = "
+                f"{self.memory_budget} bytes, but {len(self.items)} need {pairs}. Give "
+                "a larger budget or fewer `targets`."
+            )
+
+    # --- the problem ------------------------------------------------------------------
+
+    @property
+    def items(self) -> Pool:
+        r"""The items to decide on."""
+        return self.pool if self.targets is None else self.targets
+
+    @cached_property
+    def goal(self) -> Goal:
+        r"""What is to be decided."""
+        if self.threshold is not None:
+            return ExplicitGoal(float(self.threshold), self.epsilon)
+        return MaximiserGoal(self.epsilon, torch.arange(len(self.items)))
+
+    def _default_widths(self) -> BetaSchedule:
+        T = len(self.items)
+        return UnionBeta(T if self.threshold is not None else T * T, self.delta)
+
+    @property
+    def _theorem(self) -> str:
+        if self.threshold is not None:
+            return "Theorem 1"
+        return "Theorem 1, its union bound over all ordered pairs of items"
+
+    # --- learning ---------------------------------------------------------------------
+
+    def _start_sides(self) -> Sides:
+        return self.goal.start(len(self.items))
+
+    def _prior_belief(self, prior: GPPrior) -> BurnInBelief:
+        X = self.pool.X
+        if self.targets is not None:
+            X = torch.cat((X, self.targets.X))
+        posterior = PoolPosterior.start(prior, X, self.memory_budget)
+        regions = self._regions(posterior, 1)
+        sides = self._update_sides(self._start_sides(), posterior, regions, 1)
+        noise = prior.new_noise(self.pool.X)
+        return BurnInBelief(posterior, regions, sides, new_noise=noise)
+
+    def _uninformed(self, posterior: PoolPosterior, mean: float) -> BurnInBelief:
+        level = torch.full((len(self.items),), mean, dtype=torch.float64)
+        endless = torch.full_like(level, torch.inf)
+        regions = Regions(-endless, endless, level, endless, self.items)
+        return BurnInBelief(posterior, regions, self._start_sides())
+
+    def _regions(self, posterior: PoolPosterior, t: int) -> Regions:
+        rows = self._posterior_rows(slice(None))
+        mean, sigma = posterior.mean[rows], posterior.sigma[rows]
+        return Regions.of_interval(mean, sigma, self.widths(t), self.items)
+
+    def _posterior_rows(self, items: Any) -> Any:
+        r"""The rows of the posterior that are the given items."""
+        first = 0 if self.targets is None else len(self.pool)
+        return torch.arange(first, first + len(self.items))[items]
+
+    def _observe(self, belief: Belief, new: Observations) -> Belief:
+        noise = self._noise(belief, new)
+        posterior = belief.posterior.observe(new.indices, new.y, noise)
+        t = belief.n_intervals + 1
+        regions = self._regions(posterior, t)
+        sides = self._update_sides(belief.sides, posterior, regions, t)
+        return replace(
+            belief, posterior=posterior, regions=regions, sides=sides, n_intervals=t
+        )
+
+    def _update_sides(
+        self, sides: Sides, posterior: PoolPosterior, regions: Regions, t: int
+    ) -> Sides:
+        if self.threshold is not None:
+            return self.goal.update(sides, regions)
+        items = sides.candidates.nonzero().view(-1)
+        rows = self._posterior_rows(items)
+        variance = _variance_of_differences(posterior, rows)
+        half = (self.widths(t) * variance).sqrt()
+        side = eliminate_for_best(
+            sides.side, items, regions.mean[items], half, self.epsilon
+        )
+        open_ = side == UNDECIDED
+        return replace(sides, side=side, candidates=open_ if open_.any() else side > 0)
+
+    # --- choosing ---------------------------------------------------------------------
+
+    def _initial_plan(self, belief: Belief, request: Request) -> Tensor:
+        r"""Rows of the pool by maximal variance, one after the other."""
+        N, left = len(self.pool), request.left.clone()
+        rows: list[int] = []
+        posterior = self._expecting(belief, belief.posterior, request.pending)
+        while len(rows) < request.size:
+            row = first_best(posterior.variance[:N], left > 0, posterior.scale)
+            if row is None:
+                break
+            rows.append(row)
+            left[row] -= 1
+            posterior = posterior.expect(row, self._new_noise(belief, row))
+        return torch.tensor(rows, dtype=torch.long)
+
+    def _targets(self, belief: Belief) -> PlanningProblem:
+        rows = self._posterior_rows(belief.sides.candidates)
+        return PlanningProblem(rows, None, None if self.threshold is not None else 1.0)
+
+    def _largest(self, posterior: PoolPosterior, targets: PlanningProblem) -> float:
+        if targets.factor is None:
+            return super()._largest(posterior, targets)
+        spread = _variance_of_differences(posterior, targets.rows)
+        return PAIR_SHARE * float(spread.max())
+
+    def _tolerance(self, belief: Belief, size: int) -> float:
+        if int(belief.sides.candidates.sum()) > size:
+            return super()._tolerance(belief, size)
+        # A race of few rows may be long. After n observations a batch takes about
+        # size / (n + size) off a variance: within a larger gap of what is left, the
+        # worst batch would do as well.
+        n = len(belief.posterior.indices)
+        return max(TOLERANCE * size / (n + size), LEAST_TOLERANCE)
+
+    def _stated(
+        self,
+        belief: Belief,
+        posterior: PoolPosterior,
+        usable: Tensor,
+        size: int,
+        targets: PlanningProblem,
+    ) -> dict[str, Any] | None:
+        items = torch.zeros(len(posterior.mean) - len(usable), dtype=torch.bool)
+        both = torch.cat((usable, items))  # items are predicted, not measured
+        return super()._stated(belief, posterior, both, size, targets)
+
+    def _noise_var(self, belief: Belief) -> Tensor:
+        noise = super()._noise_var(belief)
+        more = len(belief.posterior.mean) - len(self.pool)
+        if noise.numel() == 1 or more == 0:
+            return noise
+        return torch.cat((noise, noise.mean().expand(more)))
+
+    def _gaps(self, belief: Belief) -> PlanningProblem:
+        targets, posterior = self._targets(belief), belief.posterior
+        rows = targets.rows
+        mean, variance = posterior.mean[rows], posterior.variance[rows]
+        if self.threshold is not None:
+            gaps = squared_gaps(mean - self.threshold, variance, self.epsilon)
+            return replace(targets, weights=1 / gaps)
+        spread = _variance_of_differences(posterior, rows)
+        gaps = squared_gaps(mean.unsqueeze(-1) - mean, spread, self.epsilon)
+        weights = torch.zeros_like(spread)
+        best = int(mean.argmax())  # the others are judged by it
+        weights[:, best] = 1 / gaps[:, best].clamp_min(torch.finfo(gaps.dtype).tiny)
+        weights[best, best] = 0.0
+        return replace(targets, weights=weights)
+
+
+def _variance_of_differences(posterior: PoolPosterior, rows: Tensor) -> Tensor:
+    r"""``T x T`` posterior variances of ``f(x) - f(x')``."""
+    C = posterior.covariance_between(rows, rows)
+    own = C.diagonal()
+    return (own.unsqueeze(-1) + own - C - C.mT).clamp_min(0.0)
