@@ -10,16 +10,14 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from torch import Tensor
 
-from botorch_lse.acquisition.batch_search import (
-    Played,
-    PoolProblem,
-    exchange_pairs,
-    greedy,
-)
+from botorch_lse.acquisition.batch_search import exchange_pairs, greedy
 from botorch_lse.acquisition.design import DesignAcquisitionFunction
+from botorch_lse.acquisition.gege import qGEGE
+from botorch_lse.acquisition.played import JointlyPlayed, PoolProblem
 from botorch_lse.checks import real_matrix, whole_number
 from botorch_lse.designs import Design, optimal_design, round_design
 from botorch_lse.designs.basis import pivoted_cholesky
+from botorch_lse.designs.mixture import design_value, mixed_weights
 from botorch_lse.problem import Pool
 
 logger = logging.getLogger(__name__)
@@ -49,7 +47,8 @@ def optimize_acqf_design(
     the posterior covariance, rounds it, and improves both this batch and the greedy one
     by pair exchange. The better is returned, so it is never worse than greedy. A row
     may come several times where that is better. Points in ``acq_function.X_pending``
-    count as observed.
+    count as observed. For several outputs the relaxation is the best mixture of the
+    outputs' own optimal designs.
 
     Example:
         >>> from botorch_lse.acquisition import qMELK
@@ -59,7 +58,8 @@ def optimize_acqf_design(
         torch.Size([3, 2])
 
     Args:
-        acq_function: ``qNegMaxPosteriorVariance``, ``qMELK`` or ``qMILK``.
+        acq_function: ``qNegMaxPosteriorVariance``, ``qMELK``, ``qHRAGE``, ``qGEGE`` or
+            ``qMILK``.
         choices: ``N x d`` rows, or a ``Pool``.
         q: The size of the batch.
         max_repeats: How often a row may be in the batch; default no limit.
@@ -84,14 +84,15 @@ def optimize_acqf_design(
         q`` and columns ``phi / sigma``, where ``phi`` are features of the posterior
         covariance. Rounding and exchange instead of draws are own.
     """
-    acqf = _supported(acq_function)
+    parts = _supported(acq_function)
     X = choices.X if isinstance(choices, Pool) else real_matrix(choices, "choices")
-    if X.shape[-1] != acqf.targets.shape[-1]:
+    d = parts[0].targets.shape[-1]
+    if X.shape[-1] != d:
         raise BotorchTensorDimensionError(
-            f"Expected `choices` to have the {acqf.targets.shape[-1]} columns of the "
-            f"acquisition function's targets, but got shape {tuple(X.shape)}."
+            f"Expected `choices` to have the {d} columns of the acquisition "
+            f" function's targets, but got shape {tuple(X.shape)}."
         )
-    X = X.to(acqf.targets)
+    X = X.to(parts[0].targets)
     q = whole_number(q, "q", 1)
     allowed = _allowed(max_repeats, q, X)
     if method not in METHODS:
@@ -99,11 +100,11 @@ def optimize_acqf_design(
             f"Expected `method` to be one of {METHODS}, but got {method!r}."
         )
     with torch.no_grad():
-        problem = PoolProblem.of(acqf, X)
-        weights = relaxed_design(problem, q, tol).weights
+        problems = [PoolProblem.of(part, X) for part in parts]
+        weights = _relaxed_weights(problems, q, tol)
         counts = round_design(weights, q, method, generator=generator)
-        kept = Played.of(problem, torch.minimum(counts, allowed))
-        nothing = Played.of(problem, torch.zeros_like(counts))
+        kept = JointlyPlayed.of(problems, torch.minimum(counts, allowed))
+        nothing = JointlyPlayed.of(problems, torch.zeros_like(counts))
         batches = {
             "design": greedy(kept, q, allowed),
             "greedy": greedy(nothing, q, allowed),
@@ -114,7 +115,17 @@ def optimize_acqf_design(
         winner = min(values, key=values.__getitem__)
         logger.debug("The %s batch won; worst variances: %s.", winner, values)
         batch = X.repeat_interleave(batches[winner].counts, dim=0)
-        return batch, acqf(batch).squeeze(0)
+        return batch, acq_function(batch).squeeze(0)
+
+
+def _relaxed_weights(problems: list[PoolProblem], q: int, tol: float) -> Tensor:
+    designs = [_design_problem(problem, q, tol) for problem in problems]
+    own = [optimal_design(**stated, tol=tol).weights for stated, _ in designs]
+
+    def values(weights: Tensor) -> list[float]:
+        return [unit * design_value(stated, weights) for stated, unit in designs]
+
+    return mixed_weights(own, values)
 
 
 def relaxed_design(problem: PoolProblem, q: int, tol: float) -> Design:
@@ -131,23 +142,33 @@ def relaxed_design(problem: PoolProblem, q: int, tol: float) -> Design:
     Returns:
         The design; if its gap was not reached, with a ``DesignWarning``.
     """
+    stated, _ = _design_problem(problem, q, tol)
+    return optimal_design(**stated, tol=tol)
+
+
+def _design_problem(
+    problem: PoolProblem, q: int, tol: float
+) -> tuple[dict[str, Any], float]:
+    r"""The arguments of ``optimal_design``, and the unit of its value."""
     Phi, N = _features(problem, q, tol), problem.noise_var.numel()
     noise: Any = problem.noise_var
+    unit = 1.0
     if bool((noise == noise[0]).all()):  # the solver is faster on unit noise
-        Phi, noise = Phi / noise[0].sqrt(), None
+        Phi, noise, unit = Phi / noise[0].sqrt(), None, float(noise[0])
     targets: Any = problem.targets
     if len(Phi) > N:
         targets = Phi[targets]
     elif torch.equal(targets, torch.arange(N, device=targets.device)):
         targets = None
-    return optimal_design(
-        Phi[:N],
-        targets,
-        gamma=1 / q,
-        noise_var=noise,
-        pairs_factor=problem.pairs_factor,
-        tol=tol,
-    )
+    stated = {
+        "X": Phi[:N],
+        "targets": targets,
+        "gamma": 1 / q,
+        "noise_var": noise,
+        "target_weights": problem.weights,
+        "pairs_factor": problem.pairs_factor,
+    }
+    return stated, unit
 
 
 def _features(problem: PoolProblem, q: int, tol: float) -> Tensor:
@@ -155,33 +176,43 @@ def _features(problem: PoolProblem, q: int, tol: float) -> Tensor:
 
     ``k s2 / (s2 + q k)`` is the least variance that ``q`` observations of noise ``s2``
     leave; the residual stays a share of it, unless that takes more than ``RANK``
-    features. Features left out only lower the norms, so the bound still holds.
+    features. Features left out only lower the norms, so the bound still holds. Where
+    targets weigh differently, the share is that of the least important variance.
     """
     k, s2 = float(problem.variance.max()), float(problem.noise_var.min())
+    share = 1.0
+    if problem.weights is not None:
+        weighted = problem.weights * problem.variance[problem.targets]
+        share = min(1.0, float(weighted.max() / problem.weights.max()) / k)
     basis = pivoted_cholesky(
         problem.variance,
         lambda i: problem.block(slice(None), slice(i, i + 1)).squeeze(-1),
-        BASIS_SHARE * tol * k * s2 / (s2 + q * k),
+        share * BASIS_SHARE * tol * k * s2 / (s2 + q * k),
         max(RANK, 2 * q),
     )
     return basis.Phi
 
 
-def _supported(acq_function: AcquisitionFunction) -> DesignAcquisitionFunction:
-    if not isinstance(acq_function, DesignAcquisitionFunction):
+def _supported(acq_function: AcquisitionFunction) -> list[DesignAcquisitionFunction]:
+    r"""The criterion of each output."""
+    if isinstance(acq_function, qGEGE):
+        parts = acq_function.parts
+    elif isinstance(acq_function, DesignAcquisitionFunction):
+        parts = [acq_function]
+    else:
         raise UnsupportedError(
             "Expected `acq_function` to be a worst posterior variance "
-            "(qNegMaxPosteriorVariance, qMELK or qMILK), but got "
-            f"{type(acq_function).__name__}. Use `optimize_acqf_discrete`."
+            "(qNegMaxPosteriorVariance, qMELK, qHRAGE, qGEGE or qMILK), but "
+            f"got {type(acq_function).__name__}. Use `optimize_acqf_discrete`."
         )
-    members = acq_function.covariance.members
+    members = parts[0].covariance.members
     if members:
         raise UnsupportedError(
             "Expected `acq_function` on one model, but its model is an ensemble of "
             f"{members.numel()}, whose average is no design problem. Use "
             "`optimize_acqf_discrete`."
         )
-    return acq_function
+    return parts
 
 
 def _allowed(max_repeats: int | None, q: int, X: Tensor) -> Tensor:

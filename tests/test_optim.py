@@ -14,11 +14,12 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from botorch_lse.acquisition import (
     Straddle,
     batch_search,
+    qHRAGE,
     qMELK,
     qMILK,
     qNegMaxPosteriorVariance,
 )
-from botorch_lse.acquisition.batch_search import PoolProblem
+from botorch_lse.acquisition.played import PoolProblem
 from botorch_lse.optim import optimize_acqf_design, relaxed_design
 from botorch_lse.problem import Pool
 from tests.acquisition.test_contract import ensemble
@@ -59,6 +60,25 @@ def bound(acqf, choices, q, noise):
     with torch.no_grad():
         design = relaxed_design(PoolProblem.of(acqf, choices), q, 1e-3)
     return noise * design.lower_bound / q
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("level", [0.02, 2.0])
+def test_weights_and_noise_per_row_lead_close_to_the_best_batch(seed, level):
+    choices = draw(9, seed)
+    targets = choices if seed % 2 else torch.cat((choices[3:], draw(3, 50 + seed)))
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.logspace(0, 2, 9)[torch.randperm(9, generator=generator)]
+    acqf = qHRAGE(
+        make_model(seed),
+        targets,
+        lambda X: level * (0.1 + X[..., 0].square()),
+        target_weights=weights,
+    )
+    X, value = optimize_acqf_design(acqf, choices, 4)
+    assert float(acqf(X).detach()) == float(value)
+    best = best_of_all(acqf, choices, 4)
+    assert best + 1e-12 * abs(best) >= float(value) >= 1.05 * best
 
 
 @forms

@@ -146,6 +146,11 @@ class DesignAcquisitionFunction(TargetAcquisitionFunction, ABC):
         both = [1.0] if c is None else [1.0, -c]
         return torch.tensor(both, dtype=torch.float64, device=self.targets.device)
 
+    @property
+    def weights(self) -> Tensor | None:
+        r"""``T`` factors of the variances of single targets; ``None``: all 1."""
+        return None
+
     @abstractmethod
     def _worst(self, batch: Seen, L: Tensor) -> Tensor:
         r"""The targets of largest variance after each batch, by their points.
@@ -172,13 +177,16 @@ class DesignAcquisitionFunction(TargetAcquisitionFunction, ABC):
         noise = self.future_noise(flat.to(self.targets))
         L = factorize(self.covariance.between(batch, batch), noise)  # b x S x q x q
         with torch.no_grad():
-            worst = self.targets[self._worst(batch, L)]  # b x S x m x d
+            rows = self._worst(batch, L)
+            worst = self.targets[rows]  # b x S x m x d
             points = self.covariance.see(worst)
             own = self.covariance.between(points, points)
         a = self.combination()
         cross = self.covariance.between(batch, points) @ a  # b x S x q
         gain = path_rows(L, cross.unsqueeze(-1)).square().sum(dim=(-2, -1))
         variance = (a @ own @ a - gain).clamp_min(0.0)
+        if self.weights is not None:
+            variance = variance * self.weights[rows[..., 0]]
         return -variance.reshape(*X.shape[:-2], *variance.shape[1:]).to(X)
 
 
@@ -206,6 +214,8 @@ class qNegMaxPosteriorVariance(DesignAcquisitionFunction):  # noqa: N801 (BoTorc
         for block in row_blocks(len(self.targets), self._width + L[..., 0].numel()):
             W = path_rows(L, self.covariance.between(batch, self._seen_rows(block)))
             left = self.variance[..., block] - W.square().sum(dim=-2)
+            if self.weights is not None:
+                left = left * self.weights[block]
             top, at = left.max(dim=-1)
             where = torch.where(top > largest, at + block.start, where)
             largest = torch.maximum(top, largest)

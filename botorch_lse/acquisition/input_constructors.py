@@ -6,6 +6,7 @@ it, and the sign is not part of a level set. Thresholds are in the units of ``y`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from botorch.acquisition.cost_aware import CostAwareUtility
@@ -17,6 +18,8 @@ from torch import Tensor
 from botorch_lse.acquisition.cost import Cost
 from botorch_lse.acquisition.design import qMELK, qNegMaxPosteriorVariance
 from botorch_lse.acquisition.design_pairs import qMILK
+from botorch_lse.acquisition.gege import qGEGE
+from botorch_lse.acquisition.hrage import qHRAGE
 from botorch_lse.acquisition.noise import NoiseVar
 from botorch_lse.acquisition.regions import LSE_BETA, LSEAmbiguity, LSEWidth
 from botorch_lse.acquisition.straddle import (
@@ -116,6 +119,41 @@ def construct_inputs_worst_variance(
     return _shared(model, posterior_transform, X_pending) | {
         "targets": targets,
         "noise_var": noise_var,
+    }
+
+
+@acqf_input_constructor(qHRAGE)
+def construct_inputs_hrage(
+    model: Model,
+    targets: Pool | Tensor,
+    noise_var: NoiseVar | None = None,
+    target_weights: Tensor | None = None,
+    posterior_transform: PosteriorTransform | None = None,
+    X_pending: Tensor | None = None,
+) -> dict[str, Any]:
+    r"""Arguments of ``qHRAGE``; see there."""
+    return _shared(model, posterior_transform, X_pending) | {
+        "targets": targets,
+        "noise_var": noise_var,
+        "target_weights": target_weights,
+    }
+
+
+@acqf_input_constructor(qGEGE)
+def construct_inputs_gege(
+    model: Model,
+    targets: Pool | Tensor,
+    noise_var: NoiseVar | Sequence[NoiseVar] | None = None,
+    output_weights: Sequence[float] | Tensor | None = None,
+    X_pending: Tensor | None = None,
+) -> dict[str, Any]:
+    r"""Arguments of ``qGEGE``; see there. A posterior transform is dropped."""
+    return {
+        "model": model,
+        "targets": targets,
+        "noise_var": noise_var,
+        "output_weights": output_weights,
+        "X_pending": X_pending,
     }
 
 

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from botorch_lse.designs import ParetoComplexity, pareto_complexity
-from botorch_lse.pareto import pareto_mask
+from botorch_lse.pareto import pareto_gaps, pareto_mask
 from botorch_lse.problem import Pool
 
 NOC_FILE, ENERGY_FILE = "noc_CM_log.csv", "ENB2012_data.csv"
-NOC_STD, SYNTHETIC_STD = 0.5, 0.25
-SMALLEST_GAP, GROWTH, SPACING, LEVEL = 0.02, 1.25, 0.1, 0.2
+NOISE_STD = 0.5
+DRAWN, MAX_DRAWS = 1000, 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,29 +69,57 @@ class ParetoInstance:
 
 
 def synthetic(
-    K: int, h: int = 8, m: int = 2, noise_std: float = SYNTHETIC_STD
+    K: int, h: int = 8, m: int = 2, noise_std: float = NOISE_STD, seed: int = 0
 ) -> ParetoInstance:
     r"""Arms ``1..h`` have the smallest gaps, the same for every ``K``.
 
-    The first ``h`` features are the canonical basis: ``h / 2`` optimal arms spaced on
-    an antidiagonal, each with one arm a little below it. The others have features drawn
-    from the unit cube, scaled to length 1, and lie far below.
+    The first ``h`` features are the canonical basis. As in the authors' NoC the outputs
+    are costs: ``Theta`` is drawn from ``U([0, 1])`` and ``mu = -X Theta``. Further
+    features are drawn from ``U([0, 1]^h)``, scaled to length 1, and kept if they leave
+    the gaps of the first ``h`` arms as they are and have a larger gap than those.
+
+    Args:
+        K: The number of arms, at least ``h``.
+        h: The number of features.
+        m: The number of outputs.
+        noise_std: Of one measurement, each output; that of NoC unless said.
+        seed: Of all draws; arms of a smaller ``K`` are the first of a larger one.
+
+    Raises:
+        ValueError: If hardly any draw can be kept.
 
     Source:
-        Kone et al. (2025), section 5.1 and Appendix I.1, which gives no numbers; these
-        are own.
+        Kone et al. (2025), section 5.1 and Appendix I.1, which give the construction
+        but neither ``Theta`` nor the noise.
     """
-    pairs = torch.arange(h // 2, dtype=torch.float64)
-    best = torch.full((h // 2, m), -LEVEL, dtype=torch.float64)
-    best[:, 0] += SPACING * pairs
-    best[:, 1] -= SPACING * pairs
-    below = best - SMALLEST_GAP * GROWTH ** pairs.unsqueeze(-1)
-    theta = torch.cat((best, below))
-    generator = torch.Generator().manual_seed(0)
-    more = torch.rand(K - h, h, generator=generator, dtype=torch.float64)
-    more = more / more.norm(dim=1, keepdim=True)
-    X = torch.cat((torch.eye(h, dtype=torch.float64), more))
-    return ParetoInstance(f"K = {K}", X, X @ theta, noise_std)
+    generator = torch.Generator().manual_seed(seed)
+    means = -torch.rand(h, m, generator=generator, dtype=torch.float64)
+    X = torch.eye(h, dtype=torch.float64)
+    for _ in range(MAX_DRAWS):
+        if len(X) >= K:
+            break
+        more = torch.rand(DRAWN, h, generator=generator, dtype=torch.float64)
+        more = more / more.norm(dim=1, keepdim=True)
+        X = torch.cat((X, more[_leave_gaps(more @ means, means)]))
+    else:
+        raise ValueError(
+            f"Expected `seed` to allow {K} arms, but {MAX_DRAWS * DRAWN} draws with "
+            f"seed {seed} gave {len(X)}. Use another seed."
+        )
+    X = X[:K]
+    return ParetoInstance(f"K = {K}, seed {seed}", X, X @ means, noise_std)
+
+
+def _leave_gaps(new: Tensor, means: Tensor) -> Tensor:
+    r"""Which new arms have larger gaps than all others and leave theirs unchanged."""
+    gaps, optimal = pareto_gaps(means), pareto_mask(means)
+    ahead = means - new.unsqueeze(1)  # old minus new
+    amount = ahead.amin(dim=-1).amax(dim=1)
+    rival = (-ahead).amax(dim=-1).clamp_min(0) + amount.unsqueeze(1)
+    rival = torch.minimum(ahead.amax(dim=-1), rival)
+    keeps = (rival[:, optimal] >= gaps[optimal]).all(dim=1)
+    less = ((-ahead).amin(dim=-1)[:, ~optimal] <= gaps[~optimal]).all(dim=1)
+    return (amount > gaps.max()) & keeps & less
 
 
 def noc(path: Path) -> ParetoInstance:
@@ -106,7 +134,7 @@ def noc(path: Path) -> ParetoInstance:
     table = torch.from_numpy(np.loadtxt(path, delimiter=";"))
     X, Y = table[:, :4], table[:, 4:]
     X = X / X.norm(dim=1, keepdim=True)
-    return ParetoInstance("NoC, linearised", X, -fitted(X, Y), NOC_STD)
+    return ParetoInstance("NoC, linearised", X, -fitted(X, Y), NOISE_STD)
 
 
 def energy(path: Path, linear: bool, minimise: bool = True) -> ParetoInstance:
@@ -126,7 +154,7 @@ def energy(path: Path, linear: bool, minimise: bool = True) -> ParetoInstance:
     X, Y = X / X.amax(dim=0), Y / Y.std(dim=0)
     means = fitted(X, Y) if linear else Y
     name = "energy, linear fit" if linear else "energy, the loads themselves"
-    return ParetoInstance(name, X, -means if minimise else means, 0.5)
+    return ParetoInstance(name, X, -means if minimise else means, NOISE_STD)
 
 
 def fitted(X: Tensor, Y: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import mean, median
 
 import torch
+from torch import Tensor
 from tqdm import tqdm
 
 from botorch_lse.benchmark.kone2025_problems import ParetoInstance
@@ -71,6 +72,20 @@ def score(instance: ParetoInstance, build: Build, seeds: int, title: str) -> Sco
     return Score(wrong, seeds, tuple(samples), tuple(rounds))
 
 
+def trace(instance: ParetoInstance, build: Build, seed: int) -> list[Tensor]:
+    r"""How often each arm is measured in each round of one run: ``K`` counts each."""
+    measure, plans = instance.measure(seed), []
+
+    def noted(rows: Tensor, counts: Tensor) -> Tensor:
+        plan = torch.zeros(len(instance.means), dtype=torch.long)
+        plan[rows] = counts.long()
+        plans.append(plan)
+        return measure(rows, counts)
+
+    build(instance).simulate(noted, seed)
+    return plans
+
+
 def budgeted(T: int) -> dict[str, Build]:
     r"""The methods with a fixed budget, by name."""
     kinds: dict[str, Callable[..., ParetoStrategy]] = {
@@ -86,8 +101,16 @@ def budgeted(T: int) -> dict[str, Build]:
     return {name: build(kind) for name, kind in kinds.items()}
 
 
-def confident(delta: float, limit: int | None = None) -> dict[str, Build]:
-    r"""The methods with a fixed confidence, by name, with at most so many samples."""
+def confident(
+    delta: float, limit: int | None = None, step: int = STEP
+) -> dict[str, Build]:
+    r"""The methods with a fixed confidence, by name.
+
+    Args:
+        delta: The failure probability.
+        limit: At most so many samples.
+        step: Measurements of a row at once in APE and racing.
+    """
 
     def gege(sample_size: str) -> Build:
         return lambda p: GEGEPACStrategy(
@@ -105,7 +128,7 @@ def confident(delta: float, limit: int | None = None) -> dict[str, Build]:
             maximize=p.maximize,
             noise_std=p.noise_std,
             delta=delta,
-            step=STEP,
+            step=step,
             max_observations=limit,
         )
 

@@ -9,10 +9,17 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedEr
 from botorch.models import SingleTaskGP
 from botorch.models.deterministic import GenericDeterministicModel
 from botorch.optim import optimize_acqf, optimize_acqf_discrete
+from gpytorch.kernels import LinearKernel
 
 from botorch_lse.acquisition import design as design_module
 from botorch_lse.acquisition import design_pairs as pairs_module
-from botorch_lse.acquisition import qMELK, qMILK, qNegMaxPosteriorVariance
+from botorch_lse.acquisition import (
+    qGEGE,
+    qHRAGE,
+    qMELK,
+    qMILK,
+    qNegMaxPosteriorVariance,
+)
 from botorch_lse.problem import Pool
 from tests.acquisition.conftest import make_model
 from tests.acquisition.test_contract import ensemble, member
@@ -23,12 +30,18 @@ pytestmark = pytest.mark.filterwarnings(
 
 POOL = torch.rand(30, 2, generator=torch.Generator().manual_seed(0)).double()
 OMEGA = 0.7
+WEIGHTS = torch.linspace(3.0, 0.0, 13, dtype=torch.float64)
 TABLE = {
     qNegMaxPosteriorVariance: {"targets": POOL},
     qMELK: {"targets": Pool(POOL[:13])},
+    qHRAGE: {"targets": POOL[:13], "target_weights": WEIGHTS},
     qMILK: {"targets": POOL[:9], "omega": OMEGA},
+    qGEGE: {"targets": POOL[:13]},
 }
 every = pytest.mark.parametrize(("acqf_class", "options"), TABLE.items())
+scalar = pytest.mark.parametrize(
+    ("acqf_class", "options"), [(k, v) for k, v in TABLE.items() if k is not qGEGE]
+)  # qGEGE takes several outputs and no transform: tests/acquisition/test_gege.py
 
 
 def batches(shape, q, dtype=torch.float64):
@@ -36,11 +49,13 @@ def batches(shape, q, dtype=torch.float64):
     return draw.to(dtype)
 
 
-def dense_value(dense, batch, targets, noise, omega=None):
+def dense_value(dense, batch, targets, noise, omega=None, target_weights=None):
     """Minus the largest variance, from one matrix inverse over all observations."""
     X = np.concatenate((dense.X, batch))
     inverse = np.linalg.inv(dense.k(X, X) + np.diag(np.concatenate((*noise,))))
     C = dense.k(targets, targets) - dense.k(targets, X) @ inverse @ dense.k(X, targets)
+    if target_weights is not None:
+        return -(target_weights.numpy() * np.diag(C)).max()
     if omega is None:
         return -np.diag(C).max()
     own = np.diag(C)
@@ -78,7 +93,8 @@ def test_values_equal_dense_formulas(
     for i in range(3):
         batch = np.concatenate((X[i].numpy(), pending.numpy()))
         noise = (dense.noise, at(batch))
-        want = dense_value(dense, batch, targets, noise, options.get("omega"))
+        rest = {k: v for k, v in options.items() if k != "targets"}
+        want = dense_value(dense, batch, targets, noise, **rest)
         assert values[i] == pytest.approx(want, rel=1e-9)
 
 
@@ -158,7 +174,7 @@ def test_value_of_an_ensemble_is_the_average_of_its_members(
     torch.testing.assert_close(values, torch.stack(members).mean(dim=0))
 
 
-@every
+@scalar
 @pytest.mark.parametrize("n_pending", [0, 2])
 def test_a_scalarised_model_equals_the_single_one(acqf_class, options, n_pending):
     _, X, Y, _ = make_model()
@@ -242,6 +258,54 @@ def test_milk_counts_a_point_against_itself():
     torch.testing.assert_close(alone, 0.25 * qMELK(model, x)(POOL[3:5]))
 
 
+def test_equal_weights_change_nothing_and_others_the_scale():
+    model, X = make_model()[0], batches((5,), 3)
+    plain = qHRAGE(model, POOL[:9])(X)
+    torch.testing.assert_close(plain, qMELK(model, POOL[:9])(X))
+    five = torch.full((9,), 5.0)
+    torch.testing.assert_close(
+        qHRAGE(model, POOL[:9], target_weights=five)(X), 5 * plain
+    )
+    alone = torch.zeros(9)
+    alone[4] = 1.0
+    torch.testing.assert_close(
+        qHRAGE(model, POOL[:9], target_weights=alone)(X), qMELK(model, POOL[4:5])(X)
+    )
+
+
+def test_a_batch_of_a_linear_model_is_a_weighted_g_design():
+    # A vague linear prior: the value is the worst w_t |x_t|^2 in the inverse of the
+    # information of data and batch, every row with its own noise.
+    generator = torch.Generator().manual_seed(4)
+    X = torch.rand(8, 2, generator=generator).double()
+    Y = X.sum(dim=-1, keepdim=True)
+    kernel = LinearKernel().double()
+    kernel.variance = 50.0
+    Yvar = 0.1 + X[:, :1]
+    model = SingleTaskGP(X, Y, Yvar, covar_module=kernel, outcome_transform=None)
+    noise = lambda X: 0.2 + X[..., 0].square()  # noqa: E731
+    acqf = qHRAGE(model.eval(), POOL[:13], noise, target_weights=WEIGHTS)
+    batch = POOL[20:24]
+    A = torch.eye(2).double() / 50.0 + X.T @ (X / Yvar)
+    A = A + batch.T @ (batch / noise(batch).unsqueeze(-1))
+    norms = (POOL[:13] @ torch.linalg.inv(A) * POOL[:13]).sum(dim=-1)
+    want = -float((WEIGHTS * norms).max())
+    assert float(acqf(batch)) == pytest.approx(want, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "match"),
+    [
+        (torch.zeros(9), ValueError, "`target_weights` with a positive entry"),
+        (-torch.ones(9), ValueError, "`target_weights`"),
+        (torch.ones(8), BotorchTensorDimensionError, "`target_weights`"),
+    ],
+)
+def test_bad_weights_are_refused(weights, error, match):
+    with pytest.raises(error, match=match):
+        qHRAGE(make_model()[0], POOL[:9], target_weights=weights)
+
+
 @every
 def test_a_model_without_noise_for_new_rows_is_refused(acqf_class, options):
     model = make_model(per_point=True)[0]
@@ -249,7 +313,7 @@ def test_a_model_without_noise_for_new_rows_is_refused(acqf_class, options):
         acqf_class(model, **options)
 
 
-@every
+@scalar
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -282,7 +346,7 @@ def test_a_bad_noise_function_is_refused(acqf_class, options):
         acqf(X)
 
 
-@every
+@scalar
 def test_models_that_cannot_be_handled_are_refused(acqf_class, options):
     _, X, Y, _ = make_model()
     both = SingleTaskGP(X, torch.cat((Y, -Y), dim=-1), outcome_transform=None)

@@ -5,17 +5,40 @@ import torch
 
 pytest.importorskip("ax")
 
-from botorch_lse.acquisition import qMELK, qMILK, qNegMaxPosteriorVariance
+from ax.adapter.registry import Generators
+from ax.api.client import Client
+from ax.generation_strategy.generation_node import GenerationNode
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.generation_strategy.generator_spec import GeneratorSpec
+from ax.generation_strategy.transition_criterion import MinTrials
+
+from botorch_lse.acquisition import (
+    qGEGE,
+    qHRAGE,
+    qMELK,
+    qMILK,
+    qNegMaxPosteriorVariance,
+)
 from botorch_lse.ax import acquisition_generator_spec
-from tests.ax.test_acquisitions import modular_client
+from tests.ax.test_acquisitions import UNIT, modular_client, value
 
 TARGETS = 2 * torch.rand(20, 2, generator=torch.Generator().manual_seed(0)).double()
+WEIGHTS = torch.linspace(1.0, 4.0, 20)
+
+
+def louder_to_the_east(X):
+    return 0.5 + X[..., 0].square()
 
 
 @pytest.mark.filterwarnings("ignore:Optimization failed")
 @pytest.mark.parametrize(
     ("acqf_class", "options"),
-    [(qNegMaxPosteriorVariance, {}), (qMELK, {}), (qMILK, {"omega": 0.8})],
+    [
+        (qNegMaxPosteriorVariance, {}),
+        (qMELK, {}),
+        (qMILK, {"omega": 0.8}),
+        (qHRAGE, {"target_weights": WEIGHTS, "noise_var": louder_to_the_east}),
+    ],
 )
 def test_concurrent_trials_lower_the_worst_variance(acqf_class, options):
     arguments = {"targets": TARGETS, "noise_var": 1.0, **options}
@@ -29,3 +52,46 @@ def test_concurrent_trials_lower_the_worst_variance(acqf_class, options):
         generator = torch.Generator().manual_seed(1)
         random = acqf(2 * torch.rand(100, 3, 2, generator=generator).double())
     assert chosen >= random.median()
+
+
+@pytest.mark.filterwarnings("ignore:Optimization failed")
+@pytest.mark.filterwarnings("ignore::UserWarning:ax.generators.torch.botorch_moo_utils")
+@pytest.mark.parametrize("objective", ["y, -z", "y"])
+def test_several_metrics_lower_the_worst_variance_of_any(objective):
+    r"""Two objectives, or one and a tracking metric that the criterion leaves out."""
+    weights = [1.0, 0.01] if "z" in objective else None
+    arguments = {"targets": TARGETS, "noise_var": 1.0, "output_weights": weights}
+    spec = acquisition_generator_spec(qGEGE, arguments)
+    client = several_metrics_client(spec, objective)
+    trials = client.get_next_trials(3)
+    points = torch.tensor([[p["a"], p["b"]] for p in trials.values()]).double()
+    surrogate = client._generation_strategy.adapter.generator.surrogate
+    model = surrogate.model
+    if weights is None:
+        model = surrogate.model.subset_output([surrogate.outcomes.index("y")])
+    acqf = qGEGE(model, **arguments)
+    with torch.no_grad():
+        chosen = acqf(points)
+        generator = torch.Generator().manual_seed(1)
+        random = acqf(2 * torch.rand(100, 3, 2, generator=generator).double())
+    assert model.num_outputs == (1 if weights is None else 2)
+    assert chosen >= random.median()
+
+
+def several_metrics_client(spec, objective):
+    client = Client(random_seed=0)
+    client.configure_experiment(parameters=UNIT, name="several")
+    client.configure_optimization(objective=objective)
+    client.configure_tracking_metrics(["z"])
+    sobol = GenerationNode(
+        name="Sobol",
+        generator_specs=[GeneratorSpec(Generators.SOBOL, generator_kwargs={"seed": 1})],
+        transition_criteria=[MinTrials(threshold=6, transition_to="GEGE")],
+    )
+    node = GenerationNode(name="GEGE", generator_specs=[spec])
+    client.set_generation_strategy(GenerationStrategy(nodes=[sobol, node]))
+    for _ in range(6):
+        for trial, point in client.get_next_trials(1).items():
+            z = 100 * point["b"] ** 2
+            client.complete_trial(trial, {"y": (value(point), 1.0), "z": (z, 1.0)})
+    return client

@@ -4,7 +4,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from botorch_lse.benchmark import guarantee_gege, paper_kone2025
+from botorch_lse.benchmark import (
+    guarantee_gege,
+    kone2025_problems,
+    paper_kone2025,
+)
 from botorch_lse.benchmark.guarantee_gege import methods, outcome
 from botorch_lse.benchmark.kone2025_claims import noc_claims, synthetic_claims
 from botorch_lse.benchmark.kone2025_problems import (
@@ -20,6 +24,7 @@ from botorch_lse.benchmark.kone2025_runs import (
     confident,
     least_budget,
     score,
+    trace,
 )
 from botorch_lse.benchmark.registry import Options
 
@@ -42,7 +47,21 @@ def test_the_first_arms_have_the_smallest_gaps_for_every_size(K, h, m) -> None:
     assert float(gaps[h:].min()) > float(gaps[:h].max())
     assert torch.allclose(gaps[:h], synthetic(h, h, m).complexity.gaps)
     assert instance.complexity.rank == h
-    assert instance.complexity.H_2_lin == pytest.approx(6400.0)
+    other = synthetic(h, h, m).complexity.H_2_lin
+    assert instance.complexity.H_2_lin == pytest.approx(other)
+
+
+def test_smaller_instances_are_part_of_larger_ones_and_seeds_differ() -> None:
+    small, large = synthetic(20, seed=3), synthetic(60, seed=3)
+    assert torch.equal(large.X[:20], small.X)
+    assert not torch.allclose(synthetic(20, seed=4).means[:8], small.means[:8])
+    assert bool((large.means <= 0).all())
+
+
+def test_an_instance_that_cannot_be_is_refused(monkeypatch) -> None:
+    monkeypatch.setattr(kone2025_problems, "MAX_DRAWS", 3)
+    with pytest.raises(ValueError, match="3000 draws with seed 3 gave 2"):
+        synthetic(10, 2, 2, seed=3)
 
 
 def test_simulated_means_have_the_stated_noise() -> None:
@@ -92,6 +111,14 @@ def test_least_budgets_are_those_the_strategies_accept() -> None:
             budgeted(T - 1)[name](instance)
 
 
+def test_a_trace_holds_every_measurement() -> None:
+    instance = synthetic(20)
+    plans = trace(instance, budgeted(400)["GEGE"], 0)
+    assert len(plans) == 3
+    assert [int(plan.sum()) for plan in plans] == [133] * 3
+    assert all(len(plan) == 20 for plan in plans)
+
+
 def test_confident_methods_find_the_set() -> None:
     instance = synthetic(10, noise_std=0.02)
     for name, build in confident(0.1).items():
@@ -102,8 +129,11 @@ def test_claims_judge_their_numbers() -> None:
     errors = {"GEGE": {10: 0.3, 500: 0.32}, "EGE-SH": {10: 0.2, 500: 0.4}}
     errors["uniform"] = {10: 0.3, 500: 0.9}
     samples = {"GEGE": {10: 100.0, 50: 101.0}, "APE": {10: 40.0, 50: 90.0}}
-    holds = [claim.holds for claim in synthetic_claims(errors, samples)]
+    holds = [c.holds for c in synthetic_claims({0: errors}, {0: samples})]
     assert holds == [True, False, True, True, False]
+    wild = {**errors, "GEGE": {10: 0.3, 500: 0.4}}
+    both = synthetic_claims({0: errors, 1: wild}, {0: samples})
+    assert [c.holds for c in both] == [False, False, True, True, False]
     sure = {
         name: Score(0, 10, (n,) * 10, (4,) * 10)
         for name, n in (("GEGE", 300), ("APE", 100), ("racing", 400))
@@ -119,6 +149,7 @@ def test_claims_judge_their_numbers() -> None:
 def test_the_report_says_which_data_are_missing(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(paper_kone2025, "QUICK_SIZES", (10, 12))
     monkeypatch.setattr(paper_kone2025, "CONFIDENT_SIZES", (8,))
+    monkeypatch.setattr(paper_kone2025, "INSTANCES", (0,))
     monkeypatch.setattr(paper_kone2025, "TABLE2", {(10, 2, 2): (217, 6)})
     report = paper_kone2025.paper_kone2025(Options(quick=True, seeds=2))
     text = report.text()

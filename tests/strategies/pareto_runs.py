@@ -12,6 +12,8 @@ from botorch_lse.strategies import (
     EGESRStrategy,
     GEGEBudgetStrategy,
     GEGEPACStrategy,
+    GEGEStrategy,
+    PALStrategy,
     ParetoStrategy,
     RacingStrategy,
     State,
@@ -20,6 +22,7 @@ from botorch_lse.strategies import (
 
 NOISE_STD = 0.2
 BUDGETED = [GEGEBudgetStrategy, EGESHStrategy, EGESRStrategy, UniformStrategy]
+GAUSSIAN = [GEGEStrategy, PALStrategy]
 CONFIDENT = [GEGEPACStrategy, APEStrategy, RacingStrategy]
 
 

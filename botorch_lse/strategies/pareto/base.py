@@ -3,55 +3,23 @@ r"""What strategies for several outputs share: their signs, data, intervals, ans
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
 from botorch_lse.checks import in_interval
-from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
+from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.estimators import LinearFit
 from botorch_lse.pareto import pareto_margins
 from botorch_lse.problem import Classification, Observations
-from botorch_lse.problem.classification import gaussian_probability_above
-from botorch_lse.strategies.base import BUDGET, DECIDED, Request, Strategy
-from botorch_lse.strategies.state import State
-
-
-@dataclass(frozen=True, eq=False)
-class ParetoEstimate:
-    r"""The last estimate of every row, from the last round in which it was open.
-
-    Args:
-        mean: ``N x m`` estimated means, units and signs of ``y``; 0 before the first.
-        half_width: ``N x m`` widths of their confidence intervals.
-        sigma: ``N x m`` standard deviations.
-        margin: ``N``, how far the row is from being dominated by another that was open,
-            negative if it is, units of ``y``.
-        margin_width: ``N``, the half width of its interval.
-        margin_sigma: ``N``, a bound of its standard deviation.
-    """
-
-    mean: Tensor
-    half_width: Tensor
-    sigma: Tensor
-    margin: Tensor
-    margin_width: Tensor
-    margin_sigma: Tensor
-
-    @property
-    def lower(self) -> Tensor:
-        r"""``N x m`` lower ends of the intervals."""
-        return self.mean - self.half_width
-
-    @property
-    def upper(self) -> Tensor:
-        r"""``N x m`` upper ends of the intervals."""
-        return self.mean + self.half_width
+from botorch_lse.strategies.base import BUDGET, DECIDED, Request
+from botorch_lse.strategies.pareto.outputs import (
+    MultiOutputStrategy,
+    ParetoEstimate,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +67,11 @@ class ParetoRun:
 
 
 @dataclass(frozen=True, eq=False)
-class ParetoStrategy(Strategy):
-    r"""Which rows are Pareto optimal: above is accepted, below rejected.
+class ParetoStrategy(MultiOutputStrategy):
+    r"""A strategy that estimates means, of rows or of linear features.
 
-    ``y`` has one column per output. The columns ``mean``, ``lower`` and ``upper`` of
-    the answer are margins: how far a row is from being dominated, negative if it is;
-    ``estimate(state)`` has the outputs themselves. Replicates may be told as their mean
-    (``batch.observe(y, yvar, means=True)``); noise is taken to be alike everywhere.
+    Replicates may be told as their mean (``batch.observe(y, yvar, means=True)``); noise
+    is taken to be alike everywhere.
 
     Args:
         maximize: For each output, whether more is better.
@@ -116,7 +82,6 @@ class ParetoStrategy(Strategy):
     """
 
     _: KW_ONLY
-    maximize: Sequence[bool]
     noise_std: float | None = None
     delta: float = 0.05
     max_observations: int | None = None
@@ -136,28 +101,6 @@ class ParetoStrategy(Strategy):
                 "`pool.noise_var`."
             )
 
-    def _check_outputs(self) -> None:
-        if isinstance(self.maximize, bool) or not len(self.maximize):
-            raise ValueError(
-                f"Expected `maximize` to be one bool per output, but got "
-                f"{self.maximize!r}. Write `(True, False)` for two outputs."
-            )
-        if not all(isinstance(flag, bool) for flag in self.maximize):
-            raise ValueError(
-                f"Expected `maximize` to hold bools, but got {self.maximize!r}."
-            )
-        object.__setattr__(self, "maximize", tuple(self.maximize))
-
-    @property
-    def m(self) -> int:
-        r"""The number of outputs."""
-        return len(self.maximize)
-
-    @cached_property
-    def signs(self) -> Tensor:
-        r"""``m`` signs: ``signs * y`` is maximised."""
-        return torch.tensor([1.0 if up else -1.0 for up in self.maximize]).double()
-
     @property
     def sigma(self) -> float | None:
         r"""The bound of the noise standard deviation, if there is one."""
@@ -172,11 +115,6 @@ class ParetoStrategy(Strategy):
                 "whose numbers of measurements depend on it, but got neither."
             )
         return self.sigma
-
-    def estimate(self, state: State) -> ParetoEstimate:
-        r"""The estimated outputs of every row with their intervals."""
-        found: ParetoEstimate = state.belief.estimate
-        return found
 
     def simulate(self, measure: Measure, seed: int = 0) -> ParetoRun:
         r"""The whole run on a function, by counts and means, never by single pulls.
@@ -207,24 +145,9 @@ class ParetoStrategy(Strategy):
 
     def _blank(self) -> ParetoBelief:
         N = len(self.pool)
-        none = torch.zeros(N, self.m, dtype=torch.float64)
-        unknown, zero = none + torch.inf, none[:, 0].clone()
-        infinite = unknown[:, 0].clone()
-        estimate = ParetoEstimate(none, unknown, unknown, zero, infinite, infinite)
+        estimate = ParetoEstimate.unknown(N, self.m)
         counts = torch.zeros(N, dtype=torch.long)
         return ParetoBelief(1, torch.zeros(N, dtype=torch.int8), estimate, counts)
-
-    def _complete(self, observations: Observations) -> Observations:
-        y, yvar = observations.y, observations.yvar
-        if y.ndim == 1 and self.m == 1:
-            yvar = None if yvar is None else yvar.unsqueeze(-1)
-            return replace(observations, y=y.unsqueeze(-1), yvar=yvar)
-        if y.ndim != 2 or y.shape[1] != self.m:
-            raise BotorchTensorDimensionError(
-                f"Expected `y` with one column per entry of `maximize` ({self.m}), but "
-                f"got shape {tuple(y.shape)}."
-            )
-        return observations
 
     def _round_size(self, belief: ParetoBelief, room: int | None) -> int:
         size = int(belief.counts.sum())
@@ -258,7 +181,16 @@ class ParetoStrategy(Strategy):
         margin = pareto_margins(self.signs * fit.mean)
         old = belief.estimate
         margin = torch.where(margin.isinf(), old.margin[rows], margin)  # a single row
-        new = ParetoEstimate(fit.mean, half, sigma, margin, margin_width, margin_sigma)
+        new = ParetoEstimate(
+            fit.mean,
+            fit.mean - half,
+            fit.mean + half,
+            sigma,
+            margin,
+            margin - margin_width,
+            margin + margin_width,
+            margin_sigma,
+        )
         return ParetoEstimate(
             *(
                 getattr(old, part.name).index_put((rows,), getattr(new, part.name))
@@ -266,26 +198,5 @@ class ParetoStrategy(Strategy):
             )
         )
 
-    # --- the answer -------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def guarantee(self) -> str:
-        r"""The probability claimed and its assumptions, as a sentence."""
-
     def _classification(self, belief: ParetoBelief) -> Classification:
-        found = belief.estimate
-        return Classification(
-            above=belief.side == ABOVE,
-            below=belief.side == BELOW,
-            undecided=belief.side == UNDECIDED,
-            lower=found.margin - found.margin_width,
-            upper=found.margin + found.margin_width,
-            mean=found.margin,
-            sigma=found.margin_sigma,
-            probability_above=gaussian_probability_above(
-                found.margin, found.margin_sigma, 0.0
-            ),
-            guarantee=self.guarantee,
-            pool=self.pool,
-        )
+        return self._answer(belief.side, belief.estimate)

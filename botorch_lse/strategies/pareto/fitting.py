@@ -1,0 +1,130 @@
+r"""The model of one of several outputs, and its noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from torch import Tensor
+
+from botorch_lse.checks import in_interval
+from botorch_lse.models import ModelArgument, fit_single_task_gp, fixed_prior
+from botorch_lse.prior import GPPrior
+from botorch_lse.problem import Observations, Pool
+from botorch_lse.strategies.state import round_generator
+
+
+@dataclass(frozen=True, eq=False)
+class OutputModel:
+    r"""A Gaussian process for one output, fixed or to be fitted.
+
+    Args:
+        pool: The candidates.
+        model: See ``GPParetoStrategy``.
+        noise_std: The known noise standard deviation of this output.
+
+    Raises:
+        ValueError: If the noise is given twice, not positive, or unknown for a fixed
+            model.
+        UnsupportedError: If a fixed model is not exact, or an ensemble.
+    """
+
+    pool: Pool
+    model: ModelArgument
+    noise_std: float | None
+
+    def __post_init__(self) -> None:
+        if self.noise_std is not None:
+            in_interval(
+                self.noise_std,
+                "noise_std",
+                0.0,
+                math.inf,
+                remedy="Leave it out to learn the noise.",
+            )
+            if self.pool.noise_var is not None:
+                raise ValueError(
+                    "Expected the noise once, but got both `noise_std` and "
+                    "`pool.noise_var`. Leave one out."
+                )
+        if self.fixed is None:
+            return
+        _one_process(self.fixed)
+        if self.known_noise is None and not self.fixed.knows_new_noise:
+            raise ValueError(
+                "Expected `noise_std` (or `pool.noise_var`), because the fixed `model` "
+                "does not know the noise of a new observation."
+            )
+
+    @cached_property
+    def fixed(self) -> GPPrior | None:
+        r"""The prior if hyper-parameters are fixed, else ``None``."""
+        return fixed_prior(self.model)
+
+    @cached_property
+    def known_noise(self) -> Tensor | None:
+        r"""``N`` noise variances, where the strategy or the pool knows them."""
+        if self.noise_std is None:
+            return self.pool.noise_var
+        return torch.full((len(self.pool),), self.noise_std**2, dtype=torch.float64)
+
+    def new_noise(self, prior: GPPrior, yvar: Tensor | None) -> Tensor:
+        r"""``N`` noise variances of new observations.
+
+        Args:
+            prior: The process, fixed or fitted.
+            yvar: The variances of the data, if known.
+
+        Raises:
+            ValueError: If nobody knows the noise.
+        """
+        if self.known_noise is not None:
+            return self.known_noise
+        own = prior.new_noise(self.pool.X)
+        if own is not None:
+            return own
+        if yvar is None:
+            raise ValueError(
+                "Expected `noise_std`, `pool.noise_var` or `yvar`, because the fitted "
+                "`model` does not know the noise of a new observation."
+            )
+        return yvar.mean().expand(len(self.pool))
+
+    def fit(
+        self, history: Observations, column: int, seed: int, n_rounds: int
+    ) -> GPPrior:
+        r"""The fixed process, or one fitted cold from its own seed.
+
+        Args:
+            history: All observations.
+            column: The column of ``y``.
+            seed: The run's seed.
+            n_rounds: The number of complete rounds.
+
+        Raises:
+            UnsupportedError: If the fitted model is not exact, or an ensemble.
+        """
+        if self.fixed is not None:
+            return self.fixed
+        X, y = self.pool.X[history.indices], history.y[:, column : column + 1]
+        yvar = None if history.yvar is None else history.yvar[:, column : column + 1]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(round_generator(seed, n_rounds).initial_seed())
+            if callable(self.model):
+                prior = GPPrior.from_model(self.model(X, y, yvar))
+            else:
+                fitted = fit_single_task_gp(X, y, yvar, self.pool.bounds)
+                prior = GPPrior.from_model(fitted)
+        _one_process(prior)
+        return prior
+
+
+def _one_process(prior: GPPrior) -> None:
+    if prior.batch_shape:
+        raise UnsupportedError(
+            "Expected `model` to be one GP per output, but got an ensemble of "
+            f"{tuple(prior.batch_shape)}. Use one member, or a `SingleTaskGP`."
+        )

@@ -1,0 +1,300 @@
+r"""Strategies for several outputs on one Gaussian process per output."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.confidence.classify import UNDECIDED
+from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta, beta_schedule
+from botorch_lse.functional.scores import first_best
+from botorch_lse.models import ModelArgument, unfitted_prior
+from botorch_lse.pool_posterior import PoolPosterior
+from botorch_lse.posterior import MEMORY_BUDGET
+from botorch_lse.prior import GPPrior
+from botorch_lse.problem import Classification, Observations
+from botorch_lse.strategies.base import Request
+from botorch_lse.strategies.gp.base import UNFITTED_NOISE
+from botorch_lse.strategies.pareto.belief import GPParetoBelief
+from botorch_lse.strategies.pareto.fitting import OutputModel
+from botorch_lse.strategies.pareto.outputs import MultiOutputStrategy, ParetoEstimate
+
+
+@dataclass(frozen=True, eq=False)
+class GPParetoStrategy(MultiOutputStrategy):
+    r"""A strategy for the Pareto set of several outputs, each a Gaussian process.
+
+    The outputs are independent given the data, and every measurement has all of them.
+
+    Args:
+        pool: The candidates.
+        maximize: For each output, whether more is better.
+        model: As in ``GPStrategy``: ``None``, a callable ``(train_X, train_Y,
+            train_Yvar) -> fitted model`` of one output, or fixed hyper-parameters; or
+            one of these per output.
+        batch_size: Measurements per round.
+        noise_std: The known noise standard deviation, or one per output, units of
+            ``y``; per-row noise, the same in all outputs, stands in ``pool.noise_var``.
+            Neither: the model's own, or learned.
+        delta: The failure probability of the theorem's widths.
+        beta: ``None``: the theorem's schedule at ``delta``, its union bound taken over
+            all outputs; a number or a schedule is a heuristic width that ignores
+            ``delta`` and claims no confidence.
+        epsilon: The accuracy, units of ``y``, one for all outputs or one for each.
+        max_observations: Stop after so many measurements.
+        max_repeats: How often one row may be measured.
+        refit: Fit again every so many rounds, or a function of the number of complete
+            rounds that says whether to. After a fit the whole past is judged again with
+            the new hyper-parameters, so that rows may open again.
+        n_initial: Measurements placed by maximal variance before the rule takes over,
+            rounded up to whole rounds. Default 0 for fixed models, else ``2 (d + 1)``.
+        memory_budget: Bytes for arrays over the pool and its pairs.
+
+    Raises:
+        ValueError: If a number is out of range, the noise is given twice or unknown, an
+            argument has not one entry per output, or the pairs of the pool's rows do
+            not fit the memory budget.
+        UnsupportedError: If a model's posterior path is not exact.
+    """
+
+    _: KW_ONLY
+    model: ModelArgument | Sequence[ModelArgument] = None
+    batch_size: int = 1
+    noise_std: float | Sequence[float] | None = None
+    delta: float = 0.05
+    beta: float | BetaSchedule | None = None
+    epsilon: float | Sequence[float] = 0.0
+    max_observations: int | None = None
+    max_repeats: int | None = None
+    refit: int | Callable[[int], bool] = 1
+    n_initial: int | None = None
+    memory_budget: int = MEMORY_BUDGET
+
+    def __post_init__(self) -> None:
+        self._check_rounds()
+        self._check_outputs()
+        in_interval(self.delta, "delta", 0.0, 1.0)
+        if self.beta is not None:
+            beta_schedule(self.beta)
+        if self.n_initial is not None:
+            whole_number(self.n_initial, "n_initial", 0)
+        if not callable(self.refit):
+            whole_number(self.refit, "refit", 1)
+        pairs = len(self.pool) ** 2
+        if pairs > self.memory_budget:
+            raise ValueError(
+                "Expected a `pool` whose pairs fit `memory_budget` = "
+                f"{self.memory_budget} bytes, but {len(self.pool)} rows need {pairs}. "
+                "Give a larger budget or fewer rows."
+            )
+        assert len(self.outputs) == len(self.tolerances)  # both are checked
+
+    @cached_property
+    def outputs(self) -> tuple[OutputModel, ...]:
+        r"""One model per output, with its noise."""
+        models = _each(self.model, "model", self.m)
+        stds = _each(self.noise_std, "noise_std", self.m)
+        return tuple(
+            OutputModel(self.pool, model, std)
+            for model, std in zip(models, stds, strict=True)
+        )
+
+    @cached_property
+    def tolerances(self) -> Tensor:
+        r"""``m`` accuracies."""
+        given = _each(self.epsilon, "epsilon", self.m)
+        end = float("inf")
+        found = [in_interval(e, "epsilon", 0.0, end, closed_low=True) for e in given]
+        return torch.tensor(found, dtype=torch.float64)
+
+    @cached_property
+    def is_fixed(self) -> bool:
+        r"""Whether all hyper-parameters are fixed."""
+        return all(output.fixed is not None for output in self.outputs)
+
+    @cached_property
+    def widths(self) -> BetaSchedule:
+        r"""The squared widths by interval."""
+        if self.beta is not None:
+            return beta_schedule(self.beta)
+        return UnionBeta(self.n_claims, self.delta)
+
+    @property
+    @abstractmethod
+    def n_claims(self) -> int:
+        r"""How many intervals must hold together in each round."""
+
+    @property
+    def initial_observations(self) -> int:
+        r"""Measurements placed by maximal variance at first."""
+        if self.is_fixed:
+            return self.n_initial or 0
+        return 2 * (self.pool.d + 1) if self.n_initial is None else self.n_initial or 1
+
+    @property
+    def guarantee(self) -> str:
+        r"""The probability claimed and its assumptions, as a sentence."""
+        if self.beta is not None:
+            return "No confidence is claimed: the width is given; delta is ignored."
+        if not self.is_fixed:
+            return (
+                f"With probability {1 - self.delta:g} {self._promise}, were the fitted "
+                "hyper-parameters the true ones: the theorem does not cover fitting."
+            )
+        return (
+            f"With probability {1 - self.delta:g} {self._promise}; assumes outputs "
+            "drawn from the given Gaussian processes and independent Gaussian noise of "
+            "the given variances (by a union bound as in Srinivas et al. 2012, Lemma "
+            "5.1)."
+        )
+
+    @property
+    @abstractmethod
+    def _promise(self) -> str:
+        r"""What holds with the stated probability."""
+
+    @property
+    def _up_to(self) -> str:
+        parts = ", ".join(f"{e:g}" for e in self.tolerances.tolist())
+        return parts if len(set(self.tolerances.tolist())) > 1 else parts.split(",")[0]
+
+    # --- learning ---------------------------------------------------------------------
+
+    def _start(self, seed: int) -> GPParetoBelief:
+        if self.is_fixed:
+            return self._prior_belief([o.fixed for o in self.outputs])
+        prior = unfitted_prior(self.pool.bounds)
+        start = PoolPosterior.start(prior, self.pool.X, self.memory_budget)
+        noise = torch.full((len(self.pool),), UNFITTED_NOISE, dtype=torch.float64)
+        return self._blank((start,) * self.m, (noise,) * self.m)
+
+    def _blank(
+        self, posteriors: tuple[PoolPosterior, ...], noise: tuple[Tensor, ...]
+    ) -> GPParetoBelief:
+        N = len(self.pool)
+        side = torch.full((N,), UNDECIDED, dtype=torch.int8)
+        estimate = ParetoEstimate.unknown(N, self.m)
+        return GPParetoBelief(posteriors, side, side == UNDECIDED, estimate, noise)
+
+    def _prior_belief(
+        self, priors: Sequence[GPPrior | None], history: Observations | None = None
+    ) -> GPParetoBelief:
+        posteriors, noise = [], []
+        for c, (output, prior) in enumerate(zip(self.outputs, priors, strict=True)):
+            assert prior is not None  # fixed or fitted
+            posteriors.append(
+                PoolPosterior.start(prior, self.pool.X, self.memory_budget)
+            )
+            yvar = None if history is None or history.yvar is None else history.yvar
+            noise.append(output.new_noise(prior, None if yvar is None else yvar[:, c]))
+        blank = self._blank(tuple(posteriors), tuple(noise))
+        return self._next(replace(blank, is_informed=True))
+
+    def _next(self, belief: GPParetoBelief) -> GPParetoBelief:
+        r"""After the next interval."""
+        t = belief.n_intervals + 1
+        return self._judged(replace(belief, n_intervals=t), self.widths(t) ** 0.5)
+
+    @abstractmethod
+    def _judged(self, belief: GPParetoBelief, root_beta: float) -> GPParetoBelief:
+        r"""With estimates and sides after the interval ``belief.n_intervals``."""
+
+    def _learn(
+        self,
+        belief: GPParetoBelief,
+        new: Observations,
+        history: Observations,
+        seed: int,
+    ) -> GPParetoBelief:
+        n_rounds = belief.n_rounds + 1
+        if not self.is_fixed and len(history) < self.initial_observations:
+            first = belief.posteriors[0].observe(
+                new.indices, 0.0 * new.y[:, 0], belief.noise[0][new.indices]
+            )
+            return replace(belief, posteriors=(first,) * self.m, n_rounds=n_rounds)
+        if not self.is_fixed and self._is_due(belief, n_rounds):
+            priors = [
+                output.fit(history, c, seed, n_rounds)
+                for c, output in enumerate(self.outputs)
+            ]
+            belief = self._prior_belief(priors, history)
+            assert history.round is not None  # labelled by `tell`
+            for label in history.round.unique().tolist():
+                rows = (history.round == label).nonzero().view(-1)
+                belief = self._observe(belief, history.select(rows))
+            return replace(belief, fitted_rounds=n_rounds, n_rounds=n_rounds)
+        return replace(self._observe(belief, new), n_rounds=n_rounds)
+
+    def _is_due(self, belief: GPParetoBelief, n_rounds: int) -> bool:
+        if belief.fitted_rounds < 0:
+            return True
+        if callable(self.refit):
+            return bool(self.refit(n_rounds))
+        return n_rounds - belief.fitted_rounds >= self.refit
+
+    def _observe(self, belief: GPParetoBelief, new: Observations) -> GPParetoBelief:
+        posteriors = tuple(
+            posterior.observe(
+                new.indices,
+                new.y[:, c],
+                belief.noise[c][new.indices] if new.yvar is None else new.yvar[:, c],
+            )
+            for c, posterior in enumerate(belief.posteriors)
+        )
+        return self._next(replace(belief, posteriors=posteriors))
+
+    def _complete(self, observations: Observations) -> Observations:
+        observations = super()._complete(observations)
+        if observations.yvar is not None:
+            return observations
+        known = [output.known_noise for output in self.outputs]
+        if any(variances is None for variances in known):
+            return observations
+        yvar = torch.stack([v[observations.indices] for v in known], dim=-1)  # type: ignore[index]
+        return replace(observations, yvar=yvar)
+
+    # --- choosing ---------------------------------------------------------------------
+
+    def _is_initial(self, belief: GPParetoBelief) -> bool:
+        n = len(belief.posteriors[0].indices)
+        return not belief.is_informed or n < self.initial_observations
+
+    def _scores(self, belief: GPParetoBelief) -> Tensor:
+        r"""``N`` scores of the rows in the units of the prior deviations."""
+        shares = [p.variance.clamp_min(0.0) / p.scale**2 for p in belief.posteriors]
+        return torch.stack(shares).sum(dim=0)
+
+    def _greedy(self, belief: GPParetoBelief, request: Request, rows: Tensor) -> Tensor:
+        r"""The best rows by ``_scores`` one by one, each expected after its choice."""
+        left = request.left.clone()
+        chosen: list[int] = []
+        belief = belief.expecting(request.pending)
+        while len(chosen) < request.size:
+            row = first_best(self._scores(belief), rows & (left > 0), 1.0)
+            if row is None:
+                break
+            chosen.append(row)
+            left[row] -= 1
+            if len(chosen) < request.size:
+                belief = belief.expecting(torch.tensor([row]))
+        return torch.tensor(chosen, dtype=torch.long)
+
+    def _classification(self, belief: GPParetoBelief) -> Classification:
+        return self._answer(belief.side, belief.estimate)
+
+
+def _each(value: object, name: str, m: int) -> tuple:  # type: ignore[type-arg]
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return (value,) * m
+    if len(value) != m:
+        raise ValueError(
+            f"Expected `{name}` to be one, or one per output ({m}), but got "
+            f"{len(value)}."
+        )
+    return tuple(value)
