@@ -6,20 +6,41 @@ is loaded.
 
 from botorch_lse.ax import registry as _registered  # noqa: F401
 from botorch_lse.ax.acquisitions import acquisition_generator_spec, model_space
-from botorch_lse.ax.analysis import LevelSetAnalysis
-from botorch_lse.ax.node import LevelSetNode, level_set_generation_strategy
+from botorch_lse.ax.analysis import (
+    BatchAnalysis,
+    IntervalAnalysis,
+    LevelSetAnalysis,
+    ParetoAnalysis,
+    ProbabilityAnalysis,
+    ProgressAnalysis,
+    SliceAnalysis,
+)
+from botorch_lse.ax.generation import level_set_generation_strategy
+from botorch_lse.ax.node import LevelSetNode
+from botorch_lse.ax.pool_grid import grid_pool
 from botorch_lse.ax.pool_space import POOL_INDEX, pool_parameters
+from botorch_lse.ax.recording import save_client
 from botorch_lse.ax.results import level_set
+from botorch_lse.ax.run import run_experiment
 from botorch_lse.ax.stopping import LevelSetGlobalStoppingStrategy
 
 __all__ = [
     "POOL_INDEX",
+    "BatchAnalysis",
+    "IntervalAnalysis",
     "LevelSetAnalysis",
     "LevelSetGlobalStoppingStrategy",
     "LevelSetNode",
+    "ParetoAnalysis",
+    "ProbabilityAnalysis",
+    "ProgressAnalysis",
+    "SliceAnalysis",
     "acquisition_generator_spec",
+    "grid_pool",
     "level_set",
     "level_set_generation_strategy",
     "model_space",
     "pool_parameters",
+    "run_experiment",
+    "save_client",
 ]

@@ -34,7 +34,7 @@ _FUNCTIONS = (FunctionType, BuiltinFunctionType, type)
 
 
 def encode_strategy(strategy: Strategy) -> dict[str, Any]:
-    r"""A strategy as JSON.
+    r"""A strategy as JSON; its pool as a hash (``pool_store`` keeps the rows).
 
     Raises:
         ValueError: If an argument cannot be stored; the message names it.
@@ -46,19 +46,22 @@ def encode_strategy(strategy: Strategy) -> dict[str, Any]:
         )
     arguments = {}
     for argument in dataclasses.fields(strategy):
-        if argument.init:
+        if argument.init and argument.name != "pool":
             value = getattr(strategy, argument.name)
             arguments[argument.name] = _encode(value, argument.name, strategy.pool)
     name = _importable(type(strategy), "strategy")
-    return {"class": name, "arguments": arguments}
+    return {"class": name, "arguments": arguments, "pool": strategy.pool.hash}
 
 
-def decode_strategy(stored: dict[str, Any]) -> Strategy:
+def decode_strategy(stored: dict[str, Any], pool: Pool) -> Strategy:
     r"""The strategy that ``encode_strategy`` wrote.
 
+    Args:
+        stored: What it wrote.
+        pool: The pool with the stored hash.
+
     Raises:
-        ValueError: If its class or a function is not where it was, or the pool is
-            damaged.
+        ValueError: If its class or a function is not where it was.
     """
     strategy_class = _resolve(stored["class"])
     if not (isinstance(strategy_class, type) and issubclass(strategy_class, Strategy)):
@@ -67,7 +70,7 @@ def decode_strategy(stored: dict[str, Any]) -> Strategy:
             f"{strategy_class!r}."
         )
     arguments = {name: _decode(value) for name, value in stored["arguments"].items()}
-    return strategy_class(**arguments)
+    return strategy_class(pool=pool, **arguments)
 
 
 def _encode(value: Any, name: str, pool: Pool) -> Any:
@@ -75,7 +78,7 @@ def _encode(value: Any, name: str, pool: Pool) -> Any:
         return value
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, Pool):
+    if isinstance(value, Pool):  # items to decide on, beside the pool itself
         return {"kind": "pool", **encode_pool(value)}
     if isinstance(value, Tensor):
         return {"kind": "tensor", **encode_tensor(value)}

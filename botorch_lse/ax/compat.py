@@ -5,15 +5,22 @@ One function per name; ``tests/ax/test_compat.py`` fails when one of them moves.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from io import StringIO
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from ax.api.client import Client
+from ax.core.data import Data
 from ax.core.experiment import Experiment
 from ax.core.generator_run import GeneratorRun
 from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.storage.json_store.encoder import object_to_json
+from ax.storage.json_store.encoders import data_to_dict, generation_strategy_to_dict
+from ax.storage.json_store.registry import CORE_ENCODER_REGISTRY
 
 OLDEST_AX = (1, 3, 1)
 TESTED_AX = "1.3.1"
@@ -48,6 +55,92 @@ def generation_strategy_of(client: Client) -> GenerationStrategy | None:
 def node_name_of(run: GeneratorRun) -> str | None:
     r"""The name of the node that made a generator run."""
     return run._generation_node_name
+
+
+def properties_of(experiment: Experiment) -> dict[str, Any]:
+    r"""The properties of an experiment, which both storages keep."""
+    return experiment._properties
+
+
+def save_properties(experiment: Experiment) -> None:
+    r"""Write an experiment's properties to the database, if it lies in one.
+
+    Ax writes them with the whole experiment only, not with its trials.
+    """
+    if experiment.db_id is None:
+        return
+    from ax.storage.sqa_store import db
+    from ax.storage.sqa_store.save import update_properties_on_experiment
+
+    if db.SESSION_FACTORY is not None:
+        update_properties_on_experiment(experiment)
+
+
+def has_own_registries(client: Client) -> bool:
+    r"""Whether a client stores with registries of its user."""
+    storage = client._storage_config
+    return storage is not None and storage.registry_bundle is not None
+
+
+def lies_in_database(client: Client) -> bool:
+    r"""Whether a client writes to a database."""
+    return client._storage_config is not None
+
+
+def snapshot_of(
+    client: Client, known: dict[str, dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    r"""What ``client.save_to_json_file`` writes, with the experiment once, not twice.
+
+    ``Client.load_from_json_file`` reads it: it takes the first one.
+
+    Args:
+        client: With its experiment.
+        known: Data encoded in earlier snapshots, by content; it is added to. Ax spends
+            most of the time of a snapshot on the data of trials that never change.
+    """
+    strategy = client._maybe_generation_strategy
+    if strategy is None or has_own_registries(client):
+        return client._to_json_snapshot()
+    known = {} if known is None else known
+
+    def encoded(data: Data) -> dict[str, Any]:
+        key = repr([tuple(vars(row).values()) for row in data._data_rows])
+        if key not in known:
+            known[key] = data_to_dict(data)
+        return known[key]
+
+    registry = {**CORE_ENCODER_REGISTRY, Data: encoded}
+    parts = {**generation_strategy_to_dict(strategy), "experiment": None}
+    return {
+        "_type": type(client).__name__,
+        "experiment": object_to_json(client._experiment, encoder_registry=registry),
+        "generation_strategy": object_to_json(parts, encoder_registry=registry),
+    }
+
+
+@contextmanager
+def one_transaction() -> Iterator[None]:
+    r"""All that Ax writes to its database inside happens as a whole or not at all.
+
+    Ax commits a trial, the deletion of its old data and its new data one by one; a
+    crash in between would lose what was measured.
+    """
+    from ax.storage.sqa_store import db
+
+    factory = db.SESSION_FACTORY
+    if factory is None:  # no database was opened
+        yield
+        return
+    engine = db.get_engine()
+    with engine.begin() as connection:
+        factory.remove()
+        factory.configure(bind=connection)
+        try:
+            yield
+        finally:
+            factory.remove()
+            factory.configure(bind=engine)
 
 
 def as_stored(values: np.ndarray) -> np.ndarray:

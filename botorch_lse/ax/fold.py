@@ -55,6 +55,13 @@ class Fold:
             return state
         return self._tell_open(state, ledger.open, ledger)
 
+    def history(self, ledger: Ledger) -> list[State]:
+        r"""The states before the first and after each complete round, told afresh."""
+        states = [self.strategy.init(self.seed)]
+        for step in ledger.steps:
+            states.append(self._tell(states[-1], step))
+        return states
+
     def plan(self, ledger: Ledger) -> tuple[int, ...]:
         r"""The rows of the round after the complete ones, pending rows known.
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ax.core.base_trial import BaseTrial
@@ -29,7 +29,7 @@ from ax.core.trial_status import TrialStatus
 
 from botorch_lse.ax.compat import node_name_of
 from botorch_lse.ax.measurements import Measurement, Measurements
-from botorch_lse.ax.pool_space import row_of
+from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.problem import Pool
 
 METADATA = "level_set"
@@ -46,8 +46,7 @@ class Step:
     Args:
         plan: The rows asked for, or measured elsewhere; sorted.
         results: Their measurements, sorted.
-        used_up: Rows of the plan without a measurement of their own: abandoned, or
-            replicates of which only the mean is known.
+        used_up: Rows of the plan without a measurement: abandoned.
     """
 
     plan: tuple[int, ...]
@@ -80,7 +79,8 @@ class OpenRound:
     @property
     def to_ask(self) -> list[int]:
         r"""The rows of the plan that no trial holds, sorted."""
-        gone = [m.row for m in self.results] + self.used_up + self.out
+        told = [m.row for m in self.results for _ in range(m.count)]
+        gone = told + self.used_up + self.out
         return sorted((Counter(self.plan) - Counter(gone)).elements())
 
     @property
@@ -115,7 +115,11 @@ class Ledger:
 
 
 def read_ledger(
-    experiment: Experiment, measurements: Measurements, node_name: str, pool: Pool
+    experiment: Experiment,
+    measurements: Measurements,
+    node_name: str,
+    pool: Pool,
+    space: PoolSpace,
 ) -> Ledger:
     r"""Read an experiment by the rule above.
 
@@ -124,6 +128,7 @@ def read_ledger(
         measurements: The data.
         node_name: The node whose trials are own.
         pool: The candidates.
+        space: Their parameterizations.
 
     Raises:
         ValueError: If a trial that counts holds no row of the pool, or one of this
@@ -137,7 +142,7 @@ def read_ledger(
             if label not in rounds:
                 rounds[label] = OpenRound(label, plan)
                 groups.append([])
-        for arm, row, own in _arms(trial, node_name, pool):
+        for arm, row, own in _arms(trial, node_name, space):
             if own:
                 _enter_own(rounds[own[0]], trial, arm, row, own[1], measurements)
             elif trial.status in _COUNTS:
@@ -209,13 +214,13 @@ def _own_weights(trial: BaseTrial, node_name: str) -> dict[str, tuple[int, int]]
 
 
 def _arms(
-    trial: BaseTrial, node_name: str, pool: Pool
+    trial: BaseTrial, node_name: str, space: PoolSpace
 ) -> Iterator[tuple[str, int, tuple[int, int] | None]]:
     own = _own_weights(trial, node_name)
     for arm in trial.arms:
         place = own.get(arm.signature)
         if place is not None or not _is_left_out(trial, arm.name):
-            row = row_of(arm.parameters, len(pool), f"trial {trial.index}")
+            row = space.row_of(arm.parameters, f"trial {trial.index}")
             yield arm.name, row, place
 
 
@@ -234,8 +239,7 @@ def _enter_own(
         return
     found = measurements.of(trial, arm, row) if trial.status in _COUNTS else []
     if found:
-        current.results += found
-        current.used_up += (weight - 1) * [row]
+        current.results += [replace(m, count=weight) for m in found]
     elif trial.status.is_early_stopped:
         current.used_up += weight * [row]
     else:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from botorch_lse.ax.compat import as_stored
 from botorch_lse.problem import Observations
-from botorch_lse.strategies import Strategy
+from botorch_lse.strategies import ParetoStrategy, Strategy
 
 _LOST_IN_STORAGE = 1e-4
 """Share of the largest value above which Ax's ten decimals cannot be accepted."""
@@ -32,6 +32,7 @@ class Measurement:
         yvar: Their noise variances; empty if unknown.
         trial: The trial's index.
         arm: The arm's name.
+        count: How many places of the round's plan it fills: the arm's weight.
     """
 
     row: int
@@ -39,6 +40,7 @@ class Measurement:
     yvar: tuple[float, ...]
     trial: int
     arm: str
+    count: int = 1
 
 
 class Measurements:
@@ -87,7 +89,10 @@ class Measurements:
             return []
         weight = _weight(trial, arm)
         values = [found[name] for name in self.metrics]
-        yvar = [self._variance(sem, row, weight, trial, arm) for _, sem in values]
+        yvar = [
+            self._variance(sem, c, row, weight, trial, arm)
+            for c, (_, sem) in enumerate(values)
+        ]
         for value in yvar:
             self._trial_by_known.setdefault(value is not None, trial.index)
         if len(self._trial_by_known) > 1:
@@ -97,7 +102,13 @@ class Measurements:
         return [Measurement(row, y, known, trial.index, arm)]
 
     def _variance(
-        self, sem: float, row: int, weight: float, trial: BaseTrial, arm: str
+        self,
+        sem: float,
+        column: int,
+        row: int,
+        weight: float,
+        trial: BaseTrial,
+        arm: str,
     ) -> float | None:
         if sem == 0:
             raise ValueError(
@@ -105,16 +116,18 @@ class Measurements:
                 "but got 0. An exact measurement has a small sem, such as 1e-3 of the "
                 "spread of the values; leave it out where the noise is unknown. "
                 f"`client.attach_data({trial.index}, "
-                f"{{{self.metrics[0]!r}: (mean, sem)}})` replaces it."
+                f"{{{self.metrics[column]!r}: (mean, sem)}})` replaces it."
             )
         if not np.isnan(sem):
             return sem * sem
         std = getattr(self.strategy, "noise_std", None)
+        if isinstance(std, Sequence):
+            std = std[column]
         if std is not None:
             return float(std) ** 2 / weight
         if self.strategy.pool.noise_var is not None:
             return float(self.strategy.pool.noise_var[row]) / weight
-        if weight > 1:
+        if weight > 1 and not isinstance(self.strategy, ParetoStrategy):
             raise ValueError(
                 f"Expected a sem for arm {arm} of trial {trial.index}, which is a mean "
                 f"of {weight:g} replicates, but got none. Attach (mean, s / "
@@ -128,7 +141,12 @@ def as_observations(found: Sequence[Measurement]) -> Observations:
     known = any(m.yvar for m in found)
     rows = torch.tensor([m.row for m in found], dtype=torch.long)
     yvar = _columns([m.yvar for m in found]) if known else None
-    return Observations(rows, _columns([m.y for m in found]), yvar)
+    counts = torch.tensor([m.count for m in found]) if _has_means(found) else None
+    return Observations(rows, _columns([m.y for m in found]), yvar, counts=counts)
+
+
+def _has_means(found: Sequence[Measurement]) -> bool:
+    return any(m.count > 1 for m in found)
 
 
 def _columns(values: Sequence[tuple[float, ...]]) -> Tensor:
@@ -160,23 +178,49 @@ def _readable(table: pd.DataFrame) -> np.ndarray:
     return means
 
 
-def metric_names(experiment: Experiment, metrics: Sequence[str] | None) -> list[str]:
-    r"""The metrics that the strategy learns from: those given, or the objective.
+def metric_names(
+    experiment: Experiment,
+    metrics: Sequence[str] | None,
+    strategy: Strategy | None = None,
+) -> list[str]:
+    r"""The metrics that the strategy learns from: those given, or the objective's.
 
     Raises:
-        ValueError: If neither is there, or the objective has several metrics.
+        ValueError: If neither is there, there is not one per output of the strategy, or
+            the objective's signs are not those of a strategy for several outputs.
     """
-    if metrics is not None:
-        return list(metrics)
     config = experiment.optimization_config
-    names = [] if config is None else list(config.objective.metric_names)
-    if len(names) != 1:
-        raise ValueError(
-            "Expected an objective with one metric, or `metrics`, but the experiment's "
-            f"objective has {names or 'none'}. Call `client.configure_optimization"
-            '(objective="y")`, or pass `metrics=["y"]`.'
-        )
+    signs = {} if config is None else dict(config.objective.metric_weights)
+    names = list(signs) if metrics is None else list(metrics)
+    maximize = getattr(strategy, "maximize", None)
+    n = 1 if maximize is None else len(maximize)
+    if len(names) != n:
+        found = f"`metrics` is {names}"
+        if metrics is None:
+            found = f"the experiment's objective has {names or 'none'}"
+        raise ValueError(_wanted(n, found))
+    for name, up in zip(names, maximize or (), strict=False):
+        if name in signs and (signs[name] > 0) != up:
+            raise ValueError(
+                f"Expected `maximize` of the strategy to agree with the objective, but "
+                f"{name!r} is to be {'maximised' if up else 'minimised'} by the one "
+                "and not by the other. Write the objective of a metric to be minimised "
+                f'as "-{name}".'
+            )
     return names
+
+
+def _wanted(n: int, found: str) -> str:
+    if n == 1:
+        return (
+            f"Expected an objective with one metric, or `metrics`, but {found}. Call "
+            '`client.configure_optimization(objective="y")`, or pass `metrics=["y"]`.'
+        )
+    return (
+        f"Expected one metric per output of the strategy ({n}), but {found}. Call "
+        '`client.configure_optimization(objective="y, -z")`, or pass '
+        '`metrics=["y", "z"]`, the outputs in order.'
+    )
 
 
 def _weight(trial: BaseTrial, arm: str) -> float:

@@ -6,6 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ax.core.arm import Arm
@@ -13,20 +14,23 @@ from ax.core.data import Data
 from ax.core.experiment import Experiment
 from ax.core.generator_run import GeneratorRun
 from ax.core.observation import ObservationFeatures
+from ax.core.search_space import SearchSpace
 from ax.core.types import TParameterization
 from ax.exceptions.core import DataRequiredError, UnsupportedError
 from ax.exceptions.generation_strategy import GenerationStrategyCompleted
 from ax.generation_strategy.external_generation_node import ExternalGenerationNode
-from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.transition_criterion import TransitionCriterion
 
-from botorch_lse.ax.codec import decode_strategy, encode_strategy
+from botorch_lse.ax.adapter import LevelSetAdapter
 from botorch_lse.ax.fold import Fold
 from botorch_lse.ax.ledger import METADATA, Ledger, OpenRound, read_ledger
 from botorch_lse.ax.measurements import Measurements, metric_names
-from botorch_lse.ax.pool_space import parameters_of
+from botorch_lse.ax.pool_space import PoolSpace
+from botorch_lse.ax.strategy_store import StoredStrategy
+from botorch_lse.ax.summary import summary, why_wait
 from botorch_lse.checks import whole_number
 from botorch_lse.strategies import State, Strategy
+from botorch_lse.strategies.gp.base import GPStrategy
 
 
 class LevelSetNode(ExternalGenerationNode):
@@ -44,12 +48,13 @@ class LevelSetNode(ExternalGenerationNode):
     does not know the size of a round: ask for no more than one, or again.
 
     Args:
-        strategy: Any strategy.
+        strategy: Any strategy, or one from storage.
         metrics: The metrics in the order of the strategy's outputs; default the
             experiment's objective, whose sign does not matter.
         seed: The seed of ``strategy.init``.
         name: The node's name, by which its trials are known.
         transition_criteria: When to go on to another node; default never.
+        pool_folder: Where a pool above 20 MB is written; default the current folder.
 
     Raises:
         ValueError: If the strategy cannot be stored.
@@ -57,12 +62,13 @@ class LevelSetNode(ExternalGenerationNode):
 
     def __init__(
         self,
-        strategy: Strategy,
+        strategy: Strategy | StoredStrategy,
         metrics: Sequence[str] | None = None,
         *,
         seed: int = 0,
         name: str | None = None,
         transition_criteria: Sequence[TransitionCriterion] | None = None,
+        pool_folder: str | Path | None = None,
     ) -> None:
         super().__init__(
             name=type(strategy).__name__ if name is None else name,
@@ -70,34 +76,77 @@ class LevelSetNode(ExternalGenerationNode):
             transition_criteria=transition_criteria,
         )
         self.fallback_specs = {}
-        self.strategy = strategy
         self.metrics = None if metrics is None else tuple(metrics)
         self.seed = whole_number(seed, "seed", 0)
-        self._stored = encode_strategy(strategy)
-        self._fold = Fold(strategy, self.seed)
+        if not isinstance(strategy, StoredStrategy):
+            strategy = StoredStrategy(strategy, pool_folder)
+        self._stored = strategy
+        self._space: tuple[SearchSpace, PoolSpace] | None = None
+        self._folded: Fold | None = None
         self._ledger: Ledger | None = None
         self._issued: list[int] = []
         self._places_per_run = 1
         self._runs_promised = self._runs_left = 1
+
+    @property
+    def strategy(self) -> Strategy:
+        r"""The strategy.
+
+        Raises:
+            ValueError: If its pool is not where it was when the experiment was saved.
+        """
+        return self._stored.get(self._known_experiment)
+
+    @property
+    def _known_experiment(self) -> Experiment | None:
+        strategy = self._generation_strategy
+        return None if strategy is None else strategy._experiment
+
+    @property
+    def _fold(self) -> Fold:
+        if self._folded is None:
+            self._folded = Fold(self.strategy, self.seed)
+        return self._folded
 
     # --- reading ---------------------------------------------------------------------
 
     def ledger(self, experiment: Experiment, data: Data | None = None) -> Ledger:
         r"""The experiment's rounds."""
         data = experiment.lookup_data() if data is None else data
-        metrics = metric_names(experiment, self.metrics)
+        metrics = metric_names(experiment, self.metrics, self.strategy)
         found = Measurements(data, metrics, self.strategy)
-        return read_ledger(experiment, found, self.name, self.strategy.pool)
+        pool, space = self.strategy.pool, self.space(experiment)
+        return read_ledger(experiment, found, self.name, pool, space)
+
+    def history(self, experiment: Experiment) -> list[State]:
+        r"""The states before the first and after each complete round."""
+        return self._fold.history(self.ledger(experiment))
+
+    def space(self, experiment: Experiment) -> PoolSpace:
+        r"""The rows as parameterizations of the experiment's search space."""
+        given = experiment.search_space
+        if self._space is None or self._space[0] is not given:
+            self._space = (given, PoolSpace(self.strategy.pool, given))
+        return self._space[1]
 
     def state(self, experiment: Experiment, data: Data | None = None) -> State:
         r"""The strategy's state: a function of the experiment alone."""
         return self._fold.state(self.ledger(experiment, data))
+
+    @property
+    def _fitted_adapter(self) -> LevelSetAdapter | None:  # type: ignore[override]
+        r"""For ``Client.predict`` and Ax's analyses; ``None`` without a GP."""
+        experiment = self._known_experiment
+        if experiment is None or not isinstance(self.strategy, GPStrategy):
+            return None
+        return LevelSetAdapter(self, experiment)
 
     # --- asking ----------------------------------------------------------------------
 
     def update_generator_state(self, experiment: Experiment, data: Data) -> None:
         r"""Read the experiment at the beginning of a call of ``gen``."""
         self._ledger = self.ledger(experiment, data)
+        self._stored.keep_pool(experiment)
         self._issued = []
         self._runs_left, self._runs_promised = self._runs_promised, 1
 
@@ -105,7 +154,8 @@ class LevelSetNode(ExternalGenerationNode):
         self, pending_parameters: list[TParameterization]
     ) -> TParameterization:
         r"""The next row; pending ones are known from the experiment."""
-        return {**parameters_of(self._take(1)[0])}
+        space = self.space(self.experiment)
+        return {**space.parameters_of(self._take(1)[0])}
 
     def new_trial_limit(self, raise_generation_errors: bool = False) -> int:
         r"""How many trials the rest of the round makes.
@@ -139,9 +189,9 @@ class LevelSetNode(ExternalGenerationNode):
         self._places_per_run = 1 if n is None else n
         counts = Counter(self._take(self._places_per_run))
         assert self._ledger is not None  # read at the beginning of `gen`
-        current = self._current(self._ledger)
+        current, space = self._current(self._ledger), self.space(experiment)
         run = GeneratorRun(
-            arms=[Arm(parameters=parameters_of(row)) for row in counts],
+            arms=[Arm(parameters=space.parameters_of(row)) for row in counts],
             weights=[float(count) for count in counts.values()],
             fit_time=self.fit_time_since_gen,
             gen_time=time.monotonic() - start,
@@ -161,11 +211,13 @@ class LevelSetNode(ExternalGenerationNode):
     def _take(self, n: int) -> list[int]:
         assert self._ledger is not None  # read at the beginning of `gen`
         if self._is_done(self._ledger):
-            raise GenerationStrategyCompleted(summary(self._fold.state(self._ledger)))
+            raise GenerationStrategyCompleted(
+                summary(self._fold.state(self._ledger), self.strategy)
+            )
         current = self._current(self._ledger)
         rest = sorted((Counter(current.to_ask) - Counter(self._issued)).elements())
         if not rest:
-            raise DataRequiredError(_why_wait(current, len(self._issued)))
+            raise DataRequiredError(why_wait(current, len(self._issued)))
         self._runs_left -= 1
         rows = rest[: max(1, min(n, len(rest) - self._runs_left))]
         self._issued += rows
@@ -190,7 +242,12 @@ class LevelSetNode(ExternalGenerationNode):
         r"""The constructor's arguments, for Ax's JSON and SQL storage."""
         return {
             "__type": type(self).__name__,
-            "strategy": self._stored,
+            "strategy": self._stored.to_json(self._known_experiment),
+            **self._other_arguments(),
+        }
+
+    def _other_arguments(self) -> dict[str, Any]:
+        return {
             "metrics": None if self.metrics is None else list(self.metrics),
             "seed": self.seed,
             "name": self.name,
@@ -198,7 +255,10 @@ class LevelSetNode(ExternalGenerationNode):
         }
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_dict() == other.to_dict()
+        if type(other) is not type(self):
+            return False
+        same = self._stored.arguments == other._stored.arguments
+        return same and self._other_arguments() == other._other_arguments()
 
     @classmethod
     def deserialize_init_args(
@@ -217,79 +277,9 @@ class LevelSetNode(ExternalGenerationNode):
         given = {name: value for name, value in registries.items() if value is not None}
         criteria = object_from_json(args["transition_criteria"], **given)
         return {
-            "strategy": decode_strategy(args["strategy"]),
+            "strategy": StoredStrategy(args["strategy"]),
             "metrics": args["metrics"],
             "seed": args["seed"],
             "name": args["name"],
             "transition_criteria": criteria,
         }
-
-
-def level_set_generation_strategy(
-    strategy: Strategy,
-    metrics: Sequence[str] | None = None,
-    *,
-    seed: int = 0,
-    name: str | None = None,
-) -> GenerationStrategy:
-    r"""Any strategy as an Ax generation strategy.
-
-    Example:
-        >>> from ax.api.client import Client
-        >>> from botorch_lse import Pool
-        >>> from botorch_lse.ax import pool_parameters
-        >>> from botorch_lse.strategies import LSEStrategy
-        >>> pool = Pool([[0.0], [0.5], [1.0]])
-        >>> client = Client()
-        >>> client.configure_experiment(parameters=pool_parameters(pool), name="lse")
-        >>> client.configure_optimization(objective="y")
-        >>> strategy = LSEStrategy(pool, threshold=0.0, batch_size=2, noise_std=0.1)
-        >>> client.set_generation_strategy(level_set_generation_strategy(strategy))
-        >>> len(client.get_next_trials(max_trials=100))  # the rest of the round
-        2
-
-    Results are attached as ``(mean, sem)``: a known sem is the standard deviation of
-    the value's noise and goes before the strategy's ``noise_std``; without both the
-    noise is learned. A sem of 0 is refused.
-
-    Args:
-        strategy: The strategy; the experiment's search space comes from
-            ``pool_parameters(strategy.pool)``.
-        metrics: The metrics in the order of the strategy's outputs; default the
-            experiment's objective.
-        seed: Fixes everything random.
-        name: The name of the node and of the generation strategy.
-
-    Raises:
-        ValueError: If the strategy cannot be stored.
-    """
-    node = LevelSetNode(strategy, metrics, seed=seed, name=name)
-    return GenerationStrategy(nodes=[node], name=node.name)
-
-
-def summary(state: State) -> str:
-    r"""Where a run stands, in a sentence."""
-    N = len(state.classification)
-    decided = N - int(state.classification.undecided.sum())
-    reason = f" ({state.stop_reason})" if state.is_done else ""
-    return f"{decided:,} of {N:,} rows decided; {state.n_used:,} evaluations{reason}"
-
-
-def _why_wait(current: OpenRound, n_issued: int) -> str:
-    if n_issued:
-        return (
-            f"Round {current.number} has {len(current.plan)} rows, and all that were "
-            f"left are given out. Ask for at most {n_issued} trials now."
-        )
-    trials = ", ".join(map(str, current.trials_out))
-    message = (
-        f"Round {current.number} is open: {len(current.out)} of its "
-        f"{len(current.plan)} rows are out (trials {trials}). Complete them, or mark "
-        "them failed (asked again) or abandoned (used up)."
-    )
-    if current.trials_without_data:
-        message += (
-            f" Trial {current.trials_without_data[0]} is completed without data: call "
-            f"`client.attach_data({current.trials_without_data[0]}, ...)`."
-        )
-    return message

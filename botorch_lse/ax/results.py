@@ -2,14 +2,18 @@ r"""The answer of an experiment, as a table."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from ax.api.client import Client
 from ax.core.experiment import Experiment
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 
 from botorch_lse.ax.compat import experiment_of, generation_strategy_of
+from botorch_lse.ax.measurements import metric_names
 from botorch_lse.ax.node import LevelSetNode
-from botorch_lse.plotting import level_set_frame
+from botorch_lse.plotting import level_set_frame, pareto_frame
+from botorch_lse.strategies import State
 
 
 def level_set(
@@ -26,7 +30,9 @@ def level_set(
     Returns:
         The pool's table with the columns ``side``, ``probability_above``, ``mean``,
         ``sigma``, ``lower``, ``upper`` and ``n_observations``, after the complete
-        rounds; a round that is open enters when it is complete.
+        rounds; a round that is open enters when it is complete. For a strategy of
+        several outputs ``side`` is accepted, rejected or open, and each metric has its
+        columns: see ``plotting.pareto_frame``.
 
     Raises:
         ValueError: If no level-set strategy is there to ask.
@@ -34,8 +40,25 @@ def level_set(
     if isinstance(experiment, Client):
         generation_strategy = generation_strategy_of(experiment)
         experiment = experiment_of(experiment)
-    state = level_set_node(generation_strategy).state(experiment)
-    return level_set_frame(state.classification, state.observations)
+    node = level_set_node(generation_strategy)
+    return answer_frame(node, experiment, node.state(experiment))
+
+
+def answer_frame(
+    node: LevelSetNode, experiment: Experiment, state: State
+) -> pd.DataFrame:
+    r"""The table of a state, for one output or several."""
+    answer, observations = state.classification, state.observations
+    strategy: Any = node.strategy
+    if not has_several_outputs(strategy):
+        return level_set_frame(answer, observations)
+    names = metric_names(experiment, node.metrics, strategy)
+    return pareto_frame(answer, strategy.estimate(state), observations, names)
+
+
+def has_several_outputs(strategy: Any) -> bool:
+    r"""Whether it looks for a Pareto set; it then has ``maximize`` and ``estimate``."""
+    return hasattr(strategy, "maximize")
 
 
 def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNode:
@@ -58,3 +81,13 @@ def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNo
             "strategy))`; for a modular generator use `client.predict` on the rows."
         )
     return ours[-1]
+
+
+def current_level_set_node(
+    generation_strategy: GenerationStrategy | None,
+) -> LevelSetNode | None:
+    r"""The current node if it is a ``LevelSetNode``, else ``None``."""
+    if generation_strategy is None:
+        return None
+    node = generation_strategy.nodes_by_name[generation_strategy.current_node_name]
+    return node if isinstance(node, LevelSetNode) else None

@@ -6,8 +6,8 @@ from ax.core.experiment import Experiment
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.global_stopping.strategies.base import BaseGlobalStoppingStrategy
 
-from botorch_lse.ax.node import summary
 from botorch_lse.ax.results import level_set_node
+from botorch_lse.ax.summary import summary
 
 
 class LevelSetGlobalStoppingStrategy(BaseGlobalStoppingStrategy):
@@ -36,5 +36,6 @@ class LevelSetGlobalStoppingStrategy(BaseGlobalStoppingStrategy):
         self.generation_strategy = generation_strategy
 
     def _should_stop_optimization(self, experiment: Experiment) -> tuple[bool, str]:
-        state = level_set_node(self.generation_strategy).state(experiment)
-        return state.is_done, summary(state)
+        node = level_set_node(self.generation_strategy)
+        state = node.state(experiment)
+        return state.is_done, summary(state, node.strategy)

@@ -107,10 +107,21 @@ def picture_of(
     observations: Observations | None,
     threshold: float | None,
     truth: Any,
+    kind: str | None = None,
 ) -> Picture:
     r"""Everything a renderer needs; arguments as in ``plot_level_set``."""
     pool, N = classification.pool, len(classification)
+    if kind not in (None, "map", "intervals"):
+        raise ValueError(
+            f"Expected `kind` to be 'map', 'intervals' or None, but got {kind!r}."
+        )
     flat = pool is not None and pool.d == 2 and N > 1
+    if kind == "map" and not flat:
+        raise ValueError(
+            "Expected a pool with two inputs for `kind='map'`. Draw `plot_slices` for "
+            "more, or `kind='intervals'`."
+        )
+    flat = flat and kind != "intervals"
     if threshold is not None:
         threshold = finite_number(threshold, "threshold")
     if truth is not None:
@@ -133,12 +144,13 @@ def picture_of(
         truth=truth,
         names=tuple(pool.names or ()) if pool is not None else (),
         points=points,
-        grid=None if points is None else _grid(points),
+        grid=None if points is None else grid_of(points),
         **values,
     )
 
 
-def _grid(points: np.ndarray) -> Grid | None:
+def grid_of(points: np.ndarray) -> Grid | None:
+    r"""The rows as cells, if they lie on a grid or part of one."""
     (x, column), (y, row) = (_axis(points[:, j]) for j in (0, 1))
     N = len(points)
     cells = x.size * y.size

@@ -30,6 +30,7 @@ def plot_level_set(
     threshold: float | None = None,
     ax: Axes | None = None,
     truth: Any = None,
+    kind: str | None = None,
 ) -> Axes:
     r"""Draw a classification with matplotlib.
 
@@ -45,17 +46,19 @@ def plot_level_set(
         ax: Where to draw; default a new figure.
         truth: ``N`` true values; on a grid their contour at ``threshold``, else points
             on the intervals.
+        kind: ``"map"``, ``"intervals"``, or ``None``: a map where there are two inputs.
 
     Returns:
         The axes drawn on.
 
     Raises:
-        ValueError: If ``truth`` comes without ``threshold`` for a map.
+        ValueError: If ``truth`` comes without ``threshold`` for a map, or ``kind`` is
+            unknown or a map of other than two inputs.
         BotorchTensorDimensionError: If ``truth`` has another length.
     """
     import matplotlib.pyplot as plt
 
-    picture = picture_of(classification, observations, threshold, truth)
+    picture = picture_of(classification, observations, threshold, truth, kind)
     if ax is None:
         _, ax = plt.subplots(figsize=(8.0, 6.0), layout="constrained")
     if picture.points is None:

@@ -29,11 +29,12 @@ def level_set_figure(
     observations: Observations | None = None,
     threshold: float | None = None,
     truth: Any = None,
+    kind: str | None = None,
 ) -> Figure:
     r"""Draw a classification with plotly; arguments as in ``plot_level_set``."""
     import plotly.graph_objects as go
 
-    picture = picture_of(classification, observations, threshold, truth)
+    picture = picture_of(classification, observations, threshold, truth, kind)
     figure = go.Figure()
     if picture.points is None:
         _add_intervals(picture, figure)

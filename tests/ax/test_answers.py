@@ -18,7 +18,7 @@ from botorch_lse.ax import (
     pool_parameters,
 )
 
-from .worlds import client_for, complete, grid_pool, lse, node_of, state_of
+from .worlds import client_for, complete, go_on, grid_pool, lse, node_of, state_of
 
 
 def some_rounds(strategy, n_rounds=2):
@@ -96,6 +96,18 @@ def test_the_stopping_strategy_gives_the_reason_in_words():
     stop, reason = stopping.should_stop_optimization(client._experiment)
     assert stop is True
     assert "of 36 rows decided; 6 evaluations (budget)" in reason
+
+
+def test_the_reason_names_the_confidence_where_one_is_claimed():
+    strategy = lse(beta=None, delta=0.1, epsilon=1.0, batch_size=6)
+    client = client_for(strategy)
+    _, why = go_on(client, strategy, {})
+    state = state_of(client)
+    assert state.stop_reason == "decided"
+    assert why == f"36 of 36 rows decided at delta = 0.1; {state.n_used} evaluations"
+    stopping = LevelSetGlobalStoppingStrategy(client._generation_strategy)
+    stop_now, reason = stopping.should_stop_optimization(client._experiment)
+    assert (stop_now, reason) == (True, why)
 
 
 def test_a_sobol_node_may_come_first():

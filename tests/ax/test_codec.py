@@ -34,7 +34,8 @@ from .worlds import grid_pool, kernel, lse
 
 
 def through_json(strategy):
-    return decode_strategy(json.loads(json.dumps(encode_strategy(strategy))))
+    stored = json.loads(json.dumps(encode_strategy(strategy)))
+    return decode_strategy(stored, strategy.pool)
 
 
 def test_the_constructors_arguments_come_back():
@@ -138,14 +139,14 @@ def test_what_is_not_a_strategy_is_refused():
         LevelSetNode("lse")
     stored = encode_strategy(lse())
     with pytest.raises(ValueError, match="to name a Strategy"):
-        decode_strategy({**stored, "class": "botorch_lse.problem.pool:Pool"})
+        decode_strategy({**stored, "class": "botorch_lse.problem.pool:Pool"}, None)
 
 
 def test_a_function_that_went_away_is_named():
     stored = encode_strategy(lse(model=fitting.plain_gp))
     stored["arguments"]["model"]["name"] = "tests.ax.fitting:gone"
     with pytest.raises(ValueError, match=r"'gone' in module 'tests.ax.fitting'"):
-        decode_strategy(stored)
+        decode_strategy(stored, grid_pool())
 
 
 # --- pools ----------------------------------------------------------------------------

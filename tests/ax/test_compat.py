@@ -1,5 +1,7 @@
 r"""One contract test for each private name of Ax, and for the bug worked around."""
 
+import contextlib
+import json
 from importlib.metadata import version
 
 import numpy as np
@@ -17,7 +19,7 @@ from ax.storage.json_store.registry import (
 
 from botorch_lse.ax import LevelSetNode, compat, level_set_generation_strategy
 
-from .worlds import client_for, lse
+from .worlds import client_for, lse, sqlite_storage
 
 
 def test_the_tested_version_is_installed():
@@ -61,7 +63,8 @@ def test_numbers_are_read_as_ax_stores_them():
 
 
 def test_the_node_overrides_what_ax_calls():
-    for name in ("_gen", "new_trial_limit", "update_generator_state"):
+    names = ("_gen", "new_trial_limit", "update_generator_state", "_fitted_adapter")
+    for name in names:
         assert hasattr(ExternalGenerationNode, name)
         assert name in vars(LevelSetNode)
 
@@ -72,6 +75,50 @@ def test_fit_times_are_floats_on_every_run():
     client.get_next_trials(3)
     for trial in client._experiment.trials.values():
         assert isinstance(trial.generator_runs[0].fit_time, float)
+
+
+def test_a_snapshot_is_the_clients_own_with_the_experiment_once():
+    client = client_for(lse())
+    for trial in list(client.get_next_trials(100))[:2]:
+        client.complete_trial(trial, {"y": (0.1 + trial, float("nan"))})
+    whole, known = client._to_json_snapshot(), {}
+    for _ in range(2):  # the second time from what is known
+        ours = compat.snapshot_of(client, known)
+        assert json.dumps(ours["experiment"]) == json.dumps(whole["experiment"])
+        theirs = {**whole["generation_strategy"], "experiment": None}
+        assert json.dumps(ours["generation_strategy"]) == json.dumps(theirs)
+    assert len(known) == 2
+    client.attach_data(0, {"y": (7.5, 0.1)})
+    again = json.dumps(compat.snapshot_of(client, known)["experiment"])
+    assert again == json.dumps(client._to_json_snapshot()["experiment"])
+    assert "7.5" in again
+
+
+def test_private_names_of_storage_are_there():
+    experiment = client_for(lse())._experiment
+    assert compat.properties_of(experiment) is experiment._properties
+    assert experiment.db_id is None
+    assert not compat.has_own_registries(client_for(lse()))
+    assert not compat.lies_in_database(client_for(lse()))
+
+
+@pytest.mark.filterwarnings("ignore:TypeDecorator")
+def test_a_transaction_is_whole_or_nothing(tmp_path):
+    storage = sqlite_storage(tmp_path / "runs.db")
+    client = client_for(lse(), storage_config=storage)
+    first, second, _ = client.get_next_trials(100)
+    with compat.one_transaction():
+        client.complete_trial(first, {"y": (0.1, 0.1)})
+    with contextlib.suppress(OSError), compat.one_transaction():
+        client.complete_trial(second, {"y": (0.2, 0.1)})
+        raise OSError
+    again = Client.load_from_database("test", storage_config=storage)
+    statuses = [t.status.name for t in again._experiment.trials.values()]
+    assert statuses == ["COMPLETED", "RUNNING", "RUNNING"]
+    assert again._experiment.lookup_data().df["mean"].tolist() == [0.1]
+    client.complete_trial(second)  # the session works as before
+    again = Client.load_from_database("test", storage_config=storage)
+    assert again._experiment.trials[second].status.is_completed
 
 
 def test_the_registries_decode_what_they_encode():

@@ -1,24 +1,51 @@
+import itertools
+
+import numpy as np
+import pandas as pd
 import pytest
 import torch
+from ax.api.client import Client
+from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+from ax.core.parameter import (
+    ChoiceParameter,
+    FixedParameter,
+    ParameterType,
+    RangeParameter,
+)
+from ax.core.search_space import SearchSpace
 
 from botorch_lse import Pool
-from botorch_lse.ax import POOL_INDEX, pool_parameters
-from botorch_lse.ax.pool_space import parameters_of, row_of
+from botorch_lse.ax import (
+    POOL_INDEX,
+    grid_pool,
+    level_set,
+    level_set_generation_strategy,
+    pool_parameters,
+)
+from botorch_lse.ax.compat import as_stored
+from botorch_lse.ax.pool_space import PoolSpace
+from botorch_lse.strategies import LSEStrategy
 
-from .worlds import grid_pool
+from . import worlds
+
+
+def by_number(n=36):
+    bounds = RangeParameter(POOL_INDEX, ParameterType.INT, 0, n - 1)
+    return PoolSpace(Pool(torch.arange(float(n)).unsqueeze(-1)), SearchSpace([bounds]))
 
 
 def test_the_search_space_is_the_rows():
-    (parameter,) = pool_parameters(grid_pool())
+    (parameter,) = pool_parameters(worlds.grid_pool())
     assert parameter.name == POOL_INDEX
     assert parameter.bounds == (0, 35)
     assert parameter.parameter_type == "int"
 
 
 def test_rows_come_back():
+    space = by_number()
     for row in (0, 7, 35):
-        assert row_of(parameters_of(row), 36, "trial 0") == row
-    assert row_of({POOL_INDEX: 4.0}, 36, "trial 0") == 4
+        assert space.row_of(space.parameters_of(row), "trial 0") == row
+    assert space.row_of({POOL_INDEX: 4.0}, "trial 0") == 4
 
 
 @pytest.mark.parametrize(
@@ -34,9 +61,216 @@ def test_rows_come_back():
 )  # fmt: skip
 def test_what_is_not_a_row_is_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
-        row_of(parameters, 36, "trial 4")
+        by_number().row_of(parameters, "trial 4")
 
 
 def test_a_pool_of_one_row_is_refused():
     with pytest.raises(ValueError, match="at least 2 rows"):
         pool_parameters(Pool(torch.zeros(1, 1)))
+
+
+# --- columns of the pool as parameters --------------------------------------------
+
+
+PARAMETERS = [
+    RangeParameterConfig(name="heat", bounds=(20.0, 80.0), parameter_type="float"),
+    RangeParameterConfig(name="steps", bounds=(1, 3), parameter_type="int"),
+    ChoiceParameterConfig(
+        name="salt",
+        values=["KBr", "NaCl", "LiF"],
+        parameter_type="str",
+        is_ordered=False,
+    ),
+    ChoiceParameterConfig(
+        name="stirred", values=[False, True], parameter_type="bool", is_ordered=True
+    ),
+]
+
+
+def recipes():
+    rows = itertools.product(
+        np.linspace(20, 80, 4), (1, 3), ("KBr", "NaCl"), (False, True)
+    )
+    table = pd.DataFrame(rows, columns=["heat", "steps", "salt", "stirred"])
+    table["salt"] = table["salt"].astype("category")
+    table["shelf"] = [f"S{i}" for i in range(len(table))]  # not a parameter
+    return table
+
+
+def recipe_pool():
+    table = recipes()
+    return Pool(table.drop(columns="shelf"), table=table)
+
+
+def recipe_truth(pool):
+    t = pool.to_frame()
+    salt = np.where(t["salt"] == "KBr", 0.0, 1.0)
+    return t["heat"].to_numpy() / 40 - salt + 0.5 * t["stirred"].to_numpy()
+
+
+def recipe_client(strategy, parameters=PARAMETERS, **options):
+    client = Client(**options)
+    client.configure_experiment(parameters=parameters, name="recipes")
+    client.configure_optimization(objective="y")
+    client.set_generation_strategy(level_set_generation_strategy(strategy, seed=3))
+    return client
+
+
+def recipe_strategy(pool, **options):
+    settings = {"threshold": 0.8, "noise_std": 0.1, "batch_size": 4, "beta": 4.0}
+    return LSEStrategy(pool, max_observations=12, **{**settings, **options})
+
+
+def plan_without_ax(strategy, truth):
+    state, asked = strategy.init(seed=3), []
+    while not state.is_done:
+        batch = strategy.ask(state)
+        asked.append(batch.order.tolist())
+        y = as_stored([truth[row] for row in batch.order])
+        state = strategy.tell(state, batch.observe(y, 0.01))
+    return asked
+
+
+def test_an_existing_search_space_asks_for_rows_by_their_values(tmp_path):
+    pool = recipe_pool()
+    truth, strategy = recipe_truth(pool), recipe_strategy(pool)
+    client, asked = recipe_client(strategy), []
+    names = ["heat", "steps", "salt", "stirred"]
+    where = {tuple(r): i for i, r in enumerate(pool.to_frame()[names].values.tolist())}
+    while True:
+        try:
+            trials = client.get_next_trials(100)
+        except worlds.GenerationStrategyCompleted:
+            break
+        asked.append([where[tuple(p[n] for n in names)] for p in trials.values()])
+        for trial, parameters in trials.items():
+            assert type(parameters["stirred"]) is bool
+            assert type(parameters["steps"]) is int
+            row = where[tuple(parameters[n] for n in names)]
+            client.complete_trial(trial, {"y": (float(truth[row]), 0.1)})
+        client.save_to_json_file(str(tmp_path / "run.json"))
+        client = Client.load_from_json_file(str(tmp_path / "run.json"))
+    assert asked == plan_without_ax(strategy, truth)
+    answer = level_set(client)
+    assert answer["n_observations"].sum() == 12
+    assert list(answer.columns[:5]) == [*names, "shelf"]
+
+
+def test_a_row_measured_elsewhere_enters_by_its_values():
+    pool = recipe_pool()
+    client = recipe_client(recipe_strategy(pool))
+    inside = {"heat": 40.0 + 1e-12, "steps": 3, "salt": "NaCl", "stirred": True}
+    trial = client.attach_trial(inside)
+    client.complete_trial(trial, {"y": (1.0, 0.1)})
+    counts = level_set(client)["n_observations"]
+    table = pool.to_frame()
+    (row,) = counts.to_numpy().nonzero()[0]
+    found = table.loc[row, ["steps", "salt", "stirred"]].tolist()
+    assert found == [3, "NaCl", True]
+    assert table.loc[row, "heat"] == pytest.approx(40.0)
+
+
+def test_what_is_not_in_the_pool_is_refused_with_the_nearest_row():
+    pool = recipe_pool()
+    client = recipe_client(recipe_strategy(pool))
+    trial = client.attach_trial(
+        {"heat": 58.0, "steps": 1, "salt": "LiF", "stirred": False}
+    )
+    client.complete_trial(trial, {"y": (1.0, 0.1)})
+    with pytest.raises(ValueError, match=r"nearest is row 1[67]: heat=60\.0, steps=1"):
+        client.get_next_trials(1)
+
+
+def space_of(*more):
+    heat = RangeParameter("heat", ParameterType.FLOAT, 20.0, 80.0)
+    steps = RangeParameter("steps", ParameterType.INT, 1, 3)
+    salt = ChoiceParameter(
+        "salt", ParameterType.STRING, ["KBr", "NaCl", "LiF"], is_ordered=False,
+        sort_values=False,
+    )  # fmt: skip
+    stirred = ChoiceParameter(
+        "stirred", ParameterType.BOOL, [False, True], is_ordered=True, sort_values=False
+    )
+    return SearchSpace([heat, steps, salt, stirred, *more])
+
+
+def test_a_fixed_parameter_need_not_be_a_column():
+    plant = FixedParameter("plant", ParameterType.STRING, "north")
+    space = PoolSpace(recipe_pool(), space_of(plant))
+    parameters = space.parameters_of(5)
+    assert parameters["plant"] == "north"
+    assert space.row_of(parameters, "trial 0") == 5
+
+
+def test_a_pool_that_does_not_fit_the_space_is_refused():
+    dose = RangeParameter("dose", ParameterType.FLOAT, 0.0, 1.0)
+    with pytest.raises(ValueError, match=r"but \['dose'\] are not"):
+        PoolSpace(recipe_pool(), space_of(dose))
+    table = recipes().drop(columns="shelf")
+    hot = pd.concat((table, table.iloc[[0]].assign(heat=95.0)), ignore_index=True)
+    with pytest.raises(ValueError, match="row 32 does not: heat=95"):
+        PoolSpace(Pool(hot), space_of())
+    twice = pd.concat((table, table.iloc[[3]]), ignore_index=True)
+    with pytest.raises(ValueError, match="rows 3 and 32 are both"):
+        PoolSpace(Pool(twice), space_of())
+    with pytest.raises(ValueError, match=r"\['salt'\] are missing"):
+        PoolSpace(recipe_pool(), space_of()).row_of(
+            {"heat": 20.0, "steps": 1, "stirred": True}, "trial 0"
+        )
+
+
+# --- grids ------------------------------------------------------------------------
+
+
+def test_a_grid_has_every_combination_on_its_scales():
+    parameters = [
+        RangeParameterConfig(
+            name="dose", bounds=(1e-3, 10), parameter_type="float", scaling="log"
+        ),
+        RangeParameterConfig(name="n", bounds=(1, 4), parameter_type="int"),
+        RangeParameterConfig(
+            name="pH", bounds=(5.0, 6.0), parameter_type="float", step_size=0.25
+        ),
+        ChoiceParameterConfig(
+            name="size", values=["S", "M", "L"], parameter_type="str", is_ordered=True
+        ),
+        ChoiceParameterConfig(name="kind", values=["b", "a"], parameter_type="str"),
+    ]
+    pool = grid_pool(parameters, {"dose": 5, "n": 9})
+    table = pool.to_frame()
+    assert len(pool) == 5 * 4 * 5 * 3 * 2
+    assert not table.duplicated().any()
+    assert sorted(set(table["dose"])) == pytest.approx([1e-3, 1e-2, 0.1, 1, 10])
+    assert sorted(set(table["n"])) == [1, 2, 3, 4]
+    assert sorted(set(table["pH"])) == [5.0, 5.25, 5.5, 5.75, 6.0]
+    assert pool.names == ("dose", "n", "pH", "size", "kind=a", "kind=b")
+    X = pool.X.numpy()
+    assert np.allclose(X[:, 0], np.log10(table["dose"]))
+    codes = table["size"].map({"S": 0, "M": 1, "L": 2})
+    assert np.array_equal(X[:, 3], codes)
+    assert np.array_equal(X[:, 5], table["kind"] == "b")
+
+
+def test_a_grid_is_a_pool_of_the_same_parameters():
+    pool = grid_pool(PARAMETERS, 3)
+    client = recipe_client(recipe_strategy(pool))
+    trials = client.get_next_trials(100)
+    assert len(trials) == 4
+    for trial in trials:
+        client.complete_trial(trial, {"y": (0.5, 0.1)})
+    assert level_set(client)["n_observations"].sum() == 4
+
+
+def test_bad_grids_are_refused():
+    with pytest.raises(ValueError, match="`points` to have a number for the range"):
+        grid_pool(PARAMETERS, {"heat": 4})
+    with pytest.raises(ValueError, match="`points`"):
+        grid_pool(PARAMETERS, 1)
+    many = [
+        RangeParameterConfig(name=f"x{i}", bounds=(0, 1), parameter_type="float")
+        for i in range(7)
+    ]
+    with pytest.raises(ValueError, match="they make 10,000,000"):
+        grid_pool(many)
+    with pytest.raises(ValueError, match="make 0"):
+        grid_pool([])

@@ -9,7 +9,16 @@ from ax.api.client import Client
 from botorch_lse.ax import POOL_INDEX, level_set
 
 from . import fitting
-from .worlds import client_for, complete, go_on, lse, node_of, same_state, state_of
+from .worlds import (
+    client_for,
+    complete,
+    go_on,
+    lse,
+    node_of,
+    same_state,
+    sqlite_storage,
+    state_of,
+)
 
 ROOT = Path(__file__).parents[2]
 CONTINUE = """
@@ -84,28 +93,9 @@ def test_saving_changes_nothing(tmp_path):
     assert first["nodes"] == second["nodes"]
 
 
-def test_the_pool_is_stored_once(tmp_path):
-    client, _ = cut_run(lse(), tmp_path / "a.json")
-    text = (tmp_path / "a.json").read_text()
-    assert text.count('"kind": "pool"') == 1
-    assert text.count('"level_set"') >= len(client._experiment.trials)
-
-
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
 def test_sqlite_keeps_every_arm_and_goes_on(tmp_path):
-    pytest.importorskip("sqlalchemy")
-    pytest.importorskip("tabulate", minversion="0.9")
-    from ax.api.configs import StorageConfig
-    from ax.storage.sqa_store.db import (
-        create_all_tables,
-        get_engine,
-        init_engine_and_session_factory,
-    )
-
-    url = f"sqlite:///{tmp_path / 'runs.db'}"
-    init_engine_and_session_factory(url=url)
-    create_all_tables(get_engine())
-    storage = StorageConfig(url=url)
+    storage = sqlite_storage(tmp_path / "runs.db")
     strategy = lse()
     client, out = cut_run(strategy, None, {"storage_config": storage})
     again = Client.load_from_database("test", storage_config=storage)

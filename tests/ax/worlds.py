@@ -2,6 +2,7 @@ r"""Small experiments that the tests share."""
 
 import logging
 
+import pytest
 import torch
 from ax.api.client import Client
 from ax.exceptions.generation_strategy import GenerationStrategyCompleted
@@ -63,6 +64,23 @@ def client_for(strategy, objective="y", seed=3, **client_options):
     client.configure_optimization(objective=objective)
     client.set_generation_strategy(level_set_generation_strategy(strategy, seed=seed))
     return client
+
+
+def sqlite_storage(path):
+    r"""A new database, or the one that is there, as the one this process uses."""
+    pytest.importorskip("sqlalchemy")
+    pytest.importorskip("tabulate", minversion="0.9")
+    from ax.api.configs import StorageConfig
+    from ax.storage.sqa_store.db import (
+        create_all_tables,
+        get_engine,
+        init_engine_and_session_factory,
+    )
+
+    url = f"sqlite:///{path}"
+    init_engine_and_session_factory(url=url, force_init=True)
+    create_all_tables(get_engine())
+    return StorageConfig(url=url)
 
 
 def node_of(client):

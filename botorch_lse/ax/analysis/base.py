@@ -1,7 +1,11 @@
-r"""The level set as an Ax analysis card."""
+r"""What the cards share."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+import pandas as pd
 from ax.adapter.base import Adapter
 from ax.analysis.analysis import Analysis
 from ax.analysis.plotly.plotly_analysis import (
@@ -11,23 +15,29 @@ from ax.analysis.plotly.plotly_analysis import (
 from ax.core.experiment import Experiment
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 
-from botorch_lse.ax.node import summary
+from botorch_lse.ax.node import LevelSetNode
 from botorch_lse.ax.results import level_set_node
-from botorch_lse.plotting import level_set_figure, level_set_frame
+from botorch_lse.ax.summary import summary
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 
-class LevelSetAnalysis(Analysis):
-    r"""A map of the pool for two inputs, else every row's interval, sorted.
+class LevelSetCard(Analysis):
+    r"""A card about the run of a ``LevelSetNode``."""
 
-    Example:
-        >>> cards = client.compute_analyses([LevelSetAnalysis()])  # doctest: +SKIP
+    title: ClassVar[str]
 
-    Args:
-        threshold: A level to draw; default the strategy's, if it has one.
-    """
+    @abstractmethod
+    def picture(
+        self, node: LevelSetNode, experiment: Experiment
+    ) -> tuple[pd.DataFrame, Figure]:
+        r"""The data frame and the plotly figure drawn from it."""
 
-    def __init__(self, threshold: float | None = None) -> None:
-        self.threshold = threshold
+    def subtitle(self, node: LevelSetNode, experiment: Experiment) -> str:
+        r"""Where the run stands."""
+        state = node.state(experiment)
+        return f"{summary(state, node.strategy)}. {state.classification.guarantee}"
 
     def validate_applicable_state(
         self,
@@ -37,7 +47,7 @@ class LevelSetAnalysis(Analysis):
     ) -> str | None:
         r"""What is missing, or ``None``."""
         if experiment is None:
-            return "LevelSetAnalysis needs an experiment."
+            return f"{type(self).__name__} needs an experiment."
         try:
             level_set_node(generation_strategy)
         except ValueError as error:
@@ -53,16 +63,11 @@ class LevelSetAnalysis(Analysis):
         r"""The card: a plotly figure and its data frame."""
         assert experiment is not None  # see validate_applicable_state
         node = level_set_node(generation_strategy)
-        state = node.state(experiment)
-        threshold = self.threshold
-        if threshold is None:
-            threshold = getattr(node.strategy, "threshold", None)
+        frame, figure = self.picture(node, experiment)
         return create_plotly_analysis_card(
             name=type(self).__name__,
-            title="Level set",
-            subtitle=f"{summary(state)}. {state.classification.guarantee}",
-            df=level_set_frame(state.classification, state.observations),
-            fig=level_set_figure(
-                state.classification, state.observations, threshold=threshold
-            ),
+            title=self.title,
+            subtitle=self.subtitle(node, experiment),
+            df=frame,
+            fig=figure,
         )

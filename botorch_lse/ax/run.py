@@ -1,0 +1,282 @@
+r"""An experiment from its first trial to its stop, in parallel, crash or not."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any, Literal
+
+from ax.api.client import Client
+from ax.core.trial_status import TrialStatus
+from ax.exceptions.core import DataRequiredError, OptimizationComplete
+from ax.exceptions.generation_strategy import MaxParallelismReachedException
+from tqdm import tqdm
+
+from botorch_lse.ax.compat import experiment_of, generation_strategy_of
+from botorch_lse.ax.costs import COST, cost_of_parameters
+from botorch_lse.ax.measurements import metric_names
+from botorch_lse.ax.node import LevelSetNode
+from botorch_lse.ax.outcome import by_metric
+from botorch_lse.ax.recording import Record
+from botorch_lse.ax.results import current_level_set_node
+from botorch_lse.ax.summary import summary
+from botorch_lse.ax.workers import Evaluate, Finished, MakeExecutor, Workers
+from botorch_lse.checks import whole_number
+
+ON_ERROR = ("raise", "retry", "fail")
+
+
+def run_experiment(
+    client: Client,
+    evaluate: Evaluate,
+    *,
+    executor: Executor | MakeExecutor | None = None,
+    storage: str | Path | None = None,
+    max_trials: int | None = None,
+    max_pending: int | None = None,
+    on_error: Literal["raise", "retry", "fail"] = "raise",
+    max_retries: int = 2,
+    progress: bool | None = None,
+) -> str:
+    r"""Ask, evaluate and record until the strategy is done.
+
+    After each finished trial, and after each time that trials were asked for, the
+    experiment is on the disk. The run may be interrupted (Ctrl-C) or killed at any
+    moment: load the client and call this again. What was recorded is there, trials that
+    were running are evaluated again under their index (also those attached by hand),
+    and the next batch is the one that the run would have asked for.
+
+    The executor is any ``concurrent.futures.Executor``: threads, processes (then
+    ``evaluate`` must stand at the top level of a module),
+    ``dask.distributed.Client(...).get_executor(pure=False)`` (not pure: a repeated row
+    is measured again), or Ray with a few lines::
+
+        class RayExecutor(Executor):
+            def submit(self, function, /, *args, **kwargs):
+                return ray.remote(function).remote(*args, **kwargs).future()
+
+    Set ``OMP_NUM_THREADS=1`` for workers that use torch or numpy.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> from ax.api.client import Client
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.ax import level_set_generation_strategy, pool_parameters
+        >>> from botorch_lse.strategies import LSEStrategy
+        >>> pool = Pool([[0.0], [0.5], [1.0]])
+        >>> strategy = LSEStrategy(pool, threshold=0.2, noise_std=0.01, beta=4.0)
+        >>> client = Client()
+        >>> client.configure_experiment(parameters=pool_parameters(pool), name="run")
+        >>> client.configure_optimization(objective="y")
+        >>> client.set_generation_strategy(level_set_generation_strategy(strategy))
+        >>> def evaluate(parameters):
+        ...     return float(pool.X[parameters["pool_index"], 0]), 0.01
+        >>> with ThreadPoolExecutor(2) as threads:
+        ...     reason = run_experiment(client, evaluate, executor=threads)
+        >>> reason.split(";")[0]
+        '3 of 3 rows decided'
+
+    Args:
+        client: With experiment, objective and generation strategy.
+        evaluate: From a parameterization to a number, ``(mean, sem)``, or a dictionary
+            of these by metric. Where the pool has costs, the row's is recorded as the
+            tracking metric ``cost``.
+        executor: Where to evaluate; or a function that makes an executor, which is
+            called again when a worker dies (``lambda: ProcessPoolExecutor(2)``).
+            Default: in this process, one after the other.
+        storage: A JSON file for ``Client.load_from_json_file``. A client with a
+            ``storage_config`` writes to its database, one transaction each time.
+        max_trials: Stop after so many finished trials of this call.
+        max_pending: Trials out at once; default the rest of the round for a level-set
+            strategy, else 1.
+        on_error: What becomes of a trial whose evaluation raises or kills its worker.
+            ``"raise"``: the others' results are recorded, the error is raised, and the
+            trial stays running, to be evaluated in the next call. ``"retry"``: it is
+            evaluated up to ``max_retries`` times more under its index. ``"fail"``: it
+            is marked failed, and a level-set strategy asks for the row again in another
+            trial, up to ``max_retries`` times. After that, in both cases, it is marked
+            abandoned with a warning: the place is used up.
+        max_retries: See ``on_error``.
+        progress: Show a bar; default only in a terminal.
+
+    Returns:
+        Why it stopped, in words.
+
+    Raises:
+        ValueError: If an argument is out of range, or ``storage`` holds another run.
+        DataRequiredError: If the strategy waits for trials that nobody evaluates.
+    """
+    if on_error not in ON_ERROR:
+        raise ValueError(
+            f"Expected `on_error` to be one of {ON_ERROR}, but got {on_error!r}."
+        )
+    retries = whole_number(max_retries, "max_retries", 0)
+    limits = {"max_trials": max_trials, "max_pending": max_pending}
+    for name, value in limits.items():
+        if value is not None:
+            whole_number(value, name, 1)
+    record = Record(client, storage)
+    workers = Workers(evaluate, executor)
+    run = _Run(client, record, workers, max_trials, max_pending, on_error, retries)
+    try:
+        with tqdm(
+            desc=experiment_of(client).name,
+            total=max_trials,
+            unit="trial",
+            disable=None if progress is None else not progress,
+        ) as bar:
+            return run.go(bar)
+    except BaseException:
+        run.record_all(workers.ended_already())
+        raise
+    finally:
+        workers.close()
+
+
+class _Run:
+    r"""One call of ``run_experiment``."""
+
+    def __init__(
+        self,
+        client: Client,
+        record: Record,
+        workers: Workers,
+        max_trials: int | None,
+        max_pending: int | None,
+        on_error: str,
+        max_retries: int,
+    ) -> None:
+        self.client, self.record, self.workers = client, record, workers
+        self.max_trials, self.max_pending = max_trials, max_pending
+        self.on_error, self.max_retries = on_error, max_retries
+        self.n_finished = 0
+        self._errors: Counter[Any] = Counter()
+
+    def go(self, bar: Any) -> str:
+        self.resume()
+        while True:
+            reason = self.ask()
+            if not bar.disable:
+                bar.set_postfix_str(self.words())
+            if len(self.workers) == 0 and reason is not None:
+                return reason
+            before = self.n_finished
+            self.record_all(self.workers.finished())
+            bar.update(self.n_finished - before)
+
+    @property
+    def node(self) -> LevelSetNode | None:
+        return current_level_set_node(generation_strategy_of(self.client))
+
+    def words(self) -> str:
+        if self.node is None:
+            return ""
+        state = self.node.state(experiment_of(self.client))
+        return summary(state, self.node.strategy)
+
+    # --- asking ----------------------------------------------------------------------
+
+    def resume(self) -> None:
+        r"""Trials that are out: those with all data are complete, others run again."""
+        experiment = experiment_of(self.client)
+        metrics = set(
+            metric_names(experiment, self.node.metrics if self.node else None)
+        )
+        for index in sorted(experiment.trial_indices_by_status[TrialStatus.RUNNING]):
+            data = experiment.lookup_data(trial_indices=[index])
+            if metrics <= set(data.metric_names):
+                with self.record.changes():
+                    self.client.complete_trial(index)
+                continue
+            for arm in experiment.trials[index].arms:
+                self.workers.submit(index, dict(arm.parameters))
+
+    def ask(self) -> str | None:
+        r"""Ask for as many trials as there is room for; why there will be no more."""
+        if self.max_trials is not None and self.n_finished >= self.max_trials:
+            return f"{self.n_finished:,} trials finished in this call"
+        try:
+            room = self._room()
+            if room < 1:
+                return None
+            with self.record.changes():
+                trials = self.client.get_next_trials(room)
+        except OptimizationComplete as stop:
+            return str(stop)
+        except (DataRequiredError, MaxParallelismReachedException):
+            if len(self.workers) == 0:
+                raise
+            return None
+        for trial, parameters in trials.items():
+            self.workers.submit(trial, dict(parameters))
+        return None
+
+    def _room(self) -> int:
+        out = len(self.workers)
+        rooms = [] if self.max_pending is None else [self.max_pending - out]
+        if self.max_trials is not None:
+            rooms.append(self.max_trials - self.n_finished - out)
+        if self.node is not None:
+            rooms.append(max(1, self.node.new_trial_limit()))
+        elif self.max_pending is None:
+            rooms.append(1 - out)
+        return min(rooms)
+
+    # --- recording -------------------------------------------------------------------
+
+    def record_all(self, ended: list[Finished]) -> None:
+        r"""Record what ended, results before errors."""
+        for finished in sorted(ended, key=lambda f: f.error is not None):
+            error = finished.error
+            if error is None:
+                try:
+                    outcome = self._outcome(finished)
+                except ValueError as unusable:
+                    error = unusable
+            if error is not None:
+                self._handle(finished, error)
+                continue
+            with self.record.changes():
+                self.client.complete_trial(finished.trial, outcome)
+            self.n_finished += 1
+
+    def _outcome(self, finished: Finished) -> dict[str, Any]:
+        r"""What Ax takes, the row's cost included."""
+        metrics = self.node.metrics if self.node else None
+        outcome = by_metric(
+            finished.value, metric_names(experiment_of(self.client), metrics)
+        )
+        cost = cost_of_parameters(self.node, self.client, finished.parameters)
+        if cost is not None:
+            outcome.setdefault(COST, (cost, 0.0))
+        return outcome
+
+    def _handle(self, finished: Finished, error: Exception) -> None:
+        trial = finished.trial
+        if self.on_error == "raise":
+            error.add_note(
+                f"Trial {trial} ({finished.parameters}) is still running in the "
+                "experiment; call `run_experiment` again to evaluate it."
+            )
+            raise error
+        key = trial if self.on_error == "retry" else repr(finished.parameters)
+        self._errors[key] += 1
+        if self._errors[key] > self.max_retries:
+            warnings.warn(
+                f"Trial {trial} ({finished.parameters}) is abandoned: its evaluation "
+                f"failed {self._errors[key]} times, last with {error!r}. Its place is "
+                "used up.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            with self.record.changes():
+                self.client.mark_trial_abandoned(trial)
+        elif self.on_error == "retry":
+            self.workers.submit(trial, finished.parameters)
+            return
+        else:
+            with self.record.changes():
+                self.client.mark_trial_failed(trial)
+        self.n_finished += 1

@@ -1,0 +1,174 @@
+r"""Evaluations in flight on any executor, and what to do when a worker dies."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    wait,
+)
+from dataclasses import dataclass
+from typing import Any
+
+Parameters = dict[str, Any]
+Evaluate = Callable[[Parameters], Any]
+MakeExecutor = Callable[[], Executor]
+
+
+@dataclass(frozen=True)
+class Finished:
+    r"""A trial that ended.
+
+    Args:
+        trial: Its index.
+        parameters: Its parameterization.
+        value: What the evaluation returned.
+        error: What it raised, if it did.
+    """
+
+    trial: int
+    parameters: Parameters
+    value: Any = None
+    error: Exception | None = None
+
+
+class Workers:
+    r"""Evaluates parameterizations, in this process or on an executor.
+
+    When a worker process dies, an executor gives up all that it holds, and nobody knows
+    which evaluation was the cause. They are then run again one at a time on a new
+    executor: the one that kills a worker alone is the cause, the others are not blamed.
+
+    Args:
+        evaluate: A function of a parameterization.
+        executor: An executor, or a function that makes one and can make another after a
+            crash; ``None``: one evaluation after the other in this process.
+    """
+
+    def __init__(
+        self, evaluate: Evaluate, executor: Executor | MakeExecutor | None = None
+    ) -> None:
+        self._evaluate = evaluate
+        self._make: MakeExecutor | None = None
+        self._executor: Executor | None = None
+        if isinstance(executor, Executor):
+            self._executor = executor
+        elif executor is not None:
+            self._make = executor
+            self._executor = executor()
+        self._queue: deque[tuple[int, Parameters]] = deque()
+        self._suspects: deque[tuple[int, Parameters]] = deque()
+        self._flying: dict[Future[Any], tuple[int, Parameters]] = {}
+        self._found: list[Finished] = []
+
+    def __len__(self) -> int:
+        return len(self._queue) + len(self._suspects) + len(self._flying)
+
+    def submit(self, trial: int, parameters: Parameters) -> None:
+        r"""Evaluate a trial."""
+        self._queue.append((trial, parameters))
+
+    def finished(self) -> list[Finished]:
+        r"""Wait until an evaluation ends; those that have ended.
+
+        Raises:
+            BrokenExecutor: If a worker died and no other executor can be made.
+        """
+        if self._executor is None:
+            trial, parameters = self._queue[0]
+            found = self._ended(trial, parameters, self._evaluate, parameters)
+            self._queue.popleft()
+            return [found]
+        self._send(self._executor)
+        if not self._flying:
+            return []
+        done, _ = wait(self._flying, return_when=FIRST_COMPLETED)
+        return self._collect(done)
+
+    def ended_already(self) -> list[Finished]:
+        r"""What has been measured and not yet been handed out, without waiting."""
+        done = {f for f in self._flying if f.done() and _has_result(f)}
+        return [f for f in self._collect(done) if f.error is None]
+
+    def close(self) -> None:
+        r"""Take back what has not begun; shut down an executor made here."""
+        for future in self._flying:
+            future.cancel()
+        if self._make is not None and self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _send(self, executor: Executor) -> None:
+        while self._queue or self._suspects:
+            source = self._suspects or self._queue
+            if self._suspects and self._flying:
+                return  # suspects run alone
+            trial, parameters = source[0]
+            try:
+                future = executor.submit(self._evaluate, parameters)
+            except BrokenExecutor:
+                if not self._flying:
+                    raise
+                return  # those in flight tell of the crash
+            source.popleft()
+            self._flying[future] = trial, parameters
+            if source is self._suspects:
+                return
+
+    def _collect(self, done: set[Future[Any]]) -> list[Finished]:
+        if any(_was_lost(future) for future in done):
+            wait(self._flying)  # a broken executor ends all of them
+            done = set(self._flying)
+        lost = []
+        for future in sorted(done, key=lambda f: self._flying[f][0]):
+            trial, parameters = self._flying.pop(future)
+            if _was_lost(future):
+                lost.append((trial, parameters, future))
+            else:
+                # Kept here, so that nothing is lost if the next one interrupts.
+                self._found.append(self._ended(trial, parameters, future.result))
+        if lost:
+            self._found += self._after_crash(lost)
+        found, self._found = self._found, []
+        return found
+
+    def _after_crash(
+        self, lost: list[tuple[int, Parameters, Future[Any]]]
+    ) -> list[Finished]:
+        crash = lost[0][2].exception()
+        if self._make is None:
+            assert isinstance(crash, BrokenExecutor)
+            trials = ", ".join(str(trial) for trial, *_ in lost)
+            crash.add_note(
+                f"A worker died while trials {trials} were evaluated; they are still "
+                "running in the experiment and will be asked again. To go on by itself "
+                "after a crash, a run needs a function that makes an executor, such as "
+                "`executor=lambda: ProcessPoolExecutor(2)`."
+            )
+            raise crash
+        self._executor = self._make()
+        if len(lost) == 1:
+            trial, parameters, _ = lost[0]
+            assert isinstance(crash, Exception)
+            return [Finished(trial, parameters, error=crash)]
+        self._suspects.extend((trial, parameters) for trial, parameters, _ in lost)
+        return []
+
+    def _ended(
+        self, trial: int, parameters: Parameters, call: Callable[..., Any], *args: Any
+    ) -> Finished:
+        try:
+            return Finished(trial, parameters, call(*args))
+        except Exception as error:  # the caller decides what becomes of it
+            return Finished(trial, parameters, error=error)
+
+
+def _was_lost(future: Future[Any]) -> bool:
+    return not future.cancelled() and isinstance(future.exception(), BrokenExecutor)
+
+
+def _has_result(future: Future[Any]) -> bool:
+    return not future.cancelled() and future.exception() is None

@@ -1,0 +1,96 @@
+r"""Runs that are killed: ``python -m tests.ax.killed FOLDER KIND SECONDS NOTES ...``.
+
+One process imports everything and forks one run for each number of notes. Each run
+notes, before and after each evaluation, what it evaluates; the notes reach the disk at
+once. When so many are there, the run is killed after a random part of ``SECONDS``.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+from ax.api.client import Client
+
+from botorch_lse.ax import POOL_INDEX, run_experiment, save_client
+
+from .benches import bench
+from .worlds import client_for, lse, sqlite_storage
+
+
+def notes_of(folder, number):
+    path = Path(folder) / f"notes_{number}.txt"
+    if not path.exists():
+        return []
+    return [tuple(line.split()) for line in path.read_text().splitlines()]
+
+
+def store_of(folder, number, kind):
+    return Path(folder) / f"run_{number}.{kind}"
+
+
+def begin(folder, number, kind):
+    path = store_of(folder, number, kind)
+    if kind == "json":
+        client = client_for(lse())
+        save_client(client, path)
+        return client, path
+    return client_for(lse(), storage_config=sqlite_storage(path)), None
+
+
+def load(folder, number, kind):
+    path = store_of(folder, number, kind)
+    if kind == "json":
+        return Client.load_from_json_file(str(path)), path
+    storage = sqlite_storage(path)
+    return Client.load_from_database("test", storage_config=storage), None
+
+
+def noting(folder, number):
+    file = (Path(folder) / f"notes_{number}.txt").open("a")
+
+    def note(*words):
+        print(*words, file=file, flush=True)
+        os.fsync(file.fileno())
+
+    def evaluate(parameters):
+        note("begins", parameters[POOL_INDEX])
+        outcome = bench(parameters)
+        note("measured", parameters[POOL_INDEX])
+        return outcome
+
+    return evaluate
+
+
+def run(folder, number, kind, ready):
+    client, path = begin(folder, number, kind)
+    os.write(ready, b"!")
+    run_experiment(client, noting(folder, number), storage=path)
+
+
+def main(folder, kind, seconds, moments):
+    torch.set_num_threads(1)
+    rng = random.Random(0)
+    for number, n_notes in enumerate(moments):
+        answer, ready = os.pipe()
+        child = os.fork()
+        if child == 0:
+            run(folder, number, kind, ready)
+            os._exit(0)
+        os.close(ready)
+        os.read(answer, 1)
+        while len(notes_of(folder, number)) < n_notes:
+            if os.waitpid(child, os.WNOHANG)[0]:
+                break  # it ended by itself
+            time.sleep(0.002)
+        else:
+            time.sleep(rng.uniform(0, seconds))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), list(map(int, sys.argv[4:])))

@@ -1,0 +1,143 @@
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from ax.adapter.registry import Generators
+from ax.generation_strategy.generation_node import GenerationNode
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.generation_strategy.generator_spec import GeneratorSpec
+
+from botorch_lse import Pool
+from botorch_lse.ax import (
+    BatchAnalysis,
+    IntervalAnalysis,
+    LevelSetAnalysis,
+    ProbabilityAnalysis,
+    ProgressAnalysis,
+    SliceAnalysis,
+    level_set,
+)
+from botorch_lse.plotting import plot_batches, plot_progress, plot_slices
+from botorch_lse.strategies import TruVaRStrategy
+
+from .worlds import client_for, complete, grid_pool, kernel, lse, state_of, truth
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+CARDS = [
+    LevelSetAnalysis(),
+    IntervalAnalysis(),
+    SliceAnalysis(),
+    ProbabilityAnalysis(),
+    BatchAnalysis(),
+    ProgressAnalysis(),
+]
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def midway(strategy):
+    r"""Two rounds, and one that is out."""
+    client = client_for(strategy)
+    for _ in range(2):
+        for trial, parameters in client.get_next_trials(100).items():
+            complete(client, strategy, trial, parameters)
+    out = client.get_next_trials(100)
+    return client, out
+
+
+def card_of(client, analysis):
+    (card,) = client.compute_analyses([analysis], display=False)
+    return card
+
+
+@pytest.mark.parametrize("analysis", CARDS, ids=lambda a: type(a).__name__)
+def test_each_picture_is_a_card_before_and_during_a_run(analysis):
+    fresh = client_for(lse())
+    running, _ = midway(lse())
+    for client in (fresh, running):
+        card = card_of(client, analysis)
+        assert card.name == type(analysis).__name__
+        assert "of 36 rows decided" in card.subtitle
+        assert len(card.get_figure().data) > 0
+        assert len(card.df) > 0
+
+
+@pytest.mark.parametrize("analysis", CARDS, ids=lambda a: type(a).__name__)
+def test_a_card_says_what_is_missing(analysis):
+    client = client_for(lse())
+    sobol = GenerationNode("S", [GeneratorSpec(Generators.SOBOL)])
+    client.set_generation_strategy(GenerationStrategy(nodes=[sobol]))
+    assert "to hold a LevelSetNode" in card_of(client, analysis).blob
+
+
+def test_matplotlib_draws_the_frame_of_a_card():
+    client, _ = midway(lse())
+    plot_slices(card_of(client, SliceAnalysis()).df)
+    frame = card_of(client, ProbabilityAnalysis()).df
+    plot_slices(frame, "probability_above").canvas.draw()
+    plot_batches(card_of(client, BatchAnalysis()).df).canvas.draw()
+    plot_progress(card_of(client, ProgressAnalysis()).df).canvas.draw()
+
+
+def test_the_intervals_card_holds_the_answer():
+    client, _ = midway(lse())
+    pd.testing.assert_frame_equal(
+        card_of(client, IntervalAnalysis()).df, level_set(client)
+    )
+
+
+def test_the_batches_show_what_is_out():
+    client, out = midway(lse())
+    frame = card_of(client, BatchAnalysis()).df
+    rows = [p["pool_index"] for p in out.values()]
+    counts = np.bincount(rows, minlength=36)
+    assert frame["n_upcoming"].tolist() == counts.tolist()
+    assert frame["n_observations"].sum() == 6
+    assert sorted(frame["round"].dropna().unique()) == [0, 1]
+
+
+def test_progress_has_one_line_a_round_and_the_score():
+    strategy = lse()
+    client, _ = midway(strategy)
+    above = truth(strategy.pool).numpy() > 0.5
+    card = card_of(client, ProgressAnalysis(truth=above))
+    assert card.df["evaluations"].tolist() == [0, 3, 6]
+    last = state_of(client).classification
+    assert card.df["undecided"].iloc[-1] == int(last.undecided.sum())
+    guess = last.best_guess.numpy()
+    right = (guess & above).sum()
+    assert card.df["f1"].iloc[-1] == pytest.approx(
+        2 * right / (guess.sum() + above.sum())
+    )
+
+
+def test_progress_sums_the_costs():
+    base = grid_pool()
+    pool = Pool(base.X, names=base.names, costs=1 + 3 * base.X[:, 0])
+    client, _ = midway(lse(pool))
+    rows = state_of(client).history.indices
+    frame = card_of(client, ProgressAnalysis()).df
+    assert frame["cost"].iloc[-1] == pytest.approx(float(pool.costs[rows].sum()))
+
+
+def travel(previous, rows):
+    before = rows if previous is None else previous
+    return 1.0 + (rows - before).abs().double()
+
+
+def test_progress_knows_costs_that_depend_on_the_row_before():
+    strategy = TruVaRStrategy(
+        grid_pool(), 0.5, model=kernel(), noise_std=0.1, beta=4.0, cost=travel
+    )
+    client = client_for(strategy)
+    for _ in range(3):
+        for trial, parameters in client.get_next_trials(100).items():
+            complete(client, strategy, trial, parameters)
+    frame = card_of(client, ProgressAnalysis()).df
+    assert frame["cost"].iloc[-1] == pytest.approx(strategy.spent(state_of(client)))

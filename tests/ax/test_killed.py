@@ -1,0 +1,107 @@
+r"""``kill -9`` at random moments of a stored run."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ax.core.trial_status import TrialStatus
+
+from botorch_lse.ax import POOL_INDEX, run_experiment
+from botorch_lse.ax.compat import as_stored
+
+from . import killed
+from .benches import bench
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked runs"),
+    pytest.mark.filterwarnings("ignore:TypeDecorator"),
+]
+
+
+def told(client):
+    r"""Row, status and value of each trial."""
+    experiment = client._experiment
+    table = experiment.lookup_data().df
+    values = dict(zip(table["trial_index"], table["mean"], strict=True))
+    return {
+        i: (t.arm.parameters[POOL_INDEX], t.status.name, values.get(i))
+        for i, t in experiment.trials.items()
+    }
+
+
+def uninterrupted(tmp_path, kind):
+    folder = tmp_path / "whole"
+    folder.mkdir()
+    client, path = killed.begin(folder, 0, kind)
+    start = time.perf_counter()
+    reason = run_experiment(client, bench, storage=path)
+    return told(client), reason, time.perf_counter() - start
+
+
+def rounded(trials):
+    return {
+        i: (row, status, None if y is None else float(as_stored([y])[0]))
+        for i, (row, status, y) in trials.items()
+    }
+
+
+def check(folder, number, kind, expected, reason):
+    r"""Nothing measured is lost; what ran is asked again; the rest is as it was."""
+    notes = killed.notes_of(folder, number)
+    client, path = killed.load(folder, number, kind)
+    before = told(client)
+    done = [row for row, status, _ in before.values() if status == "COMPLETED"]
+    measured = [int(row) for word, row in notes if word == "measured"]
+    begun = [int(row) for word, row in notes if word == "begins"]
+    # A row that begins is evidence that the one before it was recorded.
+    recorded = begun[:-1]
+    assert done[: len(recorded)] == recorded
+    assert len(done) <= len(measured)
+    for row, status, y in before.values():
+        assert (status == "COMPLETED") == (y is not None), row
+    running = sorted(client._experiment.trial_indices_by_status[TrialStatus.RUNNING])
+    again = []
+
+    def evaluate(parameters):
+        again.append(parameters[POOL_INDEX])
+        return bench(parameters)
+
+    assert run_experiment(client, evaluate, storage=path) == reason
+    assert again[: len(running)] == [before[i][0] for i in running]
+    assert rounded(told(client)) == rounded(expected)
+    return len(done), len(running)
+
+
+def kill_at_random_moments(tmp_path, kind, n):
+    expected, reason, seconds = uninterrupted(tmp_path, kind)
+    rng = random.Random(0)
+    n_notes = 2 * len(expected)  # before and after each evaluation
+    moments = [str(rng.randrange(n_notes)) for _ in range(n)]
+    command = [sys.executable, "-W", "ignore", "-m", "tests.ax.killed", str(tmp_path)]
+    subprocess.run(
+        [*command, kind, str(seconds / n_notes), *moments],
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    ends = [check(tmp_path, i, kind, expected, reason) for i in range(n)]
+    assert any(0 < done < len(expected) for done, _ in ends)  # some were cut midway
+    assert any(running for _, running in ends)
+
+
+@pytest.mark.parametrize("kind", ["json", "db"])
+def test_a_killed_run_goes_on(tmp_path, kind):
+    kill_at_random_moments(tmp_path, kind, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["json", "db"])
+def test_a_run_killed_at_any_of_twenty_moments_goes_on(tmp_path, kind):
+    kill_at_random_moments(tmp_path, kind, 20)

@@ -1,0 +1,153 @@
+r"""Every practical strategy, through each way into Ax, kept in each storage."""
+
+import functools
+import itertools
+import tempfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from botorch_lse.ax import POOL_INDEX, LevelSetNode
+from botorch_lse.ax.results import level_set_node
+from botorch_lse.strategies import MELKStrategy
+
+from .matrix import RUNS, STORES, STRATEGIES, WAYS, trials_of
+from .worlds import (
+    client_for,
+    complete,
+    go_on,
+    kernel,
+    lse,
+    node_of,
+    same_state,
+    state_of,
+)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:TypeDecorator"),
+    pytest.mark.filterwarnings("ignore:Encountered exception:RuntimeWarning"),
+]
+
+WHOLE = list(itertools.product(STRATEGIES, WAYS, STORES))
+PAIRWISE = [  # each pair of strategy and way, strategy and store, way and store
+    (name, way, STORES[(i + j) % 3])
+    for i, name in enumerate(STRATEGIES)
+    for j, way in enumerate(WAYS)
+]
+
+
+@functools.cache
+def in_memory(name, way):
+    r"""Trials, reason and state of the run that is never stored."""
+    with tempfile.TemporaryDirectory() as folder:
+        experiment, gs, reason = RUNS[way](name, "memory", Path(folder))
+    return trials_of(experiment), reason, level_set_node(gs).state(experiment)
+
+
+def check(name, way, store, folder):
+    experiment, gs, reason = RUNS[way](name, store, folder)
+    trials, state = trials_of(experiment), level_set_node(gs).state(experiment)
+    # It ran to its stop, and every accident happened.
+    assert state.is_done
+    assert "of 16 rows decided" in reason
+    statuses = [status for status, _ in trials.values()]
+    assert "FAILED" in statuses
+    assert state.abandoned or way == "orchestrator"
+    assert ("ABANDONED" in statuses) == (way != "experiment")
+    # Nothing measured is lost, nothing else is counted.
+    measured = [
+        (row, y)
+        for status, arms in trials.values()
+        if status == "COMPLETED"
+        for row, _, y in arms
+        if y is not None
+    ]
+    told = zip(state.history.indices.tolist(), state.history.y.tolist(), strict=True)
+    assert sorted(measured) == sorted((row, round(y, 9)) for row, y in told)
+    # A node that remembers nothing comes to the same state.
+    node = level_set_node(gs)
+    new = LevelSetNode(node.strategy, node.metrics, seed=node.seed, name=node.name)
+    assert same_state(new.state(experiment), state)
+    # Storage leaves no trace.
+    expected, why, in_one_piece = in_memory(name, way)
+    assert trials == expected
+    assert reason == why
+    assert same_state(state, in_one_piece)
+
+
+def test_the_covering_set_covers_all_pairs():
+    for i, j in itertools.combinations(range(3), 2):
+        assert {(c[i], c[j]) for c in PAIRWISE} == {(c[i], c[j]) for c in WHOLE}
+
+
+@pytest.mark.parametrize(("name", "way", "store"), PAIRWISE)
+def test_strategies_ways_and_stores_pairwise(name, way, store, tmp_path):
+    check(name, way, store, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "way", "store"), [c for c in WHOLE if c not in PAIRWISE]
+)
+def test_every_strategy_way_and_store(name, way, store, tmp_path):
+    check(name, way, store, tmp_path)
+
+
+# --- MELK in the middle of a round ------------------------------------------------
+
+
+def melk(**options):
+    settings = {"threshold": 0.5, "noise_std": 0.1, "batch_size": 6, "beta": 9.0}
+    return MELKStrategy(lse().pool, model=kernel(), **settings, **options)
+
+
+def rows(trials):
+    return sorted(p[POOL_INDEX] for p in trials.values())
+
+
+def test_the_rest_of_a_melk_round_survives_a_reload(tmp_path):
+    from ax.api.client import Client
+
+    strategy = melk(max_observations=18)
+    client, whole = client_for(strategy), client_for(strategy)
+    for c in (client, whole):
+        for trial, parameters in c.get_next_trials(100).items():
+            complete(c, strategy, trial, parameters)
+    plan = rows(whole.get_next_trials(100))
+    first = client.get_next_trials(2)
+    done = min(first)
+    complete(client, strategy, done, first[done])
+    client.save_to_json_file(str(tmp_path / "cut.json"))
+    again = Client.load_from_json_file(str(tmp_path / "cut.json"))
+    rest = again.get_next_trials(100)
+    assert sorted(rows(first) + rows(rest)) == plan
+    out = {i: p[POOL_INDEX] for i, p in {**first, **rest}.items() if i != done}
+    asked, reason = go_on(again, strategy, out)
+    expected = client_for(strategy)
+    assert (asked[0], reason)[1] == go_on(expected, strategy, {})[1]
+    assert same_state(state_of(again), state_of(expected))
+
+
+def test_a_failed_place_of_a_melk_round_is_asked_again_and_an_abandoned_one_is_not():
+    strategy = melk(max_observations=12)
+    client = client_for(strategy)
+    first = client.get_next_trials(100)
+    failed, abandoned, *others = first
+    client.mark_trial_failed(failed)
+    client.mark_trial_abandoned(abandoned)
+    refilled = client.get_next_trials(100)
+    assert rows(refilled) == [first[failed][POOL_INDEX]]
+    for trial, parameters in [*refilled.items(), *((i, first[i]) for i in others)]:
+        complete(client, strategy, trial, parameters)
+    state = state_of(client)
+    assert state.round == 1
+    assert state.abandoned == ((0, first[abandoned][POOL_INDEX]),)
+    assert state.n_used == 6
+    assert len(state.history) == 5
+    assert torch.equal(
+        state.history.indices,
+        torch.tensor(sorted({**first}[i][POOL_INDEX] for i in [failed, *others])),
+    )
+    assert len(client.get_next_trials(100)) == 6
+    assert node_of(client).state(client._experiment).n_used == 6

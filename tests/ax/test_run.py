@@ -1,0 +1,353 @@
+import functools
+from concurrent.futures import (
+    BrokenExecutor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
+from multiprocessing import get_context
+
+import pytest
+from ax.adapter.registry import Generators
+from ax.api.client import Client
+from ax.core.trial_status import TrialStatus
+from ax.exceptions.core import DataRequiredError
+from ax.generation_strategy.generation_node import GenerationNode
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.generation_strategy.generator_spec import GeneratorSpec
+
+from botorch_lse import Pool
+from botorch_lse.ax import POOL_INDEX, level_set, run_experiment, save_client
+from botorch_lse.ax.outcome import by_metric
+from botorch_lse.ax.workers import Workers
+
+from . import benches
+from .worlds import (
+    NOISE,
+    client_for,
+    go_on,
+    grid_pool,
+    lse,
+    same_state,
+    sqlite_storage,
+    state_of,
+)
+
+
+def rows_of(client):
+    return [t.arm.parameters[POOL_INDEX] for t in client._experiment.trials.values()]
+
+
+def short(pool=None):
+    return lse(pool, max_observations=9)
+
+
+@functools.cache
+def alone():
+    r"""The same run, every trial in order, by hand."""
+    client = client_for(short())
+    _, reason = go_on(client, short(), {})
+    return client, reason
+
+
+def two_processes():
+    return ProcessPoolExecutor(2, mp_context=get_context("fork"))
+
+
+def statuses(client):
+    return [t.status.name for t in client._experiment.trials.values()]
+
+
+@pytest.mark.parametrize("make", [None, lambda: ThreadPoolExecutor(2), two_processes])
+def test_a_run_asks_what_a_client_asks_on_any_executor(make, tmp_path):
+    expected, reason = alone()
+    client = client_for(short())
+    path = tmp_path / "run.json"
+    evaluate = benches.bench if make is None else benches.slow_bench
+    assert run_experiment(client, evaluate, executor=make, storage=path) == reason
+    assert rows_of(client) == rows_of(expected)
+    assert same_state(state_of(client), state_of(expected))
+    again = Client.load_from_json_file(str(path))
+    assert level_set(again).equals(level_set(client))
+
+
+def test_an_executor_of_the_user_is_left_open():
+    with ThreadPoolExecutor(2) as threads:
+        run_experiment(client_for(short()), benches.bench, executor=threads)
+        assert threads.submit(int, "7").result() == 7
+
+
+def test_it_stops_after_so_many_trials_and_goes_on(tmp_path):
+    expected, reason = alone()
+    client = client_for(short())
+    words = run_experiment(client, benches.bench, max_trials=4)
+    assert words == "4 trials finished in this call"
+    assert statuses(client) == ["COMPLETED"] * 4
+    path = tmp_path / "run.json"
+    save_client(client, path)
+    again = Client.load_from_json_file(str(path))
+    assert run_experiment(again, benches.bench, storage=path, max_pending=1) == reason
+    assert rows_of(again) == rows_of(expected)
+
+
+# --- interrupt and resume ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [None, lambda: ThreadPoolExecutor(2)])
+def test_an_interrupt_loses_nothing(make, tmp_path):
+    expected, reason = alone()
+    client, path, count = client_for(short()), tmp_path / "run.json", []
+
+    def evaluate(parameters):
+        count.append(parameters)
+        if len(count) == 5:
+            raise KeyboardInterrupt
+        return benches.bench(parameters)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(client, evaluate, executor=make, storage=path)
+    again = Client.load_from_json_file(str(path))
+    assert statuses(again) == statuses(client)
+    # A second worker may be under way, or already further.
+    n_completed = statuses(again).count("COMPLETED")
+    assert n_completed == 4 if make is None else 3 <= n_completed <= 5
+    running = again._experiment.trials_by_status[TrialStatus.RUNNING]
+    running = sorted(running, key=lambda t: t.index)
+    rows, asked = [t.arm.parameters[POOL_INDEX] for t in running], []
+
+    def remember(parameters):
+        asked.append(parameters[POOL_INDEX])
+        return benches.bench(parameters)
+
+    assert run_experiment(again, remember, storage=path) == reason
+    assert asked[: len(rows)] == rows
+    assert rows_of(again) == rows_of(expected)
+    assert same_state(state_of(again), state_of(expected))
+
+
+def in_one_breath(workers, results):
+    r"""Futures that have all ended when they are looked at."""
+    for trial, result in enumerate(results):
+        future = Future()
+        if isinstance(result, BaseException):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
+        workers._flying[future] = (trial, {})
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), BrokenExecutor("dead")])
+def test_results_that_end_with_an_interrupt_or_a_crash_are_kept(end):
+    with ThreadPoolExecutor(1) as threads:
+        workers = Workers(benches.bench, threads)
+        in_one_breath(workers, [1.0, end, 2.0])
+        with pytest.raises(type(end)):
+            workers.finished()
+        kept = workers.ended_already()
+    assert {(f.trial, f.value) for f in kept} == {(0, 1.0), (2, 2.0)}
+
+
+def test_a_running_trial_with_all_its_data_is_not_measured_again():
+    client = client_for(short())
+    first, *_ = client.get_next_trials(100)
+    client.attach_data(first, {"y": (0.123, NOISE)})
+    asked = []
+    run_experiment(client, lambda p: asked.append(p) or benches.bench(p), max_trials=2)
+    assert len(asked) == 2
+    data = client._experiment.lookup_data(trial_indices=[first]).df
+    assert data["mean"].tolist() == [0.123]
+    assert client._experiment.trials[first].status.is_completed
+
+
+def test_the_file_of_another_run_is_not_overwritten(tmp_path):
+    path = tmp_path / "run.json"
+    client = client_for(short())
+    run_experiment(client, benches.bench, storage=path, max_trials=3)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"`storage`.*3 of them unknown.*load_from"):
+        run_experiment(client_for(short()), benches.bench, storage=path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.filterwarnings("ignore:TypeDecorator")
+def test_a_database_is_written_as_the_run_goes(tmp_path):
+    storage = sqlite_storage(tmp_path / "runs.db")
+    client = client_for(short(), storage_config=storage)
+    seen = []
+
+    def evaluate(parameters):
+        stored = Client.load_from_database("test", storage_config=storage)
+        seen.append(statuses(stored))
+        return benches.bench(parameters)
+
+    run_experiment(client, evaluate, max_trials=4)
+    assert seen[0] == ["RUNNING"] * 3
+    assert seen[2] == ["COMPLETED"] * 2 + ["RUNNING"]
+    assert seen[3] == ["COMPLETED"] * 3 + ["RUNNING"]
+
+
+# --- errors and dead workers ------------------------------------------------------
+
+
+def first_rows():
+    return rows_of(alone()[0])[:3]
+
+
+def test_an_error_is_raised_after_the_others_are_recorded(tmp_path):
+    row = first_rows()[0]
+    evaluate = benches.with_options(benches.raises_always, rows=[row])
+    client, path = client_for(short()), tmp_path / "run.json"
+    with pytest.raises(OSError, match="no power") as error:
+        run_experiment(client, evaluate, executor=two_processes, storage=path)
+    assert "Trial 0" in error.value.__notes__[0]
+    again = Client.load_from_json_file(str(path))
+    assert statuses(again)[0] == "RUNNING"
+    run_experiment(again, benches.bench, storage=path)
+    assert same_state(state_of(again), state_of(alone()[0]))
+
+
+@pytest.mark.parametrize(
+    "evaluate", [benches.raises_the_first_time, benches.dies_the_first_time]
+)
+def test_a_trial_is_tried_again_under_its_index(evaluate, tmp_path):
+    rows = first_rows()
+    client = client_for(short())
+    once = benches.with_options(evaluate, folder=str(tmp_path), rows=rows[1:])
+    run_experiment(client, once, executor=two_processes, on_error="retry")
+    assert same_state(state_of(client), state_of(alone()[0]))
+    assert set(statuses(client)) == {"COMPLETED"}
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # Ax's, warned again
+@pytest.mark.parametrize("evaluate", [benches.raises_always, benches.dies_always])
+@pytest.mark.parametrize("on_error", ["retry", "fail"])
+def test_a_hopeless_trial_uses_its_place_up(evaluate, on_error):
+    row = first_rows()[0]
+    client = client_for(short())
+    hopeless = benches.with_options(evaluate, rows=[row])
+    with pytest.warns(RuntimeWarning, match="abandoned: its evaluation failed 2 times"):
+        run_experiment(
+            client,
+            hopeless,
+            executor=two_processes,
+            on_error=on_error,
+            max_retries=1,
+            max_trials=3 if on_error == "retry" else 4,  # one round
+        )
+    ends = list(zip(rows_of(client), statuses(client), strict=True))
+    abandoned = [r for r, status in ends if status == "ABANDONED"]
+    failed = [r for r, status in ends if status == "FAILED"]
+    assert abandoned == [row]
+    assert failed == ([row] if on_error == "fail" else [])
+    others = [r for r, status in ends if status == "COMPLETED"]
+    assert len(others) == 2  # nobody else is blamed for the crash
+    assert row not in others
+
+
+def test_a_dead_worker_of_the_users_executor_is_explained(tmp_path):
+    evaluate = benches.with_options(benches.dies_always, rows=first_rows())
+    client, path = client_for(short()), tmp_path / "run.json"
+    with two_processes() as processes, pytest.raises(BrokenExecutor) as error:
+        run_experiment(client, evaluate, executor=processes, storage=path)
+    assert "lambda: ProcessPoolExecutor(2)" in error.value.__notes__[0]
+    assert statuses(Client.load_from_json_file(str(path))) == ["RUNNING"] * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"on_error": "ignore"}, "`on_error` to be one of"),
+        ({"max_retries": -1}, "`max_retries`"),
+        ({"max_trials": 0}, "`max_trials`"),
+        ({"max_pending": 0}, "`max_pending`"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        run_experiment(client_for(short()), benches.bench, **options)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (float("nan"), "finite numbers, but got nan for 'y'"),
+        ({"z": 1.0}, r"\['y'\] are missing"),
+    ],
+)
+def test_an_unusable_result_is_an_error_of_its_trial(value, message):
+    client = client_for(short())
+    with pytest.raises(ValueError, match=message):
+        run_experiment(client, lambda _: value)
+    assert statuses(client) == ["RUNNING"] * 3
+    results = iter([value])
+    run_experiment(
+        client,
+        lambda parameters: next(results, None) or benches.bench(parameters),
+        on_error="retry",
+    )
+    assert same_state(state_of(client), state_of(alone()[0]))
+
+
+def test_several_metrics_need_a_dictionary():
+    assert by_metric({"a": 1.0, "b": (2.0, 0.1)}, ["a", "b"])["b"] == (2.0, 0.1)
+    with pytest.raises(ValueError, match=r"each of the metrics \['a', 'b'\]"):
+        by_metric(1.0, ["a", "b"])
+
+
+def test_a_dask_cluster_is_an_executor():
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(processes=False, dashboard_address=None) as cluster:
+        client = client_for(short())
+        executor = cluster.get_executor(pure=False)
+        run_experiment(client, benches.slow_bench, executor=executor)
+    assert same_state(state_of(client), state_of(alone()[0]))
+
+
+# --- other strategies, costs, progress --------------------------------------------
+
+
+def test_it_runs_any_generation_strategy():
+    client = client_for(short())
+    sobol = GenerationNode("S", [GeneratorSpec(Generators.SOBOL, {"seed": 0})])
+    client.set_generation_strategy(GenerationStrategy(nodes=[sobol]))
+    out = []
+
+    def evaluate(parameters):
+        out.append(statuses(client).count("RUNNING"))
+        return {"y": benches.bench(parameters), "seconds": 1.5}
+
+    assert run_experiment(client, evaluate, max_trials=3).startswith("3 trials")
+    assert out == [1, 1, 1]
+    assert "seconds" in client._experiment.metrics
+
+
+def test_waiting_for_what_nobody_measures_is_an_error():
+    client = client_for(short())
+    trials = client.get_next_trials(100)
+    for trial in trials:
+        client._experiment.trials[trial]._status = TrialStatus.STAGED
+    with pytest.raises(DataRequiredError, match="Round 0 is open"):
+        run_experiment(client, benches.bench)
+
+
+def test_costs_are_recorded_beside_the_values():
+    pool = grid_pool()
+    priced = Pool(pool.X, names=pool.names, costs=1 + pool.X[:, 0])
+    client = client_for(short(priced))
+    run_experiment(client, benches.bench, max_trials=5)
+    table = client._experiment.lookup_data().df
+    costs = table[table["metric_name"] == "cost"]
+    assert len(costs) == 5
+    rows = rows_of(client)[:5]
+    expected = [float(priced.costs[row]) for row in rows]
+    assert costs["mean"].tolist() == pytest.approx(expected)
+    assert client._experiment.optimization_config.metric_names == {"y"}
+    plain, _ = alone()  # the costs change nothing for a strategy that ignores them
+    assert rows == rows_of(plain)[:5]
+
+
+def test_the_progress_bar_is_off_unless_asked_for(capsys):
+    run_experiment(client_for(short()), benches.bench, max_trials=2)
+    assert "trial" not in capsys.readouterr().err.lower().replace("new trial", "")
+    run_experiment(client_for(short()), benches.bench, max_trials=2, progress=True)
+    assert "rows decided" in capsys.readouterr().err

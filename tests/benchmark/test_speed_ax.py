@@ -1,0 +1,20 @@
+from botorch_lse.benchmark import speed_ax
+from botorch_lse.benchmark.registry import Options, find
+
+
+def test_a_run_through_ax_asks_for_the_same_rows_and_is_measured():
+    found = speed_ax.overhead(200, 12, 4)
+    assert found.same
+    assert 0 < found.strategy < found.client
+    assert 0 < found.compact < found.json
+    assert found.saves > 0
+
+
+def test_the_report_has_its_targets(monkeypatch):
+    monkeypatch.setattr(speed_ax, "ROWS", 200)
+    monkeypatch.setattr(speed_ax, "TRIALS", 8)
+    monkeypatch.setattr(speed_ax, "in_fresh_process", lambda run, *given: run(*given))
+    report = find("speed", "ax").run(Options())
+    rows = {row[0]: row[2] for row in report.tables[0].rows}
+    assert rows["saved JSON (client.save_to_json_file)"].endswith("MB: met")
+    assert rows["the rows that a run without Ax asks for"] == "the same: met"

@@ -1,0 +1,128 @@
+# %% [markdown]
+# # Ax's Orchestrator: batch trials with weights, and a reason to stop
+#
+# An orchestrator starts trials by itself, here batch trials: replicates of a row are
+# the weight of its arm.
+
+# %%
+import logging
+import os
+
+import numpy as np
+import pandas as pd
+from ax.core.data import Data
+from ax.core.experiment import Experiment
+from ax.core.metric import Metric
+from ax.core.objective import Objective
+from ax.core.optimization_config import OptimizationConfig
+from ax.core.parameter import ParameterType, RangeParameter
+from ax.core.runner import Runner
+from ax.core.search_space import SearchSpace
+from ax.core.trial_status import TrialStatus
+from ax.orchestration.orchestrator import Orchestrator, OrchestratorOptions
+from ax.orchestration.orchestrator_options import TrialType
+from ax.utils.common.result import Ok
+
+from botorch_lse import Pool
+from botorch_lse.ax import (
+    POOL_INDEX,
+    LevelSetGlobalStoppingStrategy,
+    level_set,
+    level_set_generation_strategy,
+)
+from botorch_lse.strategies import MELKStrategy
+
+logging.disable(logging.INFO)
+QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests
+SIDE = 8 if QUICK else 15
+
+# %% [markdown]
+# ## A pool with a known noise
+
+# %%
+line = np.linspace(0, 1, SIDE)
+X = np.array([[a, b] for a in line for b in line])
+truth = np.sin(5 * X[:, 0]) + X[:, 1]
+strategy = MELKStrategy(
+    Pool(X, names=["east", "north"]),
+    threshold=0.8,
+    noise_std=0.2,
+    epsilon=0.15,
+    beta=4.0,
+    batch_size=12,
+    n_initial=12,
+    max_observations=60 if QUICK else 240,
+)
+
+
+# %% [markdown]
+# ## What Ax needs: how a trial runs and where its data come from
+# A weighted arm is a mean of so many replicates: its standard error is smaller.
+
+
+# %%
+class Field(Runner):
+    """The trial is done at once."""
+
+    def run(self, trial):
+        return {}
+
+    def poll_trial_status(self, trials):
+        return {TrialStatus.COMPLETED: {trial.index for trial in trials}}
+
+
+class Reading(Metric):
+    """Means of replicates."""
+
+    def fetch_trial_data(self, trial, **kwargs):
+        rng = np.random.default_rng(trial.index)
+        lines = []
+        for arm, weight in trial.arm_weights.items():
+            sem = 0.2 / weight**0.5
+            y = truth[arm.parameters[POOL_INDEX]] + sem * rng.standard_normal()
+            place = {"trial_index": trial.index, "arm_name": arm.name}
+            names = {"metric_name": "reading", "metric_signature": "reading"}
+            lines.append({**place, **names, "mean": y, "sem": sem})
+        return Ok(Data(df=pd.DataFrame(lines)))
+
+
+# %% [markdown]
+# ## Run to the stop
+# The search space is one whole-number parameter, the row. The orchestrator stops by
+# itself when the strategy is done; the stopping strategy stops it before it asks in
+# vain, and says why.
+
+# %%
+row = RangeParameter(POOL_INDEX, ParameterType.INT, 0, len(strategy.pool) - 1)
+experiment = Experiment(
+    name="orchestrated",
+    search_space=SearchSpace([row]),
+    metrics=[Reading(name="reading")],
+    optimization_config=OptimizationConfig(
+        # The sign plays no role.
+        Objective("reading", metric_name_to_signature={"reading": "reading"})
+    ),
+    runner=Field(),
+)
+generation_strategy = level_set_generation_strategy(strategy)
+stopping = LevelSetGlobalStoppingStrategy(generation_strategy)
+orchestrator = Orchestrator(
+    experiment=experiment,
+    generation_strategy=generation_strategy,
+    options=OrchestratorOptions(
+        trial_type=TrialType.BATCH_TRIAL,
+        batch_size=12,
+        init_seconds_between_polls=0,
+        global_stopping_strategy=stopping,
+    ),
+)
+orchestrator.run_n_trials(max_trials=100)
+print(stopping.should_stop_optimization(experiment)[1])
+
+# %%
+answer = level_set(experiment, generation_strategy)
+print(answer["side"].value_counts().to_string())
+weights = [w for t in experiment.trials.values() for w in t.arm_weights.values()]
+print(f"{sum(weights):g} measurements on {len(weights)} arms")
+right = ((answer["side"] == "above") == (truth > 0.8))[answer["side"] != "undecided"]
+print(f"{right.mean():.1%} of the decided rows are on their true side")
