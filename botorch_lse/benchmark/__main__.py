@@ -20,11 +20,13 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="kind", required=True, metavar="COMMAND")
     commands.add_parser("list", help="name the benchmarks")
     paper = commands.add_parser("paper", help="reproduce a paper, claim by claim")
-    paper.add_argument("--quick", action="store_true", help="few seeds, under 90 s")
-    paper.add_argument("--seeds", type=int, metavar="K", help="seeds 0 to K - 1")
-    paper.add_argument(
-        "--data", type=Path, metavar="DIR", help="folder with data sets not shipped"
-    )
+    limits = commands.add_parser("limits", help="compare samples with an oracle's")
+    for command in (paper, limits):
+        command.add_argument("--quick", action="store_true", help="few seeds")
+        command.add_argument("--seeds", type=int, metavar="K", help="seeds 0 to K - 1")
+        command.add_argument(
+            "--data", type=Path, metavar="DIR", help="folder with data sets not shipped"
+        )
     guarantee = commands.add_parser("guarantee", help="simulate a guarantee")
     guarantee.add_argument(
         "--runs", type=int, default=200, metavar="K", help="runs (default: 200)"
@@ -36,8 +38,10 @@ def build_parser() -> argparse.ArgumentParser:
         help="divide all confidence widths by F instead of the power check by 3",
     )
     speed = commands.add_parser("speed", help="measure time and memory on one core")
+    limits.add_argument("name", metavar="NAME", nargs="?", default="all")
     for command in (paper, guarantee, speed):
         command.add_argument("name", metavar="NAME", help="see `list`")
+    for command in (paper, guarantee, limits, speed):
         command.add_argument(
             "--out",
             type=Path,
@@ -71,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _options(chosen: argparse.Namespace) -> Options:
-    if chosen.kind == "paper":
+    if chosen.kind in ("paper", "limits"):
         if chosen.seeds is not None:
             whole_number(chosen.seeds, "--seeds", 1)
         return Options(quick=chosen.quick, seeds=chosen.seeds, data=chosen.data)

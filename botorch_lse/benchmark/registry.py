@@ -1,7 +1,7 @@
 r"""Which benchmarks there are.
 
-A new one is one file, named ``paper_...``, ``guarantee_...`` or ``speed_...``, that
-holds a function decorated with ``entry``.
+A new one is one file, named ``paper_...``, ``guarantee_...``, ``limits_...`` or
+``speed_...``, that holds a function decorated with ``entry``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from botorch_lse.benchmark.report import Report
 
-KINDS = ("paper", "guarantee", "speed")
+KINDS = ("paper", "guarantee", "limits", "speed")
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,14 @@
 r"""Confidence: posterior path, widths, intersected regions, classification."""
 
+from botorch_lse.confidence.anytime import AnytimeWidth
 from botorch_lse.confidence.classify import classify, classify_implicit
+from botorch_lse.confidence.martingale import BatchMartingale
 from botorch_lse.confidence.regions import (
     EmptyRegionWarning,
     Regions,
     confidence_regions,
 )
+from botorch_lse.confidence.rkhs import RKHSWidth
 from botorch_lse.confidence.schedules import (
     BatchEta,
     BetaSchedule,
@@ -13,15 +16,21 @@ from botorch_lse.confidence.schedules import (
     UnionBeta,
     beta_schedule,
 )
+from botorch_lse.confidence.self_normalised import Information, StitchedWidth
 from botorch_lse.posterior import PosteriorPath
 
 __all__ = [
+    "AnytimeWidth",
     "BatchEta",
+    "BatchMartingale",
     "BetaSchedule",
     "ConstantBeta",
     "EmptyRegionWarning",
+    "Information",
     "PosteriorPath",
+    "RKHSWidth",
     "Regions",
+    "StitchedWidth",
     "UnionBeta",
     "beta_schedule",
     "classify",

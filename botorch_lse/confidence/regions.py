@@ -167,8 +167,16 @@ def confidence_regions(
     return regions
 
 
-def warn_if_empty(regions: Regions, claimed: str) -> None:
-    r"""Warn with the first row whose region is empty, if there is one."""
+def warn_if_empty(
+    regions: Regions, claimed: str, else_wrong: str = "the kernel too smooth"
+) -> None:
+    r"""Warn with the first row whose region is empty, if there is one.
+
+    Args:
+        regions: Of all rows.
+        claimed: The claim that is refuted.
+        else_wrong: What may be wrong beside the noise.
+    """
     empty = regions.is_empty
     if bool(empty.any()):
         row = int(empty.nonzero()[0])
@@ -178,7 +186,7 @@ def warn_if_empty(regions: Regions, claimed: str) -> None:
             f"{float(regions.lower[row]):g}, smallest upper end "
             f"{float(regions.upper[row]):g}). They were to hold together ({claimed}), "
             "so an assumption is wrong: most often the noise is larger than stated or "
-            "the kernel too smooth.",
+            f"{else_wrong}.",
             EmptyRegionWarning,
             stacklevel=3,
         )

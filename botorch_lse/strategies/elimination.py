@@ -55,3 +55,33 @@ def eliminate_pairs(
     side = torch.where(bad, BELOW, side)
     good = (side != BELOW) & ~left.any(dim=1)
     return left, torch.where(good, ABOVE, side).to(torch.int8)
+
+
+def eliminate_for_best(
+    side: Tensor, rows: Tensor, values: Tensor, half: Tensor, epsilon: float
+) -> Tensor:
+    r"""The sides after one round of the search for the maximiser, by differences.
+
+    A row goes if some other one is better for certain. Once no other row can be better
+    than the best estimate by more than ``epsilon``, that row is accepted and the others
+    go.
+
+    Args:
+        side: ``N`` codes.
+        rows: The ``T`` rows in question.
+        values: Their estimates, units of ``y``.
+        half: ``T x T`` half widths of the intervals of ``f(x) - f(x')``.
+        epsilon: The accuracy, units of ``y``.
+
+    Source:
+        Weltz et al. (2023), Algorithm 2, line 13, with the width of each pair; the
+        acceptance within ``epsilon`` is own.
+    """
+    worse = ((values - values.unsqueeze(-1)) > half).any(dim=1)
+    side = side.index_fill(0, rows[worse], BELOW)
+    best = int(values.argmax())
+    rivals = ~worse & (values - values[best] + half[best] > epsilon)
+    rivals[best] = False
+    if bool(rivals.any()):
+        return side
+    return side.index_fill(0, rows, BELOW).index_fill(0, rows[best : best + 1], ABOVE)
