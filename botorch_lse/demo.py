@@ -23,6 +23,7 @@ from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies import (
     GPStrategy,
     LSEStrategy,
+    MELKStrategy,
     RandomStrategy,
     State,
     StraddleStrategy,
@@ -37,12 +38,16 @@ N_INITIAL = 30
 
 METHODS = {
     "lse": LSEStrategy,
+    "melk": MELKStrategy,
     "straddle": StraddleStrategy,
     "random": RandomStrategy,
 }
 
 MILESTONE = 200
 """The table shows every run after each so many measurements."""
+
+OUTLOOK = 100
+"""The forecast in the progress bar is renewed after so many measurements."""
 
 _TRUSTED = 0.02
 """Above this share of wrong decisions the demo says that intervals are too narrow."""
@@ -149,11 +154,15 @@ def run_method(method: str, survey: Survey, options: Namespace) -> Run:
     node = generation.current_node
     assert isinstance(node, LevelSetNode)
     start, rows = time.perf_counter(), []
+    outlook = "?"
     with tqdm(total=options.budget, desc=method, unit="y", disable=None) as bar:
         while True:
             state = node.state(client._experiment)
             n = len(state.observations)
-            bar.set_postfix(undecided=int(state.classification.undecided.sum()))
+            if n and n % OUTLOOK == 0 and not bar.disable:
+                outlook = foreseen(state)
+            undecided = int(state.classification.undecided.sum())
+            bar.set_postfix(undecided=undecided, done_at=outlook)
             if n and (n % MILESTONE == 0 or state.is_done):
                 seconds = time.perf_counter() - start
                 rows.append(summary(method, state, survey, options.threshold, seconds))
@@ -168,6 +177,14 @@ def run_method(method: str, survey: Survey, options: Namespace) -> Run:
             bar.update(len(trials))
 
 
+def foreseen(state: State) -> str:
+    r"""After about how many measurements in all everything will be decided."""
+    if state.is_done:
+        return "now" if state.stop_reason == "decided" else "-"
+    more = state.forecast().observations
+    return "?" if more is None else f"~{len(state.observations) + more}"
+
+
 def summary(
     name: str, state: State, survey: Survey, threshold: float, seconds: float
 ) -> dict[str, object]:
@@ -180,6 +197,7 @@ def summary(
         "undecided": int(answer.undecided.sum()),
         "decided": f"{1 - float(answer.undecided.double().mean()):.1%}",
         "wrong": f"{wrong_share(answer, truth):.2%}",
+        "done at": foreseen(state),
         "seconds": f"{seconds:.1f}",
         "stopped": state.stop_reason or "",
     }

@@ -11,13 +11,17 @@ import torch
 from botorch_lse import Pool
 from botorch_lse.prior import GPPrior
 from botorch_lse.strategies import (
+    HRAGELinearStrategy,
+    HRAGEStrategy,
     ImplicitLSELiteralBatchStrategy,
     ImplicitLSEStrategy,
     ImplicitStraddleStrategy,
     LSELiteralBatchStrategy,
     LSEStrategy,
     MaxVarianceStrategy,
+    MELKLinearStrategy,
     MELKStrategy,
+    MILKLinearStrategy,
     MILKStrategy,
     RandomStrategy,
     State,
@@ -39,14 +43,19 @@ EXPLICIT = [
     MaxVarianceStrategy,
     RandomStrategy,
     MELKStrategy,
+    HRAGEStrategy,
     TruVaRStrategy,
+    MELKLinearStrategy,
+    HRAGELinearStrategy,
 ]
 IMPLICIT = [
     ImplicitLSEStrategy,
     ImplicitLSELiteralBatchStrategy,
     ImplicitStraddleStrategy,
     MILKStrategy,
+    MILKLinearStrategy,
 ]
+LINEAR = [MELKLinearStrategy, HRAGELinearStrategy, MILKLinearStrategy]
 
 
 @functools.cache
@@ -70,6 +79,11 @@ def make(cls: type[Strategy], **options) -> Strategy:
     goal = {"omega": 0.6} if cls in IMPLICIT else {"threshold": 0.4}
     known = {"model": GPPrior.from_kernel(GP.kernel()), "noise_std": NOISE_STD}
     pool = options.pop("pool", None) or Pool(grid())
+    if cls in LINEAR:  # any function is linear in the rows' indicators
+        pool = Pool(pool.X, features=torch.eye(len(pool)), costs=pool.costs)
+        for name in ("beta", "model"):  # their widths are theorems', without a prior
+            options.pop(name, None)
+        return cls(pool, **{**goal, "batch_size": 1, "noise_std": NOISE_STD, **options})
     return cls(pool, **{**goal, **known, "beta": 4.0, "epsilon": 0.1, **options})
 
 

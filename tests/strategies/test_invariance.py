@@ -23,7 +23,15 @@ from botorch_lse.strategies import (
     Strategy,
 )
 from tests.reference.dense_gp import DenseGP
-from tests.strategies.runs import EXPLICIT, GP, IMPLICIT, NOISE_STD, make, measure
+from tests.strategies.runs import (
+    EXPLICIT,
+    GP,
+    IMPLICIT,
+    LINEAR,
+    NOISE_STD,
+    make,
+    measure,
+)
 
 _RANDOM = torch.Generator().manual_seed(8)
 X = torch.rand(30, 2, generator=_RANDOM, dtype=torch.float64)
@@ -62,8 +70,10 @@ def plain(row: int, number: int) -> float:
 @pytest.mark.parametrize("cls", EXPLICIT + IMPLICIT)
 @batches
 def test_units_of_y_change_nothing(cls: type, batch_size: int) -> None:
-    # A shift moves an implicit level, so there only the scale changes.
-    scale, shift = 250.0, (0.0 if cls in IMPLICIT else -4000.0)
+    # A shift moves an implicit level, and features without a constant have none, so
+    # there only the scale changes.
+    still = cls in IMPLICIT or cls in LINEAR
+    scale, shift = 250.0, (0.0 if still else -4000.0)
     options = {"pool": Pool(X), "batch_size": batch_size}
     goal = {} if cls in IMPLICIT else {"threshold": shift + scale * 0.4}
     one = make(cls, **options)

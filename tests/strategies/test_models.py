@@ -21,6 +21,7 @@ from botorch_lse.prior import GPPrior
 from botorch_lse.strategies import (
     ImplicitLSEStrategy,
     LSEStrategy,
+    MELKStrategy,
     State,
     StraddleStrategy,
     Strategy,
@@ -92,6 +93,28 @@ def test_refitting_evaluates_the_whole_past_again() -> None:
         then = getattr(again.classification, name)
         assert torch.allclose(now, then, rtol=1e-9)
     assert torch.equal(again.classification.above, state.classification.above)
+
+
+def rare(X: torch.Tensor) -> torch.Tensor:
+    r"""A few rows stand out, far above what the first measurements show."""
+    return 10 * torch.exp(-8 * (X - 0.8).square().sum(dim=-1))
+
+
+def test_what_few_data_teach_decides_nothing_for_good() -> None:
+    # The first six values are small, so that the prior fitted to them ends below the
+    # level everywhere: by itself it would decide all rows, wrongly.
+    X = Pool.from_box([[0.0, 0.0], [1.0, 1.0]], 64).X
+    f = rare(X)
+    strategy = MELKStrategy(
+        Pool(X), 8.0, batch_size=6, noise_std=0.1, beta=4.0, max_observations=60
+    )
+    state = strategy.init()
+    while not state.is_done:
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(f[batch.order]))
+    found = state.classification.best_guess
+    assert int((f > 8.0).sum()) == 8
+    assert int((found != (f > 8.0)).sum()) <= 1
 
 
 @pytest.mark.parametrize("noise", ["learned", "noise_std", "pool", "yvar"])

@@ -347,7 +347,7 @@ def test_replay_and_storage_continue_identically(goal: str, options: dict) -> No
     batch = strategy.ask(state).order.tolist()
     first = Observations(batch[:1], [measure(batch[0], 50)])
     part = strategy.tell(state, first)
-    again = decode_strategy(encode_strategy(strategy))
+    again = decode_strategy(encode_strategy(strategy), strategy.pool)
     for one in (strategy, again):
         assert_same(one, one.replay(state.observations, seed=3), state)
         assert_same(one, one.replay(part.observations, seed=3), part)

@@ -3,6 +3,7 @@ r"""Strategies on a Gaussian process, in batches of the user's size."""
 from botorch_lse.strategies.gp.base import GPStrategy
 from botorch_lse.strategies.gp.baselines import MaxVarianceStrategy, RandomStrategy
 from botorch_lse.strategies.gp.design import DesignStrategy
+from botorch_lse.strategies.gp.hrage import HRAGEStrategy
 from botorch_lse.strategies.gp.lse import (
     ImplicitLSELiteralBatchStrategy,
     ImplicitLSEStrategy,
@@ -21,6 +22,7 @@ from botorch_lse.strategies.gp.truvar import TruVaRStrategy
 __all__ = [
     "DesignStrategy",
     "GPStrategy",
+    "HRAGEStrategy",
     "ImplicitLSELiteralBatchStrategy",
     "ImplicitLSEStrategy",
     "ImplicitStraddleStrategy",

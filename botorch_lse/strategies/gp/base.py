@@ -12,8 +12,8 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from torch import Tensor
 
-from botorch_lse.checks import finite_number, in_interval, whole_number
-from botorch_lse.confidence.classify import Sides, accuracy, from_sides, ratio
+from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.confidence.classify import Sides, accuracy, from_sides
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta, beta_schedule
 from botorch_lse.functional.scores import first_best
@@ -28,36 +28,22 @@ from botorch_lse.posterior import MEMORY_BUDGET
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies.base import Request, Strategy
-from botorch_lse.strategies.goals import ExplicitGoal, Goal, ImplicitGoal
-from botorch_lse.strategies.state import round_generator
+from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.goals import (
+    ExplicitGoal,
+    Goal,
+    ImplicitGoal,
+    MaximiserGoal,
+)
+from botorch_lse.strategies.gp.arguments import check_goal, check_noise
+from botorch_lse.strategies.gp.belief import Belief
+from botorch_lse.strategies.gp.forecast import rows_forecast
+from botorch_lse.strategies.gp.guarantee import gaussian_guarantee, no_guarantee
+from botorch_lse.strategies.state import State, round_generator
 
 UNFITTED_NOISE = 1e-2
 """Noise share assumed while first rows are placed before any fit: with none, a row
 next to a chosen one would count as known."""
-
-
-@dataclass(frozen=True, eq=False)
-class Belief:
-    r"""What the complete rounds say.
-
-    Args:
-        posterior: Posterior on the pool.
-        regions: ``C_t``, or the last interval where a strategy does not intersect.
-        sides: The sets of the classification.
-        n_intervals: How many intervals the regions hold; the next is number + 1.
-        fitted_rounds: Rounds in the data at the last fit; -1 before any.
-        n_rounds: Complete rounds with data.
-        new_noise: Noise variance of a new observation where neither strategy nor pool
-            knows it.
-    """
-
-    posterior: PoolPosterior
-    regions: Regions
-    sides: Sides
-    n_intervals: int = 1
-    fitted_rounds: int = -1
-    n_rounds: int = 0
-    new_noise: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +71,9 @@ class GPStrategy(Strategy):
         refit: Fit again every so many rounds (1: always), or a function of the number
             of complete rounds that says whether to. In between, and for fixed models,
             hyper-parameters stay. After a fit the whole past is evaluated again with
-            the new hyper-parameters, so that classes may change back.
+            the new hyper-parameters, so that classes may change back. Where intervals
+            are not intersected, the current one alone decides after a fit: hyper-
+            parameters learnt from all data make the earlier ones no evidence.
         n_initial: Measurements placed by maximal variance before the rule takes over,
             rounded up to whole rounds. Default 0 for fixed models, else ``2 (d + 1)``.
         memory_budget: Bytes for arrays over the pool.
@@ -125,52 +113,11 @@ class GPStrategy(Strategy):
             whole_number(self.n_initial, "n_initial", 0)
         if not callable(self.refit):
             whole_number(self.refit, "refit", 1)
-        self._check_goal()
+        check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
         self._check_noise()
 
-    def _check_goal(self) -> None:
-        given = [g for g in ("threshold", "omega") if getattr(self, g) is not None]
-        if not given and "maximiser" in self.goals:
-            return
-        if len(given) != 1 or given[0] not in self.goals:
-            levels = [g for g in self.goals if g != "maximiser"]
-            wanted = " or ".join(f"`{g}`" for g in levels)
-            raise ValueError(
-                f"Expected exactly {'one of ' if len(levels) > 1 else ''}{wanted} "
-                f"for {type(self).__name__}, but got "
-                f"{' and '.join(given) or 'neither'}."
-            )
-        if self.threshold is not None:
-            finite_number(self.threshold, "threshold")
-        else:
-            ratio(self.omega)  # type: ignore[arg-type]  # one of them is given
-
     def _check_noise(self) -> None:
-        if self.noise_std is not None:
-            in_interval(
-                self.noise_std,
-                "noise_std",
-                0.0,
-                float("inf"),
-                remedy="Leave it out to learn the noise.",
-            )
-            if self.pool.noise_var is not None:
-                raise ValueError(
-                    "Expected the noise once, but got both `noise_std` and "
-                    "`pool.noise_var`. Leave one out."
-                )
-        prior = self.fixed
-        known = self.noise_std is not None or self.pool.noise_var is not None
-        if prior is not None and not known and prior.noise_var is None:
-            raise ValueError(
-                "Expected `noise_std` (or `pool.noise_var`), because the fixed `model` "
-                "does not know the noise of a new observation."
-            )
-        if prior is not None and prior.batch_shape:
-            raise ValueError(
-                "Expected a fixed `model` without batch shape, but got "
-                f"{tuple(prior.batch_shape)}. Use one member of the ensemble."
-            )
+        check_noise(self.noise_std, self.pool, self.fixed)
 
     @cached_property
     def fixed(self) -> GPPrior | None:
@@ -203,19 +150,9 @@ class GPStrategy(Strategy):
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, as a sentence."""
         if not self.claims_confidence:
-            width = "the rule's own" if self.beta is None else "given, not derived"
-            return f"No confidence is claimed: the width is {width}; delta is ignored."
-        if self.fixed is None:
-            return (
-                f"With probability {1 - self.delta:g} all decided rows are right"
-                f"{self._up_to}, were the fitted hyper-parameters the true ones: the "
-                "theorem (Gotovos et al. 2013, Theorem 1) does not cover fitting."
-            )
-        return (
-            f"With probability {1 - self.delta:g} all decided rows are right"
-            f"{self._up_to}; assumes f drawn from the given Gaussian process and "
-            "independent Gaussian noise of the given variance (Gotovos et al. 2013, "
-            f"{self._theorem})."
+            return no_guarantee(self.beta is None)
+        return gaussian_guarantee(
+            self.delta, self.epsilon, self._theorem, fixed=self.fixed is not None
         )
 
     @property
@@ -249,7 +186,7 @@ class GPStrategy(Strategy):
             posterior.mean, posterior.sigma, self.widths(1), self.pool
         )
         sides = self._update_sides(self._start_sides(), posterior, regions, 1)
-        noise = None if prior.noise_var is None else float(prior.noise_var)
+        noise = prior.new_noise(self.pool.X)
         return Belief(posterior, regions, sides, new_noise=noise)
 
     def _uninformed(self, posterior: PoolPosterior, mean: float) -> Belief:
@@ -299,19 +236,33 @@ class GPStrategy(Strategy):
                 "Expected `model` to return one GP, but got an ensemble of "
                 f"{tuple(prior.batch_shape)}. Return one member, or a `SingleTaskGP`."
             )
-        if prior.noise_var is None and history.yvar is None:
+        if not prior.knows_new_noise and history.yvar is None:
             raise ValueError(
                 "Expected `noise_std`, `pool.noise_var` or `yvar`, because the fitted "
                 "`model` does not know the noise of a new observation."
             )
         belief = self._prior_belief(prior)
-        if history.yvar is not None:
-            belief = replace(belief, new_noise=float(history.yvar.mean()))
-        assert history.round is not None  # labelled by `tell`
-        for label in history.round.unique().tolist():
-            rows = (history.round == label).nonzero().view(-1)
-            belief = self._observe(belief, history.select(rows))
+        if history.yvar is not None and prior.predict_noise is None:
+            usual = history.yvar.mean().expand(len(self.pool))
+            belief = replace(belief, new_noise=usual)
+        belief = self._along(belief, history)
         return replace(belief, fitted_rounds=n_rounds, n_rounds=n_rounds)
+
+    def _along(self, belief: Belief, history: Observations) -> Belief:
+        r"""After all rounds of ``history``; see ``refit`` on what they decide."""
+        assert history.round is not None  # labelled by `tell`
+        labels = history.round.unique().tolist()
+        for label in labels:
+            rows = (history.round == label).nonzero().view(-1)
+            if self.fixed is None and not self.intersects and label == labels[-1]:
+                belief = self._undecided_again(belief)
+            belief = self._observe(belief, history.select(rows))
+        return belief
+
+    def _undecided_again(self, belief: Belief) -> Belief:
+        r"""The same posterior with nothing decided by it."""
+        blank = self._uninformed(belief.posterior, 0.0).regions
+        return replace(belief, sides=self._start_sides(), regions=blank)
 
     def _fit(self, history: Observations, seed: int, n_rounds: int) -> GPPrior:
         X, y = self.pool.X[history.indices], history.y.unsqueeze(-1)
@@ -358,7 +309,33 @@ class GPStrategy(Strategy):
     def _noise(self, belief: Belief, new: Observations) -> Tensor:
         if new.yvar is not None:
             return new.yvar
-        return torch.full_like(new.y, float(belief.new_noise or 0.0))
+        if belief.new_noise is None:
+            return torch.zeros_like(new.y)
+        return belief.new_noise[new.indices]
+
+    def _forecast(self, state: State) -> Forecast:
+        belief = state.belief
+        if self._is_initial(belief):
+            return Forecast(None, "No model has been fitted yet.")
+        if isinstance(self.goal, MaximiserGoal):
+            return super()._forecast(state)
+        return rows_forecast(
+            belief,
+            self.goal.level(belief.posterior.mean),
+            self._noise_var(belief),
+            self.widths(belief.n_intervals + 1),
+            self.epsilon,
+            self.batch_size,
+        )
+
+    def _noise_var(self, belief: Belief) -> Tensor:
+        r"""Noise variances of new observations: ``N``, or one for all."""
+        if self.noise_std is None and self.pool.noise_var is not None:
+            return self.pool.noise_var
+        known = belief.new_noise if self.noise_std is None else None
+        if known is not None and bool((known != known[0]).any()):
+            return known
+        return torch.tensor([self._new_noise(belief, 0)], dtype=torch.float64)
 
     # --- choosing -------------------------------------------------------------------
 
@@ -391,7 +368,9 @@ class GPStrategy(Strategy):
             return float(self.noise_std**2)
         if self.pool.noise_var is not None:
             return float(self.pool.noise_var[row])
-        return UNFITTED_NOISE if belief.new_noise is None else belief.new_noise
+        if belief.new_noise is None:
+            return UNFITTED_NOISE
+        return float(belief.new_noise[row])
 
     def _classification(self, belief: Belief) -> Classification:
         regions, sides = belief.regions, belief.sides

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -17,11 +17,12 @@ from botorch_lse.designs import (
     optimal_design,
     round_design,
 )
-from botorch_lse.designs.basis import pivoted_cholesky
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.forecast import Forecast, observations_needed
-from botorch_lse.strategies.gp.base import Belief, GPStrategy
+from botorch_lse.strategies.gp.base import GPStrategy
+from botorch_lse.strategies.gp.belief import Belief
+from botorch_lse.strategies.gp.features import features_of
 from botorch_lse.strategies.planning import PlanningProblem
 from botorch_lse.strategies.state import State, round_generator
 
@@ -29,13 +30,6 @@ ROUNDINGS = ("quota", "exchange", "sample")
 DESIGNS = ("posterior", "prior")
 TOLERANCE = 0.05
 """The design's certified gap: rounding to a batch loses several times more."""
-RESIDUAL = 0.05
-"""The variance that features may miss, as a share of the largest one of a target. A
-large batch leaves less variance and needs better features: ``0.5 / size``."""
-RANK = 150
-"""Features at most, or twice the batch if that is more: a batch tells no more
-directions apart than it has observations, and a design's time grows with their square.
-Twice as many changed neither the worst variance nor the F1 score."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +121,7 @@ class DesignStrategy(GPStrategy):
             counts[usable.nonzero()[0]] = size
             return counts
         method = "sample" if self.rounding == "sample" else "quota"
-        weights = solved(problem).weights
+        weights = solved(problem, self._tolerance(belief, size)).weights
         rounded = round_design(weights, size, method, generator=generator)
         if self.rounding == "exchange":
             rounded = exchange_design(rounded, **problem)
@@ -160,10 +154,11 @@ class DesignStrategy(GPStrategy):
     ) -> dict[str, Any] | None:
         noise_var = self._noise_var(belief)
         if self.design == "prior":
-            Phi = features_of(posterior, targets.rows, size, prior=True)
+            widest = float(posterior.prior_variance[targets.rows].max())
+            Phi = features_of(posterior, widest, size, prior=True)
             gamma, noise_var = 1 / (10 * (belief.n_rounds + 1)), noise_var.new_ones(1)
         else:
-            Phi = features_of(posterior, targets.rows, size)
+            Phi = features_of(posterior, self._largest(posterior, targets), size)
             gamma = 1 / size
         if Phi.shape[1] == 0:
             return None
@@ -179,20 +174,37 @@ class DesignStrategy(GPStrategy):
             "pairs_factor": targets.factor,
         }
 
-    @abstractmethod
-    def _gaps(self, belief: Belief) -> PlanningProblem:
-        r"""What is still open, weighted by one over the squared gaps expected."""
+    def _largest(self, posterior: PoolPosterior, targets: PlanningProblem) -> float:
+        r"""The variance of a target that sets the accuracy of the features."""
+        return float(posterior.variance[targets.rows].max().clamp_min(0.0))
+
+    def _tolerance(self, belief: Belief, size: int) -> float:
+        r"""The certified gap of a design for ``size`` observations."""
+        return TOLERANCE
+
+    def _gaps(self, belief: Belief) -> PlanningProblem | None:
+        r"""What is still open, weighted by one over the squared gaps expected.
+
+        ``None``: the undecided rows against the level, as for any other strategy.
+        """
+        return None
 
     def _forecast(self, state: State) -> Forecast:
         belief = state.belief
         if self._is_initial(belief):
             return Forecast(None, "No model has been fitted yet.")
         posterior, targets = belief.posterior, self._gaps(belief)
+        if targets is None:
+            return super()._forecast(state)
         usable = torch.ones(len(self.pool), dtype=torch.bool)
-        problem = self._stated(belief, posterior, usable, self.batch_size, targets)
+        # What is left to do depends on the data, whatever the batches look at.
+        planner = replace(self, design="posterior")
+        problem = planner._stated(belief, posterior, usable, self.batch_size, targets)
         if problem is None:
             return Forecast(self.batch_size, "Nothing is uncertain any more.")
         del problem["gamma"]
+        unit = self._noise_var(belief).mean()  # of the features, and so of the gaps
+        problem["target_weights"] = unit * problem["target_weights"]
         beta = self.widths(belief.n_intervals + 1)
         return Forecast(
             observations_needed(problem, beta),
@@ -200,43 +212,10 @@ class DesignStrategy(GPStrategy):
             "of the next round.",
         )
 
-    def _noise_var(self, belief: Belief) -> Tensor:
-        r"""Noise variances of new observations: ``N``, or one for all."""
-        if self.noise_std is None and self.pool.noise_var is not None:
-            return self.pool.noise_var
-        return torch.tensor([self._new_noise(belief, 0)], dtype=torch.float64)
 
-
-def solved(problem: dict[str, Any]) -> Design:
-    r"""The optimal design within ``TOLERANCE``, or as near as the solver came."""
+def solved(problem: dict[str, Any], tol: float) -> Design:
+    r"""The optimal design within ``tol``, or as near as the solver came."""
     with warnings.catch_warnings():
         # Missing the tolerance by a little costs less than rounding does.
         warnings.simplefilter("ignore", DesignWarning)
-        return optimal_design(**problem, tol=TOLERANCE)
-
-
-def features_of(
-    posterior: PoolPosterior, rows: Tensor, size: int, prior: bool = False
-) -> Tensor:
-    r"""``N x m`` features whose inner products are the posterior covariances, nearly.
-
-    Args:
-        posterior: The posterior on the pool.
-        rows: The targets; their largest variance sets the accuracy.
-        size: The number of observations to place.
-        prior: Take the covariances before any observation.
-    """
-    if prior:
-        diagonal, F = posterior.prior_variance, posterior.F
-
-        def column(i: int) -> Tensor:
-            with torch.no_grad():
-                return posterior.prior.covariance(F[i : i + 1], F).squeeze(0)
-    else:
-        diagonal = posterior.variance.clamp_min(0.0)
-
-        def column(i: int) -> Tensor:
-            return posterior.covariance_with(torch.tensor([i])).squeeze(0)
-
-    allowed = min(RESIDUAL, 0.5 / size) * float(diagonal[rows].max())
-    return pivoted_cholesky(diagonal, column, allowed, max(RANK, 2 * size)).Phi
+        return optimal_design(**problem, tol=tol)

@@ -16,7 +16,8 @@ from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.goals import Goal, ImplicitGoal
-from botorch_lse.strategies.gp.base import Belief, GPStrategy
+from botorch_lse.strategies.gp.base import GPStrategy
+from botorch_lse.strategies.gp.belief import Belief
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from botorch_lse.confidence.classify import UNDECIDED
-from botorch_lse.strategies.forecast import squared_gaps
-from botorch_lse.strategies.gp.base import Belief
+from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.design import DesignStrategy
 from botorch_lse.strategies.planning import PlanningProblem
 
@@ -42,11 +41,3 @@ class MELKStrategy(DesignStrategy):
 
     def _targets(self, belief: Belief) -> PlanningProblem:
         return PlanningProblem((belief.sides.side == UNDECIDED).nonzero().view(-1))
-
-    def _gaps(self, belief: Belief) -> PlanningProblem:
-        rows = self._targets(belief).rows
-        posterior, level = belief.posterior, float(self.threshold or 0.0)
-        difference, variance = posterior.mean[rows] - level, posterior.variance[rows]
-        return PlanningProblem(
-            rows, 1 / squared_gaps(difference, variance, self.epsilon)
-        )

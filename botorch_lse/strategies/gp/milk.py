@@ -15,7 +15,7 @@ from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.posterior import row_blocks
 from botorch_lse.strategies.elimination import eliminate_pairs
 from botorch_lse.strategies.forecast import squared_gaps
-from botorch_lse.strategies.gp.base import Belief
+from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.design import DesignStrategy
 from botorch_lse.strategies.planning import PlanningProblem, pair_targets
 

@@ -20,7 +20,8 @@ from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Observations
 from botorch_lse.problem.pool import NOISE_LEVEL
-from botorch_lse.strategies.gp.base import Belief, GPStrategy
+from botorch_lse.strategies.gp.base import GPStrategy
+from botorch_lse.strategies.gp.belief import Belief
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,6 +83,8 @@ class NoiseLevelStrategy(GPStrategy):
         r"""Noise variances of observations to come."""
         if self.noise_std is None and self.pool.noise_var is not None:
             return self.pool.noise_var[rows]
+        if self.noise_std is None and belief.new_noise is not None:
+            return belief.new_noise[rows]
         filled = torch.ones(len(rows), dtype=torch.float64)
         return filled * self._new_noise(belief, 0)
 

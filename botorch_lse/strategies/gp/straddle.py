@@ -12,7 +12,8 @@ from botorch_lse.confidence.schedules import BetaSchedule, ConstantBeta
 from botorch_lse.functional.scores import best_distinct, straddle
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.strategies.base import Request
-from botorch_lse.strategies.gp.base import Belief, GPStrategy
+from botorch_lse.strategies.gp.base import GPStrategy
+from botorch_lse.strategies.gp.belief import Belief
 
 STRADDLE_BETA = 1.96**2
 

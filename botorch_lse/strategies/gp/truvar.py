@@ -25,7 +25,7 @@ from botorch_lse.strategies.goals import (
     ImplicitGoal,
     MaximiserGoal,
 )
-from botorch_lse.strategies.gp.base import Belief
+from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.noise_levels import NoiseLevelStrategy
 from botorch_lse.strategies.gp.row_costs import RowCost, RowCosts
 from botorch_lse.strategies.gp.truvar_epochs import EpochBeta, Epochs, TruVaRBelief
@@ -195,7 +195,7 @@ class TruVaRStrategy(NoiseLevelStrategy):
             posterior.mean, posterior.sigma, epochs.beta, self.pool
         )
         sides = self.goal.start(len(self.pool))  # nothing is decided before any data
-        noise = None if prior.noise_var is None else float(prior.noise_var)
+        noise = prior.new_noise(self.pool.X)
         return TruVaRBelief(posterior, regions, sides, new_noise=noise, epochs=epochs)
 
     def _uninformed(self, posterior: PoolPosterior, mean: float) -> TruVaRBelief:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from botorch_lse.checks import in_interval, whole_number
-from botorch_lse.strategies.gp.base import Belief
+from botorch_lse.strategies.gp.belief import Belief
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,35 @@
+r"""What a strategy on a Gaussian process knows after the complete rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from botorch_lse.confidence.classify import Sides
+from botorch_lse.confidence.regions import Regions
+from botorch_lse.pool_posterior import PoolPosterior
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    r"""What the complete rounds say.
+
+    Args:
+        posterior: Posterior on the pool.
+        regions: ``C_t``, or the last interval where a strategy does not intersect.
+        sides: The sets of the classification.
+        n_intervals: How many intervals the regions hold; the next is number + 1.
+        fitted_rounds: Rounds in the data at the last fit; -1 before any.
+        n_rounds: Complete rounds with data.
+        new_noise: ``N`` noise variances of new observations where neither strategy nor
+            pool knows them.
+    """
+
+    posterior: PoolPosterior
+    regions: Regions
+    sides: Sides
+    n_intervals: int = 1
+    fitted_rounds: int = -1
+    n_rounds: int = 0
+    new_noise: Tensor | None = None
