@@ -128,6 +128,33 @@ def non_negative_vector(values: Any, name: str, length: int, per: str) -> Tensor
     return vector
 
 
+def whole_numbers(values: Any, name: str) -> Tensor:
+    r"""``values`` as an int64 tensor of any shape.
+
+    Args:
+        values: A number, or a sequence, array, tensor or pandas series of numbers.
+        name: The argument's name.
+
+    Raises:
+        ValueError: If an entry is not a whole number; the first such entry is named.
+    """
+    try:
+        numbers = torch.as_tensor(_own_array(values))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected `{name}` to hold whole numbers, but got {values!r}."
+        ) from error
+    got: object = None
+    if numbers.dtype.is_floating_point:
+        broken = numbers[numbers != numbers.round()]  # nan differs from itself
+        got = float(broken[0]) if broken.numel() else None
+    elif numbers.dtype == torch.bool or numbers.dtype.is_complex:
+        got = numbers.dtype
+    if got is not None:
+        raise ValueError(f"Expected `{name}` to hold whole numbers, but got {got}.")
+    return numbers.to("cpu", torch.long)
+
+
 def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
     r"""``values`` as an int64 vector of rows of a pool.
 
@@ -140,12 +167,7 @@ def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
         ValueError: If an entry is not a whole number or not a row of the pool.
         BotorchTensorDimensionError: If it is not a vector.
     """
-    try:
-        indices = torch.as_tensor(_own_array(values))
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(
-            f"Expected `{name}` to hold whole numbers, but got {values!r}."
-        ) from error
+    indices = whole_numbers(values, name)
     if indices.numel() == 0:
         return torch.empty(0, dtype=torch.long)
     if indices.ndim == 0:
@@ -155,13 +177,6 @@ def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
             f"Expected `{name}` to be a vector of rows, but got shape "
             f"{tuple(indices.shape)}."
         )
-    if indices.dtype == torch.bool or (
-        indices.dtype.is_floating_point and not torch.equal(indices, indices.round())
-    ):
-        raise ValueError(
-            f"Expected `{name}` to hold whole numbers, but got {indices.dtype}."
-        )
-    indices = indices.to(torch.long).cpu()
     outside = indices < 0
     if n_rows is not None:
         outside |= indices >= n_rows
@@ -173,6 +188,11 @@ def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
             "`Pool.nearest(x)` gives the row nearest to a point."
         )
     return indices
+
+
+def is_number(value: Any) -> bool:
+    r"""Whether ``value`` is one number and not a collection."""
+    return not hasattr(value, "__len__") or getattr(value, "shape", (1,)) == ()
 
 
 def _own_array(values: Any) -> Any:

@@ -48,7 +48,8 @@ class QuadraticNoise:
 
     Raises:
         BotorchTensorDimensionError: If ``Sigma`` is not square.
-        ValueError: If the bounds are not ``0 < least <= largest``.
+        ValueError: If the bounds are not ``0 < least <= largest``, or ``features`` is
+            neither a function nor a ``Pool``.
 
     Source:
         Weltz et al. (2023), section 2 and Algorithm 1.
@@ -66,14 +67,22 @@ class QuadraticNoise:
             )
         object.__setattr__(self, "Sigma", Sigma)
         object.__setattr__(self, "bounds", variance_bounds(self.bounds))
+        if not isinstance(self.features, Pool | None) and not callable(self.features):
+            raise ValueError(
+                "Expected `features` to be a function of points or a `Pool`, but got "
+                f"{type(self.features).__name__}."
+            )
 
     def __call__(self, X: Tensor) -> Tensor:
         r"""Noise variances at ``X``: ``... x d`` to ``...``, float64.
 
         Raises:
             BotorchTensorDimensionError: If there are not ``m`` features.
-            ValueError: If a point is not a row of the pool that has the features.
+            ValueError: If a point is not finite, or not a row of the pool that has the
+                features.
         """
+        if not bool(torch.isfinite(X).all()):
+            raise ValueError("Expected `X`, the points, to be finite.")
         phi = self._phi(X.double())
         Sigma = self.Sigma.to(phi.device)
         if phi.shape[-1] != len(Sigma):
@@ -93,8 +102,14 @@ def features_of_rows(pool: Pool, X: Tensor) -> Tensor:
     r"""The features of points that are rows of a pool: ``... x d`` to ``... x m``.
 
     Raises:
+        BotorchTensorDimensionError: If they have other columns.
         ValueError: If a point is none of them.
     """
+    if X.shape[-1] != pool.d:
+        raise BotorchTensorDimensionError(
+            f"Expected `X` with the {pool.d} columns of the pool that has the features,"
+            f" but got shape {tuple(X.shape)}."
+        )
     low, high = pool.bounds.to(X)
     flat = (X.reshape(-1, X.shape[-1]) - low) / (high - low)
     distance = torch.cdist(flat, (pool.X.to(X) - low) / (high - low), p=torch.inf)
@@ -103,11 +118,37 @@ def features_of_rows(pool: Pool, X: Tensor) -> Tensor:
     if bool(far.any()):
         point = X.reshape(-1, X.shape[-1])[int(far.nonzero()[0])].tolist()
         raise ValueError(
-            f"Expected points of the pool that has the features, but got {point}. "
-            "Give the map from points to features as a function."
+            "Expected `X` to be rows of the pool that has the features, but got "
+            f"{point}. Give the map from points to features as a function."
         )
     features = pool.X if pool.features is None else pool.features
     return features.to(X)[rows].reshape(*X.shape[:-1], -1)
+
+
+def noise_at(noise: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
+    r"""Noise variances at ``... x d`` points, checked: ``...``.
+
+    Raises:
+        BotorchTensorDimensionError: If there is not one variance per point.
+        ValueError: If ``noise`` is not a function, or a variance not positive.
+    """
+    if not callable(noise):
+        raise ValueError(
+            "Expected `noise` to be a function from points to variances, but got "
+            f"{noise!r}. For one variance everywhere use a `SingleTaskGP`."
+        )
+    found = noise(X)
+    if found.shape != X.shape[:-1]:
+        raise BotorchTensorDimensionError(
+            "Expected `noise` to map ... x d points to ... variances, here "
+            f"{tuple(X.shape[:-1])}, but got shape {tuple(found.shape)}."
+        )
+    if not bool((found > 0).all()):
+        raise ValueError(
+            "Expected `noise` to return positive variances, but the smallest is "
+            f"{float(found.min()):g}."
+        )
+    return found
 
 
 class HeteroscedasticGP(SingleTaskGP):
@@ -123,6 +164,10 @@ class HeteroscedasticGP(SingleTaskGP):
         covar_module: The kernel; default BoTorch's.
         bounds: ``2 x d`` bounds for the input scaling; ``None``: inputs stay as they
             are.
+
+    Raises:
+        BotorchTensorDimensionError: If a shape is wrong.
+        ValueError: If ``noise`` is not a function, or a variance not positive.
     """
 
     def __init__(
@@ -135,7 +180,7 @@ class HeteroscedasticGP(SingleTaskGP):
         bounds: Tensor | None = None,
     ) -> None:
         if train_Yvar is None:
-            train_Yvar = noise(train_X).to(train_Y).unsqueeze(-1)
+            train_Yvar = noise_at(noise, train_X).to(train_Y).unsqueeze(-1)
         scale = None if bounds is None else Normalize(train_X.shape[-1], bounds=bounds)
         super().__init__(
             train_X,
@@ -149,7 +194,7 @@ class HeteroscedasticGP(SingleTaskGP):
 
     def predict_noise(self, X: Tensor) -> Tensor:
         r"""Noise variances of observations at ``... x d`` points: ``...``."""
-        return self._noise(X)
+        return noise_at(self._noise, X)
 
     def posterior(  # type: ignore[override]  # as SingleTaskGP has it
         self,

@@ -90,7 +90,7 @@ def optimize_acqf_design(
     if X.shape[-1] != d:
         raise BotorchTensorDimensionError(
             f"Expected `choices` to have the {d} columns of the acquisition "
-            f" function's targets, but got shape {tuple(X.shape)}."
+            f"function's targets, but got shape {tuple(X.shape)}."
         )
     X = X.to(parts[0].targets)
     q = whole_number(q, "q", 1)

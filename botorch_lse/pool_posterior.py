@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
 from botorch_lse.functional.path import factorize, path_rows
@@ -79,8 +80,13 @@ class PoolPosterior:
     def start(
         cls, prior: GPPrior, X: Tensor, memory_budget: int = MEMORY_BUDGET
     ) -> PoolPosterior:
-        r"""Before any observation, on ``N x d`` rows in the user's space."""
+        r"""Before any observation, on ``N x d`` rows in the user's space.
+
+        Raises:
+            BotorchTensorDimensionError: If the prior is for other columns.
+        """
         with torch.no_grad():
+            _check_columns(prior, X)
             F = prior.features(X)
             mean, variance = prior.mean(F), prior.variance(F)
         none = mean.new_zeros(0)
@@ -224,3 +230,13 @@ class PoolPosterior:
         if self._rows is None or n + q > most:
             return None
         return self._rows.extended(n, q, most)
+
+
+def _check_columns(prior: GPPrior, X: Tensor) -> None:
+    try:
+        prior.variance(prior.features(X[:1]))
+    except RuntimeError as error:
+        raise BotorchTensorDimensionError(
+            f"Expected `model` to be for the {X.shape[-1]} columns of the pool, but it "
+            f"cannot take them: {error}"
+        ) from error

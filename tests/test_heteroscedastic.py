@@ -55,7 +55,7 @@ def test_features_of_a_pool_are_looked_up_by_row():
     rows = torch.tensor([[3, 7], [24, 0]])
     torch.testing.assert_close(noise(100 * X[rows]), by_hand(X[rows]))
     torch.testing.assert_close(noise((100 * X[rows]).float()), by_hand(X[rows]))
-    with pytest.raises(ValueError, match=r"Expected points of the pool .* features"):
+    with pytest.raises(ValueError, match=r"Expected `X` to be rows of the pool"):
         noise(100 * X[:1] + 1.0)
 
 
@@ -65,6 +65,7 @@ def test_features_of_a_pool_are_looked_up_by_row():
         ({"Sigma": torch.ones(2, 3)}, BotorchTensorDimensionError, "to be square"),
         ({"bounds": (0.5, 0.1)}, ValueError, "`bounds"),
         ({"bounds": (0.0, 1.0)}, ValueError, "`bounds"),
+        ({"features": "phi"}, ValueError, "`features` to be a function .* got str"),
     ],
 )
 def test_bad_noise_is_refused(options, error, match):
@@ -75,6 +76,27 @@ def test_bad_noise_is_refused(options, error, match):
 def test_another_number_of_features_is_refused():
     with pytest.raises(BotorchTensorDimensionError, match="Expected 3 features"):
         QuadraticNoise(SIGMA, BOUNDS)(X)
+    pool = Pool(X, features=phi(X))
+    with pytest.raises(BotorchTensorDimensionError, match="`X` with the 2 columns"):
+        QuadraticNoise(SIGMA, BOUNDS, pool)(torch.zeros(2, 3))
+
+
+def test_points_that_are_not_finite_are_refused():
+    with pytest.raises(ValueError, match="`X`, the points, to be finite"):
+        QuadraticNoise(SIGMA, BOUNDS)(torch.full((2, 3), torch.nan))
+
+
+@pytest.mark.parametrize(
+    ("noise", "error", "match"),
+    [
+        (0.1, ValueError, "`noise` to be a function .* but got 0.1"),
+        (lambda X: -X.abs().sum(-1) - 1, ValueError, "`noise` to return positive"),
+        (lambda X: X, BotorchTensorDimensionError, r"variances, here \(25,\), but got"),
+    ],
+)
+def test_a_bad_noise_function_is_refused(noise, error, match):
+    with pytest.raises(error, match=match):
+        fit_heteroscedastic_gp(X, X.sin(), None, noise)
 
 
 def test_the_model_learns_with_the_variances_and_predicts_them():

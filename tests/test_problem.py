@@ -106,6 +106,7 @@ def test_hash_sees_everything_that_changes_an_answer() -> None:
         ({"features": X[:2]}, BotorchTensorDimensionError, "`features` .*row of `X`"),
         ({"names": ["a"]}, ValueError, "`names` to name each of the 2 columns"),
         ({"names": "ab"}, ValueError, "`names` to name each of the 2 columns"),
+        ({"names": 5}, ValueError, "`names` to name each of the 2 columns .* got 5"),
         ({"names": ["a", "a"]}, ValueError, "`names` to differ"),
         ({"table": pd.DataFrame({"a": [1]})}, ValueError, r"`table` .*\(3\).*has 1"),
         (
@@ -230,6 +231,9 @@ def test_one_value_may_come_in_any_form(y: object) -> None:
 def test_rows_may_come_as_a_series_with_its_own_index() -> None:
     series = pd.Series([2, 1], index=[8, 9])
     assert Observations(series, series.astype(float)).indices.tolist() == [2, 1]
+    told = Observations([0, 1], series, yvar=series, round=series, counts=series)
+    for part in (told.y, told.yvar, told.round, told.counts):
+        assert part.tolist() == [2, 1]
 
 
 def test_observations_keep_their_order_and_labels() -> None:
@@ -244,6 +248,20 @@ def test_observations_keep_their_order_and_labels() -> None:
 def test_observations_may_have_several_outputs() -> None:
     told = Observations([0, 1], torch.ones(2, 3), yvar=torch.ones(2, 3))
     assert told.y.shape == told.yvar.shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        [[1, 2], [3, 4]],
+        [torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])],
+        pd.DataFrame({"a": [1, 3], "b": [2.0, 4.0]}, index=["p", "q"]),
+        np.asfortranarray([[1, 9, 2], [3, 9, 4]])[:, ::2],
+    ],
+)
+def test_several_outputs_may_come_in_any_form(table: object) -> None:
+    told = Batch(Pool(X), torch.tensor([2, 0]), 0).observe(table, yvar=table)
+    assert told.y.tolist() == told.yvar.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
 BATCH = Batch(Pool(X), torch.tensor([2, 0, 2]), 0)
@@ -288,6 +306,30 @@ BATCH = Batch(Pool(X), torch.tensor([2, 0, 2]), 0)
             "`round` .*at least 0",
         ),
         (
+            lambda: Observations([0], [1.0], round=0.5),
+            ValueError,
+            "`round` to hold whole numbers, but got 0.5",
+        ),
+        (lambda: Observations([0], [1.0], round="a"), ValueError, "`round` to hold"),
+        (
+            lambda: Observations([0], [1.0], counts=[1.5]),
+            ValueError,
+            "`counts` to hold whole numbers, but got 1.5",
+        ),
+        (lambda: Observations([0], [1.0], yvar="a"), ValueError, "`yvar` to hold num"),
+        (lambda: Observations([0], None), ValueError, "`y` to hold numbers"),
+        (lambda: Observations([0], [[1.0], [1.0, 2.0]]), ValueError, "`y` to hold num"),
+        (
+            lambda: Observations.from_frame({"y": [1.0]}, "y"),
+            ValueError,
+            "`frame` to be a DataFrame, but got dict",
+        ),
+        (
+            lambda: Observations.from_frame(pd.DataFrame({"pool_index": [0]}), []),
+            ValueError,
+            "`y` to name the columns",
+        ),
+        (
             lambda: Observations([0], [1.0], 0.1).append(Observations([0], [1.0])),
             ValueError,
             "`yvar` for all observations or for none, but earlier ones have it",
@@ -327,7 +369,7 @@ def test_bad_records_are_refused(call, error: type, message: str) -> None:
         call()
 
 
-@pytest.mark.parametrize("counts", [[1], [0, 2], [1.5, 1, 1]])
+@pytest.mark.parametrize("counts", [[1], [0, 2], [1, 1, 1]])
 def test_counts_that_cannot_be_are_refused(counts) -> None:
     with pytest.raises(ValueError, match="`counts` to be one number of at least 1"):
         Observations([0, 1], [0.1, 0.2], [0.1, 0.1], counts=counts)
@@ -358,6 +400,12 @@ def test_a_box_becomes_evenly_spread_rows() -> None:
 def test_a_box_without_volume_is_refused(bounds, n, message) -> None:
     with pytest.raises((ValueError, BotorchTensorDimensionError), match=message):
         Pool.from_box(bounds, n)
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, "a"])
+def test_the_seed_of_a_box_is_a_whole_number(seed) -> None:
+    with pytest.raises(ValueError, match="`seed` to be"):
+        Pool.from_box([[0.0], [1.0]], 8, seed=seed)
 
 
 def _sheet_pool() -> Pool:
@@ -396,7 +444,12 @@ def test_lines_without_round_are_measured_elsewhere() -> None:
         ({"y": [1.0]}, "'pool_index' is missing"),
         ({"pool_index": [0]}, "'y' is missing"),
         ({"pool_index": [0], "y": ["much"]}, "to hold numbers"),
-        ({"pool_index": [0.5], "y": [1.0]}, "whole|integer"),
+        (
+            {"pool_index": [0.5], "y": [1.0]},
+            "`indices` to hold whole numbers, but got 0.5",
+        ),
+        ({"pool_index": [None], "y": [1.0]}, "`indices` to hold whole .* got nan"),
+        ({"pool_index": [0], "y": [1.0], "round": [0.5]}, "`round` to hold whole"),
         (
             {"pool_index": [0, 1], "y": [1.0, 1.0], "round": [0, None]},
             "line 1 has none",

@@ -15,6 +15,7 @@ import torch
 from ax.api.client import Client
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 
+from botorch_lse import Pool
 from botorch_lse.ax import (
     BatchAnalysis,
     ProbabilityAnalysis,
@@ -56,7 +57,7 @@ print(len(pool), pool.names)
 
 # %%
 costs = torch.tensor(pool.to_frame()["hours"].to_numpy(dtype=float))
-pool = type(pool)(pool.X, costs=costs, names=pool.names, table=pool.to_frame())
+pool = Pool(pool.X, costs=costs, names=pool.names, table=pool.to_frame())
 strategy = TruVaRStrategy(
     pool,
     threshold=1.0,

@@ -138,7 +138,7 @@ for name, states in runs.items():
 # ## The picture
 # One batch of each at two thirds of the run (red; the number says how often a cell is
 # measured), the soundings before it (black dots), and the undecided cells (grey) on
-# the true sea bed.
+# the true sea bed: blue is deeper than 100 m, yellow is not, white is land.
 
 # %%
 from matplotlib.figure import Figure
@@ -168,6 +168,8 @@ for panel, (name, states) in zip(figure.subplots(1, 4), runs.items(), strict=Tru
                 xytext=(5, 5),
                 textcoords="offset points",
             )
-    panel.set(title=f"{name}: batch {before.round + 1}", xlabel="x (km)")
+    panel.set(
+        title=f"{name}: batch {before.round + 1}", xlabel="x (km)", ylabel="y (km)"
+    )
     panel.set_aspect("equal")
 figure.savefig("batches.png", dpi=120)

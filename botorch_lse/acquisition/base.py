@@ -124,6 +124,11 @@ def check_outputs(model: Model, posterior_transform: PosteriorTransform | None) 
     Raises:
         UnsupportedError: If the model has several outputs and no transform.
     """
+    if not isinstance(model, Model):
+        raise UnsupportedError(
+            "Expected `model` to be a fitted BoTorch model, but got "
+            f"{type(model).__name__}."
+        )
     if posterior_transform is None and model.num_outputs != 1:
         raise UnsupportedError(
             "Expected `posterior_transform` for a model with several outputs, but "
@@ -144,7 +149,10 @@ def pending_matrix(X_pending: Tensor | None) -> Tensor | None:
 
     Raises:
         BotorchTensorDimensionError: If it is not a matrix.
+        ValueError: If it is not finite.
     """
+    if X_pending is not None and not bool(torch.isfinite(X_pending).all()):
+        raise ValueError("Expected `X_pending` to be finite. Leave out other rows.")
     if X_pending is not None and X_pending.ndim != 2:
         raise BotorchTensorDimensionError(
             "Expected `X_pending` to be n' x d, but got shape "

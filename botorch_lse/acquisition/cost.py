@@ -53,7 +53,14 @@ def per_cost(value: Tensor, X: Tensor, cost: Cost | CostAwareUtility) -> Tensor:
         return weighed.reshape(value.shape)
     if not callable(cost):
         return value / (cost * X.shape[-2])
-    found = torch.as_tensor(cost(X))
+    returned = cost(X)
+    try:
+        found = torch.as_tensor(returned)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected `cost` to return b x q costs, here {tuple(X.shape[:-1])}, but "
+            f"got {returned!r}."
+        ) from error
     if found.shape != X.shape[:-1]:
         raise BotorchTensorDimensionError(
             "Expected `cost` to map b x q x d points to b x q costs, here "

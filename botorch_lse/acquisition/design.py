@@ -81,9 +81,16 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
             X_pending: ``n' x d``, or ``None``.
 
         Raises:
-            BotorchTensorDimensionError: If it is not a matrix.
+            BotorchTensorDimensionError: If it is not a matrix with the columns of the
+                targets.
         """
-        super().set_X_pending(pending_matrix(X_pending))
+        pending, d = pending_matrix(X_pending), self.targets.shape[-1]
+        if pending is not None and pending.shape[-1] != d:
+            raise BotorchTensorDimensionError(
+                f"Expected `X_pending` to have the {d} columns of `targets`, but got "
+                f"shape {tuple(pending.shape)}."
+            )
+        super().set_X_pending(pending)
         self.covariance: PosteriorCovariance = self._data_only
         with torch.no_grad():
             if self.X_pending is not None:
@@ -94,7 +101,13 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
 
     def _prepare_targets(self) -> None:
         r"""What every evaluation needs of the targets, as far as memory allows."""
-        first = self._see(self.targets[:1])
+        try:
+            first = self._see(self.targets[:1])
+        except RuntimeError as error:
+            raise BotorchTensorDimensionError(
+                "Expected `targets` with the columns of the model's inputs, but got "
+                f"shape {tuple(self.targets.shape)}: {error}"
+            ) from error
         self._width = first.F.shape[-1] + first.V.shape[-1]
         numbers = self._width * len(self.targets) * self.covariance.members.numel()
         self._seen = self._see(self.targets) if 8 * numbers <= CACHE else None

@@ -118,6 +118,11 @@ def independent_outputs(model: Model) -> list[Output]:
     Raises:
         UnsupportedError: If they are correlated, or one is an ensemble.
     """
+    if not isinstance(model, Model):
+        raise UnsupportedError(
+            "Expected `model` to be a fitted BoTorch model, but got "
+            f"{type(model).__name__}."
+        )
     if model.num_outputs == 1:
         return [(model, None)]
     found: list[Output] = []

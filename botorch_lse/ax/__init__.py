@@ -15,6 +15,8 @@ from botorch_lse.ax.analysis import (
     ProgressAnalysis,
     SliceAnalysis,
 )
+from botorch_lse.ax.cost_metric import CostMetric, record_costs
+from botorch_lse.ax.costs import trial_cost
 from botorch_lse.ax.generation import level_set_generation_strategy
 from botorch_lse.ax.node import LevelSetNode
 from botorch_lse.ax.pool_grid import grid_pool
@@ -27,6 +29,7 @@ from botorch_lse.ax.stopping import LevelSetGlobalStoppingStrategy
 __all__ = [
     "POOL_INDEX",
     "BatchAnalysis",
+    "CostMetric",
     "IntervalAnalysis",
     "LevelSetAnalysis",
     "LevelSetGlobalStoppingStrategy",
@@ -41,6 +44,8 @@ __all__ = [
     "level_set_generation_strategy",
     "model_space",
     "pool_parameters",
+    "record_costs",
     "run_experiment",
     "save_client",
+    "trial_cost",
 ]

@@ -24,6 +24,10 @@ X_TRANSFORMS: tuple[type[Transform], ...] = tuple(MBM_X_trans_base)
 scaling to the unit cube is the surrogate's."""
 
 
+POINTS = ("pool", "targets")
+"""Options that are points of the model's space."""
+
+
 def acquisition_generator_spec(
     acqf_class: type[AcquisitionFunction], options: Mapping[str, Any]
 ) -> GeneratorSpec:
@@ -41,18 +45,21 @@ def acquisition_generator_spec(
     Args:
         acqf_class: A class of ``botorch_lse.acquisition``.
         options: Its arguments beside the model. Points among them (the ``pool`` of
-            ``ImplicitStraddle``) go through ``model_space`` first.
+            ``ImplicitStraddle``, the ``targets`` of ``qTruVaR``) go through
+            ``model_space`` first.
 
     Raises:
-        ValueError: If ``pool`` is not a tensor: see ``model_space``.
+        ValueError: If ``pool`` or ``targets`` is not a tensor: see ``model_space``.
     """
-    pool = options.get("pool")
-    if pool is not None and not isinstance(pool, Tensor):
-        raise ValueError(
-            "Expected the option `pool` to be a tensor in the model's space, but got "
-            f"{type(pool).__name__}. Write `model_space(search_space, table)` with one "
-            "column per parameter."
-        )
+    for name in POINTS:
+        points = options.get(name)
+        if points is not None and not isinstance(points, Tensor):
+            raise ValueError(
+                f"Expected the option `{name}` to be a tensor in the model's space, "
+                f"but got {type(points).__name__}. Write `model_space(search_space, "
+                "table)` with one column per parameter; `pool.to_frame()` is the table "
+                "of a Pool."
+            )
     surrogate = SurrogateSpec(
         model_configs=[
             ModelConfig(name="level_set", outcome_transform_classes=[Standardize])
@@ -73,6 +80,13 @@ def model_space(search_space: SearchSpace, table: pd.DataFrame) -> Tensor:
     r"""Points of a search space as the model inside the generator sees them.
 
     Log scales, choices and fixed parameters pass the same transforms as the data.
+
+    Example:
+        >>> from ax.core.parameter import ParameterType, RangeParameter
+        >>> dose = RangeParameter("dose", ParameterType.FLOAT, 1, 100, log_scale=True)
+        >>> table = pd.DataFrame({"dose": [1.0, 10.0, 100.0]})
+        >>> model_space(SearchSpace([dose]), table).shape
+        torch.Size([3, 1])
 
     Args:
         search_space: The experiment's.

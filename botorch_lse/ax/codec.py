@@ -30,6 +30,7 @@ from botorch_lse.problem import Pool
 from botorch_lse.strategies import Strategy
 
 _SCHEDULES = {cls.__name__: cls for cls in (BatchEta, ConstantBeta, UnionBeta)}
+_PACKAGE = __name__.partition(".")[0]
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, type)
 
 
@@ -121,9 +122,10 @@ def _decode(value: Any) -> Any:
 
 def _importable(value: Any, name: str) -> str:
     if isinstance(value, _FUNCTIONS):
-        reference = f"{value.__module__}:{value.__qualname__}"
-        if "<" not in reference and _is_there(reference, value):
-            return reference
+        for module in _addresses(value.__module__):
+            reference = f"{module}:{value.__qualname__}"
+            if "<" not in reference and _is_there(reference, value):
+                return reference
     shown = getattr(value, "__qualname__", type(value).__name__)
     raise ValueError(
         f"Expected `{name}` of the strategy to be storable, but got {shown!r}, which "
@@ -131,6 +133,14 @@ def _importable(value: Any, name: str) -> str:
         "level of a module; lambdas, functions inside functions and callable objects "
         "cannot be stored."
     )
+
+
+def _addresses(module: str) -> list[str]:
+    r"""Where to look: this package's own classes at their public, lasting address."""
+    parts = module.split(".")
+    if parts[0] != _PACKAGE:
+        return [module]
+    return [".".join(parts[: k + 1]) for k in range(len(parts))]
 
 
 def _is_there(reference: str, value: Any) -> bool:

@@ -40,14 +40,15 @@ def level_set_generation_strategy(
     noise is learned. A sem of 0 is refused.
 
     The place of a failed trial is asked again, as a new trial; the place of an
-    abandoned one is used up. ``run_experiment`` runs the whole loop.
+    abandoned one is used up. ``run_experiment`` runs the whole loop. Where measurements
+    have costs, ``trial_cost`` tells them by trial.
 
     Args:
         strategy: The strategy; the experiment's search space comes from
             ``pool_parameters(strategy.pool)``, or its parameters are columns of the
             pool.
-        metrics: The metrics in the order of the strategy's outputs; default the
-            experiment's objective.
+        metrics: The metrics in the order of the strategy's outputs; default those of
+            the experiment's objective.
         seed: Fixes everything random.
         name: The name of the node and of the generation strategy.
         pool_folder: Where a pool above 20 MB is written; default the current folder.

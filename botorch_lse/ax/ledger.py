@@ -190,6 +190,15 @@ def _plans(
         yield int(stored["round"]), tuple(int(row) for row in stored["plan"])
 
 
+def round_of(trial: BaseTrial) -> int | None:
+    r"""The round for which a level-set node asked for a trial; else ``None``."""
+    for run in trial.generator_runs:
+        stored = (run.gen_metadata or {}).get(METADATA)
+        if stored is not None:
+            return int(stored["round"])
+    return None
+
+
 def _stored(run: GeneratorRun, trial: BaseTrial) -> dict[str, Any]:
     stored = (run.gen_metadata or {}).get(METADATA)
     if stored is None:
@@ -219,7 +228,7 @@ def _arms(
     own = _own_weights(trial, node_name)
     for arm in trial.arms:
         place = own.get(arm.signature)
-        if place is not None or not _is_left_out(trial, arm.name):
+        if place is not None or not is_left_out(trial, arm.name):
             row = space.row_of(arm.parameters, f"trial {trial.index}")
             yield arm.name, row, place
 
@@ -234,7 +243,7 @@ def _enter_own(
 ) -> None:
     if trial.status in _FREES:
         return
-    if _is_left_out(trial, arm):
+    if is_left_out(trial, arm):
         current.used_up += weight * [row]
         return
     found = measurements.of(trial, arm, row) if trial.status in _COUNTS else []
@@ -249,7 +258,8 @@ def _enter_own(
             current.trials_without_data.append(trial.index)
 
 
-def _is_left_out(trial: BaseTrial, arm: str) -> bool:
+def is_left_out(trial: BaseTrial, arm: str) -> bool:
+    r"""Whether an arm failed or was abandoned."""
     if isinstance(trial, BatchTrial) and arm in trial.abandoned_arm_names:
         return True
     return trial.status in _FREES or trial.status.is_abandoned

@@ -87,7 +87,7 @@ class Measurements:
         found = self._values.get((trial.index, arm), {})
         if any(name not in found for name in self.metrics):
             return []
-        weight = _weight(trial, arm)
+        weight = weight_of(trial, arm)
         values = [found[name] for name in self.metrics]
         yvar = [
             self._variance(sem, c, row, weight, trial, arm)
@@ -223,7 +223,8 @@ def _wanted(n: int, found: str) -> str:
     )
 
 
-def _weight(trial: BaseTrial, arm: str) -> float:
+def weight_of(trial: BaseTrial, arm: str) -> float:
+    r"""How many replicates an arm stands for in its trial."""
     if not isinstance(trial, BatchTrial):
         return 1.0
     return float(trial.arm_weights[trial.arms_by_name[arm]])

@@ -47,10 +47,19 @@ class LevelSetNode(ExternalGenerationNode):
     trials count as measured elsewhere; in the very call that goes on to this node, Ax
     does not know the size of a round: ask for no more than one, or again.
 
+    Example:
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.strategies import LSEStrategy
+        >>> pool = Pool([[0.0], [0.5], [1.0]])
+        >>> node = LevelSetNode(LSEStrategy(pool, threshold=0.0, noise_std=0.1))
+        >>> node.name
+        'LSEStrategy'
+
     Args:
         strategy: Any strategy, or one from storage.
-        metrics: The metrics in the order of the strategy's outputs; default the
-            experiment's objective, whose sign does not matter.
+        metrics: The metrics in the order of the strategy's outputs; default those of
+            the experiment's objective. Its sign does not matter for a level set; for a
+            Pareto set the signs must be those of ``maximize``.
         seed: The seed of ``strategy.init``.
         name: The node's name, by which its trials are known.
         transition_criteria: When to go on to another node; default never.
@@ -96,6 +105,11 @@ class LevelSetNode(ExternalGenerationNode):
             ValueError: If its pool is not where it was when the experiment was saved.
         """
         return self._stored.get(self._known_experiment)
+
+    @property
+    def stored(self) -> StoredStrategy:
+        r"""The strategy as storage holds it."""
+        return self._stored
 
     @property
     def _known_experiment(self) -> Experiment | None:

@@ -18,6 +18,7 @@ from ax.core.search_space import SearchSpace
 from botorch_lse.problem import Pool
 
 POOL_INDEX = "pool_index"
+"""The parameter that is the number of a pool's row, from 0."""
 _SAME = 1e-9
 """Share of a column's range up to which two numbers are the same."""
 _SHOWN = 6
@@ -26,6 +27,9 @@ _SHOWN = 6
 
 def pool_parameters(pool: Pool) -> list[RangeParameterConfig]:
     r"""The parameters of an experiment whose candidates are the rows of a pool.
+
+    One whole number, ``pool_index``. To see the columns themselves in Ax, configure the
+    experiment with parameters that are columns of the pool's table (see ``grid_pool``).
 
     Example:
         >>> from ax.api.client import Client

@@ -61,9 +61,23 @@ class Record:
 def save_client(client: Client, path: str | Path) -> None:
     r"""Like ``client.save_to_json_file``, but whole or not at all, and half the size.
 
+    A file of the same name is replaced, whatever it holds.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> client = Client()
+        >>> client.configure_experiment(parameters=[], name="empty")
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder, "run.json")
+        ...     save_client(client, path)
+        ...     again = Client.load_from_json_file(str(path))
+
     Args:
         client: With its experiment.
         path: A file that ``Client.load_from_json_file`` reads.
+
+    Raises:
+        OSError: If the file cannot be written; what was there before stays.
     """
     write_whole(Path(path), json.dumps(snapshot_of(client)).encode())
 

@@ -6,15 +6,21 @@ from ax.storage.botorch_modular_registry import (
     CLASS_TO_REVERSE_REGISTRY,
     register_acquisition_function,
 )
+from ax.storage.json_store.encoders import metric_to_dict
 from ax.storage.json_store.registry import (
     CORE_DECODER_REGISTRY,
     CORE_ENCODER_REGISTRY,
 )
+from ax.storage.metric_registry import CORE_METRIC_REGISTRY
 from botorch.acquisition.acquisition import AcquisitionFunction
 
 from botorch_lse import acquisition
 from botorch_lse.ax.compat import check_ax_version
+from botorch_lse.ax.cost_metric import CostMetric
 from botorch_lse.ax.node import LevelSetNode
+
+COST_METRIC = 8130
+"""The number of ``CostMetric`` in SQL storage; Ax's own are small."""
 
 
 def register_node(node_class: type[LevelSetNode]) -> None:
@@ -42,10 +48,29 @@ def register_acquisition(acqf_class: type[AcquisitionFunction]) -> None:
     register_acquisition_function(acqf_class)
 
 
+def register_cost_metric() -> None:
+    r"""Let Ax store the metric of costs, as JSON and in SQL.
+
+    Raises:
+        ValueError: If another metric has its number.
+    """
+    for known, number in CORE_METRIC_REGISTRY.items():
+        if number == COST_METRIC and known is not CostMetric:
+            raise ValueError(
+                f"Expected the number {COST_METRIC} to be free in Ax's registry of "
+                f"metrics, but {known.__name__} holds it. Register that one under "
+                "another number."
+            )
+    CORE_METRIC_REGISTRY[CostMetric] = COST_METRIC
+    CORE_ENCODER_REGISTRY[CostMetric] = metric_to_dict
+    CORE_DECODER_REGISTRY[CostMetric.__name__] = CostMetric
+
+
 def register_everything() -> None:
     r"""Register what ``botorch_lse`` exports."""
     check_ax_version()
     register_node(LevelSetNode)
+    register_cost_metric()
     for name in acquisition.__all__:
         exported = getattr(acquisition, name)
         if isinstance(exported, type) and issubclass(exported, AcquisitionFunction):

@@ -22,6 +22,19 @@ def level_set(
 ) -> pd.DataFrame:
     r"""Which rows are above the level, which below, how sure.
 
+    Example:
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.ax import level_set_generation_strategy, pool_parameters
+        >>> from botorch_lse.strategies import LSEStrategy
+        >>> pool = Pool([[0.0], [0.5], [1.0]])
+        >>> strategy = LSEStrategy(pool, threshold=0.2, noise_std=0.01, beta=4.0)
+        >>> client = Client()
+        >>> client.configure_experiment(parameters=pool_parameters(pool), name="run")
+        >>> client.configure_optimization(objective="y")
+        >>> client.set_generation_strategy(level_set_generation_strategy(strategy))
+        >>> level_set(client)["side"].tolist()  # nothing is measured yet
+        ['undecided', 'undecided', 'undecided']
+
     Args:
         experiment: A ``Client``, or an experiment.
         generation_strategy: With an experiment: the one that

@@ -2,8 +2,6 @@ r"""An experiment from its first trial to its stop, in parallel, crash or not.""
 
 from __future__ import annotations
 
-import warnings
-from collections import Counter
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +13,10 @@ from ax.exceptions.generation_strategy import MaxParallelismReachedException
 from tqdm import tqdm
 
 from botorch_lse.ax.compat import experiment_of, generation_strategy_of
-from botorch_lse.ax.costs import COST, cost_of_parameters
+from botorch_lse.ax.cost_metric import declare_costs, follows_costs, record_costs
+from botorch_lse.ax.costs import COST, has_costs, trial_cost
+from botorch_lse.ax.failures import Failures
+from botorch_lse.ax.ledger import round_of
 from botorch_lse.ax.measurements import metric_names
 from botorch_lse.ax.node import LevelSetNode
 from botorch_lse.ax.outcome import by_metric
@@ -81,8 +82,8 @@ def run_experiment(
     Args:
         client: With experiment, objective and generation strategy.
         evaluate: From a parameterization to a number, ``(mean, sem)``, or a dictionary
-            of these by metric. Where the pool has costs, the row's is recorded as the
-            tracking metric ``cost``.
+            of these by metric. Where the strategy has costs, the trial's is recorded as
+            the tracking metric ``cost`` (see ``CostMetric``), unless it is among them.
         executor: Where to evaluate; or a function that makes an executor, which is
             called again when a worker dies (``lambda: ProcessPoolExecutor(2)``).
             Default: in this process, one after the other.
@@ -97,7 +98,9 @@ def run_experiment(
             evaluated up to ``max_retries`` times more under its index. ``"fail"``: it
             is marked failed, and a level-set strategy asks for the row again in another
             trial, up to ``max_retries`` times. After that, in both cases, it is marked
-            abandoned with a warning: the place is used up.
+            abandoned with a warning: the place is used up. If a level-set strategy asks
+            for that row again in this call, its trial is abandoned at once; the run
+            ends when a whole round holds only such rows.
         max_retries: See ``on_error``.
         progress: Show a bar; default only in a terminal.
 
@@ -150,9 +153,8 @@ class _Run:
     ) -> None:
         self.client, self.record, self.workers = client, record, workers
         self.max_trials, self.max_pending = max_trials, max_pending
-        self.on_error, self.max_retries = on_error, max_retries
+        self.failures = Failures(on_error, max_retries)
         self.n_finished = 0
-        self._errors: Counter[Any] = Counter()
 
     def go(self, bar: Any) -> str:
         self.resume()
@@ -189,29 +191,48 @@ class _Run:
             if metrics <= set(data.metric_names):
                 with self.record.changes():
                     self.client.complete_trial(index)
+                    self._follow_costs()
                 continue
             for arm in experiment.trials[index].arms:
                 self.workers.submit(index, dict(arm.parameters))
 
     def ask(self) -> str | None:
         r"""Ask for as many trials as there is room for; why there will be no more."""
-        if self.max_trials is not None and self.n_finished >= self.max_trials:
-            return f"{self.n_finished:,} trials finished in this call"
-        try:
-            room = self._room()
-            if room < 1:
+        while True:
+            if self.max_trials is not None and self.n_finished >= self.max_trials:
+                return f"{self.n_finished:,} trials finished in this call"
+            try:
+                room = self._room()
+                if room < 1:
+                    return None
+                with self.record.changes():
+                    trials = self.client.get_next_trials(room)
+            except OptimizationComplete as stop:
+                return str(stop)
+            except (DataRequiredError, MaxParallelismReachedException):
+                if len(self.workers) == 0:
+                    raise
                 return None
-            with self.record.changes():
-                trials = self.client.get_next_trials(room)
-        except OptimizationComplete as stop:
-            return str(stop)
-        except (DataRequiredError, MaxParallelismReachedException):
-            if len(self.workers) == 0:
-                raise
-            return None
-        for trial, parameters in trials.items():
-            self.workers.submit(trial, dict(parameters))
-        return None
+            for trial, parameters in trials.items():
+                self._submit(trial, dict(parameters))
+            if len(self.workers) > 0 or not trials:
+                return None
+            if self._is_fruitless(max(trials)):
+                return f"{self.words()}; {self.failures.why_stop()}"
+
+    def _submit(self, trial: int, parameters: dict[str, Any]) -> None:
+        if self.node is not None and self.failures.are_hopeless(parameters):
+            self._abandon(trial)
+            return
+        self.failures.useful(round_of(experiment_of(self.client).trials[trial]))
+        self.workers.submit(trial, parameters)
+
+    def _is_fruitless(self, trial: int) -> bool:
+        r"""Whether a trial ends a round none of whose rows is evaluated."""
+        experiment = experiment_of(self.client)
+        if self.node is None or self.node.ledger(experiment).open is not None:
+            return False
+        return self.failures.were_all_of(round_of(experiment.trials[trial]))
 
     def _room(self) -> int:
         out = len(self.workers)
@@ -239,44 +260,41 @@ class _Run:
                 self._handle(finished, error)
                 continue
             with self.record.changes():
+                self._add_cost(finished.trial, outcome)
                 self.client.complete_trial(finished.trial, outcome)
+                self._follow_costs()
             self.n_finished += 1
 
     def _outcome(self, finished: Finished) -> dict[str, Any]:
-        r"""What Ax takes, the row's cost included."""
         metrics = self.node.metrics if self.node else None
-        outcome = by_metric(
-            finished.value, metric_names(experiment_of(self.client), metrics)
-        )
-        cost = cost_of_parameters(self.node, self.client, finished.parameters)
-        if cost is not None:
-            outcome.setdefault(COST, (cost, 0.0))
-        return outcome
+        names = metric_names(experiment_of(self.client), metrics)
+        return by_metric(finished.value, names)
+
+    def _add_cost(self, trial: int, outcome: dict[str, Any]) -> None:
+        r"""What the trial costs beside what it gave, unless that is told."""
+        node = self.node
+        if node is not None and has_costs(node.strategy) and COST not in outcome:
+            declare_costs(self.client, node)
+            outcome[COST] = (trial_cost(self.client, trial), 0.0)
+
+    def _follow_costs(self) -> None:
+        r"""Costs that the way makes may change with each row."""
+        if follows_costs(self.client, self.node):
+            record_costs(self.client)
 
     def _handle(self, finished: Finished, error: Exception) -> None:
-        trial = finished.trial
-        if self.on_error == "raise":
-            error.add_note(
-                f"Trial {trial} ({finished.parameters}) is still running in the "
-                "experiment; call `run_experiment` again to evaluate it."
-            )
-            raise error
-        key = trial if self.on_error == "retry" else repr(finished.parameters)
-        self._errors[key] += 1
-        if self._errors[key] > self.max_retries:
-            warnings.warn(
-                f"Trial {trial} ({finished.parameters}) is abandoned: its evaluation "
-                f"failed {self._errors[key]} times, last with {error!r}. Its place is "
-                "used up.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        verdict = self.failures.judge(finished, error)
+        if verdict == "retry":
+            self.workers.submit(finished.trial, finished.parameters)
+        elif verdict == "failed":
             with self.record.changes():
-                self.client.mark_trial_abandoned(trial)
-        elif self.on_error == "retry":
-            self.workers.submit(trial, finished.parameters)
-            return
+                self.client.mark_trial_failed(finished.trial)
+            self.n_finished += 1
         else:
-            with self.record.changes():
-                self.client.mark_trial_failed(trial)
+            self._abandon(finished.trial)
+
+    def _abandon(self, trial: int) -> None:
+        with self.record.changes():
+            self.client.mark_trial_abandoned(trial)
+            self._follow_costs()
         self.n_finished += 1

@@ -16,6 +16,17 @@ class LevelSetGlobalStoppingStrategy(BaseGlobalStoppingStrategy):
     The generation strategy stops an orchestrator by itself when it is asked for more;
     this stops it before, and tells why.
 
+    Example:
+        >>> from ax.orchestration.orchestrator import OrchestratorOptions
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.ax import level_set_generation_strategy
+        >>> from botorch_lse.strategies import LSEStrategy
+        >>> strategy = LSEStrategy(Pool([[0.0], [1.0]]), threshold=0.0, noise_std=0.1)
+        >>> ours = level_set_generation_strategy(strategy)
+        >>> options = OrchestratorOptions(
+        ...     global_stopping_strategy=LevelSetGlobalStoppingStrategy(ours)
+        ... )
+
     Args:
         generation_strategy: The one that ``level_set_generation_strategy`` made.
         min_trials: Completed trials before it may stop.

@@ -5,11 +5,11 @@ from botorch_lse.designs.certificate import Certificate, certify
 from botorch_lse.designs.complexity import (
     Complexity,
     best_arm_complexity,
-    implicit_complexity,
     level_set_complexity,
 )
 from botorch_lse.designs.design import Design, DesignWarning
 from botorch_lse.designs.exchange import exchange_design
+from botorch_lse.designs.implicit_complexity import implicit_complexity
 from botorch_lse.designs.optimal import optimal_design
 from botorch_lse.designs.pareto_complexity import ParetoComplexity, pareto_complexity
 from botorch_lse.designs.rounding import round_design

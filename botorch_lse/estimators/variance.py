@@ -145,8 +145,12 @@ def separate_from_arms(
     return _from_residuals(X, None, data, data.squared_residuals(data.means), bounds)
 
 
-def variance_bounds(bounds: Any) -> tuple[float, float]:
+def variance_bounds(bounds: Any, name: str = "bounds") -> tuple[float, float]:
     r"""``bounds`` as the least and the largest variance.
+
+    Args:
+        bounds: Two numbers.
+        name: The argument's name.
 
     Raises:
         ValueError: If they are not two numbers, or not ``0 < least <= largest``.
@@ -155,11 +159,11 @@ def variance_bounds(bounds: Any) -> tuple[float, float]:
         least, largest = bounds
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"Expected `bounds` to be the least and the largest variance, but got "
+            f"Expected `{name}` to be the least and the largest variance, but got "
             f"{bounds!r}."
         ) from error
-    least = in_interval(least, "bounds[0]", 0.0, math.inf)
-    return least, in_interval(largest, "bounds[1]", least, math.inf, closed_low=True)
+    least = in_interval(least, f"{name}[0]", 0.0, math.inf)
+    return least, in_interval(largest, f"{name}[1]", least, math.inf, closed_low=True)
 
 
 def _from_residuals(

@@ -1,10 +1,9 @@
-r"""What was measured, and what to measure next."""
+r"""What was measured."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,13 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
-from botorch_lse.checks import non_negative_vector, real_vector, row_indices
-from botorch_lse.problem.pool import Pool
+from botorch_lse.checks import (
+    is_number,
+    non_negative_vector,
+    real_vector,
+    row_indices,
+    whole_numbers,
+)
 
 POOL_INDEX, ROUND = "pool_index", "round"
 """The columns of a sheet that say which row was measured, and in which round."""
@@ -54,7 +58,7 @@ class Observations:
         if self.yvar is not None:
             object.__setattr__(self, "yvar", _variances(self.yvar, y))
         if self.round is not None:
-            rounds = torch.as_tensor(self.round, dtype=torch.long)
+            rounds = whole_numbers(self.round, "round")
             rounds = rounds.expand(n).clone() if rounds.ndim == 0 else rounds
             if rounds.shape != (n,) or (rounds < 0).any():
                 raise ValueError(
@@ -63,7 +67,7 @@ class Observations:
                 )
             object.__setattr__(self, "round", rounds)
         if self.counts is not None:
-            counts = torch.as_tensor(self.counts, dtype=torch.long)
+            counts = whole_numbers(self.counts, "counts")
             if counts.shape != (n,) or bool((counts < 1).any()):
                 raise ValueError(
                     "Expected `counts` to be one number of at least 1 per entry "
@@ -111,7 +115,14 @@ class Observations:
             ValueError: If a column is missing, an entry is no number, or some lines
                 have a round and others have none.
         """
+        if not isinstance(frame, pd.DataFrame):
+            raise ValueError(
+                "Expected `frame` to be a DataFrame, but got "
+                f"{type(frame).__name__}. Write `pd.DataFrame(frame)`."
+            )
         names = [y] if isinstance(y, str) else list(y)
+        if not names:
+            raise ValueError("Expected `y` to name the columns of the results.")
         wanted = [POOL_INDEX, *names, *([] if yvar is None else [yvar])]
         for name in wanted:
             if name not in frame.columns:
@@ -134,7 +145,7 @@ class Observations:
             _numbers(done, [POOL_INDEX])[:, 0],
             values[:, 0] if isinstance(y, str) else values,
             None if yvar is None else _numbers(done, [yvar])[:, 0],
-            None if rounds is None else _numbers(done, [ROUND])[:, 0].long(),
+            None if rounds is None else _numbers(done, [ROUND])[:, 0],
         )
 
     def select(self, rows: Tensor) -> Observations:
@@ -184,93 +195,6 @@ class Observations:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
-    r"""The rows to measure next.
-
-    Args:
-        pool: The pool the rows belong to.
-        order: The rows in visiting order, replicates included.
-        round: The round these measurements belong to.
-
-    Attributes:
-        indices: ``k`` rows, sorted, each once.
-        counts: ``k``, how often each row is to be measured.
-        X: ``k x d``, the inputs of ``indices``.
-    """
-
-    pool: Pool = field(repr=False)
-    order: Tensor
-    round: int
-    indices: Tensor = field(init=False)
-    counts: Tensor = field(init=False)
-    X: Tensor = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        order = row_indices(self.order, "order", len(self.pool))
-        indices, counts = torch.unique(order, return_counts=True)
-        object.__setattr__(self, "order", order)
-        object.__setattr__(self, "indices", indices)
-        object.__setattr__(self, "counts", counts)
-        object.__setattr__(self, "X", self.pool.X[indices])
-
-    def __len__(self) -> int:
-        return self.order.numel()
-
-    def to_frame(self) -> pd.DataFrame:
-        r"""A sheet to fill in: one line per measurement, in visiting order.
-
-        Returns:
-            The pool's table behind the columns ``pool_index`` and ``round``; a row with
-            replicates has several lines. See ``Observations.from_frame``.
-        """
-        frame = self.pool.to_frame().iloc[self.order.numpy()].reset_index(drop=True)
-        for name in (ROUND, POOL_INDEX):
-            if name in frame.columns:
-                raise ValueError(
-                    f"Expected the pool's table to leave the column {name!r} to the "
-                    "batch. Rename the table's column."
-                )
-        frame.insert(0, ROUND, self.round)
-        frame.insert(0, POOL_INDEX, self.order.numpy())
-        return frame
-
-    def observe(self, y: Any, yvar: Any = None, *, means: bool = False) -> Observations:
-        r"""The batch with its results, ready for ``tell``.
-
-        Args:
-            y: One value per replicate, in the order ``.order``; with ``means=True`` one
-                mean per row of ``.indices``.
-            yvar: The known variances of these values; with ``means=True`` required, the
-                variance of each mean.
-            means: Whether ``y`` holds means over the replicates of a row.
-
-        Raises:
-            BotorchTensorDimensionError: If ``y`` has another length.
-            ValueError: If a value is not finite, or means come without variance.
-        """
-        rows = self.indices if means else self.order
-        if means and yvar is None:
-            raise ValueError(
-                "Expected `yvar`, the variance of each mean, with `means=True`, but "
-                "got None. For k replicates of noise variance v it is v / k."
-            )
-        length = 1 if _is_number(y) else len(y)
-        if length != rows.numel():
-            remedy = (
-                " For one mean per row say `means=True`."
-                if not means and length == self.indices.numel()
-                else ""
-            )
-            raise BotorchTensorDimensionError(
-                f"Expected `y` to have {rows.numel()} values, one per "
-                f"{'row' if means else 'replicate in the order `.order`'}, but got "
-                f"{length}.{remedy}"
-            )
-        counts = self.counts if means else None
-        return Observations(rows, y, yvar, torch.tensor(self.round), counts)
-
-
 def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> Tensor:
     try:
         return torch.from_numpy(np.array(frame[list(names)], dtype=float))
@@ -282,10 +206,6 @@ def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> Tensor:
 
 def _joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     return None if first is None or second is None else torch.cat((first, second))
-
-
-def _is_number(value: Any) -> bool:
-    return not hasattr(value, "__len__") or getattr(value, "shape", (1,)) == ()
 
 
 def _joined_counts(first: Observations, second: Observations) -> Tensor | None:
@@ -300,6 +220,10 @@ def _joined_counts(first: Observations, second: Observations) -> Tensor | None:
 
 
 def _values(y: Any, name: str, n: int) -> Tensor:
+    if isinstance(y, pd.DataFrame):
+        y = y.to_numpy()
+    elif isinstance(y, Sequence) and len(y) and not is_number(y[0]):
+        y = _tensor_of(y, name)
     shape = getattr(y, "shape", None)
     if shape is not None and len(shape) == 2:
         columns = [
@@ -307,17 +231,15 @@ def _values(y: Any, name: str, n: int) -> Tensor:
             for j in range(shape[1])
         ]
         return torch.stack(columns, dim=-1)
-    if _is_number(y):
-        y = [float(y)]
+    if is_number(y):
+        y = [y.item() if hasattr(y, "item") else y]
     return real_vector(y, name, n, "measurement")
 
 
 def _variances(yvar: Any, y: Tensor) -> Tensor:
-    if _is_number(yvar):
-        yvar = torch.full_like(y, float(yvar))
-    if isinstance(yvar, Sequence):
-        yvar = [math.nan if value is None else value for value in yvar]
-    flat = torch.as_tensor(yvar, dtype=torch.float64)
+    flat = _tensor_of(yvar, "yvar")
+    if flat.ndim == 0:
+        flat = flat.expand(y.shape)
     if torch.isnan(flat).any():
         raise ValueError(
             "Expected `yvar` for all observations or for none, but entry "
@@ -331,3 +253,16 @@ def _variances(yvar: Any, y: Tensor) -> Tensor:
         )
     non_negative_vector(flat.reshape(-1), "yvar", flat.numel(), "measurement")
     return flat.clone()
+
+
+def _tensor_of(values: Any, name: str) -> Tensor:
+    r"""Numbers in any collection as a float64 tensor of its shape; ``None`` is nan."""
+    if isinstance(values, Tensor):
+        return values.detach().to(torch.float64)
+    try:
+        return torch.from_numpy(np.array(values, dtype=float))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Expected `{name}` to hold numbers, but got {type(values).__name__}: "
+            f"{error}."
+        ) from error

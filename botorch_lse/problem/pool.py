@@ -3,7 +3,7 @@ r"""The finite candidate set, and how a table becomes one."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -127,7 +127,7 @@ class Pool:
 
         Raises:
             ValueError: If a bound is not finite, an upper bound is not above its lower
-                one, or ``n`` is less than 1.
+                one, ``n`` is less than 1, or ``seed`` less than 0.
             BotorchTensorDimensionError: If ``bounds`` has another shape.
         """
         box = real_matrix(bounds, "bounds")
@@ -142,7 +142,7 @@ class Pool:
                 "Expected the upper row of `bounds` to be above the lower one, but "
                 f"input {i} has {float(box[0, i]):g} and {float(box[1, i]):g}."
             )
-        n = whole_number(n, "n", 1)
+        n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
         points = draw_sobol_samples(box, n=n, q=1, seed=seed).squeeze(-2)
         return cls(points, names=names)
 
@@ -261,7 +261,7 @@ def _encode(table: pd.DataFrame) -> pd.DataFrame:
 def _check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"x{i}" for i in range(d))
-    if isinstance(names, str) or len(names) != d:
+    if isinstance(names, str) or not isinstance(names, Iterable) or len(names) != d:
         raise ValueError(
             f"Expected `names` to name each of the {d} columns of `X`, but got "
             f"{names!r}."

@@ -230,6 +230,11 @@ class Strategy(ABC):
             ValueError: If a row is not in the pool, known and unknown noise are mixed,
                 or an abandoned row was not asked for.
         """
+        if not isinstance(observations, Observations | None):
+            raise ValueError(
+                "Expected `observations` to be Observations, but got "
+                f"{type(observations).__name__}. Write `batch.observe(y)`."
+            )
         if observations is not None and len(observations):
             row_indices(observations.indices, "indices", len(self.pool))
             complete = self._complete(observations)

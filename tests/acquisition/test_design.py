@@ -321,6 +321,11 @@ def test_a_model_without_noise_for_new_rows_is_refused(acqf_class, options):
         ({"noise_var": float("nan")}, ValueError, "`noise_var` to be finite"),
         ({"targets": POOL[:0]}, ValueError, "`targets` to have at least one row"),
         ({"targets": POOL[0]}, BotorchTensorDimensionError, "`targets` to be a matrix"),
+        (
+            {"targets": torch.zeros(2, POOL.shape[-1] + 1)},
+            BotorchTensorDimensionError,
+            "`targets` with the columns of the model's inputs",
+        ),
         ({"targets": POOL * float("nan")}, ValueError, "`targets` to be finite"),
         (
             {"posterior_transform": "first"},
@@ -328,11 +333,18 @@ def test_a_model_without_noise_for_new_rows_is_refused(acqf_class, options):
             "`posterior_transform` to be a PosteriorTransform",
         ),
         ({"X_pending": POOL[0]}, BotorchTensorDimensionError, "`X_pending` to be n' x"),
+        (
+            {"X_pending": torch.zeros(2, POOL.shape[-1] + 1)},
+            BotorchTensorDimensionError,
+            "`X_pending` to have the . columns of `targets`",
+        ),
+        ({"X_pending": POOL * float("nan")}, ValueError, "`X_pending` to be finite"),
+        ({"model": None}, UnsupportedError, "`model` to be a fitted BoTorch model"),
     ],
 )
 def test_bad_arguments_are_refused(acqf_class, options, change, error, message):
     with pytest.raises(error, match=message):
-        acqf_class(make_model()[0], **(options | change))
+        acqf_class(**({"model": make_model()[0]} | options | change))
 
 
 @every

@@ -337,3 +337,5 @@ def test_bad_arguments_are_refused(change, error, message):
     known = SingleTaskGP(X, torch.cat((Y, -Y), -1), torch.ones(9, 2).double())
     with pytest.raises(UnsupportedError, match="`noise_var` for a model"):
         qGEGE(known.eval(), TARGETS)
+    with pytest.raises(UnsupportedError, match="`model` to be a fitted BoTorch model"):
+        qGEGE(None, TARGETS)

@@ -365,6 +365,9 @@ def test_bad_functions_are_refused():
     summed = qTruVaR(model, TARGETS, cost=lambda X: price(X).sum(-1))
     with pytest.raises(BotorchTensorDimensionError, match=r"here \(4, 2\), but got"):
         summed(X)
+    silent = qTruVaR(model, TARGETS, cost=lambda X: None)
+    with pytest.raises(ValueError, match=r"`cost` to return .* but got None"):
+        silent(X)
     with pytest.raises(BotorchTensorDimensionError, match=r"2 columns of `targets`"):
         qTruVaR(model, TARGETS)(POOL[:, :1].unsqueeze(-2))
 

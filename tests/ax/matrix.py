@@ -5,10 +5,12 @@ at a time and the newer one ends first; one trial fails and one is abandoned. Af
 accident-prone step everything is stored and loaded again.
 """
 
+import collections
 import functools
 import itertools
 
 import pandas as pd
+import torch
 from ax.api.client import Client
 from ax.core.data import Data
 from ax.core.metric import Metric
@@ -24,7 +26,12 @@ from ax.storage.json_store.save import save_experiment
 from ax.utils.common.result import Ok
 
 from botorch_lse import Pool, strategies
-from botorch_lse.ax import POOL_INDEX, level_set_generation_strategy, save_client
+from botorch_lse.ax import (
+    POOL_INDEX,
+    CostMetric,
+    level_set_generation_strategy,
+    save_client,
+)
 
 from .worlds import NOISE, client_for, grid_pool, kernel, measure, sqlite_storage
 
@@ -45,7 +52,8 @@ IMPLICIT = (
     "ImplicitStraddleStrategy",
     "MILKStrategy",
 )
-STRATEGIES = (*EXPLICIT, *IMPLICIT)
+SHIP, LINEAR, PARETO = "TruVaRStrategy, costs", "MELKLinearStrategy", "GEGEStrategy"
+STRATEGIES = (*EXPLICIT, *IMPLICIT, SHIP, LINEAR, PARETO)
 WAYS = ("client", "orchestrator", "experiment")
 STORES = ("memory", "json", "sqlite")
 
@@ -56,16 +64,48 @@ def pool():
     return Pool(base.X, features=base.X, names=base.names)
 
 
+def travel(previous, rows):
+    r"""One, and the distance in rows of the pool."""
+    start = rows if previous is None else previous
+    return 1.0 + (rows - start).abs()
+
+
 def make(name):
+    common = {"batch_size": 3, "max_observations": 9}
+    if name == LINEAR:  # any function is linear in the rows' indicators
+        indicators = Pool(pool().X, features=torch.eye(16).double())
+        return strategies.MELKLinearStrategy(
+            indicators, threshold=0.5, noise_std=NOISE, **common
+        )
+    known = {"model": kernel(), "noise_std": NOISE, "beta": 9.0, **common}
+    if name == PARETO:
+        known |= {"model": (kernel(), kernel()), "noise_std": (NOISE, NOISE)}
+        return strategies.GEGEStrategy(pool(), maximize=(True, False), **known)
+    if name == SHIP:
+        return strategies.TruVaRStrategy(pool(), threshold=0.5, cost=travel, **known)
     goal = {"omega": 0.6} if name in IMPLICIT else {"threshold": 0.5}
-    return getattr(strategies, name)(
-        pool(), model=kernel(), noise_std=NOISE, batch_size=3, beta=9.0,
-        max_observations=10, **goal,
-    )  # fmt: skip
+    return getattr(strategies, name)(pool(), **goal, **known)
 
 
-def value(row, trial):
-    return round(measure(pool(), row, trial), 6)  # Ax's storage keeps ten decimals
+def objective_of(name):
+    return "y, -z" if name == PARETO else "y"
+
+
+def metrics_of(name):
+    return ("y", "z") if name == PARETO else ("y",)
+
+
+def values(name, row, trial):
+    r"""By metric; Ax's storage keeps ten decimals."""
+    both = {
+        "y": round(measure(pool(), row, trial), 6),
+        "z": round(measure(pool(), 15 - row, trial), 6),
+    }
+    return {metric: both[metric] for metric in metrics_of(name)}
+
+
+def outcome(name, row, trial):
+    return {metric: (y, NOISE) for metric, y in values(name, row, trial).items()}
 
 
 # --- a client ---------------------------------------------------------------------
@@ -86,7 +126,7 @@ def run_client(name, store, folder):
     options = {}
     if store == "sqlite":
         options["storage_config"] = sqlite_storage(folder / "runs.db")
-    client = client_for(make(name), **options)
+    client = client_for(make(name), objective_of(name), **options)
     elsewhere = client.attach_trial({POOL_INDEX: 0})
     out, ended = {}, 0
     while True:
@@ -109,10 +149,9 @@ def run_client(name, store, folder):
         elif ended == 5:
             client.mark_trial_abandoned(trial)
         else:
-            client.complete_trial(trial, {"y": (value(row, trial), NOISE)})
+            client.complete_trial(trial, outcome(name, row, trial))
         if ended == 4:
-            outcome = {"y": (value(0, elsewhere), NOISE)}
-            client.complete_trial(elsewhere, outcome)
+            client.complete_trial(elsewhere, outcome(name, 0, elsewhere))
     client = client_again(client, store, folder)
     return client._experiment, client._generation_strategy, reason
 
@@ -120,18 +159,23 @@ def run_client(name, store, folder):
 # --- a plain experiment -------------------------------------------------------------
 
 
-def data_of(trial, arms):
+def data_of(name, trial, arms):
+    r"""The data of some arms; those of a batch are means of their replicates."""
+    weights = getattr(trial, "arm_weights", None)
     table = pd.DataFrame(
         [
             {
                 "trial_index": trial.index,
                 "arm_name": arm.name,
-                "metric_name": "y",
-                "metric_signature": "y",
-                "mean": value(arm.parameters[POOL_INDEX], trial.index),
-                "sem": NOISE / trial.arm_weights[arm] ** 0.5,
+                "metric_name": metric,
+                "metric_signature": metric,
+                "mean": y,
+                "sem": NOISE / (1.0 if weights is None else weights[arm]) ** 0.5,
             }
             for arm in arms
+            for metric, y in values(
+                name, arm.parameters[POOL_INDEX], trial.index
+            ).items()
         ]
     )
     return Data(df=table)
@@ -159,7 +203,7 @@ def run_experiment_by_hand(name, store, folder):
     if store == "sqlite":
         sqlite_storage(folder / "runs.db")
     strategy = make(name)
-    experiment = client_for(strategy)._experiment
+    experiment = client_for(strategy, objective_of(name))._experiment
     gs = level_set_generation_strategy(strategy, seed=3)
     elsewhere = experiment.new_trial().add_arm(arm_of(0)).index
     experiment.trials[elsewhere].mark_running(no_runner_required=True)
@@ -187,11 +231,11 @@ def run_experiment_by_hand(name, store, folder):
             trial.mark_arm_abandoned(arms[0].name)
             arms = arms[1:]
         if arms:
-            experiment.attach_data(data_of(trial, arms))
+            experiment.attach_data(data_of(name, trial, arms))
         trial.mark_completed()
         if ended == 2:
             late = experiment.trials[elsewhere]
-            late.update_trial_data({"y": (value(0, elsewhere), NOISE)})
+            late.update_trial_data(outcome(name, 0, elsewhere))
             late.mark_completed()
 
 
@@ -211,26 +255,13 @@ def out_of(experiment):
 class MatrixBench(Metric):
     r"""Each trial's value, from nowhere but its row and index."""
 
+    def __init__(self, name, strategy):
+        super().__init__(name)
+        self.strategy = strategy
+
     def fetch_trial_data(self, trial, **kwargs):
-        table = data_of_trial(trial)
-        return Ok(Data(df=table))
-
-
-def data_of_trial(trial):
-    (arm,) = trial.arms
-    row = arm.parameters[POOL_INDEX]
-    return pd.DataFrame(
-        [
-            {
-                "trial_index": trial.index,
-                "arm_name": arm.name,
-                "metric_name": "y",
-                "metric_signature": "y",
-                "mean": value(row, trial.index),
-                "sem": NOISE,
-            }
-        ]
-    )
+        table = data_of(self.strategy, trial, trial.arms).df
+        return Ok(Data(df=table[table["metric_name"] == self.name]))
 
 
 class MatrixRunner(Runner):
@@ -250,20 +281,23 @@ def run_orchestrator(name, store, folder):
     from ax.storage.sqa_store.structs import DBSettings
 
     bundle = RegistryBundle(
-        metric_clss={MatrixBench: 9001}, runner_clss={MatrixRunner: 9001}
+        metric_clss={Metric: 0, MatrixBench: 9001, CostMetric: None},
+        runner_clss={MatrixRunner: 9001},
     )
     db = None
     if store == "sqlite":
         url = sqlite_storage(folder / "runs.db").url
         db = DBSettings(url=url, encoder=bundle.encoder, decoder=bundle.decoder)
     strategy = make(name)
-    client = client_for(strategy)
-    client._set_metrics([MatrixBench(name="y")])
+    client = client_for(strategy, objective_of(name))
+    benches = [MatrixBench(metric, name) for metric in metrics_of(name)]
+    costs = [CostMetric(strategy)] if name == SHIP else []
+    client.configure_metrics([*benches, *costs])
     experiment, gs = client._experiment, level_set_generation_strategy(strategy, seed=3)
     experiment.runner = MatrixRunner()
     elsewhere = experiment.new_trial().add_arm(arm_of(0))
     elsewhere.mark_running(no_runner_required=True).mark_completed()
-    experiment.attach_data(Data(df=data_of_trial(elsewhere)))
+    experiment.attach_data(data_of(name, elsewhere, elsewhere.arms))
     for _ in itertools.count():
         orchestrator = Orchestrator(
             experiment=experiment,
@@ -318,11 +352,10 @@ RUNS = {
 def trials_of(experiment):
     r"""Rows and weights, status and values of every trial."""
     table = experiment.lookup_data().df
-    values = {}
-    for i, arm, mean in zip(
-        table["trial_index"], table["arm_name"], table["mean"], strict=True
-    ):
-        values[i, arm] = round(mean, 9)
+    read = collections.defaultdict(dict)
+    keys = zip(table["trial_index"], table["arm_name"], strict=True)
+    for key, name, mean in zip(keys, table["metric_name"], table["mean"], strict=True):
+        read[key][name] = round(mean, 9)
     found = {}
     for i, trial in experiment.trials.items():
         weights = getattr(trial, "arm_weights", None)
@@ -332,7 +365,7 @@ def trials_of(experiment):
                 (
                     arm.parameters[POOL_INDEX],
                     1.0 if weights is None else weights[arm],
-                    values.get((i, arm.name)),
+                    tuple(sorted(read[i, arm.name].items())),
                 )
                 for arm in trial.arms
             ],

@@ -18,6 +18,7 @@ from botorch_lse.acquisition import (
     LSEWidth,
     MaxVariance,
     Straddle,
+    qTruVaR,
 )
 from botorch_lse.ax import acquisition_generator_spec, level_set, model_space
 from botorch_lse.ax.registry import register_acquisition
@@ -185,10 +186,26 @@ def test_implicit_straddle_on_a_log_scale_and_a_choice():
     assert len(implicit.get_next_trials(2)) == 2
 
 
-def test_a_pool_in_the_users_space_is_refused_with_the_remedy():
-    pool = Pool(torch.rand(3, 2))
-    with pytest.raises(ValueError, match=r"Write `model_space\(search_space, table\)`"):
-        acquisition_generator_spec(ImplicitStraddle, {"omega": 0.5, "pool": pool})
+@pytest.mark.parametrize(
+    ("acqf_class", "name", "options"),
+    [
+        (ImplicitStraddle, "pool", {"omega": 0.5}),
+        (qTruVaR, "targets", {"beta": 4.0, "eta": 0.0, "noise_var": 0.01}),
+    ],
+)
+def test_a_pool_in_the_users_space_is_refused_and_the_remedy_works(
+    acqf_class, name, options
+):
+    pool = Pool(2 * torch.rand(6, 2), names=["a", "b"])
+    message = rf"`{name}` to be a tensor.*got Pool. Write `model_space\(search_space, "
+    for given in (pool, pool.to_frame()):
+        shown = message.replace("Pool", type(given).__name__)
+        with pytest.raises(ValueError, match=shown):
+            acquisition_generator_spec(acqf_class, {**options, name: given})
+    space = modular_client(STRADDLE)._experiment.search_space
+    points = model_space(space, pool.to_frame())
+    spec = acquisition_generator_spec(acqf_class, {**options, name: points})
+    assert len(modular_client(spec).get_next_trials(1)) == 1
 
 
 def test_points_outside_the_search_space_are_refused():

@@ -231,3 +231,9 @@ def test_a_large_pool_is_stored_once_and_fast():
     pool = Pool(torch.rand(100_000, 2, generator=generator, dtype=torch.float64))
     text = json.dumps(encode_pool(pool))
     assert len(text) < 1.4 * 16 * 100_000
+
+
+def test_strategies_are_stored_at_their_public_address():
+    stored = encode_strategy(lse())
+    assert stored["class"] == "botorch_lse.strategies:LSEStrategy"
+    assert type(decode_strategy(stored, lse().pool)) is type(lse())

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from botorch_lse.ax import POOL_INDEX, LevelSetNode
+from botorch_lse.ax import POOL_INDEX, CostMetric, LevelSetNode
 from botorch_lse.ax.results import level_set_node
 from botorch_lse.strategies import MELKStrategy
 
-from .matrix import RUNS, STORES, STRATEGIES, WAYS, trials_of
+from .matrix import RUNS, SHIP, STORES, STRATEGIES, WAYS, trials_of
 from .worlds import (
     client_for,
     complete,
@@ -45,6 +45,13 @@ def in_memory(name, way):
     return trials_of(experiment), reason, level_set_node(gs).state(experiment)
 
 
+def fetched_costs(node, experiment):
+    if "cost" not in experiment.metrics:
+        experiment.add_metric(CostMetric(node.stored, node_name=node.name))
+    table = experiment.fetch_data().df
+    return table["mean"][table["metric_name"] == "cost"]
+
+
 def check(name, way, store, folder):
     experiment, gs, reason = RUNS[way](name, store, folder)
     trials, state = trials_of(experiment), level_set_node(gs).state(experiment)
@@ -57,18 +64,26 @@ def check(name, way, store, folder):
     assert ("ABANDONED" in statuses) == (way != "experiment")
     # Nothing measured is lost, nothing else is counted.
     measured = [
-        (row, y)
+        (row, tuple(y for metric, y in found if metric != "cost"))
         for status, arms in trials.values()
         if status == "COMPLETED"
-        for row, _, y in arms
-        if y is not None
+        for row, _, found in arms
+        if found
     ]
-    told = zip(state.history.indices.tolist(), state.history.y.tolist(), strict=True)
-    assert sorted(measured) == sorted((row, round(y, 9)) for row, y in told)
+    y = state.history.y.view(len(state.history), -1).tolist()
+    told = zip(state.history.indices.tolist(), y, strict=True)
+    assert sorted(measured) == sorted(
+        (row, tuple(round(value, 9) for value in values)) for row, values in told
+    )
     # A node that remembers nothing comes to the same state.
     node = level_set_node(gs)
     new = LevelSetNode(node.strategy, node.metrics, seed=node.seed, name=node.name)
     assert same_state(new.state(experiment), state)
+    # What is recorded as costs is what the strategy spent.
+    if name == SHIP:
+        assert sum(fetched_costs(node, experiment)) == pytest.approx(
+            node.strategy.spent(state)
+        )
     # Storage leaves no trace.
     expected, why, in_one_piece = in_memory(name, way)
     assert trials == expected

@@ -244,6 +244,48 @@ def test_a_hopeless_trial_uses_its_place_up(evaluate, on_error):
     assert row not in others
 
 
+@pytest.mark.filterwarnings("ignore:The '?(inplace|future)")  # Ax's, warned again
+@pytest.mark.parametrize("on_error", ["retry", "fail"])
+@pytest.mark.parametrize("max_pending", [1, None])
+def test_a_run_ends_when_only_hopeless_rows_are_asked_for(on_error, max_pending):
+    client = client_for(lse(max_observations=None))
+    row, asked = first_rows()[0], []
+
+    def evaluate(parameters):
+        asked.append(parameters[POOL_INDEX])
+        return benches.raises_always(parameters, rows=[row])
+
+    with pytest.warns(RuntimeWarning, match="not evaluated again") as warned:
+        reason = run_experiment(
+            client, evaluate, on_error=on_error, max_retries=1, max_pending=max_pending
+        )
+    assert asked.count(row) == 2
+    assert len([w for w in warned if w.category is RuntimeWarning]) == 1
+    assert "asks only for rows whose evaluation failed" in reason
+    assert str(row) in reason
+    assert "of 36 rows decided; " in reason
+    state = state_of(client)
+    assert not state.is_done
+    # The last round held nothing else; in the others something was measured.
+    last = {r for n, r in state.abandoned if n == state.round - 1}
+    assert last == {row}
+    assert state.history.round.unique().tolist() == list(range(state.round - 1))
+    # Where it can be measured, a later call goes on to the answer.
+    assert "36 of 36 rows decided" in run_experiment(client, benches.bench)
+
+
+@pytest.mark.filterwarnings("ignore:The '?(inplace|future)")
+def test_with_max_repeats_a_hopeless_row_is_left_for_the_others():
+    client = client_for(lse(max_observations=None, max_repeats=1))
+    row = first_rows()[0]
+    hopeless = benches.with_options(benches.raises_always, rows=[row])
+    with pytest.warns(RuntimeWarning, match="not evaluated again"):
+        reason = run_experiment(client, hopeless, on_error="fail", max_retries=0)
+    assert "asks only" not in reason
+    assert state_of(client).is_done
+    assert rows_of(client).count(row) == 1
+
+
 def test_a_dead_worker_of_the_users_executor_is_explained(tmp_path):
     evaluate = benches.with_options(benches.dies_always, rows=first_rows())
     client, path = client_for(short()), tmp_path / "run.json"
@@ -295,7 +337,8 @@ def test_several_metrics_need_a_dictionary():
 
 
 def test_a_dask_cluster_is_an_executor():
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     with distributed.Client(processes=False, dashboard_address=None) as cluster:
         client = client_for(short())
         executor = cluster.get_executor(pure=False)

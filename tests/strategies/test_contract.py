@@ -481,6 +481,8 @@ def test_bad_tells_are_refused() -> None:
         ValueError, match=r"`indices` .*0 to 35, but got 36. `Pool.near"
     ):
         strategy.tell(state, Observations([36], [1.0]))
+    with pytest.raises(ValueError, match=r"`observations` to be .*observe\(y\)"):
+        strategy.tell(strategy.init(), torch.ones(1))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`pending` to be rows of the pool, 0 to 35"):
         strategy.ask(state, pending=[99])
     with pytest.raises(ValueError, match="`abandoned` to hold rows of the open round"):

@@ -503,7 +503,9 @@ def test_the_scale_of_y_changes_no_batch() -> None:
     ("options", "match"),
     [
         ({"noise_std": 0.1}, "`variance_bounds` and `noise_std`"),
-        ({"variance_bounds": (2.0, 1.0)}, "`bounds"),
+        ({"variance_bounds": (2.0, 1.0)}, r"`variance_bounds\[1\]` in \[2, inf\)"),
+        ({"variance_bounds": 1.0}, "`variance_bounds` to be the least and the largest"),
+        ({"targets": [[0.1]]}, "`targets` to be a Pool, but got list"),
         ({"burn_in": 4}, "`burn_in` of at least 1"),
         ({"burn_in": 1}, "`burn_in`"),
         ({"n_initial": 5}, "no `n_initial` with `variance_bounds`"),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from botorch.exceptions.errors import UnsupportedError
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP, SingleTaskVariationalGP
 from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
+from gpytorch.kernels import RBFKernel
 from gpytorch.means import LinearMean
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
@@ -440,6 +441,17 @@ def test_bad_arguments_are_refused(options: dict, error: type, message: str) -> 
     }
     with pytest.raises(error, match=message):
         LSEStrategy(**arguments)
+
+
+@pytest.mark.parametrize("kind", ["kernel", "model"])
+def test_a_model_of_other_columns_is_refused(kind: str) -> None:
+    kernel = RBFKernel(ard_num_dims=3).double()
+    inputs = torch.rand(5, 3, dtype=torch.float64)
+    fitted = SingleTaskGP(inputs, inputs.sum(-1, True), covar_module=kernel)
+    model = {"kernel": kernel, "model": fitted.eval()}[kind]
+    strategy = LSEStrategy(Pool(X), 0.4, model=model, noise_std=NOISE_STD)
+    with pytest.raises(BotorchTensorDimensionError, match="`model` to be for the 2"):
+        strategy.init()
 
 
 @pytest.mark.parametrize("omega", [1.2, 1.0, 0.0, -0.5])

@@ -341,7 +341,7 @@ def test_the_guarantee_names_its_assumptions() -> None:
             lambda: HRAGEPACStrategy(KNOWN, variance_bounds=(1.0, 2.0)),
             "both `variance_bounds` and",
         ),
-        (lambda: HRAGEPACStrategy(EYE, variance_bounds=(2.0, 1.0)), "`bounds"),
+        (lambda: HRAGEPACStrategy(EYE, variance_bounds=(2.0, 1.0)), "`variance_bounds"),
         (lambda: HRAGEPACStrategy(KNOWN, burn_in=100), "no `burn_in`"),
         (
             lambda: HRAGEPACStrategy(EYE, variance_bounds=(1.0, 2.0), burn_in=3),

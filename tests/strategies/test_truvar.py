@@ -457,6 +457,8 @@ def test_tables_keep_their_columns_at_noise_levels() -> None:
         ({"beta_factor": 0.0}, "`beta_factor`"),
         ({"beta": 4.0}, "both `beta` and `beta_factor`"),
         ({"prefilter": 0}, "`prefilter` to be at least 1"),
+        ({"memory_budget": 0}, "`memory_budget` to be at least 1"),
+        ({"memory_budget": 2e9}, "`memory_budget` to be a whole number"),
         ({"cost": 3.0}, "`cost` to be a function"),
         ({"omega": 0.5}, "exactly one of `threshold` or `omega`"),
         ({"pool": Pool(X, costs=torch.zeros(N))}, "`pool.costs` to be positive"),
@@ -483,6 +485,9 @@ def test_bad_costs_are_refused() -> None:
     short = build("threshold", cost=lambda previous, rows: torch.ones(3))
     with pytest.raises(BotorchTensorDimensionError, match=r"per row \(36\)"):
         short.ask(short.init())
+    silent = build("threshold", cost=lambda previous, rows: None)
+    with pytest.raises(ValueError, match=r"per row \(36\), but got None"):
+        silent.ask(silent.init())
 
 
 def test_anticipating_needs_an_explicit_goal() -> None:

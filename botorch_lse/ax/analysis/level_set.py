@@ -26,8 +26,22 @@ if TYPE_CHECKING:
 class LevelSetAnalysis(LevelSetCard):
     r"""A map of the pool for two inputs, else every row's interval, sorted.
 
+    The cards of this module are used alike.
+
     Example:
-        >>> cards = client.compute_analyses([LevelSetAnalysis()])  # doctest: +SKIP
+        >>> from ax.api.client import Client
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.ax import level_set_generation_strategy, pool_parameters
+        >>> from botorch_lse.strategies import LSEStrategy
+        >>> pool = Pool([[0.0], [0.5], [1.0]], names=["depth"])
+        >>> strategy = LSEStrategy(pool, threshold=0.2, noise_std=0.01, beta=4.0)
+        >>> client = Client()
+        >>> client.configure_experiment(parameters=pool_parameters(pool), name="run")
+        >>> client.configure_optimization(objective="y")
+        >>> client.set_generation_strategy(level_set_generation_strategy(strategy))
+        >>> (card,) = client.compute_analyses([LevelSetAnalysis()], display=False)
+        >>> card.df["depth"].tolist(), card.title
+        ([0.0, 0.5, 1.0], 'Level set')
 
     Args:
         threshold: A level to draw; default the strategy's, if it has one.
@@ -53,7 +67,11 @@ class LevelSetAnalysis(LevelSetCard):
 
 
 class IntervalAnalysis(LevelSetAnalysis):
-    r"""Every row's interval, sorted by mean, for any number of inputs."""
+    r"""Every row's interval, sorted by mean, for any number of inputs.
+
+    Args:
+        threshold: A level to draw; default the strategy's, if it has one.
+    """
 
     title: ClassVar[str] = "Confidence intervals"
     kind: ClassVar[str | None] = "intervals"
@@ -86,7 +104,12 @@ class SliceAnalysis(LevelSetCard):
 
 
 class ProbabilityAnalysis(SliceAnalysis):
-    r"""The probability of lying above the level, on the same slices."""
+    r"""The probability of lying above the level, on the same slices.
+
+    Args:
+        anchor: The row; default the most doubtful one.
+        inputs: Names of inputs; default the first four that vary.
+    """
 
     title: ClassVar[str] = "Probability of lying above the level"
     shade: ClassVar[str] = "probability_above"

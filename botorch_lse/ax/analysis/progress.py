@@ -2,12 +2,14 @@ r"""The card about a run's progress."""
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 from ax.core.experiment import Experiment
 
 from botorch_lse.ax.analysis.base import LevelSetCard
+from botorch_lse.ax.costs import Bill, has_costs
 from botorch_lse.ax.node import LevelSetNode
 from botorch_lse.plotting import progress_figure, progress_frame
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 class ProgressAnalysis(LevelSetCard):
     r"""Rows decided, F1 where the truth is known, cost and forecast, by evaluations.
+
+    The cost is the sum over all measurements so far: by ``Pool.costs``, or along the
+    way of a strategy whose costs depend on the row before.
 
     Args:
         truth: ``N`` bools, the rows that truly lie above the level.
@@ -32,10 +37,9 @@ class ProgressAnalysis(LevelSetCard):
     ) -> tuple[pd.DataFrame, Figure]:
         r"""One row a round, and the lines."""
         states = node.history(experiment)
-        spent = getattr(node.strategy, "spent", None)
         costs = None
-        if spent is not None and getattr(node.strategy, "cost", None) is not None:
-            costs = [spent(state) for state in states]  # depend on the row before
+        if has_costs(node.strategy):
+            costs = [0.0, *accumulate(Bill(node, experiment).rounds)]
         frame = progress_frame(states, self.truth, costs)
         return frame, progress_figure(frame)
 

@@ -113,6 +113,7 @@ class GPStrategy(Strategy):
             whole_number(self.n_initial, "n_initial", 0)
         if not callable(self.refit):
             whole_number(self.refit, "refit", 1)
+        whole_number(self.memory_budget, "memory_budget", 1)
         check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
         self._check_noise()
 

@@ -86,6 +86,11 @@ class HRAGEStrategy(BurnInStrategy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.targets, Pool | None):
+            raise ValueError(
+                "Expected `targets` to be a Pool, but got "
+                f"{type(self.targets).__name__}. Write `Pool(X)`."
+            )
         if self.targets is not None and self.targets.d != self.pool.d:
             raise BotorchTensorDimensionError(
                 f"Expected `targets` with the {self.pool.d} columns of `pool`, but got "

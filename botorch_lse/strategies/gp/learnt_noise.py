@@ -74,7 +74,7 @@ class BurnInStrategy(DesignStrategy):
                 )
             super()._check_noise()
             return
-        variance_bounds(self.variance_bounds)
+        variance_bounds(self.variance_bounds, "variance_bounds")
         if self.burn_in is not None:
             whole_number(self.burn_in, "burn_in", 2)
         known = [

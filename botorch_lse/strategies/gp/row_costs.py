@@ -93,7 +93,13 @@ def positive_costs(values: Any, name: str, length: int) -> Tensor:
         BotorchTensorDimensionError: If there is another number of them.
         ValueError: If one is not finite and positive.
     """
-    costs = torch.as_tensor(values, dtype=torch.float64)
+    try:
+        costs = torch.as_tensor(values, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected `{name}` to give one cost per row ({length}), but got "
+            f"{values!r}."
+        ) from error
     if costs.shape != (length,):
         raise BotorchTensorDimensionError(
             f"Expected `{name}` to give one cost per row ({length}), but got shape "

@@ -206,7 +206,7 @@ class TruVaRStrategy(NoiseLevelStrategy):
         self, belief: Belief, new: Observations, history: Observations, seed: int
     ) -> TruVaRBelief:
         assert isinstance(belief, TruVaRBelief)  # made by `_start` or here
-        rows = self.prices.visiting_order(belief.previous, new.indices)
+        rows = self.prices.visiting_order(belief.previous, new.measured)
         spent = belief.spent + self.prices.along(belief.previous, rows)
         learnt = super()._learn(belief, new, history, seed)
         return replace(learnt, previous=int(rows[-1]), spent=spent)  # type: ignore[return-value, call-arg]

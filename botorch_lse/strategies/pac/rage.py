@@ -128,7 +128,7 @@ class HRAGEPACStrategy(GapEliminationStrategy):
                 "`pool.noise_var`."
             )
         if self.variance_bounds is not None:
-            variance_bounds(self.variance_bounds)
+            variance_bounds(self.variance_bounds, "variance_bounds")
         elif self.burn_in is not None:
             raise ValueError(
                 f"Expected no `burn_in` with known variances, but got {self.burn_in}."

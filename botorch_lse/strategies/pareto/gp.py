@@ -86,6 +86,7 @@ class GPParetoStrategy(MultiOutputStrategy):
             whole_number(self.n_initial, "n_initial", 0)
         if not callable(self.refit):
             whole_number(self.refit, "refit", 1)
+        whole_number(self.memory_budget, "memory_budget", 1)
         pairs = len(self.pool) ** 2
         if pairs > self.memory_budget:
             raise ValueError(
