@@ -6,8 +6,9 @@ with the square of the number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ from botorch_lse.checks import real_matrix
 
 PAIRS = 2**21
 """Pairs compared at once; a block holds four arrays of this size, 64 MiB in all."""
+SCREENED = 256
+"""Rows compared at once with those that nothing dominates so far."""
 
 
 def pareto_mask(means: Any, strict: bool = False) -> Tensor:
@@ -38,12 +41,57 @@ def pareto_mask(means: Any, strict: bool = False) -> Tensor:
     Returns:
         ``K`` bools.
 
+    Rows with large sums go first: the others are compared only with those that remain.
+
     Source:
         Kone et al. (2025), Definition 1; ``strict`` is that of their ``S_r``. BoTorch's
         ``is_non_dominated`` knows no strict form and visits large sets row by row.
     """
-    own = _dominance(real_matrix(means, "means"))
-    return own.amount <= 0 if strict else ~own.dominated
+    values = real_matrix(means, "means")
+    front, best = torch.empty(0, dtype=torch.long), values[:0]
+    for rows in _likely_first(values).split(SCREENED):
+        rows = rows[~_any_dominates(best, values[rows], strict)]
+        rows = rows[~_any_dominates(values[rows], values[rows], strict)]
+        front = torch.cat((front, rows))
+        best = values[front]
+    mask = torch.zeros(len(values), dtype=torch.bool)
+    mask[front] = True
+    return mask
+
+
+def _likely_first(values: Tensor) -> Tensor:
+    r"""The rows' numbers in an order in which none is dominated by a later one.
+
+    By falling sum; equal sums, which rounding makes of rows that dominate each other,
+    by falling columns, the first before the others.
+    """
+    order = torch.arange(len(values))
+    total = torch.zeros_like(values[:, 0])
+    for column in values.unbind(dim=1):
+        total = total + column  # one by one, so that rounding keeps the order
+    for key in (*values.unbind(dim=1)[::-1], total):
+        order = order[key[order].argsort(descending=True, stable=True)]
+    return order
+
+
+def _any_dominates(best: Tensor, values: Tensor, strict: bool) -> Tensor:
+    r"""Whether some row of ``best`` dominates each row of ``values``."""
+    dominated = torch.zeros(len(values), dtype=torch.bool)
+    for rivals in best.split(max(1, PAIRS // max(len(values), 1))):
+        left = (~dominated).nonzero().view(-1)
+        each = values[left].unsqueeze(1).unbind(dim=-1)
+        columns = list(zip(rivals.unbind(dim=-1), each, strict=True))
+        if strict:
+            beaten = _all(b > v for b, v in columns)
+        else:
+            beaten = _all(b >= v for b, v in columns)
+            beaten &= ~_all(b == v for b, v in columns)
+        dominated[left] = beaten.any(dim=1)
+    return dominated
+
+
+def _all(parts: Iterable[Tensor]) -> Tensor:
+    return reduce(torch.logical_and, parts)
 
 
 def pareto_gaps(means: Any) -> Tensor:

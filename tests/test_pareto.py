@@ -59,6 +59,31 @@ def test_the_mask_is_the_definition_of_dominance(instance) -> None:
     assert torch.equal(pareto_mask(means), is_non_dominated(means, deduplicate=False))
 
 
+@pytest.mark.parametrize(("screened", "pairs"), [(1, 1), (7, 20), (256, 2**21)])
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_screening_keeps_the_definition_with_ties_and_duplicates(
+    screened: int, pairs: int, strict: bool, m: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pareto, "SCREENED", screened)
+    monkeypatch.setattr(pareto, "PAIRS", pairs)
+    rule = beats_everywhere if strict else dominates
+    for seed in range(3):
+        free, coarse = drawn(seed, 20, m), drawn(seed, 25, m, coarse=True)
+        means = torch.cat((free, coarse, free[::3], coarse[::2]))
+        assert pareto_mask(means, strict).tolist() == undominated(means, rule)
+
+
+def test_rows_whose_sums_round_to_the_same_are_told_apart() -> None:
+    means = torch.tensor(
+        [[1e16, 0.0], [1e16, 1.0], [0.0, 1e16], [1.0, 1e16]], dtype=torch.float64
+    )
+    assert float(means[0].sum()) == float(means[1].sum())
+    assert pareto_mask(means).tolist() == [False, True, False, True]
+    assert pareto_mask(means.flip(0)).tolist() == [True, False, True, False]
+    assert pareto_mask(means, strict=True).all()
+
+
 def test_equal_rows_are_all_kept() -> None:
     means = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     assert pareto_mask(means).tolist() == [True, True, True, False]
@@ -181,6 +206,15 @@ def test_one_output_gives_the_gaps_of_the_best_row() -> None:
 def test_a_vector_is_refused() -> None:
     with pytest.raises(BotorchTensorDimensionError, match="`means`"):
         pareto_mask([1.0, 2.0])
+
+
+@pytest.mark.slow
+def test_the_mask_of_ten_thousand_rows_takes_less_than_a_second() -> None:
+    for means in (drawn(0, 10_000, 3), on_a_sphere(10_000)):
+        for strict in (False, True):
+            began = time.process_time()
+            pareto_mask(means, strict)
+            assert time.process_time() - began < 1.0
 
 
 @pytest.mark.slow

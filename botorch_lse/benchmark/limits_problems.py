@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from gpytorch.kernels import RBFKernel
 from torch import Tensor
 
-from botorch_lse.benchmark.mason2022_linear import ExplicitRule, ImplicitRule, RKHSWidth
+from botorch_lse.benchmark.mason2022_linear import (
+    ExplicitRule,
+    ImplicitRule,
+    LinearRuns,
+    Width,
+)
 from botorch_lse.benchmark.mason2022_linear import run_linear as run_lse
 from botorch_lse.benchmark.mason2022_soare import (
     BOUND,
@@ -29,6 +34,7 @@ from botorch_lse.benchmark.mason2022_soare import (
 from botorch_lse.benchmark.weltz2023_problems import LinearProblem
 from botorch_lse.benchmark.weltz2023_runs import DELTA as WELTZ_DELTA
 from botorch_lse.benchmark.weltz2023_runs import METHODS, run_to_the_end
+from botorch_lse.confidence import RKHSWidth
 from botorch_lse.confidence.classify import ABOVE
 from botorch_lse.designs import level_set_complexity, optimal_design
 from botorch_lse.designs.kernel_gram import KernelGram
@@ -97,6 +103,12 @@ def simulated(strategy: LinearStrategy, means: Tensor, sd: Tensor, seed: int) ->
     return Ended(run.n_used, right, run.rounds)
 
 
+def realised(bound: float, noise_std: float, delta: float) -> Width:
+    r"""``RKHSWidth`` with ``lambda = 1`` and the information that a run really gave."""
+    width = RKHSWidth(bound, noise_std, ridge=1.0, delta=delta)
+    return lambda n, information: width.from_information(information).unsqueeze(-1)
+
+
 def truth(strategy: LinearStrategy, means: Tensor) -> Tensor:
     r"""The right ``above`` of a strategy for one output."""
     if isinstance(strategy, MILKLinearStrategy):
@@ -126,8 +138,8 @@ def soare(n: int, figure: str) -> Instance:
     def lse(seed: int) -> Ended:
         X = arms(seed, False)[:n].unsqueeze(0)
         rule = ExplicitRule(LEVEL) if explicit else ImplicitRule(OMEGA)
-        width = RKHSWidth(None, BOUND, NOISE, DELTA)
-        (end,) = run_lse(_linear_runs(X, X[..., 0]), rule, width, LIMIT)
+        runs = _linear_runs(X, X[..., 0])
+        (end,) = run_lse(runs, rule, realised(BOUND, NOISE, DELTA), LIMIT)
         return Ended(
             end.measurements, torch.equal(end.side == ABOVE, X[0, :, 0] > LEVEL)
         )
@@ -215,7 +227,7 @@ def high_rank() -> Instance:
     X = X / X.norm(dim=1, keepdim=True)
     theta = torch.randn(RANK, generator=generator, dtype=torch.float64)
     X = X[(X @ theta).abs() > CLEAR][:ROWS]
-    return _level(f"rank {RANK}, {ROWS} rows", X, X @ theta, 0.0)
+    return _level(f"rank {RANK}, {ROWS} rows", X, X @ theta)
 
 
 def kernel_features() -> Instance:
@@ -228,11 +240,24 @@ def kernel_features() -> Instance:
     w = torch.randn(Phi.shape[1], generator=generator, dtype=torch.float64)
     f = Phi @ w
     clear = f.abs() > CLEAR
-    return _level(f"RBF features of rank {Phi.shape[1]}", Phi[clear], f[clear], 0.0)
+    X, f, norm = Phi[clear], f[clear], float(w.norm())
+    level = _level(f"RBF features of rank {Phi.shape[1]}", X, f)
+
+    def lse(seed: int) -> Ended:
+        noise = torch.Generator().manual_seed(seed)
+        runs = LinearRuns(X.unsqueeze(0), f.unsqueeze(0), [noise], 1.0)
+        width = realised(norm, 1.0, level.delta)
+        (end,) = run_lse(runs, ExplicitRule(0.0), width, LIMIT)
+        return Ended(end.measurements, torch.equal(end.side == ABOVE, f > 0.0))
+
+    methods = {"LSE, RKHS width of the true norm": lse, **level.methods}
+    return replace(level, methods=methods)
 
 
-def _level(name: str, X: Tensor, f: Tensor, level: float) -> Instance:
-    value, n, delta = level_set_complexity(X, f, level).value, len(X), 0.05
+def _level(name: str, X: Tensor, f: Tensor) -> Instance:
+    r"""The level set above 0, noise of standard deviation 1."""
+    level, n, delta = 0.0, len(X), 0.05
+    value = level_set_complexity(X, f, level).value
     bound = float(f.abs().max())
 
     def planned(seed: int) -> Ended:

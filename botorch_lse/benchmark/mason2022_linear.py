@@ -8,6 +8,7 @@ measurement is one rank-one update. All runs step together.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +19,9 @@ from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, explicit_si
 from botorch_lse.functional.scores import ambiguity
 
 NOISE_BLOCK = 1024
+
+Width = Callable[[int, Tensor], Tensor]
+"""From measurements and ``runs`` realised information to ``runs x 1`` factors."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,7 @@ class LinearRuns:
     def _draw(self, generator: torch.Generator) -> Tensor:
         return torch.randn(NOISE_BLOCK, generator=generator, dtype=self.X.dtype)
 
-    def intersect(self, width: RKHSWidth) -> None:
+    def intersect(self, width: Width) -> None:
         r"""The regions with the current interval."""
         half = width(self.n, self.information) * self.norms.clamp_min(0.0).sqrt()
         self.lower = torch.maximum(self.lower, self.mean - half)
@@ -197,7 +201,7 @@ class ImplicitRule:
 
 
 def run_linear(
-    runs: LinearRuns, rule: ExplicitRule | ImplicitRule, width: RKHSWidth, limit: int
+    runs: LinearRuns, rule: ExplicitRule | ImplicitRule, width: Width, limit: int
 ) -> list[Ended]:
     r"""Measure until every row of every run is decided, or ``limit`` measurements."""
     ended: dict[int, Ended] = {}

@@ -54,8 +54,11 @@ class RKHSWidth:
         r"""The factor of ``sigma_lambda``, from the ``n x n`` Gram matrix."""
         eye = torch.eye(len(K), dtype=K.dtype, device=K.device)
         L = torch.linalg.cholesky(eye + K / self.ridge)
-        information = float(L.diagonal().log().sum())
-        root = math.sqrt(2 * (information + math.log(1 / self.delta)))
+        return float(self.from_information(L.diagonal().log().sum()))
+
+    def from_information(self, information: Tensor) -> Tensor:
+        r"""The factor, from ``1/2 log det(I + K / lambda)`` that is known already."""
+        root = (2 * (information + math.log(1 / self.delta))).sqrt()
         return self.bound + self.noise_std / math.sqrt(self.ridge) * root
 
     def interval(

@@ -1,12 +1,23 @@
 import math
+import warnings
 
 import pytest
 import torch
 
-from botorch_lse.benchmark import guarantee_anytime, guarantee_linear, limits_all
+from botorch_lse.benchmark import (
+    guarantee_anytime,
+    limits_all,
+    linear_cases,
+    speed_linear,
+)
 from botorch_lse.benchmark.__main__ import main
 from botorch_lse.benchmark.guarantee_anytime import ever_violated
-from botorch_lse.benchmark.guarantee_linear import CASES, chasing, outcome
+from botorch_lse.benchmark.guarantee_linear import (
+    chasing,
+    narrowed,
+    noisy,
+    outcome,
+)
 from botorch_lse.benchmark.kone2025_problems import ParetoInstance, synthetic
 from botorch_lse.benchmark.limits_all import Found, measured
 from botorch_lse.benchmark.limits_pareto import deciding_pairs, kone
@@ -18,30 +29,110 @@ from botorch_lse.benchmark.limits_problems import (
     least_draws,
     soare,
 )
+from botorch_lse.benchmark.linear_cases import (
+    CASES,
+    CLEAR,
+    GAP,
+    LEVEL,
+    TIES,
+    VARIANCES,
+    unequal,
+)
 from botorch_lse.benchmark.mason2022_soare import EXPLICIT
 from botorch_lse.designs import level_set_complexity
-from botorch_lse.problem import Pool
-from botorch_lse.strategies import MELKPACStrategy
+from botorch_lse.estimators import ArmStatistics
+from botorch_lse.problem import Observations, Pool
+from botorch_lse.strategies import MELKPACStrategy, NoiseWarning
 
 
 @pytest.mark.parametrize("name", list(CASES))
-def test_whole_widths_are_rarely_wrong_and_a_third_is_caught(
-    name: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("instances", ["near ties", "varied gaps"])
+def test_whole_widths_are_rarely_wrong_and_a_sixth_is_caught(
+    name: str, instances: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guarantee_linear, "LIMIT", 1000)
+    monkeypatch.setattr(linear_cases, "LIMIT", 600)
+    monkeypatch.setattr(linear_cases, "BURN_IN_LIMIT", 20_000)
     for chases in (False, True):
-        whole = outcome(CASES[name], chases, 4, 1.0)
-        narrow = outcome(CASES[name], chases, 8, 6.0)
+        whole = outcome(instances, CASES[name][instances], chases, 2, 1.0)
+        narrow = outcome(instances, CASES[name][instances], chases, 4, 6.0)
         assert whole.wrong.wrong == 0
         assert narrow.wrong.wrong > 0
         assert narrow.decided > whole.decided
+        if instances == "varied gaps":
+            assert whole.decided > 0.1
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_divided_widths_are_the_widths_divided(name: str) -> None:
+    case = CASES[name]["varied gaps"]
+    X = case.arms(0)
+    means, beliefs = X[:, : case.build(X).m], []
+    for divisor in (1.0, 3.0):
+        strategy = narrowed(case.build(X), divisor)
+        belief = strategy._start(0)
+        rows = torch.arange(len(X))
+        counts = torch.full_like(rows, 5)
+        found = noisy(means, case.noise_var(X), 0)(rows, counts)
+        y, yvar = found if isinstance(found, tuple) else (found, None)
+        told = Observations(rows, y, yvar, counts=counts)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoiseWarning)
+            beliefs.append(strategy._learn(belief, told, told, 0))
+    whole, third = beliefs
+    torch.testing.assert_close(third.mean, whole.mean)
+    ratio = (third.upper - third.lower) / (whole.upper - whole.lower)
+    torch.testing.assert_close(ratio, torch.full_like(ratio, 1 / 3))
+
+
+def test_the_scales_of_a_burn_in_are_divided_too() -> None:
+    X = CASES["hrage_linear_head"]["near ties"].arms(0)
+    whole = CASES["hrage_linear_head"]["near ties"].build(X)
+    third = narrowed(whole, 3.0)
+    rows = torch.arange(len(X))
+    y, yvar = noisy(X[:, :1], unequal(X), 0)(rows, torch.full_like(rows, 400))
+    told = Observations(rows, y, yvar, counts=torch.full_like(rows, 400))
+    arms = ArmStatistics.of_observations(told, len(X))
+    torch.testing.assert_close(
+        third.inflated(arms, arms), whole.inflated(arms, arms) / 9
+    )
+
+
+def test_varied_arms_are_ties_and_gaps_of_many_sizes() -> None:
+    case = CASES["melk_linear"]["varied gaps"]
+    gaps = torch.stack([case.arms(seed)[:, 0] - LEVEL for seed in range(20)])
+    assert float(gaps[:, :TIES].abs().max()) <= GAP
+    others, (low, high) = gaps[:, TIES:], CLEAR
+    assert bool((others.abs() >= low - GAP).all() & (others.abs() <= high + GAP).all())
+    assert bool((others[:, ::2] > 0).all() & (others[:, 1::2] < 0).all())
+    assert 0.3 < float((others.abs() < (low * high) ** 0.5).double().mean()) < 0.7
+
+
+def test_unequal_variances_are_quadratic_and_within_their_bounds() -> None:
+    X = CASES["hrage_linear_level"]["near ties"].arms(3)
+    low, high = VARIANCES
+    Sigma = torch.tensor([0.0, low, (low + high) / 2, high]).double().diag()
+    torch.testing.assert_close(unequal(X), (X @ Sigma * X).sum(dim=-1))
+    assert bool(((unequal(X) >= low) & (unequal(X) <= high)).all())
+
+
+def test_simulated_replicates_have_the_stated_noise() -> None:
+    # 4,000 means of 5 and their estimated variances, 4 standard errors.
+    rows, counts = torch.zeros(4000, dtype=torch.long), torch.full((4000,), 5)
+    y, yvar = noisy(torch.ones(1, 1).double(), torch.tensor([2.0]).double(), 0)(
+        rows, counts
+    )
+    assert float(y.mean()) == pytest.approx(1.0, abs=4 * (0.4 / 4000) ** 0.5)
+    assert float(y.var()) == pytest.approx(0.4, abs=4 * 0.4 * (2 / 4000) ** 0.5)
+    assert float(yvar.mean()) == pytest.approx(0.4, abs=4 * 0.4 * (0.5 / 4000) ** 0.5)
+    single = noisy(torch.ones(1, 1).double(), torch.tensor([2.0]).double(), 0)
+    assert single(rows[:2], torch.tensor([1, 1]))[1].tolist() == [0.0, 0.0]
 
 
 def test_the_chaser_measures_what_is_nearest_to_a_wrong_decision() -> None:
-    case = CASES["melk_linear"]
+    case = CASES["melk_linear"]["near ties"]
     X = case.arms(0)
     means, above = X[:, :1], case.above(X[:, :1])
-    strategy = chasing(case.build(X, 1.0), above, means)
+    strategy = chasing(case.build(X), above, means)
     state = strategy.init()
     batch = strategy.ask(state)
     noise = torch.randn(len(batch), generator=torch.Generator().manual_seed(0))
@@ -50,6 +141,26 @@ def test_the_chaser_measures_what_is_nearest_to_a_wrong_decision() -> None:
     off = (answer.mean - means[:, 0]) / answer.sigma
     worst = int(torch.where(above, -off, off).argmax())
     assert strategy.ask(state).indices.tolist() == [worst]
+
+
+def test_the_chaser_leaves_the_burn_in_alone() -> None:
+    case = CASES["hrage_linear_head_level"]["near ties"]
+    X = case.arms(0)
+    plain = case.build(X)
+    chaser = chasing(plain, case.above(X[:, :1]), X[:, :1])
+    planned = [s.ask(s.init()).counts.tolist() for s in (plain, chaser)]
+    assert planned[0] == planned[1]
+    assert sum(planned[0]) < plain.n_burn_in  # the first of two stages
+
+
+def test_a_guarantee_of_several_forms_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(linear_cases, "LIMIT", 60)
+    assert main(["guarantee", "hrage_linear_level", "--runs", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("| varied gaps") == 4
+    assert printed.count("| near ties") == 4
 
 
 def test_paths_violate_narrow_widths_only() -> None:
@@ -116,8 +227,10 @@ def test_the_anytime_forms_need_far_fewer_than_the_papers() -> None:
     ours = three["GEGE, anytime"]
     assert ours.mean < three["racing"].mean < three["GEGE, paper"].mean
     kernel = measured(kernel_features(), 1)
-    assert kernel[1].mean * 20 < kernel[0].mean
-    assert kernel[1].runs[0].right
+    lse, paper, anytime = kernel
+    assert anytime.mean * 20 < paper.mean
+    assert anytime.runs[0].right
+    assert lse.runs[0].right
 
 
 def test_limits_prints_a_table_and_draws(
@@ -129,3 +242,15 @@ def test_limits_prints_a_table_and_draws(
     assert "by oracle" in printed
     assert "MELK, anytime" in printed
     assert (tmp_path / "limits.png").stat().st_size > 10_000
+
+
+def test_decisions_are_timed_for_every_strategy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(speed_linear, "ROWS", 300)
+    pool = Pool(speed_linear.features()[0])
+    for name in speed_linear.strategies(pool, "gaps"):
+        seconds, undecided = speed_linear.decide(name, "gaps")
+        assert len(seconds) == speed_linear.ROUNDS
+        assert min(seconds) > 0
+        assert 0 <= undecided < 300

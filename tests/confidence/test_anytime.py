@@ -250,6 +250,14 @@ def test_rkhs_width_equals_its_dense_formula() -> None:
     assert found == pytest.approx(closed, rel=1e-12)
 
 
+def test_rkhs_width_may_be_given_the_information_gained() -> None:
+    A = gaussian(6, 3)
+    width = RKHSWidth(bound=2.0, noise_std=0.3, ridge=0.7, delta=DELTA)
+    # Sylvester: the determinants of the n x n and of the h x h matrix are the same.
+    nats = torch.logdet(torch.eye(3).double() + A.mT @ A / 0.7) / 2
+    assert float(width.from_information(nats)) == pytest.approx(width(A @ A.mT))
+
+
 def test_rkhs_interval_is_kernel_ridge_regression_with_repeats() -> None:
     Phi, T = gaussian(5, 3)[[0, 0, 1, 2, 3, 4, 4]], gaussian(4, 3, seed=1)
     y, ridge = gaussian(7, seed=2), 0.4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
 import torch
@@ -13,18 +13,13 @@ from torch import Tensor
 
 from botorch_lse.checks import in_interval
 from botorch_lse.confidence.anytime import AnytimeWidth
-from botorch_lse.confidence.classify import UNDECIDED, accuracy
-from botorch_lse.confidence.martingale import BatchMartingale
-from botorch_lse.confidence.regions import Regions, warn_if_empty
-from botorch_lse.confidence.self_normalised import Information
+from botorch_lse.confidence.classify import accuracy
 from botorch_lse.designs import optimal_design
 from botorch_lse.designs.basis import span_map
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.base import Request, Strategy
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.linear.assumptions import check_noise, standardised
 from botorch_lse.strategies.linear.belief import LinearBelief, Questions
-from botorch_lse.strategies.linear.evidence import Evidence
 from botorch_lse.strategies.linear.forecast import linear_forecast
 from botorch_lse.strategies.linear.items import check_items, features_of
 from botorch_lse.strategies.linear.planning import next_weights, rounded
@@ -32,6 +27,11 @@ from botorch_lse.strategies.linear.simulation import (
     LinearRun,
     Measure,
     simulated_run,
+)
+from botorch_lse.strategies.linear.update import (
+    first_belief,
+    intersected,
+    with_batch,
 )
 from botorch_lse.strategies.state import State
 
@@ -182,26 +182,7 @@ class LinearStrategy(Strategy):
     # --- rounds -----------------------------------------------------------------------
 
     def _start(self, seed: int) -> LinearBelief:
-        T, m = len(self.items), self.m
-        unknown = torch.full((T, m), torch.inf, dtype=torch.float64)
-        evidence = Evidence.empty(len(self.pool), self.rank, m)
-        martingale = None
-        if self.widths.uses_martingales:
-            martingale = BatchMartingale.start(self.Z, self.W, m)
-        side = torch.full((T,), UNDECIDED, dtype=torch.int8)
-        return LinearBelief(
-            evidence,
-            self.first_noise_var(),
-            self.Z,
-            side,
-            -unknown,
-            unknown,
-            Information.of(evidence.V, self.W),
-            self.widths.stitched(),
-            martingale,
-            side == UNDECIDED,
-            torch.tensor([0.0, torch.inf, torch.inf]).double().repeat(T, 1),
-        )
+        return first_belief(self.Z, self.first_noise_var(), self.widths)
 
     def _complete(self, observations: Observations) -> Observations:
         if observations.y.ndim != 1:
@@ -256,36 +237,11 @@ class LinearStrategy(Strategy):
     def _learn(
         self, belief: LinearBelief, new: Observations, history: Observations, seed: int
     ) -> LinearBelief:
-        rows, y = new.indices, new.y.view(len(new), -1)
-        each = torch.ones_like(rows) if new.counts is None else new.counts
-        batch = Evidence.of(self.Phi, belief.noise_var, rows, y, each)
-        evidence = belief.evidence.add(batch)
-        martingale = belief.martingale
-        if martingale is not None:
-            alone = Information.of(batch.V, self.W)
-            martingale = martingale.add(self.Z, alone, batch.moment)
-        information = Information.of(evidence.V, self.W)
-        belief = replace(
-            belief, evidence=evidence, information=information, martingale=martingale
-        )
-        roots = (each / belief.noise_var[rows]).sqrt()
-        check_noise(belief, rows, *standardised(belief, self.Phi, rows, y, roots))
-        belief = self._intersected(belief)
-        if information.is_complete and belief.open.numel():
+        belief = with_batch(belief, self.Phi, new, self.widths)
+        belief = intersected(belief, self.widths, self.delta)
+        if belief.information.is_complete and belief.open.numel():
             belief = self._decided(belief)
         return belief
-
-    def _intersected(self, belief: LinearBelief) -> LinearBelief:
-        r"""With the current intervals, warning if they contradict earlier ones."""
-        squared = belief.width.squared(belief.information, self.Z)
-        ends = self.widths.interval(belief.mean, squared, belief.martingale)
-        lower = torch.maximum(belief.lower, ends[0])
-        upper = torch.minimum(belief.upper, ends[1])
-        for c in range(self.m):
-            found = Regions(lower[:, c], upper[:, c], belief.mean[:, c], belief.sigma)
-            claim = f"at all times, with probability {1 - self.delta:g}"
-            warn_if_empty(found, claim, "f not linear in the features")
-        return replace(belief, lower=lower, upper=upper)
 
     def simulate(self, measure: Measure, seed: int = 0) -> LinearRun:
         r"""The whole run on a function, by counts and means; see ``simulation``."""

@@ -12,9 +12,6 @@ from botorch_lse.pareto import pareto_mask
 from botorch_lse.strategies.linear.belief import LinearBelief, Questions
 from botorch_lse.strategies.linear.goals import PAIRS, SAME
 
-FEW = 32
-"""Items that are compared with all others before the empirical front is sought."""
-
 
 @dataclass(frozen=True, eq=False)
 class Rivals:
@@ -74,15 +71,8 @@ def _block(
 
 
 def front(belief: LinearBelief, values: Tensor) -> Tensor:
-    r"""The empirical Pareto set of the items that are not rejected.
-
-    Items that one of a few best ones dominates go first: all pairs would take long.
-    """
+    r"""The empirical Pareto set of the items that are not rejected."""
     rows = belief.left
-    few = values[rows].sum(dim=-1).topk(min(FEW, len(rows))).indices
-    best = values[rows[few]].unsqueeze(1)
-    dominated = (best > values[rows]).all(dim=-1).any(dim=0)
-    rows = rows[~dominated]
     return rows[pareto_mask(values[rows])]
 
 

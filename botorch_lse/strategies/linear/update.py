@@ -1,0 +1,97 @@
+r"""What linear strategies know at the start and after a batch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from botorch_lse.confidence.anytime import AnytimeWidth
+from botorch_lse.confidence.classify import UNDECIDED
+from botorch_lse.confidence.martingale import BatchMartingale
+from botorch_lse.confidence.regions import Regions, warn_if_empty
+from botorch_lse.confidence.self_normalised import Information
+from botorch_lse.problem import Observations
+from botorch_lse.strategies.linear.assumptions import check_noise, standardised
+from botorch_lse.strategies.linear.belief import LinearBelief
+from botorch_lse.strategies.linear.evidence import Evidence
+
+
+def first_belief(Z: Tensor, noise_var: Tensor, widths: AnytimeWidth) -> LinearBelief:
+    r"""Nothing was measured.
+
+    Args:
+        Z: ``T x h`` features of the items.
+        noise_var: ``N`` squared noise scales.
+        widths: Fixed for the whole run.
+    """
+    (T, h), m = Z.shape, widths.m
+    unknown = torch.full((T, m), torch.inf, dtype=torch.float64)
+    evidence = Evidence.empty(len(noise_var), h, m)
+    martingale = None
+    if widths.uses_martingales:
+        martingale = BatchMartingale.start(Z, widths.W, m)
+    side = torch.full((T,), UNDECIDED, dtype=torch.int8)
+    return LinearBelief(
+        evidence,
+        noise_var,
+        Z,
+        side,
+        -unknown,
+        unknown,
+        Information.of(evidence.V, widths.W),
+        widths.stitched(),
+        martingale,
+        side == UNDECIDED,
+        torch.tensor([0.0, torch.inf, torch.inf]).double().repeat(T, 1),
+    )
+
+
+def with_batch(
+    belief: LinearBelief, Phi: Tensor, new: Observations, widths: AnytimeWidth
+) -> LinearBelief:
+    r"""Estimates after a batch; warns if its noise is not what was stated.
+
+    Args:
+        belief: Before.
+        Phi: ``N x h`` features of what can be measured.
+        new: The batch.
+        widths: Fixed for the whole run.
+    """
+    rows, y = new.indices, new.y.view(len(new), -1)
+    each = torch.ones_like(rows) if new.counts is None else new.counts
+    batch = Evidence.of(Phi, belief.noise_var, rows, y, each)
+    evidence = belief.evidence.add(batch)
+    martingale = belief.martingale
+    if martingale is not None:
+        alone = Information.of(batch.V, widths.W)
+        martingale = martingale.add(belief.Z, alone, batch.moment)
+    information = Information.of(evidence.V, widths.W)
+    belief = replace(
+        belief, evidence=evidence, information=information, martingale=martingale
+    )
+    roots = (each / belief.noise_var[rows]).sqrt()
+    check_noise(belief, rows, *standardised(belief, Phi, rows, y, roots))
+    return belief
+
+
+def intersected(
+    belief: LinearBelief, widths: AnytimeWidth, delta: float
+) -> LinearBelief:
+    r"""With the current intervals, warning if they contradict earlier ones.
+
+    Args:
+        belief: With the estimates.
+        widths: Fixed for the whole run.
+        delta: The strategy's failure probability, for the warning.
+    """
+    squared = belief.width.squared(belief.information, belief.Z)
+    ends = widths.interval(belief.mean, squared, belief.martingale)
+    lower = torch.maximum(belief.lower, ends[0])
+    upper = torch.minimum(belief.upper, ends[1])
+    for c in range(widths.m):
+        found = Regions(lower[:, c], upper[:, c], belief.mean[:, c], belief.sigma)
+        claim = f"at all times, with probability {1 - delta:g}"
+        warn_if_empty(found, claim, "f not linear in the features")
+    return replace(belief, lower=lower, upper=upper)
