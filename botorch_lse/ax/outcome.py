@@ -16,7 +16,7 @@ def by_metric(value: Any, metrics: list[str]) -> dict[str, Any]:
 
     Raises:
         ValueError: If there are several metrics and no dictionary, one is missing, or
-            a number is not finite.
+            a value is no number, not finite, or its standard error negative.
     """
     if not isinstance(value, Mapping) and len(metrics) == 1:
         value = {metrics[0]: value}
@@ -28,11 +28,31 @@ def by_metric(value: Any, metrics: list[str]) -> dict[str, Any]:
             f"Expected `evaluate` to return a value for each of the metrics {metrics}, "
             f"but {missing} are missing in {value!r}. Return a dictionary by metric."
         )
-    for name in metrics:
-        mean = value[name][0] if isinstance(value[name], tuple) else value[name]
-        if not math.isfinite(mean):
-            raise ValueError(
-                f"Expected `evaluate` to return finite numbers, but got {mean!r} for "
-                f"{name!r}. Raise an error where a measurement failed."
-            )
-    return dict(value)
+    return {**value, **{name: _outcome(value[name], name) for name in metrics}}
+
+
+def _outcome(value: Any, name: str) -> Any:
+    r"""A number, or ``(mean, sem)``, as floats."""
+    parts = list(value) if isinstance(value, (tuple, list)) else [value]
+    try:
+        numbers = [None if i and x is None else float(x) for i, x in enumerate(parts)]
+    except (TypeError, ValueError, RuntimeError):
+        numbers = []
+    if len(numbers) not in (1, 2):
+        raise ValueError(
+            "Expected `evaluate` to return a number or `(mean, sem)`, but got "
+            f"{value!r} for {name!r}. Raise an error where a measurement failed."
+        )
+    mean, *rest = numbers
+    sem = rest[0] if rest else None
+    if mean is None or not math.isfinite(mean):
+        raise ValueError(
+            f"Expected `evaluate` to return finite numbers, but got {mean!r} for "
+            f"{name!r}. Raise an error where a measurement failed."
+        )
+    if sem is not None and not 0 <= sem < math.inf:
+        raise ValueError(
+            "Expected `evaluate` to return a standard error of at least 0, but got "
+            f"{sem!r} for {name!r}. Leave it out, or return None, if it is not known."
+        )
+    return (mean, sem) if rest else mean

@@ -1,0 +1,44 @@
+r"""What an evaluation may return."""
+
+import numpy as np
+import pytest
+import torch
+
+from botorch_lse.ax.outcome import by_metric
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (2, 2.0),
+        (np.float32(2.0), 2.0),
+        (torch.tensor([2.0]), 2.0),
+        ((2.0, 0.1), (2.0, 0.1)),
+        ([2.0, torch.tensor(0.5)], (2.0, 0.5)),
+        ((2.0, None), (2.0, None)),
+    ],
+)
+def test_numbers_of_any_kind_are_taken(value, expected):
+    assert by_metric(value, ["y"]) == {"y": expected}
+
+
+def test_further_entries_are_kept():
+    assert by_metric({"y": 1, "cost": 3.0}, ["y"]) == {"y": 1.0, "cost": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "a number or `.mean, sem.`, but got None"),
+        ("much", "but got 'much' for 'y'"),
+        ((1.0, 2.0, 3.0), "a number or `.mean, sem.`"),
+        (torch.ones(2), "a number or `.mean, sem.`"),
+        (float("nan"), "finite numbers, but got nan"),
+        ((1.0, -1.0), "standard error of at least 0, but got -1.0"),
+        ((1.0, float("nan")), "standard error of at least 0, but got nan"),
+        ({"z": 1.0}, "\\['y'\\] are missing"),
+    ],
+)
+def test_what_is_no_outcome_is_refused(value, message):
+    with pytest.raises(ValueError, match=message):
+        by_metric(value, ["y"])
