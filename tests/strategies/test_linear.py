@@ -612,6 +612,7 @@ def test_bad_arguments_are_named(make, options: dict, message: str) -> None:
         (lambda: gege(maximize=(1, 2)), "`maximize`"),
         (lambda: best(burn_in=100), "no `burn_in`"),
         (lambda: best(variance_bounds=(0.1, 1.0)), "2 of them"),
+        (lambda: best(targets=torch.eye(3)), "`targets` to be a Pool, but got Tensor"),
         (lambda: estimated(burn_in=3), "`budget` of at least"),
         (lambda: melk(torch.zeros(3, 2)), "other than zero"),
         (

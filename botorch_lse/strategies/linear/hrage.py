@@ -85,6 +85,11 @@ class HRAGELinearStrategy(SingleOutputStrategy):
     burn_in: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.targets, Pool | None):
+            raise ValueError(
+                "Expected `targets` to be a Pool, but got "
+                f"{type(self.targets).__name__}. Write `Pool(X)`."
+            )
         super().__post_init__()
         if self.threshold is not None:
             finite_number(self.threshold, "threshold")
@@ -105,7 +110,7 @@ class HRAGELinearStrategy(SingleOutputStrategy):
                 f"{sum(value is not None for value in given)} of them."
             )
         if self.variance_bounds is not None:
-            variance_bounds(self.variance_bounds)
+            variance_bounds(self.variance_bounds, "variance_bounds")
         else:
             super()._check_noise()
 

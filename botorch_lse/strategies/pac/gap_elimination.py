@@ -72,6 +72,11 @@ class GapEliminationStrategy(Strategy):
         if self.threshold is not None:
             finite_number(self.threshold, "threshold")
         in_interval(self.delta, "delta", 0.0, 1.0)
+        if not isinstance(self.targets, Pool | None):
+            raise ValueError(
+                "Expected `targets` to be a Pool, but got "
+                f"{type(self.targets).__name__}. Write `Pool(X)`."
+            )
         if self.Z.shape[1] != self.Phi.shape[1]:
             raise BotorchTensorDimensionError(
                 f"Expected `targets` with {self.Phi.shape[1]} features as `pool`, but "
