@@ -16,7 +16,7 @@ from torch import Tensor
 
 from botorch_lse.ax.compat import as_stored
 from botorch_lse.problem import Observations
-from botorch_lse.strategies import ParetoStrategy, Strategy
+from botorch_lse.strategies import PACStrategy, ParetoStrategy, Strategy
 
 _LOST_IN_STORAGE = 1e-4
 """Share of the largest value above which Ax's ten decimals cannot be accepted."""
@@ -118,6 +118,14 @@ class Measurements:
                 f"`client.attach_data({trial.index}, "
                 f"{{{self.metrics[column]!r}: (mean, sem)}})` replaces it."
             )
+        if isinstance(self.strategy, PACStrategy):  # its noise is bounded, not known
+            if weight > 1:
+                raise ValueError(
+                    f"Expected one value for each draw, but arm {arm} of trial "
+                    f"{trial.index} is a mean of {weight:g}. Ask for trials of one "
+                    f"arm: `{type(self.strategy).__name__}` needs every value."
+                )
+            return None
         if not np.isnan(sem):
             return sem * sem
         std = getattr(self.strategy, "noise_std", None)

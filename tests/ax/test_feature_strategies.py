@@ -3,10 +3,15 @@ import warnings
 import pytest
 import torch
 from ax.api.client import Client
+from ax.exceptions.generation_strategy import GenerationStrategyCompleted
 
 from botorch_lse import Pool
 from botorch_lse.ax import POOL_INDEX, level_set
-from botorch_lse.strategies import HRAGELinearStrategy, MELKLinearStrategy
+from botorch_lse.strategies import (
+    HRAGELinearStrategy,
+    MELKLinearStrategy,
+    MELKPACStrategy,
+)
 
 from .worlds import client_for, fresh_state, same_state, state_of
 
@@ -65,3 +70,25 @@ def test_a_linear_strategy_is_saved_and_loaded(make, tmp_path):
         for c in (client, again)
     ]
     assert rows[0] == rows[1]
+
+
+def test_a_pac_strategy_runs_through_a_client():
+    pool = Pool(torch.eye(2, dtype=torch.float64))
+    strategy = MELKPACStrategy(
+        pool, 0.5, bound=1.0, noise_std=0.2, delta=0.1, epsilon=2.0
+    )
+    client = client_for(strategy)
+    alone = strategy.init(seed=3)
+    batch = strategy.ask(alone)
+    assert strategy.missing(alone).tolist() == batch.order.sort().values.tolist()
+    trials = client.get_next_trials(len(batch))
+    assert [p["pool_index"] for p in trials.values()] == batch.order.tolist()
+    noise = torch.Generator().manual_seed(0)
+    for index, parameters in trials.items():
+        y = (0.9, 0.1)[parameters["pool_index"]]
+        y += 0.2 * float(torch.randn((), generator=noise))
+        client.complete_trial(index, {"y": y})
+    with pytest.raises(GenerationStrategyCompleted, match="2 of 2 rows decided"):
+        client.get_next_trials(1)
+    answer = state_of(client).classification
+    assert answer.above.tolist() == [True, True]  # within epsilon: the aggressive set
