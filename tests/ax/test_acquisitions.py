@@ -116,6 +116,15 @@ def test_the_objectives_sign_does_not_matter():
         (LSEAmbiguity, {"threshold": 70.0, "beta": 4.0}),
         (LSEWidth, {"beta": 4.0}),
         (ImplicitStraddle, {"omega": 0.6, "pool": 2 * torch.rand(30, 2).double()}),
+        (
+            qTruVaR,
+            {
+                "targets": 2 * torch.rand(30, 2).double(),
+                "beta": 4.0,
+                "eta": 0.1,
+                "noise_var": 0.01,
+            },
+        ),
     ],
 )
 def test_the_other_classes_give_concurrent_trials(acqf_class, options):
