@@ -2,9 +2,6 @@ r"""Ax's modular generator builds the design criteria."""
 
 import pytest
 import torch
-
-pytest.importorskip("ax")
-
 from ax.adapter.registry import Generators
 from ax.api.client import Client
 from ax.generation_strategy.generation_node import GenerationNode
@@ -20,7 +17,7 @@ from botorch_lse.acquisition import (
     qNegMaxPosteriorVariance,
 )
 from botorch_lse.ax import acquisition_generator_spec
-from tests.ax.test_acquisitions import UNIT, modular_client, value
+from .test_acquisitions import UNIT, modular_client, value
 
 TARGETS = 2 * torch.rand(20, 2, generator=torch.Generator().manual_seed(0)).double()
 WEIGHTS = torch.linspace(1.0, 4.0, 20)
