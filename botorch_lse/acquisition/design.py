@@ -84,12 +84,9 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
             BotorchTensorDimensionError: If it is not a matrix with the columns of the
                 targets.
         """
-        pending, d = pending_matrix(X_pending), self.targets.shape[-1]
-        if pending is not None and pending.shape[-1] != d:
-            raise BotorchTensorDimensionError(
-                f"Expected `X_pending` to have the {d} columns of `targets`, but got "
-                f"shape {tuple(pending.shape)}."
-            )
+        pending = pending_matrix(X_pending)
+        if pending is not None:
+            self._check_columns(pending, "X_pending")
         super().set_X_pending(pending)
         self.covariance: PosteriorCovariance = self._data_only
         with torch.no_grad():
@@ -98,6 +95,14 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
                 noise = self.future_noise(self.X_pending.to(self.targets))
                 self.covariance = self._data_only.after(X, noise)
             self._prepare_targets()
+
+    def _check_columns(self, X: Tensor, name: str) -> None:
+        d = self.targets.shape[-1]
+        if X.shape[-1] != d:
+            raise BotorchTensorDimensionError(
+                f"Expected `{name}` to have the {d} columns of `targets`, but got "
+                f"shape {tuple(X.shape)}."
+            )
 
     def _prepare_targets(self) -> None:
         r"""What every evaluation needs of the targets, as far as memory allows."""
@@ -180,11 +185,7 @@ class DesignAcquisitionFunction(TargetAcquisitionFunction, ABC):
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
-        if X.shape[-1] != self.targets.shape[-1]:
-            raise BotorchTensorDimensionError(
-                f"Expected `X` to have the {self.targets.shape[-1]} columns of "
-                f"`targets`, but got shape {tuple(X.shape)}."
-            )
+        self._check_columns(X, "X")
         flat = X.reshape(-1, *X.shape[-2:])
         batch = self._see(flat.to(self.targets))
         noise = self.future_noise(flat.to(self.targets))

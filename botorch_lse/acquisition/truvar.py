@@ -6,7 +6,6 @@ import math
 
 from botorch.acquisition.cost_aware import CostAwareUtility
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.models.model import Model
 from botorch.utils.transforms import (
     average_over_ensemble_models,
@@ -97,11 +96,7 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
-        if X.shape[-1] != self.targets.shape[-1]:
-            raise BotorchTensorDimensionError(
-                f"Expected `X` to have the {self.targets.shape[-1]} columns of "
-                f"`targets`, but got shape {tuple(X.shape)}."
-            )
+        self._check_columns(X, "X")
         flat = X.reshape(-1, *X.shape[-2:])
         value = self._reduction(flat.to(self.targets))  # b x S
         value = value.reshape(*X.shape[:-2], *value.shape[1:])

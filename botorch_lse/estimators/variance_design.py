@@ -30,6 +30,11 @@ class HeadDesigns:
     theta: Design
     Sigma: Design
 
+    @property
+    def least(self) -> int:
+        r"""Twice the arms of the larger design: the smallest budget of both."""
+        return 2 * max(self.theta.support.numel(), self.Sigma.support.numel())
+
     def counts(self, budget: int) -> tuple[Tensor, Tensor]:
         r"""``N`` counts of each stage, which sum to ``budget`` together.
 
@@ -39,13 +44,11 @@ class HeadDesigns:
         Raises:
             ValueError: If a stage cannot measure each arm of its design once.
         """
-        supports = self.theta.support.numel(), self.Sigma.support.numel()
-        least = 2 * max(supports)
         budget = whole_number(budget, "budget", 2)
-        if budget < least:
+        if budget < self.least:
             raise ValueError(
-                f"Expected `budget` of at least {least}, twice the arms of the larger "
-                f"design, but got {budget}."
+                f"Expected `budget` of at least {self.least}, twice the arms of the "
+                f"larger design, but got {budget}."
             )
         first = round_design(self.theta.weights, budget // 2, "pukelsheim")
         rest = budget - budget // 2

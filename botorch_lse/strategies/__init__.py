@@ -21,7 +21,6 @@ from botorch_lse.strategies.gp import (
 from botorch_lse.strategies.linear import (
     GEGELinearStrategy,
     HRAGELinearStrategy,
-    LinearRun,
     LinearStrategy,
     MELKLinearStrategy,
     MILKLinearStrategy,
@@ -49,6 +48,7 @@ from botorch_lse.strategies.pareto import (
     RacingStrategy,
     UniformStrategy,
 )
+from botorch_lse.strategies.simulated import SimulatedRun
 from botorch_lse.strategies.state import State
 
 __all__ = [
@@ -70,7 +70,6 @@ __all__ = [
     "ImplicitStraddleStrategy",
     "LSELiteralBatchStrategy",
     "LSEStrategy",
-    "LinearRun",
     "LinearStrategy",
     "MELKLinearStrategy",
     "MELKPACStrategy",
@@ -88,6 +87,7 @@ __all__ = [
     "RAGEPACStrategy",
     "RacingStrategy",
     "RandomStrategy",
+    "SimulatedRun",
     "State",
     "StraddleRankStrategy",
     "StraddleStrategy",

@@ -17,6 +17,7 @@ from botorch_lse.acquisition import (
     qNegMaxPosteriorVariance,
 )
 from botorch_lse.ax import acquisition_generator_spec
+
 from .test_acquisitions import UNIT, modular_client, value
 
 TARGETS = 2 * torch.rand(20, 2, generator=torch.Generator().manual_seed(0)).double()

@@ -73,7 +73,7 @@ class BurnIn:
     def stages(self) -> tuple[Tensor, Tensor]:
         r"""``N`` counts of each stage."""
         designs = head_designs(self.Phi)
-        least = 2 * max(d.support.numel() for d in (designs.theta, designs.Sigma))
+        least = designs.least
         size = self.size
         if size is None:
             rank = spanning_rows(quadratic_features(self.Phi)).numel()

@@ -17,6 +17,7 @@ from botorch_lse.functional.scores import first_best
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Observations, Pool
+from botorch_lse.strategies.arguments import check_targets
 from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.elimination import eliminate_for_best
 from botorch_lse.strategies.forecast import squared_gaps
@@ -86,11 +87,7 @@ class HRAGEStrategy(BurnInStrategy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.targets, Pool | None):
-            raise ValueError(
-                "Expected `targets` to be a Pool, but got "
-                f"{type(self.targets).__name__}. Write `Pool(X)`."
-            )
+        check_targets(self.targets)
         if self.targets is not None and self.targets.d != self.pool.d:
             raise BotorchTensorDimensionError(
                 f"Expected `targets` with the {self.pool.d} columns of `pool`, but got "

@@ -5,12 +5,10 @@ from botorch_lse.strategies.linear.base import LinearStrategy
 from botorch_lse.strategies.linear.gege import GEGELinearStrategy
 from botorch_lse.strategies.linear.hrage import HRAGELinearStrategy
 from botorch_lse.strategies.linear.melk import MELKLinearStrategy, MILKLinearStrategy
-from botorch_lse.strategies.linear.simulation import LinearRun
 
 __all__ = [
     "GEGELinearStrategy",
     "HRAGELinearStrategy",
-    "LinearRun",
     "LinearStrategy",
     "MELKLinearStrategy",
     "MILKLinearStrategy",

@@ -17,6 +17,7 @@ from botorch_lse.confidence.classify import accuracy
 from botorch_lse.designs import optimal_design
 from botorch_lse.designs.basis import span_map
 from botorch_lse.problem import Observations, Pool
+from botorch_lse.strategies.arguments import check_noise_once
 from botorch_lse.strategies.base import Request, Strategy
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.linear.belief import LinearBelief, Questions
@@ -24,7 +25,6 @@ from botorch_lse.strategies.linear.forecast import linear_forecast
 from botorch_lse.strategies.linear.items import check_items, features_of
 from botorch_lse.strategies.linear.planning import next_weights, rounded
 from botorch_lse.strategies.linear.simulation import (
-    LinearRun,
     Measure,
     simulated_run,
 )
@@ -33,6 +33,7 @@ from botorch_lse.strategies.linear.update import (
     intersected,
     with_batch,
 )
+from botorch_lse.strategies.simulated import SimulatedRun
 from botorch_lse.strategies.state import State
 
 GROWTH = 0.1
@@ -95,14 +96,7 @@ class LinearStrategy(Strategy):
         self._check_items()
 
     def _check_noise(self) -> None:
-        if (self.noise_std is None) == (self.pool.noise_var is None):
-            raise ValueError(
-                "Expected the noise once, but got "
-                f"{'neither' if self.noise_std is None else 'both'} `noise_std` "
-                f"{'nor' if self.noise_std is None else 'and'} `pool.noise_var`."
-            )
-        if self.noise_std is not None:
-            in_interval(self.noise_std, "noise_std", 0.0, math.inf)
+        check_noise_once(self.noise_std, self.pool)
 
     def _check_items(self) -> None:
         check_items(self.X, features_of(self.items), self._to_span)
@@ -243,7 +237,7 @@ class LinearStrategy(Strategy):
             belief = self._decided(belief)
         return belief
 
-    def simulate(self, measure: Measure, seed: int = 0) -> LinearRun:
+    def simulate(self, measure: Measure, seed: int = 0) -> SimulatedRun:
         r"""The whole run on a function, by counts and means; see ``simulation``."""
         return simulated_run(self, measure, seed)
 

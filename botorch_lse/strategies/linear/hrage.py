@@ -20,6 +20,7 @@ from botorch_lse.estimators import (
 )
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.problem import Classification, Observations, Pool
+from botorch_lse.strategies.arguments import check_targets
 from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.linear.belief import LinearBelief, Questions
 from botorch_lse.strategies.linear.goals import (
@@ -85,11 +86,7 @@ class HRAGELinearStrategy(SingleOutputStrategy):
     burn_in: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.targets, Pool | None):
-            raise ValueError(
-                "Expected `targets` to be a Pool, but got "
-                f"{type(self.targets).__name__}. Write `Pool(X)`."
-            )
+        check_targets(self.targets)
         super().__post_init__()
         if self.threshold is not None:
             finite_number(self.threshold, "threshold")
@@ -149,8 +146,8 @@ class HRAGELinearStrategy(SingleOutputStrategy):
             return 0
         if self.burn_in is not None:
             return self.burn_in
-        least = 2 * max(d.support.numel() for d in (self._head.theta, self._head.Sigma))
-        return max(burn_in_size(self.X, self.variance_bounds, self.delta), least)
+        size = burn_in_size(self.X, self.variance_bounds, self.delta)
+        return max(size, self._head.least)
 
     def _start(self, seed: int) -> BurnInBelief:
         start = super()._start(seed)

@@ -3,14 +3,14 @@ r"""Whole runs on a simulated function, without lists of single measurements."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from botorch_lse.problem import Classification, Observations
+from botorch_lse.problem import Observations
 from botorch_lse.strategies.base import BUDGET, DECIDED, Request
+from botorch_lse.strategies.simulated import SimulatedRun
 
 if TYPE_CHECKING:
     from botorch_lse.strategies.linear.base import LinearStrategy
@@ -20,24 +20,9 @@ Measure = Callable[[Tensor, Tensor], Tensor | tuple[Tensor, Tensor]]
 these and their ``yvar``, which a burn-in needs."""
 
 
-@dataclass(frozen=True, eq=False)
-class LinearRun:
-    r"""The end of a simulated run.
-
-    Args:
-        classification: The answer.
-        n_used: Measurements made.
-        rounds: How many batches they were made in.
-        stop_reason: ``"decided"`` or ``"budget"``.
-    """
-
-    classification: Classification
-    n_used: int
-    rounds: int
-    stop_reason: str
-
-
-def simulated_run(strategy: LinearStrategy, measure: Measure, seed: int) -> LinearRun:
+def simulated_run(
+    strategy: LinearStrategy, measure: Measure, seed: int
+) -> SimulatedRun:
     r"""The same as asking and telling means, without a list of millions of rows.
 
     Args:
@@ -66,4 +51,4 @@ def simulated_run(strategy: LinearStrategy, measure: Measure, seed: int) -> Line
         belief = strategy._learn(belief, strategy._complete(new), new, seed)
         rounds += 1
     answer = strategy._classification(belief)
-    return LinearRun(answer, belief.evidence.n, rounds, reason)
+    return SimulatedRun(answer, belief.evidence.n, rounds, reason)

@@ -20,6 +20,7 @@ from botorch_lse.designs.kernel_gram import KernelGram
 from botorch_lse.estimators import RIPSEstimate, catoni_width, rips, rips_projection
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.problem.classification import gaussian_probability_above
+from botorch_lse.strategies.arguments import check_noise_once
 from botorch_lse.strategies.base import Request, Strategy
 from botorch_lse.strategies.pac.rounds import Estimate, PACBelief, draws_of_round
 from botorch_lse.strategies.state import State, matching, remove, round_generator
@@ -91,14 +92,7 @@ class PACStrategy(Strategy):
                     f"Expected `{name}` to be one of {known}, but got "
                     f"{getattr(self, name)!r}."
                 )
-        if (self.noise_std is None) == (self.pool.noise_var is None):
-            raise ValueError(
-                "Expected the noise once, but got "
-                f"{'neither' if self.noise_std is None else 'both'} `noise_std` "
-                f"{'nor' if self.noise_std is None else 'and'} `pool.noise_var`."
-            )
-        if self.noise_std is not None:
-            in_interval(self.noise_std, "noise_std", 0.0, math.inf, closed_low=True)
+        check_noise_once(self.noise_std, self.pool, exact=True)
 
     # --- the problem ------------------------------------------------------------------
 

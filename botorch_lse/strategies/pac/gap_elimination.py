@@ -18,6 +18,7 @@ from botorch_lse.designs import Design, optimal_design
 from botorch_lse.estimators import ArmStatistics
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.problem.classification import gaussian_probability_above
+from botorch_lse.strategies.arguments import check_targets
 from botorch_lse.strategies.base import Request, Strategy
 from botorch_lse.strategies.elimination import eliminate_rows
 from botorch_lse.strategies.pac.rage_rounds import (
@@ -72,11 +73,7 @@ class GapEliminationStrategy(Strategy):
         if self.threshold is not None:
             finite_number(self.threshold, "threshold")
         in_interval(self.delta, "delta", 0.0, 1.0)
-        if not isinstance(self.targets, Pool | None):
-            raise ValueError(
-                "Expected `targets` to be a Pool, but got "
-                f"{type(self.targets).__name__}. Write `Pool(X)`."
-            )
+        check_targets(self.targets)
         if self.Z.shape[1] != self.Phi.shape[1]:
             raise BotorchTensorDimensionError(
                 f"Expected `targets` with {self.Phi.shape[1]} features as `pool`, but "

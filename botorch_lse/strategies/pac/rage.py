@@ -9,7 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.checks import whole_number
 from botorch_lse.estimators import (
     HeadDesigns,
     burn_in_size,
@@ -17,6 +17,7 @@ from botorch_lse.estimators import (
     head_from_arms,
 )
 from botorch_lse.estimators.variance import variance_bounds
+from botorch_lse.strategies.arguments import check_noise_once
 from botorch_lse.strategies.pac.gap_elimination import GapEliminationStrategy
 from botorch_lse.strategies.pac.rage_rounds import RageBelief
 from botorch_lse.strategies.state import State
@@ -48,14 +49,7 @@ class RAGEPACStrategy(GapEliminationStrategy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.noise_std is None) == (self.pool.noise_var is None):
-            raise ValueError(
-                "Expected the noise once, but got "
-                f"{'neither' if self.noise_std is None else 'both'} `noise_std` "
-                f"{'nor' if self.noise_std is None else 'and'} `pool.noise_var`."
-            )
-        if self.noise_std is not None:
-            in_interval(self.noise_std, "noise_std", 0.0, math.inf)
+        check_noise_once(self.noise_std, self.pool)
 
     @property
     def sample_constant(self) -> float:
@@ -158,9 +152,8 @@ class HRAGEPACStrategy(GapEliminationStrategy):
             return 0
         if self.burn_in is not None:
             return self.burn_in
-        least = 2 * max(d.support.numel() for d in (self._head.theta, self._head.Sigma))
         size = burn_in_size(self.Phi, self.variance_bounds, self.delta)
-        return max(size, least)
+        return max(size, self._head.least)
 
     def burn_in_used(self, state: State) -> int:
         r"""How many measurements were made during the burn-in."""

@@ -20,6 +20,7 @@ from botorch_lse.strategies.pareto.outputs import (
     MultiOutputStrategy,
     ParetoEstimate,
 )
+from botorch_lse.strategies.simulated import SimulatedRun
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,23 +48,6 @@ class ParetoBelief:
 
 Measure = Callable[[Tensor, Tensor], Tensor]
 """From ``k`` rows and how often each is measured to ``k x m`` means."""
-
-
-@dataclass(frozen=True, eq=False)
-class ParetoRun:
-    r"""The end of a simulated run.
-
-    Args:
-        classification: The answer.
-        n_used: Measurements made.
-        rounds: How many rounds they were made in.
-        stop_reason: ``"decided"`` or ``"budget"``.
-    """
-
-    classification: Classification
-    n_used: int
-    rounds: int
-    stop_reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +100,7 @@ class ParetoStrategy(MultiOutputStrategy):
             )
         return self.sigma
 
-    def simulate(self, measure: Measure, seed: int = 0) -> ParetoRun:
+    def simulate(self, measure: Measure, seed: int = 0) -> SimulatedRun:
         r"""The whole run on a function, by counts and means, never by single pulls.
 
         The same as asking and telling means, without the lists of rows that a round
@@ -131,7 +115,7 @@ class ParetoStrategy(MultiOutputStrategy):
             room = None if self.max_observations is None else self.max_observations - n
             size = self._round_size(belief, room)
             if size == 0:
-                return ParetoRun(self._classification(belief), n, rounds, BUDGET)
+                return SimulatedRun(self._classification(belief), n, rounds, BUDGET)
             rows = belief.counts.nonzero().view(-1)
             counts = belief.counts[rows]
             new = Observations(
@@ -139,7 +123,7 @@ class ParetoStrategy(MultiOutputStrategy):
             )
             belief = self._learn(belief, self._complete(new), new, seed)
             n, rounds = n + size, rounds + 1
-        return ParetoRun(self._classification(belief), n, rounds, DECIDED)
+        return SimulatedRun(self._classification(belief), n, rounds, DECIDED)
 
     # --- rounds -----------------------------------------------------------------------
 

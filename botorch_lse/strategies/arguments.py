@@ -1,0 +1,45 @@
+r"""Arguments that several families of strategies take, checked once."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from botorch_lse.checks import in_interval
+from botorch_lse.problem import Pool
+
+
+def check_noise_once(
+    noise_std: float | None, pool: Pool, *, exact: bool = False
+) -> None:
+    r"""The noise is given once: for all rows, or by row.
+
+    Args:
+        noise_std: Its standard deviation.
+        pool: May know the variance of each row.
+        exact: Whether a standard deviation of 0 is allowed.
+
+    Raises:
+        ValueError: If it is given twice or never, or out of range.
+    """
+    if (noise_std is None) == (pool.noise_var is None):
+        raise ValueError(
+            "Expected the noise once, but got "
+            f"{'neither' if noise_std is None else 'both'} `noise_std` "
+            f"{'nor' if noise_std is None else 'and'} `pool.noise_var`."
+        )
+    if noise_std is not None:
+        in_interval(noise_std, "noise_std", 0.0, math.inf, closed_low=exact)
+
+
+def check_targets(targets: Any) -> None:
+    r"""The items to decide on are a pool, or not given.
+
+    Raises:
+        ValueError: If they are anything else.
+    """
+    if not isinstance(targets, Pool | None):
+        raise ValueError(
+            f"Expected `targets` to be a Pool, but got {type(targets).__name__}. Write "
+            "`Pool(X)`."
+        )
