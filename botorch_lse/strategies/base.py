@@ -127,9 +127,9 @@ class Strategy(ABC):
     def _classification(self, belief: Any) -> Classification:
         r"""The answer."""
 
+    @abstractmethod
     def _forecast(self, state: State) -> Forecast:
         r"""About how many more evaluations until everything is decided."""
-        return Forecast(None, f"{type(self).__name__} makes no forecast.")
 
     def _complete(self, observations: Observations) -> Observations:
         r"""With what the strategy itself knows about the noise."""

@@ -3,10 +3,11 @@ r"""How many more evaluations an optimal design needs for given gaps."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from botorch_lse.designs import DesignWarning, optimal_design
@@ -17,6 +18,8 @@ HALVINGS = 4
 """Bisections of the exponent after the first doubling that suffices: within 5 %."""
 MOST = 2**24
 """More evaluations than this are as good as never."""
+MOST_REHEARSED = 2**40
+"""The same where the algorithm says itself how long its rounds are."""
 NEAREST = 0.1
 """The gap guessed for a row whose estimate lies on the level, in its standard
 deviations: 8 % of the rows are nearer."""
@@ -84,6 +87,43 @@ def smallest(suffices: Callable[[int], bool]) -> int | None:
     return int(high)
 
 
+def first_round_of(size: int) -> Forecast:
+    r"""The forecast of such an algorithm before anything is estimated."""
+    return Forecast(
+        None, f"Nothing is estimated before the first round of {size:,} measurements."
+    )
+
+
+def rehearsed(sizes: Iterable[int], told: int) -> Forecast:
+    r"""The forecast of an algorithm that says itself how long its rounds are.
+
+    Args:
+        sizes: The measurements of the rounds to come, as if the estimates were exact;
+            they need not end.
+        told: Measurements of the first of these rounds that are told already.
+    """
+    total = 0
+    for size in sizes:
+        total += size
+        if total > MOST_REHEARSED:
+            return Forecast(None, "The estimated gaps are too small for any number.")
+    return Forecast(
+        max(total - told, 1),
+        "By a rehearsal of the rounds to come, as if the current estimate were exact.",
+    )
+
+
+def likely_gaps(difference: Tensor, sigma: Tensor | float) -> Tensor:
+    r"""Signed gaps to expect: none is guessed within ``NEAREST`` deviations.
+
+    Args:
+        difference: Estimates less the level, units of ``y``.
+        sigma: Their standard deviations.
+    """
+    size = (difference.square() + (NEAREST * torch.as_tensor(sigma)).square()).sqrt()
+    return torch.where(difference < 0, -size, size)
+
+
 def squared_gaps(difference: Tensor, variance: Tensor, epsilon: float) -> Tensor:
     r"""The squared gaps to expect of estimates.
 
@@ -92,5 +132,4 @@ def squared_gaps(difference: Tensor, variance: Tensor, epsilon: float) -> Tensor
         variance: Their variances.
         epsilon: The accuracy, which widens every gap.
     """
-    likely = (difference.square() + NEAREST**2 * variance).sqrt()
-    return (likely + epsilon).square()
+    return (likely_gaps(difference, variance.sqrt()).abs() + epsilon).square()

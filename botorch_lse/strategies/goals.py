@@ -43,6 +43,15 @@ class ExplicitGoal:
         r"""The level that probabilities refer to."""
         return self.threshold
 
+    @property
+    def tolerance(self) -> float:
+        r"""What an interval may be wider than its distance."""
+        return self.epsilon
+
+    def distances(self, mean: Tensor) -> Tensor:
+        r"""``N`` signed distances; an interval as narrow as its own is decided."""
+        return mean - self.threshold
+
 
 @dataclass(frozen=True)
 class ImplicitGoal:
@@ -71,6 +80,15 @@ class ImplicitGoal:
     def level(self, mean: Tensor) -> float:
         r"""``omega`` times the largest posterior mean."""
         return self.omega * float(mean.max())
+
+    @property
+    def tolerance(self) -> float:
+        r"""What an interval may be wider than its distance."""
+        return self.epsilon
+
+    def distances(self, mean: Tensor) -> Tensor:
+        r"""``N`` signed distances, if the maximum were known."""
+        return mean - self.level(mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +136,20 @@ class MaximiserGoal:
     def level(self, mean: Tensor) -> float:
         r"""The largest posterior mean: what probabilities refer to."""
         return float(mean.max())
+
+    @property
+    def tolerance(self) -> float:
+        r"""What an interval may be wider than its distance."""
+        return self.epsilon / 2
+
+    def distances(self, mean: Tensor) -> Tensor:
+        r"""``N`` signed distances: half of what the best other point is away."""
+        best = int(mean.argmax())
+        copies = self.places == self.places[best]
+        if bool(copies.all()):
+            return torch.zeros_like(mean)
+        rival = mean[~copies].max()
+        return torch.where(copies, mean - rival, mean - mean[best]) / 2
 
 
 Goal = ExplicitGoal | ImplicitGoal | MaximiserGoal

@@ -6,15 +6,29 @@ import numpy as np
 import pytest
 import torch
 
-from botorch_lse import Pool
+from botorch_lse import Observations, Pool
 from botorch_lse.strategies import (
+    APEStrategy,
+    GEGEBudgetStrategy,
+    GEGEPACStrategy,
+    GEGEStrategy,
+    HRAGEPACStrategy,
     LSEStrategy,
+    MELKPACStrategy,
     MELKStrategy,
+    MILKPACStrategy,
     MILKStrategy,
+    PALStrategy,
+    RacingStrategy,
+    RAGEPACStrategy,
+    State,
+    Strategy,
+    TruVaRStrategy,
 )
 from botorch_lse.strategies.forecast import observations_needed
 from botorch_lse.strategies.gp.forecast import MOST_STEPS, planned_observations
 from tests.reference.dense_gp import DenseGP
+from tests.strategies import pareto_runs
 from tests.strategies.runs import make, step
 
 
@@ -101,3 +115,142 @@ def test_forecasts_say_what_they_rest_on() -> None:
     fresh = make(MELKStrategy, model=None, noise_std=None).init().forecast()
     assert fresh.observations is None
     assert "No model has been fitted yet" in str(fresh)
+
+
+# --- algorithms that say themselves how long their rounds are -------------------------
+
+ARMS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.8, 0.5], [-0.6, 0.3]]).double()
+MEANS = ARMS @ torch.tensor([0.9, -0.1]).double()
+CONFIDENT = {"bound": 1.0, "noise_std": 0.3, "delta": 0.1}
+REHEARSED = {
+    "melk": lambda: MELKPACStrategy(Pool(ARMS), 0.3, **CONFIDENT),
+    "milk": lambda: MILKPACStrategy(Pool(ARMS), omega=0.5, **CONFIDENT),
+    "rage": lambda: RAGEPACStrategy(Pool(ARMS), noise_std=0.3),
+    "rage level": lambda: RAGEPACStrategy(Pool(ARMS), 0.6, noise_std=0.3),
+    "hrage": lambda: HRAGEPACStrategy(Pool(ARMS), 0.6, variance_bounds=(0.05, 0.1)),
+}
+
+
+def told_exactly(strategy: Strategy, state: State) -> State:
+    r"""After a round whose values are the means themselves."""
+    batch = strategy.ask(state)
+    if isinstance(strategy, MELKPACStrategy | MILKPACStrategy):
+        return strategy.tell(state, batch.observe(MEANS[batch.order]))
+    yvar = 0.09 / batch.counts.double()
+    return strategy.tell(state, batch.observe(MEANS[batch.indices], yvar, means=True))
+
+
+@pytest.mark.parametrize("name", REHEARSED)
+def test_rehearsal_foresees_every_round_of_exact_values(name: str) -> None:
+    strategy = REHEARSED[name]()
+    state = strategy.init()
+    first = len(strategy.ask(state))
+    assert state.forecast().observations is None
+    assert f"first round of {first:,} measurements" in state.forecast().basis
+    foreseen = []
+    while not state.is_done:
+        if state.forecast().observations is not None:
+            foreseen.append(state.n_used + state.forecast().observations)
+        state = told_exactly(strategy, state)
+    assert len(foreseen) >= 2
+    assert foreseen == [state.n_used] * len(foreseen)
+
+
+def test_rehearsal_knows_what_is_told_of_the_open_round() -> None:
+    strategy = REHEARSED["rage"]()
+    state = told_exactly(strategy, strategy.init())
+    whole, batch = state.forecast().observations, strategy.ask(state)
+    row = batch.indices[:1]
+    part = Observations(row, MEANS[row], torch.ones(1) / 1000, counts=torch.tensor([3]))
+    assert strategy.tell(state, part).forecast().observations == whole - 3
+
+
+def test_gaps_that_vanish_are_not_waited_for() -> None:
+    level = float(MEANS[2])
+    strategy = MELKPACStrategy(Pool(ARMS), level, **CONFIDENT)
+    state = told_exactly(strategy, strategy.init())
+    assert 10**4 < state.forecast().observations < 10**9
+
+
+# --- several outputs ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", pareto_runs.BUDGETED)
+def test_a_budget_is_foreseen_before_any_measurement(cls: type) -> None:
+    X, mu = pareto_runs.linear_problem()
+    strategy = pareto_runs.make(cls, X)
+    state, generator = strategy.init(), torch.Generator().manual_seed(0)
+    foreseen = []
+    while not state.is_done:
+        foreseen.append(state.n_used + state.forecast().observations)
+        state = pareto_runs.step(strategy, state, mu, generator)
+    assert foreseen == [state.n_used] * len(foreseen)
+    assert len(foreseen) >= (2 if cls is GEGEBudgetStrategy else 1)
+
+
+def half_way(strategy: Strategy, mu: torch.Tensor, seed: int, n: int) -> float:
+    r"""The forecast once ``n`` are measured, over what the run took."""
+    generator, state, foreseen = torch.Generator().manual_seed(seed), None, None
+    state = strategy.init(seed)
+    while not state.is_done:
+        if foreseen is None and state.n_used >= n:
+            foreseen = state.n_used + state.forecast().observations
+        state = pareto_runs.step(strategy, state, mu, generator)
+    assert state.stop_reason == "decided"
+    return foreseen / state.n_used
+
+
+@pytest.mark.parametrize(
+    ("cls", "n"), [(GEGEPACStrategy, 3000), (APEStrategy, 1800), (RacingStrategy, 1800)]
+)
+def test_forecast_of_a_pareto_set_is_right_within_a_factor_of_two(
+    cls: type, n: int
+) -> None:
+    for seed in (1, 2):
+        X, mu = pareto_runs.linear_problem(seed)
+        assert 0.5 <= half_way(pareto_runs.make(cls, X), mu, seed, n) <= 2
+
+
+@pytest.mark.parametrize(("cls", "n"), [(GEGEStrategy, 160), (PALStrategy, 80)])
+def test_forecast_of_gaussian_outputs_is_right_within_a_factor_of_two(
+    cls: type, n: int
+) -> None:
+    gp, X = DenseGP((0.2,), 1.0, is_rbf=True), np.linspace(0, 1, 40)[:, None]
+    L = np.linalg.cholesky(gp.covariance(X, X) + 1e-8 * np.eye(40))
+    for seed in (1, 3):
+        mu = torch.tensor(L @ np.random.default_rng(seed).standard_normal((40, 2)))
+        strategy = cls(
+            Pool(torch.tensor(X)),
+            maximize=(True, True),
+            model=(gp.kernel(), gp.kernel()),
+            noise_std=pareto_runs.NOISE_STD,
+            epsilon=0.1,
+            beta=9.0,
+            batch_size=10,
+            max_observations=5000,
+        )
+        assert 0.5 <= half_way(strategy, mu, seed, n) <= 2
+    fitted = cls(Pool(torch.tensor(X)), maximize=(True, True))
+    assert "No model has been fitted yet" in str(fitted.init().forecast())
+
+
+def test_forecast_of_the_maximiser_is_right_within_a_factor_of_two() -> None:
+    gp, X = DenseGP((0.1,), 1.0, is_rbf=True), np.linspace(0, 1, 40)[:, None]
+    L = np.linalg.cholesky(gp.covariance(X, X) + 1e-8 * np.eye(40))
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        f, noise = L @ rng.standard_normal(40), 0.3 * rng.standard_normal(4000)
+        strategy = TruVaRStrategy(
+            Pool(torch.tensor(X)),
+            model=gp.kernel(),
+            noise_std=0.3,
+            epsilon=0.1,
+            beta=9.0,
+            batch_size=5,
+        )
+        state, foreseen = strategy.init(), None
+        while not state.is_done:
+            if len(state.history) == 40:
+                foreseen = 40 + state.forecast().observations
+            state = step(strategy, state, lambda r, i, f=f, e=noise: float(f[r] + e[i]))
+        assert len(state.history) / 2 <= foreseen <= 2 * len(state.history)

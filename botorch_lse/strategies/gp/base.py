@@ -33,7 +33,6 @@ from botorch_lse.strategies.goals import (
     ExplicitGoal,
     Goal,
     ImplicitGoal,
-    MaximiserGoal,
 )
 from botorch_lse.strategies.gp.arguments import check_goal, check_noise
 from botorch_lse.strategies.gp.belief import Belief
@@ -318,14 +317,12 @@ class GPStrategy(Strategy):
         belief = state.belief
         if self._is_initial(belief):
             return Forecast(None, "No model has been fitted yet.")
-        if isinstance(self.goal, MaximiserGoal):
-            return super()._forecast(state)
         return rows_forecast(
             belief,
-            self.goal.level(belief.posterior.mean),
+            self.goal.distances(belief.posterior.mean),
             self._noise_var(belief),
             self.widths(belief.n_intervals + 1),
-            self.epsilon,
+            self.goal.tolerance,
             self.batch_size,
         )
 

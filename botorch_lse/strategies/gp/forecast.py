@@ -22,7 +22,7 @@ WORK = 2e10
 
 def rows_forecast(
     belief: Belief,
-    level: float,
+    distances: Tensor,
     noise_var: Tensor,
     beta: float,
     epsilon: float,
@@ -36,7 +36,7 @@ def rows_forecast(
 
     Args:
         belief: Where the run stands.
-        level: The level, units of ``y``; an implicit one as the current mean has it.
+        distances: ``N`` distances of the means from what would decide the rows.
         noise_var: ``N`` noise variances of new observations, or one for all.
         beta: The squared width of the next interval.
         epsilon: The accuracy.
@@ -44,8 +44,8 @@ def rows_forecast(
     """
     rows = (belief.sides.side == UNDECIDED).nonzero().view(-1)
     posterior = belief.posterior
-    mean, variance = posterior.mean[rows], posterior.variance[rows].clamp_min(0.0)
-    gaps = squared_gaps(mean - level, variance, epsilon)
+    variance = posterior.variance[rows].clamp_min(0.0)
+    gaps = squared_gaps(distances[rows], variance, epsilon)
     work = len(posterior.mean) * (len(posterior.indices) + MOST_STEPS)
     steps = min(MOST_STEPS, max(1, int(WORK / work)))
     planned = planned_observations(posterior, rows, gaps / beta, noise_var, steps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -22,6 +23,7 @@ from botorch_lse.problem import Classification, Observations
 from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.arguments import check_noise_once
 from botorch_lse.strategies.base import Request, Strategy
+from botorch_lse.strategies.forecast import Forecast, first_round_of, rehearsed
 from botorch_lse.strategies.pac.rounds import Estimate, PACBelief, draws_of_round
 from botorch_lse.strategies.state import State, matching, remove, round_generator
 
@@ -253,6 +255,19 @@ class PACStrategy(Strategy):
         sigma = (self.second_moment * found.norms / n).sqrt()
         return belief.estimate.updated(rows, found.means, half, sigma)
 
+    # --- what is to come --------------------------------------------------------------
+
+    def _forecast(self, state: State) -> Forecast:
+        belief = state.belief
+        if belief.t == 1:
+            return first_round_of(belief.size)
+        return rehearsed(self._coming(belief), state.told.n_measured)
+
+    def _coming(self, belief: PACBelief) -> Iterator[int]:
+        while belief.size:
+            yield belief.size
+            belief = self._prepared(self._foreseen(belief))
+
     # --- what the two differ in -------------------------------------------------------
 
     @abstractmethod
@@ -266,6 +281,10 @@ class PACStrategy(Strategy):
     @abstractmethod
     def _eliminate(self, belief: PACBelief, new: Observations) -> PACBelief:
         r"""Lines 8 to 16 of the algorithm."""
+
+    @abstractmethod
+    def _foreseen(self, belief: PACBelief) -> PACBelief:
+        r"""The same with the estimates in hand instead of new draws."""
 
     @abstractmethod
     def _level(self, mean: Tensor) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -21,6 +22,12 @@ from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.arguments import check_targets
 from botorch_lse.strategies.base import Request, Strategy
 from botorch_lse.strategies.elimination import eliminate_rows
+from botorch_lse.strategies.forecast import (
+    Forecast,
+    first_round_of,
+    likely_gaps,
+    rehearsed,
+)
 from botorch_lse.strategies.pac.rage_rounds import (
     ItemEstimate,
     RageBelief,
@@ -233,6 +240,33 @@ class GapEliminationStrategy(Strategy):
         half = sigma * math.sqrt(2 * self._log_term(belief.t))
         estimate = belief.estimate.updated(rows, values, half, sigma, chances)
         return replace(belief.next_round(), side=side, estimate=estimate)
+
+    # --- what is to come --------------------------------------------------------------
+
+    def _forecast(self, state: State) -> Forecast:
+        belief = state.belief
+        if belief.t <= 1:
+            return first_round_of(int(belief.missing.sum()))
+        return rehearsed(self._coming(belief), state.told.n_measured)
+
+    def _coming(self, belief: RageBelief) -> Iterator[int]:
+        while belief.plan is not None:
+            yield int(belief.missing.sum())
+            belief = self._prepared(self._foreseen(belief))
+
+    def _foreseen(self, belief: RageBelief) -> RageBelief:
+        r"""The decisions of the round if the estimates in hand were exact."""
+        rows, before = belief.active, belief.t - 1
+        values = belief.estimate.mean[rows]
+        sigma = self.width(before) / math.sqrt(2 * self._log_term(before))
+        if self.threshold is None:
+            gaps = likely_gaps(values - values.max(), sigma)
+            gaps[values.argmax()] = 0.0
+            side = eliminate_worse(belief.side, rows, gaps, self.width(belief.t))
+        else:
+            gaps = likely_gaps(values - self.threshold, sigma)
+            side = eliminate_rows(belief.side, rows, gaps, 0.0, self.width(belief.t))
+        return replace(belief.next_round(), side=side)
 
     # --- the answer -------------------------------------------------------------------
 

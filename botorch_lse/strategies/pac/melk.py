@@ -13,6 +13,7 @@ from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.designs import Design, optimal_design
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.elimination import eliminate_rows
+from botorch_lse.strategies.forecast import likely_gaps
 from botorch_lse.strategies.pac.base import DESIGN_TOLERANCE, PACStrategy
 from botorch_lse.strategies.pac.rounds import PACBelief
 
@@ -64,6 +65,13 @@ class MELKPACStrategy(PACStrategy):
             active=side == UNDECIDED,
             estimate=self._updated(belief, rows, found, len(new)),
         )
+
+    def _foreseen(self, belief: PACBelief) -> PACBelief:
+        rows, estimate = belief.active.nonzero().view(-1), belief.estimate
+        difference = estimate.mean[rows] - self.threshold
+        gaps = likely_gaps(difference, estimate.sigma[rows])
+        side = eliminate_rows(belief.side, rows, gaps, 0.0, self.width(belief.t))
+        return replace(belief, t=belief.t + 1, side=side, active=side == UNDECIDED)
 
     def _level(self, mean: Tensor) -> float:
         return float(self.threshold)

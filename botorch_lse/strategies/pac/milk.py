@@ -12,6 +12,7 @@ from botorch_lse.confidence.classify import ratio
 from botorch_lse.designs import Design, optimal_design
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.elimination import eliminate_pairs
+from botorch_lse.strategies.forecast import likely_gaps
 from botorch_lse.strategies.pac.base import DESIGN_TOLERANCE, PACStrategy
 from botorch_lse.strategies.pac.rounds import PACBelief
 from botorch_lse.strategies.planning import pair_targets
@@ -65,21 +66,29 @@ class MILKPACStrategy(PACStrategy):
         every = torch.arange(len(self.pool))
         i, j = belief.active.nonzero().unbind(dim=-1)
         found = self._estimated(belief, new, every, (i, j, self.omega))
-        width = self.width(belief.t)
-        certain, refuted = (torch.zeros_like(belief.active) for _ in range(2))
-        refuted[i, j] = found.means < -width
-        certain[i, j] = found.means > width
-        active, side = eliminate_pairs(belief.active, belief.side, certain, refuted)
         open_ = belief.active.any(dim=0) | belief.active.any(dim=1)
         rows = open_.nonzero().view(-1)
         single = self._estimated(belief, new, rows)
-        return replace(
-            belief,
-            t=belief.t + 1,
-            side=side,
-            active=active,
-            estimate=self._updated(belief, rows, single, len(new)),
-        )
+        estimate = self._updated(belief, rows, single, len(new))
+        return replace(self._judged(belief, i, j, found.means), estimate=estimate)
+
+    def _foreseen(self, belief: PACBelief) -> PACBelief:
+        i, j = belief.active.nonzero().unbind(dim=-1)
+        mean, sigma = belief.estimate.mean, belief.estimate.sigma
+        difference = mean[i] - self.omega * mean[j]
+        deviation = torch.hypot(sigma[i], self.omega * sigma[j])
+        return self._judged(belief, i, j, likely_gaps(difference, deviation))
+
+    def _judged(
+        self, belief: PACBelief, i: Tensor, j: Tensor, values: Tensor
+    ) -> PACBelief:
+        r"""After the pairs ``(i, j)``, whose values are ``f(x) - omega f(x')``."""
+        width = self.width(belief.t)
+        certain, refuted = (torch.zeros_like(belief.active) for _ in range(2))
+        refuted[i, j] = values < -width
+        certain[i, j] = values > width
+        active, side = eliminate_pairs(belief.active, belief.side, certain, refuted)
+        return replace(belief, t=belief.t + 1, side=side, active=active)
 
     def _level(self, mean: Tensor) -> float:
         return self.omega * float(mean.max())

@@ -14,8 +14,15 @@ from torch import Tensor
 from botorch_lse.checks import whole_number
 from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.estimators import LinearFit
-from botorch_lse.pareto import pareto_mask
+from botorch_lse.pareto import empirical_gaps, pareto_mask
+from botorch_lse.strategies.forecast import (
+    MOST_REHEARSED,
+    Forecast,
+    first_round_of,
+    likely_gaps,
+)
 from botorch_lse.strategies.pareto.totals import ParetoTotalsStrategy, TotalsBelief
+from botorch_lse.strategies.state import State
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +91,31 @@ class APEStrategy(ParetoTotalsStrategy):
         counts = torch.zeros(len(told), dtype=torch.long)
         counts[row] = self.step
         return counts
+
+    def _forecast(self, state: State) -> Forecast:
+        belief = state.belief
+        if not bool(belief.estimate.sigma.isfinite().any()):
+            return first_round_of(int(belief.counts.sum()))
+        counts, sigma = belief.totals.counts, belief.estimate.sigma.amax(dim=1)
+        values = self.signs * belief.estimate.mean
+        gaps = likely_gaps(empirical_gaps(values), math.sqrt(2) * sigma)
+        needed = torch.stack([self._needed(float(gap)) for gap in gaps])
+        more = float((needed - counts).clamp_min(0.0).sum())
+        if more > MOST_REHEARSED:
+            return Forecast(None, "The estimated gaps are too small for any number.")
+        return Forecast(
+            max(math.ceil(more) - state.told.n_measured, 1),
+            "Each row measured until pairs of it are as certain as the estimated gap "
+            "asks for.",
+        )
+
+    def _needed(self, gap: float) -> Tensor:
+        r"""Measurements of both rows after which a pair's half width is ``gap``."""
+        n = torch.ones((), dtype=torch.float64)
+        for _ in range(20):  # a contraction: n enters by log log n
+            scale = self.threshold + 2 * (4 + n.log()).log()
+            n = (8 * self._need_noise() ** 2 * scale / gap**2).clamp_min(1.0)
+        return n
 
     def _pair_widths(self, counts: Tensor) -> Tensor:
         r"""``K x K`` half widths of ``mu_j(c) - mu_i(c)``."""

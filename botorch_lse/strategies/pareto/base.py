@@ -3,9 +3,11 @@ r"""What strategies for several outputs share: their signs, data, intervals, ans
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,11 +18,13 @@ from botorch_lse.estimators import LinearFit
 from botorch_lse.pareto import pareto_margins
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies.base import BUDGET, DECIDED, Request
+from botorch_lse.strategies.forecast import Forecast, first_round_of, rehearsed
 from botorch_lse.strategies.pareto.outputs import (
     MultiOutputStrategy,
     ParetoEstimate,
 )
 from botorch_lse.strategies.simulated import SimulatedRun
+from botorch_lse.strategies.state import State
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +145,27 @@ class ParetoStrategy(MultiOutputStrategy):
         if request.pending.numel():  # the next round needs the results of this one
             return request.pending[:0]
         return torch.arange(len(self.pool)).repeat_interleave(belief.counts)
+
+    def _forecast(self, state: State) -> Forecast:
+        belief = state.belief
+        if not (self._is_planned_ahead or bool(belief.estimate.sigma.isfinite().any())):
+            return first_round_of(int(belief.counts.sum()))
+        return rehearsed(self._coming(belief), state.told.n_measured)
+
+    @property
+    def _is_planned_ahead(self) -> bool:
+        r"""Whether the sizes of all rounds are known before any measurement."""
+        return False
+
+    def _coming(self, belief: Any) -> Iterator[int]:
+        r"""The sizes of the rounds to come, as if the estimates were exact."""
+        while bool(belief.counts.any()):
+            yield int(belief.counts.sum())
+            belief = self._foreseen(belief)
+
+    @abstractmethod
+    def _foreseen(self, belief: Any) -> Any:
+        r"""After the round that comes, if it repeats the estimates in hand."""
 
     def _updated(
         self, belief: ParetoBelief, rows: Tensor, fit: LinearFit, width: float

@@ -106,18 +106,23 @@ def designed_batch(belief: GPParetoBelief, size: int, left: Tensor) -> Tensor:
     size = min(size, int(allowed.sum()))
     if size == 0:
         return torch.empty(0, dtype=torch.long)
-    targets = belief.active.nonzero().view(-1)
-    problems = [
-        OutputProblem(posterior, noise.contiguous(), targets)
-        for posterior, noise in zip(belief.posteriors, belief.noise, strict=True)
-    ]
-    counts = torch.minimum(_rounded(problems, allowed > 0, size), allowed)
+    problems = output_problems(belief)
+    counts = torch.minimum(rounded_mixture(problems, allowed > 0, size), allowed)
     starts = [counts]
     if size <= SMALL:
         starts.append(torch.zeros_like(counts))
     found = [_improved(problems, start, size, allowed) for start in starts]
     best = min(found, key=lambda played: played.value)  # the design if they tie
     return torch.arange(len(left)).repeat_interleave(best.counts)
+
+
+def output_problems(belief: GPParetoBelief) -> list[OutputProblem]:
+    r"""For each output, what its measurements are to say of the active rows."""
+    targets = belief.active.nonzero().view(-1)
+    return [
+        OutputProblem(posterior, noise.contiguous(), targets)
+        for posterior, noise in zip(belief.posteriors, belief.noise, strict=True)
+    ]
 
 
 def _improved(
@@ -127,8 +132,14 @@ def _improved(
     return exchange_pairs(greedy(start, size, allowed), allowed)
 
 
-def _rounded(problems: list[OutputProblem], usable: Tensor, size: int) -> Tensor:
-    r"""``N`` counts of the rounded mixture; zeros if nothing is uncertain."""
+def rounded_mixture(problems: list[OutputProblem], usable: Tensor, size: int) -> Tensor:
+    r"""``N`` counts of the best mixture of the outputs' designs.
+
+    Args:
+        problems: One per output.
+        usable: ``N`` bools: the rows that may be measured.
+        size: The sum of the counts; they are zero if nothing is uncertain.
+    """
     counts = torch.zeros(len(usable), dtype=torch.long)
     stated = [(p, p.relaxed(usable, size)) for p in problems]
     uncertain = [(p, design) for p, design in stated if design is not None]

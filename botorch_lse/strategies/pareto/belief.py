@@ -51,9 +51,10 @@ class GPParetoBelief:
     def expecting(self, rows: Tensor) -> GPParetoBelief:
         r"""Posteriors with rows that are out or planned: variances shrink."""
         posteriors = list(self.posteriors)
-        for row in rows.tolist():
+        each, counts = rows.unique(return_counts=True)
+        for row, count in zip(each.tolist(), counts.tolist(), strict=True):
             posteriors = [
-                posterior.expect(row, float(noise[row]))
+                posterior.expect(row, float(noise[row]) / count)
                 for posterior, noise in zip(posteriors, self.noise, strict=True)
             ]
         return replace(self, posteriors=tuple(posteriors))

@@ -3,6 +3,7 @@ r"""GEGE: G-optimal empirical gap elimination for linear outputs."""
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,6 +17,7 @@ from botorch_lse.designs.regret import LARGEST_KAPPA
 from botorch_lse.estimators import LinearFit, span_least_squares
 from botorch_lse.pareto import empirical_gaps, pareto_mask
 from botorch_lse.problem import Observations
+from botorch_lse.strategies.forecast import NEAREST
 from botorch_lse.strategies.pareto.base import ParetoBelief
 from botorch_lse.strategies.pareto.rounds import (
     HalvingStrategy,
@@ -243,6 +245,15 @@ class GEGEPACStrategy(ParetoRoundStrategy):
         side[rows[optimal & (gaps >= precision)]] = ABOVE
         side[rows[~optimal & (gaps >= precision / 2)]] = BELOW
         return replace(belief, t=belief.t + 1, side=side)
+
+    def _coming(self, belief: ParetoBelief) -> Iterator[int]:
+        least = NEAREST * float(belief.estimate.sigma[belief.open].max())
+        ahead = replace(self, rounding="pukelsheim")  # the same sizes, in no time
+        while bool(belief.counts.any()):
+            yield int(belief.counts.sum())
+            if self.precision(belief.t) <= least:  # no gap is guessed below
+                return
+            belief = ahead._foreseen(belief)
 
     def _width(self, belief: ParetoBelief) -> float:
         return math.sqrt(2 * self.log_factor(belief.t, belief.open.numel()))

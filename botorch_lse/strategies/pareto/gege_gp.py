@@ -2,18 +2,22 @@ r"""GEGE on Gaussian processes: Pareto sets in designed batches."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
+from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.pareto.batch import designed_batch
 from botorch_lse.strategies.pareto.belief import GPParetoBelief
 from botorch_lse.strategies.pareto.gp import GPParetoStrategy
-from botorch_lse.strategies.pareto.margins import Comparison, Judgement, judge
+from botorch_lse.strategies.pareto.margins import (
+    Comparison,
+    judge,
+    sorted_out,
+    with_margins,
+)
 from botorch_lse.strategies.pareto.outputs import ParetoEstimate
 
 
@@ -109,51 +113,10 @@ class GEGEStrategy(GPParetoStrategy):
 
 
 def difference(
-    posterior: Any, rows: Tensor, rivals: Tensor, sign: float
+    posterior: PoolPosterior, rows: Tensor, rivals: Tensor, sign: float
 ) -> tuple[Tensor, Tensor]:
     r"""``B x L`` means and standard deviations of ``sign (f(row) - f(rival))``."""
     mean = posterior.mean[rows].unsqueeze(-1) - posterior.mean[rivals]
     spread = posterior.variance[rows].unsqueeze(-1) + posterior.variance[rivals]
     spread = spread - 2 * posterior.covariance_between(rows, rivals)
     return sign * mean, spread.clamp_min(0.0).sqrt()
-
-
-def sorted_out(belief: GPParetoBelief, found: Judgement) -> GPParetoBelief:
-    r"""Sides and active rows after a judgement of the open rows against the live ones.
-
-    Rows certainly exceeded are rejected first and threaten nobody any more: whatever
-    they exceed, the row that exceeds them does too.
-    """
-    rows, rivals = belief.open, belief.live
-    side = belief.side.clone()
-    side[rows[found.upper < 0]] = BELOW
-    remains = side[rivals] != BELOW
-    is_open = side[rows] == UNDECIDED
-    threatened = found.threatened[:, remains]
-    accepted = is_open & ~threatened.any(dim=1)
-    side[rows[accepted]] = ABOVE
-    active = side == UNDECIDED
-    needed = threatened[is_open & ~accepted].any(dim=0)
-    active[rivals[remains][needed]] = True
-    return replace(belief, side=side, active=active)
-
-
-def with_margins(
-    estimate: ParetoEstimate, rows: Tensor, found: Judgement
-) -> ParetoEstimate:
-    r"""The estimate with the margins of ``rows``; a single row keeps its own."""
-    new = {
-        "margin": found.mean,
-        "margin_lower": found.lower,
-        "margin_upper": found.upper,
-        "margin_sigma": found.sigma,
-    }
-    has_rival = found.mean.isfinite()
-    kept = {
-        part.name: getattr(estimate, part.name).index_put(
-            (rows[has_rival],), new[part.name][has_rival]
-        )
-        for part in fields(estimate)
-        if part.name in new
-    }
-    return replace(estimate, **kept)

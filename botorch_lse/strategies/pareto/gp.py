@@ -20,10 +20,13 @@ from botorch_lse.posterior import MEMORY_BUDGET
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies.base import Request
+from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.gp.base import UNFITTED_NOISE
 from botorch_lse.strategies.pareto.belief import GPParetoBelief
 from botorch_lse.strategies.pareto.fitting import OutputModel
+from botorch_lse.strategies.pareto.forecast import pareto_forecast
 from botorch_lse.strategies.pareto.outputs import MultiOutputStrategy, ParetoEstimate
+from botorch_lse.strategies.state import State
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,6 +288,14 @@ class GPParetoStrategy(MultiOutputStrategy):
             if len(chosen) < request.size:
                 belief = belief.expecting(torch.tensor([row]))
         return torch.tensor(chosen, dtype=torch.long)
+
+    # --- the answer -------------------------------------------------------------------
+
+    def _forecast(self, state: State) -> Forecast:
+        if not state.belief.is_informed:
+            return Forecast(None, "No model has been fitted yet.")
+        root_beta = self.widths(state.belief.n_intervals + 1) ** 0.5
+        return pareto_forecast(state.belief, self._judged, root_beta)
 
     def _classification(self, belief: GPParetoBelief) -> Classification:
         return self._answer(belief.side, belief.estimate)

@@ -3,12 +3,15 @@ r"""Which rows are certainly dominated, and which certainly not, by intervals.""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
 
+from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
 from botorch_lse.posterior import row_blocks
+from botorch_lse.strategies.pareto.belief import GPParetoBelief
+from botorch_lse.strategies.pareto.outputs import ParetoEstimate
 
 _COPIES = 8
 """Arrays of outputs times rows times rivals alive at once."""
@@ -95,3 +98,44 @@ def _judged(
     sigma = found.sigma[output[at, rival], at, rival]
     tolerant = (found.lower + epsilon.view(-1, 1, 1)).amax(dim=0)
     return *ends, mean, sigma, (tolerant <= 0) & ~own
+
+
+def sorted_out(belief: GPParetoBelief, found: Judgement) -> GPParetoBelief:
+    r"""Sides and active rows after a judgement of the open rows against the live ones.
+
+    Rows certainly exceeded are rejected first and threaten nobody any more: whatever
+    they exceed, the row that exceeds them does too.
+    """
+    rows, rivals = belief.open, belief.live
+    side = belief.side.clone()
+    side[rows[found.upper < 0]] = BELOW
+    remains = side[rivals] != BELOW
+    is_open = side[rows] == UNDECIDED
+    threatened = found.threatened[:, remains]
+    accepted = is_open & ~threatened.any(dim=1)
+    side[rows[accepted]] = ABOVE
+    active = side == UNDECIDED
+    needed = threatened[is_open & ~accepted].any(dim=0)
+    active[rivals[remains][needed]] = True
+    return replace(belief, side=side, active=active)
+
+
+def with_margins(
+    estimate: ParetoEstimate, rows: Tensor, found: Judgement
+) -> ParetoEstimate:
+    r"""The estimate with the margins of ``rows``; a single row keeps its own."""
+    new = {
+        "margin": found.mean,
+        "margin_lower": found.lower,
+        "margin_upper": found.upper,
+        "margin_sigma": found.sigma,
+    }
+    has_rival = found.mean.isfinite()
+    kept = {
+        part.name: getattr(estimate, part.name).index_put(
+            (rows[has_rival],), new[part.name][has_rival]
+        )
+        for part in fields(estimate)
+        if part.name in new
+    }
+    return replace(estimate, **kept)

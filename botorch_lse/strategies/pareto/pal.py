@@ -14,9 +14,13 @@ from botorch_lse.posterior import row_blocks
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.pareto.belief import GPParetoBelief
-from botorch_lse.strategies.pareto.gege_gp import sorted_out, with_margins
 from botorch_lse.strategies.pareto.gp import GPParetoStrategy
-from botorch_lse.strategies.pareto.margins import Comparison, judge
+from botorch_lse.strategies.pareto.margins import (
+    Comparison,
+    judge,
+    sorted_out,
+    with_margins,
+)
 from botorch_lse.strategies.pareto.outputs import ParetoEstimate
 
 

@@ -51,6 +51,9 @@ class ParetoRoundStrategy(ParetoStrategy):
         estimate = self._updated(belief, rows, fit, self._width(belief))
         return self._prepared(self._eliminate(replace(belief, estimate=estimate)))
 
+    def _foreseen(self, belief: ParetoBelief) -> ParetoBelief:
+        return self._prepared(self._eliminate(belief))
+
     def _values(self, belief: ParetoBelief) -> Tensor:
         r"""``|A_t| x m`` estimates of the open rows, all outputs maximised."""
         return self.signs * belief.estimate.mean[belief.open]
@@ -106,6 +109,10 @@ class HalvingStrategy(ParetoRoundStrategy):
         r"""Measurements per round, ``floor(T / rounds)``."""
         assert self.max_observations is not None  # checked
         return self.max_observations // self.rounds
+
+    @property
+    def _is_planned_ahead(self) -> bool:
+        return True
 
     @abstractmethod
     def _allocation(self, rows: Tensor) -> Tensor:

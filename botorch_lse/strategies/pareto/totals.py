@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,8 +15,12 @@ from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.estimators import ArmTotals, LinearFit
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.problem import Observations
+from botorch_lse.strategies.forecast import NEAREST
 from botorch_lse.strategies.pareto.base import ParetoBelief, ParetoStrategy
 from botorch_lse.strategies.pareto.rounds import accept_rest, keep_smallest
+
+STRIDE = 1.02
+"""How much longer each row is measured from one rehearsed step to the next."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +67,12 @@ class ParetoTotalsStrategy(ParetoStrategy):
         estimate = self._updated(belief, everything, fit, self._width(belief))
         return self._eliminate(replace(belief, estimate=estimate), fit)
 
+    def _foreseen(self, belief: TotalsBelief) -> TotalsBelief:
+        rows = belief.counts.nonzero().view(-1)
+        means, counts = belief.estimate.mean[rows], belief.counts[rows]
+        totals = belief.totals.add(rows, means, counts)
+        return self._advanced(replace(belief, totals=totals))
+
     def _prepared(self, belief: TotalsBelief) -> TotalsBelief:
         r"""With what is missing to the target, or with the end."""
         counts = torch.zeros(len(self.pool), dtype=torch.long)
@@ -96,6 +107,10 @@ class _BudgetTotalsStrategy(ParetoTotalsStrategy):
         if self.max_observations is None:
             raise ValueError("Expected `max_observations`, the budget, but got None.")
         whole_number(self.max_observations, "max_observations", len(self.pool))
+
+    @property
+    def _is_planned_ahead(self) -> bool:
+        return True
 
     def _width(self, belief: TotalsBelief) -> float:
         return math.sqrt(2 * math.log(2 * self.m * len(self.pool) / self.delta))
@@ -191,6 +206,24 @@ class RacingStrategy(ParetoTotalsStrategy):
     def _has_ended(self, belief: TotalsBelief) -> bool:
         return belief.open.numel() == 0
 
+    def _coming(self, belief: TotalsBelief) -> Iterator[int]:
+        told, fit = belief.totals.counts.long(), belief.totals.fit()
+        least = NEAREST * float(belief.estimate.sigma[belief.open].max())
+        while belief.open.numel():
+            rows, target = belief.open, self._target(belief)
+            more = (target - told[rows]).clamp_min(0)
+            yield int(more.sum())
+            told = told.index_add(0, rows, more)
+            if self._half(belief) <= least:  # no gap is guessed below
+                return
+            belief = self._eliminate(belief, fit)
+            # In strides: a round of one measurement each would take as long as the run.
+            belief = replace(belief, t=max(belief.t, math.ceil(STRIDE * belief.t)))
+
+    def _half(self, belief: TotalsBelief) -> float:
+        n = self._target(belief)
+        return self._width(belief) * self._need_noise() / math.sqrt(n)
+
     def _width(self, belief: TotalsBelief) -> float:
         n = self._target(belief)
         return math.sqrt(2 * math.log(4 * len(self.pool) * self.m * n**2 / self.delta))
@@ -198,8 +231,7 @@ class RacingStrategy(ParetoTotalsStrategy):
     def _eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
         rows, side = belief.open, belief.side.clone()
         values = self.signs * fit.mean[rows]
-        n = self._target(belief)
-        half = self._width(belief) * self._need_noise() / math.sqrt(n)
+        half = self._half(belief)
         difference = values.unsqueeze(0) - values.unsqueeze(1)  # [i, j] = j - i
         m = difference.amin(dim=-1)
         rejected = (m > 2 * half).any(dim=1)
