@@ -148,6 +148,15 @@ class Observations:
             None if rounds is None else _numbers(done, [ROUND])[:, 0],
         )
 
+    def output(self, column: int) -> Observations:
+        r"""One of several outputs by itself.
+
+        Args:
+            column: Its column in ``y``.
+        """
+        yvar = None if self.yvar is None else self.yvar[:, column]
+        return replace(self, y=self.y[:, column], yvar=yvar)
+
     def select(self, rows: Tensor) -> Observations:
         r"""The entries at ``rows`` (indices or mask), in that order."""
         return Observations(

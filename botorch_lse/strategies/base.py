@@ -2,7 +2,6 @@ r"""Ask and tell: the only place that knows rounds."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,8 +10,8 @@ import torch
 from torch import Tensor
 
 from botorch_lse.checks import row_indices, whole_number
-from botorch_lse.problem import Batch, Classification, Observations, Pool
-from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.problem import Batch, Observations
+from botorch_lse.strategies.rule import Request, Rule
 from botorch_lse.strategies.state import (
     State,
     in_canonical_order,
@@ -23,27 +22,8 @@ from botorch_lse.strategies.state import (
 DECIDED, BUDGET, EXHAUSTED = "decided", "budget", "rows exhausted"
 
 
-@dataclass(frozen=True)
-class Request:
-    r"""What a strategy is asked to plan.
-
-    Args:
-        size: How many measurements.
-        left: ``N`` counts of how often each row may still be measured.
-        pending: Rows that are out and not part of the plan.
-        seed: The run's seed.
-        round: The round planned.
-    """
-
-    size: int
-    left: Tensor
-    pending: Tensor
-    seed: int
-    round: int
-
-
 @dataclass(frozen=True, eq=False)
-class Strategy(ABC):
+class Strategy(Rule):
     r"""A pool, a goal and a rule: ``init``, ``ask``, ``tell``, ``replay``.
 
     Measurements come in rounds. ``ask`` plans a whole round from the complete rounds
@@ -54,86 +34,8 @@ class Strategy(ABC):
     A subclass is a frozen dataclass whose fields are its constructor's arguments, so a
     strategy can be stored by them.
 
-    Args:
-        pool: The candidates.
-        batch_size: Measurements per round; ``None`` where the algorithm says how many.
-        max_observations: Stop after so many measurements.
-        max_repeats: How often one row may be measured (1 for destructive samples).
-
-    Raises:
-        ValueError: If a number is out of range.
+    Arguments: see ``Rule``.
     """
-
-    pool: Pool
-
-    batch_size: int | None
-    max_observations: int | None
-    max_repeats: int | None
-
-    def _check_rounds(self) -> None:
-        if not isinstance(self.pool, Pool):
-            raise ValueError(
-                f"Expected `pool` to be a Pool, but got {type(self.pool).__name__}. "
-                "Write `Pool(X)`."
-            )
-        for name in ("batch_size", "max_observations", "max_repeats"):
-            if getattr(self, name) is not None:
-                whole_number(getattr(self, name), name, 1)
-        if self.batch_size is None:
-            return
-        capacity = len(self.pool) * (self.max_repeats or self.batch_size)
-        if self.batch_size > capacity:
-            raise ValueError(
-                f"Expected `batch_size` of at most {capacity}, the pool's "
-                f"{len(self.pool)} rows times `max_repeats`, but got {self.batch_size}."
-            )
-
-    @abstractmethod
-    def _start(self, seed: int) -> Any:
-        r"""The belief before any observation."""
-
-    @abstractmethod
-    def _learn(
-        self, belief: Any, new: Observations, history: Observations, seed: int
-    ) -> Any:
-        r"""The belief after one more complete round; ``history`` ends with ``new``."""
-
-    @abstractmethod
-    def _plan(self, belief: Any, request: Request) -> Tensor:
-        r"""The rows to measure with replicates; fewer than asked if none is left."""
-
-    def _round_size(self, belief: Any, room: int | None) -> int:
-        r"""Measurements of the next round, of which at most ``room`` may be made."""
-        assert self.batch_size is not None  # else a subclass says it
-        return self.batch_size if room is None else min(self.batch_size, room)
-
-    def _is_round(self, state: State, group: Observations) -> bool:
-        r"""Whether a group told at once is the open round, whatever its rows."""
-        return group.n_measured >= self._request(state, group.indices[:0]).size
-
-    def _learns(self, state: State) -> bool:
-        r"""Whether what is told in this state changes the answer."""
-        return True
-
-    def _open_rows(self, belief: Any) -> Tensor:
-        r"""``N`` bools: the rows the rule may choose from."""
-        return torch.ones(len(self.pool), dtype=torch.bool)
-
-    def _visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
-        r"""The order of a batch, ``before`` being visited first; default by row."""
-        return rows.sort().values
-
-    @abstractmethod
-    def _classification(self, belief: Any) -> Classification:
-        r"""The answer."""
-
-    @abstractmethod
-    def _forecast(self, state: State) -> Forecast:
-        r"""About how many more evaluations until everything is decided."""
-
-    def _complete(self, observations: Observations) -> Observations:
-        r"""With what the strategy itself knows about the noise."""
-        return observations
 
     def init(self, seed: int = 0) -> State:
         r"""The state before any measurement.
@@ -289,6 +191,10 @@ class Strategy(ABC):
             out = torch.bincount(pending, minlength=len(self.pool))
             left = self.max_repeats - state.uses(len(self.pool)) - out
         return Request(size, left, pending, state.seed, state.round)
+
+    def _is_round(self, state: State, group: Observations) -> bool:
+        r"""Whether a group told at once is the open round, whatever its rows."""
+        return group.n_measured >= self._request(state, group.indices[:0]).size
 
     def _tell_round(self, state: State, group: Observations) -> State:
         if state.plan is None:

@@ -367,7 +367,11 @@ def silent(train_X: Tensor, train_Y: Tensor, train_Yvar: Tensor | None):
 @pytest.mark.parametrize(
     ("model", "error", "message"),
     [
-        (ensemble, UnsupportedError, r"`model` to return one GP, .*ensemble of \(2,\)"),
+        (
+            ensemble,
+            UnsupportedError,
+            r"`model` to be one GP per output, .*ensemble of \(2,\)",
+        ),
         (
             silent,
             ValueError,
@@ -385,6 +389,15 @@ def test_models_that_a_callable_must_not_return(
 ) -> None:
     with pytest.raises(error, match=message):
         play(learning(model=model), 1)
+
+
+def test_first_rows_do_not_depend_on_the_units_of_the_noise() -> None:
+    plans = []
+    for noise_std in (1e-3, 1e3):
+        strategy = LSEStrategy(Pool(X), 0.4, noise_std=noise_std, batch_size=6)
+        plans.append(strategy.ask(strategy.init()).order.tolist())
+    assert plans[0] == plans[1]
+    assert len(set(plans[0])) == 6
 
 
 @pytest.mark.parametrize(
@@ -426,8 +439,8 @@ def test_models_that_a_callable_must_not_return(
         ),
         (
             {"model": ensemble(X[:9], X[:9, :1], None)},
-            ValueError,
-            r"fixed `model` without batch shape, but got \(2,\)",
+            UnsupportedError,
+            r"one GP per output, but got an ensemble of \(2,\)",
         ),
     ],
 )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from botorch_lse.checks import finite_number, in_interval
+from botorch_lse.checks import finite_number
 from botorch_lse.confidence.classify import ratio
-from botorch_lse.prior import GPPrior
-from botorch_lse.problem import Pool
 
 
 def check_goal(
@@ -39,43 +37,3 @@ def check_goal(
         finite_number(threshold, "threshold")
     elif omega is not None:
         ratio(omega)
-
-
-def check_noise(noise_std: float | None, pool: Pool, prior: GPPrior | None) -> None:
-    r"""The noise is known once, or learnt with the model.
-
-    Args:
-        noise_std: Its standard deviation.
-        pool: May know the variance of each row.
-        prior: The fixed model; ``None`` if it is learnt.
-
-    Raises:
-        ValueError: If the noise is out of range, given twice or unknown, or the model
-            is an ensemble.
-    """
-    if noise_std is not None:
-        in_interval(
-            noise_std,
-            "noise_std",
-            0.0,
-            float("inf"),
-            remedy="Leave it out to learn the noise.",
-        )
-        if pool.noise_var is not None:
-            raise ValueError(
-                "Expected the noise once, but got both `noise_std` and "
-                "`pool.noise_var`. Leave one out."
-            )
-    if prior is None:
-        return
-    known = noise_std is not None or pool.noise_var is not None
-    if not known and not prior.knows_new_noise:
-        raise ValueError(
-            "Expected `noise_std` (or `pool.noise_var`), because the fixed `model` "
-            "does not know the noise of a new observation."
-        )
-    if prior.batch_shape:
-        raise ValueError(
-            "Expected a fixed `model` without batch shape, but got "
-            f"{tuple(prior.batch_shape)}. Use one member of the ensemble."
-        )

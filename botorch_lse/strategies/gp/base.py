@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, whole_number
@@ -19,30 +19,26 @@ from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta, beta_sched
 from botorch_lse.functional.scores import first_best
 from botorch_lse.models import (
     ModelArgument,
-    fit_single_task_gp,
-    fixed_prior,
     unfitted_prior,
 )
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.posterior import MEMORY_BUDGET
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Classification, Observations
-from botorch_lse.strategies.base import Request, Strategy
+from botorch_lse.strategies.base import Strategy
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.goals import (
     ExplicitGoal,
     Goal,
     ImplicitGoal,
 )
-from botorch_lse.strategies.gp.arguments import check_goal, check_noise
+from botorch_lse.strategies.gp.arguments import check_goal
 from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.forecast import rows_forecast
 from botorch_lse.strategies.gp.guarantee import gaussian_guarantee, no_guarantee
-from botorch_lse.strategies.state import State, round_generator
-
-UNFITTED_NOISE = 1e-2
-"""Noise share assumed while first rows are placed before any fit: with none, a row
-next to a chosen one would count as known."""
+from botorch_lse.strategies.process import UNFITTED_NOISE, Process
+from botorch_lse.strategies.rule import Request
+from botorch_lse.strategies.state import State
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,12 +113,17 @@ class GPStrategy(Strategy):
         self._check_noise()
 
     def _check_noise(self) -> None:
-        check_noise(self.noise_std, self.pool, self.fixed)
+        self.process.check()
 
     @cached_property
+    def process(self) -> Process:
+        r"""The model, and what is known of the noise."""
+        return Process(self.pool, self.model, self.noise_std)
+
+    @property
     def fixed(self) -> GPPrior | None:
         r"""The prior if hyper-parameters are fixed, else ``None``."""
-        return fixed_prior(self.model)
+        return self.process.fixed
 
     @cached_property
     def goal(self) -> Goal:
@@ -180,20 +181,29 @@ class GPStrategy(Strategy):
         )
         return self._uninformed(start, 0.0)
 
-    def _prior_belief(self, prior: GPPrior) -> Belief:
+    def _prior_belief(self, prior: GPPrior, yvar: Tensor | None = None) -> Belief:
+        r"""Before any observation; ``yvar`` says what noise to expect of new ones."""
         posterior = PoolPosterior.start(prior, self.pool.X, self.memory_budget)
         regions = Regions.of_interval(
             posterior.mean, posterior.sigma, self.widths(1), self.pool
         )
         sides = self._update_sides(self._start_sides(), posterior, regions, 1)
-        noise = prior.new_noise(self.pool.X)
-        return Belief(posterior, regions, sides, new_noise=noise)
+        return Belief(posterior, regions, sides, self._planned_noise(prior, yvar))
+
+    def _planned_noise(self, prior: GPPrior, yvar: Tensor | None) -> Tensor:
+        r"""``N`` noise variances of new observations."""
+        return self.process.new_noise(prior, yvar)
 
     def _uninformed(self, posterior: PoolPosterior, mean: float) -> Belief:
         level = torch.full_like(posterior.mean, mean)
         endless = torch.full_like(level, torch.inf)
         regions = Regions(-endless, endless, level, endless, self.pool)
-        return Belief(posterior, regions, self._start_sides())
+        return Belief(posterior, regions, self._start_sides(), self._unfitted_noise)
+
+    @property
+    def _unfitted_noise(self) -> Tensor:
+        r"""``N`` noise variances while first rows are placed, units of the prior."""
+        return torch.full((len(self.pool),), UNFITTED_NOISE, dtype=torch.float64)
 
     def _start_sides(self) -> Sides:
         r"""Everything undecided."""
@@ -210,7 +220,7 @@ class GPStrategy(Strategy):
     ) -> Belief:
         n_rounds = belief.n_rounds + 1
         if self.fixed is None and len(history) < self.initial_observations:
-            noise = torch.full((len(new),), UNFITTED_NOISE, dtype=torch.float64)
+            noise = belief.new_noise[new.indices]
             posterior = belief.posterior.observe(new.indices, 0.0 * new.y, noise)
             mean = float(history.y.mean())
             return replace(self._uninformed(posterior, mean), n_rounds=n_rounds)
@@ -230,22 +240,8 @@ class GPStrategy(Strategy):
         return n_rounds - belief.fitted_rounds >= self.refit
 
     def _refit(self, history: Observations, seed: int, n_rounds: int) -> Belief:
-        prior = self._fit(history, seed, n_rounds)
-        if prior.batch_shape:
-            raise UnsupportedError(
-                "Expected `model` to return one GP, but got an ensemble of "
-                f"{tuple(prior.batch_shape)}. Return one member, or a `SingleTaskGP`."
-            )
-        if not prior.knows_new_noise and history.yvar is None:
-            raise ValueError(
-                "Expected `noise_std`, `pool.noise_var` or `yvar`, because the fitted "
-                "`model` does not know the noise of a new observation."
-            )
-        belief = self._prior_belief(prior)
-        if history.yvar is not None and prior.predict_noise is None:
-            usual = history.yvar.mean().expand(len(self.pool))
-            belief = replace(belief, new_noise=usual)
-        belief = self._along(belief, history)
+        prior = self.process.fit(history, seed, n_rounds)
+        belief = self._along(self._prior_belief(prior, history.yvar), history)
         return replace(belief, fitted_rounds=n_rounds, n_rounds=n_rounds)
 
     def _along(self, belief: Belief, history: Observations) -> Belief:
@@ -263,15 +259,6 @@ class GPStrategy(Strategy):
         r"""The same posterior with nothing decided by it."""
         blank = self._uninformed(belief.posterior, 0.0).regions
         return replace(belief, sides=self._start_sides(), regions=blank)
-
-    def _fit(self, history: Observations, seed: int, n_rounds: int) -> GPPrior:
-        X, y = self.pool.X[history.indices], history.y.unsqueeze(-1)
-        yvar = None if history.yvar is None else history.yvar.unsqueeze(-1)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(round_generator(seed, n_rounds).initial_seed())
-            if callable(self.model):
-                return GPPrior.from_model(self.model(X, y, yvar))
-            return GPPrior.from_model(fit_single_task_gp(X, y, yvar, self.pool.bounds))
 
     def _observe(self, belief: Belief, new: Observations) -> Belief:
         posterior = belief.posterior.observe(
@@ -297,21 +284,13 @@ class GPStrategy(Strategy):
             )
         if observations.yvar is not None:
             return observations
-        n = len(observations)
-        if self.noise_std is not None:
-            yvar = torch.full((n,), self.noise_std**2, dtype=torch.float64)
-        elif self.pool.noise_var is not None:
-            yvar = self.pool.noise_var[observations.indices]
-        else:
+        known = self.process.known_noise
+        if known is None:
             return observations
-        return replace(observations, yvar=yvar)
+        return replace(observations, yvar=known[observations.indices])
 
     def _noise(self, belief: Belief, new: Observations) -> Tensor:
-        if new.yvar is not None:
-            return new.yvar
-        if belief.new_noise is None:
-            return torch.zeros_like(new.y)
-        return belief.new_noise[new.indices]
+        return belief.new_noise[new.indices] if new.yvar is None else new.yvar
 
     def _forecast(self, state: State) -> Forecast:
         belief = state.belief
@@ -328,19 +307,15 @@ class GPStrategy(Strategy):
 
     def _noise_var(self, belief: Belief) -> Tensor:
         r"""Noise variances of new observations: ``N``, or one for all."""
-        if self.noise_std is None and self.pool.noise_var is not None:
-            return self.pool.noise_var
-        known = belief.new_noise if self.noise_std is None else None
-        if known is not None and bool((known != known[0]).any()):
-            return known
-        return torch.tensor([self._new_noise(belief, 0)], dtype=torch.float64)
+        noise = belief.new_noise
+        return noise[:1] if bool((noise == noise[0]).all()) else noise
 
     # --- choosing -------------------------------------------------------------------
 
     def _plan(self, belief: Belief, request: Request) -> Tensor:
         posterior, left = belief.posterior, request.left.clone()
         for row in request.pending.tolist():
-            posterior = posterior.expect(row, self._new_noise(belief, row))
+            posterior = posterior.expect(row, float(belief.new_noise[row]))
         initial, open_rows = self._is_initial(belief), self._open_rows(belief)
         rows: list[int] = []
         while len(rows) < request.size:
@@ -351,7 +326,7 @@ class GPStrategy(Strategy):
             rows.append(row)
             left[row] -= 1
             if len(rows) < request.size:
-                posterior = posterior.expect(row, self._new_noise(belief, row))
+                posterior = posterior.expect(row, float(belief.new_noise[row]))
         return torch.tensor(rows, dtype=torch.long)
 
     @abstractmethod
@@ -360,15 +335,6 @@ class GPStrategy(Strategy):
 
     def _is_initial(self, belief: Belief) -> bool:
         return len(belief.posterior.indices) < self.initial_observations
-
-    def _new_noise(self, belief: Belief, row: int) -> float:
-        if self.noise_std is not None:
-            return float(self.noise_std**2)
-        if self.pool.noise_var is not None:
-            return float(self.pool.noise_var[row])
-        if belief.new_noise is None:
-            return UNFITTED_NOISE
-        return float(belief.new_noise[row])
 
     def _classification(self, belief: Belief) -> Classification:
         regions, sides = belief.regions, belief.sides

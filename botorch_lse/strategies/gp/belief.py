@@ -19,17 +19,16 @@ class Belief:
         posterior: Posterior on the pool.
         regions: ``C_t``, or the last interval where a strategy does not intersect.
         sides: The sets of the classification.
+        new_noise: ``N`` noise variances of new observations, units of the posterior.
         n_intervals: How many intervals the regions hold; the next is number + 1.
         fitted_rounds: Rounds in the data at the last fit; -1 before any.
         n_rounds: Complete rounds with data.
-        new_noise: ``N`` noise variances of new observations where neither strategy nor
-            pool knows them.
     """
 
     posterior: PoolPosterior
     regions: Regions
     sides: Sides
+    new_noise: Tensor
     n_intervals: int = 1
     fitted_rounds: int = -1
     n_rounds: int = 0
-    new_noise: Tensor | None = None

@@ -18,12 +18,12 @@ from botorch_lse.designs import (
     round_design,
 )
 from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.forecast import Forecast, observations_needed
 from botorch_lse.strategies.gp.base import GPStrategy
 from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.features import features_of
 from botorch_lse.strategies.planning import PlanningProblem
+from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State, round_generator
 
 ROUNDINGS = ("quota", "exchange", "sample")
@@ -103,7 +103,7 @@ class DesignStrategy(GPStrategy):
         self, belief: Belief, posterior: PoolPosterior, rows: Tensor
     ) -> PoolPosterior:
         for row in rows.tolist():
-            posterior = posterior.expect(row, self._new_noise(belief, row))
+            posterior = posterior.expect(row, float(belief.new_noise[row]))
         return posterior
 
     def _counts(

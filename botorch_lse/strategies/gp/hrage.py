@@ -18,7 +18,6 @@ from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.arguments import check_targets
-from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.elimination import eliminate_for_best
 from botorch_lse.strategies.forecast import squared_gaps
 from botorch_lse.strategies.goals import ExplicitGoal, Goal, MaximiserGoal
@@ -26,6 +25,7 @@ from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.design import TOLERANCE
 from botorch_lse.strategies.gp.learnt_noise import BurnInBelief, BurnInStrategy
 from botorch_lse.strategies.planning import PlanningProblem
+from botorch_lse.strategies.rule import Request
 
 LEAST_TOLERANCE = 1e-5
 """Gaps that the solver reaches in every case."""
@@ -130,21 +130,22 @@ class HRAGEStrategy(BurnInStrategy):
     def _start_sides(self) -> Sides:
         return self.goal.start(len(self.items))
 
-    def _prior_belief(self, prior: GPPrior) -> BurnInBelief:
+    def _prior_belief(self, prior: GPPrior, yvar: Tensor | None = None) -> BurnInBelief:
         X = self.pool.X
         if self.targets is not None:
             X = torch.cat((X, self.targets.X))
         posterior = PoolPosterior.start(prior, X, self.memory_budget)
         regions = self._regions(posterior, 1)
         sides = self._update_sides(self._start_sides(), posterior, regions, 1)
-        noise = prior.new_noise(self.pool.X)
-        return BurnInBelief(posterior, regions, sides, new_noise=noise)
+        noise = self._planned_noise(prior, yvar)
+        return BurnInBelief(posterior, regions, sides, noise)
 
     def _uninformed(self, posterior: PoolPosterior, mean: float) -> BurnInBelief:
         level = torch.full((len(self.items),), mean, dtype=torch.float64)
         endless = torch.full_like(level, torch.inf)
         regions = Regions(-endless, endless, level, endless, self.items)
-        return BurnInBelief(posterior, regions, self._start_sides())
+        sides, noise = self._start_sides(), self._unfitted_noise
+        return BurnInBelief(posterior, regions, sides, noise)
 
     def _regions(self, posterior: PoolPosterior, t: int) -> Regions:
         rows = self._posterior_rows(slice(None))
@@ -194,7 +195,7 @@ class HRAGEStrategy(BurnInStrategy):
                 break
             rows.append(row)
             left[row] -= 1
-            posterior = posterior.expect(row, self._new_noise(belief, row))
+            posterior = posterior.expect(row, float(belief.new_noise[row]))
         return torch.tensor(rows, dtype=torch.long)
 
     def _targets(self, belief: Belief) -> PlanningProblem:

@@ -10,11 +10,12 @@ from torch import Tensor
 
 from botorch_lse.checks import whole_number
 from botorch_lse.estimators.variance import variance_bounds
+from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.burn_in import BurnIn, BurnInData
 from botorch_lse.strategies.gp.design import DesignStrategy
+from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
 
 
@@ -143,6 +144,11 @@ class BurnInStrategy(DesignStrategy):
         r"""Measurements placed by maximal variance at first; none after a burn-in."""
         return super().initial_observations if self.head is None else 0
 
+    def _planned_noise(self, prior: GPPrior, yvar: Tensor | None) -> Tensor:
+        if self.head is None:
+            return super()._planned_noise(prior, yvar)
+        return self._unfitted_noise  # until the burn-in knows
+
     # --- learning ---------------------------------------------------------------------
 
     def _start(self, seed: int) -> Belief:
@@ -204,7 +210,7 @@ class BurnInStrategy(DesignStrategy):
 def _knowing(belief: Belief, data: BurnInData, n_rounds: int) -> BurnInBelief:
     r"""The same with the burn-in, and its variances for what comes."""
     assert isinstance(belief, BurnInBelief)
-    noise = data.variances
+    noise = belief.new_noise if data.variances is None else data.variances
     return replace(belief, burn_in=data, new_noise=noise, n_rounds=n_rounds)
 
 

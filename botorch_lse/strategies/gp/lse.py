@@ -14,10 +14,10 @@ from botorch_lse.confidence.schedules import BatchEta, BetaSchedule, UnionBeta
 from botorch_lse.functional.scores import ambiguity, first_best, interval
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.goals import Goal, ImplicitGoal
 from botorch_lse.strategies.gp.base import GPStrategy
 from botorch_lse.strategies.gp.belief import Belief
+from botorch_lse.strategies.rule import Request
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,7 @@ class LSELiteralBatchStrategy(LSEStrategy):
         return first_best(scores, usable, posterior.scale)
 
     def _step(self, belief: Belief, row: int) -> Belief:
-        noise = self._new_noise(belief, row)
+        noise = float(belief.new_noise[row])
         posterior = belief.posterior.expect(row, noise)
         t = belief.n_intervals + 1
         mean, sigma = posterior.mean, posterior.sigma

@@ -15,13 +15,13 @@ from gpytorch.kernels import Kernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from botorch_lse.models import fixed_prior, unfitted_prior
+from botorch_lse.models import unfitted_prior
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.prior import GPPrior
-from botorch_lse.problem import Observations
 from botorch_lse.problem.pool import NOISE_LEVEL
 from botorch_lse.strategies.gp.base import GPStrategy
 from botorch_lse.strategies.gp.belief import Belief
+from botorch_lse.strategies.process import Process
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,12 +56,14 @@ class NoiseLevelStrategy(GPStrategy):
         return mask
 
     @cached_property
-    def fixed(self) -> GPPrior | None:
-        r"""The prior if hyper-parameters are fixed, else ``None``."""
-        prior = fixed_prior(self.model)
-        if prior is not None and self.has_levels and isinstance(self.model, Kernel):
-            return replace(prior, transform_inputs=_without_last)
-        return prior
+    def process(self) -> Process:
+        r"""The model, which does not see the level, and what is known of the noise."""
+        model = self.model
+        if self.has_levels and isinstance(model, Kernel):
+            model = replace(GPPrior.from_kernel(model), transform_inputs=_without_last)
+        elif self.has_levels and model is None:
+            model = partial(fit_without_level, self.pool.bounds)
+        return Process(self.pool, model, self.noise_std)
 
     def _start(self, seed: int) -> Belief:
         if self.fixed is not None or self.model is not None or not self.has_levels:
@@ -72,21 +74,6 @@ class NoiseLevelStrategy(GPStrategy):
         prior = replace(prior, transform_inputs=partial(_of_the_rest, scale))
         start = PoolPosterior.start(prior, self.pool.X, self.memory_budget)
         return self._uninformed(start, 0.0)
-
-    def _fit(self, history: Observations, seed: int, n_rounds: int) -> GPPrior:
-        if self.model is not None or not self.has_levels:
-            return super()._fit(history, seed, n_rounds)
-        fit = partial(fit_without_level, self.pool.bounds)
-        return replace(self, model=fit)._fit(history, seed, n_rounds)
-
-    def _noise_of_rows(self, belief: Belief, rows: Tensor) -> Tensor:
-        r"""Noise variances of observations to come."""
-        if self.noise_std is None and self.pool.noise_var is not None:
-            return self.pool.noise_var[rows]
-        if self.noise_std is None and belief.new_noise is not None:
-            return belief.new_noise[rows]
-        filled = torch.ones(len(rows), dtype=torch.float64)
-        return filled * self._new_noise(belief, 0)
 
 
 def fit_without_level(

@@ -18,7 +18,6 @@ from botorch_lse.functional.scores import first_best, straddle
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.goals import (
     ExplicitGoal,
     Goal,
@@ -30,6 +29,7 @@ from botorch_lse.strategies.gp.noise_levels import NoiseLevelStrategy
 from botorch_lse.strategies.gp.row_costs import RowCost, RowCosts
 from botorch_lse.strategies.gp.truvar_epochs import EpochBeta, Epochs, TruVaRBelief
 from botorch_lse.strategies.gp.truvar_scores import epoch_reductions, stays_in_question
+from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
 
 
@@ -188,19 +188,21 @@ class TruVaRStrategy(NoiseLevelStrategy):
 
     # --- learning -------------------------------------------------------------------
 
-    def _prior_belief(self, prior: GPPrior) -> TruVaRBelief:
+    def _prior_belief(self, prior: GPPrior, yvar: Tensor | None = None) -> TruVaRBelief:
         posterior = PoolPosterior.start(prior, self.pool.X, self.memory_budget)
         epochs = Epochs(1, self.eta * posterior.scale, self.widths(1))
         regions = Regions.of_interval(
             posterior.mean, posterior.sigma, epochs.beta, self.pool
         )
         sides = self.goal.start(len(self.pool))  # nothing is decided before any data
-        noise = prior.new_noise(self.pool.X)
-        return TruVaRBelief(posterior, regions, sides, new_noise=noise, epochs=epochs)
+        noise = self._planned_noise(prior, yvar)
+        return TruVaRBelief(posterior, regions, sides, noise, epochs=epochs)
 
     def _uninformed(self, posterior: PoolPosterior, mean: float) -> TruVaRBelief:
         blank = super()._uninformed(posterior, mean)
-        return TruVaRBelief(blank.posterior, blank.regions, blank.sides)
+        return TruVaRBelief(
+            blank.posterior, blank.regions, blank.sides, blank.new_noise
+        )
 
     def _learn(
         self, belief: Belief, new: Observations, history: Observations, seed: int
@@ -254,7 +256,7 @@ class TruVaRStrategy(NoiseLevelStrategy):
         assert isinstance(belief, TruVaRBelief)
         left, posterior = request.left.clone(), belief.posterior
         for row in request.pending.tolist():
-            posterior = posterior.expect(row, self._new_noise(belief, row))
+            posterior = posterior.expect(row, float(belief.new_noise[row]))
         belief = replace(
             belief, previous=self.prices.end(belief.previous, request.pending)
         )
@@ -267,7 +269,7 @@ class TruVaRStrategy(NoiseLevelStrategy):
             chosen.append(row)
             left[row] -= 1
             if len(chosen) < request.size:
-                posterior = posterior.expect(row, self._new_noise(belief, row))
+                posterior = posterior.expect(row, float(belief.new_noise[row]))
             belief = replace(belief, previous=row)
         return torch.tensor(chosen, dtype=torch.long)
 
@@ -296,7 +298,7 @@ class TruVaRStrategy(NoiseLevelStrategy):
         if self._is_initial(belief):
             return posterior.variance[rows] / costs
         targets = (belief.sides.candidates & self.is_first_copy).nonzero().view(-1)
-        noise = self._noise_of_rows(belief, rows)
+        noise = belief.new_noise[rows]
         stays = None
         if self.anticipates and targets.numel():
             stays = stays_in_question(self.threshold, self.epsilon)

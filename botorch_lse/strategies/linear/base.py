@@ -18,7 +18,7 @@ from botorch_lse.designs import optimal_design
 from botorch_lse.designs.basis import span_map
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.arguments import check_noise_once
-from botorch_lse.strategies.base import Request, Strategy
+from botorch_lse.strategies.base import Strategy
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.linear.belief import LinearBelief, Questions
 from botorch_lse.strategies.linear.forecast import linear_forecast
@@ -33,6 +33,7 @@ from botorch_lse.strategies.linear.update import (
     intersected,
     with_batch,
 )
+from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.simulated import SimulatedRun
 from botorch_lse.strategies.state import State
 

@@ -21,7 +21,6 @@ from botorch_lse.estimators import (
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.arguments import check_targets
-from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.linear.belief import LinearBelief, Questions
 from botorch_lse.strategies.linear.goals import (
     ask_best,
@@ -30,6 +29,7 @@ from botorch_lse.strategies.linear.goals import (
     decide_level,
 )
 from botorch_lse.strategies.linear.melk import SingleOutputStrategy
+from botorch_lse.strategies.rule import Request
 
 
 @dataclass(frozen=True, eq=False)

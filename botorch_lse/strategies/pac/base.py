@@ -22,9 +22,10 @@ from botorch_lse.estimators import RIPSEstimate, catoni_width, rips, rips_projec
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.arguments import check_noise_once
-from botorch_lse.strategies.base import Request, Strategy
+from botorch_lse.strategies.base import Strategy
 from botorch_lse.strategies.forecast import Forecast, first_round_of, rehearsed
 from botorch_lse.strategies.pac.rounds import Estimate, PACBelief, draws_of_round
+from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State, matching, remove, round_generator
 
 DESIGN_TOLERANCE = 1e-2

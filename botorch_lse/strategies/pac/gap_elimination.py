@@ -20,7 +20,7 @@ from botorch_lse.estimators import ArmStatistics
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.arguments import check_targets
-from botorch_lse.strategies.base import Request, Strategy
+from botorch_lse.strategies.base import Strategy
 from botorch_lse.strategies.elimination import eliminate_rows
 from botorch_lse.strategies.forecast import (
     Forecast,
@@ -36,6 +36,7 @@ from botorch_lse.strategies.pac.rage_rounds import (
     log_term,
     probability_best,
 )
+from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
 
 DESIGN_TOLERANCE = 1e-2

@@ -17,12 +17,13 @@ from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.estimators import LinearFit
 from botorch_lse.pareto import pareto_margins
 from botorch_lse.problem import Classification, Observations
-from botorch_lse.strategies.base import BUDGET, DECIDED, Request
+from botorch_lse.strategies.base import BUDGET, DECIDED
 from botorch_lse.strategies.forecast import Forecast, first_round_of, rehearsed
 from botorch_lse.strategies.pareto.outputs import (
     MultiOutputStrategy,
     ParetoEstimate,
 )
+from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.simulated import SimulatedRun
 from botorch_lse.strategies.state import State
 

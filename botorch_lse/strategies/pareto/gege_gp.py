@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.pareto.batch import designed_batch
 from botorch_lse.strategies.pareto.belief import GPParetoBelief
 from botorch_lse.strategies.pareto.gp import GPParetoStrategy
@@ -19,6 +18,7 @@ from botorch_lse.strategies.pareto.margins import (
     with_margins,
 )
 from botorch_lse.strategies.pareto.outputs import ParetoEstimate
+from botorch_lse.strategies.rule import Request
 
 
 @dataclass(frozen=True, eq=False)

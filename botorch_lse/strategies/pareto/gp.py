@@ -19,13 +19,12 @@ from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.posterior import MEMORY_BUDGET
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Classification, Observations
-from botorch_lse.strategies.base import Request
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.gp.base import UNFITTED_NOISE
 from botorch_lse.strategies.pareto.belief import GPParetoBelief
-from botorch_lse.strategies.pareto.fitting import OutputModel
 from botorch_lse.strategies.pareto.forecast import pareto_forecast
 from botorch_lse.strategies.pareto.outputs import MultiOutputStrategy, ParetoEstimate
+from botorch_lse.strategies.process import UNFITTED_NOISE, Process
+from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
 
 
@@ -97,15 +96,17 @@ class GPParetoStrategy(MultiOutputStrategy):
                 f"{self.memory_budget} bytes, but {len(self.pool)} rows need {pairs}. "
                 "Give a larger budget or fewer rows."
             )
+        for output in self.outputs:
+            output.check()
         assert len(self.outputs) == len(self.tolerances)  # both are checked
 
     @cached_property
-    def outputs(self) -> tuple[OutputModel, ...]:
+    def outputs(self) -> tuple[Process, ...]:
         r"""One model per output, with its noise."""
         models = _each(self.model, "model", self.m)
         stds = _each(self.noise_std, "noise_std", self.m)
         return tuple(
-            OutputModel(self.pool, model, std)
+            Process(self.pool, model, std)
             for model, std in zip(models, stds, strict=True)
         )
 
@@ -224,7 +225,7 @@ class GPParetoStrategy(MultiOutputStrategy):
             return replace(belief, posteriors=(first,) * self.m, n_rounds=n_rounds)
         if not self.is_fixed and self._is_due(belief, n_rounds):
             priors = [
-                output.fit(history, c, seed, n_rounds)
+                output.fit(history.output(c), seed, n_rounds)
                 for c, output in enumerate(self.outputs)
             ]
             belief = self._prior_belief(priors, history)

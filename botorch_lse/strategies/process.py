@@ -1,4 +1,4 @@
-r"""The model of one of several outputs, and its noise."""
+r"""The model of an output: fixed or to be fitted, and the noise it is told with."""
 
 from __future__ import annotations
 
@@ -16,27 +16,33 @@ from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.state import round_generator
 
+UNFITTED_NOISE = 1e-2
+"""Noise share assumed while first rows are placed before any fit: with none, a row
+next to a chosen one would count as known."""
+
 
 @dataclass(frozen=True, eq=False)
-class OutputModel:
+class Process:
     r"""A Gaussian process for one output, fixed or to be fitted.
 
     Args:
         pool: The candidates.
-        model: See ``GPParetoStrategy``.
+        model: See ``GPStrategy``.
         noise_std: The known noise standard deviation of this output.
-
-    Raises:
-        ValueError: If the noise is given twice, not positive, or unknown for a fixed
-            model.
-        UnsupportedError: If a fixed model is not exact, or an ensemble.
     """
 
     pool: Pool
     model: ModelArgument
     noise_std: float | None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        r"""Whether model and noise are given as they must be.
+
+        Raises:
+            ValueError: If the noise is given twice, not positive, or unknown for a
+                fixed model.
+            UnsupportedError: If a fixed model is not exact, or an ensemble.
+        """
         if self.noise_std is not None:
             in_interval(
                 self.noise_std,
@@ -83,24 +89,21 @@ class OutputModel:
         """
         if self.known_noise is not None:
             return self.known_noise
+        if yvar is not None and prior.predict_noise is None:
+            return yvar.mean().expand(len(self.pool))
         own = prior.new_noise(self.pool.X)
-        if own is not None:
-            return own
-        if yvar is None:
+        if own is None:
             raise ValueError(
                 "Expected `noise_std`, `pool.noise_var` or `yvar`, because the fitted "
                 "`model` does not know the noise of a new observation."
             )
-        return yvar.mean().expand(len(self.pool))
+        return own
 
-    def fit(
-        self, history: Observations, column: int, seed: int, n_rounds: int
-    ) -> GPPrior:
+    def fit(self, history: Observations, seed: int, n_rounds: int) -> GPPrior:
         r"""The fixed process, or one fitted cold from its own seed.
 
         Args:
-            history: All observations.
-            column: The column of ``y``.
+            history: All observations, of this output only.
             seed: The run's seed.
             n_rounds: The number of complete rounds.
 
@@ -109,8 +112,8 @@ class OutputModel:
         """
         if self.fixed is not None:
             return self.fixed
-        X, y = self.pool.X[history.indices], history.y[:, column : column + 1]
-        yvar = None if history.yvar is None else history.yvar[:, column : column + 1]
+        X, y = self.pool.X[history.indices], history.y.unsqueeze(-1)
+        yvar = None if history.yvar is None else history.yvar.unsqueeze(-1)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(round_generator(seed, n_rounds).initial_seed())
             if callable(self.model):
