@@ -61,6 +61,7 @@ class PoolPosterior:
         indices: ``n`` rows observed or expected.
         L: ``n x n`` factor of their covariance plus noise.
         a: ``n`` whitened residuals.
+        information: ``1/2 log det(I + K / noise)`` of what was observed, nats.
         memory_budget: Bytes for the path rows and for temporary arrays.
     """
 
@@ -72,6 +73,7 @@ class PoolPosterior:
     indices: Tensor
     L: Tensor
     a: Tensor
+    information: Tensor
     memory_budget: int = MEMORY_BUDGET
     _rows: _Rows | None = None
     _expected: tuple[Tensor, ...] = ()
@@ -99,6 +101,7 @@ class PoolPosterior:
             torch.empty(0, dtype=torch.long),
             none.view(0, 0),
             none,
+            mean.new_zeros(()),
             memory_budget,
             _Rows(F.shape[-2]),
         )
@@ -148,6 +151,9 @@ class PoolPosterior:
                 variance=variance,
                 indices=torch.cat((self.indices, indices)),
                 L=L,
+                information=self.information
+                + L22.diagonal().log().sum()
+                - noise_var.clamp_min(1e-300).log().sum() / 2,
                 a=torch.cat((self.a, a2)),
                 _rows=storage,
             )

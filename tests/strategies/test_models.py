@@ -2,6 +2,8 @@ r"""Models and noise in all the forms a strategy takes them."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -16,16 +18,21 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from botorch_lse import Observations, Pool
-from botorch_lse.confidence import EmptyRegionWarning, UnionBeta
+from botorch_lse.confidence import EmptyRegionWarning, RKHSWidth, UnionBeta
 from botorch_lse.models import fit_single_task_gp
 from botorch_lse.prior import GPPrior
 from botorch_lse.strategies import (
+    HRAGEStrategy,
     ImplicitLSEStrategy,
+    LSELiteralBatchStrategy,
     LSEStrategy,
+    MaxVarianceStrategy,
     MELKStrategy,
+    MILKStrategy,
     State,
     StraddleStrategy,
     Strategy,
+    TruVaRStrategy,
 )
 from tests.reference.dense_gp import DenseGP
 from tests.strategies.runs import GP, NOISE_STD, assert_same, grid, make, measure, step
@@ -473,3 +480,84 @@ def test_ratio_outside_its_interval_is_taken_for_a_level(omega: float) -> None:
         make(ImplicitLSEStrategy, omega=omega)
     with pytest.raises(ValueError, match=r"exactly `omega` .*but got threshold"):
         ImplicitLSEStrategy(Pool(X), 0.4, model=GP.kernel(), noise_std=0.1)
+
+
+# --- a bound of the norm in place of a prior ------------------------------------------
+
+
+def test_norm_bound_gives_the_intervals_of_its_theorem() -> None:
+    rows, y = [3, 3, 7, 20, 11], torch.tensor([0.1, 0.3, -0.4, 0.9, 0.2]).double()
+    strategy = MaxVarianceStrategy(
+        Pool(X),
+        0.4,
+        model=GP.kernel(),
+        noise_std=NOISE_STD,
+        norm_bound=1.5,
+        delta=0.1,
+        batch_size=5,
+    )
+    state = strategy.tell(strategy.init(), Observations(rows, y))
+    K = torch.tensor(GP.covariance(X.numpy(), X.numpy()))
+    width = RKHSWidth(1.5, NOISE_STD, NOISE_STD**2, 0.1)
+    at = torch.tensor(rows)
+    mean, half = width.interval(K[at][:, at], K[at], K.diagonal(), y)
+    start = 1.5 + (2 * math.log(10)) ** 0.5
+    prior = start * K.diagonal().sqrt()
+    found = state.classification
+    assert torch.allclose(found.mean, mean, atol=1e-9)
+    assert torch.allclose(found.lower, torch.maximum(-prior, mean - half), atol=1e-9)
+    assert torch.allclose(found.upper, torch.minimum(prior, mean + half), atol=1e-9)
+    assert "norm at most 1.5" in found.guarantee
+
+
+@pytest.mark.parametrize(
+    ("cls", "goal"),
+    [
+        (LSEStrategy, {"threshold": 0.4}),
+        (MELKStrategy, {"threshold": 0.4}),
+        (MILKStrategy, {"omega": 0.5}),
+        (HRAGEStrategy, {}),
+        (TruVaRStrategy, {}),
+    ],
+)
+def test_norm_bound_replaces_the_widths_of_the_process(cls: type, goal: dict) -> None:
+    half = []
+    for bound in (None, 0.1, 5.0):
+        strategy = cls(
+            Pool(X),
+            **goal,
+            model=GP.kernel(),
+            noise_std=NOISE_STD,
+            norm_bound=bound,
+            batch_size=4,
+        )
+        state = step(strategy, strategy.init())
+        half.append(float(state.classification.upper[0] - state.classification.mean[0]))
+        assert ("norm at most" in state.classification.guarantee) == (bound is not None)
+        assert state.forecast().observations is not None
+    assert half[1] < half[2]
+    assert half[0] not in half[1:]
+
+
+@pytest.mark.parametrize(
+    ("cls", "options", "message"),
+    [
+        (LSEStrategy, {"norm_bound": 0.0}, "`norm_bound`"),
+        (LSEStrategy, {"norm_bound": float("nan")}, "`norm_bound`"),
+        (LSEStrategy, {"beta": 4.0}, "theorem's widths, but got other widths"),
+        (LSEStrategy, {"model": None}, "but got no fixed `model`"),
+        (StraddleStrategy, {}, "but got other widths"),
+        (LSELiteralBatchStrategy, {}, "no `norm_bound` for LSELiteralBatch"),
+        (
+            HRAGEStrategy,
+            {"variance_bounds": (0.1, 1.0), "noise_std": None},
+            "but got other widths",
+        ),
+    ],
+)
+def test_norm_bound_is_refused_where_it_promises_nothing(
+    cls: type, options: dict, message: str
+) -> None:
+    known = {"model": GP.kernel(), "noise_std": NOISE_STD, "norm_bound": 1.0}
+    with pytest.raises(ValueError, match=message):
+        cls(Pool(X), 0.4, **{**known, **options})

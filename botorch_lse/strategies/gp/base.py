@@ -15,6 +15,7 @@ from torch import Tensor
 from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.confidence.classify import Sides, accuracy, from_sides
 from botorch_lse.confidence.regions import Regions, warn_if_empty
+from botorch_lse.confidence.rkhs import RKHSWidth
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta, beta_schedule
 from botorch_lse.functional.scores import first_best
 from botorch_lse.models import (
@@ -35,7 +36,11 @@ from botorch_lse.strategies.goals import (
 from botorch_lse.strategies.gp.arguments import check_goal
 from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.forecast import rows_forecast
-from botorch_lse.strategies.gp.guarantee import gaussian_guarantee, no_guarantee
+from botorch_lse.strategies.gp.guarantee import (
+    gaussian_guarantee,
+    no_guarantee,
+    norm_guarantee,
+)
 from botorch_lse.strategies.process import UNFITTED_NOISE, Process
 from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
@@ -60,6 +65,10 @@ class GPStrategy(Strategy):
         delta: The failure probability of the theorem's widths.
         beta: ``None``: the theorem's schedule at ``delta``; a number or a schedule is
             a heuristic width that ignores ``delta`` and claims no confidence.
+        norm_bound: ``B``, a bound of the norm of ``f`` less the prior mean in the space
+            of the fixed model's kernel: widths of ``RKHSWidth`` at ``delta``, for one
+            unknown function and any sub-Gaussian noise, in place of the widths for a
+            draw from the process.
         epsilon: The accuracy, units of ``y``.
         max_observations: Stop after so many measurements.
         max_repeats: How often one row may be measured.
@@ -87,6 +96,7 @@ class GPStrategy(Strategy):
     noise_std: float | None = None
     delta: float = 0.05
     beta: float | BetaSchedule | None = None
+    norm_bound: float | None = None
     epsilon: float = 0.0
     max_observations: int | None = None
     max_repeats: int | None = None
@@ -111,6 +121,18 @@ class GPStrategy(Strategy):
         whole_number(self.memory_budget, "memory_budget", 1)
         check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
         self._check_noise()
+        if self.norm_bound is not None:
+            in_interval(self.norm_bound, "norm_bound", 0.0, float("inf"))
+            self._check_norm_bound()
+
+    def _check_norm_bound(self) -> None:
+        if self.fixed is None or not self.claims_confidence:
+            found = "no fixed `model`" if self.fixed is None else "other widths"
+            raise ValueError(
+                "Expected `norm_bound` with a fixed `model`, whose kernel defines the "
+                f"norm, and a strategy with a theorem's widths, but got {found}. Leave "
+                "`norm_bound` out."
+            )
 
     def _check_noise(self) -> None:
         self.process.check()
@@ -142,6 +164,13 @@ class GPStrategy(Strategy):
     def _default_widths(self) -> BetaSchedule:
         return UnionBeta(len(self.pool), self.delta)
 
+    def _beta(self, t: int, posterior: PoolPosterior) -> float:
+        r"""The squared width of interval ``t``, which is that of ``posterior``."""
+        if self.norm_bound is None:
+            return self.widths(t)
+        width = RKHSWidth(self.norm_bound, 1.0, 1.0, self.delta)  # per row's noise
+        return float(width.from_information(posterior.information)) ** 2
+
     @property
     def claims_confidence(self) -> bool:
         r"""Whether the widths are a theorem's."""
@@ -152,9 +181,15 @@ class GPStrategy(Strategy):
         r"""The probability claimed and its assumptions, as a sentence."""
         if not self.claims_confidence:
             return no_guarantee(self.beta is None)
+        if self.norm_bound is not None:
+            return norm_guarantee(self.delta, self.epsilon, self.norm_bound)
         return gaussian_guarantee(
-            self.delta, self.epsilon, self._theorem, fixed=self.fixed is not None
+            self.delta, self.epsilon, self._source, fixed=self.fixed is not None
         )
+
+    @property
+    def _source(self) -> str:
+        return f"Gotovos et al. 2013, {self._theorem}"
 
     @property
     def _theorem(self) -> str:
@@ -185,7 +220,7 @@ class GPStrategy(Strategy):
         r"""Before any observation; ``yvar`` says what noise to expect of new ones."""
         posterior = PoolPosterior.start(prior, self.pool.X, self.memory_budget)
         regions = Regions.of_interval(
-            posterior.mean, posterior.sigma, self.widths(1), self.pool
+            posterior.mean, posterior.sigma, self._beta(1, posterior), self.pool
         )
         sides = self._update_sides(self._start_sides(), posterior, regions, 1)
         return Belief(posterior, regions, sides, self._planned_noise(prior, yvar))
@@ -265,11 +300,11 @@ class GPStrategy(Strategy):
             new.indices, new.y, self._noise(belief, new)
         )
         t = belief.n_intervals + 1
-        mean, sigma = posterior.mean, posterior.sigma
+        mean, sigma, beta = posterior.mean, posterior.sigma, self._beta(t, posterior)
         if self.intersects:
-            regions = belief.regions.intersect(mean, sigma, self.widths(t))
+            regions = belief.regions.intersect(mean, sigma, beta)
         else:
-            regions = Regions.of_interval(mean, sigma, self.widths(t), self.pool)
+            regions = Regions.of_interval(mean, sigma, beta, self.pool)
         sides = belief.sides if self.is_monotone else self._start_sides()
         sides = self._update_sides(sides, posterior, regions, t)
         return replace(
@@ -300,7 +335,7 @@ class GPStrategy(Strategy):
             belief,
             self.goal.distances(belief.posterior.mean),
             self._noise_var(belief),
-            self.widths(belief.n_intervals + 1),
+            self._beta(belief.n_intervals + 1, belief.posterior),
             self.goal.tolerance,
             self.batch_size,
         )

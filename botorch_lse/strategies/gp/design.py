@@ -205,7 +205,7 @@ class DesignStrategy(GPStrategy):
         del problem["gamma"]
         unit = self._noise_var(belief).mean()  # of the features, and so of the gaps
         problem["target_weights"] = unit * problem["target_weights"]
-        beta = self.widths(belief.n_intervals + 1)
+        beta = self._beta(belief.n_intervals + 1, posterior)
         return Forecast(
             observations_needed(problem, beta),
             "By the optimal design for the gaps of the current estimate and the width "

@@ -9,15 +9,32 @@ def no_guarantee(own: bool) -> str:
     return f"No confidence is claimed: the width is {width}; delta is ignored."
 
 
-def gaussian_guarantee(
-    delta: float, epsilon: float, theorem: str, *, fixed: bool
-) -> str:
-    r"""For the widths of Gotovos et al. (2013).
+def norm_guarantee(delta: float, epsilon: float, bound: float) -> str:
+    r"""For the widths of Chowdhury and Gopalan (2017).
 
     Args:
         delta: The failure probability.
         epsilon: The accuracy, units of ``y``.
-        theorem: Which of their theorems.
+        bound: Of the norm.
+    """
+    up_to = f" up to epsilon = {epsilon:g}" if epsilon > 0 else ""
+    return (
+        f"With probability {1 - delta:g} all decided rows are right{up_to}; assumes f "
+        f"less the prior mean of norm at most {bound:g} in the space of the given "
+        "kernel, and noise that, given the past, is sub-Gaussian with at most the "
+        "given variance (Chowdhury and Gopalan 2017, Theorem 2)."
+    )
+
+
+def gaussian_guarantee(
+    delta: float, epsilon: float, source: str, *, fixed: bool
+) -> str:
+    r"""For the widths of a Gaussian process.
+
+    Args:
+        delta: The failure probability.
+        epsilon: The accuracy, units of ``y``.
+        source: The theorem.
         fixed: Whether hyper-parameters are given, not fitted.
     """
     up_to = f" up to epsilon = {epsilon:g}" if epsilon > 0 else ""
@@ -25,9 +42,9 @@ def gaussian_guarantee(
     if not fixed:
         return (
             f"{claim}, were the fitted hyper-parameters the true ones: the theorem "
-            "(Gotovos et al. 2013, Theorem 1) does not cover fitting."
+            f"({source}) does not cover fitting."
         )
     return (
         f"{claim}; assumes f drawn from the given Gaussian process and independent "
-        f"Gaussian noise of the given variance (Gotovos et al. 2013, {theorem})."
+        f"Gaussian noise of the given variance ({source})."
     )

@@ -150,7 +150,7 @@ class HRAGEStrategy(BurnInStrategy):
     def _regions(self, posterior: PoolPosterior, t: int) -> Regions:
         rows = self._posterior_rows(slice(None))
         mean, sigma = posterior.mean[rows], posterior.sigma[rows]
-        return Regions.of_interval(mean, sigma, self.widths(t), self.items)
+        return Regions.of_interval(mean, sigma, self._beta(t, posterior), self.items)
 
     def _posterior_rows(self, items: Any) -> Any:
         r"""The rows of the posterior that are the given items."""
@@ -175,7 +175,7 @@ class HRAGEStrategy(BurnInStrategy):
         items = sides.candidates.nonzero().view(-1)
         rows = self._posterior_rows(items)
         variance = _variance_of_differences(posterior, rows)
-        half = (self.widths(t) * variance).sqrt()
+        half = (self._beta(t, posterior) * variance).sqrt()
         side = eliminate_for_best(
             sides.side, items, regions.mean[items], half, self.epsilon
         )

@@ -43,7 +43,7 @@ class LSEStrategy(GPStrategy):
     def _batch_regions(
         self, belief: Belief, posterior: PoolPosterior
     ) -> tuple[Tensor, Tensor]:
-        beta = self.widths(belief.n_intervals)
+        beta = self._beta(belief.n_intervals, posterior)
         lower, upper = interval(posterior.mean, posterior.sigma, beta)
         regions = belief.regions
         return torch.maximum(regions.lower, lower), torch.minimum(regions.upper, upper)
@@ -106,6 +106,13 @@ class LSELiteralBatchStrategy(LSEStrategy):
     def __post_init__(self) -> None:
         super().__post_init__()
         in_interval(self.information, "information", 0.0, float("inf"), closed_low=True)
+
+    def _check_norm_bound(self) -> None:
+        raise ValueError(
+            "Expected no `norm_bound` for LSELiteralBatchStrategy, whose intervals "
+            f"inside a batch it does not cover, but got {self.norm_bound}. Use "
+            "`LSEStrategy`."
+        )
 
     def _default_widths(self) -> BetaSchedule:
         union = UnionBeta(len(self.pool), self.delta)

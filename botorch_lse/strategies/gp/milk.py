@@ -83,7 +83,7 @@ class MILKStrategy(DesignStrategy):
     ) -> Sides:
         assert isinstance(sides, PairSides)
         assert sides.pairs is not None
-        root_beta = self.widths(t) ** 0.5
+        root_beta = self._beta(t, posterior) ** 0.5
         omega = float(self.omega or 0.0)
         certain, refuted = torch.zeros_like(sides.pairs), torch.zeros_like(sides.pairs)
         mean, variance = posterior.mean, posterior.variance

@@ -147,18 +147,8 @@ class TruVaRStrategy(NoiseLevelStrategy):
         return self.beta is None and self.beta_factor is None
 
     @property
-    def guarantee(self) -> str:
-        r"""The probability claimed and its assumptions, as a sentence."""
-        if not self.claims_confidence:
-            return super().guarantee
-        fixed = self.fixed is not None
-        return (
-            f"With probability {1 - self.delta:g} all decided rows are right"
-            f"{self._up_to}; assumes f drawn from the "
-            f"{'given' if fixed else 'fitted'} Gaussian process and independent "
-            "Gaussian noise of the given variance (Bogunovic et al. 2016, Lemma C.1"
-            f"{'' if fixed else ', which does not cover fitting'})."
-        )
+    def _source(self) -> str:
+        return "Bogunovic et al. 2016, Lemma C.1"
 
     # --- answers --------------------------------------------------------------------
 
@@ -190,7 +180,7 @@ class TruVaRStrategy(NoiseLevelStrategy):
 
     def _prior_belief(self, prior: GPPrior, yvar: Tensor | None = None) -> TruVaRBelief:
         posterior = PoolPosterior.start(prior, self.pool.X, self.memory_budget)
-        epochs = Epochs(1, self.eta * posterior.scale, self.widths(1))
+        epochs = Epochs(1, self.eta * posterior.scale, self._beta(1, posterior))
         regions = Regions.of_interval(
             posterior.mean, posterior.sigma, epochs.beta, self.pool
         )
@@ -220,8 +210,9 @@ class TruVaRStrategy(NoiseLevelStrategy):
         )
         t = belief.n_intervals + 1
         epochs = belief.epochs
+        beta = self._beta(t, posterior)
         if self.claims_confidence:
-            epochs = replace(epochs, beta=self.widths(t))
+            epochs = replace(epochs, beta=beta)
         mean, sigma = posterior.mean, posterior.sigma
         regions = Regions.of_interval(mean, sigma, epochs.beta, self.pool)
         before = belief.sides if self.monotone else self.goal.start(len(self.pool))
@@ -229,9 +220,7 @@ class TruVaRStrategy(NoiseLevelStrategy):
         open_sigma = sigma[sides.candidates]
         if open_sigma.numel():
             widest = float(open_sigma.max())
-            epochs = epochs.after(
-                widest, self.widths(t), self.eta_ratio, self.delta_bar
-            )
+            epochs = epochs.after(widest, beta, self.eta_ratio, self.delta_bar)
         return replace(
             belief,
             posterior=posterior,
