@@ -13,6 +13,9 @@ from botorch_lse.functional.path import factorize, path_rows
 from botorch_lse.posterior import MEMORY_BUDGET, row_blocks
 from botorch_lse.prior import GPPrior
 
+ROUNDING = 1e-14
+"""What differences of variances are off, as a share of the prior variance."""
+
 
 class _Rows:
     r"""Append-only storage of path rows that several posteriors share.
@@ -174,6 +177,21 @@ class PoolPosterior:
                 variance=self.variance - row.square(),
                 _expected=(*self._expected, row),
             )
+
+    def variance_between(self, i: Tensor, j: Tensor, factor: float = 1.0) -> Tensor:
+        r"""``B x L`` posterior variances of ``f(i) - factor f(j)``.
+
+        Where the prior's variances cancel to within rounding, that rounding is what
+        remains: two rows that nearly coincide are never told apart for certain.
+
+        Args:
+            i: ``B`` rows.
+            j: ``L`` rows.
+            factor: Of the second function value.
+        """
+        spread = self.variance[i].unsqueeze(-1) + factor**2 * self.variance[j]
+        spread = spread - 2 * factor * self.covariance_between(i, j)
+        return spread.clamp_min(ROUNDING * self.scale**2)
 
     def covariance_with(self, indices: Tensor) -> Tensor:
         r"""``q x N`` posterior covariances between rows ``indices`` and the pool."""

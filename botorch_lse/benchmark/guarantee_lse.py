@@ -2,9 +2,7 @@ r"""The guarantees of LSE and LSE_imp (Gotovos et al. 2013, Theorems 1 to 3)."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from botorch_lse.benchmark.guarantee import Form, ScaledBeta, guarantee_report
@@ -12,9 +10,6 @@ from botorch_lse.benchmark.problems import Problem, gp_sample
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.benchmark.report import Report
 from botorch_lse.confidence import UnionBeta
-from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.prior import GPPrior
-from botorch_lse.problem import Pool
 from botorch_lse.strategies import (
     GPStrategy,
     ImplicitLSELiteralBatchStrategy,
@@ -100,7 +95,7 @@ def forms(
         title = f"{name} literal, B = {B}, "
         constant = partial(build, B, beta=16.0)
         beside.append(Form(title + "eta = 16", constant, promises=False))
-        theorem = partial(_build_with_information, literal, epsilon, B)
+        theorem = partial(build, B, max_observations=USELESS_LIMIT)
         beside.append(Form(title + "eta_t", theorem, promises=False))
     return promised + beside
 
@@ -129,34 +124,3 @@ def _build(
         epsilon=epsilon,
         **chosen,
     )
-
-
-def _build_with_information(
-    kind: type[GPStrategy],
-    epsilon: float,
-    batch_size: int,
-    problem: Problem,
-    divisor: float,
-) -> GPStrategy:
-    C = information_bound(problem.pool, problem.prior, NOISE**2, batch_size - 1)
-    strategy = _build(kind, epsilon, batch_size, problem, divisor)
-    return replace(strategy, information=C, max_observations=USELESS_LIMIT)  # type: ignore[call-arg]
-
-
-@lru_cache(maxsize=8)
-def information_bound(pool: Pool, prior: GPPrior, noise_var: float, n: int) -> float:
-    r"""An upper bound of the information about ``f`` in any ``n`` measurements, nats.
-
-    Greedy choice (the largest variance next) reaches at least ``1 - 1/e`` of the
-    maximum, because information is monotone and submodular in the set.
-
-    Source:
-        Krause and Guestrin (2005); used by Srinivas et al. (2010), section 2.
-    """
-    posterior = PoolPosterior.start(prior, pool.X)
-    information = 0.0
-    for _ in range(n):
-        row = int(posterior.variance.argmax())
-        information += 0.5 * math.log1p(float(posterior.variance[row]) / noise_var)
-        posterior = posterior.expect(row, noise_var)
-    return information / (1.0 - math.exp(-1.0))

@@ -139,9 +139,9 @@ def rips(
             "Expected `indices` to be drawn by `weights`, but row "
             f"{int(used[lam[used] == 0][0])} has weight 0."
         )
-    Z, z = _whitened(vectors, phi, lam, gamma, used)
     every = torch.arange(len(vectors))
     i, j, factor = (every, None, 0.0) if pairs is None else pairs
+    Z, z = _whitened(vectors, phi, lam, gamma, used, (i, j, factor))
     directions = _Directions(Z @ z.mT, Z, i, j, factor)
     norms = _norms(directions)
     positive = norms > torch.finfo(norms.dtype).tiny
@@ -152,7 +152,12 @@ def rips(
 
 
 def _whitened(
-    V: Tensor, Phi: Tensor, lam: Tensor, gamma: float, used: Tensor
+    V: Tensor,
+    Phi: Tensor,
+    lam: Tensor,
+    gamma: float,
+    used: Tensor,
+    pairs: tuple[Tensor, Tensor | None, float],
 ) -> tuple[Tensor, Tensor]:
     r"""``V R`` and ``Phi[used] R`` with ``R R' = A^-1``, the pseudo-inverse."""
     if V.shape[1] != Phi.shape[1]:
@@ -161,22 +166,60 @@ def _whitened(
             f"{tuple(V.shape)}."
         )
     ridge = in_interval(gamma, "gamma", 0.0, math.inf, closed_low=True)
-    held = lam.nonzero().squeeze(-1)
-    A = Phi[held].mT @ (lam[held].unsqueeze(-1) * Phi[held])
-    sizes, axes = torch.linalg.eigh(A)
+    sizes, axes = _axes(Phi, lam)
     if ridge == 0:
         # A design for few vectors need not span the others.
-        kept = sizes > SINGULAR * sizes[-1]
-        sizes, axes = sizes[kept], axes[:, kept]
-        outside = (V - V @ axes @ axes.mT).norm(dim=-1) > OUTSIDE * V.norm(dim=-1)
+        sizes, axes = _spanned_axes(sizes, axes)
+        outside = _is_outside(V, axes, *pairs)
         if bool(outside.any()):
             raise ValueError(
-                "Expected every vector of `V` in the span of the rows with positive "
-                f"`weights` where `gamma` is 0, but vector "
+                "Expected every direction in the span of the rows with positive "
+                "`weights` where `gamma` is 0, but direction "
                 f"{int(outside.nonzero()[0])} is not. Give a positive `gamma`."
             )
     root = axes / (sizes + ridge).sqrt()
     return V @ root, Phi[used] @ root
+
+
+def is_spanned(V: Tensor, Phi: Tensor, lam: Tensor) -> Tensor:
+    r"""``T`` bools: which vectors lie in the span of the rows with positive weight.
+
+    Args:
+        V: ``T x m`` vectors.
+        Phi: ``N x m`` features.
+        lam: ``N`` weights.
+    """
+    _, axes = _spanned_axes(*_axes(Phi, lam))
+    return ~_is_outside(V, axes, torch.arange(len(V)), None, 0.0)
+
+
+def _axes(Phi: Tensor, lam: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Eigenvalues and eigenvectors of ``sum_x lam_x phi_x phi_x'``."""
+    held = lam.nonzero().squeeze(-1)
+    A = Phi[held].mT @ (lam[held].unsqueeze(-1) * Phi[held])
+    sizes, axes = torch.linalg.eigh(A)
+    return sizes, axes
+
+
+def _spanned_axes(sizes: Tensor, axes: Tensor) -> tuple[Tensor, Tensor]:
+    kept = sizes > SINGULAR * sizes[-1]
+    return sizes[kept], axes[:, kept]
+
+
+def _is_outside(
+    V: Tensor, axes: Tensor, i: Tensor, j: Tensor | None, factor: float
+) -> Tensor:
+    r"""Whether ``V[i]``, or ``V[i] - factor V[j]``, has a part across the axes."""
+    across, size = V - V @ axes @ axes.mT, V.norm(dim=-1)
+    directions = _Directions(across, across, i, j, factor)
+    left = torch.cat(
+        [
+            directions.of(across, block).norm(dim=-1)
+            for block in directions.blocks(across.shape[1])
+        ]
+    )
+    reach = size[i] if j is None else size[i] + factor * size[j]
+    return left > OUTSIDE * reach
 
 
 def _norms(directions: _Directions) -> Tensor:

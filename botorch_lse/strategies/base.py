@@ -14,12 +14,15 @@ from botorch_lse.problem import Batch, Observations
 from botorch_lse.strategies.rule import Request, Rule
 from botorch_lse.strategies.state import (
     State,
+    at_random,
     in_canonical_order,
     matching,
     remove,
 )
 
 DECIDED, BUDGET, EXHAUSTED = "decided", "budget", "rows exhausted"
+UNBIASED = "Measurements were abandoned: assumed to be so whatever their values."
+"""What every answer says once something was abandoned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +206,7 @@ class Strategy(Rule):
             if not bool(matching(group.indices, self.missing(state)).any()):
                 return self._close(state, group)
             state = replace(state, plan=self.planned(state))
+        group = at_random(group, state.seed, state.round)
         asked = matching(group.indices, self.missing(state))
         told = state.told.append(group.select(asked).at_round(state.round))
         rest = group.select(~asked)
@@ -236,8 +240,12 @@ class Strategy(Rule):
         history = state.history.append(new)
         belief = state.belief
         if len(new) and self._learns(state):
-            belief = self._learn(belief, new, history, state.seed)
+            planned = self._needs_plans and self._is_as_planned(state, new)
+            learn = self._learn_planned if planned else self._learn
+            belief = learn(belief, new, history, state.seed)
         answer = self._classification(belief)
+        if state.abandoned:
+            answer = replace(answer, guarantee=f"{answer.guarantee} {UNBIASED}")
         closed = State(
             seed=state.seed,
             round=state.round + 1,
@@ -249,6 +257,11 @@ class Strategy(Rule):
             forecaster=state.forecaster,
         )
         return replace(closed, stop_reason=self._stop_reason(closed))
+
+    def _is_as_planned(self, state: State, new: Observations) -> bool:
+        if state.is_done or state.abandoned_in(state.round).numel():
+            return False
+        return torch.equal(new.measured, self.planned(state))
 
     def _stop_reason(self, state: State) -> str | None:
         if not bool(state.classification.undecided.any()):

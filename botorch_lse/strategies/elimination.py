@@ -31,7 +31,11 @@ def eliminate_rows(
 
 
 def eliminate_pairs(
-    active: Tensor, side: Tensor, certain: Tensor, refuted: Tensor
+    active: Tensor,
+    side: Tensor,
+    certain: Tensor,
+    refuted: Tensor,
+    outdone: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     r"""The active pairs and the sides after one round of MILK.
 
@@ -43,15 +47,17 @@ def eliminate_pairs(
         active: ``N x N`` bools, the ordered pairs ``A_t``.
         side: ``N`` codes.
         certain: ``N x N`` bools: ``f(x) > omega f(x')`` is certain.
-        refuted: ``N x N`` bools: its contrary is.
+        refuted: ``N x N`` bools: its contrary is, up to an accuracy.
+        outdone: ``N x N`` bools: the contrary is without the accuracy, so that the row
+            is not the maximiser and need be compared with no more. Default ``refuted``.
 
     Source:
         Mason et al. (2022), Algorithm 2, lines 9 to 17, with errata 3: the pairs of
         ``A_t`` are examined at once, line 16 tests ``A_{t+1}`` for rows not in ``B``.
     """
     bad = (active & refuted).any(dim=1)
-    stays = ~bad
-    left = active & ~certain & stays.unsqueeze(-1) & stays
+    gone = bad if outdone is None else (active & outdone).any(dim=1)
+    left = active & ~certain & ~bad.unsqueeze(-1) & ~gone
     side = torch.where(bad, BELOW, side)
     good = (side != BELOW) & ~left.any(dim=1)
     return left, torch.where(good, ABOVE, side).to(torch.int8)

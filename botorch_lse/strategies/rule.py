@@ -84,6 +84,17 @@ class Rule(ABC):
     ) -> Any:
         r"""The belief after one more complete round; ``history`` ends with ``new``."""
 
+    @property
+    def _needs_plans(self) -> bool:
+        r"""Whether rounds exactly as planned are learnt from in another way."""
+        return False
+
+    def _learn_planned(
+        self, belief: Any, new: Observations, history: Observations, seed: int
+    ) -> Any:
+        r"""The belief after one more round that holds just what was planned for it."""
+        return self._learn(belief, new, history, seed)
+
     def _learns(self, state: State) -> bool:
         r"""Whether what is told in this state changes the answer."""
         return True

@@ -127,6 +127,17 @@ def _columns(values: Tensor) -> tuple[Tensor, ...]:
     return (values,) if values.ndim == 1 else values.unbind(dim=-1)
 
 
+def at_random(observations: Observations, seed: int, round: int) -> Observations:
+    r"""In an order that tells nothing of the values, whatever order they came in.
+
+    Of more results than were asked for the first so many are used: sorted by value, or
+    told in such an order, they would be the smallest.
+    """
+    generator = round_generator(seed, round)
+    order = torch.randperm(len(observations), generator=generator)
+    return in_canonical_order(observations).select(order)
+
+
 def round_generator(seed: int, round: int) -> torch.Generator:
     r"""The random numbers of one round: a function of seed and round alone."""
     digest = hashlib.sha256(f"{seed}|{round}".encode()).digest()

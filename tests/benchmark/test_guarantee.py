@@ -15,17 +15,18 @@ from botorch_lse.benchmark.guarantee_lse import (
     explicit_problem,
     forms,
     implicit_problem,
-    information_bound,
 )
 from botorch_lse.benchmark.problems import Problem, gp_sample
 from botorch_lse.benchmark.registry import Options
 from botorch_lse.confidence import ConstantBeta
+from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.strategies import (
     ImplicitLSELiteralBatchStrategy,
     ImplicitLSEStrategy,
     LSELiteralBatchStrategy,
     LSEStrategy,
 )
+from botorch_lse.strategies.gp.information import information_bound
 
 EXPLICIT = forms("LSE", LSEStrategy, LSELiteralBatchStrategy, 0.2)
 IMPLICIT = forms("LSE_imp", ImplicitLSEStrategy, ImplicitLSELiteralBatchStrategy, 0.4)
@@ -83,7 +84,10 @@ def test_information_bound_exceeds_every_pair() -> None:
         for i in range(16)
         for j in range(i)
     )
-    assert information_bound(pool, prior, 0.01, 2) >= float(max(pairs))
+    start = PoolPosterior.start(prior, pool.X)
+    assert information_bound(start, 0.01, 2) >= float(max(pairs))
+    assert information_bound(start, 0.0, 2) == math.inf
+    assert information_bound(start, 0.0, 0) == 0.0
 
 
 def test_forms_use_the_theorem_unless_widths_are_divided() -> None:

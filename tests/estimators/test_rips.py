@@ -174,7 +174,7 @@ def test_condensed_sums_of_smooth_functions_are_within_the_bound() -> None:
         (
             {"weights": torch.eye(N)[0], "indices": torch.zeros(40).long()},
             ValueError,
-            "vector of `V` in the span .*vector 1 is not. Give a positive",
+            "direction in the span .*direction 1 is not. Give a positive",
         ),
         ({"weights": torch.eye(N)[1]}, ValueError, "drawn by `weights`, but row 0"),
     ],

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from botorch_lse import Observations
 from botorch_lse.confidence import BatchEta, UnionBeta
 from botorch_lse.strategies import (
     ImplicitLSEStrategy,
@@ -125,8 +126,10 @@ def test_lse_in_batches_classifies_after_feedback_only(
 @pytest.mark.parametrize("seed", [0, 1])
 def test_literal_batches_are_algorithm_three(beta: float | None, seed: int) -> None:
     B = 4
-    strategy = make(LSELiteralBatchStrategy, batch_size=B, beta=beta, information=0.3)
-    eta = BatchEta(UnionBeta(N, 0.05), B, 0.3) if beta is None else lambda t: 4.0
+    strategy = make(LSELiteralBatchStrategy, batch_size=B, beta=beta)
+    C = strategy.information
+    assert 1.0 < C < 10.0
+    eta = BatchEta(UnionBeta(N, 0.05), B, C) if beta is None else lambda t: 4.0
     value = by_batch(seed, B)
     trace = lse(replay(value), 0.4, 0.1, eta, steps=20, batch_size=B)
     states = states_of(strategy, value, rounds=5)
@@ -146,6 +149,25 @@ def test_literal_batches_decide_inside_a_batch() -> None:
     # The same data, but stale intervals decide more.
     decided = ~states[-1].classification.undecided
     assert int(decided.sum()) > int((~replayed.classification.undecided).sum())
+
+
+@pytest.mark.parametrize("batch_size", [1, 5])
+def test_a_literal_batch_claims_nothing_of_a_larger_group(batch_size: int) -> None:
+    value = one_by_one(0)
+    told = Observations(range(N), [value(row, row) for row in range(N)])
+    answers = []
+    for cls in (LSELiteralBatchStrategy, LSEStrategy):
+        strategy = make(cls, batch_size=batch_size, beta=4.0)
+        answers.append(strategy.tell(strategy.init(), told).classification)
+    assert torch.equal(answers[0].lower, answers[1].lower)
+    assert answers[0].side.tolist() == answers[1].side.tolist()
+
+
+def test_a_literal_batch_claims_confidence_where_the_bound_is_known() -> None:
+    known = make(LSELiteralBatchStrategy, batch_size=3, beta=None)
+    assert "Theorem 3 with C = " in known.guarantee
+    fitted = make(LSELiteralBatchStrategy, batch_size=3, beta=None, model=None)
+    assert "No confidence is claimed" in fitted.guarantee
 
 
 # --- rules written as one greedy choice after the other -----------------------------

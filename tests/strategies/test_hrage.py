@@ -527,3 +527,19 @@ def test_known_noise_in_the_pool_and_bounds_are_refused() -> None:
 def test_items_with_other_columns_are_refused() -> None:
     with pytest.raises(BotorchTensorDimensionError, match="2 columns of `pool`"):
         make(targets=Pool(torch.rand(3, 4)))
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-9, 1e-8])
+def test_rows_that_nearly_coincide_are_not_told_apart(apart: float) -> None:
+    pool = Pool(torch.tensor([[0.0, 0.0], [apart, 0.0], [3.0, 0.0]]).double())
+    strategy = HRAGEStrategy(
+        pool, model=GP.kernel(), noise_std=0.3, batch_size=30, max_observations=300
+    )
+    f, rng, state = torch.tensor([1.0, 1.0, -1.0]), np.random.default_rng(0), None
+    state = strategy.init()
+    while not state.is_done:
+        rows = strategy.ask(state).order
+        noise = 0.3 * torch.from_numpy(rng.standard_normal(len(rows)))
+        state = strategy.tell(state, Observations(rows, f[rows] + noise))
+    assert bool(state.classification.below[2])
+    assert state.classification.undecided.tolist() == [True, True, False]

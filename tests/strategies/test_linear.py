@@ -636,3 +636,79 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
         melk().tell(melk().init(), two)
     with pytest.raises(BotorchTensorDimensionError, match="per entry of `maximize`"):
         gege().tell(gege().init(), Observations([0], [1.0]))
+
+
+# --- the martingale: rows fixed before any value --------------------------------------
+
+SAMPLES, REFERENCES = (
+    torch.eye(16).double()[0::2] + torch.eye(16).double()[1::2],
+    (torch.eye(16).double()[1::2]),
+)
+
+
+def paired(**options) -> HRAGELinearStrategy:
+    r"""Eight samples with a reference each; wanted are the samples less these."""
+    pool = Pool(torch.cat((SAMPLES, REFERENCES)))
+    wanted = Pool(torch.eye(16).double()[0::2])
+    strategy = HRAGELinearStrategy(
+        pool, 0.0, targets=wanted, noise_std=1.0, batch_size=32, **options
+    )
+    assert strategy.widths.uses_martingales
+    return strategy
+
+
+def test_only_rounds_as_planned_enter_the_martingale() -> None:
+    strategy = paired()
+    state = strategy.init()
+    before = state.belief.martingale.precision
+    batch = strategy.ask(state)
+    y = torch.zeros(len(batch), dtype=torch.float64)
+    whole = strategy.tell(state, batch.observe(y))
+    assert bool((whole.belief.martingale.precision > before).all())
+    more = Observations(torch.cat((batch.order, batch.order[:1])), torch.zeros(33))
+    told = Observations(batch.order[1:], y[1:])
+    for after in (
+        strategy.tell(state, more),
+        strategy.tell(state, told, abandoned=batch.order[:1].tolist()),
+        strategy.tell(state, Observations([0, 8] * 20, torch.zeros(40))),
+    ):
+        assert after.round == 1
+        assert torch.equal(after.belief.martingale.precision, before)
+        assert after.belief.evidence.n == len(after.observations)
+    pieces = strategy.tell(state, Observations(batch.order[:5], y[:5]))
+    pieces = strategy.tell(pieces, Observations(batch.order[5:], y[5:]))
+    assert torch.equal(
+        pieces.belief.martingale.precision, whole.belief.martingale.precision
+    )
+    replayed = strategy.replay(whole.observations)
+    assert_same(strategy, replayed, whole)
+
+
+def test_references_skipped_for_low_samples_do_not_mislead() -> None:
+    for seed in range(4):
+        generator = torch.Generator().manual_seed(seed)
+        strategy = paired(delta=0.05)
+        theta = torch.tensor([-0.2, 0.3] * 8).double()
+        f, state = strategy.pool.X @ theta, strategy.init(seed)
+        while not state.is_done and state.round < 100:
+            rows = strategy.ask(state).order
+            noise = torch.randn(len(rows), generator=generator, dtype=torch.float64)
+            y, keep = f[rows] + noise, torch.ones(len(rows), dtype=torch.bool)
+            for j in range(8):
+                if bool((rows == j).any()) and float(y[rows == j].mean()) < 0.1:
+                    keep &= rows != 8 + j
+            told = Observations(rows[keep], y[keep])
+            lost = rows[~keep].tolist()
+            state = strategy.tell(state, told, abandoned=lost or None)
+        assert not bool(state.classification.above.any())
+
+
+def test_an_answer_says_that_something_was_abandoned() -> None:
+    strategy = melk(batch_size=4)
+    state = strategy.init()
+    row = int(strategy.ask(state).order[0])
+    assert "abandoned" not in state.classification.guarantee
+    after = strategy.tell(state, None, abandoned=[row])
+    batch = strategy.ask(after)
+    after = strategy.tell(after, batch.observe(torch.zeros(3)))
+    assert after.classification.guarantee.endswith("so whatever their values.")

@@ -314,3 +314,28 @@ def test_wrong_goals_and_too_many_pairs_are_refused() -> None:
         make(MILKStrategy, threshold=0.4, omega=None)
     with pytest.raises(ValueError, match="pairs fit `memory_budget` = 10000 bytes"):
         make(MILKStrategy, memory_budget=10_000)
+
+
+def test_milk_still_compares_with_a_maximiser_that_is_below_by_epsilon() -> None:
+    # (1 - omega) max f < epsilon: the maximiser's own pair is refuted up to epsilon.
+    f = torch.tensor([0.1, -0.9, -0.9]).double()
+    for seed in range(10):
+        strategy = MILKStrategy(
+            Pool(torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])),
+            omega=0.5,
+            model=DenseGP((1.0, 1.0), 1.0).kernel(),
+            noise_std=1.0,
+            delta=1e-4,
+            epsilon=0.6,
+            batch_size=3,
+        )
+        rng, state = np.random.default_rng(seed), strategy.init()
+        while state.round < 12 and bool(state.classification.undecided[0]):
+            y = f[0] + torch.from_numpy(rng.standard_normal(3))
+            state = strategy.tell(state, Observations([0, 0, 0], y))
+        if not state.is_done:
+            yvar = torch.tensor([1e6, 2e-4, 2e-4]).double()
+            y = f + yvar.sqrt() * torch.from_numpy(rng.standard_normal(3))
+            state = strategy.tell(state, Observations([0, 1, 2], y, yvar))
+        wrong = state.classification.above & (f < 0.5 * f.max() - 0.6)
+        assert not bool(wrong.any())

@@ -284,7 +284,10 @@ def test_kernel_without_ridge_equals_its_features() -> None:
 
 def test_guarantee_says_what_is_assumed() -> None:
     text = melk(epsilon=0.1).guarantee
-    assert "With probability 0.9 `above` holds every row above" in text
+    assert (
+        "With probability 0.9, once no row is undecided, `above` holds every row above"
+        in text
+    )
     assert "|f| at most 1" in text
     assert "deviation at most 0.5" in text
     assert "Theorem 3.3" in text
@@ -337,24 +340,65 @@ def test_round_told_in_pieces_is_the_round(make) -> None:
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.integers(1, 10), st.sampled_from([melk, milk]))
-def test_abandoned_draws_are_used_up(share: int, make) -> None:
+@given(st.integers(1, 9), st.sampled_from([melk, milk]))
+def test_abandoned_draws_are_asked_again(share: int, make) -> None:
     strategy = make()
     state = strategy.init()
     batch = strategy.ask(state)
     told, lost = answers(batch), len(batch) * share // 10
     some = torch.randperm(len(told), generator=torch.Generator().manual_seed(1))
-    part = strategy.tell(
-        state, told.select(some[lost:]), abandoned=batch.order[some[:lost]].tolist()
-    )
-    assert part.round == 1
-    # By Catoni's bound a third of the draws still reaches 2^-t.
-    evaluated = part.belief.t == 2
-    assert evaluated == (share <= 8)
-    if not evaluated:
-        fresh = strategy.ask(part)
-        assert len(fresh) == len(batch)
-        assert not torch.equal(fresh.order, batch.order)
+    gone = batch.order[some[:lost]]
+    part = strategy.tell(state, told.select(some[lost:]), abandoned=gone.tolist())
+    assert (part.round, part.belief.t) == (1, 1)
+    assert torch.equal(strategy.ask(part).order, gone.sort().values)
+    whole = strategy.tell(part, told.select(some[:lost]))
+    assert whole.belief.t == 2
+    means = strategy.tell(state, told).classification.mean
+    assert torch.allclose(whole.classification.mean, means, atol=1e-12)
+    assert "abandoned" in whole.classification.guarantee
+
+
+@every
+def test_a_row_that_fails_always_is_never_decided(make) -> None:
+    strategy = make(max_observations=200_000)
+    state = strategy.init()
+    while not state.is_done:
+        batch = strategy.ask(state)
+        fails = batch.order == 0
+        told = answers(batch).select(~fails)
+        state = strategy.tell(state, told, abandoned=batch.order[fails].tolist())
+    assert state.stop_reason == "budget"
+    assert bool(state.classification.undecided.all())
+
+
+@every
+def test_surplus_results_are_not_chosen_by_value(make) -> None:
+    rng = np.random.default_rng(0)
+    strategy = make()
+    state = strategy.init()
+    batch = strategy.ask(state)
+    twice = torch.cat((batch.order, batch.order))
+    y = F[twice] + torch.tensor(gaussian(len(twice), rng))
+    order = y.argsort()
+    told = Observations(twice[order], y[order])
+    after = strategy.tell(state, told)
+    assert after.belief.t == 2
+    half = after.classification.upper - after.classification.mean
+    assert bool(((after.classification.mean - F).abs() < half / 4).all())
+    # Also where part of the round is there already.
+    part = strategy.tell(state, told.select(torch.tensor([0])))
+    after = strategy.tell(part, told.select(torch.arange(1, len(twice))))
+    assert after.belief.t == 2
+    assert bool(((after.classification.mean - F).abs() < half / 4).all())
+
+
+def test_milk_goes_on_where_a_design_spans_differences_only() -> None:
+    rows = torch.tensor([[1.0, 0.0], [0.0, 1.0], [3.0, -1.5]]).double()
+    f = rows @ torch.tensor([0.55, 1.0]).double()
+    strategy = milk(pool=Pool(rows), bound=2.0, noise_std=0.1, epsilon=0.05)
+    state = play(strategy, 0, lambda n, rng: 0.1 * rng.standard_normal(n), f)[-1]
+    assert state.stop_reason == "decided"
+    assert state.classification.above.tolist() == (f > 0.5 * f.max()).tolist()
 
 
 @every
@@ -442,3 +486,10 @@ def test_bad_levels_and_bad_tells_are_refused() -> None:
     y = torch.zeros(len(batch.indices))
     with pytest.raises(ValueError, match="no `yvar`, because Catoni's mean"):
         strategy.tell(state, batch.observe(y, yvar=0.1, means=True))
+
+
+@every
+def test_means_of_draws_are_refused(make) -> None:
+    told = Observations([0, 1], [0.1, 0.2], counts=torch.tensor([5, 1]))
+    with pytest.raises(ValueError, match=r"means of replicates \(`counts`\). Tell the"):
+        make().tell(make().init(), told)

@@ -174,7 +174,7 @@ class HRAGEStrategy(BurnInStrategy):
             return self.goal.update(sides, regions)
         items = sides.candidates.nonzero().view(-1)
         rows = self._posterior_rows(items)
-        variance = _variance_of_differences(posterior, rows)
+        variance = posterior.variance_between(rows, rows)
         half = (self._beta(t, posterior) * variance).sqrt()
         side = eliminate_for_best(
             sides.side, items, regions.mean[items], half, self.epsilon
@@ -205,7 +205,7 @@ class HRAGEStrategy(BurnInStrategy):
     def _largest(self, posterior: PoolPosterior, targets: PlanningProblem) -> float:
         if targets.factor is None:
             return super()._largest(posterior, targets)
-        spread = _variance_of_differences(posterior, targets.rows)
+        spread = posterior.variance_between(targets.rows, targets.rows)
         return PAIR_SHARE * float(spread.max())
 
     def _tolerance(self, belief: Belief, size: int) -> float:
@@ -243,17 +243,10 @@ class HRAGEStrategy(BurnInStrategy):
         if self.threshold is not None:
             gaps = squared_gaps(mean - self.threshold, variance, self.epsilon)
             return replace(targets, weights=1 / gaps)
-        spread = _variance_of_differences(posterior, rows)
+        spread = posterior.variance_between(rows, rows)
         gaps = squared_gaps(mean.unsqueeze(-1) - mean, spread, self.epsilon)
         weights = torch.zeros_like(spread)
         best = int(mean.argmax())  # the others are judged by it
         weights[:, best] = 1 / gaps[:, best].clamp_min(torch.finfo(gaps.dtype).tiny)
         weights[best, best] = 0.0
         return replace(targets, weights=weights)
-
-
-def _variance_of_differences(posterior: PoolPosterior, rows: Tensor) -> Tensor:
-    r"""``T x T`` posterior variances of ``f(x) - f(x')``."""
-    C = posterior.covariance_between(rows, rows)
-    own = C.diagonal()
-    return (own.unsqueeze(-1) + own - C - C.mT).clamp_min(0.0)

@@ -9,7 +9,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import in_interval
 from botorch_lse.confidence.schedules import BatchEta, BetaSchedule, UnionBeta
 from botorch_lse.functional.scores import ambiguity, first_best, interval
 from botorch_lse.pool_posterior import PoolPosterior
@@ -17,6 +16,7 @@ from botorch_lse.problem import Observations
 from botorch_lse.strategies.goals import Goal, ImplicitGoal
 from botorch_lse.strategies.gp.base import GPStrategy
 from botorch_lse.strategies.gp.belief import Belief
+from botorch_lse.strategies.gp.information import information_bound
 from botorch_lse.strategies.rule import Request
 
 
@@ -92,20 +92,14 @@ class LSELiteralBatchStrategy(LSEStrategy):
     with ``eta_t`` of Theorem 3 they never tighten anything inside a batch. It is here
     for comparison: use ``LSEStrategy``.
 
-    Args:
-        information: ``C``, the bound on the information of ``batch_size - 1``
-            observations, for ``eta_t`` when ``beta`` is ``None``. Other arguments: see
-            ``GPStrategy``; ``beta`` is ``eta`` here and counts observations.
+    Arguments: see ``GPStrategy``; ``beta`` is ``eta`` here and counts observations,
+    ``batch_size`` in each round. A larger group that nobody asked for is judged once,
+    with its own mean.
 
     Source:
-        Gotovos et al. (2013), Algorithm 3 and Theorem 3 (``e^{2C}``, Lemma 19).
+        Gotovos et al. (2013), Algorithm 3 and Theorem 3 (``e^{2C}``, Lemma 19), with
+        ``C`` by ``information_bound``.
     """
-
-    information: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        in_interval(self.information, "information", 0.0, float("inf"), closed_low=True)
 
     def _check_norm_bound(self) -> None:
         raise ValueError(
@@ -118,10 +112,27 @@ class LSELiteralBatchStrategy(LSEStrategy):
         union = UnionBeta(len(self.pool), self.delta)
         return BatchEta(union, self.batch_size, self.information)
 
+    @cached_property
+    def information(self) -> float:
+        r"""``C``, a bound of what ``batch_size - 1`` observations tell, in nats.
+
+        0 for a model to be fitted, whose bound nobody knows beforehand.
+        """
+        if self.fixed is None:
+            return 0.0
+        start = PoolPosterior.start(self.fixed, self.pool.X, self.memory_budget)
+        noise = float(self._planned_noise(self.fixed, None).min())
+        return information_bound(start, noise, self.batch_size - 1)
+
     @property
     def claims_confidence(self) -> bool:
-        r"""Only with the information bound that the theorem asks for."""
-        return self.beta is None and (self.information > 0 or self.batch_size == 1)
+        r"""Only where the information bound that the theorem asks for is known."""
+        known = self.fixed is not None or self.batch_size == 1
+        return self.beta is None and known
+
+    @property
+    def _theorem(self) -> str:
+        return f"Theorem 3 with C = {self.information:.3g}"
 
     def _plan(self, belief: Belief, request: Request) -> Tensor:
         left = request.left.clone()
@@ -158,12 +169,14 @@ class LSELiteralBatchStrategy(LSEStrategy):
     def _observe(self, belief: Belief, new: Observations) -> Belief:
         # The steps inside the batch again, in the order in which rows were chosen.
         inside, left = belief, torch.bincount(new.indices, minlength=len(self.pool))
-        for _ in range(len(new) - 1):
+        for _ in range(len(new) - 1 if len(new) <= self.batch_size else 0):
             row = self._choice(inside, left)
             row = int(left.nonzero()[0]) if row is None else row
             left[row] -= 1
             inside = self._step(inside, row)
-        return super()._observe(replace(inside, posterior=belief.posterior), new)
+        last = belief.n_intervals + self.batch_size - 1  # where the next batch begins
+        before = replace(inside, posterior=belief.posterior, n_intervals=last)
+        return super()._observe(before, new)
 
 
 @dataclass(frozen=True, eq=False)

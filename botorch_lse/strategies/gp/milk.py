@@ -85,18 +85,19 @@ class MILKStrategy(DesignStrategy):
         assert sides.pairs is not None
         root_beta = self._beta(t, posterior) ** 0.5
         omega = float(self.omega or 0.0)
-        certain, refuted = torch.zeros_like(sides.pairs), torch.zeros_like(sides.pairs)
-        mean, variance = posterior.mean, posterior.variance
+        certain, refuted, outdone = (torch.zeros_like(sides.pairs) for _ in range(3))
+        mean, every = posterior.mean, torch.arange(len(self.pool))
         live = sides.pairs.any(dim=1).nonzero().view(-1)
         for block in row_blocks(live.numel(), len(self.pool), self.memory_budget):
             i = live[block]
             centre = mean[i].unsqueeze(-1) - omega * mean
-            cross = posterior.covariance_with(i)
-            spread = variance[i].unsqueeze(-1) + omega**2 * variance - 2 * omega * cross
-            half = root_beta * spread.clamp_min(0.0).sqrt()
+            half = root_beta * posterior.variance_between(i, every, omega).sqrt()
             certain[i] = centre - half + self.epsilon > 0
             refuted[i] = (centre + half - self.epsilon <= 0) & ~certain[i]
-        pairs, side = eliminate_pairs(sides.pairs, sides.side, certain, refuted)
+            outdone[i] = centre + half <= 0
+        pairs, side = eliminate_pairs(
+            sides.pairs, sides.side, certain, refuted, outdone
+        )
         return PairSides(side, side == UNDECIDED, pairs=pairs)
 
     def _targets(self, belief: Belief) -> PlanningProblem:

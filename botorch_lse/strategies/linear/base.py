@@ -32,6 +32,7 @@ from botorch_lse.strategies.linear.update import (
     first_belief,
     intersected,
     with_batch,
+    with_martingale,
 )
 from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.simulated import SimulatedRun
@@ -228,6 +229,16 @@ class LinearStrategy(Strategy):
         if not belief.information.is_complete:
             return Questions(self.Phi)
         return self._questions(belief)
+
+    @property
+    def _needs_plans(self) -> bool:
+        return self.widths.uses_martingales
+
+    def _learn_planned(
+        self, belief: LinearBelief, new: Observations, history: Observations, seed: int
+    ) -> LinearBelief:
+        belief = with_martingale(belief, self.Phi, new, self.widths)
+        return self._learn(belief, new, history, seed)
 
     def _learn(
         self, belief: LinearBelief, new: Observations, history: Observations, seed: int

@@ -49,7 +49,7 @@ def simulated_run(
         found = measure(rows, counts[rows])
         y, yvar = found if isinstance(found, tuple) else (found, None)
         new = Observations(rows, y, yvar, torch.tensor(rounds), counts[rows])
-        belief = strategy._learn(belief, strategy._complete(new), new, seed)
+        belief = strategy._learn_planned(belief, strategy._complete(new), new, seed)
         rounds += 1
     answer = strategy._classification(belief)
     return SimulatedRun(answer, belief.evidence.n, rounds, reason)

@@ -59,21 +59,38 @@ def with_batch(
         new: The batch.
         widths: Fixed for the whole run.
     """
+    batch, each = _evidence(belief, Phi, new)
     rows, y = new.indices, new.y.view(len(new), -1)
-    each = torch.ones_like(rows) if new.counts is None else new.counts
-    batch = Evidence.of(Phi, belief.noise_var, rows, y, each)
     evidence = belief.evidence.add(batch)
-    martingale = belief.martingale
-    if martingale is not None:
-        alone = Information.of(batch.V, widths.W)
-        martingale = martingale.add(belief.Z, alone, batch.moment)
     information = Information.of(evidence.V, widths.W)
-    belief = replace(
-        belief, evidence=evidence, information=information, martingale=martingale
-    )
+    belief = replace(belief, evidence=evidence, information=information)
     roots = (each / belief.noise_var[rows]).sqrt()
     check_noise(belief, rows, *standardised(belief, Phi, rows, y, roots))
     return belief
+
+
+def with_martingale(
+    belief: LinearBelief, Phi: Tensor, new: Observations, widths: AnytimeWidth
+) -> LinearBelief:
+    r"""Before ``with_batch``, for a batch whose rows were fixed before any value of it.
+
+    What was told otherwise must not enter: rows that came back because of the values
+    of others make the batch's least squares biased.
+    """
+    if belief.martingale is None:
+        return belief
+    batch, _ = _evidence(belief, Phi, new)
+    alone = Information.of(batch.V, widths.W)
+    martingale = belief.martingale.add(belief.Z, alone, batch.moment)
+    return replace(belief, martingale=martingale)
+
+
+def _evidence(
+    belief: LinearBelief, Phi: Tensor, new: Observations
+) -> tuple[Evidence, Tensor]:
+    rows, y = new.indices, new.y.view(len(new), -1)
+    each = torch.ones_like(rows) if new.counts is None else new.counts
+    return Evidence.of(Phi, belief.noise_var, rows, y, each), each
 
 
 def intersected(

@@ -18,7 +18,7 @@ from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, accuracy
 from botorch_lse.designs import Design, round_design
 from botorch_lse.designs.basis import span_map
 from botorch_lse.designs.kernel_gram import KernelGram
-from botorch_lse.estimators import RIPSEstimate, catoni_width, rips, rips_projection
+from botorch_lse.estimators import RIPSEstimate, rips, rips_projection
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.arguments import check_noise_once
@@ -26,7 +26,13 @@ from botorch_lse.strategies.base import Strategy
 from botorch_lse.strategies.forecast import Forecast, first_round_of, rehearsed
 from botorch_lse.strategies.pac.rounds import Estimate, PACBelief, draws_of_round
 from botorch_lse.strategies.rule import Request
-from botorch_lse.strategies.state import State, matching, remove, round_generator
+from botorch_lse.strategies.state import (
+    State,
+    at_random,
+    matching,
+    remove,
+    round_generator,
+)
 
 DESIGN_TOLERANCE = 1e-2
 RETURNED = ("aggressive", "conservative")
@@ -40,9 +46,9 @@ class PACStrategy(Strategy):
     In round ``t`` the algorithm itself says how many rows are drawn (``ask`` returns
     them all, in thousands); their values enter Catoni's means (RIPS) and what differs
     from the level by more than ``2 2^-t`` is decided. Only the variance of the noise
-    need be known. Give one value per draw, no means. Draws that are abandoned count as
-    lost at random; a round is evaluated if Catoni's bound still reaches ``2^-t``, else
-    drawn again. Rows the algorithm did not draw are kept and used for nothing.
+    need be known. Give one value per draw, no means. A round is evaluated once all its
+    draws are there: those abandoned are asked for again. Rows the algorithm did not
+    draw are kept and used for nothing; of more results than draws a random part counts.
 
     Args:
         bound: ``B``, a bound of ``|f|``, units of ``y``.
@@ -166,7 +172,8 @@ class PACStrategy(Strategy):
         return replace(belief, design=design, size=size)
 
     def _round_size(self, belief: PACBelief, room: int | None) -> int:
-        return belief.size if room is None or belief.size <= room else 0
+        size = belief.size if belief.missing is None else belief.missing.numel()
+        return size if room is None or size <= room else 0
 
     def _is_round(self, state: State, group: Observations) -> bool:
         return remove(self.planned(state), group.indices).numel() == 0
@@ -177,6 +184,8 @@ class PACStrategy(Strategy):
     def _plan(self, belief: PACBelief, request: Request) -> Tensor:
         if request.pending.numel() or belief.design is None:
             return request.pending[:0]
+        if belief.missing is not None:
+            return belief.missing
         return self._draws(belief, request.seed, request.round)
 
     def _draws(self, belief: PACBelief, seed: int, label: int) -> Tensor:
@@ -190,12 +199,18 @@ class PACStrategy(Strategy):
         return torch.arange(len(counts)).repeat_interleave(counts)
 
     def _complete(self, observations: Observations) -> Observations:
-        if observations.yvar is not None or observations.y.ndim != 1:
+        found = None
+        if observations.y.ndim != 1:
+            found = "several outputs"
+        elif observations.yvar is not None:
+            found = "`yvar`"
+        elif observations.n_measured != len(observations):
+            found = "means of replicates (`counts`)"
+        if found is not None:
             raise ValueError(
                 "Expected one number `y` per draw and no `yvar`, because Catoni's mean "
-                "needs every value, but got "
-                f"{'`yvar`' if observations.y.ndim == 1 else 'several outputs'}. Tell "
-                "the values themselves; the noise is bounded by `noise_std`."
+                f"needs every value, but got {found}. Tell the values themselves; the "
+                "noise is bounded by `noise_std`."
             )
         return observations
 
@@ -205,22 +220,16 @@ class PACStrategy(Strategy):
         if belief.design is None:
             return belief
         assert new.round is not None  # labelled by `tell`
-        asked = self._draws(belief, seed, int(new.round[0]))
+        label, asked = int(new.round[0]), belief.missing
+        if asked is None:
+            asked = self._draws(belief, seed, label)
+        new = at_random(new, seed, label)
         used = new.select(matching(new.indices, asked))
-        if not self._suffices(belief, len(used)):
-            return belief
-        return self._prepared(self._eliminate(belief, used))
-
-    def _suffices(self, belief: PACBelief, n: int) -> bool:
-        r"""Whether ``n`` draws estimate every direction to ``2^-t``."""
-        assert belief.design is not None  # asked in rounds only
-        if n == belief.size:
-            return True
-        delta = self.direction_delta(belief.t)
-        if n <= 2 * math.log(2 / delta):
-            return False
-        variance = self.second_moment * belief.design.value
-        return catoni_width(n, variance, delta) <= 2.0**-belief.t
+        kept, missing = belief.kept.append(used), remove(asked, used.indices)
+        if missing.numel():
+            return replace(belief, kept=kept, missing=missing)
+        after = self._eliminate(belief, kept)
+        return self._prepared(replace(after, kept=Observations.empty(), missing=None))
 
     def _estimated(
         self,
@@ -266,8 +275,8 @@ class PACStrategy(Strategy):
 
     def _coming(self, belief: PACBelief) -> Iterator[int]:
         while belief.size:
-            yield belief.size
-            belief = self._prepared(self._foreseen(belief))
+            yield self._round_size(belief, None)
+            belief = self._prepared(replace(self._foreseen(belief), missing=None))
 
     # --- what the two differ in -------------------------------------------------------
 
@@ -296,18 +305,19 @@ class PACStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, as a sentence."""
-        if self.returned == "aggressive":
-            what = "`above` holds every row above the level and none more than"
-        else:
-            what = "`below` holds every row below the level and none more than"
-        bias = f" plus the bias of gamma = {self.gamma:g}" if self.gamma > 0 else ""
+        names = ("above", "below")
+        full, empty = names if self.returned == "aggressive" else names[::-1]
+        bias = f"the bias of gamma = {self.gamma:g}" if self.gamma > 0 else ""
+        beyond = f" by more than {bias}" if bias else ""
+        plus = f" plus {bias}" if bias else ""
+        noise_std = math.sqrt(self.second_moment - self.bound**2)
         space = "the features" if self.kernel is None else "the kernel's features"
         return (
-            f"With probability {1 - self.delta:g} {what} epsilon = {self.epsilon:g}"
-            f"{bias} on the other side; assumes f linear in {space}, |f| at most "
-            f"{self.bound:g}, and independent noise of mean 0 and standard deviation "
-            f"at most {math.sqrt(self.second_moment - self.bound**2):g} (Mason et al. "
-            f"2022, {self.theorem})."
+            f"With probability {1 - self.delta:g}, once no row is undecided, `{full}` "
+            f"holds every row {full} the level{beyond} and none {empty} it by more "
+            f"than epsilon = {self.epsilon:g}{plus}; assumes f linear in {space}, |f| "
+            f"at most {self.bound:g}, and independent noise of mean 0 and standard "
+            f"deviation at most {noise_std:g} (Mason et al. 2022, {self.theorem})."
         )
 
     theorem: ClassVar[str]

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from botorch_lse.confidence.classify import ratio
 from botorch_lse.designs import Design, optimal_design
+from botorch_lse.estimators.rips import is_spanned
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.elimination import eliminate_pairs
 from botorch_lse.strategies.forecast import likely_gaps
@@ -68,8 +69,13 @@ class MILKPACStrategy(PACStrategy):
         found = self._estimated(belief, new, every, (i, j, self.omega))
         open_ = belief.active.any(dim=0) | belief.active.any(dim=1)
         rows = open_.nonzero().view(-1)
-        single = self._estimated(belief, new, rows)
-        estimate = self._updated(belief, rows, single, len(new))
+        if self.gamma == 0 and belief.design is not None:
+            # A design for few pairs need not span single rows: these keep what they had
+            rows = rows[is_spanned(self.Phi[rows], self.Phi, belief.design.weights)]
+        estimate = belief.estimate
+        if rows.numel():
+            single = self._estimated(belief, new, rows)
+            estimate = self._updated(belief, rows, single, len(new))
         return replace(self._judged(belief, i, j, found.means), estimate=estimate)
 
     def _foreseen(self, belief: PACBelief) -> PACBelief:

@@ -3,11 +3,12 @@ r"""What the rounds of MELK and MILK need and leave behind."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from botorch_lse.designs import Design
+from botorch_lse.problem import Observations
 
 
 def draws_of_round(
@@ -67,6 +68,8 @@ class PACBelief:
         estimate: The last estimate of every row.
         design: The design of round ``t``; ``None`` once the algorithm has ended.
         size: ``N_t``; 0 once it has ended.
+        kept: Draws of this round that were told while others were abandoned.
+        missing: The draws still to come; ``None``: all of them, yet to be drawn.
     """
 
     t: int
@@ -75,3 +78,5 @@ class PACBelief:
     estimate: Estimate
     design: Design | None = None
     size: int = 0
+    kept: Observations = field(default_factory=Observations.empty)
+    missing: Tensor | None = None

@@ -117,6 +117,4 @@ def difference(
 ) -> tuple[Tensor, Tensor]:
     r"""``B x L`` means and standard deviations of ``sign (f(row) - f(rival))``."""
     mean = posterior.mean[rows].unsqueeze(-1) - posterior.mean[rivals]
-    spread = posterior.variance[rows].unsqueeze(-1) + posterior.variance[rivals]
-    spread = spread - 2 * posterior.covariance_between(rows, rivals)
-    return sign * mean, spread.clamp_min(0.0).sqrt()
+    return sign * mean, posterior.variance_between(rows, rivals).sqrt()
