@@ -20,6 +20,9 @@ from torch import Tensor
 
 from botorch_lse.prior import GPPrior
 
+TINY = 1e-300
+"""Below this the spread of the values counts as none; in any units it is far below."""
+
 ModelFactory = Callable[[Tensor, Tensor, Tensor | None], Model]
 ModelArgument: TypeAlias = ModelFactory | Model | Kernel | GPPrior | None
 
@@ -40,7 +43,7 @@ def fit_single_task_gp(
         train_Y,
         train_Yvar,
         input_transform=Normalize(train_X.shape[-1], bounds=bounds),
-        outcome_transform=Standardize(1),
+        outcome_transform=Standardize(1, min_stdv=TINY),
     )
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
     return model.eval()

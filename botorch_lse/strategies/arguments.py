@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from botorch_lse.checks import in_interval
 from botorch_lse.problem import Pool
 
@@ -30,6 +33,11 @@ def check_noise_once(
         )
     if noise_std is not None:
         in_interval(noise_std, "noise_std", 0.0, math.inf, closed_low=exact)
+
+
+def places_of(X: Tensor) -> Tensor:
+    r"""``N`` numbers, equal for rows that are equal: one point, one function value."""
+    return torch.unique(X + 0.0, dim=0, return_inverse=True)[1]  # + 0: -0 is 0
 
 
 def check_targets(targets: Any) -> None:

@@ -14,13 +14,16 @@ from botorch_lse.problem import Batch, Observations
 from botorch_lse.strategies.rule import Request, Rule
 from botorch_lse.strategies.state import (
     State,
-    at_random,
+    entries_of,
     in_canonical_order,
     matching,
+    matching_at_random,
     remove,
 )
 
 DECIDED, BUDGET, EXHAUSTED = "decided", "budget", "rows exhausted"
+MOST_LISTED = 50_000_000
+"""Measurements that ``ask`` lists row by row at most: 400 MB."""
 UNBIASED = "Measurements were abandoned: assumed to be so whatever their values."
 """What every answer says once something was abandoned."""
 
@@ -112,13 +115,14 @@ class Strategy(Rule):
         r"""All rows of the open round, a function of the complete rounds alone."""
         if state.plan is not None:
             return state.plan
-        if not state._planned:
+        if not state._planned or state._planned[0][0] is not self:
             request = self._request(state, torch.empty(0, dtype=torch.long))
+            _check_listable(request.size)
             rows = (
                 self._plan(state.belief, request) if request.size else request.pending
             )
-            state._planned.append(rows.sort().values)
-        return state._planned[0]
+            state._planned[:] = [(self, rows.sort().values)]
+        return state._planned[0][1]
 
     def tell(
         self, state: State, observations: Observations | None, *, abandoned: Any = None
@@ -133,7 +137,8 @@ class Strategy(Rule):
 
         Raises:
             ValueError: If a row is not in the pool, known and unknown noise are mixed,
-                or an abandoned row was not asked for.
+                an abandoned row was not asked for, or what is labelled by a round was
+                told for that round already.
         """
         if not isinstance(observations, Observations | None):
             raise ValueError(
@@ -143,6 +148,7 @@ class Strategy(Rule):
         if observations is not None and len(observations):
             row_indices(observations.indices, "indices", len(self.pool))
             complete = self._complete(observations)
+            self._check_new(state, complete)
             state.observations.append(complete.at_round(state.round))  # or it raises
             for group in _by_round(complete):
                 state = self._tell_round(state, group)
@@ -177,12 +183,33 @@ class Strategy(Rule):
         assert rounds is not None  # just set
         for label in sorted({*rounds.tolist(), *abandoned}):
             if label == state.round and label in plans and not state._planned:
-                state._planned.append(torch.tensor(sorted(plans[label])))
+                state._planned.append((self, torch.tensor(sorted(plans[label]))))
             group = observations.select((rounds == label).nonzero().view(-1))
             state = self.tell(state, group, abandoned=abandoned.get(label))
         if state.round in plans and state.plan is None and not state._planned:
-            state._planned.append(torch.tensor(sorted(plans[state.round])))
+            state._planned.append((self, torch.tensor(sorted(plans[state.round]))))
         return state
+
+    def _check_new(self, state: State, told: Observations) -> None:
+        r"""What is told again, as with a sheet filled in further, is no new one."""
+        if told.round is None:
+            return
+        late = told.round < state.round
+        if state.plan is not None:
+            filled = ~torch.isin(told.indices, self.missing(state))
+            late |= (told.round == state.round) & filled
+        if not bool(late.any()):
+            return
+        known = set(entries_of(state.history.append(state.told)))
+        again = [e for e in entries_of(told.select(late)) if e in known]
+        if again:
+            label, row, *values = again[0]
+            raise ValueError(
+                f"Expected new measurements, but {len(again)} were told already, first "
+                f"{', '.join(f'{v:g}' for v in values)} of row {row} in round {label}. "
+                "Tell only what is new, or `replay` the whole; leave `round` out if it "
+                "was measured again."
+            )
 
     def _request(self, state: State, pending: Tensor) -> Request:
         used = state.n_used + pending.numel()
@@ -206,8 +233,7 @@ class Strategy(Rule):
             if not bool(matching(group.indices, self.missing(state)).any()):
                 return self._close(state, group)
             state = replace(state, plan=self.planned(state))
-        group = at_random(group, state.seed, state.round)
-        asked = matching(group.indices, self.missing(state))
+        asked = matching_at_random(group, self.missing(state), state.seed, state.round)
         told = state.told.append(group.select(asked).at_round(state.round))
         rest = group.select(~asked)
         deferred = (*state.deferred, rest) if len(rest) else state.deferred
@@ -280,3 +306,14 @@ def _by_round(observations: Observations) -> list[Observations]:
         observations.select((observations.round == label).nonzero().view(-1))
         for label in observations.round.unique().tolist()
     ]
+
+
+def _check_listable(size: int) -> None:
+    if size > MOST_LISTED:
+        raise ValueError(
+            f"Expected a round of at most {MOST_LISTED:,} measurements, but the "
+            f"algorithm asks for {size:,}. State `y` in units in which the gaps that "
+            "matter are about 1, give a larger `epsilon`, or use a strategy with "
+            "anytime widths (`...LinearStrategy`); `planned_counts` and `simulate`, "
+            "where there are, do not list the rows."
+        )

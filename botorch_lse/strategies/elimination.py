@@ -64,7 +64,12 @@ def eliminate_pairs(
 
 
 def eliminate_for_best(
-    side: Tensor, rows: Tensor, values: Tensor, half: Tensor, epsilon: float
+    side: Tensor,
+    rows: Tensor,
+    values: Tensor,
+    half: Tensor,
+    epsilon: float,
+    places: Tensor | None = None,
 ) -> Tensor:
     r"""The sides after one round of the search for the maximiser, by differences.
 
@@ -78,16 +83,19 @@ def eliminate_for_best(
         values: Their estimates, units of ``y``.
         half: ``T x T`` half widths of the intervals of ``f(x) - f(x')``.
         epsilon: The accuracy, units of ``y``.
+        places: ``N`` numbers; rows with one number are one point and share their side.
 
     Source:
         Weltz et al. (2023), Algorithm 2, line 13, with the width of each pair; the
         acceptance within ``epsilon`` is own.
     """
-    worse = ((values - values.unsqueeze(-1)) > half).any(dim=1)
+    place = rows if places is None else places[rows]
+    others = place.unsqueeze(-1) != place
+    worse = (((values - values.unsqueeze(-1)) > half) & others).any(dim=1)
     side = side.index_fill(0, rows[worse], BELOW)
     best = int(values.argmax())
-    rivals = ~worse & (values - values[best] + half[best] > epsilon)
-    rivals[best] = False
+    rivals = ~worse & (values - values[best] + half[best] > epsilon) & others[best]
     if bool(rivals.any()):
         return side
-    return side.index_fill(0, rows, BELOW).index_fill(0, rows[best : best + 1], ABOVE)
+    side = side.index_fill(0, rows, BELOW)
+    return side.index_fill(0, rows[~others[best]], ABOVE)

@@ -16,6 +16,8 @@ from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.state import round_generator
 
+ALIKE = 1e-12
+"""Values that differ by no more than this share of their size count as alike."""
 UNFITTED_NOISE = 1e-2
 """Noise share assumed while first rows are placed before any fit: with none, a row
 next to a chosen one would count as known."""
@@ -77,6 +79,25 @@ class Process:
             return self.pool.noise_var
         return torch.full((len(self.pool),), self.noise_std**2, dtype=torch.float64)
 
+    def teaches(self, history: Observations, least: int) -> bool:
+        r"""Whether a model can be learnt from the data at all.
+
+        Values that are all alike have no scale, and those of few rows no lengthscale: a
+        fit would be certain of whatever it starts from.
+
+        Args:
+            history: All observations.
+            least: Rows that must have been measured, one more than there are inputs at
+                most; if all rows were, their values may be alike.
+        """
+        rows = history.indices.unique().numel()
+        if rows == len(self.pool):
+            return True
+        y = history.y.view(len(history), -1)
+        spread, size = y.amax(dim=0) - y.amin(dim=0), y.abs().amax(dim=0)
+        differ = bool((spread > ALIKE * size).all())
+        return differ and rows >= min(least, self.pool.d + 1)
+
     def new_noise(self, prior: GPPrior, yvar: Tensor | None) -> Tensor:
         r"""``N`` noise variances of new observations.
 
@@ -131,3 +152,18 @@ def _one_process(prior: GPPrior) -> None:
             "Expected `model` to be one GP per output, but got an ensemble of "
             f"{tuple(prior.batch_shape)}. Use one member, or a `SingleTaskGP`."
         )
+
+
+def first_observations(
+    pool: Pool, n: int, limit: int | None, repeats: int | None
+) -> int:
+    r"""How many measurements come before a model is learnt: all, if there are fewer.
+
+    Args:
+        pool: The candidates.
+        n: Wanted.
+        limit: The most measurements of the run, if any.
+        repeats: The most measurements of a row, if any.
+    """
+    n = n if limit is None else min(n, limit)
+    return n if repeats is None else min(n, repeats * len(pool))

@@ -14,6 +14,9 @@ from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.state import State
 
+MOST = 1e17
+"""Measurements of a round at most: more are no whole numbers in float64."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -131,3 +134,18 @@ class Rule(ABC):
     @abstractmethod
     def _forecast(self, state: State) -> Forecast:
         r"""About how many more evaluations until everything is decided."""
+
+
+def countable(size: float) -> float:
+    r"""The size of a round, if it can be counted at all.
+
+    Raises:
+        ValueError: If it is above ``MOST``.
+    """
+    if not size <= MOST:
+        raise ValueError(
+            f"Expected a round of at most {MOST:.0g} measurements, but the algorithm "
+            f"asks for {size:.2g}. State `y` in units in which the gaps that matter "
+            "are about 1."
+        )
+    return size

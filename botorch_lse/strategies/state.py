@@ -46,7 +46,7 @@ class State:
     deferred: tuple[Observations, ...] = ()
     abandoned: tuple[tuple[int, int], ...] = ()
     forecaster: Callable[[State], Forecast] | None = field(default=None, repr=False)
-    _planned: list[Tensor] = field(default_factory=list, repr=False)
+    _planned: list[tuple[Any, Tensor]] = field(default_factory=list, repr=False)
 
     @property
     def is_done(self) -> bool:
@@ -58,8 +58,8 @@ class State:
 
         Computed when asked: a design or two dozen of the current estimate.
         """
-        if self.is_done:
-            return Forecast(0, f"The run has ended: {self.stop_reason}.")
+        if not bool(self.classification.undecided.any()):
+            return Forecast(0, "Everything is decided.")
         if self.forecaster is None:
             return Forecast(None, "This strategy makes no forecast.")
         return self.forecaster(self)
@@ -116,26 +116,45 @@ def in_canonical_order(observations: Observations) -> Observations:
     r"""Sorted by row, then value, then variance: arrival order leaves no trace."""
     if len(observations) == 0:
         return observations
+    return observations.select(canonical_order(observations))
+
+
+def canonical_order(observations: Observations) -> Tensor:
+    r"""The permutation that sorts them."""
     keys = [observations.indices, *_columns(observations.y)]
     if observations.yvar is not None:
         keys += _columns(observations.yvar)
     order = np.lexsort([key.numpy() for key in reversed(keys)])  # the last key leads
-    return observations.select(torch.from_numpy(order))
+    return torch.from_numpy(order)
 
 
 def _columns(values: Tensor) -> tuple[Tensor, ...]:
     return (values,) if values.ndim == 1 else values.unbind(dim=-1)
 
 
-def at_random(observations: Observations, seed: int, round: int) -> Observations:
-    r"""In an order that tells nothing of the values, whatever order they came in.
+def entries_of(observations: Observations) -> list[tuple[Any, ...]]:
+    r"""Round, row and values of each; observations are labelled by round."""
+    if len(observations) == 0:
+        return []
+    assert observations.round is not None  # labelled
+    columns = (observations.round, observations.indices, *_columns(observations.y))
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
-    Of more results than were asked for the first so many are used: sorted by value, or
-    told in such an order, they would be the smallest.
+
+def matching_at_random(
+    observations: Observations, wanted: Tensor, seed: int, round: int
+) -> Tensor:
+    r"""Mask of entries that the multiset ``wanted`` holds, whatever their values.
+
+    Of more results than were asked for the first so many would do, were they not sorted
+    by value, or told in such an order: they would be the smallest.
     """
+    order = canonical_order(observations)
     generator = round_generator(seed, round)
-    order = torch.randperm(len(observations), generator=generator)
-    return in_canonical_order(observations).select(order)
+    order = order[torch.randperm(len(order), generator=generator)]
+    mask = torch.zeros(len(order), dtype=torch.bool)
+    mask[order] = matching(observations.indices[order], wanted)
+    return mask
 
 
 def round_generator(seed: int, round: int) -> torch.Generator:

@@ -2,6 +2,7 @@ r"""What every strategy promises about asking, telling and replaying."""
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 
 import pytest
@@ -13,8 +14,11 @@ from hypothesis import strategies as st
 
 from botorch_lse import Observations, Pool
 from botorch_lse.strategies import (
+    GEGEPACStrategy,
     LSEStrategy,
     MaxVarianceStrategy,
+    MELKPACStrategy,
+    RAGEPACStrategy,
     RandomStrategy,
     State,
     StraddleRankStrategy,
@@ -564,3 +568,50 @@ def test_means_of_replicates_fill_the_places_of_all_replicates() -> None:
     torch.testing.assert_close(state.classification.sigma, single.classification.sigma)
     again = strategy.replay(state.observations)
     assert torch.equal(again.classification.mean, state.classification.mean)
+
+
+# --- told twice, asked by another -----------------------------------------------------
+
+
+@every
+def test_a_sheet_filled_in_further_is_not_counted_twice(cls: type) -> None:
+    strategy = make(cls, batch_size=4)
+    state = strategy.init()
+    batch = strategy.ask(state)
+    first = batch.observe([0.1, 0.2, 0.3, 0.4])
+    part = strategy.tell(state, first.select(torch.tensor([0, 1])))
+    whole = strategy.tell(part, first.select(torch.tensor([2, 3])))
+    for before in (part, whole):
+        with pytest.raises(ValueError, match=r"new measurements, but \d were told"):
+            strategy.tell(before, first)
+    assert_same(strategy, strategy.replay(first), whole)
+    again = Observations(first.indices, first.y)  # without labels: measured again
+    assert len(strategy.tell(whole, again).observations) == 8
+
+
+@every
+def test_a_state_answers_whoever_asks(cls: type) -> None:
+    strategy = make(cls, batch_size=4)
+    state = after(strategy)
+    assert len(strategy.ask(state)) == 4
+    other = dataclasses.replace(strategy, batch_size=2)
+    assert len(other.ask(state)) == 2
+    assert len(strategy.ask(state)) == 4
+
+
+@pytest.mark.parametrize("noise_std", [1e3, 1e20])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda s: MELKPACStrategy(Pool(grid()), 0.5, bound=2 * s, noise_std=s),
+        lambda s: RAGEPACStrategy(Pool(grid()), noise_std=100 * s),
+        lambda s: GEGEPACStrategy(Pool(grid()), maximize=(True,) * 2, noise_std=s),
+    ],
+)
+def test_rounds_that_nobody_could_list_are_refused(build, noise_std: float) -> None:
+    def first() -> None:
+        strategy = build(noise_std)
+        strategy.ask(strategy.init())
+
+    with pytest.raises(ValueError, match=r"round of at most .* State `y` in units"):
+        first()

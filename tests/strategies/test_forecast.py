@@ -79,10 +79,19 @@ def test_forecast_is_right_within_a_factor_of_two(cls: type) -> None:
             state = step(strategy, state, lambda r, i, f=f, e=noise: float(f[r] + e[i]))
         assert state.stop_reason == "decided"
         assert state.forecast().observations == 0
-        assert "has ended: decided" in str(state.forecast())
+        assert "Everything is decided." in str(state.forecast())
         for n, more in foreseen.items():
             total = len(state.history)
             assert total / 2 <= n + more <= 2 * total
+
+
+def test_a_budget_that_ends_says_what_was_still_needed() -> None:
+    strategy = make(LSEStrategy, max_observations=5)
+    state = strategy.init()
+    while not state.is_done:
+        state = step(strategy, state)
+    assert state.stop_reason == "budget"
+    assert state.forecast().observations > 0
 
 
 def test_plan_equals_the_closed_form_for_unrelated_rows() -> None:

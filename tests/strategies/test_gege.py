@@ -243,3 +243,13 @@ def test_regret_rounding_finds_the_set_as_well() -> None:
     strategy = make(GEGEBudgetStrategy, X, rounding="regret", max_observations=120)
     state = run(strategy, MU, std=1e-9)
     assert torch.equal(state.classification.above, TRUTH)
+
+
+def test_rows_of_equal_features_share_their_side() -> None:
+    X, mu = linear_problem(2)
+    twice, values = torch.cat((X, X[:5])), torch.cat((mu, mu[:5]))
+    state = run(make(GEGEPACStrategy, twice), values, seed=0)
+    assert state.stop_reason == "decided"
+    side = state.classification.side.tolist()
+    assert side[12:] == side[:5]
+    assert state.classification.above[:12].tolist() == pareto_mask(mu).tolist()

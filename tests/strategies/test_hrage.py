@@ -529,7 +529,7 @@ def test_items_with_other_columns_are_refused() -> None:
         make(targets=Pool(torch.rand(3, 4)))
 
 
-@pytest.mark.parametrize("apart", [0.0, 1e-9, 1e-8])
+@pytest.mark.parametrize("apart", [1e-9, 1e-8])
 def test_rows_that_nearly_coincide_are_not_told_apart(apart: float) -> None:
     pool = Pool(torch.tensor([[0.0, 0.0], [apart, 0.0], [3.0, 0.0]]).double())
     strategy = HRAGEStrategy(
@@ -543,3 +543,13 @@ def test_rows_that_nearly_coincide_are_not_told_apart(apart: float) -> None:
         state = strategy.tell(state, Observations(rows, f[rows] + noise))
     assert bool(state.classification.below[2])
     assert state.classification.undecided.tolist() == [True, True, False]
+
+
+def test_equal_rows_share_their_side() -> None:
+    pool = Pool(torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 0.0]]).double())
+    strategy = HRAGEStrategy(pool, model=GP.kernel(), noise_std=0.3, batch_size=30)
+    f, state = torch.tensor([1.0, -1.0, 1.0]), strategy.init()
+    while not state.is_done:
+        rows = strategy.ask(state).order
+        state = strategy.tell(state, Observations(rows, f[rows]))
+    assert state.classification.above.tolist() == [True, False, True]

@@ -3,6 +3,7 @@ r"""Models and noise in all the forms a strategy takes them."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -185,9 +186,45 @@ def test_one_observation_is_enough_to_fit(n_initial: int) -> None:
 
 
 @not_standardised
-def test_equal_values_are_no_trouble() -> None:
-    state = play(learning(), 2, value=lambda row, before: 7.0)[-1]
-    assert torch.isfinite(state.classification.lower).all()
+@pytest.mark.parametrize("cls", [LSEStrategy, MELKStrategy, TruVaRStrategy])
+def test_equal_values_decide_nothing_before_all_rows_are_known(cls: type) -> None:
+    strategy = cls(Pool(X), 63.0, batch_size=6, noise_std=1.0)
+    state = strategy.init()
+    while not state.is_done and state.round < 20:
+        n_rows = state.history.indices.unique().numel()
+        assert bool(state.classification.undecided.all()) == (n_rows < N)
+        state = step(strategy, state, lambda row, before: 7.0)
+    assert state.stop_reason == "decided"
+    assert bool(state.classification.below.all())
+
+
+def test_replicates_of_one_row_are_no_start() -> None:
+    strategy = learning()
+    told = Observations([3] * 10, torch.linspace(-1.1, -0.9, 10))
+    state = strategy.tell(strategy.init(), told)
+    assert bool(state.classification.undecided.all())
+    assert 3 not in strategy.ask(state).order.tolist()
+
+
+@pytest.mark.parametrize("limits", [{"max_observations": 5}, {"max_repeats": 1}])
+def test_a_run_too_short_for_its_start_learns_at_the_end(limits: dict) -> None:
+    pool = Pool(X[:5]) if "max_repeats" in limits else Pool(X)
+    strategy = LSEStrategy(pool, 63.0, batch_size=1, n_initial=20, **limits)
+    state = play(strategy, 5)[-1]
+    assert state.is_done
+    assert torch.isfinite(state.classification.sigma).all()
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-9, 1e9])
+def test_units_of_y_change_nothing(unit: float) -> None:
+    plain, scaled = learning(noise_std=2.0), learning(noise_std=2.0)
+    scaled = replace(scaled, threshold=63.0 * unit, noise_std=2.0 * unit, epsilon=unit)
+    a = play(plain, 3)[-1]
+    b = play(scaled, 3, lambda row, before: unit * shifted(row, before))[-1]
+    assert a.history.indices.tolist() == b.history.indices.tolist()
+    means = b.classification.mean / unit
+    assert torch.allclose(a.classification.mean, means, rtol=1e-4)
+    assert a.classification.side.tolist() == b.classification.side.tolist()
 
 
 def test_global_random_state_is_left_alone() -> None:

@@ -597,3 +597,15 @@ def test_means_of_replicates_equal_the_replicates(cls) -> None:
     ours, theirs = strategy.estimate(state), strategy.estimate(single)
     torch.testing.assert_close(ours.mean, theirs.mean)
     torch.testing.assert_close(ours.sigma, theirs.sigma)
+
+
+@every
+def test_equal_rows_share_their_side(cls: type) -> None:
+    strategy = make(cls, pool=Pool(torch.cat((X[:9], X[:9]))), batch_size=20)
+    values, state = truth()[:9].repeat(2, 1), strategy.init()
+    while not state.is_done and state.round < 60:
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(values[batch.order]))
+    assert state.stop_reason == "decided"
+    side = state.classification.side.tolist()
+    assert side[:9] == side[9:]

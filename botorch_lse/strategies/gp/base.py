@@ -41,7 +41,7 @@ from botorch_lse.strategies.gp.guarantee import (
     no_guarantee,
     norm_guarantee,
 )
-from botorch_lse.strategies.process import UNFITTED_NOISE, Process
+from botorch_lse.strategies.process import UNFITTED_NOISE, Process, first_observations
 from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
 
@@ -202,9 +202,11 @@ class GPStrategy(Strategy):
     @property
     def initial_observations(self) -> int:
         r"""Measurements placed by maximal variance at first."""
+        n = 0 if self.fixed is not None else 2 * (self.pool.d + 1)
         if self.n_initial is not None:
-            return self.n_initial if self.fixed is not None else max(self.n_initial, 1)
-        return 0 if self.fixed is not None else 2 * (self.pool.d + 1)
+            n = self.n_initial if self.fixed is not None else max(self.n_initial, 1)
+        limits = self.max_observations, self.max_repeats
+        return first_observations(self.pool, n, *limits)
 
     # --- learning -------------------------------------------------------------------
 
@@ -254,7 +256,7 @@ class GPStrategy(Strategy):
         self, belief: Belief, new: Observations, history: Observations, seed: int
     ) -> Belief:
         n_rounds = belief.n_rounds + 1
-        if self.fixed is None and len(history) < self.initial_observations:
+        if self.fixed is None and not self._can_learn(belief, history):
             noise = belief.new_noise[new.indices]
             posterior = belief.posterior.observe(new.indices, 0.0 * new.y, noise)
             mean = float(history.y.mean())
@@ -266,6 +268,12 @@ class GPStrategy(Strategy):
         if self.claims_confidence and self.intersects:
             warn_if_empty(belief.regions, self.guarantee)
         return belief
+
+    def _can_learn(self, belief: Belief, history: Observations) -> bool:
+        r"""Whether the model was or can be fitted."""
+        n = self.initial_observations
+        enough = len(history) >= n and self.process.teaches(history, n)
+        return enough or belief.fitted_rounds >= 0
 
     def _is_due(self, belief: Belief, n_rounds: int) -> bool:
         if belief.fitted_rounds < 0:
@@ -369,6 +377,8 @@ class GPStrategy(Strategy):
         r"""``N`` scores; ``posterior`` expects the rows chosen so far."""
 
     def _is_initial(self, belief: Belief) -> bool:
+        if self.fixed is None:
+            return belief.fitted_rounds < 0
         return len(belief.posterior.indices) < self.initial_observations
 
     def _classification(self, belief: Belief) -> Classification:

@@ -17,7 +17,7 @@ from botorch_lse.functional.scores import first_best
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Observations, Pool
-from botorch_lse.strategies.arguments import check_targets
+from botorch_lse.strategies.arguments import check_targets, places_of
 from botorch_lse.strategies.elimination import eliminate_for_best
 from botorch_lse.strategies.forecast import squared_gaps
 from botorch_lse.strategies.goals import ExplicitGoal, Goal, MaximiserGoal
@@ -113,7 +113,11 @@ class HRAGEStrategy(BurnInStrategy):
         r"""What is to be decided."""
         if self.threshold is not None:
             return ExplicitGoal(float(self.threshold), self.epsilon)
-        return MaximiserGoal(self.epsilon, torch.arange(len(self.items)))
+        return MaximiserGoal(self.epsilon, self._places)
+
+    @cached_property
+    def _places(self) -> Tensor:
+        return places_of(self.items.X)
 
     def _default_widths(self) -> BetaSchedule:
         T = len(self.items)
@@ -177,7 +181,7 @@ class HRAGEStrategy(BurnInStrategy):
         variance = posterior.variance_between(rows, rows)
         half = (self._beta(t, posterior) * variance).sqrt()
         side = eliminate_for_best(
-            sides.side, items, regions.mean[items], half, self.epsilon
+            sides.side, items, regions.mean[items], half, self.epsilon, self._places
         )
         open_ = side == UNDECIDED
         return replace(sides, side=side, candidates=open_ if open_.any() else side > 0)

@@ -15,10 +15,11 @@ from gpytorch.kernels import Kernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from botorch_lse.models import unfitted_prior
+from botorch_lse.models import TINY, unfitted_prior
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem.pool import NOISE_LEVEL
+from botorch_lse.strategies.arguments import places_of
 from botorch_lse.strategies.gp.base import GPStrategy
 from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.process import Process
@@ -41,9 +42,7 @@ class NoiseLevelStrategy(GPStrategy):
     @cached_property
     def places(self) -> Tensor:
         r"""``N`` numbers, equal for the rows of one point."""
-        if not self.has_levels:
-            return torch.arange(len(self.pool))
-        return torch.unique(self.pool.X[:, :-1], dim=0, return_inverse=True)[1]
+        return places_of(self.pool.X[:, :-1] if self.has_levels else self.pool.X)
 
     @cached_property
     def is_first_copy(self) -> Tensor:
@@ -95,7 +94,7 @@ def fit_without_level(
         train_Y,
         train_Yvar,
         input_transform=ChainedInputTransform(drop=drop, scale=scale),
-        outcome_transform=Standardize(1),
+        outcome_transform=Standardize(1, min_stdv=TINY),
     )
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
     return model.eval()

@@ -28,8 +28,7 @@ from botorch_lse.strategies.pac.rounds import Estimate, PACBelief, draws_of_roun
 from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import (
     State,
-    at_random,
-    matching,
+    matching_at_random,
     remove,
     round_generator,
 )
@@ -223,8 +222,7 @@ class PACStrategy(Strategy):
         label, asked = int(new.round[0]), belief.missing
         if asked is None:
             asked = self._draws(belief, seed, label)
-        new = at_random(new, seed, label)
-        used = new.select(matching(new.indices, asked))
+        used = new.select(matching_at_random(new, asked, seed, label))
         kept, missing = belief.kept.append(used), remove(asked, used.indices)
         if missing.numel():
             return replace(belief, kept=kept, missing=missing)

@@ -65,7 +65,8 @@ class RAGEPACStrategy(GapEliminationStrategy):
         return float(self.pool.noise_var.max())
 
     def _variances(self) -> Tensor:
-        return torch.full((len(self.pool),), self.largest_variance).double()
+        N, variance = len(self.pool), self.largest_variance
+        return torch.full((N,), variance, dtype=torch.float64)
 
     def _noise(self) -> str:
         return f"of standard deviation at most {math.sqrt(self.largest_variance):g}"

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
 from botorch_lse.estimators import ArmStatistics, LeastSquares
+from botorch_lse.strategies.rule import countable
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +98,7 @@ def log_term(t: int, n_items: int, delta: float) -> float:
 
 def counts_at_least(weights: Tensor, size: float) -> Tensor:
     r"""``ceil(size * weights)`` as int64, up to rounding of the product."""
-    shares = size * weights
+    shares = countable(size) * weights
     return (shares * (1 - 1e-12)).ceil().long()
 
 

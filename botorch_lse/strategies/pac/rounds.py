@@ -9,6 +9,7 @@ from torch import Tensor
 
 from botorch_lse.designs import Design
 from botorch_lse.problem import Observations
+from botorch_lse.strategies.rule import countable
 
 
 def draws_of_round(
@@ -32,7 +33,7 @@ def draws_of_round(
     """
     q = constant * 4.0**t * g * second_moment * math.log(2 * t**2 * N**2 / delta)
     least = 4 * math.log(4 * t**2 * N**2 / delta)
-    return math.ceil(max(q, 2 * math.log(N / delta), least))
+    return math.ceil(max(countable(q), 2 * math.log(N / delta), least))
 
 
 @dataclass(frozen=True, eq=False)

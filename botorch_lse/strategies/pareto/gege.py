@@ -17,6 +17,7 @@ from botorch_lse.designs.regret import LARGEST_KAPPA
 from botorch_lse.estimators import LinearFit, span_least_squares
 from botorch_lse.pareto import empirical_gaps, pareto_mask
 from botorch_lse.problem import Observations
+from botorch_lse.strategies.arguments import places_of
 from botorch_lse.strategies.forecast import NEAREST
 from botorch_lse.strategies.pareto.base import ParetoBelief
 from botorch_lse.strategies.pareto.rounds import (
@@ -24,6 +25,7 @@ from botorch_lse.strategies.pareto.rounds import (
     ParetoRoundStrategy,
     accept_rest,
 )
+from botorch_lse.strategies.rule import countable
 
 DESIGN_TOLERANCE = 1e-3
 ROUNDINGS = ("quota", "pukelsheim", "regret")
@@ -152,8 +154,9 @@ class GEGEPACStrategy(ParetoRoundStrategy):
     r"""GEGE at a fixed confidence: round ``r`` decides gaps of ``1 / (2 2^r)``.
 
     The round itself says how many rows are measured (``ask`` returns thousands). The
-    widths start at 1/4, so state ``y`` in units in which gaps are below 1. Equal rows
-    are never told apart: give ``epsilon`` or ``max_observations``.
+    widths start at 1/4, so state ``y`` in units in which gaps are below 1. Rows of
+    equal features share their side; those of equal means are never told apart: give
+    ``epsilon`` or ``max_observations``.
 
     Args:
         epsilon: The tolerance: every Pareto optimal row is accepted, and no row that
@@ -187,6 +190,10 @@ class GEGEPACStrategy(ParetoRoundStrategy):
         r"""``N x h`` features."""
         return self.pool.X if self.pool.features is None else self.pool.features
 
+    @cached_property
+    def _places(self) -> Tensor:
+        return places_of(self.X)
+
     @staticmethod
     def precision(t: int) -> float:
         r"""``eps_r = 1 / (2 2^r)``."""
@@ -203,7 +210,8 @@ class GEGEPACStrategy(ParetoRoundStrategy):
         r"""``t_r`` for a round with so many open rows, whose features have ``rank``."""
         precision = self.precision(t)
         scale = 32 * (1 + 3 * precision) * self._need_noise() ** 2 * max(1, rank)
-        return math.ceil(scale / precision**2 * self.log_factor(t, n_open))
+        n = scale / precision**2 * self.log_factor(t, n_open)
+        return math.ceil(countable(n))
 
     def needed_norm(self, t: int, n_open: int) -> float:
         r"""The squared norm at which every mean is off by ``eps_r / 4`` at most."""
@@ -213,7 +221,7 @@ class GEGEPACStrategy(ParetoRoundStrategy):
     def _prepared(self, belief: ParetoBelief) -> ParetoBelief:
         counts = torch.zeros(len(self.pool), dtype=torch.long)
         close = belief.t > 1 and self.precision(belief.t) <= self.epsilon / 4
-        if belief.open.numel() <= 1 or close:
+        if self._places[belief.open].unique().numel() <= 1 or close:
             return accept_rest(replace(belief, counts=counts))
         counts[belief.open] = self._allocation(belief.t, belief.open)
         return replace(belief, counts=counts)
@@ -239,9 +247,15 @@ class GEGEPACStrategy(ParetoRoundStrategy):
         return float(fit.norms.max()) <= self.needed_norm(belief.t, len(fit.norms))
 
     def _eliminate(self, belief: ParetoBelief) -> ParetoBelief:
-        values, precision = self._values(belief), self.precision(belief.t)
-        gaps, optimal = empirical_gaps(values), pareto_mask(values, strict=True)
-        side, rows = belief.side.clone(), belief.open
+        precision, rows = self.precision(belief.t), belief.open
+        # Rows of equal features have equal means: one of them is judged for all.
+        _, place = self._places[rows].unique(return_inverse=True)
+        first = torch.full_like(place, len(rows)).scatter_reduce(
+            0, place, torch.arange(len(rows)), "amin"
+        )[: int(place.max()) + 1]
+        values = self._values(belief)[first]
+        side, gaps = belief.side.clone(), empirical_gaps(values)[place]
+        optimal = pareto_mask(values, strict=True)[place]
         side[rows[optimal & (gaps >= precision)]] = ABOVE
         side[rows[~optimal & (gaps >= precision / 2)]] = BELOW
         return replace(belief, t=belief.t + 1, side=side)

@@ -33,8 +33,8 @@ class GEGEStrategy(GPParetoStrategy):
     the best mixture of their own designs, rounded by quota, replicates included, and
     improved by pair exchange.
 
-    Arguments: see ``GPParetoStrategy``. Equal rows are told apart by no data: give
-    ``epsilon`` or ``max_observations``.
+    Arguments: see ``GPParetoStrategy``. Equal rows share their side; rows of equal
+    values are told apart by no data: give ``epsilon`` or ``max_observations``.
 
     Example:
         >>> import torch
@@ -91,7 +91,7 @@ class GEGEStrategy(GPParetoStrategy):
             half = root_beta * sigma
             return Comparison(mean - half, mean + half, mean, sigma)
 
-        found = judge(rows, rivals, compare, self.tolerances, self.memory_budget)
+        found = judge(rows, rivals, compare, *self._judging)
         estimate = with_margins(estimate, rows, found)
         return replace(sorted_out(belief, found), estimate=estimate)
 

@@ -19,11 +19,12 @@ from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.posterior import MEMORY_BUDGET
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Classification, Observations
+from botorch_lse.strategies.arguments import places_of
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.pareto.belief import GPParetoBelief
 from botorch_lse.strategies.pareto.forecast import pareto_forecast
 from botorch_lse.strategies.pareto.outputs import MultiOutputStrategy, ParetoEstimate
-from botorch_lse.strategies.process import UNFITTED_NOISE, Process
+from botorch_lse.strategies.process import UNFITTED_NOISE, Process, first_observations
 from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
 
@@ -130,6 +131,11 @@ class GPParetoStrategy(MultiOutputStrategy):
             return beta_schedule(self.beta)
         return UnionBeta(self.n_claims, self.delta)
 
+    @cached_property
+    def _judging(self) -> tuple[Tensor, int, Tensor]:
+        r"""The last arguments of ``judge``."""
+        return self.tolerances, self.memory_budget, places_of(self.pool.X)
+
     @property
     @abstractmethod
     def n_claims(self) -> int:
@@ -138,9 +144,11 @@ class GPParetoStrategy(MultiOutputStrategy):
     @property
     def initial_observations(self) -> int:
         r"""Measurements placed by maximal variance at first."""
-        if self.is_fixed:
-            return self.n_initial or 0
-        return 2 * (self.pool.d + 1) if self.n_initial is None else self.n_initial or 1
+        n = 0 if self.is_fixed else 2 * (self.pool.d + 1)
+        if self.n_initial is not None:
+            n = self.n_initial if self.is_fixed else max(self.n_initial, 1)
+        limits = self.max_observations, self.max_repeats
+        return first_observations(self.pool, n, *limits)
 
     @property
     def guarantee(self) -> str:
@@ -218,7 +226,7 @@ class GPParetoStrategy(MultiOutputStrategy):
         seed: int,
     ) -> GPParetoBelief:
         n_rounds = belief.n_rounds + 1
-        if not self.is_fixed and len(history) < self.initial_observations:
+        if not self.is_fixed and not self._can_learn(belief, history):
             first = belief.posteriors[0].observe(
                 new.indices, 0.0 * new.y[:, 0], belief.noise[0][new.indices]
             )
@@ -235,6 +243,12 @@ class GPParetoStrategy(MultiOutputStrategy):
                 belief = self._observe(belief, history.select(rows))
             return replace(belief, fitted_rounds=n_rounds, n_rounds=n_rounds)
         return replace(self._observe(belief, new), n_rounds=n_rounds)
+
+    def _can_learn(self, belief: GPParetoBelief, history: Observations) -> bool:
+        r"""Whether the models were or can be fitted."""
+        n = self.initial_observations
+        enough = len(history) >= n and self.outputs[0].teaches(history, n)
+        return enough or belief.fitted_rounds >= 0
 
     def _is_due(self, belief: GPParetoBelief, n_rounds: int) -> bool:
         if belief.fitted_rounds < 0:

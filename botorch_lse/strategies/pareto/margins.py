@@ -62,9 +62,14 @@ class Judgement:
 
 
 def judge(
-    rows: Tensor, rivals: Tensor, compare: Compare, epsilon: Tensor, budget: int
+    rows: Tensor,
+    rivals: Tensor,
+    compare: Compare,
+    epsilon: Tensor,
+    budget: int,
+    places: Tensor,
 ) -> Judgement:
-    r"""Judge rows against rivals; a row is no rival of itself.
+    r"""Judge rows against rivals; a row is no rival of itself or of an equal one.
 
     Args:
         rows: ``R`` rows.
@@ -72,10 +77,15 @@ def judge(
         compare: Their intervals.
         epsilon: ``m`` tolerances, units of the outputs.
         budget: Bytes for temporary arrays.
+        places: ``N`` numbers, equal for equal rows.
     """
     per_row = _COPIES * epsilon.numel() * rivals.numel()
     parts = [
-        _judged(rows[block], rivals, compare(rows[block], rivals), epsilon)
+        _judged(
+            compare(rows[block], rivals),
+            epsilon,
+            places[rows[block]].unsqueeze(-1) == places[rivals],
+        )
         for block in row_blocks(rows.numel(), per_row, budget)
     ]
     lower, upper, mean, sigma, threatened = (
@@ -84,17 +94,14 @@ def judge(
     return Judgement(lower, upper, mean, sigma, threatened)
 
 
-def _judged(
-    rows: Tensor, rivals: Tensor, found: Comparison, epsilon: Tensor
-) -> tuple[Tensor, ...]:
-    own = rows.unsqueeze(-1) == rivals
+def _judged(found: Comparison, epsilon: Tensor, own: Tensor) -> tuple[Tensor, ...]:
     ends = [
         end.amax(dim=0).masked_fill(own, torch.inf).amin(dim=1)
         for end in (found.lower, found.upper)
     ]
     best, output = found.mean.max(dim=0)
     mean, rival = best.masked_fill(own, torch.inf).min(dim=1)
-    at = torch.arange(rows.numel())
+    at = torch.arange(len(rival))
     sigma = found.sigma[output[at, rival], at, rival]
     tolerant = (found.lower + epsilon.view(-1, 1, 1)).amax(dim=0)
     return *ends, mean, sigma, (tolerant <= 0) & ~own

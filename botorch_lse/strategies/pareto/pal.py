@@ -82,7 +82,7 @@ class PALStrategy(GPParetoStrategy):
                 torch.hypot(sigma[:, rows, None], sigma[:, None, rivals]),
             )
 
-        found = judge(rows, belief.live, compare, self.tolerances, self.memory_budget)
+        found = judge(rows, belief.live, compare, *self._judging)
         estimate = with_margins(estimate, rows, found)
         return replace(sorted_out(belief, found), estimate=estimate)
 
