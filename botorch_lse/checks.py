@@ -21,14 +21,21 @@ def finite_number(value: Any, name: str) -> float:
     r"""``value`` as a finite float.
 
     Raises:
-        ValueError: If it is not one finite number.
+        ValueError: If it is not one finite number; text and booleans are none.
     """
+    if isinstance(value, (str, bytes)):
+        raise ValueError(
+            f"Expected `{name}` to be one number, but got the text {value!r}. Write it "
+            "without quotes, or convert it: `float(...)`."
+        )
     try:
+        if _is_boolean(value):
+            raise TypeError
         number = float(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"Expected `{name}` to be one number, but got {value!r}."
-        ) from (error)
+        ) from error
     if not math.isfinite(number):
         raise ValueError(f"Expected `{name}` to be finite, but got {number}.")
     return number
@@ -68,7 +75,7 @@ def whole_number(value: Any, name: str, at_least: int) -> int:
         ValueError: If it is not a whole number or too small.
     """
     try:
-        if isinstance(value, bool):
+        if _is_boolean(value):
             raise TypeError
         number = operator.index(value)
     except TypeError as error:
@@ -193,6 +200,10 @@ def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
 def is_number(value: Any) -> bool:
     r"""Whether ``value`` is one number and not a collection."""
     return not hasattr(value, "__len__") or getattr(value, "shape", (1,)) == ()
+
+
+def _is_boolean(value: Any) -> bool:
+    return isinstance(value, bool) or getattr(value, "dtype", None) in (bool, torch.bool)
 
 
 def _own_array(values: Any) -> Any:
