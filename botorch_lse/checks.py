@@ -136,7 +136,7 @@ def non_negative_vector(values: Any, name: str, length: int, per: str) -> Tensor
 
 
 def whole_numbers(values: Any, name: str) -> Tensor:
-    r"""``values`` as an int64 tensor of any shape.
+    r"""``values`` as an int64 tensor of any shape, a copy.
 
     Args:
         values: A number, or a sequence, array, tensor or pandas series of numbers.
@@ -159,7 +159,7 @@ def whole_numbers(values: Any, name: str) -> Tensor:
         got = numbers.dtype
     if got is not None:
         raise ValueError(f"Expected `{name}` to hold whole numbers, but got {got}.")
-    return numbers.to("cpu", torch.long)
+    return numbers.to("cpu", torch.long, copy=isinstance(values, Tensor))
 
 
 def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
@@ -207,8 +207,8 @@ def _is_boolean(value: Any) -> bool:
 
 
 def _own_array(values: Any) -> Any:
-    # A copy: a record must not change with its caller's array, and torch warns about
-    # read-only arrays, which pandas hands out.
+    # An array is copied: a record must not change with its caller's, and torch warns
+    # about read-only ones, which pandas hands out. A tensor is copied where it is cast.
     if isinstance(values, Tensor):
         return values
     values = values.to_numpy() if hasattr(values, "to_numpy") else values

@@ -236,6 +236,17 @@ def test_rows_may_come_as_a_series_with_its_own_index() -> None:
         assert part.tolist() == [2, 1]
 
 
+@pytest.mark.parametrize(
+    "given", [torch.tensor([3, 1, 2]), np.array([3, 1, 2]), pd.Series([3, 1, 2])]
+)
+def test_records_do_not_change_with_their_callers_arrays(given) -> None:
+    told = Observations(given, given, yvar=given, round=given, counts=given)
+    batch = Batch(Pool(torch.arange(4.0).unsqueeze(-1)), given, 0)
+    given[:] = -5
+    parts = (told.indices, told.y, told.yvar, told.round, told.counts, batch.order)
+    assert [part.tolist() for part in parts] == [[3, 1, 2]] * 6
+
+
 def test_observations_keep_their_order_and_labels() -> None:
     first = Observations([3, 1], [1.0, 2.0], round=torch.tensor([0, 0]))
     both = first.append(Observations([2], [5.0], round=1))

@@ -73,7 +73,7 @@ class Observations:
                     "Expected `counts` to be one number of at least 1 per entry "
                     f"({n}), but got {self.counts!r}."
                 )
-            object.__setattr__(self, "counts", counts.clone())
+            object.__setattr__(self, "counts", counts)
 
     def __len__(self) -> int:
         return self.indices.numel()
@@ -260,8 +260,8 @@ def _variances(yvar: Any, y: Tensor) -> Tensor:
             f"Expected `yvar` to have the shape of `y`, {tuple(y.shape)}, but got "
             f"{tuple(flat.shape)}."
         )
-    non_negative_vector(flat.reshape(-1), "yvar", flat.numel(), "measurement")
-    return flat.clone()
+    own = non_negative_vector(flat.reshape(-1), "yvar", flat.numel(), "measurement")
+    return own.reshape(flat.shape)
 
 
 def _tensor_of(values: Any, name: str) -> Tensor:
