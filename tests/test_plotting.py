@@ -61,6 +61,13 @@ def test_the_frame_counts_measurements():
     assert (level_set_frame(answer(pool))["n_observations"] == 0).all()
 
 
+def test_the_frame_counts_the_measurements_behind_a_mean():
+    means = Observations([3, 5], [0.0, 1.0], [0.1, 0.2], counts=[4, 2])
+    told = means.append(Observations([5], [1.0], [0.4]))
+    frame = level_set_frame(answer(sea()), told)
+    assert frame.loc[[3, 5, 6], "n_observations"].tolist() == [4, 3, 0]
+
+
 def test_a_column_of_the_user_is_kept():
     table = pd.DataFrame({"n_observations": [7.0, 8.0, 9.0]})
     frame = level_set_frame(answer(Pool(table)), seen(1))

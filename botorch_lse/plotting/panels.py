@@ -118,7 +118,7 @@ def batches_frame(
         labels = torch.arange(len(observations))
     for row, round_ in zip(observations.indices.tolist(), labels.tolist(), strict=True):
         last[row] = np.fmax(last[row], round_)
-    counts = np.bincount(observations.measured.cpu().numpy(), minlength=N)
+    counts = observations.times_measured(N).numpy()
     waiting = np.bincount(np.asarray(upcoming, dtype=np.int64), minlength=N)
     part = pd.DataFrame(
         {"round": last, "n_observations": counts, "n_upcoming": waiting}

@@ -40,7 +40,6 @@ def pareto_frame(
     Raises:
         ValueError: If there is not one name per output.
     """
-    N = len(classification)
     answer = {"side": [WORDS[side] for side in classification.side]}
     columns = {
         "margin": classification.mean,
@@ -50,9 +49,8 @@ def pareto_frame(
     for c, name in enumerate(output_names(estimate, outputs)):
         for part in ("mean", "lower", "upper"):
             columns[f"{name}_{part}"] = getattr(estimate, part)[:, c]
-    counts = np.zeros(N, dtype=np.int64)
-    if observations is not None:
-        counts = np.bincount(observations.measured.cpu().numpy(), minlength=N)
+    told = Observations.empty() if observations is None else observations
+    counts = told.times_measured(len(classification)).numpy()
     values = {name: column.detach().cpu().numpy() for name, column in columns.items()}
     ours = pd.DataFrame({**answer, **values, "n_observations": counts})
     if classification.pool is None:

@@ -35,10 +35,8 @@ def level_set_frame(
         ``_lse`` where the table has that name).
     """
     frame = classification.to_frame()
-    counts = np.zeros(len(classification), dtype=np.int64)
-    if observations is not None:
-        rows = observations.indices.cpu().numpy()
-        counts = np.bincount(rows, minlength=len(classification))
+    told = Observations.empty() if observations is None else observations
+    counts = told.times_measured(len(classification)).numpy()
     taken = "n_observations" in frame.columns
     frame["n_observations_lse" if taken else "n_observations"] = counts
     return frame

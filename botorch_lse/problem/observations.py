@@ -90,6 +90,12 @@ class Observations:
         r"""The number of single measurements."""
         return len(self) if self.counts is None else int(self.counts.sum())
 
+    def times_measured(self, n_rows: int) -> Tensor:
+        r"""How often each of ``n_rows`` rows was measured, means spelled out."""
+        times = torch.zeros(n_rows, dtype=torch.long)
+        each = torch.ones_like(self.indices) if self.counts is None else self.counts
+        return times.index_add_(0, self.indices, each)
+
     @classmethod
     def empty(cls) -> Observations:
         r"""No measurement."""
