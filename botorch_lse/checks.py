@@ -203,7 +203,10 @@ def is_number(value: Any) -> bool:
 
 
 def _is_boolean(value: Any) -> bool:
-    return isinstance(value, bool) or getattr(value, "dtype", None) in (bool, torch.bool)
+    return isinstance(value, bool) or getattr(value, "dtype", None) in (
+        bool,
+        torch.bool,
+    )
 
 
 def _own_array(values: Any) -> Any:

@@ -42,6 +42,78 @@ def test_frame_is_encoded_column_by_column() -> None:
     pd.testing.assert_frame_equal(pool.to_frame(), table)
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([20, 30, 40.5], dtype=object),
+        pd.Series(["20", "30", "40.5"]),
+        pd.Series(["20", 30, " 40.5"], dtype=object),
+        pd.Series(["20", "30", "40.5"], dtype="string"),
+    ],
+)
+def test_numbers_in_a_column_of_objects_are_numbers(column) -> None:
+    pool = Pool(pd.DataFrame({"heat": column}))
+    assert pool.names == ("heat",)
+    assert pool.X.squeeze(-1).tolist() == [20.0, 30.0, 40.5]
+
+
+def test_a_category_of_numbers_keeps_its_levels() -> None:
+    column = pd.Series(["20", "30"]).astype("category")
+    assert Pool(pd.DataFrame({"heat": column})).names == ("heat=20", "heat=30")
+
+
+def test_truth_values_in_a_column_of_objects_are_0_and_1() -> None:
+    wet = pd.Series([True, False], dtype=object)
+    assert Pool(pd.DataFrame({"wet": wet})).X.tolist() == [[1.0], [0.0]]
+
+
+@pytest.mark.parametrize(("levels", "rows"), [(3, 3), (20, 20), (30, 60), (200, 400)])
+def test_a_few_words_are_levels(levels: int, rows: int) -> None:
+    words = [f"w{i % levels}" for i in range(rows)]
+    pool = Pool(pd.DataFrame({"solvent": words}))
+    assert pool.d == levels
+    assert pool.X.sum(dim=-1).tolist() == [1.0] * rows
+
+
+@pytest.mark.parametrize(("levels", "rows"), [(21, 21), (30, 59), (201, 4000)])
+def test_names_of_rows_are_no_levels(levels: int, rows: int) -> None:
+    words = [f"w{i % levels}" for i in range(rows)]
+    table = pd.DataFrame({"name": words, "heat": range(rows)})
+    with pytest.raises(ValueError, match=r"'name' .*set_index\('name'\).*`table=`"):
+        Pool(table)
+    if levels == rows:
+        assert Pool(table.set_index("name")).names == ("heat",)
+        assert "name" in Pool(table[["heat"]], table=table).to_frame()
+
+
+DAYS = pd.date_range("2026-01-01", periods=2)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(DAYS),
+        pd.Series(DAYS.tz_localize("UTC")),
+        pd.Series(DAYS, dtype=object),
+        pd.Series(DAYS.date),
+        pd.Series(DAYS.time),
+        pd.Series(DAYS - DAYS[0]),
+        pd.Series(DAYS.to_period("D")),
+    ],
+    ids=lambda column: str(column[0]),
+)
+def test_times_are_refused(column) -> None:
+    with pytest.raises(ValueError, match=r"'when' holds .* Convert it to numbers"):
+        Pool(pd.DataFrame({"when": column}))
+
+
+@pytest.mark.parametrize("cell", ["n/a", "", "12,5"])
+def test_a_cell_that_is_no_number_is_named(cell: str) -> None:
+    heat = pd.Series(["20", cell, "30"], index=["p", "q", "r"])
+    with pytest.raises(ValueError, match=f"'heat' .*row 'q' has '{cell}'.*category"):
+        Pool(pd.DataFrame({"heat": heat}))
+
+
 def test_pool_without_frame_names_its_columns() -> None:
     assert Pool(X).names == ("x0", "x1")
     frame = Pool(X, names=["lon", "lat"]).to_frame()
@@ -116,6 +188,16 @@ def test_hash_sees_everything_that_changes_an_answer() -> None:
         ),
         ({"X": pd.DataFrame(index=[1, 2])}, ValueError, "`X` .*one column"),
         ({"X": pd.DataFrame({"a": []})}, ValueError, "`X` to have at least one row"),
+        (
+            {"X": pd.DataFrame({"a": pd.Series([], dtype=object)})},
+            ValueError,
+            "`X` to have at least one row",
+        ),
+        (
+            {"X": pd.DataFrame([[1.0, 2.0], [3.0, None]], columns=["a", "a"])},
+            ValueError,
+            r"`X` to be complete, but column 'a' misses values, first in rows \[1\]",
+        ),
         (
             {"X": pd.DataFrame({"a": ["b", "c"], "a=b": [3.0, 4.0]})},
             ValueError,

@@ -20,6 +20,7 @@ from botorch_lse.checks import (
     real_vector,
     whole_number,
 )
+from botorch_lse.problem.encoding import encode
 
 NOISE_LEVEL = "noise_level"
 """The last column of a pool whose rows are points at one of several noise levels."""
@@ -29,9 +30,10 @@ NOISE_LEVEL = "noise_level"
 class Pool:
     r"""A finite candidate set of ``N`` rows.
 
-    A ``DataFrame`` given as ``X`` is encoded (numbers as they are, booleans as 0 and
-    1, everything else one column per category) and kept as ``table``, so that answers
-    come back as the same table with columns added.
+    A ``DataFrame`` given as ``X`` is encoded (numbers as they are, also those written
+    as text, booleans as 0 and 1, words one column per level) and kept as ``table``, so
+    that answers come back as the same table with columns added. What names the rows
+    belongs in the index, or in ``table`` alone.
 
     Example:
         >>> import pandas as pd
@@ -54,7 +56,8 @@ class Pool:
 
     Raises:
         ValueError: If the pool is empty, an entry is not finite, a cost is negative, a
-            noise variance not positive, or names repeat.
+            noise variance not positive, names repeat, or a column of a ``DataFrame``
+            cannot be encoded.
         BotorchTensorDimensionError: If an argument has another number of rows.
     """
 
@@ -69,7 +72,7 @@ class Pool:
         X: Any = self.X
         names = self.names
         if isinstance(X, pd.DataFrame):
-            encoded = _encode(X)
+            encoded = encode(X)
             names = list(encoded.columns) if names is None else names
             if self.table is None:
                 object.__setattr__(self, "table", X.copy())
@@ -234,28 +237,6 @@ class Pool:
             return self.table.copy()
         assert self.names is not None  # set in __post_init__
         return pd.DataFrame(self.X.numpy(), columns=list(self.names))
-
-
-def _encode(table: pd.DataFrame) -> pd.DataFrame:
-    if table.shape[1] == 0:
-        raise ValueError("Expected `X` to have at least one column, but got none.")
-    missing = table.columns[table.isna().any()]
-    if len(missing):
-        rows = table.index[table[missing[0]].isna()].tolist()[:3]
-        raise ValueError(
-            f"Expected `X` to be complete, but column {missing[0]!r} misses values, "
-            f"first in rows {rows}. Fill or drop them."
-        )
-    columns: list[pd.Series] = []
-    for i, name in enumerate(table.columns):
-        column = table.iloc[:, i]
-        if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
-            columns.append(column.astype(float).rename(str(name)))
-        else:
-            words = column.astype(str)
-            for level in sorted(words.unique()):
-                columns.append((words == level).astype(float).rename(f"{name}={level}"))
-    return pd.concat(columns, axis=1)
 
 
 def _check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:

@@ -1,0 +1,96 @@
+r"""How a table of candidates becomes numbers."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+FEW_LEVELS = 20
+"""So many different words are taken as levels however few the rows are: in a small
+pool every row may have its own."""
+MOST_LEVELS = 200
+"""More are refused however many the rows are: each is an input of the model."""
+_TIMES = ("date", "time", "period")  # datetime64, timedelta, ... as pandas infers them
+
+
+def encode(table: pd.DataFrame) -> pd.DataFrame:
+    r"""Numbers as they are, booleans as 0 and 1, words one column per level.
+
+    A column of text that holds only numbers counts as numbers; ``astype("category")``
+    keeps its levels apart.
+
+    Args:
+        table: ``N`` rows, one a candidate.
+
+    Returns:
+        ``N`` rows of floats; a level's column is named ``NAME=LEVEL``.
+
+    Raises:
+        ValueError: If the table is empty or misses values, or if a column holds times,
+            numbers but for a few cells, or too many different words to be levels.
+    """
+    for size, unit in zip(table.shape, ("row", "column"), strict=True):
+        if size == 0:
+            raise ValueError(f"Expected `X` to have at least one {unit}, but got none.")
+    columns: list[pd.Series] = []
+    for i, name in enumerate(table.columns):
+        columns += _encoded(table.iloc[:, i].rename(str(name)))
+    return pd.concat(columns, axis=1)
+
+
+def _encoded(column: pd.Series) -> list[pd.Series]:
+    _check_complete(column)
+    kind = pd.api.types.infer_dtype(column)
+    if kind.startswith(_TIMES):
+        raise ValueError(
+            f"Expected `X` to hold numbers or words, but column {column.name!r} holds "
+            f"{kind} values. Convert it to numbers, such as the days since the first: "
+            "`(t - t.min()) / pd.Timedelta(days=1)`, or give it in `table=` only."
+        )
+    booleans = kind == "boolean" or pd.api.types.is_bool_dtype(column)
+    if booleans or pd.api.types.is_numeric_dtype(column):
+        return [column.astype(float)]
+    numbers = None if kind == "categorical" else _as_numbers(column)
+    return _one_per_level(column) if numbers is None else [numbers]
+
+
+def _check_complete(column: pd.Series) -> None:
+    missing = column.isna()
+    if bool(missing.any()):
+        raise ValueError(
+            f"Expected `X` to be complete, but column {column.name!r} misses values, "
+            f"first in rows {column.index[missing].tolist()[:3]}. Fill or drop them."
+        )
+
+
+def _as_numbers(column: pd.Series) -> pd.Series | None:
+    r"""The numbers in a column of objects or text, or ``None`` if it holds words."""
+    numbers = pd.to_numeric(column, errors="coerce")
+    broken = numbers.isna()
+    if 2 * int(broken.sum()) >= len(column):  # words, some of which are digits
+        return None
+    if bool(broken.any()):
+        i = int(broken.to_numpy().argmax())
+        raise ValueError(
+            f"Expected column {column.name!r} of `X` to hold numbers, as most of its "
+            f"cells do, but row {column.index[i]!r} has {column.iloc[i]!r}. Write a "
+            'number or drop the row; if they are labels, say `astype("category")`.'
+        )
+    return numbers.astype(float)
+
+
+def _one_per_level(column: pd.Series) -> list[pd.Series]:
+    words = column.astype(str)
+    levels, N = sorted(words.unique()), len(words)
+    if len(levels) > MOST_LEVELS or (len(levels) > FEW_LEVELS and 2 * len(levels) > N):
+        raise ValueError(
+            f"Expected column {column.name!r} of `X` to have at most {MOST_LEVELS} "
+            f"levels, and at most {FEW_LEVELS} or half as many as rows, but got "
+            f"{len(levels)} different words in {N} rows. If it names the rows, set it "
+            f"as the index, `X.set_index({column.name!r})`, or leave it out of `X` and "
+            "give the whole table as `table=`; if it is an input, describe it by "
+            "numbers."
+        )
+    return [
+        (words == level).astype(float).rename(f"{column.name}={level}")
+        for level in levels
+    ]
