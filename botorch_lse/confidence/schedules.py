@@ -92,15 +92,46 @@ class BatchEta:
     def __call__(self, t: int) -> float:
         r"""``beta_t``."""
         feedback = self.batch_size * ((t - 1) // self.batch_size)
-        return math.exp(2.0 * self.information) * self.beta(feedback + 1)
+        beta = beta_schedule(self.beta)(feedback + 1)
+        return math.exp(2.0 * self.information) * beta
+
+
+@dataclass(frozen=True)
+class CheckedBeta:
+    r"""A schedule of the user's own, whose widths are checked as they come.
+
+    Args:
+        schedule: ``t -> beta_t``.
+        name: The argument it was given as.
+    """
+
+    schedule: BetaSchedule
+    name: str = "beta"
+
+    def __call__(self, t: int) -> float:
+        r"""``beta_t``.
+
+        Raises:
+            ValueError: If the schedule returns a negative number or none.
+        """
+        return in_interval(
+            self.schedule(t),
+            f"{self.name}({t})",
+            0.0,
+            math.inf,
+            closed_low=True,
+            remedy="A schedule maps the round's index to a squared width.",
+        )
 
 
 def beta_schedule(beta: float | BetaSchedule, name: str = "beta") -> BetaSchedule:
-    r"""A schedule from a number or a schedule.
+    r"""A schedule from a number or a schedule; the user's own is checked when called.
 
     Raises:
         ValueError: If it is neither, or a negative number.
     """
-    if callable(beta):
+    if isinstance(beta, ConstantBeta | UnionBeta | BatchEta | CheckedBeta):
         return beta
+    if callable(beta):
+        return CheckedBeta(beta, name)
     return ConstantBeta(in_interval(beta, name, 0.0, math.inf, closed_low=True))

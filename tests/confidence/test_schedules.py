@@ -3,6 +3,7 @@ r"""Width schedules against their closed forms."""
 from __future__ import annotations
 
 import math
+import pickle
 
 import pytest
 
@@ -40,6 +41,36 @@ def test_number_becomes_a_constant_schedule() -> None:
     assert [beta_schedule(9.0)(t) for t in (1, 5, 100)] == [9.0] * 3
     union = UnionBeta(3, 0.1)
     assert beta_schedule(union) is union
+
+
+def twice(t: int) -> float:
+    return 2.0 * t
+
+
+def test_a_schedule_of_ones_own_is_used_as_it_is() -> None:
+    schedule = beta_schedule(twice)
+    assert [schedule(t) for t in (1, 2, 3)] == [2.0, 4.0, 6.0]
+    assert beta_schedule(schedule) is schedule
+    assert schedule == beta_schedule(twice) == pickle.loads(pickle.dumps(schedule))
+    assert BatchEta(twice, 1, 0.0)(3) == 6.0
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (-3.0, r"`beta\(2\)` in \[0, inf\), but got -3. A schedule maps"),
+        (math.nan, r"`beta\(2\)` to be finite, but got nan"),
+        (math.inf, r"`beta\(2\)` to be finite, but got inf"),
+        ("9", r"`beta\(2\)` to be one number, but got the text '9'"),
+        (None, r"`beta\(2\)` to be one number, but got None"),
+    ],
+)
+def test_what_a_schedule_returns_is_checked(returned, message: str) -> None:
+    for schedule in (beta_schedule(lambda t: returned), lambda t: returned):
+        with pytest.raises(ValueError, match=message):
+            BatchEta(schedule, 1, 0.0)(2)
+    with pytest.raises(ValueError, match=message):
+        beta_schedule(lambda t: returned)(2)
 
 
 @pytest.mark.parametrize(
