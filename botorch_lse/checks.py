@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -195,6 +195,27 @@ def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
             "`Pool.nearest(x)` gives the row nearest to a point."
         )
     return indices
+
+
+def check_columns(look: Callable[[Tensor], object], X: Tensor, name: str) -> None:
+    r"""Complain about points that a model cannot take.
+
+    Args:
+        look: Asks the model about points.
+        X: ``N x d`` points; the first is asked about.
+        name: The argument's name.
+
+    Raises:
+        BotorchTensorDimensionError: If the model fails.
+    """
+    try:
+        with torch.no_grad():
+            look(X[:1])
+    except (RuntimeError, BotorchTensorDimensionError) as error:
+        raise BotorchTensorDimensionError(
+            f"Expected `{name}` to have the columns of the model's inputs, but got "
+            f"shape {tuple(X.shape)}: {error}"
+        ) from error
 
 
 def is_number(value: Any) -> bool:

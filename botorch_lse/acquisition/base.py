@@ -14,7 +14,7 @@ from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.utils.transforms import is_ensemble
 from torch import Tensor
 
-from botorch_lse.checks import finite_number
+from botorch_lse.checks import check_columns, finite_number
 from botorch_lse.confidence.regions import safe_sqrt
 from botorch_lse.functional.path import factorize, path_rows
 
@@ -60,9 +60,12 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
             X_pending: ``n' x d``, or ``None``.
 
         Raises:
-            BotorchTensorDimensionError: If it is not a matrix.
+            BotorchTensorDimensionError: If it is not a matrix with the columns of the
+                model's inputs.
         """
         X_pending = pending_matrix(X_pending)
+        if X_pending is not None:
+            check_columns(self._posterior, X_pending, "X_pending")
         super().set_X_pending(X_pending)
         self._pending_noise = None if X_pending is None else self._noise(X_pending)
 

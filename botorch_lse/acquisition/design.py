@@ -22,7 +22,7 @@ from botorch_lse.acquisition.covariance import (
     posterior_covariance,
 )
 from botorch_lse.acquisition.noise import NoiseVar, check_noise, future_noise
-from botorch_lse.checks import real_matrix
+from botorch_lse.checks import check_columns, real_matrix
 from botorch_lse.functional.path import factorize, path_rows
 from botorch_lse.posterior import MEMORY_BUDGET, row_blocks
 from botorch_lse.problem import Pool
@@ -106,13 +106,8 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
 
     def _prepare_targets(self) -> None:
         r"""What every evaluation needs of the targets, as far as memory allows."""
-        try:
-            first = self._see(self.targets[:1])
-        except RuntimeError as error:
-            raise BotorchTensorDimensionError(
-                "Expected `targets` with the columns of the model's inputs, but got "
-                f"shape {tuple(self.targets.shape)}: {error}"
-            ) from error
+        check_columns(self._see, self.targets, "targets")
+        first = self._see(self.targets[:1])
         self._width = first.F.shape[-1] + first.V.shape[-1]
         numbers = self._width * len(self.targets) * self.covariance.members.numel()
         self._seen = self._see(self.targets) if 8 * numbers <= CACHE else None

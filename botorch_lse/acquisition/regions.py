@@ -16,6 +16,7 @@ from botorch.utils.transforms import (
 from torch import Tensor
 
 from botorch_lse.acquisition.base import level_buffer, pending_matrix
+from botorch_lse.checks import check_columns
 from botorch_lse.confidence.regions import intersect_path, path_betas
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.functional.scores import ambiguity
@@ -81,10 +82,13 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
             X_pending: ``n' x d``, or ``None``.
 
         Raises:
-            BotorchTensorDimensionError: If it is not a matrix.
+            BotorchTensorDimensionError: If it is not a matrix with the columns of the
+                model's inputs.
             UnsupportedError: If the model does not know the noise of new observations.
         """
         X_pending = pending_matrix(X_pending)
+        if X_pending is not None:
+            check_columns(self._path.moments, X_pending, "X_pending")
         super().set_X_pending(X_pending)
         self._chosen_from = self._path
         if X_pending is not None:

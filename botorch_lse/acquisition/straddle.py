@@ -14,7 +14,7 @@ from botorch.utils.transforms import (
 from torch import Tensor
 
 from botorch_lse.acquisition.base import MarginalAcquisitionFunction, level_buffer
-from botorch_lse.checks import in_interval, real_matrix
+from botorch_lse.checks import check_columns, in_interval, real_matrix
 from botorch_lse.confidence.classify import ratio
 from botorch_lse.functional.scores import straddle
 from botorch_lse.problem import Pool
@@ -112,6 +112,7 @@ class ImplicitStraddle(MarginalAcquisitionFunction):
         Raises:
             UnsupportedError: If the model has several outputs and no transform.
             ValueError: If ``omega`` is outside (0, 1) or ``beta`` negative.
+            BotorchTensorDimensionError: If ``pool`` has other columns than the model.
         """
         super().__init__(model, posterior_transform, X_pending)
         self.omega = ratio(omega)
@@ -119,6 +120,7 @@ class ImplicitStraddle(MarginalAcquisitionFunction):
         X = pool.X if isinstance(pool, Pool) else real_matrix(pool, "pool")
         parameter = next(iter(model.parameters()), None)
         X = X if parameter is None else X.to(parameter)
+        check_columns(self._posterior, X, "pool")
         self.register_buffer("threshold", self.omega * self._largest_mean(X))
 
     def _largest_mean(self, X: Tensor) -> Tensor:

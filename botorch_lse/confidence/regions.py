@@ -11,7 +11,7 @@ from botorch.exceptions.warnings import BotorchWarning
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_lse.checks import real_matrix
+from botorch_lse.checks import check_columns, real_matrix
 from botorch_lse.confidence.schedules import (
     BatchEta,
     BetaSchedule,
@@ -132,6 +132,7 @@ def confidence_regions(
         UnsupportedError: If the model's path is not available exactly, or it is an
             ensemble (its members' regions cannot be intersected).
         ValueError: If ``rounds`` or ``beta`` do not fit.
+        BotorchTensorDimensionError: If ``pool`` has other columns than the model.
 
     Warns:
         EmptyRegionWarning: If a theorem's widths contradict each other somewhere.
@@ -148,6 +149,7 @@ def confidence_regions(
             "Fit one `SingleTaskGP`, or use `LSEAmbiguity`, which averages the score."
         )
     X = pool.X if isinstance(pool, Pool) else real_matrix(pool, "pool")
+    check_columns(path.moments, X, "pool")
     betas = path_betas(schedule, path.n_rounds)
     parts = []
     per_row = max(path.L.shape[-1], 1)

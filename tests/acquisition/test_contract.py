@@ -8,7 +8,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedEr
 from botorch.models import SingleTaskGP
 from botorch.models.deterministic import GenericDeterministicModel
 from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
-from botorch.models.transforms import Standardize
+from botorch.models.transforms import Normalize, Standardize
 from botorch.optim import optimize_acqf, optimize_acqf_discrete
 from gpytorch.kernels import MaternKernel, ScaleKernel
 
@@ -212,6 +212,20 @@ def test_bad_levels_are_refused(acqf_class):
         acqf_class(model, threshold=0.0, beta=-1.0)
     with pytest.raises(ValueError, match="`omega` in \\(0, 1\\), but got 21"):
         ImplicitStraddle(model, omega=21.0, pool=POOL)
+
+
+@pytest.mark.parametrize("acqf_class", [Straddle, MaxVariance, LSEAmbiguity, LSEWidth])
+@pytest.mark.parametrize("transform", [None, Normalize(POOL.shape[-1])])
+@pytest.mark.parametrize("d", [1, 4])
+def test_pending_points_of_other_columns_are_refused(acqf_class, transform, d):
+    _, X, Y, _ = make_model()
+    model = SingleTaskGP(X, Y, input_transform=transform).eval()
+    other = torch.rand(5, d).double()
+    message = rf"`X_pending` to have the columns .* got shape \(5, {d}\)"
+    with pytest.raises(BotorchTensorDimensionError, match=message):
+        acqf_class(model, **TABLE[acqf_class], X_pending=other)
+    with pytest.raises(BotorchTensorDimensionError, match="`pool` to have the columns"):
+        ImplicitStraddle(model, 0.5, other)
 
 
 @every

@@ -324,7 +324,7 @@ def test_a_model_without_noise_for_new_rows_is_refused(acqf_class, options):
         (
             {"targets": torch.zeros(2, POOL.shape[-1] + 1)},
             BotorchTensorDimensionError,
-            "`targets` with the columns of the model's inputs",
+            "`targets` to have the columns of the model's inputs",
         ),
         ({"targets": POOL * float("nan")}, ValueError, "`targets` to be finite"),
         (

@@ -181,6 +181,21 @@ def test_ensembles_are_refused() -> None:
     [
         ({"beta": -1.0}, ValueError, r"`beta` in \[0, inf\), but got -1"),
         ({"pool": POOL[0]}, BotorchTensorDimensionError, "`pool` to be a matrix"),
+        (
+            {"pool": torch.rand(5, 3).double()},
+            BotorchTensorDimensionError,
+            r"`pool` to have the columns of the model's inputs, but got shape \(5, 3\)",
+        ),
+        (
+            {"pool": Pool(POOL[:, :1])},
+            BotorchTensorDimensionError,
+            r"`pool` to have the columns of .*, but got shape \(25, 1\)",
+        ),
+        (
+            {"beta": lambda t: -3.0},
+            ValueError,
+            r"`beta\(1\)` in \[0, inf\), but got -3",
+        ),
         ({"pool": POOL * torch.nan}, ValueError, "`pool` to be finite, but row 0"),
         ({"rounds": torch.arange(3)}, ValueError, "`rounds` to hold one round per"),
     ],
