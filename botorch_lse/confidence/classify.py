@@ -111,11 +111,13 @@ def classify(
             far over the level count as decided.
 
     Raises:
-        ValueError: If ``threshold`` is not one finite number or ``epsilon`` negative.
+        ValueError: If ``threshold`` is not one finite number, ``epsilon`` negative, or
+            ``regions`` are none.
 
     Source:
         Gotovos et al. (2013), Algorithm 1.
     """
+    _check_regions(regions)
     threshold = finite_number(threshold, "threshold")
     epsilon = accuracy(epsilon)
     side = explicit_sides(regions.lower, regions.upper, threshold, epsilon)
@@ -133,12 +135,14 @@ def classify_implicit(
         epsilon: The accuracy, units of ``y``.
 
     Raises:
-        ValueError: If ``omega`` is outside (0, 1) or ``epsilon`` negative.
+        ValueError: If ``omega`` is outside (0, 1), ``epsilon`` negative, or ``regions``
+            are none.
 
     Source:
         Gotovos et al. (2013), Algorithm 2; by Lemmas 13 and 14 the levels over all rows
         at the end are at least as tight as along the way.
     """
+    _check_regions(regions)
     omega = ratio(omega)
     start = Sides.start(regions.lower.numel())
     sides = start.update_implicit(
@@ -146,6 +150,14 @@ def classify_implicit(
     )
     level = omega * float(regions.mean.max())
     return from_sides(sides.side, regions, level, NO_GUARANTEE)
+
+
+def _check_regions(regions: object) -> None:
+    if not isinstance(regions, Regions):
+        raise ValueError(
+            "Expected `regions` to be `Regions`, but got "
+            f"{type(regions).__name__}. Take them from `confidence_regions`."
+        )
 
 
 def from_sides(

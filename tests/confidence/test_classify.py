@@ -192,6 +192,12 @@ def test_answer_knows_its_pool() -> None:
     assert classify(regions, 1.0).pool is pool
 
 
+@pytest.mark.parametrize("call", [classify, classify_implicit])
+def test_only_regions_are_classified(call) -> None:
+    with pytest.raises(ValueError, match="`regions` to be `Regions`, but got Tensor"):
+        call(torch.zeros(3), 0.5)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
