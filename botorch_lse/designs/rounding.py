@@ -146,10 +146,10 @@ def sampled_counts(
     Raises:
         ValueError: If there is no ``generator``.
     """
-    if generator is None:
+    if not isinstance(generator, torch.Generator):
         raise ValueError(
-            'Expected a `generator` for `method="sample"`; write '
-            "`torch.Generator().manual_seed(0)`."
+            'Expected a `generator`, a torch.Generator, for `method="sample"`, but got '
+            f"{type(generator).__name__}. Write `torch.Generator().manual_seed(0)`."
         )
     masses = weights.to(generator.device)
     draws = torch.multinomial(masses, n, replacement=True, generator=generator)

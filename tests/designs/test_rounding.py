@@ -191,6 +191,7 @@ def test_exchange_works_on_a_kernel_and_on_pairs():
         (([0.5, 0.5], 1, "pukelsheim"), "`n` of at least the support, 2"),
         (([0.5, 0.5], 5, "regret"), "the features `X`"),
         (([0.5, 0.5], 5, "sample"), "a `generator`"),
+        (([0.5, 0.5], 5, "sample", None, 3), "torch.Generator, .*got int.*manual_seed"),
         (([0.5, 0.5], 5, "best"), "`method` to be one of"),
     ],
 )
