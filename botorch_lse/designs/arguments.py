@@ -98,6 +98,12 @@ def read_arguments(
 ) -> Arguments:
     r"""Check everything; see ``optimal_design`` for the meaning and the errors."""
     points = real_matrix(X, "X")
+    if kernel is not None and (isinstance(kernel, type) or not callable(kernel)):
+        raise ValueError(
+            "Expected `kernel` to be a GPyTorch kernel or a function of two sets of "
+            f"points, but got {type(kernel).__name__}. Write `RBFKernel()`, or None "
+            "for the features `X`."
+        )
     N = points.shape[0]
     gamma = in_interval(
         gamma,

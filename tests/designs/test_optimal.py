@@ -364,6 +364,12 @@ def test_a_kernel_that_is_none_is_refused(value):
         optimal_design(features(), kernel=covariance, gamma=0.1)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", 3.0, torch.eye(30), RBFKernel])
+def test_what_is_no_kernel_is_refused(kernel):
+    with pytest.raises(ValueError, match="`kernel` to be a GPyTorch kernel or a func"):
+        optimal_design(features(), kernel=kernel, gamma=0.1)
+
+
 def test_a_batched_kernel_is_refused():
     kernel = RBFKernel(batch_shape=torch.Size([2]))
     with pytest.raises(UnsupportedError, match="without batch shape"):
