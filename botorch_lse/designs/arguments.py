@@ -21,11 +21,14 @@ from botorch_lse.designs.basis import span_map, spanning_rows
 from botorch_lse.designs.exact_kernel import KernelProblem, KernelTargets
 from botorch_lse.designs.kernel_gram import Covariance, KernelGram
 from botorch_lse.designs.problem import Problem
+from botorch_lse.designs.scale import (
+    refuse_lost_ridge,
+    refuse_out_of_range,
+    size_of,
+    unit_of,
+)
 from botorch_lse.designs.targets import PairTargets, Targets, VectorTargets
 
-SMALLEST_RIDGE = 1e-13
-"""A ridge below this fraction of the largest squared length of a column is lost in the
-rounding of the information matrix: neither 0 nor itself is then being solved."""
 OUTSIDE = 1e-6
 """A target is outside the span of the design points if this fraction of its length is:
 far above float64's noise after whitening, far below what a user means by outside."""
@@ -187,7 +190,7 @@ def _read_weights(target_weights: Any, count: int, pairs: bool) -> Tensor | None
 def feature_problem(
     arguments: Arguments, Phi: Tensor, V: Tensor | None, pivots: Tensor | None = None
 ) -> Problem:
-    r"""The problem in features.
+    r"""The problem in features, brought near 1 where their size is extraordinary.
 
     Args:
         arguments: The problem as stated.
@@ -196,11 +199,18 @@ def feature_problem(
         pivots: Rows that describe the others well, if known.
 
     Raises:
-        ValueError: If ``gamma = 0`` and a target is outside the span of ``Phi``.
+        ValueError: If ``gamma = 0`` and a target is outside the span of ``Phi``, or if
+            sizes are beyond float64.
     """
     scaled = Phi if arguments.everywhere else Phi / arguments.sigma.unsqueeze(-1)
-    _refuse_lost_ridge(arguments.gamma, float(scaled.square().sum(dim=-1).max()))
     V = Phi[arguments.rows] if V is None else V
+    size = size_of(scaled, arguments.gamma)
+    refuse_out_of_range(size, V, arguments.weights)
+    unit = unit_of(size)
+    if unit != 1:
+        scaled, V = scaled / unit, V / unit
+    refuse_lost_ridge(arguments.gamma, scaled, unit)
+    gamma = arguments.gamma / unit / unit
     none = torch.empty(0, dtype=torch.long, device=Phi.device)
     targets: Targets
     if arguments.everywhere:
@@ -211,19 +221,9 @@ def feature_problem(
         targets = VectorTargets(arguments.weights.sqrt().unsqueeze(-1) * V)
     else:
         targets = VectorTargets(V)
-    if arguments.gamma > 0:
-        return Problem(scaled, targets, arguments.gamma, none)
+    if gamma > 0:
+        return Problem(scaled, targets, gamma, none)
     return _spanning(scaled, targets, V, arguments.everywhere)
-
-
-def _refuse_lost_ridge(gamma: float, largest: float) -> None:
-    r"""Complain about a ridge that float64 cannot see beside the features."""
-    if 0 < gamma < SMALLEST_RIDGE * largest:
-        raise ValueError(
-            f"Expected `gamma` to be 0 or at least {SMALLEST_RIDGE * largest:.2g}, "
-            f"{SMALLEST_RIDGE:g} of the largest squared length of a row of `X` (over "
-            f"its noise), but got {gamma:g}: float64 would round it away."
-        )
 
 
 def _spanning(Phi: Tensor, targets: Targets, V: Tensor, everywhere: bool) -> Problem:

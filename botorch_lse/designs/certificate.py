@@ -17,6 +17,7 @@ bound is ``2 c f - c^2 (f + max_x s_x - sum_x lam_x s_x)``; the best ``c`` gives
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -44,10 +45,11 @@ class Certificate:
 
 
 def relative_gap(upper: float, lower: float) -> float:
-    r"""``upper / lower - 1``, 0 where both are 0, infinite where ``lower`` alone is."""
+    r"""``upper / lower - 1``, 0 where both are 0, infinite where it proves nothing."""
     if upper <= 0:
         return 0.0
-    return max(upper / lower - 1.0, 0.0) if lower > 0 else float("inf")
+    proves = 0 < lower < math.inf and upper < math.inf
+    return max(upper / lower - 1.0, 0.0) if proves else math.inf
 
 
 def lower_bound(f: float, largest: float, average: float) -> float:

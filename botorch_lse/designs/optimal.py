@@ -87,8 +87,9 @@ def optimal_design(
         says so, and a ``DesignWarning`` is given.
 
     Raises:
-        ValueError: If a number is not finite or out of range, or if ``gamma`` is 0 and
-            a target is outside the span of the design points.
+        ValueError: If a number is not finite or out of range, if ``gamma`` is 0 and a
+            target is outside the span of the design points, or if sizes are beyond
+            float64.
         BotorchTensorDimensionError: If shapes do not fit.
 
     Source:

@@ -1,11 +1,14 @@
 """The certificate encloses the optimum, whatever design and weights it is given."""
 
+from math import inf, nan
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botorch_lse.designs import certify, optimal_design
+from botorch_lse.designs.certificate import relative_gap
 from botorch_lse.designs.exact_kernel import (
     KernelInverse,
     KernelProblem,
@@ -42,6 +45,13 @@ def test_the_optimum_lies_between_the_ends(seed, N, T, m, gamma, power):
         assert found.lower <= best.value * (1 + 1e-9)
         assert found.upper >= best.lower_bound * (1 - 1e-9)
         assert found.upper >= found.lower
+
+
+@pytest.mark.parametrize(
+    ("upper", "lower"), [(1.0, 0.0), (1.0, inf), (1.0, nan), (inf, 1.0), (nan, 1.0)]
+)
+def test_an_end_that_overflows_proves_nothing(upper, lower):
+    assert relative_gap(upper, lower) == inf
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.2])

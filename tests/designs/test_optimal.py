@@ -312,6 +312,65 @@ def test_a_target_outside_the_span_is_refused():
         optimal_design(torch.zeros(2, 2), torch.ones(1, 2))
 
 
+@pytest.mark.parametrize("scale", [1e-140, 1e-80, 1e-40, 1e40, 1e80, 1e140])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"targets": [1, 4]},
+        {"targets": features(5, seed=3)},
+        {"noise_var": torch.linspace(0.5, 2.0, 8)},
+        {"pairs_factor": 0.9, "gamma": 0.1},
+        {"gamma": 0.1},
+        {"targets": features(5, 12, seed=3), "gamma": 0.1},
+    ],
+)
+def test_the_scale_of_features_targets_and_ridge_does_not_matter(options, scale):
+    options = dict(options)
+    targets, gamma = options.pop("targets", None), options.pop("gamma", 0.0)
+    vectors = isinstance(targets, torch.Tensor)
+    X = features(m=targets.shape[1] if vectors else 3)
+    wanted = optimal_design(X, targets, gamma=gamma, tol=1e-6, **options)
+    targets = targets * scale if vectors else targets
+    gamma = gamma * scale * scale
+    found = optimal_design(X * scale, targets, gamma=gamma, tol=1e-6, **options)
+    assert found.value == pytest.approx(wanted.value, rel=2e-6)
+    assert found.converged
+
+
+def test_tiny_features_beside_a_ridge_tell_nothing():
+    V = features(5, seed=3)
+    design = optimal_design(features() * 1e-170, V, gamma=0.5)
+    assert design.value == pytest.approx(float(V.square().sum(-1).max()) / 0.5)
+    assert design.converged
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e155, 1e300])
+def test_the_value_of_huge_and_tiny_features_is_their_rank(scale):
+    design = optimal_design(features(40, 4) * scale)
+    assert design.lower_bound == pytest.approx(4.0, rel=1e-12)
+    assert 4.0 <= design.value <= 4.04
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"gamma": 1e300}, "`gamma` of sizes that .* about 1e-"),
+        ({"targets": features(5) * 1e160}, "`targets`.* give about 1e32"),
+        ({"targets": features(5) * 1e-160}, "`targets`.* give about 1e-32"),
+        ({"noise_var": [1e-200] * 8}, "`noise_var`.* give about 1e-20"),
+        ({"target_weights": [1e200] * 8}, "give about 1e20"),
+        ({"X": features() * 1e155, "gamma": 1e290}, r"at least 6\.6e\+297, .*1e\+290"),
+        ({"X": features() * 1e155, "gamma": 1e-290}, r"at least 6\.6e\+297, .*1e-290"),
+        ({"gamma": 1e-14}, "`gamma` to be 0 or at least .*but got 1e-14"),
+    ],
+)
+def test_sizes_beyond_float64_are_refused(change, message):
+    arguments = {"X": features(), "gamma": 0.0} | change
+    with pytest.raises(ValueError, match=message):
+        optimal_design(arguments.pop("X"), arguments.pop("targets", None), **arguments)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
