@@ -129,6 +129,15 @@ def test_pool_does_not_change_with_its_callers_array() -> None:
     assert [pool.hash for pool in pools] == hashes
 
 
+def test_pool_does_not_change_with_its_callers_table() -> None:
+    table = pd.DataFrame({"depth": [1.0, 2.0, 3.0]})
+    pools = [Pool(table), Pool(X, table=table)]
+    table["depth"] = 0.0
+    table["more"] = "text"
+    for pool in pools:
+        assert pool.to_frame().to_dict("list") == {"depth": [1.0, 2.0, 3.0]}
+
+
 def test_bounds_give_constant_inputs_length_one() -> None:
     pool = Pool(torch.tensor([[1.0, 5.0], [3.0, 5.0]]))
     assert pool.bounds.tolist() == [[1.0, 4.5], [3.0, 5.5]]

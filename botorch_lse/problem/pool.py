@@ -75,7 +75,7 @@ class Pool:
             encoded = encode(X)
             names = list(encoded.columns) if names is None else names
             if self.table is None:
-                object.__setattr__(self, "table", X.copy())
+                object.__setattr__(self, "table", X)
             X = encoded.to_numpy(dtype=float)
         X = real_matrix(X, "X")
         N, d = X.shape
@@ -102,6 +102,8 @@ class Pool:
                 f"Expected `table` to have one row per row of `X` ({N}), but it has "
                 f"{len(self.table)}."
             )
+        if self.table is not None:
+            object.__setattr__(self, "table", self.table.copy())
 
     @classmethod
     def from_box(
