@@ -2,6 +2,7 @@ r"""GPyTorch kernels with fixed hyper-parameters as JSON and back."""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -44,6 +45,9 @@ _PROBED = 8
 def encode_kernel(kernel: Kernel, name: str, X: Tensor) -> dict[str, Any]:
     r"""A kernel as JSON; its hyper-parameters' values are kept, priors are not.
 
+    The values are those in float64, with which a strategy computes: a constraint passed
+    in float32 and then converted would differ in the ninth digit.
+
     Args:
         kernel: Without batch shape.
         name: The argument's name.
@@ -53,10 +57,10 @@ def encode_kernel(kernel: Kernel, name: str, X: Tensor) -> dict[str, Any]:
         ValueError: If it holds a kernel that is not known, or one that is changed so
             that it could not be built again.
     """
-    stored = _encode(kernel, name)
-    probe = X[:_PROBED].to(next((p.dtype for p in kernel.parameters()), X.dtype))
+    used = deepcopy(kernel).double()
+    stored, probe = _encode(used, name), X[:_PROBED].double()
     with torch.no_grad():
-        given = kernel(probe, probe).to_dense()
+        given = used(probe, probe).to_dense()
         built = decode_kernel(stored)(probe, probe).to_dense()
     if not torch.equal(given, built):
         raise ValueError(_refused(kernel, name))

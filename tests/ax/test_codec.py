@@ -86,15 +86,28 @@ def wild_kernel():
     return whole
 
 
-@pytest.mark.parametrize("make", [kernel, wild_kernel, lambda: wild_kernel().float()])
+def as_built():
+    r"""As GPyTorch constructs a kernel: in float32, softplus in front."""
+    return ScaleKernel(RBFKernel())
+
+
+@pytest.mark.parametrize(
+    "make", [kernel, wild_kernel, lambda: wild_kernel().float(), as_built]
+)
 def test_kernels_come_back_to_the_last_bit(make):
     given = make()
     again = through_json(lse(model=given)).model
     generator = torch.Generator().manual_seed(1)
     X = torch.rand(20, 2, generator=generator, dtype=torch.float64)
-    X = X.to(next(given.parameters()))
+    one, other = (GPPrior.from_kernel(k).covar_module for k in (given, again))
     with torch.no_grad():
-        assert torch.equal(given(X, X).to_dense(), again(X, X).to_dense())
+        assert torch.equal(one(X, X).to_dense(), other(X, X).to_dense())
+
+
+def test_storing_a_kernel_leaves_it_as_it_is():
+    given = as_built()
+    through_json(lse(model=given))
+    assert all(p.dtype == torch.float32 for p in given.parameters())
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from ax.api.client import Client
+from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_lse.ax import POOL_INDEX, level_set
 
@@ -91,6 +92,21 @@ def test_saving_changes_nothing(tmp_path):
     first = json.loads((tmp_path / "a.json").read_text())["generation_strategy"]
     second = json.loads((tmp_path / "b.json").read_text())["generation_strategy"]
     assert first["nodes"] == second["nodes"]
+
+
+@pytest.mark.filterwarnings("ignore:TypeDecorator")
+@pytest.mark.parametrize("kind", ["json", "sqlite"])
+def test_a_kernel_as_constructed_in_float32_answers_the_same(kind, tmp_path):
+    strategy = lse(model=ScaleKernel(RBFKernel()))
+    if kind == "json":
+        client, _ = cut_run(strategy, tmp_path / "run.json")
+        again = Client.load_from_json_file(str(tmp_path / "run.json"))
+    else:
+        storage = sqlite_storage(tmp_path / "runs.db")
+        client, _ = cut_run(strategy, None, {"storage_config": storage})
+        again = Client.load_from_database("test", storage_config=storage)
+    assert len(state_of(client).observations) == 6
+    assert level_set(client).equals(level_set(again))
 
 
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
