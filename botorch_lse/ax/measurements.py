@@ -2,6 +2,8 @@ r"""Ax data as measurements of rows, with their noise."""
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +22,13 @@ from botorch_lse.strategies import PACStrategy, ParetoStrategy, Strategy
 
 _LOST_IN_STORAGE = 1e-4
 """Share of the largest value above which Ax's ten decimals cannot be accepted."""
+_SMALLEST_VARIANCE = sys.float_info.min
+"""Below it a number loses digits, and then is 0."""
+HOW_EXACT = (
+    "An exact measurement has a small standard error, such as 1e-3 of the spread of "
+    "the values."
+)
+"""What to give instead of a standard error of 0."""
 
 
 @dataclass(frozen=True, order=True)
@@ -57,7 +66,7 @@ class Measurements:
         strategy: Knows the noise where the data do not.
 
     Raises:
-        ValueError: If a standard error is 0 or values are lost in Ax's storage format.
+        ValueError: If values are lost in Ax's storage format.
     """
 
     def __init__(self, data: Data, metrics: Sequence[str], strategy: Strategy) -> None:
@@ -70,7 +79,8 @@ class Measurements:
             return
         table = table[table["metric_name"].isin(self.metrics)]
         means = _readable(table)
-        sems = as_stored(table["sem"].to_numpy(dtype=float))
+        sems = table["sem"].to_numpy(dtype=float)
+        sems = np.where(np.isinf(sems), sems, as_stored(sems))  # not as missing ones
         keys = zip(table["trial_index"], table["arm_name"], strict=True)
         names = table["metric_name"]
         for (trial, arm), name, mean, sem in zip(keys, names, means, sems, strict=True):
@@ -82,7 +92,8 @@ class Measurements:
         r"""The measurement of an arm; none if a metric is missing.
 
         Raises:
-            ValueError: If known and unknown noise are mixed.
+            ValueError: If a standard error is no noise, such as 0, or known and unknown
+                noise are mixed.
         """
         found = self._values.get((trial.index, arm), {})
         if any(name not in found for name in self.metrics):
@@ -110,11 +121,11 @@ class Measurements:
         trial: BaseTrial,
         arm: str,
     ) -> float | None:
-        if sem == 0:
+        if not np.isnan(sem) and not is_noise(sem):
             raise ValueError(
-                f"Expected the sem of trial {trial.index} to be positive or missing, "
-                "but got 0. An exact measurement has a small sem, such as 1e-3 of the "
-                "spread of the values; leave it out where the noise is unknown. "
+                f"Expected the `sem` of trial {trial.index} to be positive and finite, "
+                f"or missing, but got {sem:g}. {HOW_EXACT} Leave it out where the "
+                "noise is unknown. "
                 f"`client.attach_data({trial.index}, "
                 f"{{{self.metrics[column]!r}: (mean, sem)}})` replaces it."
             )
@@ -142,6 +153,11 @@ class Measurements:
                 f"sqrt({weight:g})), or give the strategy `noise_std`."
             )
         return None
+
+
+def is_noise(sem: float) -> bool:
+    r"""Whether a standard error is positive and its square finite and not 0."""
+    return sem > 0 and _SMALLEST_VARIANCE <= sem * sem < math.inf
 
 
 def as_observations(found: Sequence[Measurement]) -> Observations:

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -55,10 +57,19 @@ def test_mixed_noise_inside_a_round_is_refused_and_can_be_mended():
     assert len(client.get_next_trials(2)) == 2
 
 
-def test_a_sem_of_zero_is_refused_with_the_remedy():
-    client = client_for(lse(batch_size=1))
-    with pytest.raises(ValueError, match=r"sem of trial 0 to be positive.*attach_data"):
-        told(client, (0.3, 0.0))
+@pytest.mark.parametrize(
+    ("sem", "shown"),
+    [(0.0, "0"), (-1.0, "-1"), (math.inf, "inf"), (-math.inf, "-inf"),
+     (1e-300, "1e-300"), (1e-12, "0"), (1e200, "1e\\+200")],
+)  # fmt: skip
+@pytest.mark.parametrize("options", [{}, UNKNOWN])
+def test_a_sem_that_is_no_noise_is_refused_with_the_remedy(sem, shown, options):
+    client = client_for(lse(**{**options, "batch_size": 1}))
+    message = rf"`sem` of trial 0 to be positive.*but got {shown}\. .*attach_data\(0"
+    with pytest.raises(ValueError, match=message):
+        told(client, (0.3, sem))
+    client.attach_data(0, {"y": (0.3, 0.1)})
+    assert state_of(client).observations.yvar.tolist() == [as_stored([0.1])[0] ** 2]
 
 
 def test_values_that_ax_cannot_store_are_refused():
