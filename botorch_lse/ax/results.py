@@ -80,12 +80,7 @@ def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNo
     Raises:
         ValueError: If there is none.
     """
-    nodes = []
-    if generation_strategy is not None:
-        by_name = generation_strategy.nodes_by_name
-        current = by_name[generation_strategy.current_node_name]
-        nodes = [*by_name.values(), current]
-    ours = [node for node in nodes if isinstance(node, LevelSetNode)]
+    ours = level_set_nodes(generation_strategy)
     if not ours:
         raise ValueError(
             "Expected `generation_strategy` to hold a LevelSetNode, but got "
@@ -94,6 +89,18 @@ def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNo
             "strategy))`; for a modular generator use `client.predict` on the rows."
         )
     return ours[-1]
+
+
+def level_set_nodes(
+    generation_strategy: GenerationStrategy | None,
+) -> list[LevelSetNode]:
+    r"""All level-set nodes in order, then once more the current node if it is one."""
+    if generation_strategy is None:
+        return []
+    by_name = generation_strategy.nodes_by_name
+    current = by_name[generation_strategy.current_node_name]
+    nodes = [*by_name.values(), current]
+    return [node for node in nodes if isinstance(node, LevelSetNode)]
 
 
 def current_level_set_node(

@@ -21,7 +21,7 @@ from botorch_lse.ax.measurements import metric_names
 from botorch_lse.ax.node import LevelSetNode
 from botorch_lse.ax.outcome import by_metric
 from botorch_lse.ax.recording import Record
-from botorch_lse.ax.results import current_level_set_node
+from botorch_lse.ax.results import current_level_set_node, level_set_nodes
 from botorch_lse.ax.summary import summary
 from botorch_lse.ax.workers import Evaluate, Finished, MakeExecutor, Workers
 from botorch_lse.checks import whole_number
@@ -82,8 +82,9 @@ def run_experiment(
     Args:
         client: With experiment, objective and generation strategy.
         evaluate: From a parameterization to a number, ``(mean, sem)``, or a dictionary
-            of these by metric. Where the strategy has costs, the trial's is recorded as
-            the tracking metric ``cost`` (see ``CostMetric``), unless it is among them.
+            of these by metric; a level-set strategy takes no ``sem`` of 0. Where it has
+            costs, the trial's is recorded as the tracking metric ``cost`` (see
+            ``CostMetric``), unless it is among them.
         executor: Where to evaluate; or a function that makes an executor, which is
             called again when a worker dies (``lambda: ProcessPoolExecutor(2)``).
             Default: in this process, one after the other.
@@ -116,8 +117,7 @@ def run_experiment(
             f"Expected `on_error` to be one of {ON_ERROR}, but got {on_error!r}."
         )
     retries = whole_number(max_retries, "max_retries", 0)
-    limits = {"max_trials": max_trials, "max_pending": max_pending}
-    for name, value in limits.items():
+    for name, value in (("max_trials", max_trials), ("max_pending", max_pending)):
         if value is not None:
             whole_number(value, name, 1)
     record = Record(client, storage)
@@ -172,6 +172,11 @@ class _Run:
     def node(self) -> LevelSetNode | None:
         return current_level_set_node(generation_strategy_of(self.client))
 
+    @property
+    def metrics(self) -> list[str]:
+        given = self.node.metrics if self.node else None
+        return metric_names(experiment_of(self.client), given)
+
     def words(self) -> str:
         if self.node is None:
             return ""
@@ -182,10 +187,7 @@ class _Run:
 
     def resume(self) -> None:
         r"""Trials that are out: those with all data are complete, others run again."""
-        experiment = experiment_of(self.client)
-        metrics = set(
-            metric_names(experiment, self.node.metrics if self.node else None)
-        )
+        experiment, metrics = experiment_of(self.client), set(self.metrics)
         for index in sorted(experiment.trial_indices_by_status[TrialStatus.RUNNING]):
             data = experiment.lookup_data(trial_indices=[index])
             if metrics <= set(data.metric_names):
@@ -266,9 +268,8 @@ class _Run:
             self.n_finished += 1
 
     def _outcome(self, finished: Finished) -> dict[str, Any]:
-        metrics = self.node.metrics if self.node else None
-        names = metric_names(experiment_of(self.client), metrics)
-        return by_metric(finished.value, names)
+        exact = not level_set_nodes(generation_strategy_of(self.client))
+        return by_metric(finished.value, self.metrics, exact=exact)
 
     def _add_cost(self, trial: int, outcome: dict[str, Any]) -> None:
         r"""What the trial costs beside what it gave, unless that is told."""

@@ -24,6 +24,14 @@ def test_numbers_of_any_kind_are_taken(value, expected):
 
 def test_further_entries_are_kept():
     assert by_metric({"y": 1, "cost": 3.0}, ["y"]) == {"y": 1.0, "cost": 3.0}
+    tracked = {"y": 1, "cost": (3.0, 0.0)}
+    assert by_metric(tracked, ["y"]) == {"y": 1.0, "cost": (3.0, 0.0)}
+
+
+def test_generators_of_ax_know_exact_values():
+    assert by_metric((1.0, 0.0), ["y"], exact=True) == {"y": (1.0, 0.0)}
+    with pytest.raises(ValueError, match=r"at least 0, but got -1\.0"):
+        by_metric((1.0, -1.0), ["y"], exact=True)
 
 
 @pytest.mark.parametrize(
@@ -34,8 +42,12 @@ def test_further_entries_are_kept():
         ((1.0, 2.0, 3.0), "a number or `.mean, sem.`"),
         (torch.ones(2), "a number or `.mean, sem.`"),
         (float("nan"), "finite numbers, but got nan"),
-        ((1.0, -1.0), "standard error of at least 0, but got -1.0"),
-        ((1.0, float("nan")), "standard error of at least 0, but got nan"),
+        ((1.0, 0.0), "a positive standard error, but got 0.0 for 'y'. An exact.*None"),
+        ((1.0, -1.0), "a positive standard error, but got -1.0"),
+        ((1.0, float("nan")), "a positive standard error, but got nan"),
+        ((1.0, float("inf")), "a positive standard error, but got inf"),
+        ((1.0, 1e-300), "a positive standard error, but got 1e-300"),
+        ((1.0, 1e-12), "a positive standard error, but got 1e-12 .0 in Ax's storage."),
         ({"z": 1.0}, "\\['y'\\] are missing"),
     ],
 )

@@ -15,9 +15,16 @@ from ax.exceptions.core import DataRequiredError
 from ax.generation_strategy.generation_node import GenerationNode
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.generator_spec import GeneratorSpec
+from ax.generation_strategy.transition_criterion import MinTrials
 
 from botorch_lse import Pool
-from botorch_lse.ax import POOL_INDEX, level_set, run_experiment, save_client
+from botorch_lse.ax import (
+    POOL_INDEX,
+    LevelSetNode,
+    level_set,
+    run_experiment,
+    save_client,
+)
 from botorch_lse.ax.outcome import by_metric
 from botorch_lse.ax.workers import Workers
 
@@ -314,6 +321,7 @@ def test_bad_options_are_refused(options, message):
     [
         (float("nan"), "finite numbers, but got nan for 'y'"),
         ({"z": 1.0}, r"\['y'\] are missing"),
+        ((1.0, 0.0), "a positive standard error, but got 0.0 for 'y'"),
     ],
 )
 def test_an_unusable_result_is_an_error_of_its_trial(value, message):
@@ -362,6 +370,22 @@ def test_it_runs_any_generation_strategy():
     assert run_experiment(client, evaluate, max_trials=3).startswith("3 trials")
     assert out == [1, 1, 1]
     assert "seconds" in client._experiment.metrics
+
+
+def test_exact_values_are_taken_unless_a_level_set_node_follows():
+    def sobol(*criteria):
+        spec = GeneratorSpec(Generators.SOBOL, {"seed": 0})
+        return GenerationNode("S", [spec], transition_criteria=list(criteria))
+
+    client = client_for(short())
+    client.set_generation_strategy(GenerationStrategy(nodes=[sobol()]))
+    run_experiment(client, lambda _: (1.0, 0.0), max_trials=1)
+    assert statuses(client) == ["COMPLETED"]
+    client, ours = client_for(short()), LevelSetNode(short())
+    first = sobol(MinTrials(threshold=2, transition_to=ours.name))
+    client.set_generation_strategy(GenerationStrategy(nodes=[first, ours]))
+    with pytest.raises(ValueError, match="a positive standard error, but got 0"):
+        run_experiment(client, lambda _: (1.0, 0.0), max_trials=1)
 
 
 def test_waiting_for_what_nobody_measures_is_an_error():
