@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from botorch_lse.problem import Pool
 
 MOST_ROWS = 10**6
 """A grid with more rows is refused: it is rarely meant."""
+
+_REMEDY = "Give what `client.configure_experiment(parameters=...)` takes."
 
 Config = RangeParameterConfig | ChoiceParameterConfig
 
@@ -52,16 +55,16 @@ def grid_pool(
         points: Values of each range without a step, at least 2; or by name.
 
     Raises:
-        ValueError: If a number of points is missing or out of range, or the grid has
-            more than ``MOST_ROWS`` rows.
+        ValueError: If ``parameters`` is no list of ranges and choices, a name is there
+            twice, a range has no such scale or steps, a number of points is missing or
+            out of range, or the grid has more than ``MOST_ROWS`` rows.
     """
-    values = {p.name: _values(p, points) for p in parameters}
-    n_rows = math.prod(len(v) for v in values.values())
-    if not values or n_rows > MOST_ROWS:
-        raise ValueError(
-            f"Expected `parameters` to make between 1 and {MOST_ROWS:,} rows, but they "
-            f"make {n_rows if values else 0:,}. Take fewer `points`."
-        )
+    parameters = _checked(parameters)
+    levels = {p.name: _levels(p, points) for p in parameters}
+    _check_rows(math.prod(len(v) for v in levels.values()) if levels else 0)
+    values = {
+        name: v if isinstance(v, list) else v.tolist() for name, v in levels.items()
+    }
     rows = list(itertools.product(*values.values()))
     table = pd.DataFrame(
         {
@@ -75,22 +78,74 @@ def grid_pool(
     )
 
 
-def _values(parameter: Config, points: int | Mapping[str, int]) -> list[Any]:
+def _checked(parameters: Any) -> list[Config]:
+    wanted = "Expected `parameters` to be a list of ranges and choices, but"
+    if isinstance(parameters, Config):
+        raise ValueError(
+            f"{wanted} got {type(parameters).__name__}. Write `grid_pool([...])`."
+        )
+    if isinstance(parameters, str) or not isinstance(parameters, Iterable):
+        raise ValueError(f"{wanted} got {parameters!r}. {_REMEDY}")
+    found = list(parameters)
+    for i, parameter in enumerate(found):
+        if not isinstance(parameter, Config):
+            raise ValueError(f"{wanted} entry {i} is {parameter!r}. {_REMEDY}")
+        if isinstance(parameter, RangeParameterConfig):
+            _check_range(parameter)
+    repeated = [n for n, k in Counter(p.name for p in found).items() if k > 1]
+    if repeated:
+        raise ValueError(
+            f"Expected the names of `parameters` to differ, but got {repeated} more "
+            "than once. Rename one of them."
+        )
+    return found
+
+
+def _check_range(parameter: RangeParameterConfig) -> None:
+    low, high = parameter.bounds
+    is_log, step = parameter.scaling == "log", parameter.step_size
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high) or (
+        is_log and low <= 0
+    ):
+        raise ValueError(
+            f"Expected the bounds of the range {parameter.name!r} to be finite, the "
+            f"lower first, and positive on a log scale, but got {parameter.bounds}"
+            + (" on a log scale. Raise the lower one." if is_log else ".")
+        )
+    if step is not None and not step > 0:
+        raise ValueError(
+            f"Expected `step_size` of the range {parameter.name!r} to be positive, but "
+            f"got {step:g}. Leave it out for `points` values."
+        )
+
+
+def _check_rows(n_rows: int) -> None:
+    if not 1 <= n_rows <= MOST_ROWS:
+        raise ValueError(
+            f"Expected `parameters` to make between 1 and {MOST_ROWS:,} rows, but they "
+            f"make {n_rows:,}. Take fewer `points`, or larger steps."
+        )
+
+
+def _levels(
+    parameter: Config, points: int | Mapping[str, int]
+) -> list[Any] | np.ndarray:
+    r"""The values of a parameter; those of a range not yet as Python's numbers."""
     if isinstance(parameter, ChoiceParameterConfig):
         return list(parameter.values)
     low, high = parameter.bounds
-    is_int = parameter.parameter_type == "int"
     if parameter.step_size is not None:
-        steps = math.floor((high - low) / parameter.step_size + 1e-9)
-        values = low + parameter.step_size * np.arange(steps + 1)
+        n = math.floor((high - low) / parameter.step_size + 1e-9) + 1
+        _check_rows(n)
+        values = low + parameter.step_size * np.arange(n)
     else:
         n = _points(parameter.name, points)
         space = np.geomspace if parameter.scaling == "log" else np.linspace
         values = space(low, high, n)
         values[[0, -1]] = low, high
-    if is_int:
-        return [int(v) for v in np.unique(np.round(values))]
-    return [float(v) for v in values]
+    if parameter.parameter_type == "int":
+        return np.unique(np.round(values)).astype(int)
+    return values.astype(float)
 
 
 def _points(name: str, points: int | Mapping[str, int]) -> int:
@@ -101,7 +156,12 @@ def _points(name: str, points: int | Mapping[str, int]) -> int:
                 f"has {sorted(points)}."
             )
         points = points[name]
-    return whole_number(points, "points", 2)
+    n = whole_number(points, "points", 2)
+    if n > MOST_ROWS:
+        raise ValueError(
+            f"Expected `points` to be at most {MOST_ROWS:,}, but got {n:,}. Take fewer."
+        )
+    return n
 
 
 def _model_column(parameter: Config, column: pd.Series) -> pd.Series:

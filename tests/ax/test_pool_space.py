@@ -1,4 +1,6 @@
 import itertools
+import math
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -274,3 +276,60 @@ def test_bad_grids_are_refused():
         grid_pool(many)
     with pytest.raises(ValueError, match="make 0"):
         grid_pool([])
+
+
+def number(name="x", bounds=(0, 1), **options):
+    return RangeParameterConfig(
+        name=name, bounds=bounds, **{"parameter_type": "float", **options}
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "points", "message"),
+    [
+        ([number()], 10**8, "`points` to be at most 1,000,000, but got 100,000,000"),
+        ([number(parameter_type="int")], 10**8, "`points` to be at most 1,000,000"),
+        ([number(step_size=2**-30)], 10, "they make 1,073,741,825. .*larger steps"),
+        ([number(f"x{i}") for i in range(9)], 10**5, "they make 1[0,]{60}\\."),
+    ],
+)
+def test_a_grid_that_is_too_large_is_refused_before_it_is_made(
+    parameters, points, message
+):
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=message):
+            grid_pool(parameters, points)
+        assert tracemalloc.get_traced_memory()[1] < 2e7  # bytes
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            number(),
+            r"`parameters` to be a list.*got RangeParameterConfig. .*\[\.\.\.\]",
+        ),
+        ("a", "`parameters` to be a list of .*, but got 'a'"),
+        (None, "`parameters` to be a list of .*, but got None"),
+        ([number(), "a"], "`parameters` to be a list of .*, but entry 1 is 'a'"),
+        ([number(), number()], r"names of `parameters` to differ.*\['x'\]"),
+        (
+            [number(scaling="log")],
+            r"bounds of the range 'x'.*positive.*log.*got \(0, 1",
+        ),
+        ([number(step_size=0.0)], "`step_size` of the range 'x' .*positive.*got 0"),
+        ([number(bounds=(0, math.inf))], "bounds of the range 'x' .*finite.*inf"),
+        ([number(bounds=(2, 1))], r"bounds of the range 'x' .*but got \(2, 1\)"),
+    ],
+)
+def test_what_makes_no_grid_is_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        grid_pool(parameters)
+
+
+def test_whole_numbers_on_a_log_scale_count_once_each():
+    pool = grid_pool([number(bounds=(1, 9), parameter_type="int", scaling="log")], 50)
+    assert pool.to_frame()["x"].tolist() == list(range(1, 10))
