@@ -11,7 +11,7 @@ from ax.core.observation import ObservationData, ObservationFeatures
 from ax.exceptions.core import UnsupportedError
 from ax.generators.base import Generator
 
-from botorch_lse.ax.measurements import metric_names
+from botorch_lse.ax.metrics import metric_names
 
 if TYPE_CHECKING:
     from botorch_lse.ax.node import LevelSetNode

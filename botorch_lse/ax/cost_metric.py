@@ -19,6 +19,7 @@ from botorch_lse.ax.compat import (
     has_own_registries,
 )
 from botorch_lse.ax.costs import COST, Bill, check_costs, travel_of
+from botorch_lse.ax.metrics import listed
 from botorch_lse.ax.node import LevelSetNode
 from botorch_lse.ax.results import level_set_node
 from botorch_lse.ax.strategy_store import StoredStrategy
@@ -57,7 +58,8 @@ class CostMetric(Metric):
         node_name: The name of the node; default as the node's.
 
     Raises:
-        ValueError: If the strategy has no costs or cannot be stored.
+        ValueError: If the strategy has no costs or cannot be stored, or ``metrics`` is
+            no list of names.
     """
 
     def __init__(
@@ -69,7 +71,8 @@ class CostMetric(Metric):
     ) -> None:
         super().__init__(name, lower_is_better=True)
         self.node_name = type(strategy).__name__ if node_name is None else node_name
-        self.metrics = None if metrics is None else list(metrics)
+        names = listed(metrics)
+        self.metrics = None if names is None else list(names)
         if not isinstance(strategy, StoredStrategy):
             check_costs(strategy)
             strategy = StoredStrategy(strategy)

@@ -54,7 +54,7 @@ def level_set_generation_strategy(
         pool_folder: Where a pool above 20 MB is written; default the current folder.
 
     Raises:
-        ValueError: If the strategy cannot be stored.
+        ValueError: If the strategy cannot be stored, or ``metrics`` is no list.
     """
     node = LevelSetNode(
         strategy, metrics, seed=seed, name=name, pool_folder=pool_folder

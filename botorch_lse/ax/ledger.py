@@ -28,7 +28,7 @@ from ax.core.generator_run import GeneratorRun
 from ax.core.trial_status import TrialStatus
 
 from botorch_lse.ax.compat import node_name_of
-from botorch_lse.ax.measurements import Measurement, Measurements
+from botorch_lse.ax.measurements import Gap, Measurement, Measurements
 from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.problem import Pool
 
@@ -65,7 +65,7 @@ class OpenRound:
         used_up: As in ``Step``.
         out: Rows that are being measured, replicates included.
         trials_out: The trials that hold them.
-        trials_without_data: Of these, the completed ones: data are missing.
+        gap: What is missing of the first of these that is completed without its data.
     """
 
     number: int
@@ -74,7 +74,7 @@ class OpenRound:
     used_up: list[int] = field(default_factory=list)
     out: list[int] = field(default_factory=list)
     trials_out: list[int] = field(default_factory=list)
-    trials_without_data: list[int] = field(default_factory=list)
+    gap: Gap | None = None
 
     @property
     def to_ask(self) -> list[int]:
@@ -254,8 +254,8 @@ def _enter_own(
     else:
         current.out += weight * [row]
         current.trials_out.append(trial.index)
-        if trial.status in _COUNTS:
-            current.trials_without_data.append(trial.index)
+        if trial.status in _COUNTS and current.gap is None:
+            current.gap = measurements.gap(trial, arm)
 
 
 def is_left_out(trial: BaseTrial, arm: str) -> bool:

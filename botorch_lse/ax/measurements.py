@@ -13,7 +13,6 @@ import torch
 from ax.core.base_trial import BaseTrial
 from ax.core.batch_trial import BatchTrial
 from ax.core.data import Data
-from ax.core.experiment import Experiment
 from torch import Tensor
 
 from botorch_lse.ax.compat import as_stored
@@ -52,6 +51,21 @@ class Measurement:
     count: int = 1
 
 
+@dataclass(frozen=True)
+class Gap:
+    r"""What is missing of the data of a completed trial.
+
+    Args:
+        trial: Its index.
+        missing: The metrics without a value.
+        found: The metrics with one, also those that the strategy does not learn from.
+    """
+
+    trial: int
+    missing: tuple[str, ...]
+    found: tuple[str, ...]
+
+
 class Measurements:
     r"""The data of an experiment, looked up by trial and arm.
 
@@ -72,6 +86,7 @@ class Measurements:
     def __init__(self, data: Data, metrics: Sequence[str], strategy: Strategy) -> None:
         self.metrics = tuple(metrics)
         self.strategy = strategy
+        self._data = data
         self._values: dict[tuple[int, str], dict[str, tuple[float, float]]] = {}
         self._trial_by_known: dict[bool, int] = {}
         table = data.df
@@ -111,6 +126,15 @@ class Measurements:
         known = tuple(v for v in yvar if v is not None)
         y = tuple(mean for mean, _ in values)
         return [Measurement(row, y, known, trial.index, arm)]
+
+    def gap(self, trial: BaseTrial, arm: str) -> Gap:
+        r"""What is missing for an arm without a measurement."""
+        table = self._data.df
+        of_arm = (table["trial_index"] == trial.index) & (table["arm_name"] == arm)
+        names = table["metric_name"][of_arm & table["mean"].notna()]
+        found = tuple(sorted(set(names)))
+        missing = tuple(name for name in self.metrics if name not in found)
+        return Gap(trial.index, missing, found)
 
     def _variance(
         self,
@@ -200,51 +224,6 @@ def _readable(table: pd.DataFrame) -> np.ndarray:
             "near 1 (threshold, noise and accuracy too)."
         )
     return means
-
-
-def metric_names(
-    experiment: Experiment,
-    metrics: Sequence[str] | None,
-    strategy: Strategy | None = None,
-) -> list[str]:
-    r"""The metrics that the strategy learns from: those given, or the objective's.
-
-    Raises:
-        ValueError: If neither is there, there is not one per output of the strategy, or
-            the objective's signs are not those of a strategy for several outputs.
-    """
-    config = experiment.optimization_config
-    signs = {} if config is None else dict(config.objective.metric_weights)
-    names = list(signs) if metrics is None else list(metrics)
-    maximize = getattr(strategy, "maximize", None)
-    n = 1 if maximize is None else len(maximize)
-    if len(names) != n:
-        found = f"`metrics` is {names}"
-        if metrics is None:
-            found = f"the experiment's objective has {names or 'none'}"
-        raise ValueError(_wanted(n, found))
-    for name, up in zip(names, maximize or (), strict=False):
-        if name in signs and (signs[name] > 0) != up:
-            raise ValueError(
-                f"Expected `maximize` of the strategy to agree with the objective, but "
-                f"{name!r} is to be {'maximised' if up else 'minimised'} by the one "
-                "and not by the other. Write the objective of a metric to be minimised "
-                f'as "-{name}".'
-            )
-    return names
-
-
-def _wanted(n: int, found: str) -> str:
-    if n == 1:
-        return (
-            f"Expected an objective with one metric, or `metrics`, but {found}. Call "
-            '`client.configure_optimization(objective="y")`, or pass `metrics=["y"]`.'
-        )
-    return (
-        f"Expected one metric per output of the strategy ({n}), but {found}. Call "
-        '`client.configure_optimization(objective="y, -z")`, or pass '
-        '`metrics=["y", "z"]`, the outputs in order.'
-    )
 
 
 def weight_of(trial: BaseTrial, arm: str) -> float:

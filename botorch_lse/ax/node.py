@@ -24,7 +24,8 @@ from ax.generation_strategy.transition_criterion import TransitionCriterion
 from botorch_lse.ax.adapter import LevelSetAdapter
 from botorch_lse.ax.fold import Fold
 from botorch_lse.ax.ledger import METADATA, Ledger, OpenRound, read_ledger
-from botorch_lse.ax.measurements import Measurements, metric_names
+from botorch_lse.ax.measurements import Measurements
+from botorch_lse.ax.metrics import check_known, listed, metric_names
 from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.ax.strategy_store import StoredStrategy
 from botorch_lse.ax.summary import summary, why_wait
@@ -66,7 +67,7 @@ class LevelSetNode(ExternalGenerationNode):
         pool_folder: Where a pool above 20 MB is written; default the current folder.
 
     Raises:
-        ValueError: If the strategy cannot be stored.
+        ValueError: If the strategy cannot be stored, or ``metrics`` is no list.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class LevelSetNode(ExternalGenerationNode):
             transition_criteria=transition_criteria,
         )
         self.fallback_specs = {}
-        self.metrics = None if metrics is None else tuple(metrics)
+        self.metrics = listed(metrics)
         self.seed = whole_number(seed, "seed", 0)
         if not isinstance(strategy, StoredStrategy):
             strategy = StoredStrategy(strategy, pool_folder)
@@ -94,8 +95,7 @@ class LevelSetNode(ExternalGenerationNode):
         self._folded: Fold | None = None
         self._ledger: Ledger | None = None
         self._issued: list[int] = []
-        self._places_per_run = 1
-        self._runs_promised = self._runs_left = 1
+        self._places_per_run = self._runs_promised = self._runs_left = 1
 
     @property
     def strategy(self) -> Strategy:
@@ -159,6 +159,7 @@ class LevelSetNode(ExternalGenerationNode):
 
     def update_generator_state(self, experiment: Experiment, data: Data) -> None:
         r"""Read the experiment at the beginning of a call of ``gen``."""
+        check_known(experiment, data, self.metrics)
         self._ledger = self.ledger(experiment, data)
         self._stored.keep_pool(experiment)
         self._issued = []
@@ -179,9 +180,7 @@ class LevelSetNode(ExternalGenerationNode):
         those promised here gets one.
         """
         ledger = self.ledger(self.experiment)
-        rest = 0
-        if not self._is_done(ledger):
-            rest = len(self._current(ledger).to_ask)
+        rest = 0 if self._is_done(ledger) else len(self._current(ledger).to_ask)
         self._runs_promised = math.ceil(rest / self._places_per_run)
         return self._runs_promised
 

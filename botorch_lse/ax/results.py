@@ -10,7 +10,7 @@ from ax.core.experiment import Experiment
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 
 from botorch_lse.ax.compat import experiment_of, generation_strategy_of
-from botorch_lse.ax.measurements import metric_names
+from botorch_lse.ax.metrics import metric_names
 from botorch_lse.ax.node import LevelSetNode
 from botorch_lse.plotting import level_set_frame, pareto_frame
 from botorch_lse.strategies import State

@@ -17,7 +17,7 @@ from botorch_lse.ax.cost_metric import declare_costs, follows_costs, record_cost
 from botorch_lse.ax.costs import COST, has_costs, trial_cost
 from botorch_lse.ax.failures import Failures
 from botorch_lse.ax.ledger import round_of
-from botorch_lse.ax.measurements import metric_names
+from botorch_lse.ax.metrics import metric_names
 from botorch_lse.ax.node import LevelSetNode
 from botorch_lse.ax.outcome import by_metric
 from botorch_lse.ax.recording import Record

@@ -3,6 +3,7 @@ r"""Where a run stands, and why it waits, in words."""
 from __future__ import annotations
 
 from botorch_lse.ax.ledger import OpenRound
+from botorch_lse.ax.measurements import Gap
 from botorch_lse.strategies import State, Strategy
 
 
@@ -42,9 +43,16 @@ def why_wait(current: OpenRound, n_issued: int) -> str:
         f"{len(current.plan)} rows are out (trials {trials}). Complete them, or mark "
         "them failed (asked again) or abandoned (used up)."
     )
-    if current.trials_without_data:
-        message += (
-            f" Trial {current.trials_without_data[0]} is completed without data: call "
-            f"`client.attach_data({current.trials_without_data[0]}, ...)`."
-        )
-    return message
+    return message if current.gap is None else f"{message} {_how_to_fill(current.gap)}"
+
+
+def _how_to_fill(gap: Gap) -> str:
+    values = ", ".join(f"{name!r}: (mean, sem)" for name in gap.missing)
+    words = (
+        f"Trial {gap.trial} is completed without data for {list(gap.missing)}, its "
+        f"data have {list(gap.found) or 'none'}: call "
+        f"`client.attach_data({gap.trial}, {{{values}}})`."
+    )
+    if gap.found:
+        words += " If it was measured under another name, give that as `metrics`."
+    return words
