@@ -3,6 +3,7 @@ r"""Writing a client so that a crash at any moment loses nothing recorded."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,13 +32,13 @@ class Record:
         path: A JSON file that ``Client.load_from_json_file`` reads; ``None``: none.
 
     Raises:
-        ValueError: If the file holds another run.
+        ValueError: If there is no such folder, or the file holds another run or none.
     """
 
     def __init__(self, client: Client, path: str | Path | None = None) -> None:
         self.client = client
         self._known: dict[str, dict[str, Any]] = {}
-        self.path = None if path is None else Path(path)
+        self.path = None if path is None else _checked(path)
         if self.path is not None and self.path.exists():
             _check_same_run(client, self.path)
 
@@ -82,9 +83,37 @@ def save_client(client: Client, path: str | Path) -> None:
     write_whole(Path(path), json.dumps(snapshot_of(client)).encode())
 
 
+def _checked(path: Any) -> Path:
+    r"""A place where a file can be written."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(
+            f"Expected `storage` to be the path of a JSON file, but got {path!r}. "
+            'Write `storage="run.json"`.'
+        )
+    found = Path(path)
+    if found.is_dir():
+        raise ValueError(
+            f"Expected `storage` to be a file, but {found} is a folder. Write "
+            f"`storage={str(found / 'run.json')!r}`."
+        )
+    if not found.parent.is_dir():
+        raise ValueError(
+            "Expected `storage` to lie in a folder that is there, but there is no "
+            f"{found.parent}. Make it: `Path({str(found.parent)!r}).mkdir("
+            "parents=True)`."
+        )
+    return found
+
+
 def _check_same_run(client: Client, path: Path) -> None:
     r"""A run that is begun anew must not overwrite what was measured before."""
-    stored = json.loads(path.read_text())["experiment"]
+    try:
+        stored = json.loads(path.read_text())["experiment"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            "Expected `storage` to be a new file or one of this run, but "
+            f"{path} holds no experiment. Take another name, or remove it."
+        ) from error
     experiment = experiment_of(client)
     lost = [i for i in stored["trials"] if int(i) not in experiment.trials]
     if stored["name"] != experiment.name or lost:

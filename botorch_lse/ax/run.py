@@ -109,7 +109,8 @@ def run_experiment(
         Why it stopped, in words.
 
     Raises:
-        ValueError: If an argument is out of range, or ``storage`` holds another run.
+        ValueError: If an argument is not as said here, or ``storage`` has no folder, or
+            holds another run; then no trial was made.
         DataRequiredError: If the strategy waits for trials that nobody evaluates.
     """
     if on_error not in ON_ERROR:
@@ -180,8 +181,7 @@ class _Run:
     def words(self) -> str:
         if self.node is None:
             return ""
-        state = self.node.state(experiment_of(self.client))
-        return summary(state, self.node.strategy)
+        return summary(self.node.state(experiment_of(self.client)), self.node.strategy)
 
     # --- asking ----------------------------------------------------------------------
 
@@ -189,8 +189,7 @@ class _Run:
         r"""Trials that are out: those with all data are complete, others run again."""
         experiment, metrics = experiment_of(self.client), set(self.metrics)
         for index in sorted(experiment.trial_indices_by_status[TrialStatus.RUNNING]):
-            data = experiment.lookup_data(trial_indices=[index])
-            if metrics <= set(data.metric_names):
+            if metrics <= experiment.lookup_data(trial_indices=[index]).metric_names:
                 with self.record.changes():
                     self.client.complete_trial(index)
                     self._follow_costs()

@@ -18,6 +18,11 @@ Parameters = dict[str, Any]
 Evaluate = Callable[[Parameters], Any]
 MakeExecutor = Callable[[], Executor]
 
+_REMEDY = (
+    "Write `executor=lambda: ThreadPoolExecutor(2)`, or `ProcessPoolExecutor`, from "
+    "`concurrent.futures`."
+)
+
 
 @dataclass(frozen=True)
 class Finished:
@@ -47,19 +52,26 @@ class Workers:
         evaluate: A function of a parameterization.
         executor: An executor, or a function that makes one and can make another after a
             crash; ``None``: one evaluation after the other in this process.
+
+    Raises:
+        ValueError: If one of them is something else.
     """
 
     def __init__(
         self, evaluate: Evaluate, executor: Executor | MakeExecutor | None = None
     ) -> None:
+        if not callable(evaluate):
+            raise ValueError(
+                "Expected `evaluate` to be a function of a parameterization, but got "
+                f"{evaluate!r}. Write `def evaluate(parameters): return value`."
+            )
         self._evaluate = evaluate
         self._make: MakeExecutor | None = None
         self._executor: Executor | None = None
         if isinstance(executor, Executor):
             self._executor = executor
         elif executor is not None:
-            self._make = executor
-            self._executor = executor()
+            self._make, self._executor = executor, _made(executor)
         self._queue: deque[tuple[int, Parameters]] = deque()
         self._suspects: deque[tuple[int, Parameters]] = deque()
         self._flying: dict[Future[Any], tuple[int, Parameters]] = {}
@@ -164,6 +176,21 @@ class Workers:
             return Finished(trial, parameters, call(*args))
         except Exception as error:  # the caller decides what becomes of it
             return Finished(trial, parameters, error=error)
+
+
+def _made(make: MakeExecutor) -> Executor:
+    if not callable(make):
+        raise ValueError(
+            "Expected `executor` to be an Executor or a function that makes one, but "
+            f"got {make!r}. {_REMEDY}"
+        )
+    executor = make()
+    if not hasattr(executor, "submit"):
+        raise ValueError(
+            f"Expected `executor` to make an Executor, but it made {executor!r}. "
+            f"{_REMEDY}"
+        )
+    return executor
 
 
 def _was_lost(future: Future[Any]) -> bool:

@@ -309,11 +309,36 @@ def test_a_dead_worker_of_the_users_executor_is_explained(tmp_path):
         ({"max_retries": -1}, "`max_retries`"),
         ({"max_trials": 0}, "`max_trials`"),
         ({"max_pending": 0}, "`max_pending`"),
+        ({"evaluate": 3}, "`evaluate` to be a function of a parameterization.*got 3"),
+        ({"executor": "threads"}, "`executor` to be .* 'threads'.*ThreadPoolExecutor"),
+        ({"executor": dict}, r"`executor` to make .*but it made \{\}"),
+        ({"storage": 3}, "`storage` to be the path of a JSON file, but got 3"),
     ],
 )
 def test_bad_options_are_refused(options, message):
+    client = client_for(short())
     with pytest.raises(ValueError, match=message):
-        run_experiment(client_for(short()), benches.bench, **options)
+        run_experiment(client, **{"evaluate": benches.bench, **options})
+    assert not client._experiment.trials
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nodir/x.json", r"`storage` to lie in a folder.*but there is no .*nodir"),
+        ("", "`storage` to be a file, but .* is a folder. Write .*run.json"),
+        ("notes.json", "but .*notes.json holds no experiment. Take another name"),
+        ("list.json", "but .*list.json holds no experiment"),
+    ],
+)
+def test_storage_is_looked_at_before_the_first_trial(name, message, tmp_path):
+    (tmp_path / "notes.json").write_text("buy milk")
+    (tmp_path / "list.json").write_text("[1, 2]")
+    client = client_for(short())
+    with pytest.raises(ValueError, match=message):
+        run_experiment(client, benches.bench, storage=tmp_path / name)
+    assert not client._experiment.trials
+    assert (tmp_path / "notes.json").read_text() == "buy milk"
 
 
 @pytest.mark.parametrize(
