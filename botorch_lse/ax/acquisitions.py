@@ -19,6 +19,8 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.models.transforms import Standardize
 from torch import Tensor
 
+from botorch_lse.strategies import Strategy
+
 X_TRANSFORMS: tuple[type[Transform], ...] = tuple(MBM_X_trans_base)
 """Ax's usual transforms of the inputs. Ranges on a linear scale pass unchanged; the
 scaling to the unit cube is the surrogate's."""
@@ -49,8 +51,15 @@ def acquisition_generator_spec(
             ``model_space`` first.
 
     Raises:
-        ValueError: If ``pool`` or ``targets`` is not a tensor: see ``model_space``.
+        ValueError: If ``acqf_class`` is no acquisition class, ``options`` no
+            dictionary, or ``pool`` or ``targets`` no tensor: see ``model_space``.
     """
+    _check_class(acqf_class)
+    if not isinstance(options, Mapping):
+        raise ValueError(
+            "Expected `options` to be a dictionary of the class's arguments, but got "
+            f"{options!r}. Write `{{}}` for none."
+        )
     for name in POINTS:
         points = options.get(name)
         if points is not None and not isinstance(points, Tensor):
@@ -76,6 +85,20 @@ def acquisition_generator_spec(
     )
 
 
+def _check_class(acqf_class: Any) -> None:
+    is_class = isinstance(acqf_class, type)
+    if is_class and issubclass(acqf_class, AcquisitionFunction):
+        return
+    remedy = "Take a class of `botorch_lse.acquisition`, not an instance."
+    if is_class and issubclass(acqf_class, Strategy):
+        remedy = "For a strategy write `level_set_generation_strategy(strategy)`."
+    shown = acqf_class.__name__ if is_class else repr(acqf_class)
+    raise ValueError(
+        "Expected `acqf_class` to be an acquisition class such as `Straddle`, but got "
+        f"{shown}. {remedy}"
+    )
+
+
 def model_space(search_space: SearchSpace, table: pd.DataFrame) -> Tensor:
     r"""Points of a search space as the model inside the generator sees them.
 
@@ -96,8 +119,10 @@ def model_space(search_space: SearchSpace, table: pd.DataFrame) -> Tensor:
         ``N x d``, columns in the order of the model's inputs.
 
     Raises:
-        ValueError: If a column is missing or a row is not in the search space.
+        ValueError: If an argument is something else, a column is missing, or a row is
+            not in the search space.
     """
+    _check_space(search_space, table)
     missing = [name for name in search_space.parameters if name not in table.columns]
     if missing:
         raise ValueError(
@@ -124,3 +149,17 @@ def model_space(search_space: SearchSpace, table: pd.DataFrame) -> Tensor:
     columns = list(space.parameters)
     values = [[f.parameters[name] for name in columns] for f in features]
     return torch.tensor(values, dtype=torch.float64)
+
+
+def _check_space(search_space: Any, table: Any) -> None:
+    if not isinstance(search_space, SearchSpace):
+        raise ValueError(
+            "Expected `search_space` to be that of an experiment, but got "
+            f"{type(search_space).__name__}. Write `experiment.search_space`."
+        )
+    if not isinstance(table, pd.DataFrame):
+        raise ValueError(
+            "Expected `table` to be a pandas DataFrame with one column per parameter, "
+            f"but got {type(table).__name__}. Write `pd.DataFrame(values, columns="
+            f"{list(search_space.parameters)})`."
+        )

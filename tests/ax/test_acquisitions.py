@@ -22,6 +22,7 @@ from botorch_lse.acquisition import (
 )
 from botorch_lse.ax import acquisition_generator_spec, level_set, model_space
 from botorch_lse.ax.registry import register_acquisition
+from botorch_lse.strategies import LSEStrategy
 
 # Straddle has a kink at the level, where a line search may end early; BoTorch then
 # starts again from other points.
@@ -228,3 +229,32 @@ def test_points_outside_the_search_space_are_refused():
 def test_a_modular_generator_has_no_level_set_table():
     with pytest.raises(ValueError, match="to hold a LevelSetNode"):
         level_set(modular_client(STRADDLE))
+
+
+@pytest.mark.parametrize("bad", [dict, LSEStrategy, "Straddle", Straddle.forward])
+def test_only_acquisition_classes_make_a_generator(bad):
+    message = "`acqf_class` to be an acquisition class such as `Straddle`, but got"
+    with pytest.raises(ValueError, match=message):
+        acquisition_generator_spec(bad, {})
+
+
+@pytest.mark.parametrize("options", [None, 3, [("threshold", 1.0)]])
+def test_options_are_a_dictionary(options):
+    with pytest.raises(ValueError, match=r"`options` to be a dictionary.*`\{\}`"):
+        acquisition_generator_spec(Straddle, options)
+
+
+def test_a_strategys_acquisition_names_its_own_way():
+    with pytest.raises(ValueError, match=r"level_set_generation_strategy"):
+        acquisition_generator_spec(LSEStrategy, {})
+
+
+def test_the_model_space_is_made_of_a_search_space_and_a_table():
+    client = Client()
+    client.configure_experiment(parameters=UNIT, name="unit")
+    space = client._experiment.search_space
+    for table in ([0.1, 0.2], None, torch.zeros(2, 2)):
+        with pytest.raises(ValueError, match=r"`table` to be a pandas DataFrame.*got"):
+            model_space(space, table)
+    with pytest.raises(ValueError, match=r"`search_space` to be .*but got list"):
+        model_space(UNIT, pd.DataFrame({"a": [0.1], "b": [0.1]}))
