@@ -41,8 +41,14 @@ def pool_parameters(pool: Pool) -> list[RangeParameterConfig]:
         pool: The candidates, at least two.
 
     Raises:
-        ValueError: If the pool has one row, which Ax cannot express as a range.
+        ValueError: If it is no pool, or has one row, which Ax cannot express as a
+            range.
     """
+    if not isinstance(pool, Pool):
+        raise ValueError(
+            f"Expected `pool` to be a Pool, but got {type(pool).__name__}. Write "
+            "`Pool(X)`, or `strategy.pool`."
+        )
     if len(pool) < 2:
         raise ValueError(
             "Expected `pool` to have at least 2 rows, because Ax has no range of one "

@@ -80,11 +80,16 @@ def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNo
     Raises:
         ValueError: If there is none.
     """
-    ours = level_set_nodes(generation_strategy)
+    found = "none"
+    ours: list[LevelSetNode] = []
+    if isinstance(generation_strategy, GenerationStrategy):
+        found = repr(generation_strategy.name)
+        ours = level_set_nodes(generation_strategy)
+    elif generation_strategy is not None:
+        found = type(generation_strategy).__name__
     if not ours:
         raise ValueError(
-            "Expected `generation_strategy` to hold a LevelSetNode, but got "
-            f"{'none' if generation_strategy is None else generation_strategy.name!r}. "
+            f"Expected `generation_strategy` to hold a LevelSetNode, but got {found}. "
             "Call `client.set_generation_strategy(level_set_generation_strategy("
             "strategy))`; for a modular generator use `client.predict` on the rows."
         )

@@ -199,3 +199,13 @@ def test_several_metrics_need_names():
         complete(client, strategy, trial, parameters)
     assert node_of(client) is node
     assert len(state_of(client).history) == 3
+
+
+def test_a_strategy_is_no_generation_strategy():
+    client = client_for(lse())
+    message = r"`generation_strategy` to hold a LevelSetNode, but got LSEStrategy\. .*"
+    remedy = r"level_set_generation_strategy\(strategy\)"
+    with pytest.raises(ValueError, match=message + remedy):
+        LevelSetGlobalStoppingStrategy(lse())
+    with pytest.raises(ValueError, match=message + remedy):
+        level_set(client._experiment, lse())

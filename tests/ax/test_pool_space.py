@@ -36,6 +36,13 @@ def by_number(n=36):
     return PoolSpace(Pool(torch.arange(float(n)).unsqueeze(-1)), SearchSpace([bounds]))
 
 
+def test_the_parameters_are_those_of_a_pool():
+    for bad in (torch.rand(3, 2), [[0.0], [1.0]], None):
+        message = rf"`pool` to be a Pool, but got {type(bad).__name__}\. .*`Pool\("
+        with pytest.raises(ValueError, match=message):
+            pool_parameters(bad)
+
+
 def test_the_search_space_is_the_rows():
     (parameter,) = pool_parameters(worlds.grid_pool())
     assert parameter.name == POOL_INDEX
