@@ -115,9 +115,12 @@ def load_survey(pool: str, raw: bool) -> Survey:
             f"but {pool} has {list(table.columns)}."
         )
     truth = torch.as_tensor(table.iloc[:, -1].to_numpy(dtype=float).copy())
-    return Survey(
-        Pool(table.iloc[:, :-1]), truth, f"{pool}: {table.columns[-1]}", "units"
-    )
+    try:
+        inputs = Pool(table.iloc[:, :-1])
+    except ValueError as error:
+        error.add_note(f"Columns of {pool} that are no inputs: leave them out.")
+        raise
+    return Survey(inputs, truth, f"{pool}: {table.columns[-1]}", "units")
 
 
 def refit_now(n_rounds: int) -> bool:
@@ -255,7 +258,7 @@ def level_set_table(
     answer: Classification, observations: Observations, survey: Survey
 ) -> pd.DataFrame:
     r"""The answer as a table, with the number of soundings and the truth beside it."""
-    counts = torch.bincount(observations.indices, minlength=len(survey.pool))
+    counts = observations.times_measured(len(survey.pool))
     return answer.to_frame().assign(
         soundings=counts.numpy(), true_value=survey.truth.numpy()
     )

@@ -2,6 +2,7 @@ r"""The metrics that a strategy learns from."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,25 +41,26 @@ def _items(metrics: Any) -> list[Any]:
 def check_known(
     experiment: Experiment, data: Data, metrics: Sequence[str] | None
 ) -> None:
-    r"""Refuse metrics that nobody will measure.
+    r"""Warn of metrics that the experiment does not have: a mistyped name, most often.
 
-    An experiment without any metric gets them with its first data.
+    They may still come with the first data.
 
     Args:
         experiment: With its metrics.
         data: Its data; metrics among them are known, too.
         metrics: Those given; ``None``: the objective's, which are known.
 
-    Raises:
-        ValueError: If the experiment has metrics, but not all of these.
+    Warns:
+        UserWarning: If the experiment has metrics, but not all of these.
     """
     known = {*experiment.metrics, *data.metric_names}
     unknown = [name for name in metrics or () if name not in known]
     if unknown and experiment.metrics:
-        raise ValueError(
+        warnings.warn(
             "Expected each of `metrics` to be a metric of the experiment, but it has "
             f"{sorted(known)} and not {unknown}. Correct the name, or call "
-            f"`client.configure_tracking_metrics({unknown})`."
+            f"`client.configure_tracking_metrics({unknown})`.",
+            stacklevel=2,
         )
 
 

@@ -121,6 +121,8 @@ def pukelsheim_counts(weights: Tensor, n: int) -> Tensor:
     Source:
         Pukelsheim and Rieder (1992); Pukelsheim (2006), section 12.6.
     """
+    # Subnormal weights overflow where counts are divided by them.
+    weights = torch.where(weights < torch.finfo(weights.dtype).tiny, 0.0, weights)
     support = weights.nonzero().squeeze(-1)
     if n < support.numel():
         raise ValueError(

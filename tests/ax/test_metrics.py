@@ -10,10 +10,8 @@ from botorch_lse.ax import (
     LevelSetNode,
     level_set_generation_strategy,
     pool_parameters,
-    run_experiment,
 )
 
-from . import benches
 from .worlds import NOISE, grid_pool, lse, node_of, state_of
 
 
@@ -31,15 +29,15 @@ def client_with(metrics, objective="y", tracking=()):
 UNKNOWN = r"each of `metrics` to be .* but it has \['y'\] and not \['q'\]\. .*tracking"
 
 
-def test_a_metric_that_the_experiment_does_not_have_is_refused_at_the_first_gen():
+def test_a_metric_that_the_experiment_does_not_have_is_warned_of():
     client = client_with(["q"])
-    with pytest.raises(ValueError, match=UNKNOWN):
-        client.get_next_trials(1)
-    with pytest.raises(ValueError, match=UNKNOWN):
-        run_experiment(client, benches.bench)
-    assert not client._experiment.trials
-    client.configure_tracking_metrics(["q"])
-    assert len(client.get_next_trials(3)) == 3
+    with pytest.warns(UserWarning, match=UNKNOWN):
+        (trial,) = client.get_next_trials(1)
+    client.complete_trial(trial, {"y": (0.1, NOISE), "q": (0.3, NOISE)})
+    assert client.get_next_trials(1)  # it came with the data
+    fresh = client_with(["q"])
+    fresh.configure_tracking_metrics(["q"])
+    assert len(fresh.get_next_trials(3)) == 3
 
 
 def test_an_experiment_without_metrics_may_get_them_with_the_data():

@@ -219,3 +219,8 @@ def test_exchange_needs_whole_observations(counts):
 def test_one_point_takes_all_observations():
     for method in ("quota", "pukelsheim", "regret"):
         assert round_design([1.0], 7, method, X=torch.ones(1, 1)).tolist() == [7]
+
+
+def test_subnormal_weights_count_as_none() -> None:
+    counts = round_design([0.5, 0.5, 2e-309], 7, "pukelsheim")
+    assert sorted(counts.tolist()) == [0, 3, 4]
