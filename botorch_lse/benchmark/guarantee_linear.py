@@ -15,6 +15,7 @@ from tqdm import tqdm
 from botorch_lse.benchmark.guarantee import POWER
 from botorch_lse.benchmark.linear_cases import (
     ARMS,
+    BURN_IN_GAP,
     BURN_IN_LIMIT,
     CASES,
     CLEAR,
@@ -49,7 +50,7 @@ NOTES = (
     f"Noise of standard deviation {NOISE:g}, up to {LIMIT} measurements. `level` and "
     f"`head`: variances, quadratic in the features, from {VARIANCES[0]:g} to "
     f"{VARIANCES[1]:g}, known or estimated by HEAD in a burn-in of the default size "
-    f"(then up to {BURN_IN_LIMIT:,} measurements).",
+    f"(then up to {BURN_IN_LIMIT:,} measurements and ties within {BURN_IN_GAP:.1g}).",
     "A run is wrong if a decided arm is on the wrong side. The chasing form measures, "
     "in batches of a tenth of the data, only the arm whose estimate, judged by the "
     "truth, is nearest to a wrong decision (where pairs are decided with half of the "
@@ -68,11 +69,6 @@ COLUMNS = (
     "arms decided",
     "measurements",
 )
-
-
-HEAD_POWER = 5.0
-"""Estimated noise scales are inflated and the widths have half of ``delta``: a third of
-them is near the edge."""
 
 
 def altered(strategy: LinearStrategy, name: str, **methods: Any) -> LinearStrategy:
@@ -210,8 +206,8 @@ def outcome(
     return Outcome(instances, form, fraction, decided / runs, samples / runs)
 
 
-def linear_report(name: str, options: Options, power_divisor: float = POWER) -> Report:
-    r"""All forms as promised, and the power check with widths divided by a number."""
+def linear_report(name: str, options: Options) -> Report:
+    r"""All forms as promised, and the power check."""
 
     def outcomes(divisor: float) -> list[Outcome]:
         return [
@@ -227,12 +223,12 @@ def linear_report(name: str, options: Options, power_divisor: float = POWER) -> 
         return Report(
             title, NOTES, [_table(text, scaled)], [f"{text}: {_all(scaled)}."]
         )
-    whole, power = outcomes(1.0), outcomes(power_divisor)
+    whole, power = outcomes(1.0), outcomes(POWER)
     seen = all(o.wrong.verdict == VIOLATED for o in power)
     check = "violated, as it must be" if seen else "NOT violated: no power"
     tables = [
         _table("Whole widths", whole),
-        _table(f"Power check: all widths divided by {power_divisor:g}", power),
+        _table(f"Power check: all widths divided by {POWER:g}", power),
     ]
     verdict = [f"Guarantee: {_all(whole)}.", f"Power check: {check}."]
     return Report(title, NOTES, tables, verdict)
@@ -274,13 +270,13 @@ def guarantee_hrage_linear_level(options: Options) -> Report:
 @entry("guarantee", "hrage_linear_head", "Best arm with variances from a burn-in")
 def guarantee_hrage_linear_head(options: Options) -> Report:
     r"""The best arm, variances estimated."""
-    return linear_report("hrage_linear_head", options, HEAD_POWER)
+    return linear_report("hrage_linear_head", options)
 
 
 @entry("guarantee", "hrage_linear_head_level", "Level sets, variances from a burn-in")
 def guarantee_hrage_linear_head_level(options: Options) -> Report:
     r"""Level sets, variances estimated."""
-    return linear_report("hrage_linear_head_level", options, HEAD_POWER)
+    return linear_report("hrage_linear_head_level", options)
 
 
 @entry("guarantee", "gege_linear", "Pareto sets with anytime widths, chasing the noise")

@@ -19,7 +19,9 @@ from botorch_lse.strategies import (
 )
 
 DELTA, NOISE, ARMS, RANK, GAP, LEVEL, OMEGA = 0.1, 1.0, 12, 4, 0.01, 0.5, 0.5
-LIMIT, BURN_IN_LIMIT = 3000, 60_000
+LIMIT, BURN_IN_LIMIT = 3000, 5_000_000
+BURN_IN_GAP = GAP * (LIMIT / BURN_IN_LIMIT) ** 0.5
+"""As near for so many measurements."""
 TIES, CLEAR = 4, (0.1, 1.0)
 """In the varied form so many arms are near ties; the others' gaps lie between these."""
 GAP_STREAM = 10**6
@@ -47,20 +49,23 @@ class Case:
     noise_var: Callable[[Tensor], Tensor] = lambda X: torch.full_like(X[:, 0], NOISE**2)
 
 
-def near(centre: float, first: float | None = None, columns: int = 1) -> Arms:
-    r"""Arms whose first columns are within ``GAP`` of ``centre``, the others normal.
+def near(
+    centre: float, first: float | None = None, columns: int = 1, gap: float = GAP
+) -> Arms:
+    r"""Arms whose first columns are within ``gap`` of ``centre``, the others normal.
 
     Args:
         centre: What the means are near to.
         first: The mean of the first arm, if it is another.
         columns: How many columns are means.
+        gap: How near.
     """
 
     def arms(seed: int) -> Tensor:
         generator = torch.Generator().manual_seed(2 * seed)
         X = torch.randn(ARMS, RANK, generator=generator, dtype=torch.float64)
         spread = torch.rand(ARMS, columns, generator=generator, dtype=torch.float64)
-        X[:, :columns] = centre + GAP * (2 * spread - 1)
+        X[:, :columns] = centre + gap * (2 * spread - 1)
         if first is not None:
             X[0, :columns] = first
         return X
@@ -186,8 +191,10 @@ def _unequal_forms(
     build: Callable[[Tensor], LinearStrategy],
     above: Callable[[Tensor], Tensor],
     both_sides: bool,
+    gap: float = GAP,
 ) -> dict[str, Case]:
-    ties, spread = near(LEVEL), varied(near(LEVEL), both_sides)
+    ties = near(LEVEL, gap=gap)
+    spread = varied(ties, both_sides)
     return {
         "near ties": Case(on_sphere(ties), build, above, unequal),
         "varied gaps": Case(on_sphere(spread), build, above, unequal),
@@ -201,7 +208,7 @@ CASES = {
     ),
     "hrage_linear": _forms(near(LEVEL), best, is_best, False),
     "hrage_linear_level": _unequal_forms(known, is_above, True),
-    "hrage_linear_head": _unequal_forms(head(None), is_best, False),
-    "hrage_linear_head_level": _unequal_forms(head(LEVEL), is_above, True),
+    "hrage_linear_head": _unequal_forms(head(None), is_best, False, BURN_IN_GAP),
+    "hrage_linear_head_level": _unequal_forms(head(LEVEL), is_above, True, BURN_IN_GAP),
     "gege_linear": _forms(near(LEVEL, None, 2), gege, pareto_mask, False, 2),
 }
