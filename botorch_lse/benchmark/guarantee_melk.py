@@ -2,8 +2,9 @@ r"""The guarantees of MELK and MILK (Mason et al. 2022, Theorems 3.3 and 4.3).""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from types import new_class
 from typing import TypeVar
@@ -23,30 +24,52 @@ from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import MELKPACStrategy, MILKPACStrategy, PACStrategy
 
-DELTA, TOLERANCE, NOISE = 0.1, 1 / 16, 0.3
-MELK_ROWS, MILK_ROWS = 8, 8
-MELK_LEVEL, MILK_LEVEL, OMEGA = 0.032, 0.032, 0.5
-DEGREES = 2.1
+DELTA, LEVEL, OMEGA, DEGREES = 0.1, 0.032, 0.5, 2.1
 RIDGE = 1e-9
 """MILK's: rows below leave the pairs, and then the design need not span them."""
-FURTHER = 4.0
-"""The widths are also divided by this: the paper's constants leave so much room that a
-third of them may still be wide enough."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    r"""Instances of one kind.
+
+    Args:
+        rows: How many.
+        noise: Its standard deviation.
+        tolerance: Of the algorithm.
+    """
+
+    rows: int
+    noise: float
+    tolerance: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rows} rows, noise {self.noise:g}, tolerance {self.tolerance:g} "
+            f"({math.ceil(math.log2(4 / self.tolerance))} rounds)"
+        )
+
+
+MELK_TIES, MILK_TIES = Setting(2, 1.0, 1 / 32), Setting(8, 0.3, 1 / 16)
+BEYOND = Setting(8, 0.3, 1 / 16)
 
 NOTES = (
-    "Unstructured rows (the basis vectors), the hardest features for their number. All "
-    "values but one lie within 0.1 % of the tolerance of the level, on both sides, one "
-    "just beyond the tolerance, so that every round can err; the noise dominates "
-    "B^2 + sigma^2. Run k uses seed k.",
+    "Unstructured rows (the basis vectors), the hardest features for their number. The "
+    "noise dominates B^2 + sigma^2. Run k uses seed k.",
+    f"Ties: all values lie within 0.1 % of the tolerance of the level. MELK: "
+    f"{MELK_TIES}, on both sides; few rows, since the union over N^2 directions "
+    f"grows faster than the errors. MILK: {MILK_TIES}; half of them are the "
+    "maximum, half just above the level, so that a quarter of the pairs are ties.",
+    f"Beyond: {BEYOND}; ties but for one row just beyond the tolerance, and for MILK "
+    "one maximum.",
     "A run is wrong if G_t holds a row below the level, B_t one above it, or a row "
-    f"further than the tolerance {TOLERANCE:g} from the level was left open: both "
-    "returned sets of the theorems are tested.",
+    "further than the tolerance from the level was left open: both returned sets of "
+    "the theorems are tested.",
     f"Student t noise has {DEGREES:g} degrees of freedom, scaled to the same variance.",
     "Dividing the widths by F divides both that the algorithm has: the accuracy 2^-t "
     "that N_t is made for (N_t is divided by F^2) and the elimination width 2 2^-t. "
     "Dividing one of them by 3 is no power check: at N_t draws Catoni's bound is about "
-    "0.37 2^-t, a fifth of the elimination width, so the theorem would still hold. "
-    f"Both by 3 is close to the edge, both by {FURTHER:g} beyond it.",
+    "0.37 2^-t, a fifth of the elimination width, so the theorem would still hold.",
 )
 
 
@@ -68,32 +91,53 @@ def linear_prior() -> GPPrior:
     return GPPrior.from_kernel(LinearKernel().double())
 
 
-def explicit_problem(seed: int, kind: type[Problem] = Problem) -> Problem:
-    r"""Values next to the level; every second seed is reflected."""
-    gaps = _gaps(seed, MELK_ROWS)
+Make = Callable[..., Problem]
+
+
+def melk_ties(seed: int, kind: type[Problem] = Problem) -> Problem:
+    r"""Values next to the level, on both sides."""
+    return _problem(kind, LEVEL + _gaps(seed, MELK_TIES), MELK_TIES, seed)
+
+
+def milk_ties(seed: int, kind: type[Problem] = Problem) -> Problem:
+    r"""Half of the rows the maximum, half just above their half."""
+    truth = LEVEL + _gaps(seed, MILK_TIES).abs()
+    truth[MILK_TIES.rows // 2 :] = LEVEL / OMEGA
+    return _problem(kind, truth, MILK_TIES, seed)
+
+
+def melk_beyond(seed: int, kind: type[Problem] = Problem) -> Problem:
+    r"""One value beyond the tolerance; every second seed is reflected."""
+    gaps = _gaps(seed, BEYOND)
+    gaps[0] = -1.005 * BEYOND.tolerance
     sign = 1.0 if seed % 2 else -1.0
-    truth = sign * (MELK_LEVEL + gaps)
-    return _problem(kind, truth, sign * MELK_LEVEL, seed)
+    return _problem(kind, sign * (LEVEL + gaps), BEYOND, seed, sign * LEVEL)
 
 
-def implicit_problem(seed: int, kind: type[Problem] = Problem) -> Problem:
-    r"""A maximum whose half is the level, and values next to the level."""
-    truth = MILK_LEVEL + _gaps(seed, MILK_ROWS)
-    truth[1] = MILK_LEVEL / OMEGA
-    return _problem(kind, truth, MILK_LEVEL, seed)
+def milk_beyond(seed: int, kind: type[Problem] = Problem) -> Problem:
+    r"""A maximum whose half is the level, and one value beyond the tolerance."""
+    truth = LEVEL + _gaps(seed, BEYOND)
+    truth[0] = LEVEL - 1.005 * BEYOND.tolerance
+    truth[1] = LEVEL / OMEGA
+    return _problem(kind, truth, BEYOND, seed)
 
 
-def _gaps(seed: int, n: int) -> Tensor:
+def _gaps(seed: int, setting: Setting) -> Tensor:
     generator = torch.Generator().manual_seed(2 * seed)
-    share, side = torch.rand(2, n, generator=generator, dtype=torch.float64)
-    gaps = 1e-3 * TOLERANCE * (share + 1e-3) * torch.where(side < 0.5, -1.0, 1.0)
-    gaps[0] = -1.005 * TOLERANCE
-    return gaps
+    share, side = torch.rand(2, setting.rows, generator=generator, dtype=torch.float64)
+    size = 1e-3 * setting.tolerance * (share + 1e-3)
+    return size * torch.where(side < 0.5, -1.0, 1.0)
 
 
-def _problem(kind: type[Problem], truth: Tensor, level: float, seed: int) -> Problem:
+def _problem(
+    kind: type[Problem],
+    truth: Tensor,
+    setting: Setting,
+    seed: int,
+    level: float = LEVEL,
+) -> Problem:
     pool = Pool(torch.eye(len(truth), dtype=torch.float64))
-    return kind(pool, truth, NOISE, level, OMEGA, linear_prior(), seed)
+    return kind(pool, truth, setting.noise, level, OMEGA, linear_prior(), seed)
 
 
 Algorithm = TypeVar("Algorithm", bound=PACStrategy)
@@ -111,7 +155,7 @@ def narrowed(cls: type[Algorithm], divisor: float) -> type[Algorithm]:
     )
 
 
-def build_melk(problem: Problem, divisor: float) -> PACStrategy:
+def build_melk(setting: Setting, problem: Problem, divisor: float) -> PACStrategy:
     r"""MELK, told the bounds that hold."""
     return narrowed(MELKPACStrategy, divisor)(
         problem.pool,
@@ -119,11 +163,11 @@ def build_melk(problem: Problem, divisor: float) -> PACStrategy:
         bound=float(problem.truth.abs().max()),
         noise_std=problem.noise_std,
         delta=DELTA,
-        epsilon=TOLERANCE,
+        epsilon=setting.tolerance,
     )
 
 
-def build_milk(problem: Problem, divisor: float) -> PACStrategy:
+def build_milk(setting: Setting, problem: Problem, divisor: float) -> PACStrategy:
     r"""MILK, told the bounds that hold."""
     return narrowed(MILKPACStrategy, divisor)(
         problem.pool,
@@ -132,44 +176,45 @@ def build_milk(problem: Problem, divisor: float) -> PACStrategy:
         noise_std=problem.noise_std,
         gamma=RIDGE,
         delta=DELTA,
-        epsilon=TOLERANCE,
+        epsilon=setting.tolerance,
     )
 
 
 @entry("guarantee", "melk", "MELK to the letter, Gaussian and heavy-tailed noise")
 def guarantee_melk(options: Options) -> Report:
     r"""Explicit level."""
-    return pac_report("guarantee melk", "MELK", build_melk, explicit_problem, options)
+    ties = Form("MELK PAC, ties", partial(build_melk, MELK_TIES)), melk_ties
+    beyond = Form("MELK PAC, beyond", partial(build_melk, BEYOND)), melk_beyond
+    return pac_report("guarantee melk", ties, beyond, options)
 
 
 @entry("guarantee", "milk", "MILK to the letter, Gaussian and heavy-tailed noise")
 def guarantee_milk(options: Options) -> Report:
     r"""Implicit level."""
-    return pac_report("guarantee milk", "MILK", build_milk, implicit_problem, options)
+    ties = Form("MILK PAC, ties", partial(build_milk, MILK_TIES)), milk_ties
+    beyond = Form("MILK PAC, beyond", partial(build_milk, BEYOND)), milk_beyond
+    return pac_report("guarantee milk", ties, beyond, options)
 
 
-Build = Callable[[Problem, float], PACStrategy]
-Make = Callable[..., Problem]
-Case = tuple[Form, Callable[[int], Problem]]
+Case = tuple[Form, Make]
 
 
-def is_wrong(good: Tensor, kept: Tensor, problem: Problem) -> bool:
+def is_wrong(good: Tensor, kept: Tensor, problem: Problem, tolerance: float) -> bool:
     r"""Whether the returned sets break the theorem.
 
     Args:
         good: ``N`` bools, ``G_t``.
         kept: ``N`` bools, the rows without ``B_t``.
         problem: The truth.
+        tolerance: The algorithm's.
     """
     gaps = problem.truth - problem.threshold
     decided_wrongly = (good & (gaps < 0)) | (~kept & (gaps >= 0))
-    open_too_far = kept & ~good & (gaps.abs() > TOLERANCE)
+    open_too_far = kept & ~good & (gaps.abs() > tolerance)
     return bool((decided_wrongly | open_too_far).any())
 
 
-def simulate_pac(
-    form: Form, problem: Callable[[int], Problem], runs: int, divisor: float
-) -> Outcome:
+def simulate_pac(form: Form, problem: Make, runs: int, divisor: float) -> Outcome:
     r"""Run a form on problems ``0, ..., runs - 1`` until it stops."""
     wrong, decided, observations = 0, 0.0, 0
     for seed in tqdm(range(runs), desc=form.name, disable=None, leave=False):
@@ -182,40 +227,33 @@ def simulate_pac(
             y = instance.measure(batch.order, noise)
             state = strategy.tell(state, batch.observe(y))
         good, kept = strategy.returned_sets(state)
-        wrong += is_wrong(good, kept, instance)
+        wrong += is_wrong(good, kept, instance, strategy.epsilon)
         decided += 1.0 - float((kept & ~good).double().mean())
         observations += state.n_used
     fraction = WrongFraction(wrong, runs, DELTA)
     return Outcome(form, divisor, fraction, decided / runs, observations / runs)
 
 
-def pac_report(
-    title: str, name: str, build: Build, make: Make, options: Options
-) -> Report:
-    r"""Whole widths with both kinds of noise, then the power checks."""
-    gaussian = Form(f"{name} PAC", build), partial(make, kind=Problem)
-    student = Form(f"{name} PAC, Student t", build), partial(make, kind=StudentProblem)
-    setting = (
-        f"{MELK_ROWS} rows, delta = {DELTA:g}, noise standard deviation {NOISE:g}."
-    )
-    notes = (setting, *NOTES)
+def pac_report(title: str, ties: Case, beyond: Case, options: Options) -> Report:
+    r"""Whole widths with both kinds of noise, then the power check on ties."""
+    heavy = replace(ties[0], name=f"{ties[0].name}, Student t")
+    student = heavy, partial(ties[1], kind=StudentProblem)
+    notes = (f"delta = {DELTA:g}.", *NOTES)
 
     def outcomes(pairs: Sequence[Case], by: float) -> list[Outcome]:
         return [simulate_pac(f, problem, options.runs, by) for f, problem in pairs]
 
     if options.divide_widths is not None:
-        scaled = outcomes((gaussian, student), options.divide_widths)
+        scaled = outcomes((ties, student, beyond), options.divide_widths)
         text = f"All widths divided by {options.divide_widths:g}"
         return Report(title, notes, [_table(text, scaled)], [_verdict(text, scaled)])
-    whole = outcomes((gaussian, student), 1.0)
-    tables, verdict = [_table("Widths of the theorem", whole)], []
-    verdict.append(_verdict("Guarantee", whole))
-    for divisor in (POWER, FURTHER):
-        power = outcomes((gaussian,), divisor)
-        text = f"Power check: all widths divided by {divisor:g}"
-        tables.append(_table(text, power))
-        verdict.append(_verdict(text, power))
-    return Report(title, notes, tables, verdict)
+    whole = outcomes((ties, student, beyond), 1.0)
+    power = outcomes((ties,), POWER)
+    text = f"Power check: all widths divided by {POWER:g}"
+    tables = [_table("Widths of the theorem", whole), _table(text, power)]
+    return Report(
+        title, notes, tables, [_verdict("Guarantee", whole), _verdict(text, power)]
+    )
 
 
 def _table(title: str, outcomes: Sequence[Outcome]) -> Table:
