@@ -14,16 +14,14 @@ from botorch_lse.problem import Batch, Observations
 from botorch_lse.strategies.rule import Request, Rule
 from botorch_lse.strategies.state import (
     State,
-    entries_of,
     in_canonical_order,
     matching,
     matching_at_random,
     remove,
 )
+from botorch_lse.strategies.told import by_round, check_listable, check_new
 
 DECIDED, BUDGET, EXHAUSTED = "decided", "budget", "rows exhausted"
-MOST_LISTED = 50_000_000
-"""Measurements that ``ask`` lists row by row at most: 400 MB."""
 UNBIASED = "Measurements were abandoned: assumed to be so whatever their values."
 """What every answer says once something was abandoned."""
 
@@ -117,7 +115,7 @@ class Strategy(Rule):
             return state.plan
         if not state._planned or state._planned[0][0] is not self:
             request = self._request(state, torch.empty(0, dtype=torch.long))
-            _check_listable(request.size)
+            check_listable(request.size)
             rows = (
                 self._plan(state.belief, request) if request.size else request.pending
             )
@@ -148,9 +146,10 @@ class Strategy(Rule):
         if observations is not None and len(observations):
             row_indices(observations.indices, "indices", len(self.pool))
             complete = self._complete(observations)
-            self._check_new(state, complete)
+            missing = None if state.plan is None else self.missing(state)
+            check_new(state, complete, missing)
             state.observations.append(complete.at_round(state.round))  # or it raises
-            for group in _by_round(complete):
+            for group in by_round(complete):
                 state = self._tell_round(state, group)
         if abandoned is not None:
             rows = row_indices(abandoned, "abandoned", len(self.pool))
@@ -189,27 +188,6 @@ class Strategy(Rule):
         if state.round in plans and state.plan is None and not state._planned:
             state._planned.append((self, torch.tensor(sorted(plans[state.round]))))
         return state
-
-    def _check_new(self, state: State, told: Observations) -> None:
-        r"""What is told again, as with a sheet filled in further, is no new one."""
-        if told.round is None:
-            return
-        late = told.round < state.round
-        if state.plan is not None:
-            filled = ~torch.isin(told.indices, self.missing(state))
-            late |= (told.round == state.round) & filled
-        if not bool(late.any()):
-            return
-        known = set(entries_of(state.history.append(state.told)))
-        again = [e for e in entries_of(told.select(late)) if e in known]
-        if again:
-            label, row, *values = again[0]
-            raise ValueError(
-                f"Expected new measurements, but {len(again)} were told already, first "
-                f"{', '.join(f'{v:g}' for v in values)} of row {row} in round {label}. "
-                "Tell only what is new, or `replay` the whole; leave `round` out if it "
-                "was measured again."
-            )
 
     def _request(self, state: State, pending: Tensor) -> Request:
         used = state.n_used + pending.numel()
@@ -297,23 +275,3 @@ class Strategy(Rule):
             return BUDGET
         usable = self._open_rows(state.belief) & (request.left > 0)
         return None if bool(usable.any()) else EXHAUSTED
-
-
-def _by_round(observations: Observations) -> list[Observations]:
-    if observations.round is None:
-        return [observations]
-    return [
-        observations.select((observations.round == label).nonzero().view(-1))
-        for label in observations.round.unique().tolist()
-    ]
-
-
-def _check_listable(size: int) -> None:
-    if size > MOST_LISTED:
-        raise ValueError(
-            f"Expected a round of at most {MOST_LISTED:,} measurements, but the "
-            f"algorithm asks for {size:,}. State `y` in units in which the gaps that "
-            "matter are about 1, give a larger `epsilon`, or use a strategy with "
-            "anytime widths (`...LinearStrategy`); `planned_counts` and `simulate`, "
-            "where there are, do not list the rows."
-        )

@@ -132,15 +132,6 @@ def _columns(values: Tensor) -> tuple[Tensor, ...]:
     return (values,) if values.ndim == 1 else values.unbind(dim=-1)
 
 
-def entries_of(observations: Observations) -> list[tuple[Any, ...]]:
-    r"""Round, row and values of each; observations are labelled by round."""
-    if len(observations) == 0:
-        return []
-    assert observations.round is not None  # labelled
-    columns = (observations.round, observations.indices, *_columns(observations.y))
-    return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
 def matching_at_random(
     observations: Observations, wanted: Tensor, seed: int, round: int
 ) -> Tensor:

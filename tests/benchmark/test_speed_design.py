@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from botorch_lse.benchmark import speed_design
+from botorch_lse.benchmark.design_instances import Instance
 from botorch_lse.benchmark.registry import Options, find
-from botorch_lse.benchmark.speed_design import Comparison, Instance, Run
+from botorch_lse.benchmark.speed_design import Comparison, Run
 
 SMALL = (
     Instance("kernel", (1e-2, 1e-3), 60.0, 9.0, points=30, lengthscale=0.2, gamma=0.1),

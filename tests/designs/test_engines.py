@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botorch_lse.benchmark.speed_design import INSTANCES, compare
+from botorch_lse.benchmark.design_instances import INSTANCES
+from botorch_lse.benchmark.speed_design import compare
 from botorch_lse.designs import optimal_design
 from botorch_lse.designs.active_newton import NEAR, spread_out
 from botorch_lse.designs.basis import pivoted_cholesky, span_map, spanning_rows
