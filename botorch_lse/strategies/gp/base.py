@@ -3,51 +3,32 @@ r"""Strategies backed by a Gaussian process: model, regions, greedy batches."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
-from typing import ClassVar
+from dataclasses import dataclass, replace
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, whole_number
-from botorch_lse.confidence.classify import Sides, accuracy, from_sides
+from botorch_lse.confidence.classify import Sides, from_sides
 from botorch_lse.confidence.regions import Regions, warn_if_empty
-from botorch_lse.confidence.rkhs import RKHSWidth
-from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta, beta_schedule
 from botorch_lse.functional.scores import first_best
 from botorch_lse.models import (
-    ModelArgument,
     unfitted_prior,
 )
 from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.posterior import MEMORY_BUDGET
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Classification, Observations
-from botorch_lse.strategies.base import Strategy
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.goals import (
-    ExplicitGoal,
-    Goal,
-    ImplicitGoal,
-)
-from botorch_lse.strategies.gp.arguments import check_goal
 from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.forecast import rows_forecast
-from botorch_lse.strategies.gp.guarantee import (
-    gaussian_guarantee,
-    no_guarantee,
-    norm_guarantee,
-)
-from botorch_lse.strategies.process import UNFITTED_NOISE, Process, first_observations
+from botorch_lse.strategies.gp.settings import GPSettings
+from botorch_lse.strategies.process import UNFITTED_NOISE
 from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
 
 
 @dataclass(frozen=True, eq=False)
-class GPStrategy(Strategy):
+class GPStrategy(GPSettings):
     r"""A level-set strategy on a Gaussian process.
 
     Args:
@@ -87,126 +68,6 @@ class GPStrategy(Strategy):
             ``omega`` are given, or the noise is given twice or unknown.
         UnsupportedError: If the model's posterior path is not exact.
     """
-
-    threshold: float | None = None
-    _: KW_ONLY
-    omega: float | None = None
-    model: ModelArgument = None
-    batch_size: int = 1
-    noise_std: float | None = None
-    delta: float = 0.05
-    beta: float | BetaSchedule | None = None
-    norm_bound: float | None = None
-    epsilon: float = 0.0
-    max_observations: int | None = None
-    max_repeats: int | None = None
-    refit: int | Callable[[int], bool] = 1
-    n_initial: int | None = None
-    memory_budget: int = MEMORY_BUDGET
-
-    goals: ClassVar[tuple[str, ...]] = ("threshold", "omega")
-    intersects: ClassVar[bool] = True
-    is_monotone: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        self._check_rounds()
-        in_interval(self.delta, "delta", 0.0, 1.0)
-        accuracy(self.epsilon)
-        if self.beta is not None:
-            beta_schedule(self.beta)
-        if self.n_initial is not None:
-            whole_number(self.n_initial, "n_initial", 0)
-        if not callable(self.refit):
-            whole_number(self.refit, "refit", 1)
-        whole_number(self.memory_budget, "memory_budget", 1)
-        check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
-        self._check_noise()
-        if self.norm_bound is not None:
-            in_interval(self.norm_bound, "norm_bound", 0.0, float("inf"))
-            self._check_norm_bound()
-
-    def _check_norm_bound(self) -> None:
-        if self.fixed is None or not self.claims_confidence:
-            found = "no fixed `model`" if self.fixed is None else "other widths"
-            raise ValueError(
-                "Expected `norm_bound` with a fixed `model`, whose kernel defines the "
-                f"norm, and a strategy with a theorem's widths, but got {found}. Leave "
-                "`norm_bound` out."
-            )
-
-    def _check_noise(self) -> None:
-        self.process.check()
-
-    @cached_property
-    def process(self) -> Process:
-        r"""The model, and what is known of the noise."""
-        return Process(self.pool, self.model, self.noise_std)
-
-    @property
-    def fixed(self) -> GPPrior | None:
-        r"""The prior if hyper-parameters are fixed, else ``None``."""
-        return self.process.fixed
-
-    @cached_property
-    def goal(self) -> Goal:
-        r"""What is to be decided."""
-        if self.threshold is not None:
-            return ExplicitGoal(float(self.threshold), self.epsilon)
-        return ImplicitGoal(float(self.omega or 0.0), self.epsilon)
-
-    @cached_property
-    def widths(self) -> BetaSchedule:
-        r"""The squared widths by interval."""
-        if self.beta is not None:
-            return beta_schedule(self.beta)
-        return self._default_widths()
-
-    def _default_widths(self) -> BetaSchedule:
-        return UnionBeta(len(self.pool), self.delta)
-
-    def _beta(self, t: int, posterior: PoolPosterior) -> float:
-        r"""The squared width of interval ``t``, which is that of ``posterior``."""
-        if self.norm_bound is None:
-            return self.widths(t)
-        width = RKHSWidth(self.norm_bound, 1.0, 1.0, self.delta)  # per row's noise
-        return float(width.from_information(posterior.information)) ** 2
-
-    @property
-    def claims_confidence(self) -> bool:
-        r"""Whether the widths are a theorem's."""
-        return self.beta is None
-
-    @property
-    def guarantee(self) -> str:
-        r"""The probability claimed and its assumptions, as a sentence."""
-        if not self.claims_confidence:
-            return no_guarantee(self.beta is None)
-        if self.norm_bound is not None:
-            return norm_guarantee(self.delta, self.epsilon, self.norm_bound)
-        return gaussian_guarantee(
-            self.delta, self.epsilon, self._source, fixed=self.fixed is not None
-        )
-
-    @property
-    def _source(self) -> str:
-        return f"Gotovos et al. 2013, {self._theorem}"
-
-    @property
-    def _theorem(self) -> str:
-        return f"Theorem {1 if self.threshold is not None else 2}"
-
-    @property
-    def _up_to(self) -> str:
-        return f" up to epsilon = {self.epsilon:g}" if self.epsilon > 0 else ""
-
-    @property
-    def initial_observations(self) -> int:
-        r"""Measurements placed by maximal variance at first."""
-        n = 0 if self.fixed is not None else 2 * (self.pool.d + 1)
-        if self.n_initial is not None:
-            n = self.n_initial if self.fixed is not None else max(self.n_initial, 1)
-        limits = self.max_observations, self.max_repeats
-        return first_observations(self.pool, n, *limits)
 
     # --- learning -------------------------------------------------------------------
 

@@ -3,34 +3,30 @@ r"""Strategies for several outputs on one Gaussian process per output."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.confidence.classify import UNDECIDED
-from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta, beta_schedule
 from botorch_lse.functional.scores import first_best
-from botorch_lse.models import ModelArgument, unfitted_prior
+from botorch_lse.models import unfitted_prior
 from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.posterior import MEMORY_BUDGET
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Classification, Observations
-from botorch_lse.strategies.arguments import places_of
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.pareto.belief import GPParetoBelief
 from botorch_lse.strategies.pareto.forecast import pareto_forecast
-from botorch_lse.strategies.pareto.outputs import MultiOutputStrategy, ParetoEstimate
-from botorch_lse.strategies.process import UNFITTED_NOISE, Process, first_observations
+from botorch_lse.strategies.pareto.outputs import ParetoEstimate
+from botorch_lse.strategies.pareto.settings import GPParetoSettings
+from botorch_lse.strategies.process import UNFITTED_NOISE
 from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
 
 
 @dataclass(frozen=True, eq=False)
-class GPParetoStrategy(MultiOutputStrategy):
+class GPParetoStrategy(GPParetoSettings):
     r"""A strategy for the Pareto set of several outputs, each a Gaussian process.
 
     The outputs are independent given the data, and every measurement has all of them.
@@ -65,117 +61,6 @@ class GPParetoStrategy(MultiOutputStrategy):
             not fit the memory budget.
         UnsupportedError: If a model's posterior path is not exact.
     """
-
-    _: KW_ONLY
-    model: ModelArgument | Sequence[ModelArgument] = None
-    batch_size: int = 1
-    noise_std: float | Sequence[float] | None = None
-    delta: float = 0.05
-    beta: float | BetaSchedule | None = None
-    epsilon: float | Sequence[float] = 0.0
-    max_observations: int | None = None
-    max_repeats: int | None = None
-    refit: int | Callable[[int], bool] = 1
-    n_initial: int | None = None
-    memory_budget: int = MEMORY_BUDGET
-
-    def __post_init__(self) -> None:
-        self._check_rounds()
-        self._check_outputs()
-        in_interval(self.delta, "delta", 0.0, 1.0)
-        if self.beta is not None:
-            beta_schedule(self.beta)
-        if self.n_initial is not None:
-            whole_number(self.n_initial, "n_initial", 0)
-        if not callable(self.refit):
-            whole_number(self.refit, "refit", 1)
-        whole_number(self.memory_budget, "memory_budget", 1)
-        pairs = len(self.pool) ** 2
-        if pairs > self.memory_budget:
-            raise ValueError(
-                "Expected a `pool` whose pairs fit `memory_budget` = "
-                f"{self.memory_budget} bytes, but {len(self.pool)} rows need {pairs}. "
-                "Give a larger budget or fewer rows."
-            )
-        for output in self.outputs:
-            output.check()
-        assert len(self.outputs) == len(self.tolerances)  # both are checked
-
-    @cached_property
-    def outputs(self) -> tuple[Process, ...]:
-        r"""One model per output, with its noise."""
-        models = _each(self.model, "model", self.m)
-        stds = _each(self.noise_std, "noise_std", self.m)
-        return tuple(
-            Process(self.pool, model, std)
-            for model, std in zip(models, stds, strict=True)
-        )
-
-    @cached_property
-    def tolerances(self) -> Tensor:
-        r"""``m`` accuracies."""
-        given = _each(self.epsilon, "epsilon", self.m)
-        end = float("inf")
-        found = [in_interval(e, "epsilon", 0.0, end, closed_low=True) for e in given]
-        return torch.tensor(found, dtype=torch.float64)
-
-    @cached_property
-    def is_fixed(self) -> bool:
-        r"""Whether all hyper-parameters are fixed."""
-        return all(output.fixed is not None for output in self.outputs)
-
-    @cached_property
-    def widths(self) -> BetaSchedule:
-        r"""The squared widths by interval."""
-        if self.beta is not None:
-            return beta_schedule(self.beta)
-        return UnionBeta(self.n_claims, self.delta)
-
-    @cached_property
-    def _judging(self) -> tuple[Tensor, int, Tensor]:
-        r"""The last arguments of ``judge``."""
-        return self.tolerances, self.memory_budget, places_of(self.pool.X)
-
-    @property
-    @abstractmethod
-    def n_claims(self) -> int:
-        r"""How many intervals must hold together in each round."""
-
-    @property
-    def initial_observations(self) -> int:
-        r"""Measurements placed by maximal variance at first."""
-        n = 0 if self.is_fixed else 2 * (self.pool.d + 1)
-        if self.n_initial is not None:
-            n = self.n_initial if self.is_fixed else max(self.n_initial, 1)
-        limits = self.max_observations, self.max_repeats
-        return first_observations(self.pool, n, *limits)
-
-    @property
-    def guarantee(self) -> str:
-        r"""The probability claimed and its assumptions, as a sentence."""
-        if self.beta is not None:
-            return "No confidence is claimed: the width is given; delta is ignored."
-        if not self.is_fixed:
-            return (
-                f"With probability {1 - self.delta:g} {self._promise}, were the fitted "
-                "hyper-parameters the true ones: the theorem does not cover fitting."
-            )
-        return (
-            f"With probability {1 - self.delta:g} {self._promise}; assumes outputs "
-            "drawn from the given Gaussian processes and independent Gaussian noise of "
-            "the given variances (by a union bound as in Srinivas et al. 2012, Lemma "
-            "5.1)."
-        )
-
-    @property
-    @abstractmethod
-    def _promise(self) -> str:
-        r"""What holds with the stated probability."""
-
-    @property
-    def _up_to(self) -> str:
-        parts = ", ".join(f"{e:g}" for e in self.tolerances.tolist())
-        return parts if len(set(self.tolerances.tolist())) > 1 else parts.split(",")[0]
 
     # --- learning ---------------------------------------------------------------------
 
@@ -314,14 +199,3 @@ class GPParetoStrategy(MultiOutputStrategy):
 
     def _classification(self, belief: GPParetoBelief) -> Classification:
         return self._answer(belief.side, belief.estimate)
-
-
-def _each(value: object, name: str, m: int) -> tuple:  # type: ignore[type-arg]
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        return (value,) * m
-    if len(value) != m:
-        raise ValueError(
-            f"Expected `{name}` to be one, or one per output ({m}), but got "
-            f"{len(value)}."
-        )
-    return tuple(value)
