@@ -56,44 +56,89 @@ class Outcome:
     r"""What the runs of one form gave.
 
     Args:
-        form: The form.
-        divisor: What its widths were divided by.
+        names: The first cells of its row.
         wrong: The wrong runs.
-        decided: Mean share of decided rows at the end.
-        observations: Mean number of measurements.
+        decided: Mean share of decided rows at the end, if it is shown.
+        samples: Mean number of measurements, if it is shown.
+        burn_in: The part of a burn-in, if it is shown.
+        promises: Whether a theorem covers the form.
     """
 
-    form: Form
-    divisor: float
+    names: tuple[str, ...]
     wrong: WrongFraction
-    decided: float
-    observations: float
+    decided: float | None = None
+    samples: float | None = None
+    burn_in: float | None = None
+    promises: bool = True
 
     def row(self) -> tuple[str, ...]:
         r"""The cells of the table."""
         low, high = self.wrong.interval
+        shown = [] if self.decided is None else [f"{self.decided:.1%}"]
+        counts = (self.samples, self.burn_in)
+        shown += [f"{count:,.0f}" for count in counts if count is not None]
         return (
-            self.form.name,
+            *self.names,
             str(self.wrong.runs),
             f"{self.wrong.fraction:.3f}",
             f"[{low:.3f}, {high:.3f}]",
             f"{self.wrong.delta:g}",
             self.wrong.verdict,
-            f"{self.decided:.1%}",
-            f"{self.observations:.0f}",
+            *shown,
         )
 
 
-COLUMNS = (
-    "form",
-    "runs",
-    "wrong fraction",
-    "95 % Clopper-Pearson",
-    "delta",
-    "verdict",
-    "rows decided",
-    "observations",
-)
+WRONG = ("runs", "wrong fraction", "95 % Clopper-Pearson", "delta", "verdict")
+COLUMNS = ("form", *WRONG, "rows decided", "observations")
+
+
+def power_report(
+    title: str,
+    notes: Sequence[str],
+    columns: tuple[str, ...],
+    outcomes: Callable[[float], Sequence[Outcome]],
+    options: Options,
+) -> Report:
+    r"""The forms as promised, and the power check.
+
+    With ``options.divide_widths`` they run once, with widths so divided.
+
+    Args:
+        title: The report's.
+        notes: The setting, in sentences.
+        columns: Of the tables: the names', ``WRONG``, the rest's.
+        outcomes: From a divisor of the widths to what the forms gave.
+        options: The command line's.
+    """
+
+    def table(text: str, found: Sequence[Outcome]) -> Table:
+        return Table(text, columns, [outcome.row() for outcome in found])
+
+    if options.divide_widths is not None:
+        scaled = outcomes(options.divide_widths)
+        text = f"All widths divided by {options.divide_widths:g}"
+        return Report(
+            title, notes, [table(text, scaled)], [f"{text}: {_overall(scaled)}."]
+        )
+    whole, power = outcomes(1.0), outcomes(POWER)
+    text = f"Power check: all widths divided by {POWER:g}"
+    tables = [table("Widths of the theorem", whole), table(text, power)]
+    verdict = [f"Guarantee: {_overall(whole)}.", f"Power check: {_power(power)}."]
+    return Report(title, notes, tables, verdict)
+
+
+def _overall(outcomes: Sequence[Outcome]) -> str:
+    verdicts = {o.wrong.verdict for o in outcomes if o.promises}
+    if VIOLATED in verdicts:
+        return VIOLATED
+    return " and ".join(sorted(verdicts))
+
+
+def _power(outcomes: Sequence[Outcome]) -> str:
+    caught = [", ".join(o.names) for o in outcomes if o.wrong.verdict == VIOLATED]
+    if len(caught) == len(outcomes):
+        return "violated, as it must be"
+    return f"violated by {'; '.join(caught)}" if caught else "NOT violated: no power"
 
 
 def is_wrong(answer: Classification, problem: Problem, epsilon: float) -> bool:
@@ -130,7 +175,8 @@ def simulate(
         observations += len(state.observations)
     runs = options.runs
     fraction = WrongFraction(wrong, runs, delta)
-    return Outcome(form, divisor, fraction, decided / runs, observations / runs)
+    means = (decided / runs, observations / runs)
+    return Outcome((form.name,), fraction, *means, promises=form.promises)
 
 
 def guarantee_report(
@@ -142,11 +188,7 @@ def guarantee_report(
     delta: float,
     epsilon: float,
 ) -> Report:
-    r"""The whole command: the forms as promised, and the power check.
-
-    With ``options.divide_widths`` the forms run once, with widths so divided. Forms
-    that promise nothing are shown with whole widths only.
-    """
+    r"""The whole command; forms that promise nothing are shown with whole widths."""
 
     def outcomes(divisor: float) -> list[Outcome]:
         chosen = [f for f in forms if f.promises or divisor == 1.0]
@@ -154,28 +196,4 @@ def guarantee_report(
             simulate(form, problem, options, divisor, delta, epsilon) for form in chosen
         ]
 
-    if options.divide_widths is not None:
-        scaled = outcomes(options.divide_widths)
-        text = f"All widths divided by {options.divide_widths:g}"
-        verdict = [f"{text}: {_overall(scaled)}."]
-        return Report(title, notes, [_table(text, scaled)], verdict)
-    whole, power = outcomes(1.0), outcomes(POWER)
-    tables = [
-        _table("Widths of the theorem", whole),
-        _table(f"Power check: all widths divided by {POWER:g}", power),
-    ]
-    seen = all(o.wrong.verdict == VIOLATED for o in power)
-    check = "violated, as it must be" if seen else "NOT violated: no power"
-    verdict = [f"Guarantee: {_overall(whole)}.", f"Power check: {check}."]
-    return Report(title, notes, tables, verdict)
-
-
-def _table(title: str, outcomes: Sequence[Outcome]) -> Table:
-    return Table(title, COLUMNS, [outcome.row() for outcome in outcomes])
-
-
-def _overall(outcomes: Sequence[Outcome]) -> str:
-    verdicts = {o.wrong.verdict for o in outcomes if o.form.promises}
-    if VIOLATED in verdicts:
-        return VIOLATED
-    return " and ".join(sorted(verdicts))
+    return power_report(title, notes, COLUMNS, outcomes, options)

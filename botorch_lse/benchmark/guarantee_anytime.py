@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from botorch_lse.benchmark.guarantee import POWER
+from botorch_lse.benchmark.guarantee import WRONG, Outcome, power_report
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report, Table
-from botorch_lse.benchmark.statistics import VIOLATED, WrongFraction
+from botorch_lse.benchmark.report import Report
+from botorch_lse.benchmark.statistics import WrongFraction
 from botorch_lse.confidence.self_normalised import FIRST_SCALE, LEVELS, RATIO
 
 DELTA, STEPS, RANKS = 0.1, 100_000, (1, 2, 5)
@@ -19,7 +19,7 @@ NOTES = (
     "A path is wrong if at any step any direction at all is outside its width: the "
     "noise vector leaves one of the stitched ellipsoids.",
 )
-COLUMNS = ("rank", "paths", "ever violated", "95 % Clopper-Pearson", "delta", "verdict")
+COLUMNS = ("rank", *WRONG)
 
 
 def ever_violated(h: int, paths: int, steps: int, divisor: float, seed: int) -> int:
@@ -52,25 +52,12 @@ def ever_violated(h: int, paths: int, steps: int, divisor: float, seed: int) -> 
 @entry("guarantee", "anytime", "The anytime width alone, 10^5 steps of each path")
 def guarantee_anytime(options: Options) -> Report:
     r"""The width as promised, and the power check."""
-    title = "guarantee anytime"
 
-    def table(divisor: float) -> tuple[Table, str]:
-        rows, verdicts = [], set()
-        for h in RANKS:
-            wrong = ever_violated(h, options.runs, STEPS, divisor, 0)
-            found = WrongFraction(wrong, options.runs, DELTA)
-            low, high = found.interval
-            verdicts.add(found.verdict)
-            ends = f"[{low:.3f}, {high:.3f}]"
-            cells = (str(h), str(options.runs), f"{found.fraction:.3f}", ends)
-            rows.append((*cells, f"{DELTA:g}", found.verdict))
-        name = "Whole widths" if divisor == 1 else f"Widths divided by {divisor:g}"
-        overall = VIOLATED if VIOLATED in verdicts else " and ".join(sorted(verdicts))
-        return Table(name, COLUMNS, rows), overall
+    def outcomes(divisor: float) -> list[Outcome]:
+        wrong = [ever_violated(h, options.runs, STEPS, divisor, 0) for h in RANKS]
+        return [
+            Outcome((str(h),), WrongFraction(n, options.runs, DELTA))
+            for h, n in zip(RANKS, wrong, strict=True)
+        ]
 
-    if options.divide_widths is not None:
-        scaled, overall = table(options.divide_widths)
-        return Report(title, NOTES, [scaled], [f"{scaled.title}: {overall}."])
-    (whole, kept), (narrow, broken) = table(1.0), table(POWER)
-    verdict = [f"Guarantee: {kept}.", f"Power check: {broken}."]
-    return Report(title, NOTES, [whole, narrow], verdict)
+    return power_report("guarantee anytime", NOTES, COLUMNS, outcomes, options)

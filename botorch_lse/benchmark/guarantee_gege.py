@@ -9,24 +9,16 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from botorch_lse.benchmark.guarantee import POWER
+from botorch_lse.benchmark.guarantee import WRONG, Outcome, power_report
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report, Table
-from botorch_lse.benchmark.statistics import VIOLATED, WrongFraction
+from botorch_lse.benchmark.report import Report
+from botorch_lse.benchmark.statistics import WrongFraction
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import GEGEPACStrategy, ParetoStrategy
 
 DELTA, NOISE, ARMS, GAP = 0.02, 0.5, 120, 0.02
 EPSILON, LIMIT = 0.2, 10**8
-COLUMNS = (
-    "method",
-    "runs",
-    "wrong fraction",
-    "95 % Clopper-Pearson",
-    "delta",
-    "verdict",
-    "mean samples",
-)
+COLUMNS = ("method", *WRONG, "mean samples")
 NOTES = (
     f"{ARMS} arms with the canonical basis as features; one exceeds all others, which "
     f"are equal, by {GAP:g} in both outputs. The noise, of standard deviation "
@@ -98,34 +90,6 @@ def methods() -> list[Method]:
     ]
 
 
-@dataclass(frozen=True)
-class Outcome:
-    r"""What the runs of one method gave.
-
-    Args:
-        method: The method.
-        wrong: The wrong runs.
-        samples: Their mean number of measurements.
-    """
-
-    method: Method
-    wrong: WrongFraction
-    samples: float
-
-    def row(self) -> tuple[str, ...]:
-        r"""The cells of the table."""
-        low, high = self.wrong.interval
-        return (
-            self.method.name,
-            str(self.wrong.runs),
-            f"{self.wrong.fraction:.3f}",
-            f"[{low:.3f}, {high:.3f}]",
-            f"{self.wrong.delta:g}",
-            self.wrong.verdict,
-            f"{self.samples:,.0f}",
-        )
-
-
 def outcome(method: Method, runs: int, divisor: float) -> Outcome:
     r"""Runs ``0, ..., runs - 1`` of one method with its widths divided."""
     values = torch.zeros(ARMS, 1, dtype=torch.float64)
@@ -148,37 +112,15 @@ def outcome(method: Method, runs: int, divisor: float) -> Outcome:
         others = bool(above[1:].any()) if method.exact else False
         wrong += others or not bool(above[0])
         samples += run.n_used
-    return Outcome(method, WrongFraction(wrong, runs, DELTA), samples / runs)
+    fraction = WrongFraction(wrong, runs, DELTA)
+    return Outcome((method.name,), fraction, samples=samples / runs)
 
 
 @entry("guarantee", "gege", "GEGE at a fixed confidence (Theorem 3)")
 def guarantee_gege(options: Options) -> Report:
     r"""GEGE as promised, and the power check."""
 
-    def table(divisor: float) -> tuple[Table, list[Outcome]]:
-        found = [outcome(m, options.runs, divisor) for m in methods()]
-        title = "Whole widths" if divisor == 1 else f"Widths divided by {divisor:g}"
-        return Table(title, COLUMNS, [o.row() for o in found]), found
+    def outcomes(divisor: float) -> list[Outcome]:
+        return [outcome(method, options.runs, divisor) for method in methods()]
 
-    title = "guarantee gege"
-    if options.divide_widths is not None:
-        scaled, found = table(options.divide_widths)
-        return Report(title, NOTES, [scaled], [f"{scaled.title}: {_verdicts(found)}."])
-    (whole, promised), (narrow, divided) = table(1.0), table(POWER)
-    verdict = [
-        f"Guarantee: {_verdicts(promised)}.",
-        f"Power check: {_verdicts(divided)}.",
-    ]
-    return Report(title, NOTES, [whole, narrow], verdict)
-
-
-def _verdicts(found: list[Outcome]) -> str:
-    verdicts = [o.wrong.verdict for o in found]
-    if len(set(verdicts)) == 1:
-        return verdicts[0]
-    caught = [o.method.name for o in found if o.wrong.verdict == VIOLATED]
-    return (
-        f"violated by {', '.join(caught)}"
-        if caught
-        else " and ".join(sorted(set(verdicts)))
-    )
+    return power_report("guarantee gege", NOTES, COLUMNS, outcomes, options)

@@ -3,14 +3,14 @@ r"""The guarantees of RAGE and H-RAGE (Weltz et al. 2023, Theorem 4.2)."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from tqdm import tqdm
 
-from botorch_lse.benchmark.guarantee import POWER
+from botorch_lse.benchmark.guarantee import WRONG, Outcome, power_report
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report, Table
-from botorch_lse.benchmark.statistics import VIOLATED, WrongFraction
+from botorch_lse.benchmark.report import Report
+from botorch_lse.benchmark.statistics import WrongFraction
 from botorch_lse.benchmark.weltz2023_problems import LinearProblem, standard
 from botorch_lse.benchmark.weltz2023_runs import (
     h_rage,
@@ -21,17 +21,7 @@ from botorch_lse.benchmark.weltz2023_runs import (
 from botorch_lse.strategies import GapEliminationStrategy
 
 DELTA, ANGLE, QUIET = 0.1, 0.05, 0.5
-COLUMNS = (
-    "objective",
-    "method",
-    "runs",
-    "wrong fraction",
-    "95 % Clopper-Pearson",
-    "delta",
-    "verdict",
-    "mean samples",
-    "of it burn-in",
-)
+COLUMNS = ("objective", "method", *WRONG, "mean samples", "of it burn-in")
 NOTES = (
     f"The three arms of Figure 1 with the angle {ANGLE:g}: gap 0.00125 between the two "
     f"best. Level set: the level halfway between them. Variances from {QUIET:g} to 1, "
@@ -43,40 +33,6 @@ NOTES = (
     "Narrower widths decide on what is larger than 2^-t divided by the number, with "
     "the samples unchanged.",
 )
-
-
-@dataclass(frozen=True)
-class Outcome:
-    r"""What the runs of one method on one objective gave.
-
-    Args:
-        objective: ``"best arm"`` or ``"level set"``.
-        method: The method's name.
-        wrong: The wrong runs.
-        samples: Their mean number of measurements.
-        burn_in: The part of the burn-in.
-    """
-
-    objective: str
-    method: str
-    wrong: WrongFraction
-    samples: float
-    burn_in: float
-
-    def row(self) -> tuple[str, ...]:
-        r"""The cells of the table."""
-        low, high = self.wrong.interval
-        return (
-            self.objective,
-            self.method,
-            str(self.wrong.runs),
-            f"{self.wrong.fraction:.3f}",
-            f"[{low:.3f}, {high:.3f}]",
-            f"{self.wrong.delta:g}",
-            self.wrong.verdict,
-            f"{self.samples:,.0f}",
-            f"{self.burn_in:,.0f}",
-        )
 
 
 def problems() -> dict[str, LinearProblem]:
@@ -118,9 +74,11 @@ def simulate(
         for seed in tqdm(range(runs), desc=title, disable=None, leave=False)
     ]
     wrong = WrongFraction(sum(not run.right for run in done), runs, DELTA)
-    samples = sum(run.samples for run in done) / runs
     return Outcome(
-        objective, method, wrong, samples, sum(run.burn_in for run in done) / runs
+        (objective, method),
+        wrong,
+        samples=sum(run.samples for run in done) / runs,
+        burn_in=sum(run.burn_in for run in done) / runs,
     )
 
 
@@ -135,29 +93,4 @@ def guarantee_hrage(options: Options) -> Report:
             for method in METHODS
         ]
 
-    if options.divide_widths is not None:
-        scaled = outcomes(options.divide_widths)
-        text = f"All widths divided by {options.divide_widths:g}"
-        verdict = [f"{text}: {_overall(scaled)}."]
-        return Report("guarantee hrage", NOTES, [_table(text, scaled)], verdict)
-    whole, power = outcomes(1.0), outcomes(POWER)
-    seen = all(o.wrong.verdict == VIOLATED for o in power)
-    check = "violated, as it must be" if seen else "NOT violated: no power"
-    return Report(
-        "guarantee hrage",
-        NOTES,
-        [
-            _table("Widths of the theorem", whole),
-            _table(f"Power check: all widths divided by {POWER:g}", power),
-        ],
-        [f"Guarantee: {_overall(whole)}.", f"Power check: {check}."],
-    )
-
-
-def _table(title: str, outcomes: list[Outcome]) -> Table:
-    return Table(title, COLUMNS, [outcome.row() for outcome in outcomes])
-
-
-def _overall(outcomes: list[Outcome]) -> str:
-    verdicts = {o.wrong.verdict for o in outcomes}
-    return VIOLATED if VIOLATED in verdicts else " and ".join(sorted(verdicts))
+    return power_report("guarantee hrage", NOTES, COLUMNS, outcomes, options)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from botorch_lse.benchmark.guarantee import POWER
+from botorch_lse.benchmark.guarantee import WRONG, Outcome, power_report
 from botorch_lse.benchmark.linear_cases import (
     ARMS,
     BURN_IN_GAP,
@@ -29,8 +30,8 @@ from botorch_lse.benchmark.linear_cases import (
     Case,
 )
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report, Table
-from botorch_lse.benchmark.statistics import VIOLATED, WrongFraction
+from botorch_lse.benchmark.report import Report
+from botorch_lse.benchmark.statistics import WrongFraction
 from botorch_lse.confidence import EmptyRegionWarning
 from botorch_lse.problem import Classification
 from botorch_lse.strategies import (
@@ -58,17 +59,7 @@ NOTES = (
     "Widths are divided by dividing the noise scales the strategy works with; warnings "
     "are silenced.",
 )
-COLUMNS = (
-    "instances",
-    "form",
-    "runs",
-    "wrong fraction",
-    "95 % Clopper-Pearson",
-    "delta",
-    "verdict",
-    "arms decided",
-    "measurements",
-)
+COLUMNS = ("instances", "form", *WRONG, "arms decided", "measurements")
 
 
 def altered(strategy: LinearStrategy, name: str, **methods: Any) -> LinearStrategy:
@@ -126,40 +117,6 @@ def is_wrong(answer: Classification, above: Tensor) -> bool:
     return bool(((answer.above & ~above) | (answer.below & above)).any())
 
 
-@dataclass(frozen=True)
-class Outcome:
-    r"""What the runs of one form gave.
-
-    Args:
-        instances: ``"near ties"`` or ``"varied gaps"``.
-        form: ``"designs"`` or ``"chasing the noise"``.
-        wrong: The wrong runs.
-        decided: Mean share of decided arms.
-        samples: Mean number of measurements.
-    """
-
-    instances: str
-    form: str
-    wrong: WrongFraction
-    decided: float
-    samples: float
-
-    def row(self) -> tuple[str, ...]:
-        r"""The cells of the table."""
-        low, high = self.wrong.interval
-        return (
-            self.instances,
-            self.form,
-            str(self.wrong.runs),
-            f"{self.wrong.fraction:.3f}",
-            f"[{low:.3f}, {high:.3f}]",
-            f"{self.wrong.delta:g}",
-            self.wrong.verdict,
-            f"{self.decided:.1%}",
-            f"{self.samples:,.0f}",
-        )
-
-
 def noisy(
     means: Tensor, noise_var: Tensor, seed: int
 ) -> Callable[[Tensor, Tensor], Tensor | tuple[Tensor, Tensor]]:
@@ -203,7 +160,7 @@ def outcome(
         decided += 1.0 - float(run.classification.undecided.double().mean())
         samples += run.n_used
     fraction = WrongFraction(wrong, runs, DELTA)
-    return Outcome(instances, form, fraction, decided / runs, samples / runs)
+    return Outcome((instances, form), fraction, decided / runs, samples / runs)
 
 
 def linear_report(name: str, options: Options) -> Report:
@@ -216,70 +173,17 @@ def linear_report(name: str, options: Options) -> Report:
             for chases in (False, True)
         ]
 
-    title = f"guarantee {name}"
-    if options.divide_widths is not None:
-        scaled = outcomes(options.divide_widths)
-        text = f"All widths divided by {options.divide_widths:g}"
-        return Report(
-            title, NOTES, [_table(text, scaled)], [f"{text}: {_all(scaled)}."]
-        )
-    whole, power = outcomes(1.0), outcomes(POWER)
-    seen = all(o.wrong.verdict == VIOLATED for o in power)
-    check = "violated, as it must be" if seen else "NOT violated: no power"
-    tables = [
-        _table("Whole widths", whole),
-        _table(f"Power check: all widths divided by {POWER:g}", power),
-    ]
-    verdict = [f"Guarantee: {_all(whole)}.", f"Power check: {check}."]
-    return Report(title, NOTES, tables, verdict)
+    return power_report(f"guarantee {name}", NOTES, COLUMNS, outcomes, options)
 
 
-def _table(title: str, outcomes: list[Outcome]) -> Table:
-    return Table(title, COLUMNS, [outcome.row() for outcome in outcomes])
-
-
-def _all(outcomes: list[Outcome]) -> str:
-    verdicts = {o.wrong.verdict for o in outcomes}
-    return VIOLATED if VIOLATED in verdicts else " and ".join(sorted(verdicts))
-
-
-@entry("guarantee", "melk_linear", "MELK with anytime widths, also chasing the noise")
-def guarantee_melk_linear(options: Options) -> Report:
-    r"""Level sets."""
-    return linear_report("melk_linear", options)
-
-
-@entry("guarantee", "milk_linear", "MILK with anytime widths, also chasing the noise")
-def guarantee_milk_linear(options: Options) -> Report:
-    r"""Shares of the maximum."""
-    return linear_report("milk_linear", options)
-
-
-@entry("guarantee", "hrage_linear", "Best arm with anytime widths, chasing the noise")
-def guarantee_hrage_linear(options: Options) -> Report:
-    r"""The best arm."""
-    return linear_report("hrage_linear", options)
-
-
-@entry("guarantee", "hrage_linear_level", "Level sets with unequal known variances")
-def guarantee_hrage_linear_level(options: Options) -> Report:
-    r"""Level sets of H-RAGE, variances known."""
-    return linear_report("hrage_linear_level", options)
-
-
-@entry("guarantee", "hrage_linear_head", "Best arm with variances from a burn-in")
-def guarantee_hrage_linear_head(options: Options) -> Report:
-    r"""The best arm, variances estimated."""
-    return linear_report("hrage_linear_head", options)
-
-
-@entry("guarantee", "hrage_linear_head_level", "Level sets, variances from a burn-in")
-def guarantee_hrage_linear_head_level(options: Options) -> Report:
-    r"""Level sets, variances estimated."""
-    return linear_report("hrage_linear_head_level", options)
-
-
-@entry("guarantee", "gege_linear", "Pareto sets with anytime widths, chasing the noise")
-def guarantee_gege_linear(options: Options) -> Report:
-    r"""Pareto sets."""
-    return linear_report("gege_linear", options)
+ENTRIES = {
+    "melk_linear": "MELK with anytime widths, also chasing the noise",
+    "milk_linear": "MILK with anytime widths, also chasing the noise",
+    "hrage_linear": "Best arm with anytime widths, chasing the noise",
+    "hrage_linear_level": "Level sets with unequal known variances",
+    "hrage_linear_head": "Best arm with variances from a burn-in",
+    "hrage_linear_head_level": "Level sets, variances from a burn-in",
+    "gege_linear": "Pareto sets with anytime widths, chasing the noise",
+}
+for _name, _summary in ENTRIES.items():
+    entry("guarantee", _name, _summary)(partial(linear_report, _name))

@@ -3,7 +3,7 @@ r"""The guarantees of MELK and MILK (Mason et al. 2022, Theorems 3.3 and 4.3).""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from types import new_class
@@ -15,11 +15,11 @@ from gpytorch.kernels import LinearKernel
 from torch import Tensor
 from tqdm import tqdm
 
-from botorch_lse.benchmark.guarantee import COLUMNS, POWER, Form, Outcome
+from botorch_lse.benchmark.guarantee import COLUMNS, Form, Outcome, power_report
 from botorch_lse.benchmark.problems import Problem
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report, Table
-from botorch_lse.benchmark.statistics import VIOLATED, WrongFraction
+from botorch_lse.benchmark.report import Report
+from botorch_lse.benchmark.statistics import WrongFraction
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import MELKPACStrategy, MILKPACStrategy, PACStrategy
@@ -231,7 +231,7 @@ def simulate_pac(form: Form, problem: Make, runs: int, divisor: float) -> Outcom
         decided += 1.0 - float((kept & ~good).double().mean())
         observations += state.n_used
     fraction = WrongFraction(wrong, runs, DELTA)
-    return Outcome(form, divisor, fraction, decided / runs, observations / runs)
+    return Outcome((form.name,), fraction, decided / runs, observations / runs)
 
 
 def pac_report(title: str, ties: Case, beyond: Case, options: Options) -> Report:
@@ -240,27 +240,9 @@ def pac_report(title: str, ties: Case, beyond: Case, options: Options) -> Report
     student = heavy, partial(ties[1], kind=StudentProblem)
     notes = (f"delta = {DELTA:g}.", *NOTES)
 
-    def outcomes(pairs: Sequence[Case], by: float) -> list[Outcome]:
-        return [simulate_pac(f, problem, options.runs, by) for f, problem in pairs]
+    def outcomes(divisor: float) -> list[Outcome]:
+        # Heavy tails and rows beyond are shown with whole widths: ties err most.
+        cases: list[Case] = [ties] if divisor > 1 else [ties, student, beyond]
+        return [simulate_pac(f, make, options.runs, divisor) for f, make in cases]
 
-    if options.divide_widths is not None:
-        scaled = outcomes((ties, student, beyond), options.divide_widths)
-        text = f"All widths divided by {options.divide_widths:g}"
-        return Report(title, notes, [_table(text, scaled)], [_verdict(text, scaled)])
-    whole = outcomes((ties, student, beyond), 1.0)
-    power = outcomes((ties,), POWER)
-    text = f"Power check: all widths divided by {POWER:g}"
-    tables = [_table("Widths of the theorem", whole), _table(text, power)]
-    return Report(
-        title, notes, tables, [_verdict("Guarantee", whole), _verdict(text, power)]
-    )
-
-
-def _table(title: str, outcomes: Sequence[Outcome]) -> Table:
-    return Table(title, COLUMNS, [outcome.row() for outcome in outcomes])
-
-
-def _verdict(text: str, outcomes: Sequence[Outcome]) -> str:
-    verdicts = {o.wrong.verdict for o in outcomes}
-    overall = VIOLATED if VIOLATED in verdicts else " and ".join(sorted(verdicts))
-    return f"{text}: {overall}."
+    return power_report(title, notes, COLUMNS, outcomes, options)
