@@ -59,3 +59,13 @@ def model_and_dense(request):
 def points():
     generator = torch.Generator().manual_seed(5)
     return torch.rand(40, 2, generator=generator, dtype=torch.float64)
+
+
+def assert_differentiable(acqf, X, shape):
+    r"""Values of the batch shape and dtype of ``X``, and gradients that are some."""
+    values = acqf(X)
+    assert values.shape == (shape or (1,))
+    assert values.dtype == X.dtype
+    values.sum().backward()
+    assert torch.isfinite(X.grad).all()
+    assert (X.grad != 0).any()

@@ -21,7 +21,7 @@ from botorch_lse.acquisition import (
     qNegMaxPosteriorVariance,
 )
 from botorch_lse.problem import Pool
-from tests.acquisition.conftest import make_model
+from tests.acquisition.conftest import assert_differentiable, make_model
 from tests.acquisition.test_contract import ensemble, member
 
 pytestmark = pytest.mark.filterwarnings(
@@ -106,12 +106,7 @@ def test_shapes_dtypes_and_gradients(acqf_class, options, shape, dtype, n_pendin
     acqf = acqf_class(make_model(dtype)[0], **options)
     acqf.set_X_pending(POOL[:n_pending].to(dtype))
     X = batches(shape, 3, dtype).requires_grad_()
-    values = acqf(X)
-    assert values.shape == (shape or (1,))
-    assert values.dtype == dtype
-    values.sum().backward()
-    assert torch.isfinite(X.grad).all()
-    assert (X.grad != 0).any()
+    assert_differentiable(acqf, X, shape)
 
 
 @every

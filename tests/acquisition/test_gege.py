@@ -18,6 +18,7 @@ from botorch_lse.designs import optimal_design
 from botorch_lse.designs.mixture import design_value, mixed_weights
 from botorch_lse.optim import optimize_acqf_design
 from botorch_lse.problem import Pool
+from tests.acquisition.conftest import assert_differentiable
 from tests.acquisition.dense import DenseGP
 from tests.acquisition.test_contract import ensemble
 
@@ -157,12 +158,7 @@ def test_shapes_dtypes_and_gradients(kind, shape, dtype, n_pending):
     acqf = qGEGE(both(kind, dtype)[0], TARGETS, output_weights=(1.0, 0.002))
     acqf.set_X_pending(POOL[20 : 20 + n_pending].to(dtype))
     X = draw(shape, 3, dtype).requires_grad_()
-    values = acqf(X)
-    assert values.shape == (shape or (1,))
-    assert values.dtype == dtype
-    values.sum().backward()
-    assert torch.isfinite(X.grad).all()
-    assert (X.grad != 0).any()
+    assert_differentiable(acqf, X, shape)
 
 
 @kinds
