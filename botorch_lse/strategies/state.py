@@ -99,6 +99,8 @@ def remove(rows: Tensor, taken: Tensor) -> Tensor:
 
 def matching(rows: Tensor, wanted: Tensor) -> Tensor:
     r"""Mask of the first entries of ``rows`` that the multiset ``wanted`` holds."""
+    if torch.equal(rows, wanted):  # as a rule; millions are not sorted for it
+        return torch.ones(rows.numel(), dtype=torch.bool)
     if rows.numel() == 0 or wanted.numel() == 0:
         return torch.zeros(rows.numel(), dtype=torch.bool)
     length = int(torch.maximum(rows.max(), wanted.max())) + 1
@@ -140,6 +142,8 @@ def matching_at_random(
     Of more results than were asked for the first so many would do, were they not sorted
     by value, or told in such an order: they would be the smallest.
     """
+    if torch.equal(observations.indices, wanted):  # there is nothing to choose
+        return torch.ones(len(observations), dtype=torch.bool)
     order = canonical_order(observations)
     generator = round_generator(seed, round)
     order = order[torch.randperm(len(order), generator=generator)]
