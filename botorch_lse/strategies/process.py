@@ -152,18 +152,3 @@ def _one_process(prior: GPPrior) -> None:
             "Expected `model` to be one GP per output, but got an ensemble of "
             f"{tuple(prior.batch_shape)}. Use one member, or a `SingleTaskGP`."
         )
-
-
-def first_observations(
-    pool: Pool, n: int, limit: int | None, repeats: int | None
-) -> int:
-    r"""How many measurements come before a model is learnt: all, if there are fewer.
-
-    Args:
-        pool: The candidates.
-        n: Wanted.
-        limit: The most measurements of the run, if any.
-        repeats: The most measurements of a row, if any.
-    """
-    n = n if limit is None else min(n, limit)
-    return n if repeats is None else min(n, repeats * len(pool))

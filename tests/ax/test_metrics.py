@@ -43,7 +43,9 @@ def test_a_metric_that_the_experiment_does_not_have_is_warned_of():
 def test_an_experiment_without_metrics_may_get_them_with_the_data():
     client = client_with(["q"], objective=None)
     experiment = client._experiment
+    # A warning would be an error here.
     node_of(client).update_generator_state(experiment, experiment.lookup_data())
+    assert state_of(client).round == 0
 
 
 def test_waiting_names_the_metric_that_is_missing_and_those_that_are_there():

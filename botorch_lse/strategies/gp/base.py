@@ -130,19 +130,6 @@ class GPStrategy(GPSettings):
             warn_if_empty(belief.regions, self.guarantee)
         return belief
 
-    def _can_learn(self, belief: Belief, history: Observations) -> bool:
-        r"""Whether the model was or can be fitted."""
-        n = self.initial_observations
-        enough = len(history) >= n and self.process.teaches(history, n)
-        return enough or belief.fitted_rounds >= 0
-
-    def _is_due(self, belief: Belief, n_rounds: int) -> bool:
-        if belief.fitted_rounds < 0:
-            return True
-        if callable(self.refit):
-            return bool(self.refit(n_rounds))
-        return n_rounds - belief.fitted_rounds >= self.refit
-
     def _refit(self, history: Observations, seed: int, n_rounds: int) -> Belief:
         prior = self.process.fit(history, seed, n_rounds)
         belief = self._along(self._prior_belief(prior, history.yvar), history)

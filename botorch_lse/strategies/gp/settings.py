@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.checks import in_interval
 from botorch_lse.confidence.classify import accuracy
 from botorch_lse.confidence.rkhs import RKHSWidth
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta, beta_schedule
@@ -29,11 +29,12 @@ from botorch_lse.strategies.gp.guarantee import (
     no_guarantee,
     norm_guarantee,
 )
-from botorch_lse.strategies.process import Process, first_observations
+from botorch_lse.strategies.learning import Learning
+from botorch_lse.strategies.process import Process
 
 
 @dataclass(frozen=True, eq=False)
-class GPSettings(Strategy):
+class GPSettings(Learning, Strategy):
     r"""The arguments that ``GPStrategy`` describes, and what follows."""
 
     threshold: float | None = None
@@ -58,15 +59,8 @@ class GPSettings(Strategy):
 
     def __post_init__(self) -> None:
         self._check_rounds()
-        in_interval(self.delta, "delta", 0.0, 1.0)
+        self._check_learning()
         accuracy(self.epsilon)
-        if self.beta is not None:
-            beta_schedule(self.beta)
-        if self.n_initial is not None:
-            whole_number(self.n_initial, "n_initial", 0)
-        if not callable(self.refit):
-            whole_number(self.refit, "refit", 1)
-        whole_number(self.memory_budget, "memory_budget", 1)
         check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
         self._check_noise()
         if self.norm_bound is not None:
@@ -89,6 +83,11 @@ class GPSettings(Strategy):
     def process(self) -> Process:
         r"""The model, and what is known of the noise."""
         return Process(self.pool, self.model, self.noise_std)
+
+    @property
+    def processes(self) -> tuple[Process, ...]:
+        r"""The one model."""
+        return (self.process,)
 
     @property
     def fixed(self) -> GPPrior | None:
@@ -146,12 +145,3 @@ class GPSettings(Strategy):
     @property
     def _up_to(self) -> str:
         return f" up to epsilon = {self.epsilon:g}" if self.epsilon > 0 else ""
-
-    @property
-    def initial_observations(self) -> int:
-        r"""Measurements placed by maximal variance at first."""
-        n = 0 if self.fixed is not None else 2 * (self.pool.d + 1)
-        if self.n_initial is not None:
-            n = self.n_initial if self.fixed is not None else max(self.n_initial, 1)
-        limits = self.max_observations, self.max_repeats
-        return first_observations(self.pool, n, *limits)

@@ -14,7 +14,7 @@ from torch import Tensor
 from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.confidence.schedules import BetaSchedule
-from botorch_lse.functional.scores import first_best, straddle
+from botorch_lse.functional.scores import first_best
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Observations
@@ -28,7 +28,11 @@ from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.noise_levels import NoiseLevelStrategy
 from botorch_lse.strategies.gp.row_costs import RowCost, RowCosts
 from botorch_lse.strategies.gp.truvar_epochs import EpochBeta, Epochs, TruVaRBelief
-from botorch_lse.strategies.gp.truvar_scores import epoch_reductions, stays_in_question
+from botorch_lse.strategies.gp.truvar_scores import (
+    epoch_reductions,
+    quick_scores,
+    stays_in_question,
+)
 from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
 
@@ -267,7 +271,7 @@ class TruVaRStrategy(NoiseLevelStrategy):
     ) -> int:
         rows = usable
         if self.prefilter is not None and not self._is_initial(belief):
-            scores = self._quick_scores(belief, posterior)[usable]
+            scores = quick_scores(belief, posterior, self.goal)[usable]
             best = scores.sort(descending=True, stable=True).indices[: self.prefilter]
             rows = usable[best].sort().values
         scores = self._score_rows(belief, posterior, rows)
@@ -293,9 +297,3 @@ class TruVaRStrategy(NoiseLevelStrategy):
             stays = stays_in_question(self.threshold, self.epsilon)
         found = epoch_reductions(posterior, rows, targets, noise, belief.epochs, stays)
         return found / costs
-
-    def _quick_scores(self, belief: TruVaRBelief, posterior: PoolPosterior) -> Tensor:
-        mean, sigma, beta = posterior.mean, posterior.sigma, belief.epochs.beta
-        if self.threshold is not None:
-            return straddle(mean, sigma, self.threshold, beta)
-        return sigma if self.omega is not None else mean + beta**0.5 * sigma

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from botorch_lse.functional.scores import straddle
 from botorch_lse.functional.variance_reduction import (
     single_gain,
     truncated_reduction,
@@ -14,7 +15,8 @@ from botorch_lse.functional.variance_reduction import (
 )
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.posterior import row_blocks
-from botorch_lse.strategies.gp.truvar_epochs import Epochs
+from botorch_lse.strategies.goals import ExplicitGoal, Goal, ImplicitGoal
+from botorch_lse.strategies.gp.truvar_epochs import Epochs, TruVaRBelief
 
 Stays = Callable[[Tensor, Tensor], Tensor]
 """From means ``T`` and half widths ``C x T`` to bools ``C x T``: still in question."""
@@ -129,3 +131,15 @@ def anticipated_reductions(
         counted = stays(mean, (beta * left).sqrt())
         parts.append(before - truncated_sum(left, counted, beta, eta))
     return torch.cat(parts)
+
+
+def quick_scores(belief: TruVaRBelief, posterior: PoolPosterior, goal: Goal) -> Tensor:
+    r"""``N`` scores that cost nothing, by which rows are chosen to be scored in full.
+
+    Source:
+        Bogunovic et al. (2016), Appendix A, for the maximiser; the others are ours.
+    """
+    mean, sigma, beta = posterior.mean, posterior.sigma, belief.epochs.beta
+    if isinstance(goal, ExplicitGoal):
+        return straddle(mean, sigma, goal.threshold, beta)
+    return sigma if isinstance(goal, ImplicitGoal) else mean + beta**0.5 * sigma

@@ -66,7 +66,7 @@ class GPParetoStrategy(GPParetoSettings):
 
     def _start(self, seed: int) -> GPParetoBelief:
         if self.is_fixed:
-            return self._prior_belief([o.fixed for o in self.outputs])
+            return self._prior_belief([o.fixed for o in self.processes])
         prior = unfitted_prior(self.pool.bounds)
         start = PoolPosterior.start(prior, self.pool.X, self.memory_budget)
         noise = torch.full((len(self.pool),), UNFITTED_NOISE, dtype=torch.float64)
@@ -84,7 +84,7 @@ class GPParetoStrategy(GPParetoSettings):
         self, priors: Sequence[GPPrior | None], history: Observations | None = None
     ) -> GPParetoBelief:
         posteriors, noise = [], []
-        for c, (output, prior) in enumerate(zip(self.outputs, priors, strict=True)):
+        for c, (output, prior) in enumerate(zip(self.processes, priors, strict=True)):
             assert prior is not None  # fixed or fitted
             posteriors.append(
                 PoolPosterior.start(prior, self.pool.X, self.memory_budget)
@@ -119,7 +119,7 @@ class GPParetoStrategy(GPParetoSettings):
         if not self.is_fixed and self._is_due(belief, n_rounds):
             priors = [
                 output.fit(history.output(c), seed, n_rounds)
-                for c, output in enumerate(self.outputs)
+                for c, output in enumerate(self.processes)
             ]
             belief = self._prior_belief(priors, history)
             assert history.round is not None  # labelled by `tell`
@@ -128,19 +128,6 @@ class GPParetoStrategy(GPParetoSettings):
                 belief = self._observe(belief, history.select(rows))
             return replace(belief, fitted_rounds=n_rounds, n_rounds=n_rounds)
         return replace(self._observe(belief, new), n_rounds=n_rounds)
-
-    def _can_learn(self, belief: GPParetoBelief, history: Observations) -> bool:
-        r"""Whether the models were or can be fitted."""
-        n = self.initial_observations
-        enough = len(history) >= n and self.outputs[0].teaches(history, n)
-        return enough or belief.fitted_rounds >= 0
-
-    def _is_due(self, belief: GPParetoBelief, n_rounds: int) -> bool:
-        if belief.fitted_rounds < 0:
-            return True
-        if callable(self.refit):
-            return bool(self.refit(n_rounds))
-        return n_rounds - belief.fitted_rounds >= self.refit
 
     def _observe(self, belief: GPParetoBelief, new: Observations) -> GPParetoBelief:
         posteriors = tuple(
@@ -157,7 +144,7 @@ class GPParetoStrategy(GPParetoSettings):
         observations = super()._complete(observations)
         if observations.yvar is not None:
             return observations
-        known = [output.known_noise for output in self.outputs]
+        known = [output.known_noise for output in self.processes]
         if any(variances is None for variances in known):
             return observations
         yvar = torch.stack([v[observations.indices] for v in known], dim=-1)  # type: ignore[index]

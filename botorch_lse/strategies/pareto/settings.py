@@ -10,17 +10,18 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.checks import in_interval
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta, beta_schedule
 from botorch_lse.models import ModelArgument
 from botorch_lse.posterior import MEMORY_BUDGET
 from botorch_lse.strategies.arguments import places_of
+from botorch_lse.strategies.learning import Learning
 from botorch_lse.strategies.pareto.outputs import MultiOutputStrategy
-from botorch_lse.strategies.process import Process, first_observations
+from botorch_lse.strategies.process import Process
 
 
 @dataclass(frozen=True, eq=False)
-class GPParetoSettings(MultiOutputStrategy):
+class GPParetoSettings(Learning, MultiOutputStrategy):
     r"""The arguments that ``GPParetoStrategy`` describes, and what follows."""
 
     _: KW_ONLY
@@ -39,14 +40,7 @@ class GPParetoSettings(MultiOutputStrategy):
     def __post_init__(self) -> None:
         self._check_rounds()
         self._check_outputs()
-        in_interval(self.delta, "delta", 0.0, 1.0)
-        if self.beta is not None:
-            beta_schedule(self.beta)
-        if self.n_initial is not None:
-            whole_number(self.n_initial, "n_initial", 0)
-        if not callable(self.refit):
-            whole_number(self.refit, "refit", 1)
-        whole_number(self.memory_budget, "memory_budget", 1)
+        self._check_learning()
         pairs = len(self.pool) ** 2
         if pairs > self.memory_budget:
             raise ValueError(
@@ -54,12 +48,12 @@ class GPParetoSettings(MultiOutputStrategy):
                 f"{self.memory_budget} bytes, but {len(self.pool)} rows need {pairs}. "
                 "Give a larger budget or fewer rows."
             )
-        for output in self.outputs:
-            output.check()
-        assert len(self.outputs) == len(self.tolerances)  # both are checked
+        for process in self.processes:
+            process.check()
+        assert len(self.processes) == len(self.tolerances)  # both are checked
 
     @cached_property
-    def outputs(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[Process, ...]:
         r"""One model per output, with its noise."""
         models = _each(self.model, "model", self.m)
         stds = _each(self.noise_std, "noise_std", self.m)
@@ -77,11 +71,6 @@ class GPParetoSettings(MultiOutputStrategy):
         return torch.tensor(found, dtype=torch.float64)
 
     @cached_property
-    def is_fixed(self) -> bool:
-        r"""Whether all hyper-parameters are fixed."""
-        return all(output.fixed is not None for output in self.outputs)
-
-    @cached_property
     def widths(self) -> BetaSchedule:
         r"""The squared widths by interval."""
         if self.beta is not None:
@@ -97,15 +86,6 @@ class GPParetoSettings(MultiOutputStrategy):
     @abstractmethod
     def n_claims(self) -> int:
         r"""How many intervals must hold together in each round."""
-
-    @property
-    def initial_observations(self) -> int:
-        r"""Measurements placed by maximal variance at first."""
-        n = 0 if self.is_fixed else 2 * (self.pool.d + 1)
-        if self.n_initial is not None:
-            n = self.n_initial if self.is_fixed else max(self.n_initial, 1)
-        limits = self.max_observations, self.max_repeats
-        return first_observations(self.pool, n, *limits)
 
     @property
     def guarantee(self) -> str:

@@ -1,0 +1,76 @@
+r"""When a model is learnt: at first, and again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
+from botorch_lse.problem import Observations, Pool
+from botorch_lse.strategies.process import Process
+
+
+class Learning(ABC):
+    r"""What strategies on one and on several Gaussian processes share.
+
+    The attributes are arguments of ``GPStrategy`` and ``GPParetoStrategy``, which
+    describe them.
+    """
+
+    pool: Pool
+    delta: float
+    beta: float | BetaSchedule | None
+    max_observations: int | None
+    max_repeats: int | None
+    refit: int | Callable[[int], bool]
+    n_initial: int | None
+    memory_budget: int
+
+    def _check_learning(self) -> None:
+        in_interval(self.delta, "delta", 0.0, 1.0)
+        if self.beta is not None:
+            beta_schedule(self.beta)
+        if self.n_initial is not None:
+            whole_number(self.n_initial, "n_initial", 0)
+        if not callable(self.refit):
+            whole_number(self.refit, "refit", 1)
+        whole_number(self.memory_budget, "memory_budget", 1)
+
+    @property
+    @abstractmethod
+    def processes(self) -> tuple[Process, ...]:
+        r"""The model of each output, with its noise."""
+
+    @property
+    def is_fixed(self) -> bool:
+        r"""Whether all hyper-parameters are fixed."""
+        return all(process.fixed is not None for process in self.processes)
+
+    @property
+    def initial_observations(self) -> int:
+        r"""Measurements placed by maximal variance at first, at most all of the run."""
+        n = 0 if self.is_fixed else 2 * (self.pool.d + 1)
+        if self.n_initial is not None:
+            n = self.n_initial if self.is_fixed else max(self.n_initial, 1)
+        if self.max_observations is not None:
+            n = min(n, self.max_observations)
+        if self.max_repeats is not None:
+            n = min(n, self.max_repeats * len(self.pool))
+        return n
+
+    def _can_learn(self, belief: Any, history: Observations) -> bool:
+        r"""Whether the models were or can be fitted."""
+        if belief.fitted_rounds >= 0:
+            return True
+        n = self.initial_observations
+        return len(history) >= n and self.processes[0].teaches(history, n)
+
+    def _is_due(self, belief: Any, n_rounds: int) -> bool:
+        r"""Whether the models are fitted again after so many rounds."""
+        if belief.fitted_rounds < 0:
+            return True
+        if callable(self.refit):
+            return bool(self.refit(n_rounds))
+        return n_rounds - belief.fitted_rounds >= self.refit
