@@ -19,7 +19,12 @@ from botorch_lse.strategies.state import (
     matching_at_random,
     remove,
 )
-from botorch_lse.strategies.told import by_round, check_listable, check_new
+from botorch_lse.strategies.told import (
+    by_round,
+    check_listable,
+    check_new,
+    check_state,
+)
 
 DECIDED, BUDGET, EXHAUSTED = "decided", "budget", "rows exhausted"
 UNBIASED = "Measurements were abandoned: assumed to be so whatever their values."
@@ -57,7 +62,7 @@ class Strategy(Rule):
             answer,
             None,
             belief,
-            forecaster=self._forecast,
+            strategy=self,
         )
         return replace(blank, stop_reason=self._stop_reason(blank))
 
@@ -74,9 +79,11 @@ class Strategy(Rule):
             A batch; in the middle of a round what is missing of it.
 
         Raises:
-            ValueError: If the state is done, or nothing is left to ask while rows are
-                pending.
+            ValueError: If the state is done, nothing is left to ask while rows are
+                pending, or another strategy made the state for other rows or another
+                goal.
         """
+        check_state(self, state)
         if state.is_done:
             raise ValueError(
                 f"Expected a `state` that is not done, but it stopped: "
@@ -105,12 +112,14 @@ class Strategy(Rule):
 
     def missing(self, state: State) -> Tensor:
         r"""The rows of the open round that are neither told nor abandoned."""
+        check_state(self, state)
         plan = state.plan if state.plan is not None else self.planned(state)
         gone = torch.cat((state.told.measured, state.abandoned_in(state.round)))
         return remove(plan, gone)
 
     def planned(self, state: State) -> Tensor:
         r"""All rows of the open round, a function of the complete rounds alone."""
+        check_state(self, state)
         if state.plan is not None:
             return state.plan
         if not state._planned or state._planned[0][0] is not self:
@@ -135,9 +144,11 @@ class Strategy(Rule):
 
         Raises:
             ValueError: If a row is not in the pool, known and unknown noise are mixed,
-                an abandoned row was not asked for, or what is labelled by a round was
-                told for that round already.
+                an abandoned row was not asked for, what is labelled by a round was told
+                for that round already, or another strategy made the state for other
+                rows or another goal.
         """
+        check_state(self, state)
         if not isinstance(observations, Observations | None):
             raise ValueError(
                 "Expected `observations` to be Observations, but got "
@@ -173,7 +184,16 @@ class Strategy(Rule):
             abandoned: Rows used up without a result, by round.
             plans: The rows asked for, by round, where they were stored; other plans are
                 computed again when they are needed.
+
+        Raises:
+            ValueError: See ``tell``.
         """
+        if not isinstance(observations, Observations):
+            raise ValueError(
+                "Expected `observations` to be Observations, but got "
+                f"{type(observations).__name__}. Take `state.observations`, or write "
+                "`Observations(rows, y)`."
+            )
         state, abandoned, plans = self.init(seed), abandoned or {}, plans or {}
         if observations.round is None:
             labels = torch.arange(len(observations))
@@ -197,7 +217,8 @@ class Strategy(Rule):
         left = torch.full((len(self.pool),), torch.iinfo(torch.long).max)
         if self.max_repeats is not None:
             out = torch.bincount(pending, minlength=len(self.pool))
-            left = self.max_repeats - state.uses(len(self.pool)) - out
+            # Nobody keeps a user from telling a row more often than it may be asked.
+            left = (self.max_repeats - state.uses(len(self.pool)) - out).clamp_min(0)
         return Request(size, left, pending, state.seed, state.round)
 
     def _is_round(self, state: State, group: Observations) -> bool:
@@ -258,7 +279,7 @@ class Strategy(Rule):
             stop_reason=None,
             belief=belief,
             abandoned=state.abandoned,
-            forecaster=state.forecaster,
+            strategy=self,
         )
         return replace(closed, stop_reason=self._stop_reason(closed))
 

@@ -3,10 +3,9 @@ r"""What a strategy knows: a function of the seed and of what was told."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,6 +13,9 @@ from torch import Tensor
 
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies.forecast import Forecast
+
+if TYPE_CHECKING:
+    from botorch_lse.strategies.base import Strategy
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +34,8 @@ class State:
             complete each is a round of its own, unless the next plan asks for it.
         abandoned: For each round, rows that were used up without a result.
         belief: What the strategy derived from ``history``.
-        forecaster: How the strategy that made the state foresees its end.
+        strategy: The strategy that made the state; another one that asks something
+            else refuses it.
     """
 
     seed: int
@@ -45,7 +48,7 @@ class State:
     told: Observations = field(default_factory=Observations.empty)
     deferred: tuple[Observations, ...] = ()
     abandoned: tuple[tuple[int, int], ...] = ()
-    forecaster: Callable[[State], Forecast] | None = field(default=None, repr=False)
+    strategy: Strategy = field(kw_only=True, repr=False)
     _planned: list[tuple[Any, Tensor]] = field(default_factory=list, repr=False)
 
     @property
@@ -60,9 +63,7 @@ class State:
         """
         if not bool(self.classification.undecided.any()):
             return Forecast(0, "Everything is decided.")
-        if self.forecaster is None:
-            return Forecast(None, "This strategy makes no forecast.")
-        return self.forecaster(self)
+        return self.strategy._forecast(self)
 
     @property
     def observations(self) -> Observations:

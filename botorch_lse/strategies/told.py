@@ -2,13 +2,16 @@ r"""What is told and asked, looked at before it counts."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from botorch_lse.problem import Observations
+from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.state import State
+
+if TYPE_CHECKING:
+    from botorch_lse.strategies.base import Strategy
 
 MOST_LISTED = 50_000_000
 """Measurements that ``ask`` lists row by row at most: 400 MB."""
@@ -62,6 +65,63 @@ def _entries(observations: Observations) -> list[tuple[Any, ...]]:
     y = observations.y.view(len(observations), -1).unbind(dim=-1)
     columns = (observations.round, observations.indices, *y)
     return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+GOAL = ("threshold", "omega", "maximize", "epsilon", "targets")
+"""The arguments, of those a strategy has, that say what it is to decide."""
+
+
+def check_state(strategy: Strategy, state: object) -> None:
+    r"""Whether a state answers the question that a strategy asks.
+
+    What it holds was derived from the rows, their features and the goal; a strategy
+    that differs in these would mistake it for an answer of its own. Budgets and batch
+    sizes may differ, so that a run can be continued with more.
+
+    Args:
+        strategy: The strategy that is asked or told.
+        state: What it is given.
+
+    Raises:
+        ValueError: If it is no state, or was made by a strategy of another class, for
+            another pool or another goal.
+    """
+    if not isinstance(state, State):
+        raise ValueError(
+            f"Expected `state` to be a State, but got {type(state).__name__}. Take it "
+            "from `strategy.init()` or `strategy.tell`."
+        )
+    maker = state.strategy
+    if maker is strategy:  # as a rule; pools need no look then
+        return
+    if type(maker) is not type(strategy):
+        difference = f"a {type(maker).__name__}"
+    elif not _same(maker.pool, strategy.pool):
+        difference = f"another pool of {len(maker.pool)} rows"
+    else:
+        other = [
+            n
+            for n in GOAL
+            if not _same(*(getattr(s, n, None) for s in (maker, strategy)))
+        ]
+        if not other:
+            return
+        difference = f"`{other[0]}` = {getattr(maker, other[0])!r}"
+    raise ValueError(
+        f"Expected a `state` that this {type(strategy).__name__} made, but it was made "
+        f"with {difference}. Go on with the strategy that made it; to answer another "
+        "question about the same rows, `strategy.replay(state.observations)`."
+    )
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    if isinstance(one, Pool) and isinstance(other, Pool):
+        return one.hash == other.hash
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return tuple(one) == tuple(other)
+    return bool(one == other)
 
 
 def check_listable(size: int) -> None:

@@ -17,6 +17,7 @@ from botorch_lse.strategies.gp.burn_in import BurnIn, BurnInData
 from botorch_lse.strategies.gp.design import DesignStrategy
 from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
+from botorch_lse.strategies.told import check_state
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +113,7 @@ class BurnInStrategy(DesignStrategy):
 
     def burn_in_used(self, state: State) -> int:
         r"""How many measurements were made during the burn-in."""
+        check_state(self, state)
         data = state.belief.burn_in
         return 0 if data is None else data.n
 
@@ -120,6 +122,7 @@ class BurnInStrategy(DesignStrategy):
 
         Where neither is the case (a model that learns one noise) ``None`` as well.
         """
+        check_state(self, state)
         data = state.belief.burn_in
         return self.pool.noise_var if data is None else data.variances
 

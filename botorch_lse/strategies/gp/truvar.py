@@ -35,6 +35,7 @@ from botorch_lse.strategies.gp.truvar_scores import (
 )
 from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
+from botorch_lse.strategies.told import check_state
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -168,6 +169,7 @@ class TruVaRStrategy(NoiseLevelStrategy):
         Source:
             Bogunovic et al. (2016), section 4.
         """
+        check_state(self, state)
         posterior = state.belief.posterior
         everything = torch.ones(len(self.pool), dtype=torch.bool)
         return int(first_best(posterior.mean, everything, posterior.scale) or 0)
@@ -178,6 +180,7 @@ class TruVaRStrategy(NoiseLevelStrategy):
         Args:
             state: Where the run stands.
         """
+        check_state(self, state)
         return float(state.belief.spent)
 
     # --- learning -------------------------------------------------------------------

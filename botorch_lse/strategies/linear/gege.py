@@ -13,6 +13,7 @@ from botorch_lse.strategies.pareto.outputs import (
     ParetoEstimate,
 )
 from botorch_lse.strategies.state import State
+from botorch_lse.strategies.told import check_state
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,7 @@ class GEGELinearStrategy(MultiOutputStrategy, LinearStrategy):
 
     def estimate(self, state: State) -> ParetoEstimate:
         r"""The estimated outputs of every row, intervals intersected over time."""
+        check_state(self, state)
         return self._estimate(state.belief)
 
     def _estimate(self, belief: LinearBelief) -> ParetoEstimate:

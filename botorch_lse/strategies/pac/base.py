@@ -24,6 +24,7 @@ from botorch_lse.strategies.state import (
     remove,
     round_generator,
 )
+from botorch_lse.strategies.told import check_state
 
 DESIGN_TOLERANCE = 1e-2
 
@@ -72,6 +73,7 @@ class PACStrategy(PACSettings):
         Source:
             Mason et al. (2022), Theorems 3.3 and 4.3 and the remarks after them.
         """
+        check_state(self, state)
         side = state.belief.side
         return side == ABOVE, side != BELOW
 

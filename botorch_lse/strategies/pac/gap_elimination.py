@@ -38,6 +38,7 @@ from botorch_lse.strategies.pac.rage_rounds import (
 )
 from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
+from botorch_lse.strategies.told import check_state
 
 DESIGN_TOLERANCE = 1e-2
 
@@ -141,6 +142,7 @@ class GapEliminationStrategy(Strategy):
         The same as ``ask(state).counts``, spread over the pool, without a list of all
         measurements.
         """
+        check_state(self, state)
         if state.plan is None:
             return state.belief.missing
         return torch.bincount(self.missing(state), minlength=len(self.pool))

@@ -21,6 +21,7 @@ from botorch_lse.strategies.arguments import check_noise_once
 from botorch_lse.strategies.pac.gap_elimination import GapEliminationStrategy
 from botorch_lse.strategies.pac.rage_rounds import RageBelief
 from botorch_lse.strategies.state import State
+from botorch_lse.strategies.told import check_state
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +159,7 @@ class HRAGEPACStrategy(GapEliminationStrategy):
 
     def burn_in_used(self, state: State) -> int:
         r"""How many measurements were made during the burn-in."""
+        check_state(self, state)
         return int(state.belief.n_burn_in)
 
     def _variances(self) -> Tensor | None:

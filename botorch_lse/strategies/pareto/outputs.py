@@ -16,6 +16,7 @@ from botorch_lse.problem import Classification, Observations
 from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.base import Strategy
 from botorch_lse.strategies.state import State
+from botorch_lse.strategies.told import check_state
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +97,7 @@ class MultiOutputStrategy(Strategy):
 
     def estimate(self, state: State) -> ParetoEstimate:
         r"""The estimated outputs of every row with their intervals."""
+        check_state(self, state)
         found: ParetoEstimate = state.belief.estimate
         return found
 

@@ -1,0 +1,145 @@
+r"""States know their problem; rows may be told more often than they may be asked."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from botorch_lse import Pool
+from botorch_lse.problem import Observations
+from botorch_lse.strategies import (
+    GEGEStrategy,
+    LSEStrategy,
+    MaxVarianceStrategy,
+    MELKStrategy,
+    PALStrategy,
+    StraddleStrategy,
+    TruVaRStrategy,
+)
+
+from . import pareto_runs
+from .runs import EXPLICIT, IMPLICIT, grid, make, step
+
+SINGLE = EXPLICIT + IMPLICIT
+SEVERAL = pareto_runs.BUDGETED + pareto_runs.GAUSSIAN + pareto_runs.CONFIDENT
+FEATURES, MEANS = pareto_runs.linear_problem()
+NOT_STATES = [None, 3, "run", LSEStrategy]
+
+
+def one_of(cls, **options):
+    if cls in SINGLE:
+        return make(cls, batch_size=2, **options)
+    return pareto_runs.make(cls, FEATURES, **options)
+
+
+@pytest.mark.parametrize("cls", SINGLE + SEVERAL)
+def test_what_is_no_state_is_refused(cls):
+    strategy = one_of(cls)
+    for wrong in NOT_STATES:
+        for call in (
+            strategy.ask,
+            strategy.missing,
+            strategy.planned,
+            lambda given: strategy.tell(given, None),
+        ):
+            with pytest.raises(
+                ValueError, match=r"Expected `state` to be a State, but"
+            ):
+                call(wrong)
+
+
+@pytest.mark.parametrize("cls", [LSEStrategy, GEGEStrategy])
+def test_what_are_no_observations_are_refused(cls):
+    strategy = one_of(cls)
+    for wrong in (None, 3, [1.0], {"indices": [0], "y": [1.0]}):
+        with pytest.raises(ValueError, match=r"Expected `observations` to be Obs"):
+            strategy.replay(wrong)
+
+
+def test_answers_beside_the_loop_refuse_what_is_no_state():
+    strategy = make(TruVaRStrategy)
+    with pytest.raises(ValueError, match="`state` to be a State"):
+        strategy.recommend(None)
+    with pytest.raises(ValueError, match="`state` to be a State"):
+        strategy.spent(None)
+    with pytest.raises(ValueError, match="`state` to be a State"):
+        one_of(PALStrategy).estimate(None)
+
+
+@pytest.mark.parametrize("cls", SINGLE)
+def test_a_state_of_another_pool_of_equal_size_is_refused(cls):
+    strategy, other = make(cls), make(cls, pool=Pool(2.0 * grid()))
+    state = other.init()
+    with pytest.raises(ValueError, match=r"with another pool of 36 rows.*Go on with"):
+        strategy.ask(state)
+    with pytest.raises(ValueError, match="another pool"):
+        strategy.tell(state, Observations([0], [1.0]))
+
+
+def test_a_state_for_other_outputs_is_refused():
+    strategy, other = one_of(GEGEStrategy), one_of(GEGEStrategy, maximize=(True, False))
+    with pytest.raises(ValueError, match=r"with `maximize` = \(True, False\)"):
+        strategy.ask(other.init())
+
+
+@pytest.mark.parametrize(
+    ("cls", "goal"),
+    [(LSEStrategy, "threshold"), (LSEStrategy, "epsilon"), (MELKStrategy, "threshold")],
+)
+def test_a_state_for_another_goal_is_refused(cls, goal):
+    strategy = make(cls)
+    other = dataclasses.replace(strategy, **{goal: 0.7})
+    with pytest.raises(ValueError, match=rf"`{goal}` = 0.7.*`strategy.replay\(state"):
+        strategy.ask(other.init())
+
+
+def test_a_state_of_another_class_is_refused():
+    state = step(make(StraddleStrategy), make(StraddleStrategy).init())
+    with pytest.raises(ValueError, match=r"this LSEStrategy made, .* a StraddleStrat"):
+        make(LSEStrategy).ask(state)
+
+
+@pytest.mark.parametrize("cls", SINGLE)
+def test_an_equal_pool_and_other_limits_go_on(cls):
+    strategy = make(cls, batch_size=2, max_observations=2)
+    state = step(strategy, strategy.init())
+    more = make(cls, pool=Pool(grid()), batch_size=3, max_observations=9)
+    assert len(more.ask(dataclasses.replace(state, stop_reason=None))) == 3
+
+
+# --- rows used more often than allowed ----------------------------------------------
+
+
+@pytest.mark.parametrize("cls", SINGLE)
+def test_a_row_told_twice_by_hand_is_asked_no_more(cls):
+    strategy = make(cls, batch_size=3, max_repeats=1, beta=25.0, epsilon=0.0)
+    state = strategy.tell(strategy.init(), Observations([4, 4, 4], [0.1, 0.2, 0.3]))
+    for _ in range(3):
+        batch = strategy.ask(state)
+        assert not (batch.order == 4).any()
+        state = step(strategy, state)
+
+
+@pytest.mark.parametrize("cls", SINGLE)
+def test_a_row_pending_twice_is_asked_no_more(cls):
+    strategy = make(cls, batch_size=3, max_repeats=1, beta=25.0, epsilon=0.0)
+    state = step(strategy, strategy.init())
+    out = strategy.ask(state).order
+    ahead = strategy.ask(state, pending=[*out.tolist(), 7, 7, 7])
+    assert not torch.isin(ahead.order, torch.tensor([*out.tolist(), 7])).any()
+
+
+@pytest.mark.parametrize("cls", pareto_runs.GAUSSIAN)
+def test_so_it_is_with_several_outputs(cls):
+    strategy = pareto_runs.make(cls, FEATURES, max_repeats=1, batch_size=3, beta=25.0)
+    twice = Observations([4, 4, 4], torch.zeros(3, 2))
+    state = strategy.tell(strategy.init(), twice)
+    assert not (strategy.ask(state).order == 4).any()
+    ahead = strategy.ask(state, pending=[5, 5])
+    assert not torch.isin(ahead.order, torch.tensor([4, 5])).any()
+
+
+def test_an_exhausted_pool_is_told_more_than_it_may_be_asked():
+    strategy = make(MaxVarianceStrategy, max_repeats=1, beta=1e6, batch_size=36)
+    every = Observations(list(range(36)) * 2, [0.0] * 72)
+    assert strategy.tell(strategy.init(), every).stop_reason == "rows exhausted"
