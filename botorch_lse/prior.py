@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -16,12 +16,13 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch.models.multitask import MultiTaskGP
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from botorch.utils.transforms import is_ensemble
-from gpytorch.kernels import Kernel
+from gpytorch.constraints import Positive
+from gpytorch.kernels import Kernel, ScaleKernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
 from gpytorch.means import Mean, ZeroMean
 from gpytorch.models import ExactGP
 from torch import Tensor
-from torch.nn import Module
+from torch.nn import Module, Parameter
 
 _REMEDY = (
     "Use an exact single-output GP such as `SingleTaskGP`, or a criterion that only "
@@ -123,6 +124,37 @@ class GPPrior:
             is_ensemble(model),
             getattr(model, "predict_noise", None),
         )
+
+    def at_least(self, sigma: float, X: Tensor) -> GPPrior:
+        r"""The same process, its scale raised where its deviations are smaller.
+
+        Mean, lengthscales and noise stay as they are in the units of ``y``.
+
+        Args:
+            sigma: The prior standard deviation wanted at the widest point, units of
+                ``y``.
+            X: ``N x d`` points.
+
+        Raises:
+            UnsupportedError: If the process is an ensemble.
+        """
+        if self.batch_shape:
+            raise UnsupportedError(
+                "Expected one process, but got an ensemble of "
+                f"{tuple(self.batch_shape)}."
+            )
+        with torch.no_grad():
+            now = float(self.variance(self.features(X)).max().sqrt())
+        if not 0 < now < sigma:
+            return self
+        kernel = ScaleKernel(self.covar_module)
+        kernel.to(dtype=self.dtype, device=self.device)
+        # Unconstrained, so that the factor is what it says to the last digit.
+        kernel.register_constraint("raw_outputscale", Positive(transform=None))
+        kernel.raw_outputscale = Parameter(
+            torch.tensor((sigma / now) ** 2, dtype=self.dtype, device=self.device)
+        )
+        return replace(self, covar_module=_frozen(kernel))
 
     @property
     def knows_new_noise(self) -> bool:

@@ -109,7 +109,7 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
         betas = self.betas
         if path is not self._path:
             betas = torch.cat((betas, betas[-1:]))
-        ends = intersect_path(means, variances, betas)
+        ends = intersect_path(means, variances, betas)[:2]
         shape = X.shape[:-2]
         lower, upper = (end.to(X).movedim(-1, 0) for end in ends)
         return (

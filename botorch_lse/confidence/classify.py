@@ -56,6 +56,11 @@ class Sides:
         side = torch.zeros(n_rows, dtype=torch.int8)
         return cls(side, torch.ones(n_rows, dtype=torch.bool))
 
+    def reopened(self, rows: Tensor) -> Sides:
+        r"""The same with ``rows`` (``N`` bools) undecided and worth measuring."""
+        side = self.side.masked_fill(rows, UNDECIDED)
+        return replace(self, side=side, candidates=self.candidates | rows)
+
     def update_implicit(
         self,
         lower: Tensor,
@@ -177,6 +182,23 @@ def from_sides(
         ),
         guarantee=guarantee,
         pool=regions.pool,
+        contradicted=regions.contradicted,
+    )
+
+
+def with_contradictions(guarantee: str, contradicted: Tensor) -> str:
+    r"""A guarantee that says of how many rows the intervals contradict each other.
+
+    Args:
+        guarantee: What is claimed if they do not.
+        contradicted: ``N`` bools.
+    """
+    n = int(contradicted.sum())
+    if n == 0:
+        return guarantee
+    return (
+        f"{guarantee} But the intervals of {n} row{'s' if n > 1 else ''} contradict "
+        "each other, where the current one counts."
     )
 
 

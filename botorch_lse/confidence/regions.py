@@ -3,7 +3,7 @@ r"""Confidence regions: the intersection of all intervals so far."""
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -35,13 +35,22 @@ class EmptyRegionWarning(BotorchWarning):
 class Regions:
     r"""Confidence regions ``C_t`` of ``N`` rows, and the posterior they end in.
 
+    Where the intervals of a row have nothing in common, at least one of them is wrong
+    and nobody knows which. From then on the row's last interval alone counts, which
+    rests on all of the data; ``contradicted`` says so.
+
     Args:
-        lower: ``N``, the largest lower end so far, units of ``y``.
-        upper: ``N``, the smallest upper end so far. Below ``lower`` where intervals
-            have nothing in common.
+        lower: ``N``, the largest lower end so far, units of ``y``; never above
+            ``upper``.
+        upper: ``N``, the smallest upper end so far.
         mean: ``N``, the last posterior mean.
         sigma: ``N``, the last posterior standard deviation.
         pool: The pool, if the rows came as one.
+        contradicted: ``N`` bools: the row's intervals have nothing in common. Default
+            none.
+
+    Raises:
+        ValueError: If a lower end is above its upper end.
     """
 
     lower: Tensor
@@ -49,21 +58,33 @@ class Regions:
     mean: Tensor
     sigma: Tensor
     pool: Pool | None = None
+    contradicted: Tensor = field(default=None)  # type: ignore[assignment]
 
-    @property
-    def is_empty(self) -> Tensor:
-        r"""``N`` bools: the intervals of this row have nothing in common."""
-        return self.lower > self.upper
+    def __post_init__(self) -> None:
+        if self.contradicted is None:
+            none = torch.zeros_like(self.lower, dtype=torch.bool)
+            object.__setattr__(self, "contradicted", none)
+        crossed = self.lower > self.upper
+        if bool(crossed.any()):
+            row = int(crossed.nonzero()[0])
+            raise ValueError(
+                "Expected no entry of `lower` to be above that of `upper`, but row "
+                f"{row} has {float(self.lower[row]):g} and {float(self.upper[row]):g}."
+            )
 
     def intersect(self, mean: Tensor, sigma: Tensor, beta: float) -> Regions:
         r"""With one more interval, ``mean -+ sqrt(beta) sigma``."""
-        lower, upper = interval(mean, sigma, beta)
+        last = interval(mean, sigma, beta)
+        lower = torch.maximum(self.lower, last[0])
+        upper = torch.minimum(self.upper, last[1])
+        contradicted = self.contradicted | (lower > upper)
         return Regions(
-            torch.maximum(self.lower, lower),
-            torch.minimum(self.upper, upper),
+            torch.where(contradicted, last[0], lower),
+            torch.where(contradicted, last[1], upper),
             mean,
             sigma,
             self.pool,
+            contradicted,
         )
 
     @classmethod
@@ -73,6 +94,12 @@ class Regions:
         r"""One interval alone."""
         return cls(*interval(mean, sigma, beta), mean, sigma, pool)
 
+    @classmethod
+    def unknown(cls, mean: Tensor, pool: Pool | None = None) -> Regions:
+        r"""The whole line for every row, around a guess of the mean."""
+        endless = torch.full_like(mean, torch.inf)
+        return cls(-endless, endless, mean, endless, pool)
+
 
 def path_betas(beta: BetaSchedule, n_rounds: int) -> Tensor:
     r"""``beta(1), ..., beta(n_rounds + 1)``: the prior's and one after each round."""
@@ -81,7 +108,7 @@ def path_betas(beta: BetaSchedule, n_rounds: int) -> Tensor:
 
 def intersect_path(
     means: Tensor, variances: Tensor, betas: Tensor
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     r"""The ends of ``C_t``: running extremes of all intervals along a path.
 
     Args:
@@ -90,15 +117,22 @@ def intersect_path(
         betas: ``R + 1`` squared widths.
 
     Returns:
-        ``lower`` and ``upper``, ``... x N``.
+        ``lower`` and ``upper``, ``... x N``, and bools ``... x N``: the intervals have
+        nothing in common, so that the ends are those of the last one.
 
     Source:
-        Gotovos et al. (2013), section 3, ``C_t = C_{t-1}`` intersected with ``Q_t``;
-        where they are disjoint, the largest lower and the smallest upper end are kept.
+        Gotovos et al. (2013), section 3, ``C_t = C_{t-1}`` intersected with ``Q_t``.
+        Deviation: what counts where they are disjoint, which the paper leaves open.
     """
     widths = betas.to(means).view(-1, *[1] * (means.ndim - 1))
-    lower, upper = interval(means, safe_sqrt(variances), widths)
-    return lower.amax(dim=0), upper.amin(dim=0)
+    lowers, uppers = interval(means, safe_sqrt(variances), widths)
+    lower, upper = lowers.amax(dim=0), uppers.amin(dim=0)
+    contradicted = lower > upper
+    return (
+        torch.where(contradicted, lowers[-1], lower),
+        torch.where(contradicted, uppers[-1], upper),
+        contradicted,
+    )
 
 
 def safe_sqrt(variance: Tensor) -> Tensor:
@@ -156,13 +190,16 @@ def confidence_regions(
     with torch.no_grad():
         for rows in row_blocks(X.shape[-2], per_row, memory_budget):
             means, variances = path.moments(X[rows])
-            lower, upper = intersect_path(means, variances, betas)
-            parts.append(
-                torch.stack((lower, upper, means[-1], safe_sqrt(variances[-1])))
-            )
-    lower, upper, mean, sigma = torch.cat(parts, dim=-1)
+            ends = intersect_path(means, variances, betas)
+            parts.append((*ends[:2], means[-1], safe_sqrt(variances[-1]), ends[2]))
+    lower, upper, mean, sigma, contradicted = map(torch.cat, zip(*parts, strict=True))
     regions = Regions(
-        lower, upper, mean, sigma, pool if isinstance(pool, Pool) else None
+        lower,
+        upper,
+        mean,
+        sigma,
+        pool if isinstance(pool, Pool) else None,
+        contradicted,
     )
     if isinstance(schedule, UnionBeta | BatchEta):
         warn_if_empty(regions, f"with {schedule}")
@@ -172,23 +209,23 @@ def confidence_regions(
 def warn_if_empty(
     regions: Regions, claimed: str, else_wrong: str = "the kernel too smooth"
 ) -> None:
-    r"""Warn with the first row whose region is empty, if there is one.
+    r"""Warn with the first row whose intervals contradict each other, if there is one.
 
     Args:
         regions: Of all rows.
         claimed: The claim that is refuted.
         else_wrong: What may be wrong beside the noise.
     """
-    empty = regions.is_empty
+    empty = regions.contradicted
     if bool(empty.any()):
         row = int(empty.nonzero()[0])
         warnings.warn(
             f"The confidence intervals of {int(empty.sum())} of {empty.numel()} rows "
-            f"have nothing in common, first of row {row} (largest lower end "
-            f"{float(regions.lower[row]):g}, smallest upper end "
-            f"{float(regions.upper[row]):g}). They were to hold together ({claimed}), "
-            "so an assumption is wrong: most often the noise is larger than stated or "
-            f"{else_wrong}.",
+            f"have nothing in common, first of row {row} (the last one goes from "
+            f"{float(regions.lower[row]):g} to {float(regions.upper[row]):g}; earlier "
+            f"ones do not touch it or each other). They were to hold together "
+            f"({claimed}), so an assumption is wrong: most often the noise is larger "
+            f"than stated or {else_wrong}.",
             EmptyRegionWarning,
             stacklevel=3,
         )

@@ -31,9 +31,13 @@ class Classification:
             an implicit level, above ``omega`` times the largest posterior mean.
         guarantee: A sentence: the probability claimed, and what it assumes.
         pool: The rows' pool, for ``to_frame``.
+        contradicted: ``N`` bools: earlier confidence intervals of this row have nothing
+            in common with each other or with the current one, which alone counts. Under
+            a width that claims a confidence an assumption is then wrong. Default none.
 
     Raises:
-        ValueError: If the three sets are not a partition.
+        ValueError: If the three sets are not a partition, or a lower bound is above its
+            upper bound.
     """
 
     above: Tensor
@@ -46,8 +50,19 @@ class Classification:
     probability_above: Tensor
     guarantee: str = "No confidence is claimed."
     pool: Pool | None = field(default=None, repr=False)
+    contradicted: Tensor = field(default=None, repr=False)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        if self.contradicted is None:
+            none = torch.zeros_like(self.above, dtype=torch.bool)
+            object.__setattr__(self, "contradicted", none)
+        crossed = self.lower > self.upper
+        if bool(crossed.any()):
+            row = int(crossed.nonzero()[0])
+            raise ValueError(
+                "Expected no entry of `lower` to be above that of `upper`, but row "
+                f"{row} has {float(self.lower[row]):g} and {float(self.upper[row]):g}."
+            )
         times = self.above.int() + self.below.int() + self.undecided.int()
         if not bool((times == 1).all()):
             raise ValueError(
@@ -80,7 +95,8 @@ class Classification:
         r"""The pool's table with the answer in columns beside it.
 
         Columns added: ``side``, ``probability_above``, ``mean``, ``sigma``, ``lower``,
-        ``upper``. Where the table has such a name already, ours ends in ``_lse``.
+        ``upper``; where intervals contradict each other, ``contradicted`` says of which
+        rows. Where the table has such a name already, ours ends in ``_lse``.
         """
         answer = pd.DataFrame(
             {
@@ -91,6 +107,8 @@ class Classification:
                 },
             }
         )
+        if bool(self.contradicted.any()):
+            answer["contradicted"] = self.contradicted.cpu().numpy()
         if self.pool is None:
             return answer
         table = self.pool.to_frame()

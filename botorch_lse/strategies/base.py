@@ -100,7 +100,8 @@ class Strategy(Rule):
         # Told rows of the open round are known to nobody before it is complete.
         coming = torch.cat((out, state.waiting.measured))
         request = replace(request, pending=coming)
-        rows = self._plan(state.belief, request) if request.size else out[:0]
+        belief = self._planning_belief(state.belief)
+        rows = self._plan(belief, request) if request.size else out[:0]
         if rows.numel() == 0:
             raise ValueError(
                 f"Nothing is left to ask while {out.numel()} rows are `pending`: the "
@@ -125,9 +126,8 @@ class Strategy(Rule):
         if not state._planned or state._planned[0][0] is not self:
             request = self._request(state, torch.empty(0, dtype=torch.long))
             check_listable(request.size)
-            rows = (
-                self._plan(state.belief, request) if request.size else request.pending
-            )
+            belief = self._planning_belief(state.belief)
+            rows = self._plan(belief, request) if request.size else request.pending
             state._planned[:] = [(self, rows.sort().values)]
         return state._planned[0][1]
 

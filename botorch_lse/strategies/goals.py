@@ -39,8 +39,18 @@ class ExplicitGoal:
         side = torch.where(sides.side == UNDECIDED, now, sides.side)
         return replace(sides, side=side, candidates=side == UNDECIDED)
 
+    def against(self, sides: Sides, regions: Regions) -> Tensor:
+        r"""``N`` bools: the side is not what the row's own region says."""
+        tolerant = self.threshold - self.epsilon, self.threshold + self.epsilon
+        above = (sides.side == ABOVE) & (regions.upper <= tolerant[0])
+        return above | ((sides.side == BELOW) & (regions.lower > tolerant[1]))
+
     def level(self, mean: Tensor) -> float:
         r"""The level that probabilities refer to."""
+        return self.threshold
+
+    def level_of(self, values: Tensor) -> float | None:
+        r"""The level on which measured values have a side, if there is one."""
         return self.threshold
 
     @property
@@ -77,9 +87,20 @@ class ImplicitGoal:
             regions.lower, regions.upper, self.omega, self.epsilon, self.drop_maximisers
         )
 
+    def against(self, sides: Sides, regions: Regions) -> Tensor:
+        r"""``N`` bools: the side is not what the regions say of row and level."""
+        low = self.omega * regions.lower.max() - self.epsilon
+        high = self.omega * regions.upper.max() + self.epsilon
+        above = (sides.side == ABOVE) & (regions.upper < low)
+        return above | ((sides.side == BELOW) & (regions.lower > high))
+
     def level(self, mean: Tensor) -> float:
         r"""``omega`` times the largest posterior mean."""
         return self.omega * float(mean.max())
+
+    def level_of(self, values: Tensor) -> float | None:
+        r"""``omega`` times the largest value."""
+        return self.omega * float(values.max())
 
     @property
     def tolerance(self) -> float:
@@ -133,9 +154,22 @@ class MaximiserGoal:
         side = torch.full_like(sides.side, BELOW).masked_fill(accepted, ABOVE)
         return replace(sides, side=side, candidates=accepted)
 
+    def against(self, sides: Sides, regions: Regions) -> Tensor:
+        r"""``N`` bools: accepted but exceeded, or ruled out but better than all."""
+        accepted = (sides.side == ABOVE) & (
+            regions.upper + self.epsilon < regions.lower.max()
+        )
+        ruled_out = sides.side == BELOW
+        others = torch.where(ruled_out, -torch.inf, regions.upper).max()
+        return accepted | (ruled_out & (regions.lower > others))
+
     def level(self, mean: Tensor) -> float:
         r"""The largest posterior mean: what probabilities refer to."""
         return float(mean.max())
+
+    def level_of(self, values: Tensor) -> float | None:
+        r"""None: every value but the largest lies below the maximum."""
+        return None
 
     @property
     def tolerance(self) -> float:

@@ -108,6 +108,10 @@ class Rule(ABC):
 
     # --- what is planned --------------------------------------------------------------
 
+    def _planning_belief(self, belief: Any) -> Any:
+        r"""What the next rows are planned from; default what the answer rests on."""
+        return belief
+
     @abstractmethod
     def _plan(self, belief: Any, request: Request) -> Tensor:
         r"""The rows to measure with replicates; fewer than asked if none is left."""

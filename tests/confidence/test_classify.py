@@ -46,7 +46,7 @@ intervals = st.lists(
 def test_explicit_sides_follow_algorithm_one(
     ends: list[tuple[float, float]], threshold: float, epsilon: float
 ) -> None:
-    lower, upper = [e[0] for e in ends], [e[1] for e in ends]  # some are empty
+    lower, upper = [min(e) for e in ends], [max(e) for e in ends]
     H, L = set(), set()
     for i in range(len(ends)):
         if lower[i] + epsilon > threshold:

@@ -70,6 +70,9 @@ def loop(
         mean, sigma = shift + scale * mean, scale * variance.sqrt()
         lower = torch.maximum(lower, mean - math.sqrt(beta(t)) * sigma)
         upper = torch.minimum(upper, mean + math.sqrt(beta(t)) * sigma)
+    empty, half = lower > upper, math.sqrt(beta(t)) * sigma
+    lower = torch.where(empty, mean - half, lower)
+    upper = torch.where(empty, mean + half, upper)
     return lower, upper, mean, sigma
 
 
@@ -115,21 +118,27 @@ def test_one_round_uses_the_second_width_not_the_tenth() -> None:
     assert seen == [1, 2]
 
 
-def test_disjoint_intervals_keep_largest_lower_and_smallest_upper_end() -> None:
+def test_of_disjoint_intervals_the_last_one_counts() -> None:
     mean, sigma = torch.tensor([0.0, 0.0]), torch.tensor([1.0, 1.0])
     first = Regions.of_interval(mean, sigma, 1.0)
     both = first.intersect(torch.tensor([5.0, 0.5]), sigma, 1.0)
     assert both.lower.tolist() == [4.0, -0.5]
-    assert both.upper.tolist() == [1.0, 1.0]
-    assert both.is_empty.tolist() == [True, False]
+    assert both.upper.tolist() == [6.0, 1.0]
+    assert both.contradicted.tolist() == [True, False]
     assert both.mean.tolist() == [5.0, 0.5]
+    # It is not intersected any more: nobody knows which one was wrong.
+    third = both.intersect(torch.tensor([4.5, 0.5]), sigma, 1.0)
+    assert third.lower.tolist() == [3.5, -0.5]
+    assert third.upper.tolist() == [5.5, 1.0]
+    assert third.contradicted.tolist() == [True, False]
 
 
 def test_empty_region_warning_names_the_first_row_and_the_claim() -> None:
-    ends = torch.tensor([[0.0, 0.0, 3.0, 4.0], [1.0, 1.0, 2.0, 1.0]])
-    regions = Regions(ends[0], ends[1], ends[0], ends[1])
+    ends = torch.tensor([[0.0, 0.0, 2.0, 1.0], [1.0, 1.0, 3.0, 4.0]])
+    contradicted = torch.tensor([False, False, True, True])
+    regions = Regions(ends[0], ends[1], ends[0], ends[1], contradicted=contradicted)
     with pytest.warns(
-        EmptyRegionWarning, match=r"2 of 4 rows.*first of row 2.*3.*2.*at 95 %.*noise"
+        EmptyRegionWarning, match=r"2 of 4 rows.*first of row 2.*2 to 3.*at 95 %.*noise"
     ):
         warn_if_empty(regions, "at 95 %")
 

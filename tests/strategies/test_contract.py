@@ -434,7 +434,7 @@ def test_decided_pool_ends_the_run() -> None:
 
 
 def test_level_out_of_reach_is_decided_without_a_measurement() -> None:
-    strategy = make(LSEStrategy, threshold=100.0)
+    strategy = make(LSEStrategy, threshold=100.0, beta=None)  # by Theorem 1
     state = strategy.init()
     assert state.stop_reason == "decided"
     assert state.classification.below.all()

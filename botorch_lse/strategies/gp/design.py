@@ -191,8 +191,9 @@ class DesignStrategy(GPStrategy):
 
     def _forecast(self, state: State) -> Forecast:
         belief = state.belief
-        if self._is_initial(belief):
-            return Forecast(None, "No model has been fitted yet.")
+        unknown = self._no_forecast(belief)
+        if unknown is not None:
+            return unknown
         posterior, targets = belief.posterior, self._gaps(belief)
         if targets is None:
             return super()._forecast(state)

@@ -16,7 +16,7 @@ from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
 from botorch_lse.functional.scores import first_best
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.prior import GPPrior
-from botorch_lse.problem import Observations, Pool
+from botorch_lse.problem import Pool
 from botorch_lse.strategies.arguments import check_targets, places_of
 from botorch_lse.strategies.elimination import eliminate_for_best
 from botorch_lse.strategies.forecast import squared_gaps
@@ -131,45 +131,40 @@ class HRAGEStrategy(BurnInStrategy):
 
     # --- learning ---------------------------------------------------------------------
 
-    def _start_sides(self) -> Sides:
-        return self.goal.start(len(self.items))
+    @property
+    def _posterior_points(self) -> Tensor:
+        X = self.pool.X
+        return X if self.targets is None else torch.cat((X, self.targets.X))
 
     def _prior_belief(self, prior: GPPrior, yvar: Tensor | None = None) -> BurnInBelief:
-        X = self.pool.X
-        if self.targets is not None:
-            X = torch.cat((X, self.targets.X))
+        X = self._posterior_points
         posterior = PoolPosterior.start(prior, X, self.memory_budget)
-        regions = self._regions(posterior, 1)
-        sides = self._update_sides(self._start_sides(), posterior, regions, 1)
+        moments = self._moments(posterior)
+        regions = Regions.of_interval(*moments, self._beta(1, posterior), self.items)
+        sides = self._start_sides()
+        if self.is_theorem:
+            sides = self._update_sides(sides, posterior, regions, 1)
         noise = self._planned_noise(prior, yvar)
         return BurnInBelief(posterior, regions, sides, noise)
 
     def _uninformed(self, posterior: PoolPosterior, mean: float) -> BurnInBelief:
-        level = torch.full((len(self.items),), mean, dtype=torch.float64)
-        endless = torch.full_like(level, torch.inf)
-        regions = Regions(-endless, endless, level, endless, self.items)
-        sides, noise = self._start_sides(), self._unfitted_noise
-        return BurnInBelief(posterior, regions, sides, noise)
+        blank = super()._uninformed(posterior, mean)
+        return BurnInBelief(
+            blank.posterior, blank.regions, blank.sides, blank.new_noise
+        )
 
-    def _regions(self, posterior: PoolPosterior, t: int) -> Regions:
-        rows = self._posterior_rows(slice(None))
-        mean, sigma = posterior.mean[rows], posterior.sigma[rows]
-        return Regions.of_interval(mean, sigma, self._beta(t, posterior), self.items)
+    def _moments(self, posterior: PoolPosterior) -> tuple[Tensor, Tensor]:
+        rows = self._item_rows
+        return posterior.mean[rows], posterior.sigma[rows]
+
+    @property
+    def _item_rows(self) -> Tensor:
+        return self._posterior_rows(slice(None))
 
     def _posterior_rows(self, items: Any) -> Any:
         r"""The rows of the posterior that are the given items."""
         first = 0 if self.targets is None else len(self.pool)
         return torch.arange(first, first + len(self.items))[items]
-
-    def _observe(self, belief: Belief, new: Observations) -> Belief:
-        noise = self._noise(belief, new)
-        posterior = belief.posterior.observe(new.indices, new.y, noise)
-        t = belief.n_intervals + 1
-        regions = self._regions(posterior, t)
-        sides = self._update_sides(belief.sides, posterior, regions, t)
-        return replace(
-            belief, posterior=posterior, regions=regions, sides=sides, n_intervals=t
-        )
 
     def _update_sides(
         self, sides: Sides, posterior: PoolPosterior, regions: Regions, t: int

@@ -182,6 +182,7 @@ class BurnInStrategy(DesignStrategy):
         history = _with_noise(history, data.variances)
         if self.fixed is None:
             learnt = self._refit(history, seed, n_rounds)
+            learnt = self._two_sided(learnt, history)
         else:
             learnt = self._along(self._prior_belief(self.fixed), history)
         return _knowing(learnt, data, n_rounds)

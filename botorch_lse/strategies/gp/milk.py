@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from botorch_lse.confidence.classify import UNDECIDED, Sides
+from botorch_lse.confidence.classify import BELOW, UNDECIDED, Sides
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
 from botorch_lse.pool_posterior import PoolPosterior
@@ -29,6 +29,14 @@ class PairSides(Sides):
     """
 
     pairs: Tensor | None = None
+
+    def reopened(self, rows: Tensor) -> PairSides:
+        r"""The same with ``rows`` undecided and all their pairs open."""
+        assert self.pairs is not None
+        found = super().reopened(rows)
+        partners = rows & (found.side != BELOW).unsqueeze(-1)
+        pairs = self.pairs | partners | rows.unsqueeze(-1)
+        return PairSides(found.side, found.candidates, pairs=pairs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,12 +16,10 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from botorch_lse.models import TINY, unfitted_prior
-from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem.pool import NOISE_LEVEL
 from botorch_lse.strategies.arguments import places_of
 from botorch_lse.strategies.gp.base import GPStrategy
-from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.process import Process
 
 
@@ -64,15 +62,14 @@ class NoiseLevelStrategy(GPStrategy):
             model = partial(fit_without_level, self.pool.bounds)
         return Process(self.pool, model, self.noise_std)
 
-    def _start(self, seed: int) -> Belief:
-        if self.fixed is not None or self.model is not None or not self.has_levels:
-            return super()._start(seed)
+    @property
+    def _unfitted_prior(self) -> GPPrior:
+        if self.model is not None or not self.has_levels:
+            return super()._unfitted_prior
         prior = unfitted_prior(self.pool.bounds[:, :-1])
         scale = prior.transform_inputs
         assert scale is not None  # the scaling to the unit cube
-        prior = replace(prior, transform_inputs=partial(_of_the_rest, scale))
-        start = PoolPosterior.start(prior, self.pool.X, self.memory_budget)
-        return self._uninformed(start, 0.0)
+        return replace(prior, transform_inputs=partial(_of_the_rest, scale))
 
 
 def fit_without_level(

@@ -29,7 +29,7 @@ from botorch_lse.strategies.gp.guarantee import (
     no_guarantee,
     norm_guarantee,
 )
-from botorch_lse.strategies.learning import Learning
+from botorch_lse.strategies.learning import LEVEL_Z, Learning
 from botorch_lse.strategies.process import Process
 
 
@@ -51,6 +51,7 @@ class GPSettings(Learning, Strategy):
     max_repeats: int | None = None
     refit: int | Callable[[int], bool] = 1
     n_initial: int | None = None
+    level_z: float | None = LEVEL_Z
     memory_budget: int = MEMORY_BUDGET
 
     goals: ClassVar[tuple[str, ...]] = ("threshold", "omega")
@@ -61,6 +62,8 @@ class GPSettings(Learning, Strategy):
         self._check_rounds()
         self._check_learning()
         accuracy(self.epsilon)
+        if self.level_z is not None:
+            in_interval(self.level_z, "level_z", 0.0, float("inf"))
         check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
         self._check_noise()
         if self.norm_bound is not None:
@@ -124,15 +127,37 @@ class GPSettings(Learning, Strategy):
         return self.beta is None
 
     @property
+    def is_theorem(self) -> bool:
+        r"""Whether a theorem gives the widths: it asks for fixed hyper-parameters."""
+        return self.claims_confidence and self.fixed is not None
+
+    @property
     def guarantee(self) -> str:
-        r"""The probability claimed and its assumptions, as a sentence."""
+        r"""The probability claimed and its assumptions, in words."""
         if not self.claims_confidence:
-            return no_guarantee(self.beta is None)
-        if self.norm_bound is not None:
-            return norm_guarantee(self.delta, self.epsilon, self.norm_bound)
-        return gaussian_guarantee(
-            self.delta, self.epsilon, self._source, fixed=self.fixed is not None
+            claim = no_guarantee(self.beta is None)
+        elif self.norm_bound is not None:
+            claim = norm_guarantee(self.delta, self.epsilon, self.norm_bound)
+        else:
+            fixed = self.fixed is not None
+            claim = gaussian_guarantee(
+                self.delta, self.epsilon, self._source, fixed=fixed
+            )
+        return claim if self.fixed is not None else f"{claim} {self._learnt_in_words}"
+
+    @property
+    def _learnt_in_words(self) -> str:
+        r"""What an answer of a learnt model is worth."""
+        raised = ", whose scale was raised so that the level is plausible"
+        words = (
+            f"Decided under the fitted model{raised if self.level_z else ''}. No "
+            "guarantee if the function varies faster elsewhere than where it was "
+            "measured."
         )
+        n, wanted = self.initial_observations, self.wanted_initial
+        if n < wanted:
+            words += f" The budget allows {n} of the {wanted} rows of a first design."
+        return words
 
     @property
     def _source(self) -> str:

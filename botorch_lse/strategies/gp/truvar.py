@@ -210,32 +210,35 @@ class TruVaRStrategy(NoiseLevelStrategy):
         learnt = super()._learn(belief, new, history, seed)
         return replace(learnt, previous=int(rows[-1]), spent=spent)  # type: ignore[return-value, call-arg]
 
-    def _observe(self, belief: Belief, new: Observations) -> TruVaRBelief:
+    def _along(self, belief: Belief, history: Observations) -> Belief:
+        # Epochs are a fold over the rounds, whoever learnt the model.
+        assert history.round is not None  # labelled by `tell`
+        for label in history.round.unique().tolist():
+            rows = (history.round == label).nonzero().view(-1)
+            belief = self._observe(belief, history.select(rows))
+        return belief
+
+    def _current_beta(self, belief: Belief, t: int) -> float:
         assert isinstance(belief, TruVaRBelief)
-        posterior = belief.posterior.observe(
-            new.indices, new.y, self._noise(belief, new)
-        )
-        t = belief.n_intervals + 1
-        epochs = belief.epochs
-        beta = self._beta(t, posterior)
+        if self.claims_confidence:
+            return self._beta(t, belief.posterior)
+        return belief.epochs.beta
+
+    def _judged(self, belief: Belief, t: int) -> TruVaRBelief:
+        judged = super()._judged(belief, t)
+        assert isinstance(judged, TruVaRBelief)
+        beta, epochs = self._beta(t, judged.posterior), judged.epochs
         if self.claims_confidence:
             epochs = replace(epochs, beta=beta)
-        mean, sigma = posterior.mean, posterior.sigma
-        regions = Regions.of_interval(mean, sigma, epochs.beta, self.pool)
-        before = belief.sides if self.monotone else self.goal.start(len(self.pool))
-        sides = self.goal.update(before, regions)
-        open_sigma = sigma[sides.candidates]
-        if open_sigma.numel():
-            widest = float(open_sigma.max())
+        sigma = judged.posterior.sigma[judged.sides.candidates]
+        if sigma.numel():
+            widest = float(sigma.max())
             epochs = epochs.after(widest, beta, self.eta_ratio, self.delta_bar)
-        return replace(
-            belief,
-            posterior=posterior,
-            regions=regions,
-            sides=sides,
-            n_intervals=t,
-            epochs=epochs,
-        )
+        return replace(judged, epochs=epochs)
+
+    @property
+    def _keeps_sides(self) -> bool:
+        return super()._keeps_sides and self.monotone
 
     # --- choosing -------------------------------------------------------------------
 

@@ -2,9 +2,10 @@ r"""What a linear strategy derived from its data."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+import torch
 from torch import Tensor
 
 from botorch_lse.confidence.classify import BELOW, UNDECIDED
@@ -22,14 +23,16 @@ class LinearBelief:
         noise_var: ``N`` squared noise scales of the measurements that come.
         Z: ``T x h`` features of the items.
         side: ``T`` codes.
-        lower: ``T x m``, the largest lower ends so far, units of ``y``.
-        upper: ``T x m``, the smallest upper ends so far.
+        lower: ``T x m``, the largest lower ends so far, units of ``y``; where intervals
+            contradict each other, those of the current ones.
+        upper: ``T x m``, the smallest upper ends so far, likewise.
         information: ``V`` seen from the first design.
         width: The width of all directions.
         martingale: The items' batch estimates, where they are used.
         candidates: ``T`` bools: items that may be the maximiser.
         margins: ``T x 3``: for several outputs how far an item is from being
             dominated, the width of this, and its standard deviation.
+        contradicted: ``T x m`` bools: intervals that have nothing in common.
     """
 
     evidence: Evidence
@@ -43,6 +46,12 @@ class LinearBelief:
     martingale: BatchMartingale | None
     candidates: Tensor
     margins: Tensor
+    contradicted: Tensor
+
+    def reopened(self) -> LinearBelief:
+        r"""The same estimates with nothing decided."""
+        side = torch.full_like(self.side, UNDECIDED)
+        return replace(self, side=side, candidates=side == UNDECIDED)
 
     @cached_property
     def theta(self) -> Tensor:

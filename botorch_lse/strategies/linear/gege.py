@@ -89,4 +89,5 @@ class GEGELinearStrategy(MultiOutputStrategy, LinearStrategy):
         return self._assumptions(what)
 
     def _classification(self, belief: LinearBelief) -> Classification:
-        return self._answer(belief.side, self._estimate(belief))
+        found = self._estimate(belief)
+        return self._answer(belief.side, found, belief.contradicted)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from botorch_lse.checks import finite_number
-from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, ratio
+from botorch_lse.confidence.classify import (
+    ABOVE,
+    BELOW,
+    UNDECIDED,
+    ratio,
+    with_contradictions,
+)
 from botorch_lse.problem import Classification
 from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.linear.base import LinearStrategy
@@ -35,8 +41,9 @@ class SingleOutputStrategy(LinearStrategy):
             mean=mean,
             sigma=belief.sigma,
             probability_above=gaussian_probability_above(mean, belief.sigma, level),
-            guarantee=guarantee,
+            guarantee=with_contradictions(guarantee, belief.contradicted[:, 0]),
             pool=self.items,
+            contradicted=belief.contradicted[:, 0],
         )
 
     @property

@@ -45,6 +45,7 @@ def first_belief(Z: Tensor, noise_var: Tensor, widths: AnytimeWidth) -> LinearBe
         martingale,
         side == UNDECIDED,
         torch.tensor([0.0, torch.inf, torch.inf]).double().repeat(T, 1),
+        torch.zeros(T, m, dtype=torch.bool),
     )
 
 
@@ -98,6 +99,9 @@ def intersected(
 ) -> LinearBelief:
     r"""With the current intervals, warning if they contradict earlier ones.
 
+    Then nothing that earlier intervals decided is believed any more: all items are
+    judged anew.
+
     Args:
         belief: With the estimates.
         widths: Fixed for the whole run.
@@ -107,8 +111,19 @@ def intersected(
     ends = widths.interval(belief.mean, squared, belief.martingale)
     lower = torch.maximum(belief.lower, ends[0])
     upper = torch.minimum(belief.upper, ends[1])
+    newly = (lower > upper) & ~belief.contradicted
+    contradicted = belief.contradicted | newly
+    lower = torch.where(contradicted, ends[0], lower)
+    upper = torch.where(contradicted, ends[1], upper)
     for c in range(widths.m):
-        found = Regions(lower[:, c], upper[:, c], belief.mean[:, c], belief.sigma)
+        found = Regions(
+            lower[:, c],
+            upper[:, c],
+            belief.mean[:, c],
+            belief.sigma,
+            contradicted=newly[:, c],
+        )
         claim = f"at all times, with probability {1 - delta:g}"
         warn_if_empty(found, claim, "f not linear in the features")
-    return replace(belief, lower=lower, upper=upper)
+    belief = replace(belief, lower=lower, upper=upper, contradicted=contradicted)
+    return belief.reopened() if bool(contradicted.any()) else belief

@@ -21,6 +21,7 @@ class GPParetoBelief:
         active: ``N`` bools: open rows, and accepted ones that may still decide these.
         estimate: The estimate of every row.
         noise: For each output ``N`` noise variances of new observations.
+        contradicted: ``N x m`` bools: intervals that have nothing in common.
         is_informed: Whether the posteriors are those of the model, so that they judge.
         n_intervals: How many intervals were judged; the next is number + 1.
         fitted_rounds: Rounds in the data at the last fit; -1 before any.
@@ -32,6 +33,7 @@ class GPParetoBelief:
     active: Tensor
     estimate: ParetoEstimate
     noise: tuple[Tensor, ...]
+    contradicted: Tensor
     is_informed: bool = False
     n_intervals: int = 0
     fitted_rounds: int = -1

@@ -78,7 +78,10 @@ class GPParetoStrategy(GPParetoSettings):
         N = len(self.pool)
         side = torch.full((N,), UNDECIDED, dtype=torch.int8)
         estimate = ParetoEstimate.unknown(N, self.m)
-        return GPParetoBelief(posteriors, side, side == UNDECIDED, estimate, noise)
+        none = torch.zeros(N, self.m, dtype=torch.bool)
+        return GPParetoBelief(
+            posteriors, side, side == UNDECIDED, estimate, noise, none
+        )
 
     def _prior_belief(
         self, priors: Sequence[GPPrior | None], history: Observations | None = None
@@ -92,7 +95,11 @@ class GPParetoStrategy(GPParetoSettings):
             yvar = None if history is None or history.yvar is None else history.yvar
             noise.append(output.new_noise(prior, None if yvar is None else yvar[:, c]))
         blank = self._blank(tuple(posteriors), tuple(noise))
-        return self._next(replace(blank, is_informed=True))
+        first = self._next(replace(blank, is_informed=True))
+        if self.beta is None and self.is_fixed:
+            return first
+        # A width that no theorem gives decides nothing before there are data.
+        return replace(first, side=blank.side, active=blank.active)
 
     def _next(self, belief: GPParetoBelief) -> GPParetoBelief:
         r"""After the next interval."""
@@ -185,4 +192,4 @@ class GPParetoStrategy(GPParetoSettings):
         return pareto_forecast(state.belief, self._judged, root_beta)
 
     def _classification(self, belief: GPParetoBelief) -> Classification:
-        return self._answer(belief.side, belief.estimate)
+        return self._answer(belief.side, belief.estimate, belief.contradicted)

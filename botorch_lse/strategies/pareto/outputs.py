@@ -11,7 +11,12 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
-from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
+from botorch_lse.confidence.classify import (
+    ABOVE,
+    BELOW,
+    UNDECIDED,
+    with_contradictions,
+)
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.base import Strategy
@@ -118,7 +123,13 @@ class MultiOutputStrategy(Strategy):
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, as a sentence."""
 
-    def _answer(self, side: Tensor, found: ParetoEstimate) -> Classification:
+    def _answer(
+        self, side: Tensor, found: ParetoEstimate, contradicted: Tensor | None = None
+    ) -> Classification:
+        r"""The answer; ``contradicted``: ``N x m`` bools of rows and outputs."""
+        rows = torch.zeros_like(side, dtype=torch.bool)
+        if contradicted is not None:
+            rows = contradicted.any(dim=-1)
         return Classification(
             above=side == ABOVE,
             below=side == BELOW,
@@ -130,6 +141,7 @@ class MultiOutputStrategy(Strategy):
             probability_above=gaussian_probability_above(
                 found.margin, found.margin_sigma, 0.0
             ),
-            guarantee=self.guarantee,
+            guarantee=with_contradictions(self.guarantee, rows),
             pool=self.pool,
+            contradicted=rows,
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from botorch_lse.confidence.classify import BELOW
+from botorch_lse.confidence.classify import BELOW, UNDECIDED
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.posterior import row_blocks
@@ -64,7 +64,12 @@ class PALStrategy(GPParetoStrategy):
     # --- judging ----------------------------------------------------------------------
 
     def _judged(self, belief: GPParetoBelief, root_beta: float) -> GPParetoBelief:
-        estimate = self._intersected(belief, root_beta)
+        estimate, contradicted = self._intersected(belief, root_beta)
+        if bool(contradicted.any()):
+            # What earlier rectangles decided is not believed any more.
+            nothing = torch.full_like(belief.side, UNDECIDED)
+            belief = replace(belief, side=nothing, active=nothing == UNDECIDED)
+        belief = replace(belief, contradicted=contradicted)
         low, high = self._corners(estimate)
         side = belief.side.clone()
         side[self._covered(belief, low, high)] = BELOW
@@ -86,17 +91,20 @@ class PALStrategy(GPParetoStrategy):
         estimate = with_margins(estimate, rows, found)
         return replace(sorted_out(belief, found), estimate=estimate)
 
-    def _intersected(self, belief: GPParetoBelief, root_beta: float) -> ParetoEstimate:
+    def _intersected(
+        self, belief: GPParetoBelief, root_beta: float
+    ) -> tuple[ParetoEstimate, Tensor]:
+        r"""Estimates, and ``N x m`` bools: intervals contradict each other."""
         mean = torch.stack([p.mean for p in belief.posteriors], dim=-1)
         sigma = torch.stack([p.sigma for p in belief.posteriors], dim=-1)
         old, half = belief.estimate, root_beta * sigma
-        return replace(
-            old,
-            mean=mean,
-            sigma=sigma,
-            lower=torch.maximum(old.lower, mean - half),
-            upper=torch.minimum(old.upper, mean + half),
-        )
+        lower = torch.maximum(old.lower, mean - half)
+        upper = torch.minimum(old.upper, mean + half)
+        contradicted = belief.contradicted | (lower > upper)
+        lower = torch.where(contradicted, mean - half, lower)
+        upper = torch.where(contradicted, mean + half, upper)
+        found = replace(old, mean=mean, sigma=sigma, lower=lower, upper=upper)
+        return found, contradicted
 
     def _corners(self, estimate: ParetoEstimate) -> tuple[Tensor, Tensor]:
         r"""``N x m`` worst and best corners, all outputs maximised."""
@@ -123,13 +131,14 @@ class PALStrategy(GPParetoStrategy):
         history: Observations,
         seed: int,
     ) -> GPParetoBelief:
+        before = belief.contradicted
         belief = super()._learn(belief, new, history, seed)
         if self.beta is None and belief.is_informed:
-            found = belief.estimate
+            found, newly = belief.estimate, belief.contradicted & ~before
             for c in range(self.m):
                 lower, upper = found.lower[:, c], found.upper[:, c]
                 mean, sigma = found.mean[:, c], found.sigma[:, c]
-                regions = Regions(lower, upper, mean, sigma, self.pool)
+                regions = Regions(lower, upper, mean, sigma, self.pool, newly[:, c])
                 warn_if_empty(regions, self.guarantee)
         return belief
 
@@ -146,7 +155,8 @@ class PALStrategy(GPParetoStrategy):
     def _scores(self, belief: GPParetoBelief) -> Tensor:
         if self._is_initial(belief):
             return super()._scores(belief)
-        expected = self._intersected(belief, self.widths(belief.n_intervals) ** 0.5)
+        root_beta = self.widths(belief.n_intervals) ** 0.5
+        expected, _ = self._intersected(belief, root_beta)
         scales = torch.tensor([p.scale for p in belief.posteriors]).double()
         sides = (expected.upper - expected.lower).clamp_min(0.0) / scales
         return sides.norm(dim=-1)
