@@ -75,8 +75,7 @@ def metric_names(
         ValueError: If neither is there, there is not one per output of the strategy, or
             the objective's signs are not those of a strategy for several outputs.
     """
-    config = experiment.optimization_config
-    signs = {} if config is None else dict(config.objective.metric_weights)
+    signs = _signs(experiment)
     names = list(signs) if metrics is None else list(metrics)
     maximize = getattr(strategy, "maximize", None)
     n = 1 if maximize is None else len(maximize)
@@ -94,6 +93,24 @@ def metric_names(
                 f'as "-{name}".'
             )
     return names
+
+
+def objective_metrics(experiment: Experiment) -> list[str]:
+    r"""The metrics of the objective, where no level-set strategy says how many.
+
+    Raises:
+        ValueError: If the experiment has no objective.
+    """
+    names = list(_signs(experiment))
+    if not names:
+        raise ValueError(_wanted(1, "the experiment's objective has none"))
+    return names
+
+
+def _signs(experiment: Experiment) -> dict[str, float]:
+    r"""The metrics of the objective, positive where they are to be maximised."""
+    config = experiment.optimization_config
+    return {} if config is None else dict(config.objective.metric_weights)
 
 
 def _wanted(n: int, found: str) -> str:

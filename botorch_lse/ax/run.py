@@ -17,7 +17,7 @@ from botorch_lse.ax.cost_metric import declare_costs, follows_costs, record_cost
 from botorch_lse.ax.costs import COST, has_costs, trial_cost
 from botorch_lse.ax.failures import Failures
 from botorch_lse.ax.ledger import round_of
-from botorch_lse.ax.metrics import metric_names
+from botorch_lse.ax.metrics import metric_names, objective_metrics
 from botorch_lse.ax.node import LevelSetNode
 from botorch_lse.ax.outcome import by_metric
 from botorch_lse.ax.recording import Record
@@ -82,7 +82,8 @@ def run_experiment(
     Args:
         client: With experiment, objective and generation strategy.
         evaluate: From a parameterization to a number, ``(mean, sem)``, or a dictionary
-            of these by metric; a level-set strategy takes no ``sem`` of 0. Where it has
+            of these by metric, which a strategy of several outputs needs; a level-set
+            strategy takes no ``sem`` of 0. Where it has
             costs, the trial's is recorded as the tracking metric ``cost`` (see
             ``CostMetric``), unless it is among them.
         executor: Where to evaluate; or a function that makes an executor, which is
@@ -175,8 +176,16 @@ class _Run:
 
     @property
     def metrics(self) -> list[str]:
-        given = self.node.metrics if self.node else None
-        return metric_names(experiment_of(self.client), given)
+        r"""What an evaluation must give: what the level-set strategy learns from.
+
+        Also before it: an evaluation without one of its metrics teaches it nothing.
+        """
+        experiment = experiment_of(self.client)
+        ours = level_set_nodes(generation_strategy_of(self.client))
+        if not ours:
+            return objective_metrics(experiment)
+        node = self.node or ours[0]
+        return metric_names(experiment, node.metrics, node.strategy)
 
     def words(self) -> str:
         if self.node is None:

@@ -1,4 +1,4 @@
-r"""Runs that are killed: ``python -m tests.ax.killed FOLDER KIND SECONDS NOTES ...``.
+r"""Runs that are killed: ``python -m tests.ax.killed DIR KIND NAME SECONDS NOTES ...``.
 
 One process imports everything and forks one run for each number of notes. Each run
 notes, before and after each evaluation, what it evaluates; the notes reach the disk at
@@ -17,7 +17,7 @@ from ax.api.client import Client
 
 from botorch_lse.ax import POOL_INDEX, run_experiment, save_client
 
-from .benches import bench
+from . import benches, several
 from .worlds import client_for, lse, sqlite_storage
 
 
@@ -32,13 +32,23 @@ def store_of(folder, number, kind):
     return Path(folder) / f"run_{number}.{kind}"
 
 
-def begin(folder, number, kind):
+def new_client(name, **options):
+    if name == "LSEStrategy":
+        return client_for(lse(), **options)
+    return client_for(several.make(name), "y, -z", **options)
+
+
+def bench_of(name):
+    return benches.bench if name == "LSEStrategy" else several.bench
+
+
+def begin(folder, number, kind, name):
     path = store_of(folder, number, kind)
     if kind == "json":
-        client = client_for(lse())
+        client = new_client(name)
         save_client(client, path)
         return client, path
-    return client_for(lse(), storage_config=sqlite_storage(path)), None
+    return new_client(name, storage_config=sqlite_storage(path)), None
 
 
 def load(folder, number, kind):
@@ -49,7 +59,7 @@ def load(folder, number, kind):
     return Client.load_from_database("test", storage_config=storage), None
 
 
-def noting(folder, number):
+def noting(folder, number, bench):
     file = (Path(folder) / f"notes_{number}.txt").open("a")
 
     def note(*words):
@@ -65,20 +75,20 @@ def noting(folder, number):
     return evaluate
 
 
-def run(folder, number, kind, ready):
-    client, path = begin(folder, number, kind)
+def run(folder, number, kind, name, ready):
+    client, path = begin(folder, number, kind, name)
     os.write(ready, b"!")
-    run_experiment(client, noting(folder, number), storage=path)
+    run_experiment(client, noting(folder, number, bench_of(name)), storage=path)
 
 
-def main(folder, kind, seconds, moments):
+def main(folder, kind, name, seconds, moments):
     torch.set_num_threads(1)
     rng = random.Random(0)
     for number, n_notes in enumerate(moments):
         answer, ready = os.pipe()
         child = os.fork()
         if child == 0:
-            run(folder, number, kind, ready)
+            run(folder, number, kind, name, ready)
             os._exit(0)
         os.close(ready)
         os.read(answer, 1)
@@ -93,4 +103,4 @@ def main(folder, kind, seconds, moments):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), list(map(int, sys.argv[4:])))
+    main(*sys.argv[1:4], float(sys.argv[4]), list(map(int, sys.argv[5:])))

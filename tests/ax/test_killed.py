@@ -13,8 +13,7 @@ from ax.core.trial_status import TrialStatus
 from botorch_lse.ax import POOL_INDEX, run_experiment
 from botorch_lse.ax.compat import as_stored
 
-from . import killed
-from .benches import bench
+from . import killed, several
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [
@@ -24,33 +23,36 @@ pytestmark = [
 
 
 def told(client):
-    r"""Row, status and value of each trial."""
+    r"""Row, status and values of each trial."""
     experiment = client._experiment
     table = experiment.lookup_data().df
-    values = dict(zip(table["trial_index"], table["mean"], strict=True))
+    values = {}
+    if len(table) > 0:
+        table = table.sort_values("metric_name")
+        values = table.groupby("trial_index")["mean"].apply(tuple).to_dict()
     return {
         i: (t.arm.parameters[POOL_INDEX], t.status.name, values.get(i))
         for i, t in experiment.trials.items()
     }
 
 
-def uninterrupted(tmp_path, kind):
+def uninterrupted(tmp_path, kind, name):
     folder = tmp_path / "whole"
     folder.mkdir()
-    client, path = killed.begin(folder, 0, kind)
+    client, path = killed.begin(folder, 0, kind, name)
     start = time.perf_counter()
-    reason = run_experiment(client, bench, storage=path)
+    reason = run_experiment(client, killed.bench_of(name), storage=path)
     return told(client), reason, time.perf_counter() - start
 
 
 def rounded(trials):
     return {
-        i: (row, status, None if y is None else float(as_stored([y])[0]))
+        i: (row, status, None if y is None else as_stored(y).tolist())
         for i, (row, status, y) in trials.items()
     }
 
 
-def check(folder, number, kind, expected, reason):
+def check(folder, number, kind, name, expected, reason):
     r"""Nothing measured is lost; what ran is asked again; the rest is as it was."""
     notes = killed.notes_of(folder, number)
     client, path = killed.load(folder, number, kind)
@@ -69,7 +71,7 @@ def check(folder, number, kind, expected, reason):
 
     def evaluate(parameters):
         again.append(parameters[POOL_INDEX])
-        return bench(parameters)
+        return killed.bench_of(name)(parameters)
 
     assert run_experiment(client, evaluate, storage=path) == reason
     assert again[: len(running)] == [before[i][0] for i in running]
@@ -77,21 +79,21 @@ def check(folder, number, kind, expected, reason):
     return len(done), len(running)
 
 
-def kill_at_random_moments(tmp_path, kind, n):
-    expected, reason, seconds = uninterrupted(tmp_path, kind)
+def kill_at_random_moments(tmp_path, kind, n, name="LSEStrategy"):
+    expected, reason, seconds = uninterrupted(tmp_path, kind, name)
     rng = random.Random(0)
     n_notes = 2 * len(expected)  # before and after each evaluation
     moments = [str(rng.randrange(n_notes)) for _ in range(n)]
     command = [sys.executable, "-W", "ignore", "-m", "tests.ax.killed", str(tmp_path)]
     subprocess.run(
-        [*command, kind, str(seconds / n_notes), *moments],
+        [*command, kind, name, str(seconds / n_notes), *moments],
         check=True,
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    ends = [check(tmp_path, i, kind, expected, reason) for i in range(n)]
+    ends = [check(tmp_path, i, kind, name, expected, reason) for i in range(n)]
     assert any(0 < done < len(expected) for done, _ in ends)  # some were cut midway
     assert any(running for _, running in ends)
 
@@ -105,3 +107,12 @@ def test_a_killed_run_goes_on(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["json", "db"])
 def test_a_run_killed_at_any_of_twenty_moments_goes_on(tmp_path, kind):
     kill_at_random_moments(tmp_path, kind, 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["json", "db"])
+@pytest.mark.parametrize("name", several.PARETO)
+def test_every_run_of_several_metrics_killed_at_any_moment_goes_on(
+    tmp_path, kind, name
+):
+    kill_at_random_moments(tmp_path, kind, 5, name)

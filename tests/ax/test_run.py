@@ -28,7 +28,8 @@ from botorch_lse.ax import (
 from botorch_lse.ax.outcome import by_metric
 from botorch_lse.ax.workers import Workers
 
-from . import benches
+from . import benches, several
+from .test_pareto import plain
 from .worlds import (
     NOISE,
     client_for,
@@ -379,13 +380,58 @@ def test_a_dask_cluster_is_an_executor():
     assert same_state(state_of(client), state_of(alone()[0]))
 
 
+# --- several metrics ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", several.PARETO)
+def test_a_strategy_of_several_outputs_runs_and_goes_on(name, tmp_path):
+    strategy, path = several.make(name), tmp_path / "run.json"
+    client, measured = client_for(strategy, "y, -z"), []
+
+    def evaluate(parameters):
+        measured.append(parameters[POOL_INDEX])
+        if len(measured) == 3:
+            raise KeyboardInterrupt
+        return several.bench(parameters)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(client, evaluate, storage=path)
+    again = Client.load_from_json_file(str(path))
+    assert statuses(again)[:3] == ["COMPLETED"] * 2 + ["RUNNING"]
+    reason = run_experiment(again, several.bench, storage=path)
+    state, asked = plain(strategy)
+    assert rows_of(again) == [row for batch in asked for row in sorted(batch)]
+    assert "of 4 rows decided" in reason
+    answer = state_of(again).classification
+    assert answer.side.tolist() == state.classification.side.tolist()
+
+
+def test_a_metric_beside_the_objective_is_asked_for():
+    client = client_for(several.make("PALStrategy"))
+    client.configure_tracking_metrics(["z"])
+    node = LevelSetNode(several.make("PALStrategy"), ["y", "z"])
+    first = sobol(MinTrials(threshold=2, transition_to=node.name))
+    client.set_generation_strategy(GenerationStrategy(nodes=[first, node]))
+    with pytest.raises(ValueError, match=r"\['z'\] are missing in"):
+        run_experiment(client, lambda _: {"y": 1.0}, max_trials=1)
+    assert "of 4 rows decided" in run_experiment(client, several.bench)
+
+
+def test_several_objectives_need_no_level_set_strategy():
+    client = client_for(short(), "y, -z")
+    client.set_generation_strategy(GenerationStrategy(nodes=[sobol()]))
+    with pytest.raises(ValueError, match=r"\['z'\] are missing in"):
+        run_experiment(client, lambda _: {"y": 1.0}, max_trials=1)
+    run_experiment(client, lambda _: {"y": 1.0, "z": 2.0}, max_trials=2)
+    assert statuses(client) == ["COMPLETED"] * 2
+
+
 # --- other strategies, costs, progress --------------------------------------------
 
 
 def test_it_runs_any_generation_strategy():
     client = client_for(short())
-    sobol = GenerationNode("S", [GeneratorSpec(Generators.SOBOL, {"seed": 0})])
-    client.set_generation_strategy(GenerationStrategy(nodes=[sobol]))
+    client.set_generation_strategy(GenerationStrategy(nodes=[sobol()]))
     out = []
 
     def evaluate(parameters):
@@ -397,11 +443,12 @@ def test_it_runs_any_generation_strategy():
     assert "seconds" in client._experiment.metrics
 
 
-def test_exact_values_are_taken_unless_a_level_set_node_follows():
-    def sobol(*criteria):
-        spec = GeneratorSpec(Generators.SOBOL, {"seed": 0})
-        return GenerationNode("S", [spec], transition_criteria=list(criteria))
+def sobol(*criteria):
+    spec = GeneratorSpec(Generators.SOBOL, {"seed": 0})
+    return GenerationNode("S", [spec], transition_criteria=list(criteria))
 
+
+def test_exact_values_are_taken_unless_a_level_set_node_follows():
     client = client_for(short())
     client.set_generation_strategy(GenerationStrategy(nodes=[sobol()]))
     run_experiment(client, lambda _: (1.0, 0.0), max_trials=1)
