@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from ax.api.client import Client
 from ax.core.data import Data
 from ax.core.experiment import Experiment
 from ax.core.generator_run import GeneratorRun
+from ax.core.trial_status import TrialStatus
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.storage.json_store.encoder import object_to_json
 from ax.storage.json_store.encoders import data_to_dict, generation_strategy_to_dict
@@ -117,6 +120,61 @@ def snapshot_of(
         "experiment": object_to_json(client._experiment, encoder_registry=registry),
         "generation_strategy": object_to_json(parts, encoder_registry=registry),
     }
+
+
+def database_file() -> Path | None:
+    r"""The file of the SQLite database that is open; ``None`` for any other."""
+    from ax.storage.sqa_store import db
+
+    if db.SESSION_FACTORY is None:
+        return None
+    url = db.get_engine().url
+    path = url.database
+    if url.get_backend_name() != "sqlite" or path in (None, "", ":memory:"):
+        return None
+    return None if path.startswith("file:") else Path(path).resolve()
+
+
+@dataclass(frozen=True)
+class DatabaseRows:
+    r"""What a database holds of an experiment.
+
+    Args:
+        experiment: The id of its row.
+        trials: The index, id and status of each trial; an index may come twice.
+    """
+
+    experiment: int
+    trials: tuple[tuple[int, int, TrialStatus], ...]
+
+
+def database_rows(name: str) -> DatabaseRows | None:
+    r"""What the database that is open holds of an experiment; ``None``: nothing.
+
+    In a transaction the rows are locked until its end, so that of two writers the
+    second one sees what the first one wrote (SQLite locks the whole database instead).
+    """
+    from ax.storage.sqa_store import db
+    from ax.storage.sqa_store.sqa_classes import SQAExperiment, SQATrial
+
+    if db.SESSION_FACTORY is None:
+        return None
+    with db.session_scope() as session:
+        found = session.query(SQAExperiment.id).filter_by(name=name)
+        row = found.with_for_update().one_or_none()
+        if row is None:
+            return None
+        columns = (SQATrial.index, SQATrial.id, SQATrial.status)
+        trials = session.query(*columns).filter_by(experiment_id=row[0])
+        return DatabaseRows(row[0], tuple(map(tuple, trials.with_for_update())))
+
+
+def save_trials(client: Client, trials: list[int]) -> None:
+    r"""Write trials and their data to the client's database."""
+    experiment = client._experiment
+    client._save_or_update_trials_in_db_if_possible(
+        experiment=experiment, trials=[experiment.trials[i] for i in trials]
+    )
 
 
 @contextmanager

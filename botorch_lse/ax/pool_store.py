@@ -11,9 +11,12 @@ from typing import Any
 from ax.core.experiment import Experiment
 
 from botorch_lse.ax.compat import properties_of, save_properties
+from botorch_lse.ax.files import held, write_whole
 from botorch_lse.ax.pool_codec import decode_pool, encode_pool
 from botorch_lse.problem import Pool
 
+_PATIENCE = 60.0
+"""Seconds to wait for another process that writes the same pool."""
 POOLS = "level_set_pools"
 """The key in an experiment's properties: pools by their hash."""
 LARGEST_INLINE = 20_000_000
@@ -32,12 +35,13 @@ class PoolStore:
         folder: Where a large pool's file goes; default the current folder.
 
     Raises:
-        ValueError: If a column of the pool's table cannot be stored.
+        ValueError: If a column of the pool's table cannot be stored, or ``folder`` is
+            no folder.
     """
 
     def __init__(self, pool: Pool, folder: str | Path | None = None) -> None:
         self.hash = pool.hash
-        self.folder = Path.cwd() if folder is None else Path(folder)
+        self.folder = Path.cwd() if folder is None else _folder(folder)
         self._packed: dict[str, Any] | None = encode_pool(pool)
         self._written: dict[str, Any] | None = None
 
@@ -62,7 +66,8 @@ class PoolStore:
     def _to_file(self, content: bytes) -> dict[str, Any]:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = (self.folder / f"level_set_pool_{self.hash[:16]}.json").resolve()
-        write_whole(path, content)
+        with held(path, "pool_folder", _PATIENCE) as file:
+            write_whole(file.path, content)
         digest = hashlib.sha256(content).hexdigest()
         return {
             "kind": "pool_file",
@@ -70,6 +75,21 @@ class PoolStore:
             "bytes": len(content),
             "sha256": digest,
         }
+
+
+def _folder(given: Any) -> Path:
+    if not isinstance(given, (str, os.PathLike)):
+        raise ValueError(
+            f"Expected `pool_folder` to be the path of a folder, but got {given!r}. "
+            'Write `pool_folder="pools"`.'
+        )
+    folder = Path(given)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(
+            f"Expected `pool_folder` to be a folder, but {folder} is a file. Take "
+            f"another one, such as `pool_folder={str(folder.parent)!r}`."
+        )
+    return folder
 
 
 def read_pool(stored: dict[str, Any]) -> Pool:
@@ -119,26 +139,3 @@ def kept_pool(experiment: Experiment | None, pool_hash: str) -> Pool:
             "experiment and its generation strategy together, from the same place."
         )
     return read_pool(pools[pool_hash])
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    r"""Write a file so that it is there as a whole, or as it was before.
-
-    The bytes reach the disk before the name does: a crash at any moment leaves the old
-    file or the new one.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    if os.name == "posix":  # the folder's entry as well
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

@@ -3,6 +3,7 @@ r"""An experiment from its first trial to its stop, in parallel, crash or not.""
 from __future__ import annotations
 
 from concurrent.futures import Executor
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,6 +50,15 @@ def run_experiment(
     were running are evaluated again under their index (also those attached by hand),
     and the next batch is the one that the run would have asked for.
 
+    One run at a time holds a file, or an experiment in an SQLite file: a second one is
+    refused, in another process or thread. So is a client that does not know all trials
+    there, because it was loaded before they were made or ended. The lock is that of the
+    operating system: it ends with its process, however that dies. A writer without it,
+    such as ``client.save_to_json_file``, is noticed, and the run stops and leaves what
+    is there; in databases other than SQLite every second writer is noticed like this,
+    within the transaction. Locks do not reach from machine to machine on a network
+    drive that does not pass them on.
+
     The executor is any ``concurrent.futures.Executor``: threads, processes (then
     ``evaluate`` must stand at the top level of a module),
     ``dask.distributed.Client(...).get_executor(pure=False)`` (not pure: a repeated row
@@ -89,7 +99,8 @@ def run_experiment(
         executor: Where to evaluate; or a function that makes an executor, which is
             called again when a worker dies (``lambda: ProcessPoolExecutor(2)``).
             Default: in this process, one after the other.
-        storage: A JSON file for ``Client.load_from_json_file``. A client with a
+        storage: A JSON file for ``Client.load_from_json_file``, or a symbolic link to
+            one, which stays. Beside it lies the empty ``.<file>.lock``. A client with a
             ``storage_config`` writes to its database, one transaction each time.
         max_trials: Stop after so many finished trials of this call.
         max_pending: Trials out at once; default the rest of the round for a level-set
@@ -110,8 +121,10 @@ def run_experiment(
         Why it stopped, in words.
 
     Raises:
-        ValueError: If an argument is not as said here, or ``storage`` has no folder, or
-            holds another run; then no trial was made.
+        ValueError: If an argument is not as said here, or ``storage`` has no folder,
+            cannot be written, is held by another run, or holds another run or trials
+            that the client does not know; then no trial was made. Later, if something
+            else wrote there.
         DataRequiredError: If the strategy waits for trials that nobody evaluates.
     """
     if on_error not in ON_ERROR:
@@ -122,22 +135,19 @@ def run_experiment(
     for name, value in (("max_trials", max_trials), ("max_pending", max_pending)):
         if value is not None:
             whole_number(value, name, 1)
-    record = Record(client, storage)
-    workers = Workers(evaluate, executor)
-    run = _Run(client, record, workers, max_trials, max_pending, on_error, retries)
-    try:
-        with tqdm(
-            desc=experiment_of(client).name,
-            total=max_trials,
-            unit="trial",
-            disable=None if progress is None else not progress,
-        ) as bar:
-            return run.go(bar)
-    except BaseException:
-        run.record_all(workers.ended_already())
-        raise
-    finally:
-        workers.close()
+    with Record(client, storage) as record, closing(Workers(evaluate, executor)) as out:
+        run = _Run(client, record, out, max_trials, max_pending, on_error, retries)
+        try:
+            with tqdm(
+                desc=experiment_of(client).name,
+                total=max_trials,
+                unit="trial",
+                disable=None if progress is None else not progress,
+            ) as bar:
+                return run.go(bar)
+        except BaseException:
+            run.record_all(out.ended_already())
+            raise
 
 
 class _Run:

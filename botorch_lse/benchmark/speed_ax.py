@@ -146,21 +146,22 @@ def overhead(n_rows: int, n_trials: int, batch_size: int) -> Overhead:
     ClockedMELK.seconds = 0.0
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.json"
-        record, seconds, saves = Record(client, path), 0.0, 0.0
-        while len(again) < n_trials:
-            with measured() as cost:
-                trials = client.get_next_trials(n_trials)
-            seconds += cost.seconds
-            for trial, parameters in trials.items():
-                row = int(str(parameters[POOL_INDEX]))
-                outcome = {"y": (float(values[len(again)][row]), NOISE)}
+        seconds = saves = 0.0
+        with Record(client, path) as record:
+            while len(again) < n_trials:
                 with measured() as cost:
-                    client.complete_trial(trial, outcome)
+                    trials = client.get_next_trials(n_trials)
                 seconds += cost.seconds
-                with measured() as cost:
-                    record.write()
-                saves += cost.seconds
-                again.append(row)
+                for trial, parameters in trials.items():
+                    row = int(str(parameters[POOL_INDEX]))
+                    outcome = {"y": (float(values[len(again)][row]), NOISE)}
+                    with measured() as cost:
+                        client.complete_trial(trial, outcome)
+                    seconds += cost.seconds
+                    with measured() as cost:
+                        record.write()
+                    saves += cost.seconds
+                    again.append(row)
         inside, compact = ClockedMELK.seconds, path.stat().st_size
         with measured() as load:
             Client.load_from_json_file(str(path))

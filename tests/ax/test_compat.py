@@ -121,6 +121,24 @@ def test_a_transaction_is_whole_or_nothing(tmp_path):
     assert again._experiment.trials[second].status.is_completed
 
 
+@pytest.mark.filterwarnings("ignore:TypeDecorator")
+def test_a_database_shows_its_file_and_its_trials(tmp_path):
+    storage = sqlite_storage(tmp_path / "runs.db")
+    assert compat.database_file() == (tmp_path / "runs.db").resolve()
+    assert compat.database_rows("test") is None
+    client = client_for(lse(), storage_config=storage)
+    first, *_ = client.get_next_trials(2)
+    client._experiment.trials[first].mark_completed()
+    rows = compat.database_rows("test")
+    assert rows.experiment == client._experiment.db_id
+    trials = [(i, t.db_id) for i, t in client._experiment.trials.items()]
+    assert [row[:2] for row in rows.trials] == trials
+    assert [row[2].name for row in rows.trials] == ["RUNNING"] * 2
+    compat.save_trials(client, [first])
+    rows = compat.database_rows("test")
+    assert [row[2].name for row in rows.trials] == ["COMPLETED", "RUNNING"]
+
+
 def test_the_registries_decode_what_they_encode():
     assert CORE_ENCODER_REGISTRY[LevelSetNode] is LevelSetNode.to_dict
     assert CORE_DECODER_REGISTRY["LevelSetNode"] is LevelSetNode

@@ -1,5 +1,4 @@
 import json
-import os
 import sqlite3
 from contextlib import closing
 
@@ -11,7 +10,7 @@ from ax.storage.json_store.save import save_experiment
 
 from botorch_lse import Pool
 from botorch_lse.ax import level_set, level_set_generation_strategy, pool_store
-from botorch_lse.ax.pool_store import POOLS, PoolStore, kept_pool, write_whole
+from botorch_lse.ax.pool_store import POOLS, PoolStore, kept_pool
 
 from .worlds import client_for, complete, grid_pool, lse, sqlite_storage, state_of
 
@@ -97,7 +96,7 @@ def large_client(tmp_path):
     for trial, parameters in client.get_next_trials(100).items():
         complete(client, strategy, trial, parameters)
     client.save_to_json_file(str(tmp_path / "run.json"))
-    (path,) = (tmp_path / "pools").iterdir()
+    (path,) = (tmp_path / "pools").glob("*.json")
     return client, path
 
 
@@ -147,17 +146,16 @@ def test_a_pool_that_is_nowhere_is_named():
         kept_pool(client_for(lse())._experiment, "abc")
 
 
-# --- files as a whole -------------------------------------------------------------
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "a.json"
-    write_whole(path, b"old")
-    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("full")))
-    with pytest.raises(OSError, match="full"):
-        write_whole(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [
+        (3, r"the path of a folder, but got 3\. Write `pool_folder=\"pools\"`"),
+        (__file__, "a folder, but .*test_pool_store.py is a file"),
+    ],
+)
+def test_a_pool_folder_that_is_none_is_refused_at_once(folder, message):
+    with pytest.raises(ValueError, match=f"Expected `pool_folder` to be {message}"):
+        level_set_generation_strategy(lse(), pool_folder=folder)
 
 
 # --- SQL --------------------------------------------------------------------------

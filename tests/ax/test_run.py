@@ -330,16 +330,31 @@ def test_bad_options_are_refused(options, message):
         ("", "`storage` to be a file, but .* is a folder. Write .*run.json"),
         ("notes.json", "but .*notes.json holds no experiment. Take another name"),
         ("list.json", "but .*list.json holds no experiment"),
+        ("null.json", "but .*null.json holds no experiment"),
+        ("bare.json", "but .*bare.json holds no experiment"),
+        ("trials.json", "but .*trials.json holds no experiment"),
+        ("deep.json", "but .*deep.json holds no experiment"),
+        ("empty.json", "but .*empty.json holds no experiment"),
+        ("binary.json", "but .*binary.json holds no experiment"),
     ],
 )
 def test_storage_is_looked_at_before_the_first_trial(name, message, tmp_path):
     (tmp_path / "notes.json").write_text("buy milk")
     (tmp_path / "list.json").write_text("[1, 2]")
+    (tmp_path / "null.json").write_text("null")
+    (tmp_path / "bare.json").write_text('{"experiment": {}}')
+    (tmp_path / "trials.json").write_text(
+        '{"experiment": {"name": "test", "trials": [1], "data_by_trial": {}}}'
+    )
+    (tmp_path / "deep.json").write_text(100_000 * "[")
+    (tmp_path / "empty.json").write_bytes(b"")
+    (tmp_path / "binary.json").write_bytes(bytes(range(256)))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     client = client_for(short())
     with pytest.raises(ValueError, match=message):
         run_experiment(client, benches.bench, storage=tmp_path / name)
     assert not client._experiment.trials
-    assert (tmp_path / "notes.json").read_text() == "buy milk"
+    assert all(path.read_bytes() == content for path, content in before.items())
 
 
 @pytest.mark.parametrize(
