@@ -15,6 +15,8 @@ from botorch_lse.ax.measurements import HOW_EXACT, is_noise
 def by_metric(value: Any, metrics: list[str], *, exact: bool = False) -> dict[str, Any]:
     r"""The outcome of an evaluation by metric.
 
+    Further metrics may be there: each a number or ``(mean, sem)``, which may be NaN.
+
     Args:
         value: A number or ``(mean, sem)``, or these by metric.
         metrics: The metrics that a strategy learns from.
@@ -22,8 +24,9 @@ def by_metric(value: Any, metrics: list[str], *, exact: bool = False) -> dict[st
             level-set strategy does not.
 
     Raises:
-        ValueError: If there are several metrics and no dictionary, one is missing, or
-            a value is no number, not finite, or its standard error is no noise.
+        ValueError: If there are several metrics and no dictionary, one is missing, a
+            value is no number, the name of a metric no text, or a metric that the
+            strategy learns from is not finite or its standard error no noise.
     """
     if not isinstance(value, Mapping) and len(metrics) == 1:
         value = {metrics[0]: value}
@@ -35,12 +38,26 @@ def by_metric(value: Any, metrics: list[str], *, exact: bool = False) -> dict[st
             f"Expected `evaluate` to return a value for each of the metrics {metrics}, "
             f"but {missing} are missing in {value!r}. Return a dictionary by metric."
         )
-    return {**value, **{name: _outcome(value[name], name, exact) for name in metrics}}
+    return {
+        _name(name): _outcome(value[name], name, exact if name in metrics else None)
+        for name in value
+    }
 
 
-def _outcome(value: Any, name: str, exact: bool) -> Any:
-    r"""A number, or ``(mean, sem)``, as floats."""
+def _name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise ValueError(
+            "Expected `evaluate` to return a dictionary by the names of metrics, but "
+            f"got the name {name!r}. Write {str(name)!r}."
+        )
+    return name
+
+
+def _outcome(value: Any, name: str, exact: bool | None) -> Any:
+    r"""A number, or ``(mean, sem)``, as floats; only looked at if ``exact`` is None."""
     parts = list(value) if isinstance(value, (tuple, list)) else [value]
+    if any(isinstance(part, (str, bytes)) for part in parts):
+        parts = []  # text is no number, even where it looks like one
     try:
         numbers = [None if i and x is None else float(x) for i, x in enumerate(parts)]
     except (TypeError, ValueError, RuntimeError):
@@ -52,17 +69,23 @@ def _outcome(value: Any, name: str, exact: bool) -> Any:
         )
     mean, *rest = numbers
     sem = rest[0] if rest else None
+    if exact is not None:
+        _check_mean(mean, name)
+        _check_sem(sem, name, exact)
+    return (mean, sem) if rest else mean
+
+
+def _check_mean(mean: float | None, name: str) -> None:
     if mean is None or not math.isfinite(mean):
         raise ValueError(
             f"Expected `evaluate` to return finite numbers, but got {mean!r} for "
             f"{name!r}. Raise an error where a measurement failed."
         )
-    if sem is not None:
-        _check_sem(sem, name, exact)
-    return (mean, sem) if rest else mean
 
 
-def _check_sem(sem: float, name: str, exact: bool) -> None:
+def _check_sem(sem: float | None, name: str, exact: bool) -> None:
+    if sem is None:
+        return
     stored = float(as_stored(np.array([sem]))[0])
     if is_noise(stored) or (exact and 0 <= sem < math.inf):
         return

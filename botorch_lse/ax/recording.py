@@ -51,7 +51,7 @@ class Record:
         self.client = client
         self._known: dict[str, dict[str, Any]] = {}
         self._file: HeldFile | None = None
-        self._is_behind = False
+        self._is_behind = True  # as far as is known
         with ExitStack() as locks:
             if lies_in_database(client):
                 self._hold_database(locks)
@@ -101,7 +101,7 @@ class Record:
         self._is_behind = False
 
     def catch_up(self) -> None:
-        r"""Write what the client has and the disk has not, after a failure."""
+        r"""Write what the disk may not have yet: at first, and after a failure."""
         if self._is_behind or lies_in_database(self.client):
             with self.changes():
                 pass

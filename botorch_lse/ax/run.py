@@ -2,6 +2,7 @@ r"""An experiment from its first trial to its stop, in parallel, crash or not.""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +18,7 @@ from botorch_lse.ax.compat import experiment_of, generation_strategy_of
 from botorch_lse.ax.cost_metric import declare_costs, follows_costs, record_costs
 from botorch_lse.ax.costs import COST, has_costs, trial_cost
 from botorch_lse.ax.failures import Failures
+from botorch_lse.ax.interrupts import uninterrupted
 from botorch_lse.ax.ledger import round_of
 from botorch_lse.ax.metrics import metric_names, objective_metrics
 from botorch_lse.ax.node import LevelSetNode
@@ -48,7 +50,10 @@ def run_experiment(
     experiment is on the disk. The run may be interrupted (Ctrl-C) or killed at any
     moment: load the client and call this again. What was recorded is there, trials that
     were running are evaluated again under their index (also those attached by hand),
-    and the next batch is the one that the run would have asked for.
+    and the next batch is the one that the run would have asked for. Of results that end
+    together all that can be recorded are, whatever becomes of the others; where the
+    disk is full, the error names what is not stored yet, and another call with the same
+    client writes it.
 
     One run at a time holds a file, or an experiment in an SQLite file: a second one is
     refused, in another process or thread. So is a client that does not know all trials
@@ -92,9 +97,9 @@ def run_experiment(
     Args:
         client: With experiment, objective and generation strategy.
         evaluate: From a parameterization to a number, ``(mean, sem)``, or a dictionary
-            of these by metric, which a strategy of several outputs needs; a level-set
-            strategy takes no ``sem`` of 0. Where it has
-            costs, the trial's is recorded as the tracking metric ``cost`` (see
+            of these by metric, which a strategy of several outputs needs, and which may
+            hold further metrics; a level-set strategy takes no ``sem`` of 0. Where it
+            has costs, the trial's is recorded as the tracking metric ``cost`` (see
             ``CostMetric``), unless it is among them.
         executor: Where to evaluate; or a function that makes an executor, which is
             called again when a worker dies (``lambda: ProcessPoolExecutor(2)``).
@@ -105,7 +110,8 @@ def run_experiment(
         max_trials: Stop after so many finished trials of this call.
         max_pending: Trials out at once; default the rest of the round for a level-set
             strategy, else 1.
-        on_error: What becomes of a trial whose evaluation raises or kills its worker.
+        on_error: What becomes of a trial whose evaluation raises, kills its worker or
+            returns something that is no result, be it in a further metric.
             ``"raise"``: the others' results are recorded, the error is raised, and the
             trial stays running, to be evaluated in the next call. ``"retry"``: it is
             evaluated up to ``max_retries`` times more under its index. ``"fail"``: it
@@ -125,6 +131,7 @@ def run_experiment(
             cannot be written, is held by another run, or holds another run or trials
             that the client does not know; then no trial was made. Later, if something
             else wrote there.
+        OSError: If the disk is full.
         DataRequiredError: If the strategy waits for trials that nobody evaluates.
     """
     if on_error not in ON_ERROR:
@@ -145,8 +152,8 @@ def run_experiment(
                 disable=None if progress is None else not progress,
             ) as bar:
                 return run.go(bar)
-        except BaseException:
-            run.record_all(out.ended_already())
+        except BaseException as cause:
+            run.rescue(cause)
             raise
 
 
@@ -169,6 +176,7 @@ class _Run:
         self.n_finished = 0
 
     def go(self, bar: Any) -> str:
+        self.record.catch_up()  # also what an earlier call could not write
         self.resume()
         while True:
             reason = self.ask()
@@ -177,7 +185,8 @@ class _Run:
             if len(self.workers) == 0 and reason is not None:
                 return reason
             before = self.n_finished
-            self.record_all(self.workers.finished())
+            self.workers.wait()
+            self.record_all()
             bar.update(self.n_finished - before)
 
     @property
@@ -208,7 +217,8 @@ class _Run:
         r"""Trials that are out: those with all data are complete, others run again."""
         experiment, metrics = experiment_of(self.client), set(self.metrics)
         for index in sorted(experiment.trial_indices_by_status[TrialStatus.RUNNING]):
-            if metrics <= experiment.lookup_data(trial_indices=[index]).metric_names:
+            table = experiment.lookup_data(trial_indices=[index]).df
+            if metrics <= set(table["metric_name"][table["mean"].notna()]):
                 with self.record.changes():
                     self.client.complete_trial(index)
                     self._follow_costs()
@@ -267,23 +277,63 @@ class _Run:
 
     # --- recording -------------------------------------------------------------------
 
-    def record_all(self, ended: list[Finished]) -> None:
-        r"""Record what ended, results before errors."""
-        for finished in sorted(ended, key=lambda f: f.error is not None):
+    def record_all(self) -> None:
+        r"""Record what ended: all results first, then the errors."""
+        for finished, error in self._record_usable():
+            self._handle(finished, error)
+
+    def rescue(self, cause: BaseException) -> None:
+        r"""Record what was measured before an error; what fails now is noted there."""
+        self.workers.look()
+        for step in (self._record_usable, self.record.catch_up):
+            try:
+                step()
+            except Exception as error:
+                if str(error) != str(cause):
+                    cause.add_note(f"Not all that had ended could be recorded: {error}")
+
+    def _record_usable(self) -> list[tuple[Finished, Exception]]:
+        r"""Record each result that can be; the others, and why not.
+
+        Raises:
+            Exception: The first that recording itself met, after all were tried.
+        """
+        unusable, broken, ended = [], [], self.workers.ended
+        while ended:
+            finished = ended[0]
             error = finished.error
             if error is None:
                 try:
                     outcome = self._outcome(finished)
-                except ValueError as unusable:
-                    error = unusable
+                except ValueError as reason:
+                    error = reason
             if error is not None:
-                self._handle(finished, error)
-                continue
-            with self.record.changes():
-                self._add_cost(finished.trial, outcome)
+                unusable.append((finished, error))
+            else:
+                broken += self._record(finished, outcome)
+            ended.popleft()
+        if broken:
+            for error in broken[1:]:
+                broken[0].add_note(f"Then: {error!r}")
+            raise broken[0]
+        return unusable
+
+    def _record(self, finished: Finished, outcome: dict[str, Any]) -> list[Exception]:
+        r"""Complete a trial, whatever becomes of its cost; what failed on the way."""
+        failed: list[Exception] = []
+        try:
+            with uninterrupted(), self.record.changes():
+                failed += _failure(lambda: self._add_cost(finished.trial, outcome))
                 self.client.complete_trial(finished.trial, outcome)
-                self._follow_costs()
+                failed += _failure(self._follow_costs)
             self.n_finished += 1
+        except Exception as error:
+            error.add_note(
+                f"Trial {finished.trial} ({finished.parameters}) gave {outcome}, which "
+                "is not stored yet."
+            )
+            failed.append(error)
+        return failed
 
     def _outcome(self, finished: Finished) -> dict[str, Any]:
         exact = not level_set_nodes(generation_strategy_of(self.client))
@@ -317,3 +367,12 @@ class _Run:
             self.client.mark_trial_abandoned(trial)
             self._follow_costs()
         self.n_finished += 1
+
+
+def _failure(step: Callable[[], None]) -> list[Exception]:
+    r"""What a step raised, if it did."""
+    try:
+        step()
+    except Exception as error:
+        return [error]
+    return []

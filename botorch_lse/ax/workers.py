@@ -75,7 +75,8 @@ class Workers:
         self._queue: deque[tuple[int, Parameters]] = deque()
         self._suspects: deque[tuple[int, Parameters]] = deque()
         self._flying: dict[Future[Any], tuple[int, Parameters]] = {}
-        self._found: list[Finished] = []
+        self.ended: deque[Finished] = deque()
+        r"""What has ended and was not taken yet."""
 
     def __len__(self) -> int:
         return len(self._queue) + len(self._suspects) + len(self._flying)
@@ -84,27 +85,30 @@ class Workers:
         r"""Evaluate a trial."""
         self._queue.append((trial, parameters))
 
-    def finished(self) -> list[Finished]:
-        r"""Wait until an evaluation ends; those that have ended.
+    def wait(self) -> None:
+        r"""Wait until an evaluation ends: it is then among ``ended``.
+
+        They lie there until they are taken one by one, so that an interrupt at any
+        moment loses none.
 
         Raises:
             BrokenExecutor: If a worker died and no other executor can be made.
         """
         if self._executor is None:
             trial, parameters = self._queue[0]
-            found = self._ended(trial, parameters, self._evaluate, parameters)
+            self.ended.append(
+                self._ended(trial, parameters, self._evaluate, parameters)
+            )
             self._queue.popleft()
-            return [found]
+            return
         self._send(self._executor)
-        if not self._flying:
-            return []
-        done, _ = wait(self._flying, return_when=FIRST_COMPLETED)
-        return self._collect(done)
+        if self._flying:
+            done, _ = wait(self._flying, return_when=FIRST_COMPLETED)
+            self._collect(done)
 
-    def ended_already(self) -> list[Finished]:
-        r"""What has been measured and not yet been handed out, without waiting."""
-        done = {f for f in self._flying if f.done() and _has_result(f)}
-        return [f for f in self._collect(done) if f.error is None]
+    def look(self) -> None:
+        r"""Put what has been measured among ``ended``, without waiting."""
+        self._collect({f for f in self._flying if f.done() and _has_result(f)})
 
     def close(self) -> None:
         r"""Take back what has not begun; shut down an executor made here."""
@@ -130,7 +134,7 @@ class Workers:
             if source is self._suspects:
                 return
 
-    def _collect(self, done: set[Future[Any]]) -> list[Finished]:
+    def _collect(self, done: set[Future[Any]]) -> None:
         if any(_was_lost(future) for future in done):
             wait(self._flying)  # a broken executor ends all of them
             done = set(self._flying)
@@ -140,12 +144,9 @@ class Workers:
             if _was_lost(future):
                 lost.append((trial, parameters, future))
             else:
-                # Kept here, so that nothing is lost if the next one interrupts.
-                self._found.append(self._ended(trial, parameters, future.result))
+                self.ended.append(self._ended(trial, parameters, future.result))
         if lost:
-            self._found += self._after_crash(lost)
-        found, self._found = self._found, []
-        return found
+            self.ended += self._after_crash(lost)
 
     def _after_crash(
         self, lost: list[tuple[int, Parameters, Future[Any]]]

@@ -28,6 +28,12 @@ def test_further_entries_are_kept():
     assert by_metric(tracked, ["y"]) == {"y": 1.0, "cost": (3.0, 0.0)}
 
 
+def test_further_entries_may_be_nan():
+    outcome = by_metric({"y": 1, "heat": np.float32("nan"), "time": [2, 0]}, ["y"])
+    assert np.isnan(outcome["heat"])
+    assert outcome["time"] == (2.0, 0.0)
+
+
 def test_generators_of_ax_know_exact_values():
     assert by_metric((1.0, 0.0), ["y"], exact=True) == {"y": (1.0, 0.0)}
     with pytest.raises(ValueError, match=r"at least 0, but got -1\.0"):
@@ -49,6 +55,10 @@ def test_generators_of_ax_know_exact_values():
         ((1.0, 1e-300), "a positive standard error, but got 1e-300"),
         ((1.0, 1e-12), "a positive standard error, but got 1e-12 .0 in Ax's storage."),
         ({"z": 1.0}, "\\['y'\\] are missing"),
+        ("1.5", "but got '1.5' for 'y'"),
+        ({"y": 1.0, "heat": "hot"}, "a number or `.mean, sem.`, but got 'hot' for 'he"),
+        ({"y": 1.0, "heat": (1.0, 2.0, 3.0)}, "a number or `.mean, sem.`, but got"),
+        ({"y": 1.0, 3: 4.0}, "by the names of metrics, but got the name 3. Write '3'"),
     ],
 )
 def test_what_is_no_outcome_is_refused(value, message):

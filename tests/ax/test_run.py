@@ -1,4 +1,5 @@
 import functools
+import signal
 from concurrent.futures import (
     BrokenExecutor,
     Future,
@@ -21,12 +22,16 @@ from botorch_lse import Pool
 from botorch_lse.ax import (
     POOL_INDEX,
     LevelSetNode,
+    files,
     level_set,
     run_experiment,
     save_client,
 )
+from botorch_lse.ax import run as run_module
 from botorch_lse.ax.outcome import by_metric
-from botorch_lse.ax.workers import Workers
+from botorch_lse.ax.recording import Record
+from botorch_lse.ax.run import _Run
+from botorch_lse.ax.workers import Finished, Workers
 
 from . import benches, several
 from .test_pareto import plain
@@ -150,9 +155,9 @@ def test_results_that_end_with_an_interrupt_or_a_crash_are_kept(end):
         workers = Workers(benches.bench, threads)
         in_one_breath(workers, [1.0, end, 2.0])
         with pytest.raises(type(end)):
-            workers.finished()
-        kept = workers.ended_already()
-    assert {(f.trial, f.value) for f in kept} == {(0, 1.0), (2, 2.0)}
+            workers.wait()
+        workers.look()
+    assert {(f.trial, f.value) for f in workers.ended} == {(0, 1.0), (2, 2.0)}
 
 
 def test_a_running_trial_with_all_its_data_is_not_measured_again():
@@ -377,6 +382,159 @@ def test_an_unusable_result_is_an_error_of_its_trial(value, message):
         on_error="retry",
     )
     assert same_state(state_of(client), state_of(alone()[0]))
+
+
+@pytest.mark.parametrize("useless", [{"y": 1.0, "heat": "hot"}, {"y": 1.0, 3: 4.0}])
+@pytest.mark.parametrize("on_error", ["raise", "retry", "fail"])
+def test_a_useless_further_metric_is_an_error_of_its_trial(useless, on_error, tmp_path):
+    client, path, results = client_for(short()), tmp_path / "run.json", [useless]
+
+    def evaluate(parameters):
+        return results.pop() if results else benches.bench(parameters)
+
+    if on_error == "raise":
+        with pytest.raises(ValueError, match="`evaluate` to return a"):
+            run_experiment(client, evaluate, storage=path)
+        client = Client.load_from_json_file(str(path))
+    run_experiment(client, evaluate, storage=path, on_error=on_error)
+    assert same_state(state_of(client), state_of(alone()[0]))
+    assert statuses(client).count("FAILED") == (on_error == "fail")
+
+
+def record_together(client, record, results, **options):
+    r"""What a run does with results that ended in one moment."""
+    workers = Workers(benches.bench)
+    run = _Run(client, record, workers, None, None, "raise", 0)
+    for trial, value in results.items():
+        row = dict(client._experiment.trials[trial].arm.parameters)
+        workers.ended.append(Finished(trial, row, value))
+    return run
+
+
+def test_a_useless_result_costs_no_other_of_its_moment(tmp_path):
+    client, path = client_for(short()), tmp_path / "run.json"
+    results = dict.fromkeys(client.get_next_trials(100), (0.5, NOISE))
+    results[0] = {"y": 1.0, "heat": "hot"}
+    with Record(client, path) as record:
+        run = record_together(client, record, results)
+        with pytest.raises(ValueError, match="'hot' for 'heat'"):
+            run.record_all()
+    again = Client.load_from_json_file(str(path))
+    assert statuses(again) == ["RUNNING", "COMPLETED", "COMPLETED"]
+
+
+@pytest.mark.parametrize("failing", ["complete_trial", "write", "costs"])
+def test_all_results_of_a_moment_are_recorded_whatever_fails(
+    failing, tmp_path, monkeypatch
+):
+    pool = grid_pool()
+    client = client_for(short(Pool(pool.X, names=pool.names, costs=1 + pool.X[:, 0])))
+    path = tmp_path / "run.json"
+    results = dict.fromkeys(client.get_next_trials(100), (0.5, NOISE))
+    once = [OSError("No space left on device")]
+
+    def failing_once(function):
+        def called(*args, **kwargs):
+            if once:
+                raise once.pop()
+            return function(*args, **kwargs)
+
+        return called
+
+    with Record(client, path) as record:
+        run = record_together(client, record, results)
+        owner, name = {
+            "complete_trial": (client, "complete_trial"),
+            "write": (files, "write_whole"),
+            "costs": (run_module, "trial_cost"),
+        }[failing]
+        monkeypatch.setattr(owner, name, failing_once(getattr(owner, name)))
+        with pytest.raises(OSError, match="No space left") as error:
+            run.record_all()
+        run.rescue(error.value)
+    again = Client.load_from_json_file(str(path))
+    lost = failing == "complete_trial"
+    assert statuses(again) == ["RUNNING" if lost else "COMPLETED", *2 * ["COMPLETED"]]
+    table = again._experiment.lookup_data().df
+    n_costs = int((table["metric_name"] == "cost").sum())
+    assert n_costs == (3 if failing == "write" else 2)
+    if failing != "costs":
+        assert "Trial 0" in error.value.__notes__[0]
+
+
+def test_an_interrupt_waits_until_a_result_is_on_the_disk(tmp_path, monkeypatch):
+    client, path = client_for(short()), tmp_path / "run.json"
+    complete = client.complete_trial
+
+    def interrupted(*args, **kwargs):
+        complete(*args, **kwargs)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(client, "complete_trial", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(client, benches.bench, storage=path)
+    again = Client.load_from_json_file(str(path))
+    assert statuses(again) == ["COMPLETED", "RUNNING", "RUNNING"]
+
+
+def test_what_a_full_disk_did_not_take_is_written_by_the_next_call(
+    tmp_path, monkeypatch
+):
+    client, path, asked = client_for(short()), tmp_path / "run.json", []
+
+    def full(*_):
+        raise OSError("No space left on device")
+
+    def evaluate(parameters):
+        asked.append(parameters[POOL_INDEX])
+        if len(asked) == 3:
+            disk.setattr(files, "write_whole", full)
+        return benches.bench(parameters)
+
+    with (
+        monkeypatch.context() as disk,
+        pytest.raises(OSError, match="No space left") as error,
+    ):
+        run_experiment(client, evaluate, storage=path)
+    (note,) = error.value.__notes__
+    assert "Trial 2" in note
+    assert "not stored yet" in note
+    stored = statuses(Client.load_from_json_file(str(path)))
+    assert stored == ["COMPLETED", "COMPLETED", "RUNNING"]
+    _, reason = alone()
+    assert run_experiment(client, evaluate, storage=path) == reason
+    assert asked == rows_of(alone()[0])
+    again = Client.load_from_json_file(str(path))
+    assert same_state(state_of(again), state_of(alone()[0]))
+
+
+def test_a_call_with_nothing_left_to_measure_still_writes(tmp_path):
+    client, path = client_for(short()), tmp_path / "run.json"
+    reason = run_experiment(client, benches.bench)
+    assert run_experiment(client, benches.bench, storage=path) == reason
+    again = Client.load_from_json_file(str(path))
+    assert same_state(state_of(again), state_of(client))
+
+
+def test_a_disk_that_is_full_from_the_start_costs_no_measurement(tmp_path, monkeypatch):
+    client = client_for(short())
+
+    def full(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(files, "write_whole", full)
+    with pytest.raises(OSError, match="No space left"):
+        run_experiment(client, benches.bench, storage=tmp_path / "run.json")
+    assert not client._experiment.trials
+
+
+def test_a_running_trial_whose_value_is_nan_is_measured():
+    client = client_for(short())
+    first, *_ = client.get_next_trials(100)
+    client.attach_data(first, {"y": (float("nan"), NOISE)})
+    asked = []
+    run_experiment(client, lambda p: asked.append(p) or benches.bench(p), max_trials=3)
+    assert len(asked) == 3
 
 
 def test_several_metrics_need_a_dictionary():

@@ -5,6 +5,7 @@ from multiprocessing import get_context
 
 import pytest
 from ax.api.client import Client
+from ax.storage.sqa_store import save as sqa_save
 
 from botorch_lse.ax import (
     POOL_INDEX,
@@ -172,8 +173,10 @@ def test_what_is_written_without_a_lock_stops_the_run_and_stays(kind, tmp_path):
         return bench(parameters)
 
     changed = "was changed by something else" if kind == "json" else STALE
-    with pytest.raises(ValueError, match=changed):
+    with pytest.raises(ValueError, match=changed) as error:
         store.run(client, evaluate)
+    assert "Trial 1" in error.value.__notes__[0]
+    assert "gave {'y': (" in error.value.__notes__[0]
     again = store.load()
     assert rows_of(again)[3] == 7
     assert statuses(again) == ["COMPLETED"] + ["RUNNING"] * 3
@@ -217,6 +220,33 @@ def test_experiments_of_one_database_are_held_one_by_one(tmp_path):
         Record(first)
     with Record(first):
         pass
+
+
+def test_what_a_database_did_not_take_is_written_by_the_next_call(
+    tmp_path, monkeypatch
+):
+    store, asked = Store("db", tmp_path), []
+    client = store.new()
+
+    def full(*_, **__):
+        raise OSError("database or disk is full")
+
+    def evaluate(parameters):
+        asked.append(parameters[POOL_INDEX])
+        if len(asked) == 2:
+            disk.setattr(sqa_save, "_bulk_merge_into_session", full)
+        return bench(parameters)
+
+    with (
+        monkeypatch.context() as disk,
+        pytest.raises(OSError, match="disk is full") as error,
+    ):
+        store.run(client, evaluate)
+    assert "Trial 1" in error.value.__notes__[0]
+    assert statuses(store.load()) == ["COMPLETED", "RUNNING", "RUNNING"]
+    assert store.run(client, evaluate) == alone()[1]
+    assert asked == rows_of(alone()[0])
+    assert same_state(state_of(store.load()), state_of(alone()[0]))
 
 
 def test_a_client_whose_trials_never_reached_the_database_is_refused(
