@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -210,14 +207,6 @@ def lightness(colour):
 def test_sides_differ_in_grey():
     shades = sorted(lightness(colour) for colour in COLOURS.values())
     assert np.diff(shades).min() > 20
-
-
-def test_no_plotting_library_is_imported_before_a_picture_is_drawn():
-    code = (
-        "import sys, botorch_lse.plotting\n"
-        "assert not {'matplotlib', 'plotly'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
 def test_a_large_map_is_drawn_in_seconds():

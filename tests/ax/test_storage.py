@@ -1,13 +1,11 @@
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from ax.api.client import Client
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_lse.ax import POOL_INDEX, level_set
+from tests.processes import in_a_new_process
 
 from . import fitting
 from .worlds import (
@@ -21,19 +19,13 @@ from .worlds import (
     state_of,
 )
 
-ROOT = Path(__file__).parents[2]
-CONTINUE = """
-import json, sys
-from ax.api.client import Client
-from tests.ax.worlds import go_on, node_of, state_of
 
-client = Client.load_from_json_file(sys.argv[1])
-out = {int(trial): row for trial, row in json.loads(sys.argv[2]).items()}
-asked, reason = go_on(client, node_of(client).strategy, out)
-answer = state_of(client).classification
-bounds = [answer.lower.tolist(), answer.mean.tolist()]
-print("RESULT" + json.dumps([asked, reason, *bounds]))
-"""
+def continued(path, out):
+    r"""What was asked, the reason of the stop and the bounds, of a run from a file."""
+    client = Client.load_from_json_file(path)
+    asked, reason = go_on(client, node_of(client).strategy, out)
+    answer = state_of(client).classification
+    return asked, reason, answer.lower.tolist(), answer.mean.tolist()
 
 
 def cut_run(strategy, path, storage=None):
@@ -63,23 +55,11 @@ def test_a_new_process_goes_on_as_the_old_one_would(options, tmp_path):
     strategy = lse(**options)
     path = tmp_path / "cut.json"
     client, out = cut_run(strategy, path)
-    command = [sys.executable, "-W", "ignore", "-c", CONTINUE, str(path)]
-    process = subprocess.run(
-        [*command, json.dumps(out)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    assert "RESULT" in process.stdout, process.stderr
-    told = json.loads(process.stdout.rsplit("RESULT", 1)[1])
+    told = in_a_new_process(continued, str(path), out)
     asked, reason = go_on(client, strategy, out)
     assert len(asked) > 1
-    assert told[0] == [{str(i): row for i, row in batch.items()} for batch in asked]
-    assert told[1] == reason
     answer = state_of(client).classification
-    assert told[2] == answer.lower.tolist()
-    assert told[3] == answer.mean.tolist()
+    assert told == (asked, reason, answer.lower.tolist(), answer.mean.tolist())
 
 
 def test_saving_changes_nothing(tmp_path):

@@ -20,6 +20,7 @@ from botorch_lse.strategies import LSEStrategy
 logging.getLogger("ax").setLevel(logging.ERROR)
 
 NOISE = 0.1
+UNSYNCED = "PRAGMA synchronous=OFF"
 
 
 def grid_pool(side=6):
@@ -76,9 +77,12 @@ def sqlite_storage(path):
         get_engine,
         init_engine_and_session_factory,
     )
+    from sqlalchemy import event
 
     url = f"sqlite:///{path}"
     init_engine_and_session_factory(url=url, force_init=True)
+    # What a killed process wrote is there; only a power failure needs the wait.
+    event.listen(get_engine(), "connect", lambda c, _: c.execute(UNSYNCED).close())
     create_all_tables(get_engine())
     return StorageConfig(url=url)
 
