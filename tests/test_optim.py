@@ -23,6 +23,7 @@ from botorch_lse.acquisition.played import PoolProblem
 from botorch_lse.optim import optimize_acqf_design, relaxed_design
 from botorch_lse.problem import Pool
 from tests.acquisition.test_contract import ensemble
+from tests.covering import covering
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::botorch.exceptions.warnings.InputDataWarning"
@@ -81,10 +82,9 @@ def test_weights_and_noise_per_row_lead_close_to_the_best_batch(seed, level):
     assert best + 1e-12 * abs(best) >= float(value) >= 1.05 * best
 
 
-@forms
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("noise", [0.02, 2.0])
-def test_close_to_the_best_of_all_batches(acqf_class, options, seed, noise):
+@covering("form, noise, seed", FORMS, [0.02, 2.0], range(6))
+def test_close_to_the_best_of_all_batches(form, seed, noise):
+    acqf_class, options = form
     choices, q = draw(9, seed), 4
     targets = choices if seed % 2 else torch.cat((choices[3:], draw(3, 50 + seed)))
     acqf = acqf_class(make_model(seed, noise), targets=targets, **options)
@@ -95,10 +95,9 @@ def test_close_to_the_best_of_all_batches(acqf_class, options, seed, noise):
     assert -best >= bound(acqf, choices, q, noise) * (1 - 1e-9)
 
 
-@forms
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("noise", [0.01, 1.0])
-def test_never_worse_than_greedy(acqf_class, options, seed, noise):
+@covering("form, noise, seed", FORMS, [0.01, 1.0], range(8))
+def test_never_worse_than_greedy(form, seed, noise):
+    acqf_class, options = form
     choices = draw(70, seed)
     acqf = acqf_class(make_model(seed, noise), targets=choices[:25], **options)
     for unique, max_repeats in ((False, None), (True, 1)):

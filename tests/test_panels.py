@@ -21,6 +21,7 @@ from botorch_lse.plotting import (
 )
 from botorch_lse.plotting.picture import COLOURS
 from botorch_lse.plotting.style import LINES, PROBABILITY_MAP, ROUND_MAP
+from tests.covering import covering
 from tests.strategies import runs
 from tests.test_plotting import answer
 
@@ -101,8 +102,10 @@ def test_two_inputs_make_one_panel_of_all_rows_and_one_input_its_mean():
     assert np.allclose(frame["y"], line.mean)
 
 
-@pytest.mark.parametrize("shade", ["side", "probability_above"])
-@pytest.mark.parametrize("pool", [cube(), cube(d=2), scattered(), scattered(d=1)])
+POOLS = [cube(), cube(d=2), scattered(), scattered(d=1)]
+
+
+@covering("shade, pool", ["side", "probability_above"], POOLS)
 def test_slices_are_drawn_by_both_libraries(pool, shade):
     frame = slices_frame(answer(pool), seen(1, 1, 2))
     n_panels = frame["panel"].nunique()
@@ -164,7 +167,7 @@ def test_rows_to_come_on_a_line_stand_in_the_next_round():
     assert batches_frame(pool, Observations.empty(), [3])["y"].dropna().tolist() == [0]
 
 
-@pytest.mark.parametrize("pool", [cube(), cube(d=2), scattered(), scattered(d=1)])
+@pytest.mark.parametrize("pool", POOLS)
 def test_batches_are_drawn_by_both_libraries(pool):
     for frame in (
         batches_frame(pool, seen(1, 1, 2), upcoming=[4]),

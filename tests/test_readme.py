@@ -6,13 +6,19 @@ from pathlib import Path
 import torch
 from botorch.models import SingleTaskGP
 
+from tests.covering import more_when_slow
+
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_the_code_of_the_readme_runs(tmp_path, monkeypatch, capsys):
+@more_when_slow("budget", 40, 200)
+def test_the_code_of_the_readme_runs(budget, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    text = README.read_text()
+    assert text.count("max_observations=200") == 1
+    text = text.replace("max_observations=200", f"max_observations={budget}")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(blocks) == 4
     names = {}
     for block in blocks:

@@ -53,9 +53,9 @@ IMPLICIT = (
     "MILKStrategy",
 )
 SHIP, LINEAR, PARETO = "TruVaRStrategy, costs", "MELKLinearStrategy", "GEGEStrategy"
-STRATEGIES = (*EXPLICIT, *IMPLICIT, SHIP, LINEAR, PARETO)
-WAYS = ("client", "orchestrator", "experiment")
-STORES = ("memory", "json", "sqlite")
+STRATEGIES = (PARETO, LINEAR, SHIP, *IMPLICIT, *EXPLICIT)
+WAYS = ("experiment", "orchestrator", "client")
+STORES = ("json", "memory", "sqlite")
 
 
 @functools.cache

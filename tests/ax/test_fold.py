@@ -2,6 +2,7 @@ import torch
 
 from botorch_lse.ax import POOL_INDEX, LevelSetNode
 from botorch_lse.strategies import LSEStrategy
+from tests.covering import more_when_slow
 
 from .worlds import (
     client_for,
@@ -14,12 +15,13 @@ from .worlds import (
 )
 
 
-def test_every_state_along_a_ragged_run_equals_a_fresh_replay():
+@more_when_slow("n_steps", 35, 70)
+def test_every_state_along_a_ragged_run_equals_a_fresh_replay(n_steps):
     strategy = lse(model=None, batch_size=4, refit=2)
     client = client_for(strategy)
     generator = torch.Generator().manual_seed(0)
     running = {}
-    for step in range(70):
+    for step in range(n_steps):
         dice = float(torch.rand(1, generator=generator))
         if dice < 0.15:
             running[client.attach_trial({POOL_INDEX: (7 * step) % 36})] = {
@@ -35,7 +37,7 @@ def test_every_state_along_a_ragged_run_equals_a_fresh_replay():
         elif not state_of(client).is_done and not running:
             running.update(client.get_next_trials(int(dice * 10) % 4 + 1))
         assert same_state(state_of(client), fresh_state(client))
-    assert state_of(client).round > 4
+    assert state_of(client).round > n_steps // 17
 
 
 def test_the_fold_equals_the_strategys_own_replay():

@@ -8,6 +8,7 @@ from ax.exceptions.generation_strategy import GenerationStrategyCompleted
 from botorch_lse import Pool
 from botorch_lse.ax import POOL_INDEX, level_set
 from botorch_lse.strategies import HRAGEStrategy
+from tests.covering import covering
 
 from .worlds import client_for, grid_pool, kernel, node_of, same_state, state_of
 
@@ -47,16 +48,15 @@ def one_round(client):
     return list(asked.values())
 
 
-@pytest.mark.parametrize("n_rounds", [2, 7])
-@pytest.mark.parametrize(
-    "options",
+@covering(
+    "n_rounds, options",
+    [2, 7],
     [
         {},
         {"threshold": None},
         {"targets": Pool(POOL.X[::4] + 0.01), "epsilon": 0.0, "beta": 16.0},
         {"model": None, "epsilon": 0.0, "beta": 9.0},
     ],
-    ids=["level set", "maximiser", "items", "fitted"],
 )
 def test_cut_inside_a_round_it_goes_on_with_the_same_rows(options, n_rounds, tmp_path):
     strategy = hrage(**options)

@@ -11,6 +11,7 @@ import torch
 from botorch_lse.ax import POOL_INDEX, CostMetric, LevelSetNode
 from botorch_lse.ax.results import level_set_node
 from botorch_lse.strategies import MELKStrategy
+from tests.covering import covering
 
 from .matrix import RUNS, SHIP, STORES, STRATEGIES, WAYS, trials_of
 from .worlds import (
@@ -29,12 +30,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Encountered exception:RuntimeWarning"),
 ]
 
-WHOLE = list(itertools.product(STRATEGIES, WAYS, STORES))
-PAIRWISE = [  # each pair of strategy and way, strategy and store, way and store
-    (name, way, STORES[(i + j) % 3])
-    for i, name in enumerate(STRATEGIES)
-    for j, way in enumerate(WAYS)
-]
+# Each strategy once and each way with each store run by default. The cheapest places
+# come first: they take the strategies that are left over.
+PLACES = list(itertools.product(WAYS, STORES))
 
 
 @functools.cache
@@ -91,22 +89,9 @@ def check(name, way, store, folder):
     assert same_state(state, in_one_piece)
 
 
-def test_the_covering_set_covers_all_pairs():
-    for i, j in itertools.combinations(range(3), 2):
-        assert {(c[i], c[j]) for c in PAIRWISE} == {(c[i], c[j]) for c in WHOLE}
-
-
-@pytest.mark.parametrize(("name", "way", "store"), PAIRWISE)
-def test_strategies_ways_and_stores_pairwise(name, way, store, tmp_path):
-    check(name, way, store, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "way", "store"), [c for c in WHOLE if c not in PAIRWISE]
-)
-def test_every_strategy_way_and_store(name, way, store, tmp_path):
-    check(name, way, store, tmp_path)
+@covering("name, place", STRATEGIES, PLACES)
+def test_strategies_through_each_way_in_each_store(name, place, tmp_path):
+    check(name, *place, tmp_path)
 
 
 # --- MELK in the middle of a round ------------------------------------------------

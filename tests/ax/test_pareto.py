@@ -1,10 +1,5 @@
 r"""Several metrics: Pareto strategies through Ax."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pandas as pd
 import pytest
 import torch
@@ -32,13 +27,15 @@ from botorch_lse.strategies import (
     RacingStrategy,
     UniformStrategy,
 )
+from tests.covering import covering
+from tests.processes import in_a_new_process
 
 from .worlds import client_for as plain_client
 from .worlds import grid_pool, lse, node_of, same_state, sqlite_storage, state_of
 
-ROOT = Path(__file__).parents[2]
 NOISE = (0.1, 2.0)
 MAXIMIZE = (True, False)
+SEVERAL = ("objectives", "tracking")
 
 
 def kernels():
@@ -71,7 +68,7 @@ def gaussian(cls=GEGEStrategy, pool=None, **options):
         "batch_size": 4,
         "beta": 4.0,
         "epsilon": (0.05, 1.0),
-        "max_observations": 40,
+        "max_observations": 20,
     }
     return cls(pool or grid_pool(), **{**known, **options})
 
@@ -125,8 +122,7 @@ def plain(strategy):
     return state, asked
 
 
-@pytest.mark.parametrize("cls", [GEGEStrategy, PALStrategy])
-@pytest.mark.parametrize("several", ["objectives", "tracking"])
+@covering("several, cls", SEVERAL, [GEGEStrategy, PALStrategy])
 def test_a_client_runs_as_ask_and_tell_do(cls, several):
     strategy = gaussian(cls, max_repeats=1)
     client = client_for(strategy, several)
@@ -139,7 +135,7 @@ def test_a_client_runs_as_ask_and_tell_do(cls, several):
     torch.testing.assert_close(ours.mean, theirs.mean, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("several", ["objectives", "tracking"])
+@pytest.mark.parametrize("several", SEVERAL)
 def test_the_table_has_each_metric_with_its_interval(several):
     strategy = gaussian()
     client = client_for(strategy, several)
@@ -180,18 +176,12 @@ def test_the_card_draws_two_metrics():
 
 # --- storage --------------------------------------------------------------------------
 
-CONTINUE = """
-import json, sys
-from ax.api.client import Client
-from tests.ax.test_pareto import go_on
-from tests.ax.worlds import state_of
 
-client = Client.load_from_json_file(sys.argv[1])
-out = {int(trial): row for trial, row in json.loads(sys.argv[2]).items()}
-asked, reason = go_on(client, out)
-answer = state_of(client).classification
-print("RESULT" + json.dumps([asked, reason, answer.mean.tolist()]))
-"""
+def continued(path, out):
+    r"""What was asked, the reason of the stop and the means, of a run from a file."""
+    client = Client.load_from_json_file(path)
+    asked, reason = go_on(client, out)
+    return asked, reason, state_of(client).classification.mean.tolist()
 
 
 def cut_run(strategy, path=None, several="objectives", **options):
@@ -210,34 +200,22 @@ def cut_run(strategy, path=None, several="objectives", **options):
     return client, {i: p[POOL_INDEX] for i, p in out.items()}
 
 
-@pytest.mark.parametrize("several", ["objectives", "tracking"])
-@pytest.mark.parametrize(
-    "strategy",
+@covering(
+    "several, strategy",
+    SEVERAL,
     [
         gaussian(max_repeats=1),
         gaussian(PALStrategy, max_repeats=1),
-        gaussian(model=None, n_initial=8, max_repeats=1, max_observations=20),
+        gaussian(model=None, n_initial=8, max_repeats=1),
     ],
-    ids=["GEGE", "PAL", "fitted"],
 )
 def test_a_new_process_goes_on_as_the_old_one_would(strategy, several, tmp_path):
     path = tmp_path / "cut.json"
     client, out = cut_run(strategy, path, several)
-    command = [sys.executable, "-W", "ignore", "-c", CONTINUE, str(path)]
-    process = subprocess.run(
-        [*command, json.dumps(out)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    assert "RESULT" in process.stdout, process.stderr
-    told = json.loads(process.stdout.rsplit("RESULT", 1)[1])
+    told = in_a_new_process(continued, str(path), out)
     asked, reason = go_on(client, out)
     assert len(asked) > 1
-    assert told[0] == [{str(i): row for i, row in batch.items()} for batch in asked]
-    assert told[1] == reason
-    assert told[2] == state_of(client).classification.mean.tolist()
+    assert told == (asked, reason, state_of(client).classification.mean.tolist())
 
 
 def test_a_reload_in_mid_round_gives_the_identical_batch(tmp_path):
@@ -251,7 +229,9 @@ def test_a_reload_in_mid_round_gives_the_identical_batch(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
-@pytest.mark.parametrize("several", ["objectives", "tracking"])
+@pytest.mark.parametrize(
+    "several", ["objectives", pytest.param("tracking", marks=pytest.mark.slow)]
+)
 def test_sqlite_goes_on_as_memory_does(tmp_path, several):
     storage = sqlite_storage(tmp_path / "runs.db")
     strategy = gaussian(max_repeats=1)

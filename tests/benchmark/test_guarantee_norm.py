@@ -23,7 +23,8 @@ def test_functions_have_the_norm(seed: int) -> None:
 
 @pytest.mark.parametrize(("divisor", "wrong"), [(1.0, "0.000"), (20.0, "1.000")])
 def test_runs_are_wrong_once_widths_are_far_too_small(
-    divisor: float, wrong: str
+    divisor: float, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("botorch_lse.benchmark.guarantee_norm.LIMIT", 100)
     report = guarantee_norm(Options(runs=2, divide_widths=divisor))
     assert [row[2] for row in report.tables[0].rows] == [wrong] * 4

@@ -43,23 +43,24 @@ from botorch_lse.designs import level_set_complexity
 from botorch_lse.estimators import ArmStatistics
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies import MELKPACStrategy, NoiseWarning
+from tests.covering import covering
 
 
-@pytest.mark.parametrize("name", list(CASES))
-@pytest.mark.parametrize("instances", ["near ties", "varied gaps"])
+@covering(
+    "name, instances, chases", list(CASES), ["near ties", "varied gaps"], [False, True]
+)
 def test_whole_widths_are_rarely_wrong_and_a_sixth_is_caught(
-    name: str, instances: str, monkeypatch: pytest.MonkeyPatch
+    name: str, instances: str, chases: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(linear_cases, "LIMIT", 600)
     monkeypatch.setattr(linear_cases, "BURN_IN_LIMIT", 20_000)
-    for chases in (False, True):
-        whole = outcome(instances, CASES[name][instances], chases, 2, 1.0)
-        narrow = outcome(instances, CASES[name][instances], chases, 4, 6.0)
-        assert whole.wrong.wrong == 0
-        assert narrow.wrong.wrong > 0
-        assert narrow.decided > whole.decided
-        if instances == "varied gaps":
-            assert whole.decided > 0.1
+    whole = outcome(instances, CASES[name][instances], chases, 2, 1.0)
+    narrow = outcome(instances, CASES[name][instances], chases, 4, 6.0)
+    assert whole.wrong.wrong == 0
+    assert narrow.wrong.wrong > 0
+    assert narrow.decided > whole.decided
+    if instances == "varied gaps":
+        assert whole.decided > 0.1
 
 
 @pytest.mark.parametrize("name", list(CASES))

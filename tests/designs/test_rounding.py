@@ -16,6 +16,7 @@ from botorch_lse.designs import (
     round_design,
 )
 from botorch_lse.designs.regret import regret_counts
+from tests.covering import covering
 
 masses = st.lists(st.floats(1e-4, 1.0), min_size=1, max_size=20)
 
@@ -78,8 +79,7 @@ def test_pukelsheims_inequalities_define_the_apportionment(raw, extra):
     assert float(largest) <= float(smallest) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("kappa", [1 / 3, 0.25, 0.15])
-@pytest.mark.parametrize("seed", range(3))
+@covering("kappa, seed", [1 / 3, 0.25, 0.15], range(3))
 def test_regret_rounding_keeps_its_guarantee(kappa, seed):
     h = 4
     Phi = features(30, h, seed)

@@ -26,6 +26,7 @@ from botorch_lse.strategies import (
     Strategy,
 )
 from botorch_lse.strategies.state import in_canonical_order, matching, remove
+from tests.covering import covering
 from tests.strategies.runs import (
     EXPLICIT,
     FIELDS,
@@ -40,7 +41,7 @@ from tests.strategies.runs import (
 )
 
 every = pytest.mark.parametrize("cls", EXPLICIT + IMPLICIT)
-batches = pytest.mark.parametrize("batch_size", [1, 3])
+batches = covering("cls, batch_size", EXPLICIT + IMPLICIT, [1, 3])
 
 
 def after(strategy: Strategy, rounds: int = 3) -> State:
@@ -56,7 +57,6 @@ def told(rows: list[int], before: int = 100) -> Observations:
 # --- replay -------------------------------------------------------------------------
 
 
-@every
 @batches
 def test_replay_equals_telling_one_by_one(cls: type, batch_size: int) -> None:
     strategy = make(cls, batch_size=batch_size)
@@ -131,7 +131,6 @@ def test_any_history_replays_and_partitions_the_pool(
 # --- asking -------------------------------------------------------------------------
 
 
-@every
 @batches
 def test_asking_changes_nothing(cls: type, batch_size: int) -> None:
     strategy = make(cls, batch_size=batch_size)
@@ -378,7 +377,6 @@ def test_foreign_pending_rows_move_the_plan_away() -> None:
 # --- limits and ends ----------------------------------------------------------------
 
 
-@every
 @batches
 def test_budget_is_kept_exactly(cls: type, batch_size: int) -> None:
     strategy = make(

@@ -27,6 +27,7 @@ from botorch_lse.strategies import (
 )
 from botorch_lse.strategies.forecast import observations_needed
 from botorch_lse.strategies.gp.forecast import MOST_STEPS, planned_observations
+from tests.covering import covering, more_when_slow
 from tests.reference.dense_gp import DenseGP
 from tests.strategies import pareto_runs
 from tests.strategies.runs import make, step
@@ -49,11 +50,12 @@ def test_nothing_is_foreseen_where_nothing_suffices() -> None:
 
 
 @pytest.mark.parametrize("cls", [LSEStrategy, MELKStrategy, MILKStrategy])
-def test_forecast_is_right_within_a_factor_of_two(cls: type) -> None:
+@more_when_slow("n_runs", 1, 3)
+def test_forecast_is_right_within_a_factor_of_two(cls: type, n_runs: int) -> None:
     X = np.linspace(0, 1, 40)[:, None]
     gp = DenseGP((0.15,), 1.0, is_rbf=True)
     K = gp.covariance(X, X) + 1e-8 * np.eye(40)
-    for seed in range(3):
+    for seed in range(n_runs):
         rng = np.random.default_rng(seed)
         f = np.linalg.cholesky(K) @ rng.standard_normal(40)
         f = f + (2.0 if cls is MILKStrategy else 0.0)
@@ -220,33 +222,36 @@ def test_forecast_of_a_pareto_set_is_right_within_a_factor_of_two(
         assert 0.5 <= half_way(pareto_runs.make(cls, X), mu, seed, n) <= 2
 
 
-@pytest.mark.parametrize(("cls", "n"), [(GEGEStrategy, 160), (PALStrategy, 80)])
+@covering("case, seed", [(GEGEStrategy, 160), (PALStrategy, 80)], [1, 3])
 def test_forecast_of_gaussian_outputs_is_right_within_a_factor_of_two(
-    cls: type, n: int
+    case: tuple[type, int], seed: int
 ) -> None:
+    cls, n = case
     gp, X = DenseGP((0.2,), 1.0, is_rbf=True), np.linspace(0, 1, 40)[:, None]
     L = np.linalg.cholesky(gp.covariance(X, X) + 1e-8 * np.eye(40))
-    for seed in (1, 3):
-        mu = torch.tensor(L @ np.random.default_rng(seed).standard_normal((40, 2)))
-        strategy = cls(
-            Pool(torch.tensor(X)),
-            maximize=(True, True),
-            model=(gp.kernel(), gp.kernel()),
-            noise_std=pareto_runs.NOISE_STD,
-            epsilon=0.1,
-            beta=9.0,
-            batch_size=10,
-            max_observations=5000,
-        )
-        assert 0.5 <= half_way(strategy, mu, seed, n) <= 2
+    mu = torch.tensor(L @ np.random.default_rng(seed).standard_normal((40, 2)))
+    strategy = cls(
+        Pool(torch.tensor(X)),
+        maximize=(True, True),
+        model=(gp.kernel(), gp.kernel()),
+        noise_std=pareto_runs.NOISE_STD,
+        epsilon=0.1,
+        beta=9.0,
+        batch_size=10,
+        max_observations=5000,
+    )
+    assert 0.5 <= half_way(strategy, mu, seed, n) <= 2
     fitted = cls(Pool(torch.tensor(X)), maximize=(True, True))
     assert "No model has been fitted yet" in str(fitted.init().forecast())
 
 
-def test_forecast_of_the_maximiser_is_right_within_a_factor_of_two() -> None:
+@more_when_slow("n_runs", 1, 3)
+def test_forecast_of_the_maximiser_is_right_within_a_factor_of_two(
+    n_runs: int,
+) -> None:
     gp, X = DenseGP((0.1,), 1.0, is_rbf=True), np.linspace(0, 1, 40)[:, None]
     L = np.linalg.cholesky(gp.covariance(X, X) + 1e-8 * np.eye(40))
-    for seed in range(3):
+    for seed in range(n_runs):
         rng = np.random.default_rng(seed)
         f, noise = L @ rng.standard_normal(40), 0.3 * rng.standard_normal(4000)
         strategy = TruVaRStrategy(

@@ -16,6 +16,7 @@ from botorch_lse.strategies import (
     GEGEPACStrategy,
 )
 from botorch_lse.strategies.pareto.gege import OptEstimator
+from tests.covering import more_when_slow
 from tests.strategies.pareto_runs import NOISE_STD, linear_problem, make, run, step
 
 X, MU = linear_problem()
@@ -87,13 +88,16 @@ def test_the_rounded_design_is_near_the_kiefer_wolfowitz_value(rounding: str) ->
 
 @pytest.mark.parametrize("budget", [40, 101, 400])
 @pytest.mark.parametrize("K", [5, 8])
-def test_on_the_canonical_basis_gege_is_sequential_halving(K: int, budget: int) -> None:
+@more_when_slow("n_runs", 2, 10)
+def test_on_the_canonical_basis_gege_is_sequential_halving(
+    K: int, budget: int, n_runs: int
+) -> None:
     mu = linear_problem(seed=K, K=K)[1]
     both = [
         make(cls, torch.eye(K), max_observations=budget)
         for cls in (GEGEBudgetStrategy, EGESHStrategy)
     ]
-    for seed in range(10):
+    for seed in range(n_runs):
         states = [strategy.init(seed) for strategy in both]
         generators = [torch.Generator().manual_seed(seed) for _ in both]
         while not states[0].is_done:

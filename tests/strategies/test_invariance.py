@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
 import torch
 from gpytorch.kernels import ScaleKernel
 from gpytorch.means import ConstantMean
@@ -22,6 +21,7 @@ from botorch_lse.strategies import (
     StraddleStrategy,
     Strategy,
 )
+from tests.covering import covering
 from tests.reference.dense_gp import DenseGP
 from tests.strategies.runs import (
     EXPLICIT,
@@ -38,9 +38,6 @@ X = torch.rand(30, 2, generator=_RANDOM, dtype=torch.float64)
 F = torch.tensor(GP.sample(X.numpy(), 3))
 START = [4, 9, 22, 13, 27]
 """Rows measured first, so that no two scores are equal."""
-
-explicit = pytest.mark.parametrize("cls", EXPLICIT)
-batches = pytest.mark.parametrize("batch_size", [1, 3])
 
 
 def prior(scale: float, shift: float) -> GPPrior:
@@ -67,8 +64,7 @@ def plain(row: int, number: int) -> float:
     return float(F[row]) + measure(0, number) - measure(0, 0)
 
 
-@pytest.mark.parametrize("cls", EXPLICIT + IMPLICIT)
-@batches
+@covering("cls, batch_size", EXPLICIT + IMPLICIT, [1, 3])
 def test_units_of_y_change_nothing(cls: type, batch_size: int) -> None:
     # A shift moves an implicit level, and features without a constant have none, so
     # there only the scale changes.
@@ -100,8 +96,7 @@ def test_units_of_y_change_nothing(cls: type, batch_size: int) -> None:
             assert torch.allclose(got, moved, rtol=0, atol=1e-8 * scale)
 
 
-@explicit
-@batches
+@covering("cls, batch_size", EXPLICIT, [3, 1])
 def test_reflection_swaps_above_and_below(cls: type, batch_size: int) -> None:
     options = {"pool": Pool(X), "batch_size": batch_size, "epsilon": 0.0}
     a = states_of(make(cls, **options), plain, START, 8)
@@ -117,8 +112,8 @@ def test_reflection_swaps_above_and_below(cls: type, batch_size: int) -> None:
         assert torch.allclose(p, 1 - q, atol=1e-10)
 
 
-@pytest.mark.parametrize(
-    "cls",
+@covering(
+    "cls, batch_size",
     [
         LSEStrategy,
         ImplicitLSEStrategy,
@@ -127,8 +122,8 @@ def test_reflection_swaps_above_and_below(cls: type, batch_size: int) -> None:
         StraddleRankStrategy,
         MaxVarianceStrategy,
     ],
+    [1, 3],
 )
-@batches
 def test_order_of_the_pool_is_irrelevant(cls: type, batch_size: int) -> None:
     # The literal batches are left out: they look for an order of choice inside the
     # first rows, where the prior's ties are broken by index.

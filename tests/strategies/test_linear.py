@@ -27,6 +27,7 @@ from botorch_lse.strategies import (
 )
 from botorch_lse.strategies.linear.belief import Questions
 from botorch_lse.strategies.linear.planning import next_weights, rounded
+from tests.covering import covering, more_when_slow
 from tests.strategies.runs import assert_same
 
 NOISE, DELTA = 0.3, 0.1
@@ -67,7 +68,8 @@ def gege(X: Tensor | None = None, **options) -> GEGELinearStrategy:
     return GEGELinearStrategy(Pool(arms() if X is None else X), **chosen)
 
 
-every = pytest.mark.parametrize("make", [melk, milk, best, gege])
+MAKERS = [melk, milk, best, gege]
+every = pytest.mark.parametrize("make", MAKERS)
 
 
 def truth_of(strategy: LinearStrategy) -> Tensor:
@@ -117,9 +119,7 @@ def means_of(seed: int, m: int = 1):
 # --- right answers --------------------------------------------------------------------
 
 
-@every
-@pytest.mark.parametrize("batch_size", [None, 5, 40])
-@pytest.mark.parametrize("design", ["uniform", "gaps"])
+@covering("make, batch_size, design", MAKERS, [None, 5, 40], ["uniform", "gaps"])
 def test_runs_end_with_the_truth(make, batch_size: int | None, design: str) -> None:
     strategy = make(batch_size=batch_size, design=design)
     state = run(strategy)
@@ -128,12 +128,15 @@ def test_runs_end_with_the_truth(make, batch_size: int | None, design: str) -> N
 
 
 @every
-def test_few_of_many_simulated_runs_are_wrong(make) -> None:
+@more_when_slow("n_runs", 2, 12)
+def test_few_of_many_simulated_runs_are_wrong(make, n_runs: int) -> None:
     strategy = make()
-    runs = [strategy.simulate(means_of(seed, strategy.m), seed) for seed in range(12)]
+    runs = [
+        strategy.simulate(means_of(seed, strategy.m), seed) for seed in range(n_runs)
+    ]
     right = truth_of(strategy)
     wrong = sum(not torch.equal(r.classification.above, right) for r in runs)
-    assert wrong <= 12 * DELTA
+    assert wrong <= n_runs * DELTA
     assert {r.stop_reason for r in runs} == {"decided"}
 
 
@@ -184,7 +187,7 @@ def test_unequal_noise_weights_the_measurements() -> None:
 
 def test_features_of_deficient_rank_do_as_well() -> None:
     wide = torch.cat((arms(), arms() @ coefficients(4)), dim=1)
-    narrow, other = melk(), melk(wide)
+    narrow, other = melk(max_observations=200), melk(wide, max_observations=200)
     a = narrow.simulate(means_of(0), 0)
     b = other.simulate(means_of(0), 0)
     assert other.rank == 3
@@ -361,8 +364,7 @@ def test_destructive_samples_are_measured_once(make) -> None:
 # --- state ----------------------------------------------------------------------------
 
 
-@every
-@pytest.mark.parametrize("batch_size", [None, 3])
+@covering("make, batch_size", MAKERS, [None, 3])
 def test_replay_equals_telling_one_by_one(make, batch_size: int | None) -> None:
     strategy = make(batch_size=batch_size, noise_std=1.0)
     state = run(strategy, rounds=8, seed=3)
@@ -561,11 +563,12 @@ def test_noise_larger_than_stated_is_noticed() -> None:
         strategy.tell(state, batch.observe(y))
 
 
-def test_stated_noise_raises_no_alarm() -> None:
+@more_when_slow("n_runs", 2, 15)
+def test_stated_noise_raises_no_alarm(n_runs: int) -> None:
     # 15 runs, two tests with 0.001 each: an alarm has probability 0.03 at most.
     with warnings.catch_warnings():
         warnings.simplefilter("error", NoiseWarning)
-        for seed in range(15):
+        for seed in range(n_runs):
             melk().simulate(means_of(seed), seed)
 
 
@@ -684,13 +687,16 @@ def test_only_rounds_as_planned_enter_the_martingale() -> None:
     assert_same(strategy, replayed, whole)
 
 
-def test_references_skipped_for_low_samples_do_not_mislead() -> None:
-    for seed in range(4):
+@more_when_slow("n_runs, n_rounds", (1, 30), (4, 100))
+def test_references_skipped_for_low_samples_do_not_mislead(
+    n_runs: int, n_rounds: int
+) -> None:
+    for seed in range(n_runs):
         generator = torch.Generator().manual_seed(seed)
         strategy = paired(delta=0.05)
         theta = torch.tensor([-0.2, 0.3] * 8).double()
         f, state = strategy.pool.X @ theta, strategy.init(seed)
-        while not state.is_done and state.round < 100:
+        while not state.is_done and state.round < n_rounds:
             rows = strategy.ask(state).order
             noise = torch.randn(len(rows), generator=generator, dtype=torch.float64)
             y, keep = f[rows] + noise, torch.ones(len(rows), dtype=torch.bool)

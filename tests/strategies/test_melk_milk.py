@@ -14,6 +14,7 @@ from botorch_lse.strategies import (
     RandomStrategy,
     Strategy,
 )
+from tests.covering import more_when_slow
 from tests.reference.dense_gp import DenseGP
 from tests.strategies.runs import GP, NOISE_STD, grid, make, measure, run, step
 
@@ -219,10 +220,13 @@ def test_milk_decides_pairs_like_its_definition(epsilon: float) -> None:
 
 
 @both
-def test_decided_rows_are_right_with_the_theorem_s_width(cls: type) -> None:
-    # 10 draws of the process; each may fail with probability 0.1, and hardly ever does.
+@more_when_slow("n_runs", 2, 10)
+def test_decided_rows_are_right_with_the_theorem_s_width(
+    cls: type, n_runs: int
+) -> None:
+    # Draws of the process; each may fail with probability 0.1, and hardly ever does.
     wrong = 0
-    for seed in range(10):
+    for seed in range(n_runs):
         f = GP.sample(grid().numpy(), 100 + seed)
         level = 0.4 if cls is MELKStrategy else OMEGA * f.max()
         strategy = make(cls, beta=None, delta=0.1, batch_size=10, max_observations=120)
@@ -238,6 +242,7 @@ def test_decided_rows_are_right_with_the_theorem_s_width(cls: type) -> None:
     assert wrong == 0
 
 
+@pytest.mark.slow
 def test_designs_decide_more_than_ambiguity_and_chance() -> None:
     # A small form of Figure 2b: noise as large as the function, batches of 10.
     X = np.linspace(0, 1, 60)[:, None]

@@ -36,6 +36,7 @@ from botorch_lse.strategies import (
     Strategy,
     TruVaRStrategy,
 )
+from tests.covering import covering
 from tests.reference.dense_gp import DenseGP
 from tests.strategies.runs import GP, NOISE_STD, assert_same, grid, make, measure, step
 
@@ -128,8 +129,7 @@ def test_what_few_data_teach_decides_nothing_for_good() -> None:
     assert int((found != (f > 8.0)).sum()) <= 1
 
 
-@pytest.mark.parametrize("noise", ["learned", "noise_std", "pool", "yvar"])
-@pytest.mark.parametrize("refit", [1, 2])
+@covering("noise, refit", ["learned", "noise_std", "pool", "yvar"], [1, 2])
 def test_learning_strategies_replay_exactly(noise: str, refit: int) -> None:
     pool = Pool(X, noise_var=64 * NOISE_VAR if noise == "pool" else None)
     strategy = LSEStrategy(
@@ -138,7 +138,7 @@ def test_learning_strategies_replay_exactly(noise: str, refit: int) -> None:
         batch_size=6,
         refit=refit,
         noise_std=8 * NOISE_STD if noise == "noise_std" else None,
-        max_observations=24,
+        max_observations=18,
     )
     state = strategy.init(seed=5)
     while not state.is_done:
@@ -153,7 +153,7 @@ def test_learning_strategies_replay_exactly(noise: str, refit: int) -> None:
     if noise == "learned":
         assert known is None
     elif noise == "noise_std":
-        assert torch.allclose(known, torch.full((24,), 64 * NOISE_STD**2).double())
+        assert torch.allclose(known, torch.full((18,), 64 * NOISE_STD**2).double())
     else:
         assert torch.allclose(known, 64 * NOISE_VAR[state.history.indices])
 
@@ -563,12 +563,12 @@ def test_norm_bound_replaces_the_widths_of_the_process(cls: type, goal: dict) ->
     half = []
     for bound in (None, 0.1, 5.0):
         strategy = cls(
-            Pool(X),
+            Pool(X[::2]),
             **goal,
             model=GP.kernel(),
             noise_std=NOISE_STD,
             norm_bound=bound,
-            batch_size=4,
+            batch_size=12,
         )
         state = step(strategy, strategy.init())
         half.append(float(state.classification.upper[0] - state.classification.mean[0]))

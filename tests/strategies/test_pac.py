@@ -14,6 +14,7 @@ from botorch_lse import Observations, Pool
 from botorch_lse.estimators import catoni_alpha, catoni_mean
 from botorch_lse.strategies import MELKPACStrategy, MILKPACStrategy, PACStrategy, State
 from botorch_lse.strategies.elimination import eliminate_pairs, eliminate_rows
+from tests.covering import more_when_slow
 from tests.strategies.runs import assert_same
 
 DELTA, BOUND, NOISE = 0.1, 1.0, 0.5
@@ -213,10 +214,11 @@ def test_milk_equals_its_algorithm_written_out() -> None:
 
 @pytest.mark.parametrize("noise", [gaussian, heavy])
 @every
-def test_sets_are_right_also_under_heavy_tails(make, noise) -> None:
-    # 15 instances; each may fail with probability 0.1, and hardly ever does.
+@more_when_slow("n_runs", 5, 15)
+def test_sets_are_right_also_under_heavy_tails(make, noise, n_runs: int) -> None:
+    # Each instance may fail with probability 0.1, and hardly ever does.
     wrong = 0
-    for seed in range(15):
+    for seed in range(n_runs):
         rng = np.random.default_rng(seed)
         Z = torch.tensor(rng.standard_normal((6, 2)))
         f = Z @ torch.tensor(rng.standard_normal(2))
@@ -359,8 +361,9 @@ def test_abandoned_draws_are_asked_again(share: int, make) -> None:
 
 
 @every
-def test_a_row_that_fails_always_is_never_decided(make) -> None:
-    strategy = make(max_observations=200_000)
+@more_when_slow("budget", 20_000, 200_000)
+def test_a_row_that_fails_always_is_never_decided(make, budget: int) -> None:
+    strategy = make(max_observations=budget)
     state = strategy.init()
     while not state.is_done:
         batch = strategy.ask(state)

@@ -50,7 +50,7 @@ def test_without_noise_exactly_the_pareto_set_is_accepted(cls: type) -> None:
 @every
 def test_three_outputs_and_one_output_work(cls: type) -> None:
     for m in (1, 3):
-        X, mu = linear_problem(seed=4, m=m)
+        X, mu = linear_problem(seed=4, K=8, m=m)
         state = run(make(cls, X, m=m), mu, std=1e-9)
         assert torch.equal(state.classification.above, pareto_mask(mu))
 

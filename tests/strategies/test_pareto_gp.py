@@ -21,6 +21,7 @@ from botorch_lse.pareto import pareto_mask
 from botorch_lse.prior import GPPrior
 from botorch_lse.strategies import GEGEStrategy, PALStrategy, State
 from botorch_lse.strategies.pareto import margins as margins_module
+from tests.covering import covering, more_when_slow
 from tests.reference.dense_gp import DenseGP
 from tests.strategies.pareto_runs import GAUSSIAN
 from tests.strategies.runs import assert_same, grid
@@ -151,17 +152,16 @@ def pal_by_hand(states: list[State], beta: float, epsilon: tuple[float, float]):
 WORDS = {"above": "accepted", "below": "rejected", "undecided": "open"}
 
 
-@pytest.mark.parametrize(
-    ("cls", "by_hand"), [(GEGEStrategy, gege_by_hand), (PALStrategy, pal_by_hand)]
-)
-@pytest.mark.parametrize("epsilon", [(0.0, 0.0), (0.3, 1.0)])
-@pytest.mark.parametrize("seed", range(3))
-def test_sides_are_those_of_the_definitions(cls, by_hand, epsilon, seed) -> None:
+BY_HAND = {GEGEStrategy: gege_by_hand, PALStrategy: pal_by_hand}
+
+
+@covering("cls, epsilon, seed", GAUSSIAN, [(0.0, 0.0), (0.3, 1.0)], range(3))
+def test_sides_are_those_of_the_definitions(cls, epsilon, seed) -> None:
     f = truth(seed)
     strategy = make(cls, epsilon=epsilon, batch_size=4)
     states = run(strategy, 12, seed, lambda row, before: value(row, before, f))
     sides = [[WORDS[s] for s in state.classification.side] for state in states]
-    assert sides == by_hand(states, 4.0, epsilon)
+    assert sides == BY_HAND[cls](states, 4.0, epsilon)
     assert "rejected" in sides[-1]
     assert ("accepted" in sides[-1]) or not any(epsilon)
 
@@ -301,20 +301,18 @@ FORMS = [
 ]
 
 
-@every
-@pytest.mark.parametrize("options", FORMS)
+@covering("options, cls", FORMS, GAUSSIAN)
 def test_replay_equals_telling_one_by_one(cls, options) -> None:
     strategy = make(cls, **options)
-    state = run(strategy, 5, seed=3)[-1]
+    state = run(strategy, 3, seed=3)[-1]
     assert len(state.history) >= 9
     assert_same(strategy, strategy.replay(state.observations, seed=3), state)
 
 
-@every
-@pytest.mark.parametrize("options", FORMS[:2])
+@covering("options, cls", FORMS[:2], GAUSSIAN)
 def test_rounds_told_in_pieces_and_resumed_are_the_same(cls, options) -> None:
     strategy = make(cls, batch_size=4, **options)
-    state = run(strategy, 3)[-1]
+    state = run(strategy, 2)[-1]
     batch = strategy.ask(state)
     y = torch.tensor([value(row, 40 + i) for i, row in enumerate(batch.order)])
     whole = strategy.tell(state, batch.observe(y.double()))
@@ -341,9 +339,17 @@ def test_asking_changes_nothing_and_states_survive_pickling(cls) -> None:
     assert_same(again[0], again[1], state)
 
 
-@settings(max_examples=20, deadline=None)
-@given(data=st.data(), cls=st.sampled_from(GAUSSIAN))
-def test_any_history_replays_and_partitions_the_pool(data, cls) -> None:
+@more_when_slow("n_examples", 4, 20)
+def test_any_history_replays_and_partitions_the_pool(n_examples: int) -> None:
+    @settings(max_examples=n_examples, deadline=None)
+    @given(data=st.data(), cls=st.sampled_from(GAUSSIAN))
+    def check(data, cls) -> None:
+        replays_and_partitions(data, cls)
+
+    check()
+
+
+def replays_and_partitions(data, cls) -> None:
     strategy = make(cls, batch_size=data.draw(st.integers(1, 4)))
     state = strategy.init()
     for _ in range(data.draw(st.integers(1, 5))):
@@ -372,7 +378,7 @@ def test_any_history_replays_and_partitions_the_pool(data, cls) -> None:
 
 @every
 def test_decided_rows_stay_decided_while_nothing_is_refitted(cls) -> None:
-    states = run(make(cls), 12)
+    states = run(make(cls), 6)
     for before, after in itertools.pairwise(states):
         old, new = before.classification, after.classification
         assert bool((new.above | ~old.above).all())
@@ -405,13 +411,13 @@ def test_a_refit_judges_the_whole_past_again() -> None:
 @every
 def test_the_sign_of_an_output_goes_with_maximize(cls) -> None:
     strategy, mirror = make(cls), make(cls, maximize=(True, True))
-    states = run(strategy, 6)
+    states = run(strategy, 4)
 
     def flipped(row: int, before: int) -> list[float]:
         first, second = value(row, before)
         return [first, -second]
 
-    others = run(mirror, 6, read=flipped)
+    others = run(mirror, 4, read=flipped)
     for ours, theirs in zip(states, others, strict=True):
         assert torch.equal(ours.observations.indices, theirs.observations.indices)
         assert ours.classification.side.tolist() == theirs.classification.side.tolist()
@@ -422,7 +428,7 @@ def test_the_sign_of_an_output_goes_with_maximize(cls) -> None:
 
 @every
 def test_units_of_an_output_change_nothing(cls) -> None:
-    states = run(make(cls), 6)
+    states = run(make(cls), 4)
     k = GPS[1].kernel()
     k.outputscale = 1e4 * k.outputscale
     prior = GPPrior.from_kernel(k)
@@ -432,7 +438,7 @@ def test_units_of_an_output_change_nothing(cls) -> None:
         noise_std=(0.3, 150.0),
         epsilon=(0.1, 50.0),
     )
-    others = run(scaled, 6, read=lambda r, b: [value(r, b)[0], 100 * value(r, b)[1]])
+    others = run(scaled, 4, read=lambda r, b: [value(r, b)[0], 100 * value(r, b)[1]])
     for ours, theirs in zip(states, others, strict=True):
         assert torch.equal(ours.observations.indices, theirs.observations.indices)
         assert ours.classification.side.tolist() == theirs.classification.side.tolist()
@@ -463,7 +469,20 @@ def test_a_pool_of_one_row_is_accepted(cls) -> None:
 SMALL = torch.cartesian_prod(*[torch.linspace(0, 1, 3).double()] * 2)
 
 
-def is_wrong(cls, seed: int, epsilon: float, divisor: float, delta: float) -> bool:
+def verdict(cls, epsilon: float, n_runs: int, delta: float, **options) -> str:
+    wrong = [is_wrong(cls, seed, epsilon, delta, **options) for seed in range(n_runs)]
+    return WrongFraction(sum(wrong), n_runs, delta).verdict
+
+
+def is_wrong(
+    cls,
+    seed: int,
+    epsilon: float,
+    delta: float,
+    divisor: float = 1.0,
+    budget: int = 60,
+    batch_size: int = 6,
+) -> bool:
     r"""Whether a run on a draw of the prior breaks what ``guarantee`` promises."""
     f = truth(500 + seed, SMALL)
     schedule = UnionBeta(make(cls, pool=Pool(SMALL)).n_claims, delta)
@@ -475,8 +494,8 @@ def is_wrong(cls, seed: int, epsilon: float, divisor: float, delta: float) -> bo
         beta=beta,
         delta=delta,
         epsilon=tolerance,
-        max_observations=60,
-        batch_size=6,
+        max_observations=budget,
+        batch_size=batch_size,
     )
     read = lambda row, before: value(row, before + 97 * seed, f)  # noqa: E731
     state = run(strategy, 40, read=read)[-1]
@@ -493,14 +512,21 @@ def is_wrong(cls, seed: int, epsilon: float, divisor: float, delta: float) -> bo
 
 @every
 @pytest.mark.parametrize("epsilon", [0.0, pytest.param(0.3, marks=pytest.mark.slow)])
+@more_when_slow(  # so many runs that, without an error, the verdict is "holds"
+    "whole, narrow",
+    (
+        {"n_runs": 6, "delta": 0.5, "budget": 18},
+        {"n_runs": 6, "delta": 0.1, "budget": 18, "divisor": 30.0, "batch_size": 1},
+    ),
+    ({"n_runs": 40, "delta": 0.1}, {"n_runs": 30, "delta": 0.1, "divisor": 6.0}),
+)
 @pytest.mark.filterwarnings("ignore::botorch_lse.confidence.EmptyRegionWarning")
-def test_promises_hold_and_narrow_widths_break_them(cls, epsilon) -> None:
-    delta = 0.1
-    wrong = sum(is_wrong(cls, seed, epsilon, 1.0, delta) for seed in range(40))
-    assert WrongFraction(wrong, 40, delta).verdict == "holds"
+def test_promises_hold_and_narrow_widths_break_them(
+    cls, epsilon, whole, narrow
+) -> None:
+    assert verdict(cls, epsilon, **whole) == "holds"
     if epsilon == 0.0:
-        wrong = sum(is_wrong(cls, seed, epsilon, 6.0, delta) for seed in range(30))
-        assert WrongFraction(wrong, 30, delta).verdict == "violated"
+        assert verdict(cls, epsilon, **narrow) == "violated"
 
 
 def test_guarantees_say_what_they_rest_on() -> None:
@@ -601,11 +627,11 @@ def test_means_of_replicates_equal_the_replicates(cls) -> None:
 
 @every
 def test_equal_rows_share_their_side(cls: type) -> None:
-    strategy = make(cls, pool=Pool(torch.cat((X[:9], X[:9]))), batch_size=20)
-    values, state = truth()[:9].repeat(2, 1), strategy.init()
+    strategy = make(cls, pool=Pool(torch.cat((X[:5], X[:5]))), batch_size=20)
+    values, state = truth()[:5].repeat(2, 1), strategy.init()
     while not state.is_done and state.round < 60:
         batch = strategy.ask(state)
         state = strategy.tell(state, batch.observe(values[batch.order]))
     assert state.stop_reason == "decided"
     side = state.classification.side.tolist()
-    assert side[:9] == side[9:]
+    assert side[:5] == side[5:]

@@ -14,6 +14,7 @@ from botorch_lse import Observations, Pool
 from botorch_lse.ax.codec import decode_strategy, encode_strategy
 from botorch_lse.prior import GPPrior
 from botorch_lse.strategies import TruVaRStrategy
+from tests.covering import covering
 from tests.reference.truvar import TruVaRReplay
 from tests.strategies.runs import (
     GP,
@@ -84,8 +85,7 @@ OPTIONS = [
 # --- reference ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("goal", ["threshold", "maximiser"])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@covering("goal, options", ["threshold", "maximiser"], OPTIONS)
 def test_strategy_is_algorithm_one(goal: str, options: dict) -> None:
     if options.get("monotone") is False and goal == "maximiser":
         options = {**options, "beta_factor": 0.35}
@@ -392,7 +392,7 @@ def test_noise_levels_are_a_choice_per_cost() -> None:
     )
     kernel = GP.kernel()
     strategy = build("threshold", pool=pool, noise_std=None, model=kernel)
-    trace, states = replay.run(10), [strategy.init()]
+    trace, states = replay.run(6), [strategy.init()]
     while len(states) < len(trace):
         value = replay.value
         states.append(step(strategy, states[-1], value))

@@ -1,0 +1,77 @@
+r"""Products of parameters of which a covering part runs by default."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+
+def chosen(factors: Sequence[Sequence[object]], together: int) -> set[tuple[int, ...]]:
+    r"""Places in the product in which all values of ``together`` factors meet.
+
+    Greedy: always the cell that shows most that was not shown yet; of equals the one
+    whose values were taken least, so that the others are spread as well.
+    """
+
+    def shown(cell: tuple[int, ...]) -> set[tuple[tuple[int, int], ...]]:
+        return set(itertools.combinations(enumerate(cell), together))
+
+    def worth(cell: tuple[int, ...]) -> tuple[int, int]:
+        return len(cells[cell] & missing), -sum(used[v] for v in enumerate(cell))
+
+    places = itertools.product(*(range(len(values)) for values in factors))
+    cells = {cell: shown(cell) for cell in places}
+    missing, used = set().union(*cells.values()), Counter[tuple[int, int]]()
+    taken = set()
+    while missing:
+        best = max(cells, key=worth)
+        missing -= cells[best]
+        used.update(enumerate(best))
+        taken.add(best)
+    return taken
+
+
+def covering(
+    names: str, *factors: Sequence[object], together: int = 1
+) -> pytest.MarkDecorator:
+    r"""Parametrize with a product; what does not cover anything new is ``slow``.
+
+    In the default run each value of each factor occurs (``together=1``), or each pair
+    of values of two factors (``together=2``).
+
+    Args:
+        names: The parameters' names, separated by commas, one for each factor.
+        *factors: The values of each.
+        together: How many factors' values meet in all combinations by default.
+    """
+    taken = chosen(factors, min(together, len(factors)))
+    return pytest.mark.parametrize(
+        names,
+        [
+            pytest.param(
+                *(values[i] for values, i in zip(factors, cell, strict=True)),
+                marks=() if cell in taken else pytest.mark.slow,
+            )
+            for cell in itertools.product(*(range(len(f)) for f in factors))
+        ],
+    )
+
+
+def more_when_slow(names: str, few: object, many: object) -> pytest.MarkDecorator:
+    r"""Parametrize with little by default and with much behind ``slow``.
+
+    Args:
+        names: One parameter's name, or several, separated by commas.
+        few: Its value (a tuple of values for several names) in the default run.
+        many: Its value in the slow run.
+    """
+    return pytest.mark.parametrize(
+        names, [few, pytest.param(*_values(names, many), marks=pytest.mark.slow)]
+    )
+
+
+def _values(names: str, value: object) -> tuple[object, ...]:
+    return value if "," in names else (value,)

@@ -1,0 +1,43 @@
+r"""The part of a product of parameters that runs by default."""
+
+import itertools
+
+import pytest
+
+from tests.covering import chosen, covering
+
+
+@pytest.mark.parametrize("sizes", [(4, 2), (3, 3, 3), (2, 5, 3, 2)])
+def test_every_value_is_kept_once_at_least(sizes):
+    factors = [range(n) for n in sizes]
+    taken = chosen(factors, 1)
+    assert len(taken) == max(sizes)
+    for i, values in enumerate(factors):
+        assert {cell[i] for cell in taken} == set(values)
+
+
+@pytest.mark.parametrize("sizes", [(4, 2), (3, 3, 3), (2, 5, 3, 2)])
+def test_every_pair_of_values_is_kept_once_at_least(sizes):
+    factors = [range(n) for n in sizes]
+    taken = chosen(factors, 2)
+    for i, j in itertools.combinations(range(len(sizes)), 2):
+        met = {(cell[i], cell[j]) for cell in taken}
+        assert met == set(itertools.product(factors[i], factors[j]))
+    one, two = sorted(sizes)[-2:]
+    assert len(taken) <= 1.4 * one * two
+
+
+def test_values_that_are_left_over_are_spread():
+    taken = chosen([range(16), range(2)], 1)
+    assert sum(cell[1] for cell in taken) == 8
+
+
+def test_the_whole_product_is_there_and_the_rest_is_slow():
+    mark = covering("a, b", "xyz", [True, False])
+    names, cells = mark.args
+    assert names == "a, b"
+    whole = set(itertools.product("xyz", [True, False]))
+    assert {cell.values for cell in cells} == whole
+    default = [cell.values for cell in cells if not cell.marks]
+    assert default == [("x", True), ("y", False), ("z", True)]
+    assert {m.name for cell in cells for m in cell.marks} == {"slow"}
