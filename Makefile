@@ -23,13 +23,13 @@ $(VENV)/.test: $(VENV)/.run
 demo: $(VENV)/.run
 	$(BIN)/python -m botorch_lse --out $(OUT)
 
-## The default test run.
+## The default test run: four minutes on two cores; the slowest tests are listed.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=25 -m "not slow"
 
 ## The long tests: whole paper reproductions, guarantees, the full storage matrix.
 slow: $(VENV)/.test
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=25 -m slow
 
 ## Format, lint and the direction of imports.
 lint: $(VENV)/.test
