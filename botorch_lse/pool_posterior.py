@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
+from botorch_lse.functional.jitter import ROUNDING, least_noise
 from botorch_lse.functional.path import factorize, path_rows
 from botorch_lse.posterior import MEMORY_BUDGET, row_blocks
 from botorch_lse.prior import GPPrior
-
-ROUNDING = 1e-14
-"""What differences of variances are off, as a share of the prior variance."""
 
 
 class _Rows:
@@ -59,13 +58,14 @@ class PoolPosterior:
         prior: The process, without batch shape.
         F: ``N x d'`` features of the pool.
         mean: ``N`` posterior means, units of ``y``.
-        variance: ``N`` posterior variances.
+        variance: ``N`` posterior variances, at least 0.
         prior_variance: ``N`` variances before any observation.
         indices: ``n`` rows observed or expected.
         L: ``n x n`` factor of their covariance plus noise.
         a: ``n`` whitened residuals.
         information: ``1/2 log det(I + K / noise)`` of what was observed, nats.
         memory_budget: Bytes for the path rows and for temporary arrays.
+        is_exact: Whether a measurement counted as exact: with the least noise.
     """
 
     prior: GPPrior
@@ -78,6 +78,7 @@ class PoolPosterior:
     a: Tensor
     information: Tensor
     memory_budget: int = MEMORY_BUDGET
+    is_exact: bool = False
     _rows: _Rows | None = None
     _expected: tuple[Tensor, ...] = ()
 
@@ -106,18 +107,23 @@ class PoolPosterior:
             none,
             mean.new_zeros(()),
             memory_budget,
-            _Rows(F.shape[-2]),
+            _rows=_Rows(F.shape[-2]),
         )
 
     @property
     def sigma(self) -> Tensor:
         r"""``N`` posterior standard deviations of the function."""
-        return self.variance.clamp_min(0.0).sqrt()
+        return self.variance.sqrt()
 
     @property
     def scale(self) -> float:
         r"""The prior's standard deviation: the unit of ties."""
         return float(self.prior_variance.max().sqrt())
+
+    @cached_property
+    def least_noise(self) -> Tensor:
+        r"""The least noise variance of an observation, units of ``y`` squared."""
+        return least_noise(self.prior_variance, self.prior.dtype)
 
     def observe(self, indices: Tensor, y: Tensor, noise_var: Tensor) -> PoolPosterior:
         r"""After ``q`` more observations.
@@ -125,7 +131,8 @@ class PoolPosterior:
         Args:
             indices: ``q`` rows.
             y: ``q`` values, units of ``y``.
-            noise_var: ``q`` noise variances, units of ``y`` squared.
+            noise_var: ``q`` noise variances, units of ``y`` squared; those below
+                ``least_noise`` are raised to it.
         """
         if self._expected:
             raise ValueError("Expected no hypothetical rows when observing real ones.")
@@ -134,7 +141,10 @@ class PoolPosterior:
         with torch.no_grad():
             cross = self._cross(indices)  # q x n
             F = self.F[indices]
-            L22 = factorize(self.prior.covariance(F, F) - cross @ cross.mT, noise_var)
+            left = self.prior.covariance(F, F) - cross @ cross.mT
+            is_exact = self.is_exact or bool((noise_var <= self.least_noise).any())
+            noise_var = torch.maximum(noise_var, self.least_noise)
+            L22 = factorize(left, noise_var, self.least_noise)
             residual = (y - self.prior_mean_at(indices) - cross @ self.a).unsqueeze(-1)
             a2 = torch.linalg.solve_triangular(L22, residual, upper=False).squeeze(-1)
             n, q = self.a.numel(), indices.numel()
@@ -144,6 +154,7 @@ class PoolPosterior:
                 V = path_rows(L22, covariance)
                 mean[rows] += a2 @ V
                 variance[rows] -= V.square().sum(dim=0)
+                variance[rows].clamp_min_(0.0)
                 if storage is not None:
                     storage.data[n : n + q, rows] = V
             L = self.L.new_zeros(n + q, n + q)
@@ -156,8 +167,9 @@ class PoolPosterior:
                 L=L,
                 information=self.information
                 + L22.diagonal().log().sum()
-                - noise_var.clamp_min(1e-300).log().sum() / 2,
+                - noise_var.log().sum() / 2,
                 a=torch.cat((self.a, a2)),
+                is_exact=is_exact,
                 _rows=storage,
             )
 
@@ -166,15 +178,16 @@ class PoolPosterior:
 
         Args:
             index: The row.
-            noise_var: The noise variance the observation will have.
+            noise_var: The noise variance the observation will have, raised likewise.
         """
         with torch.no_grad():
             at = torch.tensor([index])
             row = self.covariance_with(at)[0]
-            row = row / (row[index] + noise_var).clamp_min(1e-300).sqrt()
+            observed = row[index].clamp_min(0.0) + self.least_noise.clamp_min(noise_var)
+            row = row / observed.sqrt()
             return replace(
                 self,
-                variance=self.variance - row.square(),
+                variance=(self.variance - row.square()).clamp_min(0.0),
                 _expected=(*self._expected, row),
             )
 

@@ -79,7 +79,7 @@ class PosteriorPath:
         r"""The path of ``S x n`` observations ``y`` at features ``S x n x d'``."""
         n = F.shape[-2]
         with torch.no_grad():
-            L = factorize(prior.covariance(F, F), noise_var)
+            L = factorize(prior.covariance(F, F), noise_var, prior.least_noise(F))
             residual = (y - prior.mean(F)).unsqueeze(-1)
             a = torch.linalg.solve_triangular(L, residual, upper=False).squeeze(-1)
         return cls(prior, F, L, a, noise_var, _check_rounds(rounds, n).to(L.device))
@@ -128,7 +128,11 @@ class PosteriorPath:
             noise_var: ``S x p`` variances of the observations to come.
         """
         cross = path_rows(self.L, self.prior.covariance(self.F, F)).mT  # S x p x n
-        block = factorize(self.prior.covariance(F, F) - cross @ cross.mT, noise_var)
+        block = factorize(
+            self.prior.covariance(F, F) - cross @ cross.mT,
+            noise_var,
+            self.prior.least_noise(torch.cat((self.F, F), dim=-2)),
+        )
         n, p = self.L.shape[-1], F.shape[-2]
         L = self.L.new_zeros(*self.L.shape[:-2], n + p, n + p)
         L[..., :n, :n], L[..., n:, :n], L[..., n:, n:] = self.L, cross, block

@@ -24,6 +24,8 @@ from gpytorch.models import ExactGP
 from torch import Tensor
 from torch.nn import Module, Parameter
 
+from botorch_lse.functional.jitter import least_noise
+
 _REMEDY = (
     "Use an exact single-output GP such as `SingleTaskGP`, or a criterion that only "
     "needs a posterior, such as `Straddle`."
@@ -206,6 +208,11 @@ class GPPrior:
         r"""Prior variances at features: ``S x N``, float64, units of ``y`` squared."""
         value = self.covar_module(F, diag=True).double()
         return value * self.scale.double().square().unsqueeze(-1)
+
+    def least_noise(self, F: Tensor) -> Tensor:
+        r"""The least noise variance of an observation among features: ``S``."""
+        with torch.no_grad():
+            return least_noise(self.variance(F), self.dtype)
 
 
 def training_data(model: ExactGP, prior: GPPrior) -> tuple[Tensor, Tensor, Tensor]:

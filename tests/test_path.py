@@ -393,7 +393,7 @@ def test_kernels_given_in_float32_are_held_in_float64() -> None:
 
 def test_singular_covariance_is_factorised_with_a_warning() -> None:
     K = torch.ones(4, 4).double()
-    with pytest.warns(JitterWarning, match="singular; 1e-10 of its mean variance"):
+    with pytest.warns(JitterWarning, match="singular; 1e-10 was added to the noise"):
         L = factorize(K, torch.zeros(4).double())
     assert torch.allclose(L @ L.mT, K, atol=1e-9)
 

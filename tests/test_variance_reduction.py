@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from botorch_lse.functional.jitter import least_noise
 from botorch_lse.functional.variance_reduction import (
     excess,
     joint_gain,
@@ -75,4 +76,5 @@ def test_truncated_sums_run_over_the_rows_counted() -> None:
 
 def test_a_known_point_without_noise_gains_nothing() -> None:
     none = torch.zeros(2, 3, dtype=torch.float64)
-    assert (single_gain(none, torch.zeros(2, dtype=torch.float64)) == 0).all()
+    least = least_noise(torch.tensor(BEFORE), torch.float64).expand(2)
+    assert (single_gain(none, least) == 0).all()

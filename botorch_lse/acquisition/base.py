@@ -16,6 +16,7 @@ from torch import Tensor
 
 from botorch_lse.checks import check_columns, finite_number
 from botorch_lse.confidence.regions import safe_sqrt
+from botorch_lse.functional.jitter import least_noise
 from botorch_lse.functional.path import factorize, path_rows
 
 
@@ -103,10 +104,12 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         covariance = posterior.distribution.covariance_matrix
         noise = self._pending_noise.to(X)  # type: ignore[union-attr]  # set together
         noise = noise.expand(covariance.shape[:-2] + noise.shape[-1:])
-        L = factorize(covariance[..., 1:, 1:], noise)
+        variance = covariance.diagonal(dim1=-2, dim2=-1)
+        least = least_noise(variance, covariance.dtype)
+        L = factorize(covariance[..., 1:, 1:], noise, least)
         rows = path_rows(L, covariance[..., 1:, :1]).squeeze(-1).to(X)
-        variance = covariance[..., 0, 0] - rows.square().sum(dim=-1)
-        return posterior.mean[..., 0, 0], safe_sqrt(variance)
+        left = variance[..., 0] - rows.square().sum(dim=-1)
+        return posterior.mean[..., 0, 0], safe_sqrt(left)
 
     def _posterior(self, X: Tensor, observation_noise: bool = False) -> Any:
         return self.model.posterior(

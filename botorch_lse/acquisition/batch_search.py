@@ -117,16 +117,15 @@ def _after_swaps(played: Played, takers: Tensor, givers: Tensor) -> Tensor:
     problem, noise = played.problem, played.problem.noise_var
     many = ENTRIES // (takers.numel() * givers.numel())
     ids, left = played.worst(min(problem.n_targets, many))
-    c_in, c_out = played.with_rows(ids, takers), played.with_rows(ids, givers)
-    cross = played.left_between(givers, takers)
-    # Without giver g covariances rise by c_g c_g' / (noise_g - var_g) ...
-    freed = (noise[givers] - played.variance[givers]).clamp_min(1e-12 * noise[givers])
-    c_in, c_out = c_in.unsqueeze(1), c_out.unsqueeze(2)  # t x givers x takers
-    before = left[:, None, None] + c_out.square() / freed[:, None]
+    # Without giver g covariances rise by u_g u_g' ...
+    first = (played.rows == givers.unsqueeze(-1)).to(torch.uint8).argmax(dim=-1)
+    u = played.freed(first)
+    u_out = played.combined(ids, lambda points: u[:, points].mT).unsqueeze(2)
+    u_in = u[:, takers]
+    before = left[:, None, None] + u_out.square()  # t x givers x takers
     # ... and with taker x they fall by c_x c_x' / (noise_x + var_x).
-    link = c_in + c_out * (cross / freed[:, None])
-    total = noise[takers] + played.variance[takers]
-    total = total + cross.square() / freed[:, None]
+    link = played.with_rows(ids, takers).unsqueeze(1) + u_out * u_in
+    total = noise[takers] + played.variance[takers] + u_in.square()
     return (before - link.square() / total).amax(dim=0)
 
 
@@ -140,7 +139,7 @@ def _promising(played: JointlyPlayed, allowed: Tensor) -> tuple[Tensor, Tensor]:
     gain, largest = torch.zeros_like(played.parts[0].variance[:N]), played.value
     for part in played.parts:
         ids, left = part.worst(LEADING)
-        w = (left / max(largest, 1e-300)) ** SHARPNESS
+        w = (left / largest) ** SHARPNESS if largest > 0 else torch.ones_like(left)
         total = part.variance[:N] + part.problem.noise_var
         C = part.with_rows(ids, slice(0, N))
         gain += (w.unsqueeze(-1) * C.square()).sum(dim=0) / total

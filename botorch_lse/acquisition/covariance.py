@@ -17,6 +17,7 @@ from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.utils.transforms import is_ensemble
 from torch import Tensor
 
+from botorch_lse.functional.jitter import least_noise
 from botorch_lse.functional.path import factorize, path_rows
 from botorch_lse.posterior import PosteriorPath
 from botorch_lse.prior import GPPrior
@@ -70,6 +71,10 @@ class PosteriorCovariance(ABC):
         r"""``S x p`` variances of points without ``b``."""
 
     @abstractmethod
+    def least_noise(self, X: Tensor) -> Tensor:
+        r"""``S``: the least noise variance of an observation at ``S x p x d``."""
+
+    @abstractmethod
     def after(self, X: Tensor, noise_var: Tensor) -> PosteriorCovariance:
         r"""With ``S x p x d`` further points observed, whatever their values.
 
@@ -112,6 +117,10 @@ class ExactCovariance(PosteriorCovariance):
         r"""``S x p`` variances of points without ``b``."""
         gain = seen.V.square().sum(dim=-1)
         return (self.prior.variance(seen.F) - gain).clamp_min(0.0)
+
+    def least_noise(self, X: Tensor) -> Tensor:
+        r"""``S``: the least noise variance of an observation at ``S x p x d``."""
+        return self.prior.least_noise(self.prior.features(X))
 
     def after(self, X: Tensor, noise_var: Tensor) -> ExactCovariance:
         r"""With ``S x p x d`` further points observed, whatever their values."""
@@ -184,6 +193,10 @@ class JointCovariance(PosteriorCovariance):
             each = X.unsqueeze(-2)
             parts.append(self._block(each, each)[:, 0, 0])
         return torch.cat(parts).clamp_min(0.0)
+
+    def least_noise(self, X: Tensor) -> Tensor:
+        r"""Relative to the posterior variances: the model keeps its prior to itself."""
+        return least_noise(self.variance(self.see(X)), X.dtype)
 
     def after(self, X: Tensor, noise_var: Tensor) -> JointCovariance:
         r"""With ``p x d`` further points observed; called once, without others."""

@@ -72,6 +72,11 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         parameter = next(iter(model.parameters()), X)
         self.register_buffer("targets", X.to(parameter))
         self._data_only = posterior_covariance(model, posterior_transform)
+        self.covariance: PosteriorCovariance = self._data_only
+        check_columns(self._see, self.targets, "targets")
+        with torch.no_grad():
+            everywhere = self._for_members(self.targets)
+            self.least_noise = self._data_only.least_noise(everywhere)
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
@@ -88,7 +93,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         if pending is not None:
             self._check_columns(pending, "X_pending")
         super().set_X_pending(pending)
-        self.covariance: PosteriorCovariance = self._data_only
+        self.covariance = self._data_only
         with torch.no_grad():
             if self.X_pending is not None:
                 X = self._for_members(self.X_pending.to(self.targets))
@@ -106,7 +111,6 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
 
     def _prepare_targets(self) -> None:
         r"""What every evaluation needs of the targets, as far as memory allows."""
-        check_columns(self._see, self.targets, "targets")
         first = self._see(self.targets[:1])
         self._width = first.F.shape[-1] + first.V.shape[-1]
         numbers = self._width * len(self.targets) * self.covariance.members.numel()
@@ -132,9 +136,21 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
 
     def future_noise(self, X: Tensor) -> Tensor:
         r"""Noise variances ``b x S x q`` of observations at ``X``: ``b x q x d``."""
-        return future_noise(
+        found = future_noise(
             self.noise_var, X, self._data_only, self.model, self.posterior_transform
         )
+        return torch.maximum(found, self.least_noise.unsqueeze(-1))
+
+    def _factor(self, batch: Seen, X: Tensor) -> Tensor:
+        r"""``b x S x q x q``, the factor of a batch's covariance plus noise.
+
+        Args:
+            batch: ``b x S x q`` points.
+            X: ``b x q x d``, the same.
+        """
+        noise = self.future_noise(X.to(self.targets))
+        block = self.covariance.between(batch, batch)
+        return factorize(block, noise, self.least_noise)
 
 
 class DesignAcquisitionFunction(TargetAcquisitionFunction, ABC):
@@ -183,8 +199,7 @@ class DesignAcquisitionFunction(TargetAcquisitionFunction, ABC):
         self._check_columns(X, "X")
         flat = X.reshape(-1, *X.shape[-2:])
         batch = self._see(flat.to(self.targets))
-        noise = self.future_noise(flat.to(self.targets))
-        L = factorize(self.covariance.between(batch, batch), noise)  # b x S x q x q
+        L = self._factor(batch, flat)
         with torch.no_grad():
             rows = self._worst(batch, L)
             worst = self.targets[rows]  # b x S x m x d

@@ -6,7 +6,7 @@ its noisy covariance, covariances are ``k - w' w`` with ``w = L^-1 k(batch, .)``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -26,7 +26,8 @@ class PoolProblem:
     Args:
         covariance: Of the posterior given data and pending points.
         points: ``P`` points: the ``N`` rows of the pool, then targets outside it.
-        noise_var: ``N`` noise variances, units of ``y`` squared.
+        noise_var: ``N`` noise variances, units of ``y`` squared, at least
+            ``least_noise``.
         targets: ``T`` numbers of points.
         pairs_factor: ``c`` where the targets are all pairs ``f(x) - c f(x')``.
         variance: ``P`` variances.
@@ -144,39 +145,71 @@ class Played:
 
     Args:
         problem: The problem.
-        counts: ``N``, how often each row is in the batch.
+        rows: ``q`` rows of the batch, replicates included.
+        L: ``q x q``, the factor of their covariance plus noise.
         W: ``q x P``, ``L^-1`` times the batch's covariances with all points.
         variance: ``P`` variances left.
     """
 
     problem: BatchProblem
-    counts: Tensor
+    rows: Tensor
+    L: Tensor
     W: Tensor
     variance: Tensor
 
     @classmethod
     def of(cls, problem: BatchProblem, counts: Tensor) -> Played:
         r"""From scratch."""
-        if not bool(counts.any()):
-            W = problem.variance.new_empty(0, problem.variance.numel())
-            return cls(problem, counts, W, problem.variance)
         rows = torch.arange(counts.numel(), device=counts.device)
         rows = rows.repeat_interleave(counts)
+        if rows.numel() == 0:
+            L = problem.variance.new_empty(0, 0)
+            W = problem.variance.new_empty(0, problem.variance.numel())
+            return cls(problem, rows, L, W, problem.variance)
         k = problem.block(rows, slice(None))
         L = factorize(k[:, rows], problem.noise_var[rows])
         W = path_rows(L, k)
         left = problem.variance - W.square().sum(dim=0)
-        return cls(problem, counts, W, left.clamp_min(0.0))
+        return cls(problem, rows, L, W, left.clamp_min(0.0))
 
     def and_row(self, row: int) -> Played:
         r"""After one more observation of ``row``."""
-        at = torch.tensor([row], device=self.counts.device)
+        at = torch.tensor([row], device=self.rows.device)
         new = self.left_between(at, slice(None))
-        new = new / (self.variance[at] + self.problem.noise_var[at]).sqrt()
-        counts = self.counts.clone()
-        counts[row] += 1
+        root = (self.variance[at] + self.problem.noise_var[at]).sqrt()
+        new, q = new / root, self.rows.numel()
+        L = self.L.new_zeros(q + 1, q + 1)
+        L[:q, :q], L[q, :q], L[q, q] = self.L, self.W[:, row], root
         left = (self.variance - new.square().squeeze(0)).clamp_min(0.0)
-        return Played(self.problem, counts, torch.cat((self.W, new)), left)
+        rows = torch.cat((self.rows, at))
+        return Played(self.problem, rows, L, torch.cat((self.W, new)), left)
+
+    @property
+    def counts(self) -> Tensor:
+        r"""``N``, how often each row is in the batch."""
+        return torch.bincount(self.rows, minlength=self.problem.noise_var.numel())
+
+    def freed(self, members: Tensor) -> Tensor:
+        r"""``u``: without one observation, covariances rise by ``u(x) u(x')``.
+
+        From the factor of the whole batch, not as ``c / sqrt(noise - variance)``: after
+        an exact measurement that difference is rounding.
+
+        Args:
+            members: ``g`` places in ``rows``, each taken out alone.
+
+        Returns:
+            ``g x P``.
+
+        Source:
+            The inverse of a matrix without one row and column (Rasmussen and Williams
+            2006, section 5.4.2, leave-one-out).
+        """
+        eye = torch.eye(self.rows.numel()).to(self.L)
+        inverse = torch.cholesky_solve(eye[:, members], self.L)  # q x g
+        own = inverse.gather(0, members.unsqueeze(0)).squeeze(0)
+        # C_b^-1 k(b, .) without another solve: k(b, .) = L W.
+        return (self.L.mT @ inverse / own.sqrt()).mT @ self.W
 
     def left_between(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
         r"""Covariances left between points, by their numbers."""
@@ -215,14 +248,26 @@ class Played:
 
     def with_rows(self, ids: Tensor, rows: Tensor | slice) -> Tensor:
         r"""Covariances of targets ``ids``, times the root weight, with ``rows``."""
+        return self.combined(ids, lambda points: self.left_between(points, rows))
+
+    def combined(self, ids: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
+        r"""A linear function of points at targets ``ids``, times the root weight.
+
+        Args:
+            ids: Targets as ``worst`` numbers them.
+            of: From ``p`` points, by their numbers, to ``p x k``.
+
+        Returns:
+            One row per target, ``k`` columns.
+        """
         problem = self.problem
         T, c = problem.targets.numel(), problem.pairs_factor
         if c is None:
-            C = self.left_between(problem.targets[ids], rows)
+            C = of(problem.targets[ids])
             w = problem.weights
             return C if w is None else w[ids].sqrt().unsqueeze(-1) * C
         members, where = torch.cat((ids // T, ids % T)).unique(return_inverse=True)
-        C = self.left_between(problem.targets[members], rows)
+        C = of(problem.targets[members])
         return C[where[: ids.numel()]] - c * C[where[ids.numel() :]]
 
 

@@ -17,7 +17,6 @@ from botorch_lse.acquisition.cost import Cost, check_cost, per_cost
 from botorch_lse.acquisition.design import TargetAcquisitionFunction
 from botorch_lse.acquisition.noise import NoiseVar
 from botorch_lse.checks import in_interval
-from botorch_lse.functional.path import factorize
 from botorch_lse.functional.variance_reduction import joint_gain, truncated_reduction
 from botorch_lse.posterior import row_blocks
 from botorch_lse.problem import Pool
@@ -105,8 +104,7 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
     def _reduction(self, X: Tensor) -> Tensor:
         r"""The numerator at ``b x q x d``: ``b x S``."""
         batch = self._see(X)
-        noise = self.future_noise(X)
-        L = factorize(self.covariance.between(batch, batch), noise)  # b x S x q x q
+        L = self._factor(batch, X)
         total = L.new_zeros(L.shape[:-2])
         for block in row_blocks(len(self.targets), self._width + L[..., 0].numel()):
             cross = self.covariance.between(batch, self._seen_rows(block))

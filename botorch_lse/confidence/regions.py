@@ -136,8 +136,11 @@ def intersect_path(
 
 
 def safe_sqrt(variance: Tensor) -> Tensor:
-    r"""The root, with a finite gradient at 0 (variances below 1e-20 are held there)."""
-    return variance.clamp_min(1e-20).sqrt()
+    r"""The root; what rounding made 0 or less is held at the least normal number.
+
+    Its gradient is then 0 rather than infinite or none.
+    """
+    return variance.clamp_min(torch.finfo(variance.dtype).tiny).sqrt()
 
 
 def confidence_regions(

@@ -20,21 +20,28 @@ import torch
 from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
-JITTER = (0.0, 1e-10, 1e-8, 1e-6)
-"""Tried in turn, times the mean prior variance, until the factor exists: covariances
-of nearly equal points with hardly any noise are singular in float64."""
+from botorch_lse.functional.jitter import JITTER
+
+STEPS = (0.0, 1.0, 1e2, 1e4)
+"""Tried in turn, times the least noise, until the factor exists: covariances of nearly
+equal points with hardly any noise are singular in float64."""
 
 
 class JitterWarning(BotorchWarning):
     r"""Noise was added to a covariance to factorise it; answers change a little."""
 
 
-def factorize(covariance: Tensor, noise_var: Tensor) -> Tensor:
+def factorize(
+    covariance: Tensor, noise_var: Tensor, least: Tensor | None = None
+) -> Tensor:
     r"""The lower Cholesky factor of ``covariance + diag(noise_var)``.
 
     Args:
         covariance: ``... x n x n``.
         noise_var: ``... x n``.
+        least: ``...``, see ``least_noise``: smaller noise variances are raised to it.
+            ``None`` where no prior is known: they stay, and a jitter is a share of the
+            mean of the diagonal.
 
     Returns:
         ``... x n x n``, float64.
@@ -42,19 +49,21 @@ def factorize(covariance: Tensor, noise_var: Tensor) -> Tensor:
     Raises:
         ValueError: If even the largest jitter does not help.
     """
-    noisy = covariance.double() + torch.diag_embed(noise_var.double())
-    scale = noisy.diagonal(dim1=-2, dim2=-1).mean(dim=-1)
+    noise_var = noise_var.double()
+    if least is not None:
+        noise_var = torch.maximum(noise_var, least.unsqueeze(-1))
+    noisy = covariance.double() + torch.diag_embed(noise_var)
+    if least is None:
+        least = JITTER * noisy.diagonal(dim1=-2, dim2=-1).mean(dim=-1)
     eye = torch.eye(noisy.shape[-1], dtype=noisy.dtype, device=noisy.device)
-    for jitter in JITTER:
-        L, info = torch.linalg.cholesky_ex(
-            noisy + jitter * scale[..., None, None] * eye
-        )
+    for step in STEPS:
+        L, info = torch.linalg.cholesky_ex(noisy + step * least[..., None, None] * eye)
         if not bool(info.any()):
-            if jitter > 0:
+            if step > 0:
                 warnings.warn(
                     f"The covariance of {noisy.shape[-1]} observations is singular; "
-                    f"{jitter:g} of its mean variance was added to the noise. Give a "
-                    "larger noise variance to avoid this.",
+                    f"{step * float(least.max()):g} was added to the noise variance. "
+                    "Give a larger one to avoid this.",
                     JitterWarning,
                     stacklevel=2,
                 )
@@ -62,7 +71,8 @@ def factorize(covariance: Tensor, noise_var: Tensor) -> Tensor:
     raise ValueError(
         "Expected the prior covariance of the observations plus `noise_var` to be "
         "positive definite, but its Cholesky factor does not exist even with a jitter "
-        f"of {JITTER[-1]:g}. Check the kernel and give a positive noise variance."
+        f"of {STEPS[-1] * float(least.max()):g}. Check the kernel and give a positive "
+        "noise variance."
     )
 
 

@@ -14,9 +14,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-TINY = 1e-300
-"""Least variance of an observation, so that a known point without noise gains 0."""
-
 
 def single_gain(covariance: Tensor, observed_var: Tensor) -> Tensor:
     r"""What one observation takes off: ``k(x, v)^2 / (s(x)^2 + noise(x))``.
@@ -24,7 +21,7 @@ def single_gain(covariance: Tensor, observed_var: Tensor) -> Tensor:
     Args:
         covariance: ``... x C x T`` posterior covariances of candidates and targets.
         observed_var: ``... x C`` variances of an observation at each candidate, noise
-            included.
+            of at least ``least_noise`` included.
 
     Returns:
         ``... x C x T``, units of ``y`` squared.
@@ -32,7 +29,7 @@ def single_gain(covariance: Tensor, observed_var: Tensor) -> Tensor:
     Source:
         Bogunovic et al. (2016), Eq. (18), with the candidate's noise (errata 1).
     """
-    return covariance.square() / observed_var.clamp_min(TINY).unsqueeze(-1)
+    return covariance.square() / observed_var.unsqueeze(-1)
 
 
 def joint_gain(L: Tensor, covariance: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ def features_of(
             with torch.no_grad():
                 return posterior.prior.covariance(F[i : i + 1], F).squeeze(0)
     else:
-        diagonal = posterior.variance.clamp_min(0.0)
+        diagonal = posterior.variance
 
         def column(i: int) -> Tensor:
             return posterior.covariance_with(torch.tensor([i])).squeeze(0)

@@ -44,7 +44,7 @@ def rows_forecast(
     """
     rows = (belief.sides.side == UNDECIDED).nonzero().view(-1)
     posterior = belief.posterior
-    variance = posterior.variance[rows].clamp_min(0.0)
+    variance = posterior.variance[rows]
     gaps = squared_gaps(distances[rows], variance, epsilon)
     work = len(posterior.mean) * (len(posterior.indices) + MOST_STEPS)
     steps = min(MOST_STEPS, max(1, int(WORK / work)))

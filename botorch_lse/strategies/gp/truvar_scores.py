@@ -78,7 +78,8 @@ def pool_reductions(
         posterior: On the pool.
         rows: ``C`` candidates.
         targets: ``T`` rows over which the sums run.
-        noise_var: ``C`` noise variances of an observation at each candidate.
+        noise_var: ``C`` noise variances of an observation at each candidate, at least
+            ``posterior.least_noise``.
         beta: The squared width.
         eta: The width to reach, units of ``y``.
 
@@ -89,11 +90,11 @@ def pool_reductions(
         Bogunovic et al. (2016), Eq. (3) and (18).
     """
     total = torch.zeros(len(rows), dtype=torch.float64)
-    observed = posterior.variance[rows].clamp_min(0.0) + noise_var
+    observed = posterior.variance[rows] + noise_var
     n = len(posterior.indices) + 1
     for columns in row_blocks(len(targets), n, posterior.memory_budget):
         part = targets[columns]
-        variance = posterior.variance[part].clamp_min(0.0)
+        variance = posterior.variance[part]
         for block in row_blocks(len(rows), len(part), posterior.memory_budget):
             covariance = posterior.covariance_between(rows[block], part)
             gain = single_gain(covariance, observed[block])
@@ -120,8 +121,8 @@ def anticipated_reductions(
         ``M_{t-1}`` (errata 4).
     """
     mean = posterior.mean[targets]
-    variance = posterior.variance[targets].clamp_min(0.0)
-    observed = posterior.variance[rows].clamp_min(0.0) + noise_var
+    variance = posterior.variance[targets]
+    observed = posterior.variance[rows] + noise_var
     everything = torch.ones_like(variance, dtype=torch.bool)
     before = truncated_sum(variance, everything, beta, eta)
     parts = []
