@@ -6,7 +6,12 @@ OUT ?= out
 # Small matrices: one thread is faster than several on most machines.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test slow lint types tutorials bench clean
+# What must hold however a processor rounds.
+NUMERICAL := tests/test_jitter.py tests/test_path.py tests/test_pool_posterior.py \
+	tests/test_variance_reduction.py tests/acquisition/test_values.py \
+	tests/designs/test_certificate.py tests/designs/test_optimal.py
+
+.PHONY: demo test slow processors lint types tutorials bench clean
 
 # The marker is newer than the recipe's inputs, so an install runs when they change.
 $(VENV)/.run: pyproject.toml constraints.txt
@@ -30,6 +35,14 @@ test: $(VENV)/.test
 ## The long tests: whole paper reproductions, guarantees, the full storage matrix.
 slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=25 -m slow
+
+## The numerical tests with the instructions of several processors: they round otherwise.
+processors: $(VENV)/.test
+	for set in "default SSE4_2 COMPATIBLE" "avx2 AVX2 AUTO" "avx512 AVX512 AUTO"; do \
+		echo "== $$set"; set -- $$set; \
+		ATEN_CPU_CAPABILITY=$$1 MKL_ENABLE_INSTRUCTIONS=$$2 MKL_CBWR=$$3 \
+		$(BIN)/python -m pytest -q -m "not slow" $(NUMERICAL) || exit 1; \
+	done
 
 ## Format, lint and the direction of imports.
 lint: $(VENV)/.test

@@ -124,7 +124,8 @@ def test_elfvings_design_may_be_singular():
 def test_without_ridge_the_value_is_the_rank(N, m):
     design = optimal_design(features(N, m), tol=1e-3)
     assert design.lower_bound == pytest.approx(m, rel=1e-12)
-    assert m <= design.value <= m * 1.001
+    # No value is below the rank; the last digit is the processor's.
+    assert m * (1 - 1e-12) <= design.value <= m * 1.001
 
 
 def test_a_tight_linear_design_ends_with_newtons_method():
