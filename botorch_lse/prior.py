@@ -223,6 +223,8 @@ def training_data(model: ExactGP, prior: GPPrior) -> tuple[Tensor, Tensor, Tenso
     """
     model.eval()
     F = model.train_inputs[0].detach()
+    # The members of a fully Bayesian model share one copy of the inputs.
+    F = F.expand(*prior.batch_shape, *F.shape[-2:])
     y = model.train_targets.detach().double()
     scale, shift = prior.scale.double(), prior.shift.double()
     y = y * scale.unsqueeze(-1) + shift.unsqueeze(-1)
@@ -243,11 +245,16 @@ def _refuse_inexact(model: Any) -> None:
             f"{name}, whose posteriors after each observation are not available. "
             f"{_REMEDY}"
         )
-    if isinstance(model, MultiTaskGP) or getattr(model, "num_outputs", 1) != 1:
+    if getattr(model, "num_outputs", 1) != 1:
         raise UnsupportedError(
             f"Expected `model` to have one output, but got {name} with "
-            f"{getattr(model, 'num_outputs', 1)}. Take one output with "
-            "`model.subset_output([i])`."
+            f"{model.num_outputs}. Take one output with `model.subset_output([i])`."
+        )
+    if isinstance(model, MultiTaskGP):
+        raise UnsupportedError(
+            "Expected `model` to have the data of one task, but got "
+            f"{name} with {model.num_tasks} tasks, whose observations of other tasks "
+            f"are no rounds of this one. {_REMEDY}"
         )
     if model.train_inputs is None or model.train_targets is None:
         raise UnsupportedError(f"Expected `model` to have data, but {name} has none.")

@@ -12,6 +12,11 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedEr
 from botorch.models.model import Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.utils.transforms import is_ensemble
+from gpytorch.likelihoods import (
+    Likelihood,
+    LikelihoodList,
+    MultitaskGaussianLikelihood,
+)
 from torch import Tensor
 
 from botorch_lse.checks import check_columns, finite_number
@@ -135,6 +140,7 @@ def check_outputs(model: Model, posterior_transform: PosteriorTransform | None) 
             "Expected `model` to be a fitted BoTorch model, but got "
             f"{type(model).__name__}."
         )
+    check_likelihood(model)
     if posterior_transform is None and model.num_outputs != 1:
         raise UnsupportedError(
             "Expected `posterior_transform` for a model with several outputs, but "
@@ -148,6 +154,29 @@ def check_outputs(model: Model, posterior_transform: PosteriorTransform | None) 
             "Expected `posterior_transform` to be a PosteriorTransform, but got "
             f"{type(posterior_transform).__name__}."
         )
+
+
+def check_likelihood(model: Model) -> None:
+    r"""Complain about a model whose latent function is not in the units of ``y``.
+
+    A classifier's posterior is that of a latent function which a link squeezes into
+    probabilities: a level between 0 and 1 means nothing on its scale, and neither does
+    the noise variance of an observation.
+
+    Raises:
+        UnsupportedError: If a likelihood is a link, without a noise variance.
+    """
+    for module in model.modules():
+        if not isinstance(module, Likelihood) or isinstance(module, LikelihoodList):
+            continue
+        gaussian = isinstance(module, MultitaskGaussianLikelihood)
+        if not gaussian and not hasattr(module, "noise"):
+            raise UnsupportedError(
+                "Expected `model` to have a likelihood that adds noise to the "
+                f"function, but got {type(module).__name__}, whose latent function is "
+                "not in the units of `y`. Fit a `SingleTaskGP` to means of replicates "
+                "(shares of successes, with `train_Yvar`)."
+            )
 
 
 def pending_matrix(X_pending: Tensor | None) -> Tensor | None:

@@ -18,6 +18,7 @@ from botorch.utils.transforms import is_ensemble
 from torch import Tensor
 from torch.nn import ModuleList
 
+from botorch_lse.acquisition.base import check_likelihood
 from botorch_lse.acquisition.design import DesignAcquisitionFunction
 from botorch_lse.acquisition.hrage import qHRAGE
 from botorch_lse.acquisition.noise import NoiseVar
@@ -123,6 +124,7 @@ def independent_outputs(model: Model) -> list[Output]:
             "Expected `model` to be a fitted BoTorch model, but got "
             f"{type(model).__name__}."
         )
+    check_likelihood(model)
     if model.num_outputs == 1:
         return [(model, None)]
     found: list[Output] = []
