@@ -2,6 +2,7 @@ r"""Models: training tensors in, a fitted BoTorch model or a fixed prior out."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -11,11 +12,16 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.models.transforms import Normalize, Standardize
+from botorch.models.transforms.input import InputTransform
 from botorch.models.utils.gpytorch_modules import (
     get_covar_module_with_dim_scaled_prior,
+    get_gaussian_likelihood_with_lognormal_prior,
 )
-from gpytorch.kernels import Kernel
+from gpytorch.constraints import GreaterThan
+from gpytorch.kernels import Kernel, RBFKernel
+from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.mlls import ExactMarginalLogLikelihood
+from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from botorch_lse.prior import GPPrior
@@ -38,15 +44,75 @@ def fit_single_task_gp(
         train_Yvar: ``n x 1``, or ``None`` to learn one noise variance.
         bounds: ``2 x d`` bounds of the pool, for the input scaling.
     """
+    scale = Normalize(train_X.shape[-1], bounds=bounds)
+    return fit_with_inputs(train_X, train_Y, train_Yvar, scale, train_X.shape[-1])
+
+
+def fit_with_inputs(
+    train_X: Tensor,
+    train_Y: Tensor,
+    train_Yvar: Tensor | None,
+    input_transform: InputTransform,
+    d: int,
+) -> SingleTaskGP:
+    r"""The default model after an input transform.
+
+    Args:
+        train_X: ``n x d'``.
+        train_Y: ``n x 1``.
+        train_Yvar: ``n x 1``, or ``None`` to learn one noise variance.
+        input_transform: From the columns of ``train_X`` to the kernel's.
+        d: The kernel's columns.
+    """
     model = SingleTaskGP(
         train_X,
         train_Y,
         train_Yvar,
-        input_transform=Normalize(train_X.shape[-1], bounds=bounds),
+        likelihood=default_likelihood() if train_Yvar is None else None,
+        covar_module=default_kernel(d),
+        input_transform=input_transform,
         outcome_transform=Standardize(1, min_stdv=TINY),
     )
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
     return model.eval()
+
+
+def default_kernel(d: int) -> RBFKernel:
+    r"""BoTorch's default kernel of ``d`` inputs, in float64 whatever torch's default.
+
+    BoTorch states prior, bound and initial value in the default precision, so that a
+    fit would depend on a setting that has nothing to do with the data.
+
+    Source:
+        Hvarfner et al. (2024), in the form of BoTorch's
+        ``get_covar_module_with_dim_scaled_prior``.
+    """
+    kernel: RBFKernel = get_covar_module_with_dim_scaled_prior(d).double()
+    prior = LogNormalPrior(_double(2**0.5 + math.log(d) * 0.5), _double(3**0.5))
+    kernel.register_prior("lengthscale_prior", prior, "lengthscale")
+    kernel.register_constraint("raw_lengthscale", _above(2.5e-2, prior.mode))
+    return kernel
+
+
+def default_likelihood() -> GaussianLikelihood:
+    r"""BoTorch's default likelihood likewise."""
+    likelihood = get_gaussian_likelihood_with_lognormal_prior().double()
+    prior = LogNormalPrior(_double(-4.0), _double(1.0))
+    noise = likelihood.noise_covar
+    noise.register_prior("noise_prior", prior, "noise")
+    noise.register_constraint("raw_noise", _above(1e-4, prior.mode))
+    return likelihood
+
+
+def _above(bound: float, initial_value: Tensor) -> GreaterThan:
+    r"""A bound in float64, which GPyTorch makes in the default precision."""
+    found = GreaterThan(bound, transform=None, initial_value=initial_value).double()
+    found.lower_bound.fill_(bound)
+    return found
+
+
+def _double(value: float) -> Tensor:
+    return torch.tensor(value, dtype=torch.float64)
 
 
 def unfitted_prior(bounds: Tensor) -> GPPrior:
@@ -55,9 +121,8 @@ def unfitted_prior(bounds: Tensor) -> GPPrior:
     It places first observations; nothing is classified with it.
     """
     d = bounds.shape[-1]
-    kernel = get_covar_module_with_dim_scaled_prior(ard_num_dims=d, use_rbf_kernel=True)
     scale = Normalize(d, bounds=bounds).eval()
-    base = GPPrior.from_kernel(kernel.to(torch.float64))
+    base = GPPrior.from_kernel(default_kernel(d))
     return GPPrior(
         base.mean_module, base.covar_module, base.scale, base.shift, None, scale
     )

@@ -3,8 +3,11 @@ r"""The model of an output: fixed or to be fitted, and the noise it is told with
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from threading import RLock
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -20,7 +23,21 @@ ALIKE = 1e-12
 """Values that differ by no more than this share of their size count as alike."""
 UNFITTED_NOISE = 1e-2
 """Noise share assumed while first rows are placed before any fit: with none, a row
-next to a chosen one would count as known."""
+_ALONE = RLock()
+"""Held while a fit uses torch's random numbers, which all threads share: of two fits
+that both put back what they found, the one that started later would put back what the
+other had drawn."""
+
+
+@contextmanager
+def as_if_alone(seed: int) -> Iterator[None]:
+    r"""With random numbers of its own; those of others are as before when it ends.
+
+    Threads wait for each other.
+    """
+    with _ALONE, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +152,7 @@ class Process:
             return self.fixed
         X, y = self.pool.X[history.indices], history.y.unsqueeze(-1)
         yvar = None if history.yvar is None else history.yvar.unsqueeze(-1)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(round_generator(seed, n_rounds).initial_seed())
+        with as_if_alone(round_generator(seed, n_rounds).initial_seed()):
             if callable(self.model):
                 prior = GPPrior.from_model(self.model(X, y, yvar))
             else:

@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import torch
-from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
-from botorch.models.transforms import Normalize, Standardize
+from botorch.models.transforms import Normalize
 from botorch.models.transforms.input import ChainedInputTransform, FilterFeatures
 from gpytorch.kernels import Kernel
-from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from botorch_lse.models import TINY, unfitted_prior
+from botorch_lse.models import fit_with_inputs, unfitted_prior
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem.pool import NOISE_LEVEL
 from botorch_lse.strategies.arguments import places_of
@@ -86,15 +84,8 @@ def fit_without_level(
     d = train_X.shape[-1] - 1
     drop = FilterFeatures(torch.arange(d))
     scale = Normalize(d, bounds=bounds[:, :-1])
-    model = SingleTaskGP(
-        train_X,
-        train_Y,
-        train_Yvar,
-        input_transform=ChainedInputTransform(drop=drop, scale=scale),
-        outcome_transform=Standardize(1, min_stdv=TINY),
-    )
-    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-    return model.eval()
+    transform = ChainedInputTransform(drop=drop, scale=scale)
+    return fit_with_inputs(train_X, train_Y, train_Yvar, transform, d)
 
 
 def _of_the_rest(function: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
