@@ -18,6 +18,7 @@ from botorch_lse.checks import real_matrix, whole_number
 from botorch_lse.designs import Design, optimal_design, round_design
 from botorch_lse.designs.basis import pivoted_cholesky
 from botorch_lse.designs.mixture import design_value, mixed_weights
+from botorch_lse.designs.scale import ridge_of
 from botorch_lse.problem import Pool
 
 logger = logging.getLogger(__name__)
@@ -62,7 +63,8 @@ def optimize_acqf_design(
             ``qMILK``.
         choices: ``N x d`` rows, or a ``Pool``.
         q: The size of the batch.
-        max_repeats: How often a row may be in the batch; default no limit.
+        max_repeats: How often a row may be in the batch; default no limit, but once
+            where the measurement is exact.
         tol: The relative gap of the relaxed design. A smaller one hardly changes the
             batch.
         method: How to round: ``"quota"``, or ``"sample"``: independent draws.
@@ -101,6 +103,7 @@ def optimize_acqf_design(
         )
     with torch.no_grad():
         problems = [PoolProblem.of(part, X) for part in parts]
+        allowed = _once_if_exact(allowed, parts, problems, q)
         weights = _relaxed_weights(problems, q, tol)
         counts = round_design(weights, q, method, generator=generator)
         kept = JointlyPlayed.of(problems, torch.minimum(counts, allowed))
@@ -163,7 +166,7 @@ def _design_problem(
     stated = {
         "X": Phi[:N],
         "targets": targets,
-        "gamma": 1 / q,
+        "gamma": ridge_of(q, Phi[:N], noise),
         "noise_var": noise,
         "target_weights": problem.weights,
         "pairs_factor": problem.pairs_factor,
@@ -213,6 +216,20 @@ def _supported(acq_function: AcquisitionFunction) -> list[DesignAcquisitionFunct
             "`optimize_acqf_discrete`."
         )
     return parts
+
+
+def _once_if_exact(
+    allowed: Tensor,
+    parts: list[DesignAcquisitionFunction],
+    problems: list[PoolProblem],
+    q: int,
+) -> Tensor:
+    r"""No more than once where one measurement tells all, if ``q`` others remain."""
+    exact = torch.ones_like(allowed, dtype=torch.bool)
+    for part, problem in zip(parts, problems, strict=True):
+        exact &= problem.noise_var <= part.least_noise
+    once = torch.where(exact, allowed.clamp_max(1), allowed)
+    return once if int(once.sum()) >= q else allowed
 
 
 def _allowed(max_repeats: int | None, q: int, X: Tensor) -> Tensor:

@@ -183,7 +183,7 @@ def test_hash_sees_everything_that_changes_an_answer() -> None:
             r"`costs` .*one number per row of `X` \(3\)",
         ),
         ({"noise_var": [1.0, -2.0, 1.0]}, ValueError, "`noise_var` .*entry 1 is -2"),
-        ({"noise_var": [1.0, 0.0, 1.0]}, ValueError, "`noise_var` .*small variance"),
+        ({"noise_var": [1.0, -1.0, 1.0]}, ValueError, "`noise_var` .*non-negative"),
         ({"features": X[:2]}, BotorchTensorDimensionError, "`features` .*row of `X`"),
         ({"names": ["a"]}, ValueError, "`names` to name each of the 2 columns"),
         ({"names": "ab"}, ValueError, "`names` to name each of the 2 columns"),

@@ -21,12 +21,12 @@ of ``y`` squared. A model (which is callable) counts by its ``predict_noise``.""
 
 
 def check_noise(noise_var: NoiseVar | None, model: Model) -> NoiseVar | None:
-    r"""``noise_var`` as a positive number, a function, or ``None``: the model's own.
+    r"""``noise_var`` as a number, a function, or ``None``: the model's own.
 
     Raises:
         UnsupportedError: If it is ``None`` and the model only knows the noise of its
             own data, or a model that predicts no noise.
-        ValueError: If it is not positive.
+        ValueError: If it is negative.
     """
     own: Any = getattr(model, "predict_noise", None)
     if noise_var is None and own is not None:
@@ -56,7 +56,7 @@ def check_noise(noise_var: NoiseVar | None, model: Model) -> NoiseVar | None:
         "noise_var",
         0.0,
         float("inf"),
-        remedy="An exact measurement has a small one, such as 1e-6 of the prior's.",
+        closed_low=True,
     )
 
 
@@ -78,7 +78,7 @@ def future_noise(
 
     Raises:
         BotorchTensorDimensionError: If a function returns another shape than ``b x q``.
-        ValueError: If it returns a variance that is not positive.
+        ValueError: If it returns a negative variance.
     """
     members = covariance.members
     *batch, q, _ = X.shape
@@ -97,10 +97,10 @@ def future_noise(
             f"Expected `noise_var` to map b x q x d points to b x q variances, here "
             f"{tuple(X.shape[:-1])}, but got shape {tuple(found.shape)}."
         )
-    if not bool((found > 0).all()):
+    if not bool((found >= 0).all()):
         raise ValueError(
-            "Expected `noise_var` to return positive variances, but the smallest is "
-            f"{float(found.min()):g}."
+            "Expected `noise_var` to return variances of at least 0, but the smallest "
+            f"is {float(found.min()):g}."
         )
     found = found[(..., *[None] * len(members), slice(None))]
     return found.expand(*batch, *members, q)

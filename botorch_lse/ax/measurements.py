@@ -3,7 +3,6 @@ r"""Ax data as measurements of rows, with their noise."""
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,13 +20,6 @@ from botorch_lse.strategies import PACStrategy, ParetoStrategy, Strategy
 
 _LOST_IN_STORAGE = 1e-4
 """Share of the largest value above which Ax's ten decimals cannot be accepted."""
-_SMALLEST_VARIANCE = sys.float_info.min
-"""Below it a number loses digits, and then is 0."""
-HOW_EXACT = (
-    "An exact measurement has a small standard error, such as 1e-3 of the spread of "
-    "the values."
-)
-"""What to give instead of a standard error of 0."""
 
 
 @dataclass(frozen=True, order=True)
@@ -81,6 +73,9 @@ class Measurements:
 
     Raises:
         ValueError: If values are lost in Ax's storage format.
+
+    A standard error of 0, also one that Ax's storage rounds to 0, is an exact
+    measurement.
     """
 
     def __init__(self, data: Data, metrics: Sequence[str], strategy: Strategy) -> None:
@@ -107,8 +102,8 @@ class Measurements:
         r"""The measurement of an arm; none if a metric is missing.
 
         Raises:
-            ValueError: If a standard error is no noise, such as 0, or known and unknown
-                noise are mixed.
+            ValueError: If a standard error is negative or infinite, or known and
+                unknown noise are mixed.
         """
         found = self._values.get((trial.index, arm), {})
         if any(name not in found for name in self.metrics):
@@ -147,9 +142,9 @@ class Measurements:
     ) -> float | None:
         if not np.isnan(sem) and not is_noise(sem):
             raise ValueError(
-                f"Expected the `sem` of trial {trial.index} to be positive and finite, "
-                f"or missing, but got {sem:g}. {HOW_EXACT} Leave it out where the "
-                "noise is unknown. "
+                f"Expected the `sem` of trial {trial.index} to be finite and at least "
+                f"0, or missing, but got {sem:g}. 0 is an exact measurement; leave it "
+                "out where the noise is unknown. "
                 f"`client.attach_data({trial.index}, "
                 f"{{{self.metrics[column]!r}: (mean, sem)}})` replaces it."
             )
@@ -180,8 +175,8 @@ class Measurements:
 
 
 def is_noise(sem: float) -> bool:
-    r"""Whether a standard error is positive and its square finite and not 0."""
-    return sem > 0 and _SMALLEST_VARIANCE <= sem * sem < math.inf
+    r"""Whether a standard error is at least 0 and its square finite."""
+    return sem >= 0 and sem * sem < math.inf
 
 
 def as_observations(found: Sequence[Measurement]) -> Observations:

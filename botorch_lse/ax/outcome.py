@@ -6,13 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from botorch_lse.ax.compat import as_stored
-from botorch_lse.ax.measurements import HOW_EXACT, is_noise
+from botorch_lse.ax.measurements import is_noise
 
 
-def by_metric(value: Any, metrics: list[str], *, exact: bool = False) -> dict[str, Any]:
+def by_metric(value: Any, metrics: list[str]) -> dict[str, Any]:
     r"""The outcome of an evaluation by metric.
 
     Further metrics may be there: each a number or ``(mean, sem)``, which may be NaN.
@@ -20,13 +17,12 @@ def by_metric(value: Any, metrics: list[str], *, exact: bool = False) -> dict[st
     Args:
         value: A number or ``(mean, sem)``, or these by metric.
         metrics: The metrics that a strategy learns from.
-        exact: Whether a standard error of 0 is taken: Ax's own generators know it, a
-            level-set strategy does not.
 
     Raises:
         ValueError: If there are several metrics and no dictionary, one is missing, a
             value is no number, the name of a metric no text, or a metric that the
-            strategy learns from is not finite or its standard error no noise.
+            strategy learns from is not finite or its standard error negative or not
+            finite.
     """
     if not isinstance(value, Mapping) and len(metrics) == 1:
         value = {metrics[0]: value}
@@ -38,10 +34,7 @@ def by_metric(value: Any, metrics: list[str], *, exact: bool = False) -> dict[st
             f"Expected `evaluate` to return a value for each of the metrics {metrics}, "
             f"but {missing} are missing in {value!r}. Return a dictionary by metric."
         )
-    return {
-        _name(name): _outcome(value[name], name, exact if name in metrics else None)
-        for name in value
-    }
+    return {_name(name): _outcome(value[name], name, name in metrics) for name in value}
 
 
 def _name(name: Any) -> str:
@@ -53,8 +46,8 @@ def _name(name: Any) -> str:
     return name
 
 
-def _outcome(value: Any, name: str, exact: bool | None) -> Any:
-    r"""A number, or ``(mean, sem)``, as floats; only looked at if ``exact`` is None."""
+def _outcome(value: Any, name: str, is_learnt: bool) -> Any:
+    r"""A number, or ``(mean, sem)``, as floats; must be usable if it is learnt from."""
     parts = list(value) if isinstance(value, (tuple, list)) else [value]
     if any(isinstance(part, (str, bytes)) for part in parts):
         parts = []  # text is no number, even where it looks like one
@@ -69,9 +62,9 @@ def _outcome(value: Any, name: str, exact: bool | None) -> Any:
         )
     mean, *rest = numbers
     sem = rest[0] if rest else None
-    if exact is not None:
+    if is_learnt:
         _check_mean(mean, name)
-        _check_sem(sem, name, exact)
+        _check_sem(sem, name)
     return (mean, sem) if rest else mean
 
 
@@ -83,15 +76,11 @@ def _check_mean(mean: float | None, name: str) -> None:
         )
 
 
-def _check_sem(sem: float | None, name: str, exact: bool) -> None:
-    if sem is None:
+def _check_sem(sem: float | None, name: str) -> None:
+    if sem is None or is_noise(sem):
         return
-    stored = float(as_stored(np.array([sem]))[0])
-    if is_noise(stored) or (exact and 0 <= sem < math.inf):
-        return
-    wanted = "a standard error of at least 0" if exact else "a positive standard error"
-    lost = " (0 in Ax's storage)" if sem != 0 and stored == 0 else ""
     raise ValueError(
-        f"Expected `evaluate` to return {wanted}, but got {sem!r}{lost} for {name!r}. "
-        f"{HOW_EXACT} Leave it out, or return None, if it is not known."
+        "Expected `evaluate` to return a standard error of at least 0, but got "
+        f"{sem!r} for {name!r}. 0 is an exact measurement; leave it out, or return "
+        "None, if it is not known."
     )

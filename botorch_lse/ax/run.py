@@ -336,8 +336,7 @@ class _Run:
         return failed
 
     def _outcome(self, finished: Finished) -> dict[str, Any]:
-        exact = not level_set_nodes(generation_strategy_of(self.client))
-        return by_metric(finished.value, self.metrics, exact=exact)
+        return by_metric(finished.value, self.metrics)
 
     def _add_cost(self, trial: int, outcome: dict[str, Any]) -> None:
         r"""What the trial costs beside what it gave, unless that is told."""

@@ -65,6 +65,23 @@ def refuse_out_of_range(size: float, V: Tensor, weights: Tensor | None) -> None:
         )
 
 
+def ridge_of(n: int, Phi: Tensor, noise_var: Tensor | None = None) -> float:
+    r"""``1 / n``, the ridge of ``n`` measurements, or the least that float64 can see.
+
+    Nearly exact measurements leave so little that a smaller one is lost in rounding:
+    the design is then that for a little more noise.
+
+    Args:
+        n: How many measurements are placed.
+        Phi: ``N x m`` features.
+        noise_var: ``N`` noise variances in the units of ``Phi``; ``None``: ones.
+    """
+    lengths = Phi.square().sum(dim=-1)
+    if noise_var is not None:
+        lengths = lengths / noise_var
+    return max(1 / n, 2 * SMALLEST_RIDGE * float(lengths.max()))
+
+
 def refuse_lost_ridge(gamma: float, Phi: Tensor, unit: float) -> None:
     r"""Complain about a ridge that float64 cannot see beside the features.
 

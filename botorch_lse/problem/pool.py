@@ -49,14 +49,14 @@ class Pool:
         features: ``N x m`` features for the linear strategies; default ``X``.
         costs: ``N`` costs of one evaluation, at least 0.
         noise_var: ``N`` known noise variances of one observation, units of ``y``
-            squared, positive.
+            squared; 0 for exact measurements.
         names: The names of the ``d`` columns of ``X``.
         table: ``N`` rows that describe the candidates to people; its columns and index
             come back in every answer.
 
     Raises:
         ValueError: If the pool is empty, an entry is not finite, a cost is negative, a
-            noise variance not positive, names repeat, or a column of a ``DataFrame``
+            noise variance negative, names repeat, or a column of a ``DataFrame``
             cannot be encoded.
         BotorchTensorDimensionError: If an argument has another number of rows.
     """
@@ -90,12 +90,6 @@ class Pool:
             object.__setattr__(self, "costs", costs)
         if self.noise_var is not None:
             noise = non_negative_vector(self.noise_var, "noise_var", N, "row of `X`")
-            if (noise == 0).any():
-                raise ValueError(
-                    "Expected `noise_var` to be positive, but entry "
-                    f"{int((noise == 0).nonzero()[0])} is 0. An exact measurement has "
-                    "a small variance, such as 1e-6 of the prior's."
-                )
             object.__setattr__(self, "noise_var", noise)
         if self.table is not None and len(self.table) != N:
             raise ValueError(
@@ -198,7 +192,7 @@ class Pool:
         default model).
 
         Args:
-            noise_var: ``K`` noise variances, units of ``y`` squared, positive.
+            noise_var: ``K`` noise variances, units of ``y`` squared, at least 0.
             costs: ``K`` costs of one evaluation.
 
         Raises:

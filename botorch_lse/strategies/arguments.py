@@ -11,6 +11,12 @@ from torch import Tensor
 from botorch_lse.checks import in_interval
 from botorch_lse.problem import Pool
 
+NOISY = (
+    "Its widths are multiples of the noise. For exact measurements give a small scale, "
+    "such as 1e-3 of the spread of the values, or use a strategy on a Gaussian process."
+)
+"""Why a strategy takes no exact measurements, and what to do."""
+
 
 def check_noise_once(
     noise_std: float | None, pool: Pool, *, exact: bool = False
@@ -20,7 +26,7 @@ def check_noise_once(
     Args:
         noise_std: Its standard deviation.
         pool: May know the variance of each row.
-        exact: Whether a standard deviation of 0 is allowed.
+        exact: Whether no noise is allowed, as where a bound of ``|f|`` counts besides.
 
     Raises:
         ValueError: If it is given twice or never, or out of range.
@@ -32,7 +38,11 @@ def check_noise_once(
             f"{'nor' if noise_std is None else 'and'} `pool.noise_var`."
         )
     if noise_std is not None:
-        in_interval(noise_std, "noise_std", 0.0, math.inf, closed_low=exact)
+        in_interval(
+            noise_std, "noise_std", 0.0, math.inf, closed_low=exact, remedy=NOISY
+        )
+    elif pool.noise_var is not None and not exact and not bool(pool.noise_var.all()):
+        raise ValueError(f"Expected `pool.noise_var` to be positive. {NOISY}")
 
 
 def places_of(X: Tensor) -> Tensor:

@@ -219,6 +219,7 @@ class Strategy(Rule):
             out = torch.bincount(pending, minlength=len(self.pool))
             # Nobody keeps a user from telling a row more often than it may be asked.
             left = (self.max_repeats - state.uses(len(self.pool)) - out).clamp_min(0)
+        left = self._open_again(state.belief, state.observations, pending, left)
         return Request(size, left, pending, state.seed, state.round)
 
     def _is_round(self, state: State, group: Observations) -> bool:

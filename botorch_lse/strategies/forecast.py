@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from botorch_lse.designs import DesignWarning, optimal_design
+from botorch_lse.designs.scale import ridge_of
 
 ROUGH = 0.1
 """The certified gap of a forecast's designs: gaps are guessed far less well."""
@@ -66,7 +67,8 @@ def observations_needed(problem: dict[str, Any], beta: float) -> int | None:
     def suffices(n: int) -> bool:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DesignWarning)
-            design = optimal_design(**problem, gamma=1 / n, tol=ROUGH)
+            gamma = ridge_of(n, problem["X"], problem.get("noise_var"))
+            design = optimal_design(**problem, gamma=gamma, tol=ROUGH)
         return beta * design.value / n <= 1.0
 
     return smallest(suffices)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.problem import Observations, Pool
+from botorch_lse.strategies.arguments import places_of
+from botorch_lse.strategies.exact import Exactness, repeats_left
 from botorch_lse.strategies.process import Process
 
 FIRST_PER_INPUT = 10
@@ -79,8 +85,38 @@ class Learning(ABC):
         r"""Whether the models were or can be fitted."""
         if belief.fitted_rounds >= 0:
             return True
-        n = self.initial_observations
-        return len(history) >= n and self.processes[0].teaches(history, n)
+        n, none = self.initial_observations, history.indices[:0]
+        once = torch.ones(len(self.pool), dtype=torch.long)
+        is_all = not bool(self._open_again(belief, history, none, once).any())
+        enough = is_all or len(history) >= n
+        return enough and self.processes[0].teaches(history, n)
+
+    @abstractmethod
+    def _exactness(self, belief: Any, data: Observations) -> tuple[Exactness, ...]:
+        r"""Which measurements count as exact, by output."""
+
+    @cached_property
+    def places(self) -> Tensor:
+        r"""``N`` numbers, equal for the rows of one point."""
+        return places_of(self.pool.X)
+
+    def _open_again(
+        self, belief: Any, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        r"""Nothing that is known exactly, in all outputs, is measured again."""
+        m = len(self.processes)
+        columns: list[Tensor | None] = [None] * m
+        if data.yvar is not None:
+            columns = list(data.yvar.view(len(data), m).unbind(dim=-1))
+        exact = torch.ones(len(left), dtype=torch.bool)
+        told = torch.ones(len(data), dtype=torch.bool)
+        for output, yvar in zip(self._exactness(belief, data), columns, strict=True):
+            exact &= output.of_rows(len(left))
+            told &= output.of_told(data.indices, yvar)
+        if not bool(exact.any()) and not bool(told.any()):
+            return left
+        known = torch.cat((data.indices[told], pending[exact[pending]]))
+        return repeats_left(left, exact, known, self.places)
 
     def _is_due(self, belief: Any, n_rounds: int) -> bool:
         r"""Whether the models are fitted again after so many rounds."""

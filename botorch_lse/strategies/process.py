@@ -23,6 +23,10 @@ ALIKE = 1e-12
 """Values that differ by no more than this share of their size count as alike."""
 UNFITTED_NOISE = 1e-2
 """Noise share assumed while first rows are placed before any fit: with none, a row
+next to a chosen one would count as known."""
+FITTED_NOISE = 2e-6
+"""Known noise is no smaller in a fit, as a share of the spread of the values: GPyTorch
+raises it to 1e-6 with a warning. The fitted process is then told the noise as it is."""
 _ALONE = RLock()
 """Held while a fit uses torch's random numbers, which all threads share: of two fits
 that both put back what they found, the one that started later would put back what the
@@ -58,7 +62,7 @@ class Process:
         r"""Whether model and noise are given as they must be.
 
         Raises:
-            ValueError: If the noise is given twice, not positive, or unknown for a
+            ValueError: If the noise is given twice, negative, or unknown for a
                 fixed model.
             UnsupportedError: If a fixed model is not exact, or an ensemble.
         """
@@ -68,7 +72,8 @@ class Process:
                 "noise_std",
                 0.0,
                 math.inf,
-                remedy="Leave it out to learn the noise.",
+                closed_low=True,
+                remedy="Leave it out to learn the noise; 0 is an exact measurement.",
             )
             if self.pool.noise_var is not None:
                 raise ValueError(
@@ -116,7 +121,7 @@ class Process:
         return differ and rows >= min(least, self.pool.d + 1)
 
     def new_noise(self, prior: GPPrior, yvar: Tensor | None) -> Tensor:
-        r"""``N`` noise variances of new observations.
+        r"""``N`` noise variances of new observations, at least the least noise.
 
         Args:
             prior: The process, fixed or fitted.
@@ -125,17 +130,17 @@ class Process:
         Raises:
             ValueError: If nobody knows the noise.
         """
-        if self.known_noise is not None:
-            return self.known_noise
-        if yvar is not None and prior.predict_noise is None:
-            return yvar.mean().expand(len(self.pool))
-        own = prior.new_noise(self.pool.X)
-        if own is None:
+        noise = self.known_noise
+        if noise is None and yvar is not None and prior.predict_noise is None:
+            noise = yvar.mean().expand(len(self.pool))
+        if noise is None:
+            noise = prior.new_noise(self.pool.X)
+        if noise is None:
             raise ValueError(
                 "Expected `noise_std`, `pool.noise_var` or `yvar`, because the fitted "
                 "`model` does not know the noise of a new observation."
             )
-        return own
+        return torch.maximum(noise, prior.least_noise(prior.features(self.pool.X)))
 
     def fit(self, history: Observations, seed: int, n_rounds: int) -> GPPrior:
         r"""The fixed process, or one fitted cold from its own seed.
@@ -151,7 +156,10 @@ class Process:
         if self.fixed is not None:
             return self.fixed
         X, y = self.pool.X[history.indices], history.y.unsqueeze(-1)
-        yvar = None if history.yvar is None else history.yvar.unsqueeze(-1)
+        yvar = None
+        if history.yvar is not None:
+            spread = float(history.y.var(correction=0)) or 1.0  # 1: as Standardize has
+            yvar = history.yvar.clamp_min(FITTED_NOISE * spread).unsqueeze(-1)
         with as_if_alone(round_generator(seed, n_rounds).initial_seed()):
             if callable(self.model):
                 prior = GPPrior.from_model(self.model(X, y, yvar))

@@ -125,6 +125,19 @@ class Rule(ABC):
         r"""``N`` bools: the rows the rule may choose from."""
         return torch.ones(len(self.pool), dtype=torch.bool)
 
+    def _open_again(
+        self, belief: Any, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        r"""``N`` counts of how often each row may still be measured.
+
+        Args:
+            belief: What the complete rounds say.
+            data: All that was told.
+            pending: Rows that are out.
+            left: ``N`` counts as ``max_repeats`` leaves them.
+        """
+        return left
+
     def _visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
         r"""The order of a batch, ``before`` being visited first; default by row."""
         return rows.sort().values

@@ -312,7 +312,7 @@ def test_a_model_without_noise_for_new_rows_is_refused(acqf_class, options):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"noise_var": 0.0}, ValueError, r"`noise_var` in \(0, inf\), but got 0"),
+        ({"noise_var": -1.0}, ValueError, r"`noise_var` in \[0, inf\), but got -1"),
         ({"noise_var": float("nan")}, ValueError, "`noise_var` to be finite"),
         ({"targets": POOL[:0]}, ValueError, "`targets` to have at least one row"),
         ({"targets": POOL[0]}, BotorchTensorDimensionError, "`targets` to be a matrix"),
@@ -349,7 +349,7 @@ def test_a_bad_noise_function_is_refused(acqf_class, options):
     with pytest.raises(BotorchTensorDimensionError, match="b x q variances, here"):
         acqf(X)
     acqf = acqf_class(model, **options, noise_var=lambda X: -X[..., 0])
-    with pytest.raises(ValueError, match="`noise_var` to return positive"):
+    with pytest.raises(ValueError, match="`noise_var` to return variances of at least"):
         acqf(X)
 
 

@@ -313,7 +313,7 @@ def test_correlated_outputs_and_ensembles_are_refused():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"noise_var": 0.0}, ValueError, r"`noise_var` in \(0, inf\), but got 0"),
+        ({"noise_var": -1.0}, ValueError, r"`noise_var` in \[0, inf\), but got -1"),
         ({"noise_var": [1.0]}, BotorchTensorDimensionError, r"per output \(2\), but g"),
         ({"output_weights": [1.0, 0.0]}, ValueError, r"`output_weights` in \(0, inf\)"),
         (

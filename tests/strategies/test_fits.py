@@ -78,7 +78,7 @@ def test_fits_in_threads_are_those_one_after_the_other(model) -> None:
         assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize("yvar", [None, 0.01])
+@pytest.mark.parametrize("yvar", [None, 0.01, 0.0])
 def test_fits_do_not_depend_on_the_default_precision(single, yvar) -> None:
     rough = fitted(1, yvar=yvar)
     assert torch.get_default_dtype() == torch.float32

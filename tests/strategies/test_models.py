@@ -469,7 +469,6 @@ def test_first_rows_do_not_depend_on_the_units_of_the_noise() -> None:
         ({"n_initial": -1}, ValueError, "`n_initial` to be at least 0"),
         ({"refit": 0}, ValueError, "`refit` to be at least 1"),
         ({"noise_std": -1.0}, ValueError, "`noise_std` .*-1. Leave it out to learn"),
-        ({"noise_std": 0.0}, ValueError, "`noise_std` in"),
         ({"noise_std": None}, ValueError, "`noise_std` .or `pool.noise_var`., because"),
         (
             {"pool": Pool(X, noise_var=NOISE_VAR)},

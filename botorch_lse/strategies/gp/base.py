@@ -15,6 +15,7 @@ from botorch_lse.confidence.classify import (
     with_contradictions,
 )
 from botorch_lse.confidence.regions import Regions, warn_if_empty
+from botorch_lse.functional.jitter import TOLD
 from botorch_lse.functional.scores import first_best
 from botorch_lse.models import (
     unfitted_prior,
@@ -22,6 +23,7 @@ from botorch_lse.models import (
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Classification, Observations, Pool
+from botorch_lse.strategies.exact import Exactness, least_of_values
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.forecast import rows_forecast
@@ -53,7 +55,8 @@ class GPStrategy(GPSettings):
             (its data are ignored) or a GPyTorch kernel with zero mean, units of ``y``.
         batch_size: Measurements per round.
         noise_std: The known noise standard deviation, units of ``y``; per-row noise
-            stands in ``pool.noise_var``. Neither: the model's own, or learned.
+            stands in ``pool.noise_var``. Neither: the model's own, or learned. 0 is an
+            exact measurement: a row measured so is not measured again.
         delta: The failure probability of the theorem's widths.
         beta: ``None``: the theorem's schedule at ``delta``; a number or a schedule is
             a heuristic width that ignores ``delta`` and claims no confidence.
@@ -349,6 +352,15 @@ class GPStrategy(GPSettings):
     def _scores(self, belief: Belief, posterior: PoolPosterior) -> Tensor:
         r"""``N`` scores; ``posterior`` expects the rows chosen so far."""
 
+    def _exactness(self, belief: Belief, data: Observations) -> tuple[Exactness, ...]:
+        if self._knows_noise(belief):
+            return (Exactness(float(belief.posterior.least_noise), belief.new_noise),)
+        return (Exactness(least_of_values(data.y), self.process.known_noise),)
+
+    def _knows_noise(self, belief: Belief) -> bool:
+        r"""Whether posterior and noise are in the units of ``y``."""
+        return self.fixed is not None or belief.fitted_rounds >= 0
+
     def _is_initial(self, belief: Belief) -> bool:
         if self.fixed is None:
             return belief.fitted_rounds < 0
@@ -360,6 +372,8 @@ class GPStrategy(GPSettings):
         words = [self.guarantee]
         if belief.one_sided is not None:
             words.append(_one_sided_in_words(belief.one_sided))
+        if belief.posterior.is_exact:
+            words.append(TOLD)
         claim = with_contradictions(" ".join(words), regions.contradicted)
         return from_sides(sides.side, regions, level, claim)
 

@@ -17,6 +17,7 @@ from botorch_lse.designs import (
     optimal_design,
     round_design,
 )
+from botorch_lse.designs.scale import ridge_of
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.strategies.forecast import Forecast, observations_needed
 from botorch_lse.strategies.gp.base import GPStrategy
@@ -159,11 +160,13 @@ class DesignStrategy(GPStrategy):
             gamma, noise_var = 1 / (10 * (belief.n_rounds + 1)), noise_var.new_ones(1)
         else:
             Phi = features_of(posterior, self._largest(posterior, targets), size)
-            gamma = 1 / size
+            gamma = None
         if Phi.shape[1] == 0:
             return None
         unit = noise_var.mean()
         Phi, noise_var = Phi / unit.sqrt(), noise_var / unit
+        if gamma is None:
+            gamma = ridge_of(size, Phi, noise_var)
         everywhere = bool(usable.all())
         return {
             "X": Phi if everywhere else Phi[usable],
@@ -176,7 +179,7 @@ class DesignStrategy(GPStrategy):
 
     def _largest(self, posterior: PoolPosterior, targets: PlanningProblem) -> float:
         r"""The variance of a target that sets the accuracy of the features."""
-        return float(posterior.variance[targets.rows].max().clamp_min(0.0))
+        return float(posterior.variance[targets.rows].max())
 
     def _tolerance(self, belief: Belief, size: int) -> float:
         r"""The certified gap of a design for ``size`` observations."""

@@ -189,6 +189,12 @@ class BurnInStrategy(DesignStrategy):
 
     # --- choosing ---------------------------------------------------------------------
 
+    def _knows_noise(self, belief: Belief) -> bool:
+        assert isinstance(belief, BurnInBelief)
+        if belief.burn_in is not None and belief.burn_in.variances is None:
+            return False
+        return super()._knows_noise(belief)
+
     def _is_initial(self, belief: Belief) -> bool:
         assert isinstance(belief, BurnInBelief)
         if belief.burn_in is not None:

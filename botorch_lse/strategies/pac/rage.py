@@ -123,6 +123,8 @@ class HRAGEPACStrategy(GapEliminationStrategy):
                 f"`variance_bounds` {'nor' if self.variance_bounds is None else 'and'} "
                 "`pool.noise_var`."
             )
+        if self.pool.noise_var is not None:
+            check_noise_once(None, self.pool)
         if self.variance_bounds is not None:
             variance_bounds(self.variance_bounds, "variance_bounds")
         elif self.burn_in is not None:

@@ -17,6 +17,7 @@ from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.estimators import LinearFit
 from botorch_lse.pareto import pareto_margins
 from botorch_lse.problem import Classification, Observations
+from botorch_lse.strategies.arguments import NOISY, check_noise_once
 from botorch_lse.strategies.base import BUDGET, DECIDED
 from botorch_lse.strategies.forecast import Forecast, first_round_of, rehearsed
 from botorch_lse.strategies.pareto.outputs import (
@@ -82,8 +83,10 @@ class ParetoStrategy(MultiOutputStrategy):
         self._check_outputs()
         in_interval(self.delta, "delta", 0.0, 1.0)
         if self.noise_std is None:
+            if self.pool.noise_var is not None:
+                check_noise_once(None, self.pool)
             return
-        in_interval(self.noise_std, "noise_std", 0.0, math.inf)
+        in_interval(self.noise_std, "noise_std", 0.0, math.inf, remedy=NOISY)
         if self.pool.noise_var is not None:
             raise ValueError(
                 "Expected the noise once, but got both `noise_std` and "

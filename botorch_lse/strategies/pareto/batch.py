@@ -12,6 +12,7 @@ from botorch_lse.acquisition.batch_search import exchange_pairs, greedy
 from botorch_lse.acquisition.played import JointlyPlayed
 from botorch_lse.designs import round_design
 from botorch_lse.designs.mixture import design_value, mixed_weights
+from botorch_lse.designs.scale import ridge_of
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.strategies.gp.design import TOLERANCE, solved
 from botorch_lse.strategies.gp.features import features_of
@@ -39,7 +40,7 @@ class OutputProblem:
     @property
     def variance(self) -> Tensor:
         r"""``N`` variances before the batch."""
-        return self.posterior.variance.clamp_min(0.0)
+        return self.posterior.variance
 
     @property
     def weights(self) -> Tensor:
@@ -81,7 +82,7 @@ class OutputProblem:
         return {
             "X": Phi if everywhere else Phi[usable],
             "targets": self.targets if everywhere else Phi[self.targets],
-            "gamma": 1 / size,
+            "gamma": ridge_of(size, Phi, noise),
             "noise_var": None if alike else noise[usable],
         }
 

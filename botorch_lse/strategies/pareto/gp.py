@@ -10,11 +10,13 @@ import torch
 from torch import Tensor
 
 from botorch_lse.confidence.classify import UNDECIDED
+from botorch_lse.functional.jitter import TOLD
 from botorch_lse.functional.scores import first_best
 from botorch_lse.models import unfitted_prior
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Classification, Observations
+from botorch_lse.strategies.exact import Exactness, least_of_values
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.pareto.belief import GPParetoBelief
 from botorch_lse.strategies.pareto.forecast import pareto_forecast
@@ -40,7 +42,8 @@ class GPParetoStrategy(GPParetoSettings):
         batch_size: Measurements per round.
         noise_std: The known noise standard deviation, or one per output, units of
             ``y``; per-row noise, the same in all outputs, stands in ``pool.noise_var``.
-            Neither: the model's own, or learned.
+            Neither: the model's own, or learned. 0 is an exact measurement: a row
+            measured so in all outputs is not measured again.
         delta: The failure probability of the theorem's widths.
         beta: ``None``: the theorem's schedule at ``delta``, its union bound taken over
             all outputs; a number or a schedule is a heuristic width that ignores
@@ -159,13 +162,24 @@ class GPParetoStrategy(GPParetoSettings):
 
     # --- choosing ---------------------------------------------------------------------
 
+    def _exactness(
+        self, belief: GPParetoBelief, data: Observations
+    ) -> tuple[Exactness, ...]:
+        if belief.is_informed:
+            both = zip(belief.posteriors, belief.noise, strict=True)
+            return tuple(Exactness(float(p.least_noise), noise) for p, noise in both)
+        return tuple(
+            Exactness(least_of_values(data.y.view(len(data), -1)[:, c:][:, :1]), noise)
+            for c, noise in enumerate(output.known_noise for output in self.processes)
+        )
+
     def _is_initial(self, belief: GPParetoBelief) -> bool:
         n = len(belief.posteriors[0].indices)
         return not belief.is_informed or n < self.initial_observations
 
     def _scores(self, belief: GPParetoBelief) -> Tensor:
         r"""``N`` scores of the rows in the units of the prior deviations."""
-        shares = [p.variance.clamp_min(0.0) / p.scale**2 for p in belief.posteriors]
+        shares = [p.variance / p.scale**2 for p in belief.posteriors]
         return torch.stack(shares).sum(dim=0)
 
     def _greedy(self, belief: GPParetoBelief, request: Request, rows: Tensor) -> Tensor:
@@ -192,4 +206,7 @@ class GPParetoStrategy(GPParetoSettings):
         return pareto_forecast(state.belief, self._judged, root_beta)
 
     def _classification(self, belief: GPParetoBelief) -> Classification:
-        return self._answer(belief.side, belief.estimate, belief.contradicted)
+        answer = self._answer(belief.side, belief.estimate, belief.contradicted)
+        if any(posterior.is_exact for posterior in belief.posteriors):
+            return replace(answer, guarantee=f"{answer.guarantee} {TOLD}")
+        return answer

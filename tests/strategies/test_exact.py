@@ -1,0 +1,245 @@
+r"""Measurements without noise: never repeated, right, and said so in the answer."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from botorch_lse import Pool
+from botorch_lse.prior import GPPrior
+from botorch_lse.problem import Observations
+from botorch_lse.strategies import (
+    HRAGELinearStrategy,
+    HRAGEPACStrategy,
+    HRAGEStrategy,
+    LSEStrategy,
+    MaxVarianceStrategy,
+    MELKLinearStrategy,
+    MELKStrategy,
+    MILKStrategy,
+    RacingStrategy,
+    RAGEPACStrategy,
+    StraddleStrategy,
+    TruVaRStrategy,
+)
+from tests.reference.dense_gp import DenseGP
+from tests.strategies import pareto_runs
+from tests.strategies.runs import EXPLICIT, IMPLICIT, LINEAR, grid
+
+# Matern, whose draws rows near each other do not give away.
+GP = DenseGP(lengthscale=(0.4, 0.5), outputscale=3.0)
+X, N = grid(5), 25
+F = torch.tensor(GP.sample(X.numpy(), 3))
+LEVEL, OMEGA = 0.3, 0.6
+SINGLE = [cls for cls in (*EXPLICIT, *IMPLICIT) if cls not in LINEAR]
+STDS = [0.0, 1e-8]
+
+
+def make(cls, std=0.0, pool=None, **options):
+    goal = {"omega": OMEGA} if cls in IMPLICIT else {"threshold": LEVEL}
+    return cls(
+        pool or Pool(X),
+        **{
+            **goal,
+            "model": GPPrior.from_kernel(GP.kernel()),
+            "noise_std": std,
+            "batch_size": 3,
+            **options,
+        },
+    )
+
+
+def run(strategy, value=lambda row: float(F[row]), most=60):
+    state = strategy.init(seed=1)
+    while not state.is_done:
+        batch = strategy.ask(state)
+        state = strategy.tell(
+            state, batch.observe([value(row) for row in batch.order.tolist()])
+        )
+        most -= 1
+        assert most > 0, "no end"
+    return state
+
+
+def assert_no_repeats(state):
+    assert int(state.observations.times_measured(N).max()) == 1
+
+
+def assert_right(state, level):
+    answer = state.classification
+    assert (F[answer.above] > level).all()
+    assert (F[answer.below] <= level).all()
+
+
+@pytest.mark.parametrize("cls", SINGLE)
+@pytest.mark.parametrize("std", STDS)
+@pytest.mark.parametrize("beta", [None, 4.0])
+def test_every_strategy_ends_without_a_repeat_and_is_right(cls, std, beta) -> None:
+    state = run(make(cls, std, beta=beta))
+    assert_no_repeats(state)
+    if beta is None or len(state.history) == N:
+        level = float(OMEGA * F.max()) if cls in IMPLICIT else LEVEL
+        assert_right(state, level)
+    assert state.stop_reason in ("decided", "rows exhausted")
+    assert "count as exact, up to a noise variance of 1e-10" in (
+        state.classification.guarantee
+    )
+
+
+@pytest.mark.parametrize("cls", [HRAGEStrategy, TruVaRStrategy])
+@pytest.mark.parametrize("std", STDS)
+def test_the_maximiser_is_found_without_a_repeat(cls, std) -> None:
+    state = run(make(cls, std, threshold=None))
+    assert_no_repeats(state)
+    assert state.stop_reason == "decided"
+    assert state.classification.above.nonzero().view(-1).tolist() == [int(F.argmax())]
+
+
+@pytest.mark.parametrize("cls", pareto_runs.GAUSSIAN)
+@pytest.mark.parametrize("std", STDS)
+def test_pareto_sets_are_found_without_a_repeat(cls, std) -> None:
+    mu = torch.stack((F, torch.tensor(GP.sample(X.numpy(), 4))), dim=-1)
+    strategy = cls(
+        Pool(X),
+        maximize=(True, True),
+        model=GPPrior.from_kernel(GP.kernel()),
+        noise_std=std,
+        batch_size=3,
+    )
+    state = run(strategy, lambda row: mu[row].tolist())
+    assert_no_repeats(state)
+    assert state.stop_reason in ("decided", "rows exhausted")
+    exceeded = (mu[:, None] < mu).all(dim=-1).any(dim=1)
+    assert not exceeded[state.classification.above].any()
+    assert exceeded[state.classification.below].all()
+    assert "count as exact" in state.classification.guarantee
+
+
+@pytest.mark.parametrize("cls", [LSEStrategy, MELKStrategy, StraddleStrategy])
+@pytest.mark.parametrize("std", STDS)
+@pytest.mark.parametrize("side", [2, 5])
+def test_a_fitted_model_takes_exact_measurements(cls, std, side) -> None:
+    pool = Pool(grid(side))
+    f = (3 * pool.X).sin().sum(dim=-1)
+    strategy = cls(pool, 1.2, noise_std=std, batch_size=3, beta=9.0)
+    state = run(strategy, lambda row: float(f[row]))
+    assert int(state.observations.times_measured(len(pool)).max()) == 1
+    assert state.belief.fitted_rounds >= 0  # also where the start takes all rows
+    if cls.intersects:  # what earlier fits decided stays
+        return
+    answer = state.classification
+    measured = state.observations.indices
+    assert not (answer.above & (f <= 1.2))[measured].any()
+    assert not (answer.below & (f > 1.2))[measured].any()
+
+
+def test_exact_and_noisy_rows_are_mixed_and_only_noisy_ones_repeated() -> None:
+    noise = torch.where(torch.arange(N) % 2 == 0, 0.0, 0.5)
+    pool = Pool(X, noise_var=noise)
+    for cls in (LSEStrategy, MELKStrategy, TruVaRStrategy):
+        state = run(
+            make(cls, None, pool, epsilon=0.4, max_observations=60),
+        )
+        times = state.observations.times_measured(N)
+        assert (times[noise == 0] <= 1).all()
+        assert times.max() > 1
+
+
+def test_known_rows_are_closed_inside_a_batch_pending_and_later() -> None:
+    strategy = make(MaxVarianceStrategy, batch_size=30, beta=1e6)
+    state = strategy.init()
+    batch = strategy.ask(state)
+    assert sorted(batch.order.tolist()) == list(range(N))  # 30 were asked for
+    some = make(MaxVarianceStrategy, batch_size=10, beta=1e6)
+    state = some.init()
+    first = some.ask(state).order
+    second = some.ask(state, pending=first).order
+    assert not set(first.tolist()) & set(second.tolist())
+    state = some.tell(state, some.ask(state).observe(F[first]))
+    third = some.ask(state).order
+    assert not set(first.tolist()) & set(third.tolist())
+
+
+def test_rows_told_as_exact_are_known_whatever_the_planned_noise() -> None:
+    strategy = make(MaxVarianceStrategy, std=0.5, beta=1e6)
+    told = Observations([4, 4, 7], F[[4, 4, 7]], yvar=[0.0, 0.0, 0.25])
+    state = strategy.tell(strategy.init(), told)
+    usable = strategy._request(state, torch.empty(0, dtype=torch.long)).left > 0
+    assert (~usable).nonzero().view(-1).tolist() == [4]
+    assert "count as exact" in state.classification.guarantee
+
+
+def test_copies_of_a_known_row_are_known() -> None:
+    pool = Pool(torch.cat((X, X[:5])))
+    strategy = make(MaxVarianceStrategy, pool=pool, beta=1e6, batch_size=4)
+    state = strategy.init()
+    while not state.is_done:
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(F[batch.order % N]))
+    assert sorted(state.observations.indices.tolist()) == list(range(N))
+
+
+def test_an_exact_level_of_noise_closes_the_others_of_its_point() -> None:
+    pool = Pool(X).at_noise_levels([0.0, 0.3], [5.0, 1.0])
+    strategy = TruVaRStrategy(
+        pool, LEVEL, model=GP.kernel(), batch_size=4, beta=9.0, epsilon=0.2
+    )
+    state = strategy.tell(strategy.init(), Observations([3], F[[3]]))
+    left = strategy._request(state, torch.empty(0, dtype=torch.long)).left
+    assert left[3] == 0
+    assert left[N + 3] == 0
+    assert left[4] == 1
+    assert left[N + 4] > 1
+
+
+def test_measurements_with_noise_say_nothing_of_exactness() -> None:
+    state = run(make(LSEStrategy, std=0.3, epsilon=1.0, beta=4.0), most=200)
+    assert "exact" not in state.classification.guarantee
+
+
+@pytest.mark.parametrize(
+    ("make_one", "name"),
+    [
+        (lambda **o: MELKLinearStrategy(threshold=0.0, **o), "noise_std"),
+        (lambda **o: HRAGELinearStrategy(threshold=0.0, **o), "noise_std"),
+        (lambda **o: RAGEPACStrategy(**o), "noise_std"),
+        (lambda **o: RacingStrategy(maximize=(True,), **o), "noise_std"),
+    ],
+)
+def test_widths_in_multiples_of_the_noise_refuse_none_and_say_why(
+    make_one, name
+) -> None:
+    message = "multiples of the noise.*1e-3 of the spread.*Gaussian process"
+    with pytest.raises(ValueError, match=f"`{name}`.*{message}"):
+        make_one(pool=Pool(X), noise_std=0.0)
+    exact = Pool(X, noise_var=torch.zeros(N))
+    with pytest.raises(ValueError, match=rf"`pool\.noise_var`.*{message}"):
+        make_one(pool=exact)
+
+
+def test_known_variances_of_none_are_refused_by_hrage_to_the_letter() -> None:
+    with pytest.raises(ValueError, match="multiples of the noise"):
+        HRAGEPACStrategy(Pool(X, noise_var=torch.zeros(N)))
+
+
+@pytest.mark.parametrize("std", [-1.0, float("nan"), float("inf")])
+def test_impossible_noise_is_still_refused(std) -> None:
+    with pytest.raises(ValueError, match="`noise_std`"):
+        make(LSEStrategy, std=std)
+
+
+@pytest.mark.parametrize("cls", [LSEStrategy, MELKStrategy, MILKStrategy])
+def test_forecasts_of_exact_measurements_are_made(cls) -> None:
+    strategy = make(cls, beta=9.0)
+    state = strategy.init()
+    state.forecast()
+    state = strategy.tell(state, strategy.ask(state).observe(F[[0, 1, 2]]))
+    state.forecast()
+
+
+def test_a_large_batch_of_exact_measurements_is_planned() -> None:
+    # 1 / q of the least noise is below what a design's ridge may be.
+    pool = Pool(torch.rand(1600, 2, generator=torch.Generator().manual_seed(0)))
+    strategy = make(MELKStrategy, pool=pool, batch_size=1500, beta=1e6)
+    batch = strategy.ask(strategy.init())
+    assert batch.order.unique().numel() == 1500
