@@ -5,13 +5,15 @@ One function per name; ``tests/ax/test_compat.py`` fails when one of them moves.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from io import StringIO
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -63,6 +65,39 @@ def node_name_of(run: GeneratorRun) -> str | None:
 def properties_of(experiment: Experiment) -> dict[str, Any]:
     r"""The properties of an experiment, which both storages keep."""
     return experiment._properties
+
+
+class DataRow(NamedTuple):
+    r"""One value of an experiment's data.
+
+    Args:
+        arm: The arm's name.
+        metric: The metric's name.
+        mean: The value, maybe NaN.
+        sem: Its standard error, NaN if unknown.
+        step: How far the trial had come; ``None`` or NaN: at its end.
+    """
+
+    arm: str
+    metric: str
+    mean: float
+    sem: float
+    step: float | None
+
+
+_CELLS = attrgetter("arm_name", "metric_name", "mean", "se", "step")
+
+
+def rows_by_trial(data: Data) -> dict[int, list[tuple[Any, ...]]]:
+    r"""The cells of a ``DataRow`` each, by trial, in the order of arrival.
+
+    Public is the table of all rows, which Ax builds anew after each change: 20
+    milliseconds for some hundred rows, where this takes a third of one.
+    """
+    found: defaultdict[int, list[tuple[Any, ...]]] = defaultdict(list)
+    for row in data._data_rows:
+        found[row.trial_index].append(_CELLS(row))
+    return found
 
 
 def save_properties(experiment: Experiment) -> None:

@@ -33,14 +33,16 @@ class Fold:
         self.strategy = strategy
         self.seed = seed
         self._states: OrderedDict[str, State] = OrderedDict()
+        self._told: tuple[Step, ...] = ()
+        self._digests = [""]
         self._plan: tuple[tuple[str, tuple[int, ...]], tuple[int, ...]] | None = None
 
     def complete(self, ledger: Ledger) -> State:
         r"""The state after all complete rounds."""
         keys = self._keys(ledger.steps)
-        done = max((i for i, key in enumerate(keys) if key in self._states), default=-1)
-        if done < 0:
-            done = 0
+        found = (i for i in range(len(keys) - 1, -1, -1) if keys[i] in self._states)
+        done = next(found, 0)
+        if keys[done] not in self._states:
             self._remember(keys[0], self.strategy.init(self.seed))
         state = self._states[keys[done]]
         for step, key in zip(ledger.steps[done:], keys[done + 1 :], strict=True):
@@ -85,15 +87,21 @@ class Fold:
         plan = torch.tensor(sorted(current.plan))
         state = replace(state, plan=plan, deferred=waiting)
         found = as_observations(sorted(current.results)) if current.results else None
-        return self.strategy.tell(state, found, abandoned=current.used_up or None)
+        lost = list(current.used_up) or None
+        return self.strategy.tell(state, found, abandoned=lost)
 
     def _keys(self, steps: tuple[Step, ...]) -> list[str]:
-        digest = hashlib.sha256()
-        keys = [digest.hexdigest()]
-        for step in steps:
-            digest.update(repr(step).encode())
-            keys.append(digest.hexdigest())
-        return keys
+        r"""A digest of all before each step and after the last, each from the last."""
+        if steps is not self._told:
+            pairs = zip(steps, self._told, strict=False)
+            differs = (i for i, (new, old) in enumerate(pairs) if new != old)
+            same = next(differs, min(len(steps), len(self._told)))
+            del self._digests[same + 1 :]
+            for step in steps[same:]:
+                text = self._digests[-1] + repr(step)
+                self._digests.append(hashlib.sha256(text.encode()).hexdigest())
+            self._told = steps
+        return self._digests
 
     def _remember(self, key: str, state: State) -> None:
         self._states[key] = state

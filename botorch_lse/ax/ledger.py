@@ -17,18 +17,26 @@ The rule, a function of trials and data alone, whatever order results came in:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from ax.core.base_trial import BaseTrial
 from ax.core.batch_trial import BatchTrial
+from ax.core.data import Data
 from ax.core.experiment import Experiment
 from ax.core.generator_run import GeneratorRun
 from ax.core.trial_status import TrialStatus
 
-from botorch_lse.ax.compat import node_name_of
-from botorch_lse.ax.measurements import Gap, Measurement, Measurements
+from botorch_lse.ax.compat import DataRow, node_name_of, rows_by_trial
+from botorch_lse.ax.measurements import (
+    NOTHING,
+    Found,
+    Gap,
+    Measurement,
+    Measurements,
+    check_together,
+)
 from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.problem import Pool
 
@@ -54,7 +62,7 @@ class Step:
     used_up: tuple[int, ...] = ()
 
 
-@dataclass
+@dataclass(frozen=True)
 class OpenRound:
     r"""A round some trials of which exist.
 
@@ -70,17 +78,17 @@ class OpenRound:
 
     number: int
     plan: tuple[int, ...]
-    results: list[Measurement] = field(default_factory=list)
-    used_up: list[int] = field(default_factory=list)
-    out: list[int] = field(default_factory=list)
-    trials_out: list[int] = field(default_factory=list)
+    results: tuple[Measurement, ...] = ()
+    used_up: tuple[int, ...] = ()
+    out: tuple[int, ...] = ()
+    trials_out: tuple[int, ...] = ()
     gap: Gap | None = None
 
     @property
     def to_ask(self) -> list[int]:
         r"""The rows of the plan that no trial holds, sorted."""
         told = [m.row for m in self.results for _ in range(m.count)]
-        gone = told + self.used_up + self.out
+        gone = [*told, *self.used_up, *self.out]
         return sorted((Counter(self.plan) - Counter(gone)).elements())
 
     @property
@@ -114,80 +122,296 @@ class Ledger:
     n_rounds: int
 
 
-def read_ledger(
-    experiment: Experiment,
-    measurements: Measurements,
-    node_name: str,
-    pool: Pool,
-    space: PoolSpace,
-) -> Ledger:
-    r"""Read an experiment by the rule above.
+class _Run(NamedTuple):
+    r"""What is looked at of a generator run.
 
     Args:
-        experiment: Its trials are read, not its data.
-        measurements: The data.
+        is_own: Whether this node made it.
+        stored: Round, plan and hash of the pool of one that is own.
+        arms: Name and parameters of each arm.
+        weights: Of the arms.
+    """
+
+    is_own: bool
+    stored: tuple[Any, tuple[Any, ...], Any] | None
+    arms: tuple[tuple[str, dict[str, Any]], ...]
+    weights: tuple[float, ...]
+
+
+class _Look(NamedTuple):
+    r"""All of a trial that the reading uses, by value.
+
+    Args:
+        trial: The trial's number.
+        status: As Ax says.
+        abandoned: The names of its abandoned arms; ``None`` if it is no batch.
+        runs: Its generator runs.
+        rows: The cells of its rows of data.
+    """
+
+    trial: int
+    status: TrialStatus
+    abandoned: set[str] | None
+    runs: tuple[_Run, ...]
+    rows: Sequence[tuple[Any, ...]]
+
+
+class _Part(NamedTuple):
+    r"""What one arm of a trial contributes to the round it was asked for.
+
+    Args:
+        round: The number of the round.
+        results: Its measurement, if it counts.
+        used_up: Its row, as often as it stands in the plan, if it is used up.
+        out: The same if it is being measured.
+        trial: The trial's number.
+        gap: What is missing of its data, if it is completed.
+    """
+
+    round: int
+    results: tuple[Measurement, ...] = ()
+    used_up: tuple[int, ...] = ()
+    out: tuple[int, ...] = ()
+    trial: int = 0
+    gap: Gap | None = None
+
+
+class _Entry(NamedTuple):
+    r"""What a trial says.
+
+    Args:
+        plans: Number and plan of each of its rounds.
+        own: What it contributes to these.
+        elsewhere: Its other measurements.
+        pending: The other rows that are being measured.
+        measured: All of its measurements.
+        sizes: Its largest value, and the largest loss of one in Ax's storage.
+    """
+
+    plans: tuple[tuple[int, tuple[int, ...]], ...]
+    own: tuple[_Part, ...]
+    elsewhere: tuple[Measurement, ...]
+    pending: tuple[int, ...]
+    measured: tuple[Measurement, ...]
+    sizes: tuple[float, float]
+
+
+class LedgerReader:
+    r"""Reads an experiment by the rule above, again and again.
+
+    At each reading all of each trial that the rule depends on is looked at and compared
+    with the last time, by value; nothing is taken for unchanged because it is an old
+    trial or the same object. What a trial says is worked out again only where that
+    differs: looking takes some microseconds for a trial, working out a hundred times
+    that.
+
+    Args:
         node_name: The node whose trials are own.
         pool: The candidates.
         space: Their parameterizations.
-
-    Raises:
-        ValueError: If a trial that counts holds no row of the pool, or one of this
-            node's trials was planned on another pool.
+        measurements: How data are taken.
     """
-    rounds: dict[int, OpenRound] = {}
-    groups: list[list[Measurement]] = [[]]  # what lies before each own round, and after
-    pending: list[int] = []
-    for trial in experiment.trials.values():
-        for label, plan in _plans(trial, node_name, pool):
-            if label not in rounds:
-                rounds[label] = OpenRound(label, plan)
-                groups.append([])
-        for arm, row, own in _arms(trial, node_name, space):
-            if own:
-                _enter_own(rounds[own[0]], trial, arm, row, own[1], measurements)
-            elif trial.status in _COUNTS:
-                groups[-1] += measurements.of(trial, arm, row)
+
+    def __init__(
+        self, node_name: str, pool: Pool, space: PoolSpace, measurements: Measurements
+    ) -> None:
+        self.node_name, self.pool, self.space = node_name, pool, space
+        self.measurements = measurements
+        self._known: dict[int, tuple[_Look, _Entry]] = {}
+        self._steps: dict[int, tuple[Any, tuple[Step, ...]]] = {}
+        self._ledger: Ledger | None = None
+
+    def read(self, experiment: Experiment, data: Data) -> Ledger:
+        r"""The rounds as they are.
+
+        Raises:
+            ValueError: If a trial that counts holds no row of the pool, one of this
+                node's trials was planned on another pool, a standard error is no noise,
+                known and unknown noise are mixed, or values are lost in Ax's storage.
+        """
+        rows = rows_by_trial(data)
+        looks = [
+            _look(trial, self.node_name, rows.get(index, ()))
+            for index, trial in experiment.trials.items()
+        ]
+        before = self._known
+        new = [
+            look
+            for look in looks
+            if look.trial not in before or before[look.trial][0] != look
+        ]
+        same_order = [*before] == [look.trial for look in looks]
+        if self._ledger is not None and not new and same_order:
+            return self._ledger
+        self._ledger = None
+        changed = {look.trial: look.rows for look in new if look.rows}
+        found = self.measurements.read(
+            {i: [DataRow(*cells) for cells in rows] for i, rows in changed.items()}
+        )
+        fresh = {
+            look.trial: (look, self._entry(look, found.get(look.trial, NOTHING)))
+            for look in new
+        }
+        self._known = {i.trial: fresh.get(i.trial) or before[i.trial] for i in looks}
+        self._ledger = self._arranged([entry for _, entry in self._known.values()])
+        return self._ledger
+
+    def _entry(self, look: _Look, found: Found) -> _Entry:
+        plans: list[tuple[int, tuple[int, ...]]] = []
+        own: dict[str, tuple[int, int]] = {}  # round and number of places of each arm
+        weights: dict[str, float] = {}
+        parameters: dict[str, dict[str, Any]] = {}
+        for run in look.runs:
+            if run.is_own:
+                plans.append(self._plan(run, look.trial))
+            for (arm, values), weight in zip(run.arms, run.weights, strict=True):
+                parameters.setdefault(arm, values)
+                weights[arm] = weights.get(arm, 0.0) + weight
+                if run.is_own:
+                    label, before = own.get(arm, (plans[-1][0], 0))
+                    own[arm] = (label, before + round(weight))
+        parts: list[_Part] = []
+        elsewhere: list[Measurement] = []
+        pending: list[int] = []
+        for arm, values in parameters.items():
+            left_out = _is_left_out(look, arm)
+            if left_out and arm not in own:
+                continue
+            row = self.space.row_of(values, f"trial {look.trial}")
+            results: list[Measurement] = []
+            if look.status in _COUNTS and not left_out:
+                weight = 1.0 if look.abandoned is None else weights[arm]
+                results = self.measurements.of(look.trial, arm, row, weight, found)
+            if arm in own:
+                label, count = own[arm]
+                counted = tuple(replace(m, count=count) for m in results)
+                part = _Part(label, counted, trial=look.trial)
+                parts.append(self._placed(part, look, arm, count * (row,), found))
+            elif look.status in _COUNTS:
+                elsewhere += results
             else:
                 pending.append(row)
-    return _arrange(list(rounds.values()), groups, tuple(sorted(pending)))
+        measured = (*(m for part in parts for m in part.results), *elsewhere)
+        sizes = (found.largest, found.loss)
+        return _Entry(
+            tuple(plans),
+            tuple(parts),
+            tuple(elsewhere),
+            tuple(pending),
+            measured,
+            sizes,
+        )
 
+    def _placed(
+        self, part: _Part, look: _Look, arm: str, rows: tuple[int, ...], found: Found
+    ) -> _Part:
+        r"""Where the places of an own arm went that has no result."""
+        if part.results or look.status in _FREES:
+            return part
+        if _is_left_out(look, arm) or look.status.is_early_stopped:
+            return part._replace(used_up=rows)
+        gap = None
+        if look.status in _COUNTS:
+            gap = self.measurements.gap(look.trial, arm, found)
+        return part._replace(out=rows, gap=gap)
 
-def _arrange(
-    rounds: list[OpenRound], groups: list[list[Measurement]], pending: tuple[int, ...]
-) -> Ledger:
-    steps = _elsewhere(groups[0])
-    for current, after in zip(rounds[:-1], groups[1:-1], strict=True):
-        steps += [current.close(), *_elsewhere(after)]
-    last = rounds[-1] if rounds else None
-    tail: tuple[Measurement, ...] = ()
-    if last is not None and last.is_over:
-        steps += [last.close(), *_elsewhere(groups[-1])]
-        last = None
-    elif last is not None:
-        tail = tuple(sorted(groups[-1]))
-    return Ledger(tuple(steps), last, tail, pending, len(rounds))
-
-
-def _elsewhere(group: list[Measurement]) -> list[Step]:
-    results = tuple(sorted(group))
-    return [Step(tuple(m.row for m in results), results)] if results else []
-
-
-def _plans(
-    trial: BaseTrial, node_name: str, pool: Pool
-) -> Iterator[tuple[int, tuple[int, ...]]]:
-    for run in trial.generator_runs:
-        if node_name_of(run) != node_name:
-            continue
-        stored = _stored(run, trial)
-        if stored["pool"] != pool.hash:
+    def _plan(self, run: _Run, trial: int) -> tuple[int, tuple[int, ...]]:
+        if run.stored is None:
             raise ValueError(
-                f"Expected trial {trial.index} to be planned on this `pool` (hash "
-                f"{pool.hash[:12]}), but it was planned on another one "
-                f"({stored['pool'][:12]}). Use the pool the experiment was begun with, "
+                f"Expected the generator run of trial {trial} to hold its round and "
+                f"plan, but it was made by another node named {self.node_name!r}. Give "
+                "the LevelSetNode another `name`."
+            )
+        number, plan, pool = run.stored
+        if pool != self.pool.hash:
+            raise ValueError(
+                f"Expected trial {trial} to be planned on this `pool` (hash "
+                f"{self.pool.hash[:12]}), but it was planned on another one "
+                f"({pool[:12]}). Use the pool the experiment was begun with, "
                 "or give the new strategy's node another `name`."
             )
-        yield int(stored["round"]), tuple(int(row) for row in stored["plan"])
+        return int(number), tuple(int(row) for row in plan)
+
+    def _arranged(self, entries: Sequence[_Entry]) -> Ledger:
+        check_together(
+            (m for entry in entries for m in entry.measured),
+            [entry.sizes for entry in entries],
+        )
+        plans: dict[int, tuple[int, ...]] = {}
+        parts: dict[int, list[_Part]] = {}
+        groups: list[list[Measurement]] = [[]]  # before each own round, and after all
+        pending: list[int] = []
+        for entry in entries:
+            for label, plan in entry.plans:
+                if label not in plans:
+                    plans[label], parts[label] = plan, []
+                    groups.append([])
+            for part in entry.own:
+                parts[part.round].append(part)
+            groups[-1] += entry.elsewhere
+            pending += entry.pending
+        steps = [*self._kept(0, _elsewhere, *groups[0])]
+        last: OpenRound | None = None
+        for i, (number, after) in enumerate(zip(plans, groups[1:], strict=True), 1):
+            if i == len(plans):
+                last = _round(number, plans[number], *parts[number])
+                if not last.is_over:
+                    break
+            steps += self._kept(-i, _closed, number, plans[number], *parts[number])
+            steps += self._kept(i, _elsewhere, *after)
+        else:
+            last = None
+        tail = () if last is None else tuple(sorted(groups[-1]))
+        return Ledger(tuple(steps), last, tail, tuple(sorted(pending)), len(plans))
+
+    def _kept(
+        self, place: int, make: Callable[..., tuple[Step, ...]], *given: Any
+    ) -> tuple[Step, ...]:
+        r"""``make(*given)``, worked out again only if something else was given."""
+        if place not in self._steps or self._steps[place][0] != given:
+            self._steps[place] = (given, make(*given))
+        return self._steps[place][1]
+
+
+def _round(number: int, plan: tuple[int, ...], *parts: _Part) -> OpenRound:
+    return OpenRound(
+        number,
+        plan,
+        results=tuple(m for part in parts for m in part.results),
+        used_up=tuple(row for part in parts for row in part.used_up),
+        out=tuple(row for part in parts for row in part.out),
+        trials_out=tuple(part.trial for part in parts if part.out),
+        gap=next((part.gap for part in parts if part.gap is not None), None),
+    )
+
+
+def _closed(number: int, plan: tuple[int, ...], *parts: _Part) -> tuple[Step, ...]:
+    return (_round(number, plan, *parts).close(),)
+
+
+def _elsewhere(*group: Measurement) -> tuple[Step, ...]:
+    results = tuple(sorted(group))
+    return (Step(tuple(m.row for m in results), results),) if results else ()
+
+
+def _look(trial: BaseTrial, node_name: str, rows: Sequence[tuple[Any, ...]]) -> _Look:
+    gone = trial.abandoned_arm_names if isinstance(trial, BatchTrial) else None
+    runs = tuple(_look_at(run, node_name) for run in trial.generator_runs)
+    return _Look(trial.index, trial.status, gone, runs, rows)
+
+
+def _look_at(run: GeneratorRun, node_name: str) -> _Run:
+    is_own = node_name_of(run) == node_name
+    stored = (run.gen_metadata or {}).get(METADATA) if is_own else None
+    if stored is not None:
+        stored = (stored["round"], tuple(stored["plan"]), stored["pool"])
+    # Not `run.arm_weights`, which hashes every arm.
+    arms = tuple((arm.name, arm.parameters) for arm in run.arms)
+    return _Run(is_own, stored, arms, tuple(run.weights))
+
+
+def _is_left_out(look: _Look, arm: str) -> bool:
+    return arm in (look.abandoned or ()) or _is_left_out_with(look.status)
 
 
 def round_of(trial: BaseTrial) -> int | None:
@@ -199,67 +423,12 @@ def round_of(trial: BaseTrial) -> int | None:
     return None
 
 
-def _stored(run: GeneratorRun, trial: BaseTrial) -> dict[str, Any]:
-    stored = (run.gen_metadata or {}).get(METADATA)
-    if stored is None:
-        raise ValueError(
-            f"Expected the generator run of trial {trial.index} to hold its round and "
-            f"plan, but it was made by another node named {node_name_of(run)!r}. Give "
-            "the LevelSetNode another `name`."
-        )
-    return stored
-
-
-def _own_weights(trial: BaseTrial, node_name: str) -> dict[str, tuple[int, int]]:
-    r"""Round and number of places of each arm of this node, by signature."""
-    own: dict[str, tuple[int, int]] = {}
-    for run in trial.generator_runs:
-        if node_name_of(run) == node_name:
-            label = int(_stored(run, trial)["round"])
-            for arm, weight in run.arm_weights.items():
-                _, before = own.get(arm.signature, (label, 0))
-                own[arm.signature] = (label, before + round(weight))
-    return own
-
-
-def _arms(
-    trial: BaseTrial, node_name: str, space: PoolSpace
-) -> Iterator[tuple[str, int, tuple[int, int] | None]]:
-    own = _own_weights(trial, node_name)
-    for arm in trial.arms:
-        place = own.get(arm.signature)
-        if place is not None or not is_left_out(trial, arm.name):
-            row = space.row_of(arm.parameters, f"trial {trial.index}")
-            yield arm.name, row, place
-
-
-def _enter_own(
-    current: OpenRound,
-    trial: BaseTrial,
-    arm: str,
-    row: int,
-    weight: int,
-    measurements: Measurements,
-) -> None:
-    if trial.status in _FREES:
-        return
-    if is_left_out(trial, arm):
-        current.used_up += weight * [row]
-        return
-    found = measurements.of(trial, arm, row) if trial.status in _COUNTS else []
-    if found:
-        current.results += [replace(m, count=weight) for m in found]
-    elif trial.status.is_early_stopped:
-        current.used_up += weight * [row]
-    else:
-        current.out += weight * [row]
-        current.trials_out.append(trial.index)
-        if trial.status in _COUNTS and current.gap is None:
-            current.gap = measurements.gap(trial, arm)
-
-
 def is_left_out(trial: BaseTrial, arm: str) -> bool:
     r"""Whether an arm failed or was abandoned."""
     if isinstance(trial, BatchTrial) and arm in trial.abandoned_arm_names:
         return True
-    return trial.status in _FREES or trial.status.is_abandoned
+    return _is_left_out_with(trial.status)
+
+
+def _is_left_out_with(status: TrialStatus) -> bool:
+    return status in _FREES or status.is_abandoned

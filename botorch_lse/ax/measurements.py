@@ -3,18 +3,18 @@ r"""Ax data as measurements of rows, with their noise."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from ax.core.base_trial import BaseTrial
 from ax.core.batch_trial import BatchTrial
-from ax.core.data import Data
 from torch import Tensor
 
-from botorch_lse.ax.compat import as_stored
+from botorch_lse.ax.compat import DataRow, as_stored
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import PACStrategy, ParetoStrategy, Strategy
 
@@ -58,8 +58,28 @@ class Gap:
     found: tuple[str, ...]
 
 
+class Found(NamedTuple):
+    r"""The data of one trial, as a strategy takes them.
+
+    Args:
+        values: By arm and metric the value and its standard error.
+        names: By arm all metrics with a value, also those not learned from.
+        largest: The largest value in size.
+        loss: The largest change of a value in Ax's storage format.
+    """
+
+    values: Mapping[str, Mapping[str, tuple[float, float]]]
+    names: Mapping[str, tuple[str, ...]]
+    largest: float = 0.0
+    loss: float = 0.0
+
+
+NOTHING = Found({}, {})
+"""What a trial without data has."""
+
+
 class Measurements:
-    r"""The data of an experiment, looked up by trial and arm.
+    r"""Reads the data of trials as measurements of arms.
 
     A standard error (``sem``) that is known gives the noise variance ``sem^2`` of the
     value. Where it is missing, the strategy's own noise counts (``noise_std`` or
@@ -67,69 +87,78 @@ class Measurements:
     many replicates); where that is missing too, the noise is unknown and learned.
 
     Args:
-        data: The experiment's data.
         metrics: The metrics in the order of the strategy's outputs.
         strategy: Knows the noise where the data do not.
-
-    Raises:
-        ValueError: If values are lost in Ax's storage format.
 
     A standard error of 0, also one that Ax's storage rounds to 0, is an exact
     measurement.
     """
 
-    def __init__(self, data: Data, metrics: Sequence[str], strategy: Strategy) -> None:
+    def __init__(self, metrics: Sequence[str], strategy: Strategy) -> None:
         self.metrics = tuple(metrics)
         self.strategy = strategy
-        self._data = data
-        self._values: dict[tuple[int, str], dict[str, tuple[float, float]]] = {}
-        self._trial_by_known: dict[bool, int] = {}
-        table = data.df
-        if len(table) == 0:
-            return
-        table = table[table["metric_name"].isin(self.metrics)]
-        means = _readable(table)
-        sems = table["sem"].to_numpy(dtype=float)
-        sems = np.where(np.isinf(sems), sems, as_stored(sems))  # not as missing ones
-        keys = zip(table["trial_index"], table["arm_name"], strict=True)
-        names = table["metric_name"]
-        for (trial, arm), name, mean, sem in zip(keys, names, means, sems, strict=True):
-            if not np.isnan(mean):
-                entry = self._values.setdefault((int(trial), str(arm)), {})
-                entry[str(name)] = (float(mean), float(sem))
 
-    def of(self, trial: BaseTrial, arm: str, row: int) -> list[Measurement]:
+    def read(self, rows_by_trial: Mapping[int, Sequence[DataRow]]) -> dict[int, Found]:
+        r"""The data of some trials; of several steps of one value the last counts."""
+        last = {t: _last_steps(rows) for t, rows in rows_by_trial.items()}
+        ours = [r for rows in last.values() for r in rows if r.metric in self.metrics]
+        if not ours:
+            return {trial: self._found(rows, iter(())) for trial, rows in last.items()}
+        numbers = np.array([(r.mean, r.sem) for r in ours], dtype=float).reshape(-1, 2)
+        # Both columns at once: the way through Ax's format takes milliseconds.
+        stored = as_stored(numbers.ravel()).reshape(-1, 2)
+        sems = numbers[:, 1]
+        stored[:, 1] = np.where(np.isinf(sems), sems, stored[:, 1])  # not as missing
+        there = iter(zip(stored.tolist(), numbers[:, 0].tolist(), strict=True))
+        return {trial: self._found(rows, there) for trial, rows in last.items()}
+
+    def _found(
+        self, rows: list[DataRow], stored: Iterator[tuple[list[float], float]]
+    ) -> Found:
+        values: dict[str, dict[str, tuple[float, float]]] = {}
+        names: dict[str, list[str]] = {}
+        largest = loss = 0.0
+        for row in rows:
+            if pd.notna(row.mean):
+                names.setdefault(row.arm, []).append(row.metric)
+            if row.metric not in self.metrics:
+                continue
+            (mean, sem), given = next(stored)
+            if not math.isnan(given):
+                largest, loss = max(largest, abs(given)), max(loss, abs(mean - given))
+            if not math.isnan(mean):
+                values.setdefault(row.arm, {})[row.metric] = (mean, sem)
+        sorted_names = {arm: tuple(sorted(set(n))) for arm, n in names.items()}
+        return Found(values, sorted_names, largest, loss)
+
+    def of(
+        self, trial: int, arm: str, row: int, weight: float, found: Found
+    ) -> list[Measurement]:
         r"""The measurement of an arm; none if a metric is missing.
 
         Raises:
             ValueError: If a standard error is negative or infinite, or known and
                 unknown noise are mixed.
         """
-        found = self._values.get((trial.index, arm), {})
-        if any(name not in found for name in self.metrics):
+        by_metric = found.values.get(arm, {})
+        if any(name not in by_metric for name in self.metrics):
             return []
-        weight = weight_of(trial, arm)
-        values = [found[name] for name in self.metrics]
+        values = [by_metric[name] for name in self.metrics]
         yvar = [
             self._variance(sem, c, row, weight, trial, arm)
             for c, (_, sem) in enumerate(values)
         ]
-        for value in yvar:
-            self._trial_by_known.setdefault(value is not None, trial.index)
-        if len(self._trial_by_known) > 1:
-            raise ValueError(_mixed(self._trial_by_known))
         known = tuple(v for v in yvar if v is not None)
+        if 0 < len(known) < len(yvar):
+            raise ValueError(_mixed({True: trial, False: trial}))
         y = tuple(mean for mean, _ in values)
-        return [Measurement(row, y, known, trial.index, arm)]
+        return [Measurement(row, y, known, trial, arm)]
 
-    def gap(self, trial: BaseTrial, arm: str) -> Gap:
+    def gap(self, trial: int, arm: str, found: Found) -> Gap:
         r"""What is missing for an arm without a measurement."""
-        table = self._data.df
-        of_arm = (table["trial_index"] == trial.index) & (table["arm_name"] == arm)
-        names = table["metric_name"][of_arm & table["mean"].notna()]
-        found = tuple(sorted(set(names)))
-        missing = tuple(name for name in self.metrics if name not in found)
-        return Gap(trial.index, missing, found)
+        names = found.names.get(arm, ())
+        missing = tuple(name for name in self.metrics if name not in names)
+        return Gap(trial, missing, names)
 
     def _variance(
         self,
@@ -137,22 +166,22 @@ class Measurements:
         column: int,
         row: int,
         weight: float,
-        trial: BaseTrial,
+        trial: int,
         arm: str,
     ) -> float | None:
         if not np.isnan(sem) and not is_noise(sem):
             raise ValueError(
-                f"Expected the `sem` of trial {trial.index} to be finite and at least "
+                f"Expected the `sem` of trial {trial} to be finite and at least "
                 f"0, or missing, but got {sem:g}. 0 is an exact measurement; leave it "
                 "out where the noise is unknown. "
-                f"`client.attach_data({trial.index}, "
+                f"`client.attach_data({trial}, "
                 f"{{{self.metrics[column]!r}: (mean, sem)}})` replaces it."
             )
         if isinstance(self.strategy, PACStrategy):  # its noise is bounded, not known
             if weight > 1:
                 raise ValueError(
                     f"Expected one value for each draw, but arm {arm} of trial "
-                    f"{trial.index} is a mean of {weight:g}. Ask for trials of one "
+                    f"{trial} is a mean of {weight:g}. Ask for trials of one "
                     f"arm: `{type(self.strategy).__name__}` needs every value."
                 )
             return None
@@ -167,7 +196,7 @@ class Measurements:
             return float(self.strategy.pool.noise_var[row]) / weight
         if weight > 1 and not isinstance(self.strategy, ParetoStrategy):
             raise ValueError(
-                f"Expected a sem for arm {arm} of trial {trial.index}, which is a mean "
+                f"Expected a sem for arm {arm} of trial {trial}, which is a mean "
                 f"of {weight:g} replicates, but got none. Attach (mean, s / "
                 f"sqrt({weight:g})), or give the strategy `noise_std`."
             )
@@ -207,18 +236,45 @@ def _mixed(trial_by_known: dict[bool, int]) -> str:
     )
 
 
-def _readable(table: pd.DataFrame) -> np.ndarray:
-    given = table["mean"].to_numpy(dtype=float)
-    means = as_stored(given)
-    largest = np.nanmax(np.abs(given), initial=0.0)
-    loss = np.nanmax(np.abs(means - given), initial=0.0)
+def check_together(
+    measured: Iterable[Measurement], found: Iterable[tuple[float, float]]
+) -> None:
+    r"""Refuse what no measurement shows by itself.
+
+    Args:
+        measured: All that count.
+        found: The largest value and the largest loss in storage, of each trial.
+
+    Raises:
+        ValueError: If known and unknown noise are mixed, or values are lost in Ax's
+            storage format.
+    """
+    first: dict[bool, int] = {}
+    for m in measured:
+        first.setdefault(bool(m.yvar), m.trial)
+    if len(first) > 1:
+        raise ValueError(_mixed(first))
+    largest, loss = (max(column) for column in zip((0.0, 0.0), *found, strict=True))
     if loss > _LOST_IN_STORAGE * largest:
         raise ValueError(
             "Expected values that survive Ax's storage, which keeps ten decimals, but "
             f"the largest is {largest:g}. Give them in smaller units, so that they are "
             "near 1 (threshold, noise and accuracy too)."
         )
-    return means
+
+
+def _last_steps(rows: Sequence[DataRow]) -> list[DataRow]:
+    r"""Of each value the last step, one without a step before all: as ``Data.df``."""
+    last: dict[tuple[str, str], DataRow] = {}
+    for row in rows:
+        key = (row.arm, row.metric)
+        if key not in last or _step(row) >= _step(last[key]):
+            last[key] = row
+    return list(last.values())
+
+
+def _step(row: DataRow) -> float:
+    return math.inf if row.step is None or math.isnan(row.step) else row.step
 
 
 def weight_of(trial: BaseTrial, arm: str) -> float:

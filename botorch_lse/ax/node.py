@@ -14,6 +14,7 @@ from ax.core.data import Data
 from ax.core.experiment import Experiment
 from ax.core.generator_run import GeneratorRun
 from ax.core.observation import ObservationFeatures
+from ax.core.parameter import Parameter
 from ax.core.search_space import SearchSpace
 from ax.core.types import TParameterization
 from ax.exceptions.core import DataRequiredError, UnsupportedError
@@ -23,7 +24,7 @@ from ax.generation_strategy.transition_criterion import TransitionCriterion
 
 from botorch_lse.ax.adapter import LevelSetAdapter
 from botorch_lse.ax.fold import Fold
-from botorch_lse.ax.ledger import METADATA, Ledger, OpenRound, read_ledger
+from botorch_lse.ax.ledger import METADATA, Ledger, LedgerReader, OpenRound
 from botorch_lse.ax.measurements import Measurements
 from botorch_lse.ax.metrics import check_known, listed, metric_names
 from botorch_lse.ax.pool_space import PoolSpace
@@ -91,8 +92,9 @@ class LevelSetNode(ExternalGenerationNode):
         if not isinstance(strategy, StoredStrategy):
             strategy = StoredStrategy(strategy, pool_folder)
         self._stored = strategy
-        self._space: tuple[SearchSpace, PoolSpace] | None = None
+        self._space: tuple[SearchSpace, dict[str, Parameter], PoolSpace] | None = None
         self._folded: Fold | None = None
+        self._known_reader: tuple[list[str], PoolSpace, LedgerReader] | None = None
         self._ledger: Ledger | None = None
         self._issued: list[int] = []
         self._places_per_run = self._runs_promised = self._runs_left = 1
@@ -128,9 +130,17 @@ class LevelSetNode(ExternalGenerationNode):
         r"""The experiment's rounds."""
         data = experiment.lookup_data() if data is None else data
         metrics = metric_names(experiment, self.metrics, self.strategy)
-        found = Measurements(data, metrics, self.strategy)
-        pool, space = self.strategy.pool, self.space(experiment)
-        return read_ledger(experiment, found, self.name, pool, space)
+        return self._reader(metrics, self.space(experiment)).read(experiment, data)
+
+    def _reader(self, metrics: list[str], space: PoolSpace) -> LedgerReader:
+        r"""The reader that knows what it read before by the same metrics and space."""
+        found = self._known_reader
+        if found is None or found[0] != metrics or found[1] is not space:
+            measurements = Measurements(metrics, self.strategy)
+            pool = self.strategy.pool
+            reader = LedgerReader(self.name, pool, space, measurements)
+            found = self._known_reader = (metrics, space, reader)
+        return found[2]
 
     def history(self, experiment: Experiment) -> list[State]:
         r"""The states before the first and after each complete round."""
@@ -138,10 +148,12 @@ class LevelSetNode(ExternalGenerationNode):
 
     def space(self, experiment: Experiment) -> PoolSpace:
         r"""The rows as parameterizations of the experiment's search space."""
-        given = experiment.search_space
-        if self._space is None or self._space[0] is not given:
-            self._space = (given, PoolSpace(self.strategy.pool, given))
-        return self._space[1]
+        given, known = experiment.search_space, self._space
+        # Parameters may have been added to the same object.
+        if known is None or known[0] is not given or known[1] != given.parameters:
+            space = PoolSpace(self.strategy.pool, given)
+            known = self._space = (given, dict(given.parameters), space)
+        return known[2]
 
     def state(self, experiment: Experiment, data: Data | None = None) -> State:
         r"""The strategy's state: a function of the experiment alone."""

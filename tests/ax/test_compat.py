@@ -148,3 +148,21 @@ def test_the_registries_decode_what_they_encode():
     assert (again.seed, again.metrics, again.name) == (4, ("y",), "LSEStrategy")
     assert again.should_deduplicate is False
     assert again.fallback_specs == {}
+
+
+def test_rows_by_trial_are_those_of_ax_table():
+    client = client_for(lse())
+    for trial in client.get_next_trials(100):
+        client.attach_data(trial, {"y": (0.5, 0.1)}, progression=2)
+        client.attach_data(trial, {"y": (0.25 + trial, 0.1)})
+    data = client._experiment.lookup_data()
+    table = data.full_df
+    for trial, rows in compat.rows_by_trial(data).items():
+        cells = [compat.DataRow(*row) for row in rows]
+        theirs = table[table["trial_index"] == trial]
+        assert [c.arm for c in cells] == theirs["arm_name"].tolist()
+        assert [c.metric for c in cells] == theirs["metric_name"].tolist()
+        assert [c.mean for c in cells] == theirs["mean"].tolist()
+        assert [c.sem for c in cells] == theirs["sem"].tolist()
+        assert np.array_equal([c.step for c in cells], theirs["step"], equal_nan=True)
+    assert len(compat.rows_by_trial(data)) == 3

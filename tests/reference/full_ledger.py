@@ -1,0 +1,95 @@
+r"""An experiment read in one go, from Ax's own tables and nothing remembered."""
+
+from collections import Counter, defaultdict
+
+import numpy as np
+from ax.core.batch_trial import BatchTrial
+
+from botorch_lse.ax.compat import as_stored
+from botorch_lse.ax.ledger import Ledger, OpenRound, Step
+from botorch_lse.ax.measurements import Gap, Measurement
+
+COUNTS = ("COMPLETED", "EARLY_STOPPED")
+FREES = ("FAILED", "STALE")
+
+
+def tables(experiment, metrics):
+    r"""Value and standard error by trial, arm and metric; and all metrics there."""
+    values, names = {}, defaultdict(set)
+    for row in experiment.lookup_data().df.itertuples():
+        mean, sem = as_stored([row.mean, row.sem])
+        if not np.isnan(mean):
+            names[row.trial_index, row.arm_name].add(row.metric_name)
+            if row.metric_name in metrics:
+                values[row.trial_index, row.arm_name, row.metric_name] = (mean, sem)
+    return values, names
+
+
+def full_ledger(node, experiment, metrics, noise_std):
+    r"""The ledger by the rule of ``ax/ledger.py``; ``noise_std`` for missing ones."""
+    values, names = tables(experiment, metrics)
+    plans, fields, groups, pending = {}, {}, [[]], []
+    for i, trial in experiment.trials.items():
+        places, label, status = Counter(), {}, trial.status.name
+        for run in trial.generator_runs:
+            if run._generation_node_name != node.name:
+                continue
+            told = run.gen_metadata["level_set"]
+            if told["round"] not in plans:
+                plans[told["round"]] = tuple(told["plan"])
+                fields[told["round"]] = defaultdict(list)
+                groups.append([])
+            for arm, weight in run.arm_weights.items():
+                places[arm.name] += round(weight)
+                label.setdefault(arm.name, told["round"])
+        is_batch = isinstance(trial, BatchTrial)
+        for arm in trial.arms:
+            row = node.space(experiment).row_of(arm.parameters, "")
+            gone = status == "ABANDONED" or (
+                is_batch and arm.name in trial.abandoned_arm_names
+            )
+            found = [values.get((i, arm.name, metric)) for metric in metrics]
+            measured = None
+            if status in COUNTS and not gone and None not in found:
+                yvar = [
+                    noise_std**2 / (trial.arm_weights[arm] if is_batch else 1)
+                    if np.isnan(sem)
+                    else sem * sem
+                    for _, sem in found
+                ]
+                y = tuple(float(mean) for mean, _ in found)
+                count = places.get(arm.name, 1)
+                measured = Measurement(row, y, tuple(yvar), i, arm.name, count)
+            if arm.name not in places:
+                if measured:
+                    groups[-1].append(measured)
+                elif not gone and status not in (*FREES, *COUNTS):
+                    pending.append(row)
+            elif status not in FREES:
+                to, rows = fields[label[arm.name]], places[arm.name] * [row]
+                if measured:
+                    to["results"].append(measured)
+                elif gone or status == "EARLY_STOPPED":
+                    to["used_up"] += rows
+                else:
+                    to["out"] += rows
+                    to["trials_out"].append(i)
+                    if status == "COMPLETED" and "gap" not in to:
+                        there = names[i, arm.name]
+                        missing = tuple(m for m in metrics if m not in there)
+                        to["gap"] = Gap(i, missing, tuple(sorted(there)))
+    steps, last, tail = elsewhere(groups[0]), None, ()
+    for number, (plan, after) in enumerate(zip(plans, groups[1:], strict=True), 1):
+        to = {k: v if k == "gap" else tuple(v) for k, v in fields[plan].items()}
+        last = OpenRound(plan, plans[plan], **to)
+        if number == len(plans) and not last.is_over:
+            tail = tuple(sorted(after))
+            break
+        steps += [last.close(), *elsewhere(after)]
+        last = None
+    return Ledger(tuple(steps), last, tail, tuple(sorted(pending)), len(plans))
+
+
+def elsewhere(group):
+    results = tuple(sorted(group))
+    return [Step(tuple(m.row for m in results), results)] if results else []
