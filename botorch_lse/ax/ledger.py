@@ -18,17 +18,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from ax.core.arm import Arm
 from ax.core.base_trial import BaseTrial
 from ax.core.batch_trial import BatchTrial
 from ax.core.data import Data
 from ax.core.experiment import Experiment
-from ax.core.generator_run import GeneratorRun
 from ax.core.trial_status import TrialStatus
 
-from botorch_lse.ax.compat import DataRow, node_name_of, rows_by_trial
+from botorch_lse.ax.compat import DataLook, DataRow, node_name_of
 from botorch_lse.ax.measurements import (
     NOTHING,
     Found,
@@ -126,16 +127,16 @@ class _Run(NamedTuple):
     r"""What is looked at of a generator run.
 
     Args:
-        is_own: Whether this node made it.
-        stored: Round, plan and hash of the pool of one that is own.
-        arms: Name and parameters of each arm.
+        node: The name of the node that made it.
+        stored: Its round and plan, if this node made it; a copy.
+        arms: Ax lets nobody change an arm once it has a name.
         weights: Of the arms.
     """
 
-    is_own: bool
-    stored: tuple[Any, tuple[Any, ...], Any] | None
-    arms: tuple[tuple[str, dict[str, Any]], ...]
-    weights: tuple[float, ...]
+    node: str | None
+    stored: dict[str, Any] | None
+    arms: list[Arm]
+    weights: list[float]
 
 
 class _Look(NamedTuple):
@@ -152,7 +153,7 @@ class _Look(NamedTuple):
     trial: int
     status: TrialStatus
     abandoned: set[str] | None
-    runs: tuple[_Run, ...]
+    runs: list[_Run]
     rows: Sequence[tuple[Any, ...]]
 
 
@@ -218,6 +219,7 @@ class LedgerReader:
         self.node_name, self.pool, self.space = node_name, pool, space
         self.measurements = measurements
         self._known: dict[int, tuple[_Look, _Entry]] = {}
+        self._data = DataLook()
         self._steps: dict[int, tuple[Any, tuple[Step, ...]]] = {}
         self._ledger: Ledger | None = None
 
@@ -229,19 +231,14 @@ class LedgerReader:
                 node's trials was planned on another pool, a standard error is no noise,
                 known and unknown noise are mixed, or values are lost in Ax's storage.
         """
-        rows = rows_by_trial(data)
-        looks = [
-            _look(trial, self.node_name, rows.get(index, ()))
-            for index, trial in experiment.trials.items()
-        ]
-        before = self._known
-        new = [
-            look
-            for look in looks
-            if look.trial not in before or before[look.trial][0] != look
-        ]
-        same_order = [*before] == [look.trial for look in looks]
-        if self._ledger is not None and not new and same_order:
+        self._data.look_at(data)
+        rows, before, new = self._data.rows_by_trial, self._known, []
+        trials, name = experiment.trials, self.node_name
+        for index, trial in trials.items():
+            cells, known = rows.get(index, ()), before.get(index)
+            if known is None or not _is_as_before(trial, cells, known[0], name):
+                new.append(_look(trial, cells, name))
+        if self._ledger is not None and not new and [*before] == [*trials]:
             return self._ledger
         self._ledger = None
         changed = {look.trial: look.rows for look in new if look.rows}
@@ -252,7 +249,7 @@ class LedgerReader:
             look.trial: (look, self._entry(look, found.get(look.trial, NOTHING)))
             for look in new
         }
-        self._known = {i.trial: fresh.get(i.trial) or before[i.trial] for i in looks}
+        self._known = {i: fresh.get(i) or before[i] for i in trials}
         self._ledger = self._arranged([entry for _, entry in self._known.values()])
         return self._ledger
 
@@ -260,33 +257,34 @@ class LedgerReader:
         plans: list[tuple[int, tuple[int, ...]]] = []
         own: dict[str, tuple[int, int]] = {}  # round and number of places of each arm
         weights: dict[str, float] = {}
-        parameters: dict[str, dict[str, Any]] = {}
+        arms: dict[str, Arm] = {}
         for run in look.runs:
-            if run.is_own:
+            if run.node == self.node_name:
                 plans.append(self._plan(run, look.trial))
-            for (arm, values), weight in zip(run.arms, run.weights, strict=True):
-                parameters.setdefault(arm, values)
-                weights[arm] = weights.get(arm, 0.0) + weight
-                if run.is_own:
-                    label, before = own.get(arm, (plans[-1][0], 0))
-                    own[arm] = (label, before + round(weight))
+            for arm, weight in zip(run.arms, run.weights, strict=True):
+                name = arm.name
+                arms.setdefault(name, arm)
+                weights[name] = weights.get(name, 0.0) + weight
+                if run.node == self.node_name:
+                    label, before = own.get(name, (plans[-1][0], 0))
+                    own[name] = (label, before + round(weight))
         parts: list[_Part] = []
         elsewhere: list[Measurement] = []
         pending: list[int] = []
-        for arm, values in parameters.items():
-            left_out = _is_left_out(look, arm)
-            if left_out and arm not in own:
+        for name, arm in arms.items():
+            left_out = _is_left_out(look, name)
+            if left_out and name not in own:
                 continue
-            row = self.space.row_of(values, f"trial {look.trial}")
+            row = self.space.row_of(arm.parameters, f"trial {look.trial}")
             results: list[Measurement] = []
             if look.status in _COUNTS and not left_out:
-                weight = 1.0 if look.abandoned is None else weights[arm]
-                results = self.measurements.of(look.trial, arm, row, weight, found)
-            if arm in own:
-                label, count = own[arm]
+                weight = 1.0 if look.abandoned is None else weights[name]
+                results = self.measurements.of(look.trial, name, row, weight, found)
+            if name in own:
+                label, count = own[name]
                 counted = tuple(replace(m, count=count) for m in results)
                 part = _Part(label, counted, trial=look.trial)
-                parts.append(self._placed(part, look, arm, count * (row,), found))
+                parts.append(self._placed(part, look, name, count * (row,), found))
             elif look.status in _COUNTS:
                 elsewhere += results
             else:
@@ -322,7 +320,7 @@ class LedgerReader:
                 f"plan, but it was made by another node named {self.node_name!r}. Give "
                 "the LevelSetNode another `name`."
             )
-        number, plan, pool = run.stored
+        pool = run.stored["pool"]
         if pool != self.pool.hash:
             raise ValueError(
                 f"Expected trial {trial} to be planned on this `pool` (hash "
@@ -330,7 +328,7 @@ class LedgerReader:
                 f"({pool[:12]}). Use the pool the experiment was begun with, "
                 "or give the new strategy's node another `name`."
             )
-        return int(number), tuple(int(row) for row in plan)
+        return int(run.stored["round"]), tuple(int(row) for row in run.stored["plan"])
 
     def _arranged(self, entries: Sequence[_Entry]) -> Ledger:
         check_together(
@@ -394,20 +392,38 @@ def _elsewhere(*group: Measurement) -> tuple[Step, ...]:
     return (Step(tuple(m.row for m in results), results),) if results else ()
 
 
-def _look(trial: BaseTrial, node_name: str, rows: Sequence[tuple[Any, ...]]) -> _Look:
-    gone = trial.abandoned_arm_names if isinstance(trial, BatchTrial) else None
-    runs = tuple(_look_at(run, node_name) for run in trial.generator_runs)
+def _is_as_before(
+    trial: BaseTrial, rows: Sequence[tuple[Any, ...]], known: _Look, node_name: str
+) -> bool:
+    r"""Whether a look at a trial would be the known one, without making it.
+
+    This runs for each trial at each reading: what is made here costs more than what is
+    compared.
+    """
+    runs = trial.generator_runs
+    if trial.status is not known.status or rows != known.rows:
+        return False
+    if len(runs) != len(known.runs):
+        return False
+    if getattr(trial, "abandoned_arm_names", None) != known.abandoned:
+        return False
+    for run, (node, stored, arms, weights) in zip(runs, known.runs, strict=True):
+        if run.arms != arms or run.weights != weights or node_name_of(run) != node:
+            return False
+        if node == node_name and (run.gen_metadata or {}).get(METADATA) != stored:
+            return False
+    return True
+
+
+def _look(trial: BaseTrial, rows: Sequence[tuple[Any, ...]], node_name: str) -> _Look:
+    gone = getattr(trial, "abandoned_arm_names", None)  # a batch has them
+    runs = []
+    for run in trial.generator_runs:
+        node, stored = node_name_of(run), None
+        if node == node_name:
+            stored = deepcopy((run.gen_metadata or {}).get(METADATA))
+        runs.append(_Run(node, stored, run.arms, run.weights))
     return _Look(trial.index, trial.status, gone, runs, rows)
-
-
-def _look_at(run: GeneratorRun, node_name: str) -> _Run:
-    is_own = node_name_of(run) == node_name
-    stored = (run.gen_metadata or {}).get(METADATA) if is_own else None
-    if stored is not None:
-        stored = (stored["round"], tuple(stored["plan"]), stored["pool"])
-    # Not `run.arm_weights`, which hashes every arm.
-    arms = tuple((arm.name, arm.parameters) for arm in run.arms)
-    return _Run(is_own, stored, arms, tuple(run.weights))
 
 
 def _is_left_out(look: _Look, arm: str) -> bool:

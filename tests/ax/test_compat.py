@@ -150,19 +150,22 @@ def test_the_registries_decode_what_they_encode():
     assert again.fallback_specs == {}
 
 
-def test_rows_by_trial_are_those_of_ax_table():
+def test_rows_by_trial_are_those_of_the_table_of_ax():
     client = client_for(lse())
     for trial in client.get_next_trials(100):
         client.attach_data(trial, {"y": (0.5, 0.1)}, progression=2)
         client.attach_data(trial, {"y": (0.25 + trial, 0.1)})
     data = client._experiment.lookup_data()
     table = data.full_df
-    for trial, rows in compat.rows_by_trial(data).items():
+    look = compat.DataLook()
+    look.look_at(data)
+    for trial, rows in look.rows_by_trial.items():
         cells = [compat.DataRow(*row) for row in rows]
         theirs = table[table["trial_index"] == trial]
+        assert {c.trial for c in cells} == {trial}
         assert [c.arm for c in cells] == theirs["arm_name"].tolist()
         assert [c.metric for c in cells] == theirs["metric_name"].tolist()
         assert [c.mean for c in cells] == theirs["mean"].tolist()
         assert [c.sem for c in cells] == theirs["sem"].tolist()
         assert np.array_equal([c.step for c in cells], theirs["step"], equal_nan=True)
-    assert len(compat.rows_by_trial(data)) == 3
+    assert [*look.rows_by_trial] == [0, 1, 2]
