@@ -22,6 +22,7 @@ from botorch_lse.ax.node import LevelSetNode
 from botorch_lse.ax.pool_grid import grid_pool
 from botorch_lse.ax.pool_space import POOL_INDEX, pool_parameters
 from botorch_lse.ax.recording import save_client
+from botorch_lse.ax.references import allow
 from botorch_lse.ax.results import level_set
 from botorch_lse.ax.run import run_experiment
 from botorch_lse.ax.stopping import LevelSetGlobalStoppingStrategy
@@ -39,6 +40,7 @@ __all__ = [
     "ProgressAnalysis",
     "SliceAnalysis",
     "acquisition_generator_spec",
+    "allow",
     "grid_pool",
     "level_set",
     "level_set_generation_strategy",

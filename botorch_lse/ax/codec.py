@@ -1,15 +1,14 @@
 r"""Strategies as plain JSON and back, without pickle and to the last bit.
 
 A strategy is a frozen dataclass whose fields are its constructor's arguments; they are
-stored one by one. Loading imports the modules named in the file: load only experiments
-you trust.
+stored one by one. Functions and classes are stored by name; which names a file may use
+stands in ``ax/references.py``. Everything else in a file is numbers, texts and the
+parts that this module knows by kind.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
-from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -24,14 +23,14 @@ from botorch_lse.ax.pool_codec import (
     encode_pool,
     encode_tensor,
 )
+from botorch_lse.ax.references import find, reference_to
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import Strategy
 
 _SCHEDULES = {cls.__name__: cls for cls in (BatchEta, ConstantBeta, UnionBeta)}
-_PACKAGE = __name__.partition(".")[0]
-_FUNCTIONS = (FunctionType, BuiltinFunctionType, type)
+_SCALARS = (bool, int, float, str, type(None))
 
 
 def encode_strategy(strategy: Strategy) -> dict[str, Any]:
@@ -50,7 +49,7 @@ def encode_strategy(strategy: Strategy) -> dict[str, Any]:
         if argument.init and argument.name != "pool":
             value = getattr(strategy, argument.name)
             arguments[argument.name] = _encode(value, argument.name, strategy.pool)
-    name = _importable(type(strategy), "strategy")
+    name = reference_to(type(strategy), "strategy")
     return {"class": name, "arguments": arguments, "pool": strategy.pool.hash}
 
 
@@ -62,15 +61,21 @@ def decode_strategy(stored: dict[str, Any], pool: Pool) -> Strategy:
         pool: The pool with the stored hash.
 
     Raises:
-        ValueError: If its class or a function is not where it was.
+        ValueError: If its class or a function may not be used or is not where it was,
+            an argument is not one of the class, or the pool is another one.
     """
-    strategy_class = _resolve(stored["class"])
+    strategy_class = find(stored["class"], "strategy")
     if not (isinstance(strategy_class, type) and issubclass(strategy_class, Strategy)):
         raise ValueError(
             f"Expected {stored['class']!r} to name a Strategy, but it names "
             f"{strategy_class!r}."
         )
-    arguments = {name: _decode(value) for name, value in stored["arguments"].items()}
+    if pool.hash != stored["pool"]:
+        raise ValueError(
+            f"Expected the `pool` with the hash {stored['pool']}, but got {pool.hash}: "
+            "the file is damaged or was edited."
+        )
+    arguments = _decode_arguments(strategy_class, stored["arguments"])
     return strategy_class(pool=pool, **arguments)
 
 
@@ -99,66 +104,41 @@ def _encode(value: Any, name: str, pool: Pool) -> Any:
             f"{type(value).__name__} is not. Give its GPyTorch kernel, or an "
             "importable function (train_X, train_Y, train_Yvar) -> model."
         )
-    return {"kind": "function", "name": _importable(value, name)}
+    return {"kind": "function", "name": reference_to(value, name)}
 
 
-def _decode(value: Any) -> Any:
-    if not isinstance(value, dict):
+def _decode(value: Any, name: str) -> Any:
+    if isinstance(value, _SCALARS):
         return value
-    kind, parts = value["kind"], {k: v for k, v in value.items() if k != "kind"}
+    kind = value.get("kind") if isinstance(value, dict) else None
     if kind == "pool":
-        return decode_pool(parts)
+        return decode_pool(value)
     if kind == "tensor":
-        return decode_tensor(parts)
+        return decode_tensor(value)
     if kind == "kernel":
-        return decode_kernel(parts)
-    if kind == "schedule":
-        schedule = _SCHEDULES[parts.pop("class")]
-        return schedule(**{name: _decode(part) for name, part in parts.items()})
+        return decode_kernel(value)
+    if kind == "schedule" and value["class"] in _SCHEDULES:
+        parts = {k: v for k, v in value.items() if k not in ("kind", "class")}
+        schedule = _SCHEDULES[value["class"]]
+        return schedule(**_decode_arguments(schedule, parts))
     if kind == "tuple":
-        return tuple(_decode(item) for item in parts["items"])
-    return _resolve(parts["name"])
-
-
-def _importable(value: Any, name: str) -> str:
-    if isinstance(value, _FUNCTIONS):
-        for module in _addresses(value.__module__):
-            reference = f"{module}:{value.__qualname__}"
-            if "<" not in reference and _is_there(reference, value):
-                return reference
-    shown = getattr(value, "__qualname__", type(value).__name__)
+        return tuple(_decode(item, name) for item in value["items"])
+    if kind == "function":
+        return find(value["name"], name)
     raise ValueError(
-        f"Expected `{name}` of the strategy to be storable, but got {shown!r}, which "
-        "another process could not import. Define a function (or class) at the top "
-        "level of a module; lambdas, functions inside functions and callable objects "
-        "cannot be stored."
+        f"Expected the stored `{name}` to be a number, a text, or of the kind pool, "
+        f"tensor, kernel, schedule, tuple or function, but got {value!r}. The file was "
+        "saved by a newer version, is damaged or was edited."
     )
 
 
-def _addresses(module: str) -> list[str]:
-    r"""Where to look: this package's own classes at their public, lasting address."""
-    parts = module.split(".")
-    if parts[0] != _PACKAGE:
-        return [module]
-    return [".".join(parts[: k + 1]) for k in range(len(parts))]
-
-
-def _is_there(reference: str, value: Any) -> bool:
-    try:
-        return _resolve(reference) is value
-    except ValueError:
-        return False
-
-
-def _resolve(reference: str) -> Any:
-    module, _, path = reference.partition(":")
-    try:
-        found = importlib.import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
+def _decode_arguments(target: Any, stored: dict[str, Any]) -> dict[str, Any]:
+    known = [part.name for part in dataclasses.fields(target) if part.init]
+    strange = [name for name in stored if name not in known or name == "pool"]
+    if strange:
         raise ValueError(
-            f"Expected {path!r} in module {module!r}, where it was when the experiment "
-            f"was saved, but: {error}. Define or install it before loading."
-        ) from error
-    return found
+            f"Expected the stored arguments of {target.__name__} to be among {known}, "
+            f"but got {strange}. The file was saved by another version, is damaged or "
+            "was edited."
+        )
+    return {name: _decode(value, name) for name, value in stored.items()}

@@ -3,6 +3,7 @@ r"""Pools, tensors and tables as JSON and back, to the last bit and data type.""
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from typing import Any
 
@@ -11,9 +12,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from botorch_lse.checks import whole_number
 from botorch_lse.problem import Pool
 
 _SCALARS = (str, int, float, bool, type(None))
+_KINDS = "biufMm"
+"""NumPy's letters for booleans, numbers, dates and durations."""
 
 
 def encode_tensor(tensor: Tensor) -> dict[str, Any]:
@@ -113,7 +117,7 @@ def _decode_index(stored: dict[str, Any]) -> pd.Index:
 
 def _encode_series(values: pd.Series, label: Any) -> dict[str, Any]:
     dtype = values.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind in "biufMm":
+    if isinstance(dtype, np.dtype) and dtype.kind in _KINDS:
         return _encode_array(values.to_numpy())
     if isinstance(dtype, pd.CategoricalDtype):
         categories = pd.Series(dtype.categories)
@@ -130,6 +134,12 @@ def _encode_series(values: pd.Series, label: Any) -> dict[str, Any]:
 
 
 def _decode_series(stored: dict[str, Any]) -> pd.Series:
+    # Of a time zone "dateutil/..." pandas opens the rest as a file.
+    if "dateutil" in str(stored.get("dtype")):
+        raise ValueError(
+            "Expected the stored column to have a time zone by name, but got "
+            f"{stored['dtype']!r}: the file is damaged or was edited."
+        )
     if "data" in stored:
         return pd.Series(_decode_array(stored))
     if "codes" in stored:
@@ -172,6 +182,29 @@ def _encode_array(values: np.ndarray) -> dict[str, Any]:
 
 
 def _decode_array(stored: dict[str, Any]) -> np.ndarray:
-    raw = zlib.decompress(base64.b64decode(stored["data"]))
-    values = np.frombuffer(raw, dtype=np.dtype(stored["dtype"])).copy()
-    return values.reshape(stored["shape"])
+    dtype, shape = _number_type(stored["dtype"]), stored["shape"]
+    sizes = [whole_number(size, "shape", 0) for size in shape]
+    expected = math.prod(sizes) * dtype.itemsize
+    # No more is unpacked than the shape says: a few bytes may unpack to gigabytes.
+    unpacking = zlib.decompressobj()
+    raw = unpacking.decompress(base64.b64decode(stored["data"]), expected + 1)
+    if len(raw) != expected or not unpacking.eof:
+        raise ValueError(
+            f"Expected the stored array to hold {expected} bytes, as its shape {shape} "
+            f"says, but it holds {'more' if len(raw) > expected else len(raw)}: the "
+            "file is damaged or was edited."
+        )
+    return np.frombuffer(raw, dtype=dtype).copy().reshape(sizes)
+
+
+def _number_type(stored: Any) -> np.dtype:
+    try:
+        dtype = np.dtype(stored) if isinstance(stored, str) else None
+    except TypeError:
+        dtype = None
+    if dtype is None or dtype.kind not in _KINDS:
+        raise ValueError(
+            "Expected the stored array to be of numbers, booleans, dates or durations, "
+            f"but its `dtype` is {stored!r}: the file is damaged or was edited."
+        )
+    return dtype

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ _PATIENCE = 60.0
 """Seconds to wait for another process that writes the same pool."""
 POOLS = "level_set_pools"
 """The key in an experiment's properties: pools by their hash."""
+_FILE = re.compile(r"level_set_pool_[0-9a-f]{16}\.json")
 LARGEST_INLINE = 20_000_000
 """Bytes of JSON; a larger pool is a file, so that a snapshot stays small."""
 
@@ -95,6 +97,9 @@ def _folder(given: Any) -> Path:
 def read_pool(stored: dict[str, Any]) -> Pool:
     r"""The pool that ``PoolStore.write`` wrote.
 
+    A file is opened only if it has the name of a pool's file and the size stored, so
+    that an experiment from elsewhere cannot point to another file of this machine.
+
     Raises:
         ValueError: If it is damaged, or its file is missing or was changed.
     """
@@ -103,10 +108,21 @@ def read_pool(stored: dict[str, Any]) -> Pool:
         return decode_pool(parts)
     path, digest = Path(parts["path"]), parts["sha256"]
     remedy = "Put the file back: the experiment's trials hold only its row numbers."
-    if not path.exists():
+    if not _FILE.fullmatch(path.name):
+        raise ValueError(
+            "Expected the `pool` in a file named level_set_pool_<hash>.json, but the "
+            f"experiment names {path}: it is damaged or was edited."
+        )
+    if not path.is_file():
         raise ValueError(
             f"Expected the `pool` in the file {path} (SHA-256 {digest}), but the file "
             f"is missing. {remedy}"
+        )
+    size = path.stat().st_size
+    if size != parts["bytes"]:
+        raise ValueError(
+            f"Expected the file {path} of the `pool` to have {parts['bytes']} bytes "
+            f"(SHA-256 {digest}), but it has {size}: it was changed. {remedy}"
         )
     content = path.read_bytes()
     found = hashlib.sha256(content).hexdigest()

@@ -152,7 +152,7 @@ def test_what_is_not_a_strategy_is_refused():
         LevelSetNode("lse")
     stored = encode_strategy(lse())
     with pytest.raises(ValueError, match="to name a Strategy"):
-        decode_strategy({**stored, "class": "botorch_lse.problem.pool:Pool"}, None)
+        decode_strategy({**stored, "class": "tests.ax.fitting:Fitter"}, grid_pool())
 
 
 def test_a_function_that_went_away_is_named():
