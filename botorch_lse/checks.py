@@ -7,14 +7,24 @@ where it is not obvious, the remedy.
 from __future__ import annotations
 
 import math
+import numbers
 import operator
+import reprlib
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
+
+CONVERT = (
+    "Convert it first, where it stands for a number: `float(...)`, or "
+    "`pd.to_numeric(...)` for a column."
+)
+LARGEST_WHOLE = 2**53
+"""Beyond it a float64 does not tell whole numbers apart."""
 
 
 def finite_number(value: Any, name: str) -> float:
@@ -32,7 +42,7 @@ def finite_number(value: Any, name: str) -> float:
         if _is_boolean(value):
             raise TypeError
         number = float(value)
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise ValueError(
             f"Expected `{name}` to be one number, but got {value!r}."
         ) from error
@@ -104,7 +114,7 @@ def real_vector(
         BotorchTensorDimensionError: If it is not a vector of that length.
         ValueError: If an entry is not finite; the first such entry is named.
     """
-    vector = _tensor(values, name)
+    vector = real_numbers(values, name)
     if vector.ndim != 1 or (length is not None and vector.numel() != length):
         wanted = f"one number per {per}" + (
             f" ({length})" if length is not None else ""
@@ -145,21 +155,26 @@ def whole_numbers(values: Any, name: str) -> Tensor:
     Raises:
         ValueError: If an entry is not a whole number; the first such entry is named.
     """
-    try:
-        numbers = torch.as_tensor(_own_array(values))
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(
-            f"Expected `{name}` to hold whole numbers, but got {values!r}."
-        ) from error
-    got: object = None
-    if numbers.dtype.is_floating_point:
-        broken = numbers[numbers != numbers.round()]  # nan differs from itself
-        got = float(broken[0]) if broken.numel() else None
-    elif numbers.dtype == torch.bool or numbers.dtype.is_complex:
-        got = numbers.dtype
-    if got is not None:
-        raise ValueError(f"Expected `{name}` to hold whole numbers, but got {got}.")
-    return numbers.to("cpu", torch.long, copy=isinstance(values, Tensor))
+    read = _only_numbers(values, name, "whole numbers")
+    if isinstance(read, np.ndarray):
+        whole = read.dtype.kind in "iu" or all(
+            issubclass(kind, numbers.Integral) for kind in set(map(type, read.flat))
+        )
+        try:
+            read = np.array(read.tolist(), dtype=np.int64 if whole else float)
+        except OverflowError as error:
+            raise ValueError(
+                f"Expected `{name}` to hold whole numbers: {error}."
+            ) from error
+        read = torch.from_numpy(read)
+    if read.dtype.is_floating_point:
+        is_whole = (read == read.round()) & (read.abs() <= LARGEST_WHOLE)
+        if not bool(is_whole.all()):  # nan differs from itself
+            raise ValueError(
+                f"Expected `{name}` to hold whole numbers, but got "
+                f"{float(read[~is_whole][0])}."
+            )
+    return read.to("cpu", torch.long, copy=True)
 
 
 def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
@@ -230,28 +245,66 @@ def _is_boolean(value: Any) -> bool:
     )
 
 
-def _own_array(values: Any) -> Any:
-    # An array is copied: a record must not change with its caller's, and torch warns
-    # about read-only ones, which pandas hands out. A tensor is copied where it is cast.
-    if isinstance(values, Tensor):
-        return values
-    values = values.to_numpy() if hasattr(values, "to_numpy") else values
-    return values.copy() if isinstance(values, np.ndarray) else values
+def real_numbers(
+    values: Any, name: str, *, booleans: bool = False, gaps: bool = False
+) -> Tensor:
+    r"""``values`` as a float64 tensor of any shape, a copy.
 
+    What Python, NumPy or torch would convert in silence is no number here: text,
+    truth values, dates, the real part of complex numbers.
 
-def _tensor(values: Any, name: str) -> Tensor:
-    if isinstance(values, Tensor):
-        return values.detach().to(torch.float64, copy=True)
-    values = _own_array(values)
-    if isinstance(values, Sequence) and any(isinstance(v, Tensor) for v in values):
-        values = [float(v) for v in values]
+    Args:
+        values: A number, or a (nested) sequence, array, dense tensor or pandas table.
+        name: The argument's name.
+        booleans: Whether truth values count as 0 and 1, as in a table of inputs.
+        gaps: Whether ``None`` counts as nan.
+
+    Raises:
+        ValueError: If an entry is no real number; the first such entry is named.
+    """
+    read = _only_numbers(values, name, "numbers", booleans, gaps)
+    if isinstance(read, Tensor):
+        return read.to(torch.float64, copy=True)
     try:
-        return torch.tensor(values, dtype=torch.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(
-            f"Expected `{name}` to hold numbers, but got {type(values).__name__}: "
-            f"{error}."
-        ) from error
+        return torch.from_numpy(np.array(read, dtype=float))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"Expected `{name}` to hold numbers: {error}.") from error
+
+
+def _only_numbers(
+    values: Any, name: str, what: str, booleans: bool = False, gaps: bool = False
+) -> Tensor | np.ndarray:
+    r"""A tensor or array that holds real numbers and nothing that looks like them."""
+    wanted = f"Expected `{name}` to hold {what}, but got"
+    if isinstance(values, Tensor):
+        if values.layout is not torch.strided:
+            raise ValueError(f"{wanted} a sparse tensor. Write `{name}.to_dense()`.")
+        if values.is_complex() or (values.dtype == torch.bool and not booleans):
+            raise ValueError(f"{wanted} {values.dtype}. {CONVERT}")
+        return values.detach()
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if isinstance(values, Sequence) and not isinstance(values, (str, bytes)):
+        values = [v.tolist() if isinstance(v, Tensor) else v for v in values]
+    if not isinstance(values, np.ndarray):
+        # As objects, so that a truth value among numbers stays one.
+        values = np.array(values, dtype=object)
+    if values.dtype.kind == "O":
+        allowed = (numbers.Real, Decimal, *((np.bool_,) if booleans else ()))
+        refused = tuple(
+            kind
+            for kind in set(map(type, values.flat))
+            if not issubclass(kind, (*allowed, *((type(None),) if gaps else ())))
+            or (issubclass(kind, bool) and not booleans)
+        )
+        if refused:
+            entry = next(v for v in values.flat if type(v) in refused)
+            raise ValueError(
+                f"{wanted} {type(entry).__name__} {reprlib.repr(entry)}. {CONVERT}"
+            )
+    elif values.dtype.kind not in ("iufb" if booleans else "iuf"):
+        raise ValueError(f"{wanted} values of type {values.dtype}. {CONVERT}")
+    return values
 
 
 def real_matrix(values: Any, name: str) -> Tensor:
@@ -261,7 +314,7 @@ def real_matrix(values: Any, name: str) -> Tensor:
         BotorchTensorDimensionError: If it is not a non-empty matrix.
         ValueError: If an entry is not finite; the first such row is named.
     """
-    matrix = _tensor(values, name)
+    matrix = real_numbers(values, name, booleans=True)
     if matrix.ndim != 2:
         raise BotorchTensorDimensionError(
             f"Expected `{name}` to be a matrix, rows by columns, but got shape "

@@ -567,3 +567,109 @@ def test_a_table_with_the_sheets_columns_is_refused() -> None:
     pool = Pool(pd.DataFrame({"round": [1.0, 2.0]}))
     with pytest.raises(ValueError, match="Rename the table's column"):
         Batch(pool, torch.tensor([0]), 0).to_frame()
+
+
+SHEET = pd.DataFrame(
+    {"pool_index": [0, 1], "round": [0, 0], "a": [1.0, 2.0], "b": [3.0, 4.0],
+     "va": [0.1, 0.2], "vb": [0.3, 0.4]}
+)  # fmt: skip
+DAYS = pd.to_datetime(["2024-01-01", "2024-01-02"])
+
+
+def test_a_sheet_has_a_variance_for_each_output() -> None:
+    told = Observations.from_frame(SHEET, y=["a", "b"], yvar=["va", "vb"])
+    assert told.y.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    assert told.yvar is not None
+    assert told.yvar.tolist() == [[0.1, 0.3], [0.2, 0.4]]
+    one = Observations.from_frame(SHEET, y="a", yvar=["va"])
+    assert one.yvar is not None
+    assert one.yvar.tolist() == [0.1, 0.2]
+
+
+def test_numbers_written_as_text_in_a_sheet_are_numbers() -> None:
+    told = Observations.from_frame(SHEET.astype({"a": "string"}), "a")
+    assert told.y.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("column", ["a", "pool_index", "round", "va"])
+@pytest.mark.parametrize(
+    ("values", "got"),
+    [
+        (DAYS, "values of type datetime64"),
+        (DAYS - DAYS[0], "values of type timedelta64"),
+        ([True, False], "values of type bool"),
+        (pd.Series([True, 1], dtype=object), "bool True"),
+        ([1j, 2], "values of type complex"),
+        (["much", "1"], "str 'much'"),
+    ],
+)
+def test_sheets_of_other_things_than_numbers_are_refused(column, values, got) -> None:
+    sheet = SHEET.assign(**{column: values})
+    with pytest.raises(ValueError, match=rf"`frame\['{column}'\]` to hold .*{got}"):
+        Observations.from_frame(sheet, "a", "va")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"y": None}, "None is missing"),
+        ({"y": 3}, "3 is missing"),
+        ({"y": [["a"]]}, r"\['a'\] is missing"),
+        ({"y": ["a", "a"]}, "each once, but got"),
+        ({"y": ["a", "b"], "yvar": "va"}, "one column for each column of `y`"),
+        ({"y": "a", "yvar": ["va", "vb"]}, "one column for each column of `y`"),
+        ({"y": "a", "yvar": 3}, "3 is missing"),
+    ],
+)
+def test_columns_that_are_not_there_are_named(arguments, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Observations.from_frame(SHEET, **arguments)
+
+
+@pytest.mark.parametrize("column", ["a", "va", "pool_index", "round"])
+def test_a_column_that_is_there_twice_is_refused(column) -> None:
+    sheet = pd.concat([SHEET, SHEET[[column]]], axis=1)
+    with pytest.raises(ValueError, match=f"the column '{column}' once, but got it 2"):
+        Observations.from_frame(sheet, "a", "va")
+
+
+@pytest.mark.parametrize(
+    ("values", "got"),
+    [
+        (["1.5", "2"], "str '1.5'"),
+        (np.array(["1.5", "2"]), "values of type <U"),
+        ("ab", "str 'ab'"),
+        ([True, 1.0], "bool True"),
+        (np.array([True, False]), "values of type bool"),
+        (torch.tensor([True, False]), "torch.bool"),
+        ([torch.tensor(1.0), torch.tensor(True)], "bool True"),
+        (pd.Series([True, False]), "values of type bool"),
+        ([[True], [False]], "bool True"),
+        ([1j, 2.0], "complex 1j"),
+        (np.array([1j, 2.0]), "values of type complex"),
+        (torch.tensor([1j, 2.0]), "torch.complex"),
+        (DAYS, "values of type datetime64"),
+        ({1.0, 2.0}, "set {1.0, 2.0}"),
+        (torch.eye(2).to_sparse(), r"a sparse tensor. Write `.*to_dense\(\)`"),
+        ([10**400, 1], "too large"),
+    ],
+)
+def test_only_real_numbers_are_measured_values(values, got) -> None:
+    batch = Batch(Pool([[0.0], [1.0]]), torch.tensor([0, 1]), 0)
+    for name, tell in (
+        ("y", lambda: Observations([0, 1], values)),
+        ("yvar", lambda: Observations([0, 1], [1.0, 2.0], values)),
+    ):
+        with pytest.raises(ValueError, match=f"`{name}` to hold numbers.*{got}"):
+            tell()
+    with pytest.raises((ValueError, BotorchTensorDimensionError), match="`y` to h"):
+        batch.observe(values)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[True, 1], [0, 2**63], [0.0, 2.0**60], np.array([0, 2**63], dtype="uint64")],
+)
+def test_rows_are_whole_numbers_that_fit(rows) -> None:
+    with pytest.raises(ValueError, match="`indices` to hold whole numbers"):
+        Observations(rows, [1.0, 2.0])

@@ -13,8 +13,8 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
 from botorch_lse.checks import (
-    is_number,
     non_negative_vector,
+    real_numbers,
     real_vector,
     row_indices,
     whole_numbers,
@@ -22,6 +22,8 @@ from botorch_lse.checks import (
 
 POOL_INDEX, ROUND = "pool_index", "round"
 """The columns of a sheet that say which row was measured, and in which round."""
+_SEVERAL = (list, tuple, pd.Index, np.ndarray)
+"""What holds names of columns, and is none itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,38 +106,47 @@ class Observations:
 
     @classmethod
     def from_frame(
-        cls, frame: pd.DataFrame, y: str | Sequence[str], yvar: str | None = None
+        cls,
+        frame: pd.DataFrame,
+        y: str | Sequence[str],
+        yvar: str | Sequence[str] | None = None,
     ) -> Observations:
         r"""Results from a table such as ``Batch.to_frame`` gives, filled in.
 
         Lines without a result are passed over: they are not measured yet, and a
         strategy asks for them again. A line without a round was asked for by nobody.
+        Numbers written as text are numbers.
 
         Args:
             frame: One line a measurement, with the columns ``pool_index`` and, for what
                 was asked for, ``round``; sheets of several batches one below the other.
             y: The column of the results, or ``m`` columns for ``m`` outputs.
-            yvar: The column of their known noise variances.
+            yvar: The column of their known noise variances, ``m`` of them for ``m``
+                outputs, in the order of ``y``.
 
         Raises:
-            ValueError: If a column is missing, an entry is no number, or some lines
-                have a round and others have none.
+            ValueError: If a column is missing or there twice, an entry is no number,
+                there are fewer columns of variances than of results, or some lines have
+                a round and others have none.
         """
         if not isinstance(frame, pd.DataFrame):
             raise ValueError(
                 "Expected `frame` to be a DataFrame, but got "
                 f"{type(frame).__name__}. Write `pd.DataFrame(frame)`."
             )
-        names = [y] if isinstance(y, str) else list(y)
-        if not names:
-            raise ValueError("Expected `y` to name the columns of the results.")
-        wanted = [POOL_INDEX, *names, *([] if yvar is None else [yvar])]
-        for name in wanted:
-            if name not in frame.columns:
-                raise ValueError(
-                    f"Expected `frame` to have the columns {wanted}, but it has "
-                    f"{list(frame.columns)}: {name!r} is missing."
-                )
+        names, variances = _labels(y), [] if yvar is None else _labels(yvar)
+        if not names or any(names.count(name) > 1 for name in names):
+            raise ValueError(
+                "Expected `y` to name the columns of the results, each once, but got "
+                f"{y!r}."
+            )
+        if yvar is not None and len(variances) != len(names):
+            raise ValueError(
+                "Expected `yvar` to name one column for each column of `y`, "
+                f"{names}, but got {yvar!r}."
+            )
+        wanted = [POOL_INDEX, *names, *variances]
+        _check_columns(frame, wanted)
         done = frame[frame[names].notna().all(axis=1)]
         rounds = done.get(ROUND)
         if rounds is not None and rounds.isna().all():
@@ -146,12 +157,14 @@ class Observations:
                 f"line {done.index[rounds.isna()][0]} has none. Tell rows measured "
                 "elsewhere apart."
             )
-        values = _numbers(done, names)
+        values, noise = _columns(done, names), _columns(done, variances)
+        if not isinstance(y, _SEVERAL):
+            values, noise = values[:, 0], noise[:, :1].squeeze(-1)
         return cls(
-            _numbers(done, [POOL_INDEX])[:, 0],
-            values[:, 0] if isinstance(y, str) else values,
-            None if yvar is None else _numbers(done, [yvar])[:, 0],
-            None if rounds is None else _numbers(done, [ROUND])[:, 0],
+            _column(done, POOL_INDEX),
+            values,
+            None if yvar is None else noise,
+            None if rounds is None else _column(done, ROUND),
         )
 
     def output(self, column: int) -> Observations:
@@ -210,13 +223,43 @@ class Observations:
         )
 
 
-def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> Tensor:
+def _labels(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, _SEVERAL) else [given]
+
+
+def _check_columns(frame: pd.DataFrame, wanted: Sequence[Any]) -> None:
+    there = list(frame.columns)
+    for name in wanted:
+        if name not in there:
+            raise ValueError(
+                f"Expected `frame` to have the columns {list(wanted)}, but it has "
+                f"{there}: {name!r} is missing."
+            )
+    for name in (*wanted, ROUND):
+        if there.count(name) > 1:
+            raise ValueError(
+                f"Expected `frame` to have the column {name!r} once, but got it "
+                f"{there.count(name)} times. Rename or drop the others."
+            )
+
+
+def _columns(frame: pd.DataFrame, names: Sequence[Any]) -> Tensor:
+    columns = [_column(frame, name) for name in names]
+    return torch.stack(columns, dim=-1) if columns else torch.empty(len(frame), 0)
+
+
+def _column(frame: pd.DataFrame, name: Any) -> Tensor:
+    column = frame[name]
+    if not pd.api.types.is_numeric_dtype(column):
+        column = column.astype(object).map(_spelled_out)
+    return real_numbers(column, f"frame[{name!r}]", gaps=True)
+
+
+def _spelled_out(entry: Any) -> Any:
     try:
-        return torch.from_numpy(np.array(frame[list(names)], dtype=float))
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"Expected the columns {list(names)} of `frame` to hold numbers: {error}."
-        ) from error
+        return float(entry) if isinstance(entry, str) else entry
+    except ValueError:
+        return entry
 
 
 def _joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
@@ -235,24 +278,18 @@ def _joined_counts(first: Observations, second: Observations) -> Tensor | None:
 
 
 def _values(y: Any, name: str, n: int) -> Tensor:
-    if isinstance(y, pd.DataFrame):
-        y = y.to_numpy()
-    elif isinstance(y, Sequence) and len(y) and not is_number(y[0]):
-        y = _tensor_of(y, name)
-    shape = getattr(y, "shape", None)
-    if shape is not None and len(shape) == 2:
+    values = real_numbers(y, name)
+    if values.ndim == 2 and values.shape[1]:
         columns = [
-            real_vector(y[:, j], f"{name}[:, {j}]", n, "measurement")
-            for j in range(shape[1])
+            real_vector(values[:, j], f"{name}[:, {j}]", n, "measurement")
+            for j in range(values.shape[1])
         ]
         return torch.stack(columns, dim=-1)
-    if is_number(y):
-        y = [y.item() if hasattr(y, "item") else y]
-    return real_vector(y, name, n, "measurement")
+    return real_vector(torch.atleast_1d(values), name, n, "measurement")
 
 
 def _variances(yvar: Any, y: Tensor) -> Tensor:
-    flat = _tensor_of(yvar, "yvar")
+    flat = real_numbers(yvar, "yvar", gaps=True)
     if flat.ndim == 0:
         flat = flat.expand(y.shape)
     if torch.isnan(flat).any():
@@ -268,16 +305,3 @@ def _variances(yvar: Any, y: Tensor) -> Tensor:
         )
     own = non_negative_vector(flat.reshape(-1), "yvar", flat.numel(), "measurement")
     return own.reshape(flat.shape)
-
-
-def _tensor_of(values: Any, name: str) -> Tensor:
-    r"""Numbers in any collection as a float64 tensor of its shape; ``None`` is nan."""
-    if isinstance(values, Tensor):
-        return values.detach().to(torch.float64)
-    try:
-        return torch.from_numpy(np.array(values, dtype=float))
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"Expected `{name}` to hold numbers, but got {type(values).__name__}: "
-            f"{error}."
-        ) from error
