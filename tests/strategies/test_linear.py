@@ -563,6 +563,34 @@ def test_noise_larger_than_stated_is_noticed() -> None:
         strategy.tell(state, batch.observe(y))
 
 
+def test_noise_is_warned_of_once_and_every_guarantee_says_so() -> None:
+    strategy = melk(batch_size=50, noise_std=NOISE / 2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        state = run(strategy, rounds=3)
+        again = strategy.replay(state.observations)
+    assert [w.category for w in caught] == [NoiseWarning]
+    told = state.classification.guarantee
+    assert told.startswith(strategy.guarantee)
+    assert "The data contradict the stated noise" in told
+    assert again.classification.guarantee == told
+
+
+def test_a_guarantee_holds_as_long_as_the_data_do_not_contradict_it() -> None:
+    strategy = melk(batch_size=50)
+    assert run(strategy, rounds=2).classification.guarantee == strategy.guarantee
+
+
+def test_a_pareto_set_says_that_its_noise_is_larger_than_stated() -> None:
+    X = torch.eye(3, dtype=torch.float64)
+    strategy = GEGELinearStrategy(Pool(X), maximize=(True, True), noise_std=0.1)
+    rows = torch.arange(3).repeat(40)
+    y = torch.randn(120, 2, generator=torch.Generator().manual_seed(0)).double()
+    with pytest.warns(NoiseWarning):
+        state = strategy.tell(strategy.init(), Observations(rows, y))
+    assert "contradict the stated noise" in state.classification.guarantee
+
+
 @more_when_slow("n_runs", 2, 15)
 def test_stated_noise_raises_no_alarm(n_runs: int) -> None:
     # 15 runs, two tests with 0.001 each: an alarm has probability 0.03 at most.

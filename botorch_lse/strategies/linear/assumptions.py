@@ -21,10 +21,10 @@ class NoiseWarning(BotorchWarning):
     r"""The noise is larger or has heavier tails than stated: no guarantee holds."""
 
 
-def check_noise(
+def noise_alarm(
     belief: LinearBelief, rows: Tensor, residuals: Tensor, reach: Tensor
-) -> None:
-    r"""Warn if residuals are larger than sub-Gaussian noise of the stated scale allows.
+) -> str | None:
+    r"""Which residual is larger than sub-Gaussian noise of the stated scale allows.
 
     Two tests, each with a false alarm with probability 0.001 at most along the run: a
     single residual beyond its own confidence width by more than ``sqrt(2 log(2 m n (n +
@@ -37,8 +37,8 @@ def check_noise(
         residuals: ``n x m``, in noise scales of the values.
         reach: ``n``, the widths of the estimates at these rows, in the same scales.
 
-    Warns:
-        NoiseWarning: With the row of the largest residual.
+    Returns:
+        A clause with the row of the largest residual; ``None`` if there is no sign.
 
     Source:
         The sum of squares: Hsu, Kakade and Zhang (2012), Theorem 1; least squares makes
@@ -53,23 +53,36 @@ def check_noise(
     spread = spread - ROUNDING * evidence.squares
     limit = n + 2 * math.sqrt(n * tests) + 2 * tests
     if float(excess[worst]) > math.sqrt(2 * (tests + math.log(2))):
-        what = (
-            f"A value of row {int(rows[worst])} is "
+        return (
+            f"a value of row {int(rows[worst])} is "
             f"{float(residuals[worst].abs().max()):.1f} noise scales off the estimate"
         )
-    elif bool((spread > limit).any()):
+    if bool((spread > limit).any()):
         largest = float(spread.max()) / n
-        what = (
-            f"The mean squared residual is {largest:.2f} squared noise scales, last at "
+        return (
+            f"the mean squared residual is {largest:.2f} squared noise scales, last at "
             f"row {int(rows[worst])}"
         )
-    else:
-        return
+    return None
+
+
+def contradicted(alarm: str) -> str:
+    r"""What a guarantee says after an alarm."""
+    return (
+        f"The data contradict the stated noise ({alarm}): the guarantee does not hold."
+    )
+
+
+def warn_of(alarm: str) -> None:
+    r"""Say that the noise is not what was stated, and what to do.
+
+    Warns:
+        NoiseWarning: Always.
+    """
     warnings.warn(
-        f"{what}, which sub-Gaussian noise of the stated scale excludes. The noise is "
-        "larger or has heavier tails than stated, or f is not linear in the features: "
-        "the guarantee does not hold. State a larger `noise_std`, or use the PAC "
-        "strategies, which need no more than a variance.",
+        f"{contradicted(alarm)} The noise is larger or has heavier tails than stated, "
+        "or f is not linear in the features. State a larger `noise_std`, or use the "
+        "PAC strategies, which need no more than a variance.",
         NoiseWarning,
         stacklevel=2,
     )

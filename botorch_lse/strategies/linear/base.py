@@ -20,6 +20,7 @@ from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.arguments import check_noise_once
 from botorch_lse.strategies.base import Strategy
 from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.linear.assumptions import contradicted, warn_of
 from botorch_lse.strategies.linear.belief import LinearBelief, Questions
 from botorch_lse.strategies.linear.forecast import linear_forecast
 from botorch_lse.strategies.linear.items import check_items, features_of
@@ -74,7 +75,8 @@ class LinearStrategy(Strategy):
 
     Warns:
         EmptyRegionWarning: If intervals contradict each other.
-        NoiseWarning: If residuals are larger than the stated noise allows.
+        NoiseWarning: Once, if residuals are larger than the stated noise allows; every
+            ``guarantee`` from then on says so.
     """
 
     _: KW_ONLY
@@ -244,10 +246,18 @@ class LinearStrategy(Strategy):
         self, belief: LinearBelief, new: Observations, history: Observations, seed: int
     ) -> LinearBelief:
         belief = with_batch(belief, self.Phi, new, self.widths)
+        if belief.alarm is not None and belief.alarm not in self._warned:
+            self._warned.add(belief.alarm)
+            warn_of(belief.alarm)
         belief = intersected(belief, self.widths, self.delta)
         if belief.information.is_complete and belief.open.numel():
             belief = self._decided(belief)
         return belief
+
+    @cached_property
+    def _warned(self) -> set[str]:
+        r"""Alarms that were given: a replay of the same data says nothing new."""
+        return set()
 
     def simulate(self, measure: Measure, seed: int = 0) -> SimulatedRun:
         r"""The whole run on a function, by counts and means; see ``simulation``."""
@@ -264,6 +274,17 @@ class LinearStrategy(Strategy):
         r"""The undecided directions and their gaps."""
 
     # --- the answer -------------------------------------------------------------------
+
+    def _promised(self, belief: LinearBelief) -> str:
+        r"""The guarantee, and whether the data contradict what it assumes."""
+        if belief.alarm is None:
+            return self.guarantee
+        return f"{self.guarantee} {contradicted(belief.alarm)}"
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> str:
+        r"""The probability claimed and its assumptions, as a sentence."""
 
     def _forecast(self, state: State) -> Forecast:
         belief = state.belief

@@ -33,6 +33,8 @@ class LinearBelief:
         margins: ``T x 3``: for several outputs how far an item is from being
             dominated, the width of this, and its standard deviation.
         contradicted: ``T x m`` bools: intervals that have nothing in common.
+        alarm: The first sign that the noise is not what was stated, as a clause;
+            ``None`` if there was none.
     """
 
     evidence: Evidence
@@ -47,6 +49,7 @@ class LinearBelief:
     candidates: Tensor
     margins: Tensor
     contradicted: Tensor
+    alarm: str | None
 
     def reopened(self) -> LinearBelief:
         r"""The same estimates with nothing decided."""

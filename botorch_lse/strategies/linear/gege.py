@@ -2,8 +2,9 @@ r"""GEGE with anytime widths: Pareto sets of linear outputs."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
+from botorch_lse.confidence.classify import with_contradictions
 from botorch_lse.problem import Classification
 from botorch_lse.strategies.linear.base import LinearStrategy
 from botorch_lse.strategies.linear.belief import LinearBelief, Questions
@@ -90,4 +91,6 @@ class GEGELinearStrategy(MultiOutputStrategy, LinearStrategy):
 
     def _classification(self, belief: LinearBelief) -> Classification:
         found = self._estimate(belief)
-        return self._answer(belief.side, found, belief.contradicted)
+        answer = self._answer(belief.side, found, belief.contradicted)
+        claim = with_contradictions(self._promised(belief), answer.contradicted)
+        return replace(answer, guarantee=claim)

@@ -253,8 +253,8 @@ class HRAGELinearStrategy(SingleOutputStrategy):
 
     def _classification(self, belief: LinearBelief) -> Classification:
         if self.threshold is not None:
-            return self._answer(belief, self.threshold, self.guarantee)
-        answer = self._answer(belief, 0.0, self.guarantee)
+            return self._answer(belief, self.threshold)
+        answer = self._answer(belief, 0.0)
         return replace(answer, probability_above=chances_of_being_best(belief))
 
 

@@ -28,9 +28,7 @@ from botorch_lse.strategies.linear.goals import (
 class SingleOutputStrategy(LinearStrategy):
     r"""What linear strategies for one output answer. Arguments: ``LinearStrategy``."""
 
-    def _answer(
-        self, belief: LinearBelief, level: float, guarantee: str
-    ) -> Classification:
+    def _answer(self, belief: LinearBelief, level: float) -> Classification:
         mean, side = belief.mean[:, 0], belief.side
         return Classification(
             above=side == ABOVE,
@@ -41,7 +39,9 @@ class SingleOutputStrategy(LinearStrategy):
             mean=mean,
             sigma=belief.sigma,
             probability_above=gaussian_probability_above(mean, belief.sigma, level),
-            guarantee=with_contradictions(guarantee, belief.contradicted[:, 0]),
+            guarantee=with_contradictions(
+                self._promised(belief), belief.contradicted[:, 0]
+            ),
             pool=self.items,
             contradicted=belief.contradicted[:, 0],
         )
@@ -93,7 +93,7 @@ class MELKLinearStrategy(SingleOutputStrategy):
         return self._assumptions(f"all decided rows are right{self._tolerance}")
 
     def _classification(self, belief: LinearBelief) -> Classification:
-        return self._answer(belief, self.threshold, self.guarantee)
+        return self._answer(belief, self.threshold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,4 +138,4 @@ class MILKLinearStrategy(SingleOutputStrategy):
 
     def _classification(self, belief: LinearBelief) -> Classification:
         level = self.omega * float(belief.mean[:, 0].max())
-        return self._answer(belief, level, self.guarantee)
+        return self._answer(belief, level)

@@ -13,7 +13,7 @@ from botorch_lse.confidence.martingale import BatchMartingale
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.confidence.self_normalised import Information
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.linear.assumptions import check_noise, standardised
+from botorch_lse.strategies.linear.assumptions import noise_alarm, standardised
 from botorch_lse.strategies.linear.belief import LinearBelief
 from botorch_lse.strategies.linear.evidence import Evidence
 
@@ -46,13 +46,14 @@ def first_belief(Z: Tensor, noise_var: Tensor, widths: AnytimeWidth) -> LinearBe
         side == UNDECIDED,
         torch.tensor([0.0, torch.inf, torch.inf]).double().repeat(T, 1),
         torch.zeros(T, m, dtype=torch.bool),
+        alarm=None,
     )
 
 
 def with_batch(
     belief: LinearBelief, Phi: Tensor, new: Observations, widths: AnytimeWidth
 ) -> LinearBelief:
-    r"""Estimates after a batch; warns if its noise is not what was stated.
+    r"""Estimates after a batch, with the first alarm if its noise is not as stated.
 
     Args:
         belief: Before.
@@ -66,8 +67,10 @@ def with_batch(
     information = Information.of(evidence.V, widths.W)
     belief = replace(belief, evidence=evidence, information=information)
     roots = (each / belief.noise_var[rows]).sqrt()
-    check_noise(belief, rows, *standardised(belief, Phi, rows, y, roots))
-    return belief
+    if belief.alarm is not None:
+        return belief
+    found = noise_alarm(belief, rows, *standardised(belief, Phi, rows, y, roots))
+    return replace(belief, alarm=found)
 
 
 def with_martingale(
