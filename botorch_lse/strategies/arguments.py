@@ -45,6 +45,35 @@ def check_noise_once(
         raise ValueError(f"Expected `pool.noise_var` to be positive. {NOISY}")
 
 
+def check_budget(
+    max_observations: int | None, least: int, what: str, remedy: str
+) -> None:
+    r"""Complain about a budget with which a run could not begin to answer.
+
+    Args:
+        max_observations: The budget; ``None``: there is none.
+        least: Measurements that are needed.
+        what: What they are needed for.
+        remedy: What to give instead, beside a larger budget.
+
+    Raises:
+        ValueError: If the budget is smaller.
+    """
+    if max_observations is not None and max_observations < least:
+        raise ValueError(
+            f"Expected `max_observations` of at least {least}, {what}, but got "
+            f"{max_observations}. {remedy}"
+        )
+
+
+BURN_IN = (
+    "what the burn-in takes before anything is decided",
+    "Give a larger budget, a smaller `burn_in`, closer `variance_bounds`, or known "
+    "variances.",
+)
+"""The last two arguments of ``check_budget`` for a burn-in."""
+
+
 def places_of(X: Tensor) -> Tensor:
     r"""``N`` numbers, equal for rows that are equal: one point, one function value."""
     return torch.unique(X + 0.0, dim=0, return_inverse=True)[1]  # + 0: -0 is 0

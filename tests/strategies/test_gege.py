@@ -237,6 +237,23 @@ def test_unknown_options_are_named() -> None:
         make(GEGEPACStrategy, X, epsilon=-1.0)
 
 
+@pytest.mark.parametrize("rounding", ["quota", "pukelsheim", "regret"])
+def test_a_budget_too_small_to_estimate_every_row_is_refused(rounding: str) -> None:
+    plan = {"rounding": rounding}
+    least = make(GEGEBudgetStrategy, X, **plan).least_per_round
+    rank = int(torch.linalg.matrix_rank(X))
+    assert least >= rank
+    rounds = make(GEGEBudgetStrategy, X, **plan).rounds
+    message = (
+        f"at least {rounds * least}, {rounds} rounds of {least}.*{rounds * least - 1}"
+    )
+    with pytest.raises(ValueError, match=message):
+        make(GEGEBudgetStrategy, X, max_observations=rounds * least - 1, **plan)
+    enough = make(GEGEBudgetStrategy, X, max_observations=rounds * least, **plan)
+    rows = X[enough.ask(enough.init()).indices]
+    assert int(torch.linalg.matrix_rank(rows)) == rank
+
+
 def test_features_default_to_the_inputs() -> None:
     pool = Pool(torch.rand(12, 1), features=X)
     state = run(make(GEGEBudgetStrategy, X, pool=pool), MU, std=1e-9)

@@ -439,11 +439,12 @@ def test_repeats_are_limited_and_the_rows_run_out(max_repeats: int) -> None:
     assert strategy.burn_in_used(state) == 24
 
 
-def test_a_budget_inside_the_burn_in_ends_the_run_undecided() -> None:
-    strategy = make(max_observations=20)
-    state = run(strategy, 100)[-1]
-    assert (state.n_used, state.stop_reason) == (20, "budget")
-    assert bool(state.classification.undecided.all())
+def test_a_budget_inside_the_burn_in_is_refused_at_construction() -> None:
+    n = make().n_burn_in
+    with pytest.raises(ValueError, match=f"at least {n}, what the burn-in.*{n - 1}"):
+        make(max_observations=n - 1)
+    state = run(make(max_observations=n), 100)[-1]
+    assert (state.n_used, state.stop_reason) == (n, "budget")
 
 
 def test_rows_measured_elsewhere_count_for_the_open_stage() -> None:

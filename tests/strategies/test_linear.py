@@ -591,6 +591,16 @@ def test_a_pareto_set_says_that_its_noise_is_larger_than_stated() -> None:
     assert "contradict the stated noise" in state.classification.guarantee
 
 
+def test_a_budget_below_the_burn_in_is_refused() -> None:
+    n = estimated(burn_in=None).n_burn_in
+    message = f"`max_observations` of at least {n}, what the burn-in takes .*{n - 1}"
+    with pytest.raises(ValueError, match=message):
+        estimated(burn_in=None, max_observations=n - 1)
+    assert estimated(burn_in=None, max_observations=n).max_observations == n
+    with pytest.raises(ValueError, match="at least 400, what the burn-in takes"):
+        estimated(max_observations=399, burn_in=400)
+
+
 @more_when_slow("n_runs", 2, 15)
 def test_stated_noise_raises_no_alarm(n_runs: int) -> None:
     # 15 runs, two tests with 0.001 each: an alarm has probability 0.03 at most.

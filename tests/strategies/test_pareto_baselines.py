@@ -237,7 +237,7 @@ def test_outputs_are_declared(cls: type) -> None:
 
 
 def test_too_small_a_budget_is_refused() -> None:
-    with pytest.raises(ValueError, match="`max_observations` to be at least 48"):
+    with pytest.raises(ValueError, match="`max_observations` of at least 48, 4 rounds"):
         make(EGESHStrategy, X, max_observations=47)
     with pytest.raises(ValueError, match="`max_observations` to be at least 12"):
         make(EGESRStrategy, X, max_observations=11)

@@ -347,6 +347,12 @@ def test_the_guarantee_names_its_assumptions() -> None:
             lambda: HRAGEPACStrategy(EYE, variance_bounds=(1.0, 2.0), burn_in=3),
             "`budget` of at least 4",
         ),
+        (
+            lambda: HRAGEPACStrategy(
+                EYE, variance_bounds=(1.0, 2.0), burn_in=40, max_observations=39
+            ),
+            "`max_observations` of at least 40, what the burn-in takes",
+        ),
     ],
 )
 def test_bad_arguments_are_named(build, message: str) -> None:

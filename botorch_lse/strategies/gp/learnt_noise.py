@@ -12,6 +12,7 @@ from botorch_lse.checks import whole_number
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Observations
+from botorch_lse.strategies.arguments import BURN_IN, check_budget
 from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.burn_in import BurnIn, BurnInData
 from botorch_lse.strategies.gp.design import DesignStrategy
@@ -65,7 +66,7 @@ class BurnInStrategy(DesignStrategy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.head is not None:
-            _ = self.head.stages  # or it raises
+            check_budget(self.max_observations, self.head.n, *BURN_IN)  # or it raises
 
     def _check_noise(self) -> None:
         if self.variance_bounds is None:

@@ -20,7 +20,7 @@ from botorch_lse.estimators import (
 )
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.problem import Classification, Observations, Pool
-from botorch_lse.strategies.arguments import check_targets
+from botorch_lse.strategies.arguments import BURN_IN, check_budget, check_targets
 from botorch_lse.strategies.linear.belief import LinearBelief, Questions
 from botorch_lse.strategies.linear.goals import (
     ask_best,
@@ -97,6 +97,8 @@ class HRAGELinearStrategy(SingleOutputStrategy):
                 )
             whole_number(self.burn_in, "burn_in", 2)
             self._head.counts(self.burn_in)  # or it raises
+        if self.max_observations is not None:
+            check_budget(self.max_observations, self.n_burn_in, *BURN_IN)
 
     def _check_noise(self) -> None:
         given = (self.noise_std, self.pool.noise_var, self.variance_bounds)

@@ -17,7 +17,7 @@ from botorch_lse.estimators import (
     head_from_arms,
 )
 from botorch_lse.estimators.variance import variance_bounds
-from botorch_lse.strategies.arguments import check_noise_once
+from botorch_lse.strategies.arguments import BURN_IN, check_budget, check_noise_once
 from botorch_lse.strategies.pac.gap_elimination import GapEliminationStrategy
 from botorch_lse.strategies.pac.rage_rounds import RageBelief
 from botorch_lse.strategies.state import State
@@ -134,6 +134,8 @@ class HRAGEPACStrategy(GapEliminationStrategy):
         if self.burn_in is not None:
             whole_number(self.burn_in, "burn_in", 2)
             self._head.counts(self.burn_in)  # or it raises
+        if self.max_observations is not None:
+            check_budget(self.max_observations, self.n_burn_in, *BURN_IN)
 
     @property
     def sample_constant(self) -> float:

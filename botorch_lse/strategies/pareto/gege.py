@@ -113,7 +113,7 @@ class GEGEBudgetStrategy(HalvingStrategy):
         Kone et al. (2025), Algorithm 2 and Theorem 2. Choices where it is silent:
         ``floor(T / ceil(log2 h))`` measurements per round; one round for ``h = 1``;
         equal gaps beyond its rule by the lowest row. Deviation: ``"quota"`` rounding
-        by default, which needs no least budget.
+        by default, which needs the least budget.
     """
 
     rounding: str = "quota"
@@ -131,6 +131,15 @@ class GEGEBudgetStrategy(HalvingStrategy):
     def dimension(self) -> int:
         r"""The rank of all features."""
         return max(1, span_map(self.X).shape[1])
+
+    @cached_property
+    def least_per_round(self) -> int:
+        r"""With as many measurements the rounded first design spans the features."""
+        first = OptEstimator(self.X, self.rounding)
+        n = max(first.rank, first.least)
+        while not math.isfinite(first.worst_norm(first.counts(n, LARGEST_KAPPA))):
+            n += 1
+        return n
 
     def _allocation(self, rows: Tensor) -> Tensor:
         estimator = OptEstimator(self.X[rows], self.rounding)

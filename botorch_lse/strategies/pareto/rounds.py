@@ -16,6 +16,7 @@ from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.estimators import ArmTotals, LinearFit
 from botorch_lse.pareto import empirical_gaps, pareto_mask
 from botorch_lse.problem import Observations
+from botorch_lse.strategies.arguments import check_budget
 from botorch_lse.strategies.pareto.base import ParetoBelief, ParetoStrategy
 
 B = TypeVar("B", bound=ParetoBelief)
@@ -92,12 +93,24 @@ class HalvingStrategy(ParetoRoundStrategy):
         super().__post_init__()
         if self.max_observations is None:
             raise ValueError("Expected `max_observations`, the budget, but got None.")
-        whole_number(self.max_observations, "max_observations", self.rounds)
+        whole_number(self.max_observations, "max_observations", 1)
+        check_budget(
+            self.max_observations,
+            self.rounds * self.least_per_round,
+            f"{self.rounds} rounds of {self.least_per_round}, below which a round has "
+            "no estimate of every row",
+            "Give a larger budget, fewer rows, or fewer features.",
+        )
 
     @property
     @abstractmethod
     def dimension(self) -> int:
         r"""What is halved: the rank of the features, or the number of rows."""
+
+    @property
+    @abstractmethod
+    def least_per_round(self) -> int:
+        r"""The fewest measurements with which the first round estimates every row."""
 
     @property
     def rounds(self) -> int:
@@ -149,14 +162,14 @@ class EGESHStrategy(HalvingStrategy):
         given to the lowest of them; with it, GEGE on the canonical basis is the same.
     """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        enough = len(self.pool) * self.rounds
-        whole_number(self.max_observations, "max_observations", enough)
-
     @property
     def dimension(self) -> int:
         r"""The number of rows."""
+        return len(self.pool)
+
+    @property
+    def least_per_round(self) -> int:
+        r"""One of each row."""
         return len(self.pool)
 
     def _allocation(self, rows: Tensor) -> Tensor:
