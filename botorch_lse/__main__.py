@@ -23,14 +23,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The command line; default ``sys.argv[1:]``.
 
     Returns:
-        The exit status.
+        The exit status; 2 if an option or its file is not what it should be.
     """
     options = parse(arguments)
     logging.disable(logging.INFO)  # Ax logs a line per trial
     try:
         from botorch_lse.demo import run_demo
 
+        options.out.mkdir(parents=True, exist_ok=True)
         run_demo(options)
+    except (ValueError, OSError) as error:
+        notes = getattr(error, "__notes__", [])
+        said = " ".join(" ".join((str(error), *notes)).split())
+        print(f"python -m botorch_lse: error: {said}", file=sys.stderr)
+        return 2
     except ImportError as error:
         print(f"The demo needs Ax and matplotlib ({error}).", file=sys.stderr)
         print("Install them with: pip install 'botorch-lse[ax,plot]'", file=sys.stderr)

@@ -19,6 +19,7 @@ from botorch_lse.ax import level_set_generation_strategy, pool_parameters
 from botorch_lse.ax.node import LevelSetNode
 from botorch_lse.benchmark.bathymetry import bathymetry
 from botorch_lse.benchmark.statistics import f1_score
+from botorch_lse.checks import real_vector
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies import (
     GPStrategy,
@@ -101,20 +102,26 @@ def load_survey(pool: str, raw: bool) -> Survey:
     r"""The sea bed, or a CSV file whose last column is the truth.
 
     Raises:
-        ValueError: If the file has fewer than two columns or its last is no number.
+        ValueError: If the file is no table, has fewer than two columns, or its last is
+            no number everywhere.
     """
     if pool == "topobathy":
         chart = bathymetry(raw=raw)
         how = "as it is" if raw else "averaged over a sonar footprint, 1.5 cells"
         title = f"Sea bed off Vancouver Island (depth in m, positive down; {how})"
         return Survey(chart.pool, chart.depth, title, "m")
-    table = pd.read_csv(pool)
+    try:
+        table = pd.read_csv(pool)
+    except (OSError, ValueError) as error:  # not there, a folder, empty, binary
+        raise ValueError(
+            f"Expected `--pool` to be a CSV file, but {pool} cannot be read: {error}"
+        ) from error
     if table.shape[1] < 2 or not pd.api.types.is_numeric_dtype(table.iloc[:, -1]):
         raise ValueError(
             "Expected `--pool` to have input columns and a last column of numbers, "
             f"but {pool} has {list(table.columns)}."
         )
-    truth = torch.as_tensor(table.iloc[:, -1].to_numpy(dtype=float).copy())
+    truth = real_vector(table.iloc[:, -1], f"--pool, column {table.columns[-1]!r}")
     try:
         inputs = Pool(table.iloc[:, :-1])
     except ValueError as error:

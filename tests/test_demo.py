@@ -1,5 +1,7 @@
 r"""The demo and its command line."""
 
+import re
+
 import pandas as pd
 import pytest
 
@@ -42,11 +44,43 @@ def test_another_pool_comes_from_a_file(tmp_path, capsys):
     assert ((table["side"] == "above") == (far > 0))[far.abs() > 0.5].all()
 
 
-def test_a_file_without_numbers_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"x,name\n1,a\n", "a last column of numbers"),
+        (b"x\n1\n", "a last column of numbers"),
+        (b"x,y\n1,2\n2,\n", "--pool, column 'y'` to be finite, but entry 1 is nan"),
+        (b"x,y\n,2\n2,1\n", "`X` to be complete, but column 'x'"),
+        (b"", "cannot be read: No columns"),
+        (bytes(range(256)), "cannot be read"),
+        (None, "cannot be read: .*No such file"),
+        ("folder", "cannot be read: .*Is a directory"),
+    ],
+)
+def test_a_pool_that_is_no_table_ends_in_one_line(content, message, tmp_path, capsys):
     path = tmp_path / "pool.csv"
-    pd.DataFrame({"x": [1.0], "name": ["a"]}).to_csv(path, index=False)
-    with pytest.raises(ValueError, match="a last column of numbers"):
-        main(["--pool", str(path), "--out", str(tmp_path)])
+    if content == "folder":
+        path.mkdir()
+    elif content is not None:
+        path.write_bytes(content)
+    assert main(["--pool", str(path), "--out", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("python -m botorch_lse: error: ")
+    assert re.search(message, said)
+    assert len(said.splitlines()) == 1
+
+
+def test_numbers_that_no_strategy_takes_and_a_file_as_folder_end_in_one_line(
+    tmp_path, capsys
+):
+    (tmp_path / "file").touch()
+    for options in (
+        ["--threshold", "nan"],
+        ["--noise", "inf"],
+        ["--out", str(tmp_path / "file")],
+    ):
+        assert main(["--out", str(tmp_path), *options]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 @pytest.mark.parametrize("option", ["--noise", "--batch", "--budget"])
