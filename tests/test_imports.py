@@ -40,3 +40,58 @@ def test_imports_bring_neither_ax_nor_a_plotting_library() -> None:
 @pytest.mark.parametrize("name", botorch_lse.__all__)
 def test_public_names_exist(name: str) -> None:
     assert getattr(botorch_lse, name).__doc__
+
+
+WITHOUT = """
+import runpy, sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {absent}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+sys.argv = {arguments}
+runpy.run_module({module!r}, run_name="__main__")
+"""
+
+
+def run_without(
+    absent: set[str], module: str, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    code = WITHOUT.format(absent=absent, module=module, arguments=["x", *arguments])
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_benchmarks_are_listed_without_ax_and_plotting_libraries() -> None:
+    done = run_without({"ax", "matplotlib", "plotly"}, "botorch_lse.benchmark", "list")
+    assert done.returncode == 0, done.stderr
+    assert "speed ax" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("absent", "extra", "command"),
+    [
+        ("ax", "ax", ("speed", "ax")),
+        ("matplotlib", "plot", ("paper", "kone2025", "--quick")),
+    ],
+)
+def test_a_benchmark_names_the_extra_it_needs_before_it_begins(
+    absent: str, extra: str, command: tuple[str, ...]
+) -> None:
+    done = run_without({absent}, "botorch_lse.benchmark", *command)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert f"pip install 'botorch-lse[{extra}]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_importing_our_ax_package_without_ax_names_the_extra() -> None:
+    done = run_without({"ax"}, "botorch_lse.ax")
+    assert "ModuleNotFoundError: `botorch_lse.ax` needs Ax" in done.stderr
+    assert "pip install 'botorch-lse[ax]'" in done.stderr

@@ -4,6 +4,15 @@ Importing this package registers everything for storage: import it before an exp
 is loaded.
 """
 
+try:
+    import ax as _ax  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "`botorch_lse.ax` needs Ax, which is not installed. Run "
+        "`pip install 'botorch-lse[ax]'`.",
+        name=error.name,
+    ) from error
+
 from botorch_lse.ax import registry as _registered  # noqa: F401
 from botorch_lse.ax.acquisitions import acquisition_generator_spec, model_space
 from botorch_lse.ax.analysis import (

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from botorch_lse.benchmark.registry import Options, entries, find
+from botorch_lse.benchmark.registry import Options, check_installed, entries, find
 from botorch_lse.benchmark.report import Table
 from botorch_lse.checks import in_interval, whole_number
 
@@ -59,15 +59,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.kind == "list":
         print(_listing().markdown())
         return 0
+    out = chosen.out
+    if out is None and chosen.kind == "paper":
+        out = Path("out") / chosen.name
     try:
         benchmark, options = find(chosen.kind, chosen.name), _options(chosen)
+        check_installed((*benchmark.needs, *(() if out is None else ("matplotlib",))))
     except ValueError as error:
         parser.error(str(error))
     report = benchmark.run(options)
     print(report.text())
-    out = chosen.out
-    if out is None and chosen.kind == "paper":
-        out = Path("out") / chosen.name
     if out is not None:
         written = ", ".join(str(path) for path in report.write(out))
         print(f"\nWritten: {written}")

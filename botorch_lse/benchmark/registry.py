@@ -7,13 +7,15 @@ A new one is one file, named ``paper_...``, ``guarantee_...``, ``limits_...`` or
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
 from botorch_lse.benchmark.report import Report
 
+EXTRAS = {"ax": "ax", "matplotlib": "plot"}
+"""Optional libraries that benchmarks need, and the extra that installs each."""
 KINDS = ("paper", "guarantee", "limits", "speed")
 
 
@@ -46,12 +48,14 @@ class Entry:
         name: Its name on the command line.
         summary: A line for ``list``.
         run: Does it.
+        needs: Modules of optional libraries that it imports.
     """
 
     kind: str
     name: str
     summary: str
     run: Callable[[Options], Report]
+    needs: tuple[str, ...] = ()
 
 
 _ENTRIES: dict[tuple[str, str], Entry] = {}
@@ -59,13 +63,16 @@ _ENTRIES: dict[tuple[str, str], Entry] = {}
 Runner = Callable[[Options], Report]
 
 
-def entry(kind: str, name: str, summary: str) -> Callable[[Runner], Runner]:
+def entry(
+    kind: str, name: str, summary: str, needs: tuple[str, ...] = ()
+) -> Callable[[Runner], Runner]:
     r"""Register the decorated function as a benchmark.
 
     Args:
         kind: One of ``KINDS``.
         name: Its name on the command line.
         summary: A line for ``list``.
+        needs: Modules of optional libraries that it imports.
 
     Raises:
         ValueError: If the kind is unknown.
@@ -74,7 +81,7 @@ def entry(kind: str, name: str, summary: str) -> Callable[[Runner], Runner]:
         raise ValueError(f"Expected `kind` to be one of {KINDS}, but got {kind!r}.")
 
     def register(run: Runner) -> Runner:
-        _ENTRIES[kind, name] = Entry(kind, name, summary, run)
+        _ENTRIES[kind, name] = Entry(kind, name, summary, run, needs)
         return run
 
     return register
@@ -88,6 +95,25 @@ def entries(kind: str | None = None) -> list[Entry]:
             import_module(f"{package.__name__}.{module.name}")
     found = [e for e in _ENTRIES.values() if kind in (None, e.kind)]
     return sorted(found, key=lambda e: (KINDS.index(e.kind), e.name))
+
+
+def check_installed(modules: Iterable[str]) -> None:
+    r"""Complain about optional libraries that are missing, before hours are spent.
+
+    Args:
+        modules: Their modules, as in ``EXTRAS``.
+
+    Raises:
+        ValueError: If one is not installed; the message says what to install.
+    """
+    for module in modules:
+        try:
+            import_module(module)
+        except ModuleNotFoundError as error:
+            raise ValueError(
+                f"Expected {module} to be installed. Run `pip install "
+                f"'botorch-lse[{EXTRAS[module]}]'`."
+            ) from error
 
 
 def find(kind: str, name: str) -> Entry:

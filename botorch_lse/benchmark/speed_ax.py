@@ -8,23 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from ax.api.client import Client
 from gpytorch.kernels import MaternKernel
 
-from botorch_lse.ax import (
-    POOL_INDEX,
-    level_set_generation_strategy,
-    pool_parameters,
-)
-from botorch_lse.ax.recording import Record
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.benchmark.report import Report, Table
 from botorch_lse.benchmark.speed import in_fresh_process, measured, target
 from botorch_lse.problem import Batch, Pool
 from botorch_lse.strategies import MELKStrategy, State
+
+if TYPE_CHECKING:  # the list of benchmarks needs no Ax
+    from ax.api.client import Client
 
 ROWS, TRIALS, BATCH, NOISE = 5_000, 200, 10, 0.1
 
@@ -52,7 +48,12 @@ class Overhead:
     load: float
 
 
-@entry("speed", "ax", "200 trials of MELK in batches of 10 on 5,000 rows, through Ax")
+@entry(
+    "speed",
+    "ax",
+    "200 trials of MELK in batches of 10 on 5,000 rows, through Ax",
+    needs=("ax",),
+)
 def speed_ax(options: Options) -> Report:
     r"""Ax's share of the time, and the size of the saved experiment."""
     trials = 40 if options.quick else TRIALS
@@ -132,6 +133,11 @@ def overhead(n_rows: int, n_trials: int, batch_size: int) -> Overhead:
     for name in list(logging.root.manager.loggerDict):
         if name.startswith("ax."):
             logging.getLogger(name).setLevel(logging.ERROR)
+    from ax.api.client import Client
+
+    from botorch_lse.ax import POOL_INDEX
+    from botorch_lse.ax.recording import Record
+
     strategy, values = _problem(n_rows, n_trials, batch_size)
     asked: list[int] = []
     state = strategy.init(0)
@@ -172,6 +178,10 @@ def overhead(n_rows: int, n_trials: int, batch_size: int) -> Overhead:
 
 
 def _client(strategy: MELKStrategy) -> Client:
+    from ax.api.client import Client
+
+    from botorch_lse.ax import level_set_generation_strategy, pool_parameters
+
     client = Client()
     client.configure_experiment(parameters=pool_parameters(strategy.pool), name="speed")
     client.configure_optimization(objective="y")

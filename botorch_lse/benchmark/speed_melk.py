@@ -27,7 +27,12 @@ class Decisions:
     peak: int
 
 
-@entry("speed", "melk", "decisions of MELK and MILK, and Ax's share of a round")
+@entry(
+    "speed",
+    "melk",
+    "decisions of MELK and MILK, and Ax's share of a round",
+    needs=("ax",),
+)
 def speed_melk(options: Options) -> Report:
     r"""MELK and MILK against their targets."""
     rows = []
