@@ -3,6 +3,7 @@ r"""Our acquisition functions in Ax's modular BoTorch generator."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import Parameter, signature
 from typing import Any
 
 import pandas as pd
@@ -19,6 +20,7 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.models.transforms import Standardize
 from torch import Tensor
 
+from botorch_lse import acquisition
 from botorch_lse.strategies import Strategy
 
 X_TRANSFORMS: tuple[type[Transform], ...] = tuple(MBM_X_trans_base)
@@ -28,6 +30,8 @@ scaling to the unit cube is the surrogate's."""
 
 POINTS = ("pool", "targets")
 """Options that are points of the model's space."""
+FROM_AX = ("model", "X_pending", "posterior_transform")
+"""Arguments of our classes that Ax itself gives."""
 
 
 def acquisition_generator_spec(
@@ -52,7 +56,8 @@ def acquisition_generator_spec(
 
     Raises:
         ValueError: If ``acqf_class`` is no acquisition class, ``options`` no
-            dictionary, or ``pool`` or ``targets`` no tensor: see ``model_space``.
+            dictionary of arguments that it takes and needs, or ``pool`` or ``targets``
+            no tensor: see ``model_space``.
     """
     _check_class(acqf_class)
     if not isinstance(options, Mapping):
@@ -60,6 +65,7 @@ def acquisition_generator_spec(
             "Expected `options` to be a dictionary of the class's arguments, but got "
             f"{options!r}. Write `{{}}` for none."
         )
+    _check_options(acqf_class, options)
     for name in POINTS:
         points = options.get(name)
         if points is not None and not isinstance(points, Tensor):
@@ -97,6 +103,31 @@ def _check_class(acqf_class: Any) -> None:
         "Expected `acqf_class` to be an acquisition class such as `Straddle`, but got "
         f"{shown}. {remedy}"
     )
+
+
+def _check_options(acqf_class: type[AcquisitionFunction], options: Any) -> None:
+    r"""Complain now rather than at the first candidate, after the first trials.
+
+    Our classes take from Ax what their constructors name. Those of BoTorch do not: what
+    they are built from is known to their input constructors alone.
+    """
+    if getattr(acquisition, acqf_class.__name__, None) is not acqf_class:
+        return
+    known = signature(acqf_class).parameters
+    names = [name for name in known if name not in FROM_AX]
+    strange = [name for name in options if name not in names]
+    if strange:
+        raise ValueError(
+            f"Expected `options` to be arguments of {acqf_class.__name__} among "
+            f"{names}, but got {strange}."
+        )
+    needed = [name for name in names if known[name].default is Parameter.empty]
+    missing = [name for name in needed if name not in options]
+    if missing:
+        raise ValueError(
+            f"Expected `options` to hold {missing}, which {acqf_class.__name__} needs, "
+            f"but got {list(options)}."
+        )
 
 
 def model_space(search_space: SearchSpace, table: pd.DataFrame) -> Tensor:

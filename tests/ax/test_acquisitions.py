@@ -1,3 +1,5 @@
+from inspect import signature
+
 import pandas as pd
 import pytest
 import torch
@@ -10,6 +12,7 @@ from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generation_strategy.transition_criterion import MinTrials
 from ax.storage.botorch_modular_registry import ACQUISITION_FUNCTION_REGISTRY
 from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.logei import qLogExpectedImprovement
 
 from botorch_lse import Pool, acquisition
 from botorch_lse.acquisition import (
@@ -258,3 +261,33 @@ def test_the_model_space_is_made_of_a_search_space_and_a_table():
             model_space(space, table)
     with pytest.raises(ValueError, match=r"`search_space` to be .*but got list"):
         model_space(UNIT, pd.DataFrame({"a": [0.1], "b": [0.1]}))
+
+
+@pytest.mark.parametrize(
+    ("acqf_class", "options", "message"),
+    [
+        (
+            Straddle,
+            {"threshold": 1.0, "kappa": 2.0},
+            r"Straddle among .*got \['kappa'\]",
+        ),
+        (Straddle, {"threshold": 1.0, "model": None}, r"but got \['model'\]"),
+        (Straddle, {}, r"to hold \['threshold'\], which Straddle needs, but got \[\]"),
+    ],
+)
+def test_arguments_that_a_class_does_not_take_are_named_at_once(
+    acqf_class, options, message
+):
+    with pytest.raises(ValueError, match=message):
+        acquisition_generator_spec(acqf_class, options)
+
+
+def test_a_class_of_botorch_is_left_to_its_own_input_constructor():
+    assert acquisition_generator_spec(qLogExpectedImprovement, {"eta": 1e-3})
+
+
+def test_every_class_takes_by_ax_what_its_constructor_names():
+    for name in acquisition.__all__:
+        cls = getattr(acquisition, name)
+        if isinstance(cls, type) and issubclass(cls, AcquisitionFunction):
+            assert {"model", "X_pending"} <= set(signature(cls).parameters), name
