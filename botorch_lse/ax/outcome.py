@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from botorch_lse.ax.measurements import is_noise
+from botorch_lse.checks import real_numbers
 
 
 def by_metric(value: Any, metrics: list[str]) -> dict[str, Any]:
@@ -49,10 +50,11 @@ def _name(name: Any) -> str:
 def _outcome(value: Any, name: str, is_learnt: bool) -> Any:
     r"""A number, or ``(mean, sem)``, as floats; must be usable if it is learnt from."""
     parts = list(value) if isinstance(value, (tuple, list)) else [value]
-    if any(isinstance(part, (str, bytes)) for part in parts):
-        parts = []  # text is no number, even where it looks like one
     try:
-        numbers = [None if i and x is None else float(x) for i, x in enumerate(parts)]
+        numbers = [
+            None if i and x is None else float(real_numbers(x, name))
+            for i, x in enumerate(parts)
+        ]
     except (TypeError, ValueError, RuntimeError):
         numbers = []
     if len(numbers) not in (1, 2):

@@ -44,6 +44,11 @@ def test_exact_values_are_taken(sem):
     [
         (None, "a number or `.mean, sem.`, but got None"),
         ("much", "but got 'much' for 'y'"),
+        ("1.5", "but got '1.5' for 'y'"),
+        (True, "but got True for 'y'"),
+        ((1.0, True), "but got .1.0, True. for 'y'"),
+        (1j, "but got 1j for 'y'"),
+        (torch.tensor(1j), "but got tensor.*for 'y'"),
         ((1.0, 2.0, 3.0), "a number or `.mean, sem.`"),
         (torch.ones(2), "a number or `.mean, sem.`"),
         (float("nan"), "finite numbers, but got nan"),

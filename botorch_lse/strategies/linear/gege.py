@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, replace
 
 from botorch_lse.confidence.classify import with_contradictions
-from botorch_lse.confidence.classify import with_contradictions
 from botorch_lse.problem import Classification
 from botorch_lse.strategies.linear.base import LinearStrategy
 from botorch_lse.strategies.linear.belief import LinearBelief, Questions
