@@ -12,6 +12,7 @@ import operator
 import reprlib
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ CONVERT = (
     "Convert it first, where it stands for a number: `float(...)`, or "
     "`pd.to_numeric(...)` for a column."
 )
+LARGEST_INT = 2**63 - 1
+"""What an int64 holds."""
 LARGEST_WHOLE = 2**53
 """Beyond it a float64 does not tell whole numbers apart."""
 
@@ -78,11 +81,13 @@ def in_interval(
     return number
 
 
-def whole_number(value: Any, name: str, at_least: int) -> int:
-    r"""``value`` as an int of at least ``at_least``.
+def whole_number(
+    value: Any, name: str, at_least: int, at_most: int = LARGEST_INT
+) -> int:
+    r"""``value`` as an int of at least ``at_least`` and at most ``at_most``.
 
     Raises:
-        ValueError: If it is not a whole number or too small.
+        ValueError: If it is not a whole number, too small or too large.
     """
     try:
         if _is_boolean(value):
@@ -96,7 +101,40 @@ def whole_number(value: Any, name: str, at_least: int) -> int:
         raise ValueError(
             f"Expected `{name}` to be at least {at_least}, but got {number}."
         )
+    if number > at_most:
+        raise ValueError(
+            f"Expected `{name}` to be at most {at_most}, but got {number}."
+        )
     return number
+
+
+def truth_value(value: Any, name: str) -> bool:
+    r"""``value`` as a bool.
+
+    Raises:
+        ValueError: If it is not one; text such as "no" would count as true.
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"Expected `{name}` to be True or False, but got {value!r}.")
+    return bool(value)
+
+
+def plain_number(value: Any) -> Any:
+    r"""One number of NumPy, torch or another library as Python's own; others unchanged.
+
+    What computes with it later knows ``int`` and ``float`` only. An ``int`` beyond
+    int64 becomes a float.
+    """
+    if isinstance(value, np.generic | Tensor) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, Fraction | Decimal) or (
+        isinstance(value, int) and abs(value) > LARGEST_INT
+    ):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+    return value
 
 
 def real_vector(

@@ -14,7 +14,7 @@ from botorch_lse.acquisition.batch_search import exchange_pairs, greedy
 from botorch_lse.acquisition.design import DesignAcquisitionFunction
 from botorch_lse.acquisition.gege import qGEGE
 from botorch_lse.acquisition.played import JointlyPlayed, PoolProblem
-from botorch_lse.checks import real_matrix, whole_number
+from botorch_lse.checks import real_matrix, truth_value, whole_number
 from botorch_lse.designs import Design, optimal_design, round_design
 from botorch_lse.designs.basis import pivoted_cholesky
 from botorch_lse.designs.mixture import design_value, mixed_weights
@@ -95,7 +95,7 @@ def optimize_acqf_design(
             f"function's targets, but got shape {tuple(X.shape)}."
         )
     X = X.to(parts[0].targets)
-    q = whole_number(q, "q", 1)
+    q, exchange = whole_number(q, "q", 1), truth_value(exchange, "exchange")
     allowed = _allowed(max_repeats, q, X)
     if method not in METHODS:
         raise ValueError(

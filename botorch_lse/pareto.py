@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import real_matrix
+from botorch_lse.checks import real_matrix, truth_value
 
 PAIRS = 2**21
 """Pairs compared at once; a block holds four arrays of this size, 64 MiB in all."""
@@ -47,7 +47,7 @@ def pareto_mask(means: Any, strict: bool = False) -> Tensor:
         Kone et al. (2025), Definition 1; ``strict`` is that of their ``S_r``. BoTorch's
         ``is_non_dominated`` knows no strict form and visits large sets row by row.
     """
-    values = real_matrix(means, "means")
+    values, strict = real_matrix(means, "means"), truth_value(strict, "strict")
     front, best = torch.empty(0, dtype=torch.long), values[:0]
     for rows in _likely_first(values).split(SCREENED):
         rows = rows[~_any_dominates(best, values[rows], strict)]

@@ -3,11 +3,13 @@ r"""Posteriors after every observation or round, at any point or on a whole pool
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_lse.checks import whole_number
 from botorch_lse.functional.path import factorize, path_moments, path_rows, round_ends
 from botorch_lse.prior import GPPrior, training_data
 
@@ -18,7 +20,7 @@ FAST_BLOCK = 2**25
 """Bytes beyond which blocks are not made larger even where the budget allows: arrays
 that stay near the processor's caches are several times faster."""
 
-_COPIES = 6
+COPIES = 6
 """Arrays of observations times rows alive at once: covariances and their temporaries,
 path rows, and two cumulative sums."""
 
@@ -147,6 +149,26 @@ class PosteriorPath:
         )
 
 
+def checked_budget(memory_budget: Any, per_row: int, what: str) -> int:
+    r"""``memory_budget`` if one row of an array fits it.
+
+    Args:
+        memory_budget: Bytes.
+        per_row: Numbers in the row.
+        what: What the row is, for people.
+
+    Raises:
+        ValueError: If it is no whole number or too small; the message says the least.
+    """
+    budget, least = whole_number(memory_budget, "memory_budget", 1), 8 * per_row
+    if budget < least:
+        raise ValueError(
+            f"Expected `memory_budget` of at least {least} bytes, {what}, but got "
+            f"{budget}. The default is {MEMORY_BUDGET}."
+        )
+    return budget
+
+
 def row_blocks(n_rows: int, per_row: int, budget: int = MEMORY_BUDGET) -> list[slice]:
     r"""Slices of a pool such that ``per_row`` float64 numbers a row fit the budget.
 
@@ -155,7 +177,7 @@ def row_blocks(n_rows: int, per_row: int, budget: int = MEMORY_BUDGET) -> list[s
         per_row: Numbers held per row in one array (usually the observations).
         budget: Bytes for all temporary arrays together.
     """
-    rows = max(1, min(budget, FAST_BLOCK) // (8 * _COPIES * max(per_row, 1)))
+    rows = max(1, min(budget, FAST_BLOCK) // (8 * COPIES * max(per_row, 1)))
     return [slice(i, min(i + rows, n_rows)) for i in range(0, n_rows, rows)]
 
 

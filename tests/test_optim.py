@@ -229,6 +229,11 @@ def test_exchange_helps_and_the_winner_is_logged(caplog):
         ({"tol": 0.0}, ValueError, r"`tol` in \(0, 1\)"),
         ({"method": "regret"}, ValueError, r"`method` to be one of \('quota', 'sam"),
         ({"method": "sample"}, ValueError, "a `generator`"),
+        (
+            {"exchange": "no"},
+            ValueError,
+            "`exchange` to be True or False, but got 'no'",
+        ),
         ({"choices": torch.rand(4, 3)}, BotorchTensorDimensionError, "the 2 columns"),
         ({"choices": torch.full((4, 2), torch.nan)}, ValueError, "`choices` to be fin"),
     ],

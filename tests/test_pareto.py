@@ -203,6 +203,11 @@ def test_one_output_gives_the_gaps_of_the_best_row() -> None:
     assert gaps.tolist() == [0.5, 2.0, 0.5]
 
 
+def test_strict_is_a_truth_value() -> None:
+    with pytest.raises(ValueError, match="`strict` to be True or False, but got 'no'"):
+        pareto_mask([[1.0]], strict="no")  # type: ignore[arg-type]
+
+
 def test_a_vector_is_refused() -> None:
     with pytest.raises(BotorchTensorDimensionError, match="`means`"):
         pareto_mask([1.0, 2.0])

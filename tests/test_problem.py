@@ -189,6 +189,13 @@ def test_hash_sees_everything_that_changes_an_answer() -> None:
         ({"names": "ab"}, ValueError, "`names` to name each of the 2 columns"),
         ({"names": 5}, ValueError, "`names` to name each of the 2 columns .* got 5"),
         ({"names": ["a", "a"]}, ValueError, "`names` to differ"),
+        (
+            {"table": ["a", "b", "c"]},
+            ValueError,
+            "`table` to be a DataFrame .*got list",
+        ),
+        ({"X": X.to_sparse()}, ValueError, "`X` to hold numbers, but got a sparse"),
+        ({"features": X + 1j}, ValueError, "`features` to hold .* torch.complex128"),
         ({"table": pd.DataFrame({"a": [1]})}, ValueError, r"`table` .*\(3\).*has 1"),
         (
             {"X": pd.DataFrame({"a": [1.0, None]}, index=[7, 9])},

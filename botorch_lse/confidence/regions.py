@@ -19,7 +19,13 @@ from botorch_lse.confidence.schedules import (
     beta_schedule,
 )
 from botorch_lse.functional.scores import interval
-from botorch_lse.posterior import MEMORY_BUDGET, PosteriorPath, row_blocks
+from botorch_lse.posterior import (
+    COPIES,
+    MEMORY_BUDGET,
+    PosteriorPath,
+    checked_budget,
+    row_blocks,
+)
 from botorch_lse.problem import Pool
 
 
@@ -168,7 +174,8 @@ def confidence_regions(
     Raises:
         UnsupportedError: If the model's path is not available exactly, or it is an
             ensemble (its members' regions cannot be intersected).
-        ValueError: If ``rounds`` or ``beta`` do not fit.
+        ValueError: If ``rounds`` or ``beta`` do not fit, or ``memory_budget`` is
+            too small for a row.
         BotorchTensorDimensionError: If ``pool`` has other columns than the model.
 
     Warns:
@@ -190,6 +197,7 @@ def confidence_regions(
     betas = path_betas(schedule, path.n_rounds)
     parts = []
     per_row = max(path.L.shape[-1], 1)
+    checked_budget(memory_budget, COPIES * per_row, "the temporaries of one row")
     with torch.no_grad():
         for rows in row_blocks(X.shape[-2], per_row, memory_budget):
             means, variances = path.moments(X[rows])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from gpytorch.kernels import Kernel
@@ -15,6 +16,7 @@ from botorch_lse.checks import (
     in_interval,
     non_negative_vector,
     real_matrix,
+    real_numbers,
     row_indices,
 )
 from botorch_lse.designs.basis import span_map, spanning_rows
@@ -142,26 +144,34 @@ def _read_targets(targets: Any, X: Tensor) -> tuple[Tensor | None, Tensor | None
     N = X.shape[0]
     if targets is None:
         return torch.arange(N, device=X.device), None
-    read = torch.as_tensor(targets)
+    read = real_numbers(targets, "targets", booleans=True)
     if read.ndim == 2:
-        others = real_matrix(targets, "targets").to(X)
+        others = real_matrix(read, "targets").to(X)
         if others.shape[1] != X.shape[1]:
             raise BotorchTensorDimensionError(
                 f"Expected `targets` to have the {X.shape[1]} columns of `X`, but got "
                 f"shape {tuple(others.shape)}."
             )
         return None, others
-    if read.dtype == torch.bool:
+    if _is_mask(targets):
         if read.shape != (N,):
             raise BotorchTensorDimensionError(
                 f"Expected a mask `targets` with {N} entries, but got shape "
                 f"{tuple(read.shape)}."
             )
-        read = read.nonzero().squeeze(-1)
-    rows = row_indices(read, "targets", N).to(X.device)
+        targets = read.nonzero().squeeze(-1)
+    rows = row_indices(targets, "targets", N).to(X.device)
     if rows.numel() == 0:
         raise ValueError("Expected `targets` to have at least one entry, but got none.")
     return rows, None
+
+
+def _is_mask(targets: Any) -> bool:
+    if isinstance(targets, (list, tuple)):
+        return len(targets) > 0 and all(
+            isinstance(t, (bool, np.bool_)) for t in targets
+        )
+    return getattr(targets, "dtype", None) in (torch.bool, bool)
 
 
 def _read_weights(target_weights: Any, count: int, pairs: bool) -> Tensor | None:

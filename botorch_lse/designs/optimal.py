@@ -10,7 +10,7 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, non_negative_vector
+from botorch_lse.checks import in_interval, non_negative_vector, whole_number
 from botorch_lse.designs.active_newton import (
     Working,
     active_newton,
@@ -99,6 +99,7 @@ def optimal_design(
         ``frank_wolfe_design``.
     """
     tol = in_interval(tol, "tol", 0.0, 1.0)
+    max_rounds = whole_number(max_rounds, "max_rounds", 1)
     arguments = read_arguments(
         X,
         targets,

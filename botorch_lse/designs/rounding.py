@@ -11,6 +11,14 @@ from botorch_lse.checks import non_negative_vector, real_matrix, whole_number
 from botorch_lse.designs.regret import regret_counts
 
 METHODS = ("quota", "pukelsheim", "regret", "sample")
+MOST = 10**17
+"""Measurements at most: their shares are no whole numbers in float64 beyond."""
+LARGEST = {"quota": MOST, "pukelsheim": MOST, "regret": 10**6, "sample": 10**8}
+"""``"regret"`` decomposes a matrix per measurement; ``"sample"`` holds all draws."""
+TOO_LARGE = {
+    **dict.fromkeys(("quota", "pukelsheim"), "The weights themselves say as much."),
+    **dict.fromkeys(("regret", "sample"), 'Use `method="quota"`.'),
+}
 SUM_TOLERANCE = 1e-6
 """How far weights may be from summing to one: float32 weights of a large pool are."""
 TIE = 1e-9
@@ -51,8 +59,8 @@ def round_design(
         ``N`` int64 counts that sum to ``n``, on the device of ``weights``.
 
     Raises:
-        ValueError: If ``weights`` is not on the simplex, ``n`` is too small, or
-            ``method`` lacks what it needs.
+        ValueError: If ``weights`` is not on the simplex, ``n`` is too small or beyond
+            what ``method`` can count (``LARGEST``), or ``method`` lacks what it needs.
 
     Source:
         Quota: own name for the tracking rule of Antos et al. (2010). Pukelsheim and
@@ -61,6 +69,11 @@ def round_design(
     """
     masses = on_simplex(weights)
     n = whole_number(n, "n", 1)
+    if method in METHODS and n > LARGEST[method]:
+        raise ValueError(
+            f"Expected `n` of at most {LARGEST[method]:.0e} for `method={method!r}`, "
+            f"but got {n:.3g}. {TOO_LARGE[method]}"
+        )
     if method == "quota":
         return quota_counts(masses, n)
     if method == "pukelsheim":

@@ -10,7 +10,7 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
-from botorch_lse.checks import is_number, row_indices
+from botorch_lse.checks import is_number, row_indices, truth_value
 from botorch_lse.problem.observations import POOL_INDEX, ROUND, Observations
 from botorch_lse.problem.pool import Pool
 
@@ -80,7 +80,7 @@ class Batch:
             BotorchTensorDimensionError: If ``y`` has another length.
             ValueError: If a value is not finite, or means come without variance.
         """
-        rows = self.indices if means else self.order
+        rows = self.indices if truth_value(means, "means") else self.order
         if means and yvar is None:
             raise ValueError(
                 "Expected `yvar`, the variance of each mean, with `means=True`, but "

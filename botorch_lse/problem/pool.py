@@ -56,8 +56,8 @@ class Pool:
 
     Raises:
         ValueError: If the pool is empty, an entry is not finite, a cost is negative, a
-            noise variance negative, names repeat, or a column of a ``DataFrame``
-            cannot be encoded.
+            noise variance negative, names repeat, ``table`` is no ``DataFrame``, or
+            a column of one cannot be encoded.
         BotorchTensorDimensionError: If an argument has another number of rows.
     """
 
@@ -91,6 +91,12 @@ class Pool:
         if self.noise_var is not None:
             noise = non_negative_vector(self.noise_var, "noise_var", N, "row of `X`")
             object.__setattr__(self, "noise_var", noise)
+        if not isinstance(self.table, pd.DataFrame | None):
+            raise ValueError(
+                "Expected `table` to be a DataFrame with one row per row of `X`, but "
+                f"got {type(self.table).__name__}. Write `pd.DataFrame({{'name': "
+                "table})`."
+            )
         if self.table is not None and len(self.table) != N:
             raise ValueError(
                 f"Expected `table` to have one row per row of `X` ({N}), but it has "

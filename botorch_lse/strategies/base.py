@@ -186,7 +186,8 @@ class Strategy(Rule):
                 computed again when they are needed.
 
         Raises:
-            ValueError: See ``tell``.
+            ValueError: If ``abandoned`` or ``plans`` is no dictionary of rows by round,
+                or as ``tell`` says.
         """
         if not isinstance(observations, Observations):
             raise ValueError(
@@ -194,19 +195,21 @@ class Strategy(Rule):
                 f"{type(observations).__name__}. Take `state.observations`, or write "
                 "`Observations(rows, y)`."
             )
-        state, abandoned, plans = self.init(seed), abandoned or {}, plans or {}
+        state = self.init(seed)
+        lost = _rows_by_round(abandoned, "abandoned", len(self.pool))
+        asked = _rows_by_round(plans, "plans", len(self.pool))
         if observations.round is None:
             labels = torch.arange(len(observations))
             observations = replace(observations, round=labels)
         rounds = observations.round
         assert rounds is not None  # just set
-        for label in sorted({*rounds.tolist(), *abandoned}):
-            if label == state.round and label in plans and not state._planned:
-                state._planned.append((self, torch.tensor(sorted(plans[label]))))
+        for label in sorted({*rounds.tolist(), *lost}):
+            if label == state.round and label in asked and not state._planned:
+                state._planned.append((self, asked[label].sort().values))
             group = observations.select((rounds == label).nonzero().view(-1))
-            state = self.tell(state, group, abandoned=abandoned.get(label))
-        if state.round in plans and state.plan is None and not state._planned:
-            state._planned.append((self, torch.tensor(sorted(plans[state.round]))))
+            state = self.tell(state, group, abandoned=lost.get(label))
+        if state.round in asked and state.plan is None and not state._planned:
+            state._planned.append((self, asked[state.round].sort().values))
         return state
 
     def _request(self, state: State, pending: Tensor) -> Request:
@@ -297,3 +300,20 @@ class Strategy(Rule):
             return BUDGET
         usable = self._open_rows(state.belief) & (request.left > 0)
         return None if bool(usable.any()) else EXHAUSTED
+
+
+def _rows_by_round(given: Any, name: str, n_rows: int) -> dict[int, Tensor]:
+    r"""Rows of the pool by round, checked."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ValueError(
+            f"Expected `{name}` to be a dictionary from rounds to rows, but got "
+            f"{type(given).__name__}. Write `{{0: [3, 7]}}`."
+        )
+    return {
+        whole_number(label, f"a round of {name}", 0): row_indices(
+            rows, f"{name}[{label}]", n_rows
+        )
+        for label, rows in given.items()
+    }

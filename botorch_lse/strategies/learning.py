@@ -12,6 +12,7 @@ from torch import Tensor
 
 from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
+from botorch_lse.posterior import checked_budget
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.arguments import places_of
 from botorch_lse.strategies.exact import Exactness, repeats_left
@@ -34,6 +35,7 @@ class Learning(ABC):
     """
 
     pool: Pool
+    batch_size: int | None
     delta: float
     beta: float | BetaSchedule | None
     max_observations: int | None
@@ -43,6 +45,7 @@ class Learning(ABC):
     memory_budget: int
 
     def _check_learning(self) -> None:
+        whole_number(self.batch_size, "batch_size", 1)
         in_interval(self.delta, "delta", 0.0, 1.0)
         if self.beta is not None:
             beta_schedule(self.beta)
@@ -50,7 +53,7 @@ class Learning(ABC):
             whole_number(self.n_initial, "n_initial", 0)
         if not callable(self.refit):
             whole_number(self.refit, "refit", 1)
-        whole_number(self.memory_budget, "memory_budget", 1)
+        checked_budget(self.memory_budget, len(self.pool), "one number per row")
 
     @property
     @abstractmethod

@@ -3,19 +3,17 @@ r"""What a strategy defines: its belief, the plan of a round, and the answer."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import whole_number
+from botorch_lse.checks import plain_number, whole_number
+from botorch_lse.designs.rounding import MOST
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.state import State
-
-MOST = 1e17
-"""Measurements of a round at most: more are no whole numbers in float64."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +56,10 @@ class Rule(ABC):
     max_repeats: int | None
 
     def _check_rounds(self) -> None:
+        for part in fields(self):
+            value = getattr(self, part.name)
+            if (number := plain_number(value)) is not value:
+                object.__setattr__(self, part.name, number)
         if not isinstance(self.pool, Pool):
             raise ValueError(
                 f"Expected `pool` to be a Pool, but got {type(self.pool).__name__}. "

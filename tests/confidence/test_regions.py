@@ -22,6 +22,7 @@ from botorch_lse.confidence import (
     confidence_regions,
 )
 from botorch_lse.confidence.regions import warn_if_empty
+from botorch_lse.posterior import COPIES
 from tests.reference.dense_gp import DenseGP
 
 GP = DenseGP(lengthscale=(0.3, 0.4), outputscale=1.3)
@@ -80,7 +81,7 @@ def loop(
     "rounds", [list(range(10)), [0, 0, 0, 0, 1, 1, 1, 5, 5, 7], [3] * 10]
 )
 @pytest.mark.parametrize("width", ["number", "schedule"])
-@pytest.mark.parametrize("budget", [2**30, 1])
+@pytest.mark.parametrize("budget", [2**30, 8 * COPIES * 10])  # one block, one a row
 def test_regions_equal_a_loop_over_rounds(
     rounds: list[int], width: str, budget: int
 ) -> None:
@@ -97,6 +98,13 @@ def test_regions_equal_a_loop_over_rounds(
     got = (regions.lower, regions.upper, regions.mean, regions.sigma)
     for a, b in zip(got, expected, strict=True):
         assert torch.allclose(a, b, rtol=0, atol=1e-8)
+
+
+def test_a_memory_budget_below_one_row_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"`memory_budget` of at least 480 bytes.*got 1"
+    ):
+        confidence_regions(fitted(), POOL, 4.0, memory_budget=1)
 
 
 def test_regions_shrink_with_data_and_keep_the_pool() -> None:

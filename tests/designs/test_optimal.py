@@ -7,6 +7,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from gpytorch.kernels import PolynomialKernel, RBFKernel
+from scipy.sparse import csr_array
 
 from botorch_lse.designs import DesignWarning, certify, optimal_design
 from tests.designs.reference import elfving_value, sdp_value
@@ -389,6 +390,13 @@ def test_sizes_beyond_float64_are_refused(change, message):
         ({"targets": torch.tensor([[math.nan] * 3])}, "`targets` to be finite"),
         ({"pairs_factor": math.inf}, "`pairs_factor` to be finite"),
         ({"initial": torch.zeros(8)}, "`initial` to have a positive"),
+        ({"max_rounds": "a"}, "`max_rounds` to be a whole number, but got 'a'"),
+        ({"max_rounds": -5}, "`max_rounds` to be at least 1, but got -5"),
+        ({"targets": "a"}, "`targets` to hold numbers, but got str"),
+        ({"targets": {}}, "`targets` to hold numbers, but got dict"),
+        ({"X": torch.eye(3).to_sparse()}, r"a sparse tensor. Write `X\.to_dense\(\)`"),
+        ({"X": csr_array(np.eye(3))}, "`X` to hold numbers, but got csr_array"),
+        ({"X": torch.eye(3) + 1j}, "`X` to hold numbers, but got torch.complex64"),
     ],
 )
 def test_bad_numbers_are_refused_by_name(change, message):

@@ -193,6 +193,14 @@ def test_exchange_works_on_a_kernel_and_on_pairs():
         (([0.5, 0.5], 5, "sample"), "a `generator`"),
         (([0.5, 0.5], 5, "sample", None, 3), "torch.Generator, .*got int.*manual_seed"),
         (([0.5, 0.5], 5, "best"), "`method` to be one of"),
+        (([0.5, 0.5], 10**30), "`n` to be at most 9223372036854775807"),
+        (([0.5, 0.5], 10**18), r"`n` of at most 1e\+17 .*weights themselves"),
+        (([0.5, 0.5], 10**18, "pukelsheim"), r"`n` of at most 1e\+17"),
+        (
+            ([0.5, 0.5], 10**7, "regret"),
+            r"at most 1e\+06 .*1e\+07. Use `method=\"quota",
+        ),
+        (([0.5, 0.5], 10**9, "sample"), r"at most 1e\+08 .*Use `method=\"quota"),
     ],
 )
 def test_bad_input_is_refused_by_name(arguments, message):

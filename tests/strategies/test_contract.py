@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from decimal import Decimal
+from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
@@ -15,8 +18,10 @@ from hypothesis import strategies as st
 from botorch_lse import Observations, Pool
 from botorch_lse.strategies import (
     GEGEPACStrategy,
+    GEGEStrategy,
     LSEStrategy,
     MaxVarianceStrategy,
+    MELKLinearStrategy,
     MELKPACStrategy,
     RAGEPACStrategy,
     RandomStrategy,
@@ -493,6 +498,56 @@ def test_bad_tells_are_refused() -> None:
         strategy.tell(state, Observations([0, 1], torch.zeros(2, 2)))
     with pytest.raises(ValueError, match="`seed` to be at least 0"):
         strategy.init(-1)
+
+
+@pytest.mark.parametrize(
+    "number", [Fraction(1, 10), Decimal("0.1"), np.float64(0.1), torch.tensor(0.1)]
+)
+def test_numbers_of_other_libraries_are_numbers(number) -> None:
+    for cls in (LSEStrategy, MELKLinearStrategy):
+        one = cls(Pool(torch.eye(3)), threshold=0.5, noise_std=number)
+        assert type(one.noise_std) is float
+        assert one.ask(one.init()).order.numel()
+
+
+def test_a_whole_number_beyond_int64_is_refused_or_a_float() -> None:
+    with pytest.raises(ValueError, match="`max_observations` to be a whole number"):
+        LSEStrategy(Pool(torch.eye(3)), threshold=0.5, max_observations=10**30)
+    with pytest.raises(ValueError, match="`noise_std` to be finite, but got inf"):
+        LSEStrategy(Pool(torch.eye(3)), threshold=0.5, noise_std=10**400)
+
+
+def test_a_batch_needs_a_size() -> None:
+    for cls, goal in (
+        (LSEStrategy, {"threshold": 0.5}),
+        (GEGEStrategy, {"maximize": (True, True)}),
+    ):
+        with pytest.raises(ValueError, match="`batch_size` to be a whole number"):
+            cls(Pool(torch.eye(3)), batch_size=None, **goal)
+
+
+@pytest.mark.parametrize("name", ["plans", "abandoned"])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([1], r"to be a dictionary from rounds to rows, but got list. Write `{0: "),
+        ({"a": [1]}, "to be a whole number, but got 'a'"),
+        ({0: ["a"]}, r"\[0\]` to hold whole numbers, but got str 'a'"),
+        ({0: [99]}, r"\[0\]` to be rows of the pool, 0 to 35, but got 99"),
+    ],
+)
+def test_rows_by_round_are_checked_when_replayed(name, given, message) -> None:
+    with pytest.raises(ValueError, match=f"`.*{name}.*{message}"):
+        make(LSEStrategy).replay(Observations([0], [1.0]), **{name: given})
+
+
+@pytest.mark.parametrize("budget", [1, 287])
+def test_a_memory_budget_below_one_row_is_refused_with_the_least(budget: int) -> None:
+    for cls in (LSEStrategy, GEGEStrategy):
+        message = f"`memory_budget` of at least 288 bytes, one .* but got {budget}"
+        goal = {"threshold": 0.5} if cls is LSEStrategy else {"maximize": (True, True)}
+        with pytest.raises(ValueError, match=message):
+            cls(Pool(torch.rand(36, 2)), memory_budget=budget, **goal)
 
 
 def unasked(strategy: Strategy, state: State) -> int:

@@ -158,7 +158,7 @@ def test_memory_budget_changes_nothing() -> None:
     for cls in (LSEStrategy, StraddleStrategy, RandomStrategy):
         options = {"pool": Pool(X), "batch_size": 2}
         a = states_of(make(cls, **options), plain, START, 6)
-        b = states_of(make(cls, **options, memory_budget=1), plain, START, 6)
+        b = states_of(make(cls, **options, memory_budget=8 * len(X)), plain, START, 6)
         for s, t in zip(a, b, strict=True):
             assert torch.equal(s.history.indices, t.history.indices)
             assert torch.allclose(

@@ -557,6 +557,8 @@ def test_rectangles_with_nothing_in_common_are_reported() -> None:
     ("change", "message"),
     [
         ({"maximize": True}, "`maximize` to be one bool per output"),
+        ({"maximize": None}, r"`maximize` to be one bool per output, but got None"),
+        ({"maximize": ()}, "`maximize` to be one bool per output"),
         ({"noise_std": (0.1, 0.2, 0.3)}, r"`noise_std` to be one, or one per output"),
         ({"noise_std": (0.1, -1.0)}, r"`noise_std` in \[0, inf\), but got -1"),
         ({"epsilon": (0.1,)}, r"`epsilon` to be one, or one per output \(2\), but g"),

@@ -457,6 +457,7 @@ def test_tables_keep_their_columns_at_noise_levels() -> None:
         ({"beta_factor": 0.0}, "`beta_factor`"),
         ({"beta": 4.0}, "both `beta` and `beta_factor`"),
         ({"prefilter": 0}, "`prefilter` to be at least 1"),
+        ({"monotone": "no"}, "`monotone` to be True or False, but got 'no'"),
         ({"memory_budget": 0}, "`memory_budget` to be at least 1"),
         ({"memory_budget": 2e9}, "`memory_budget` to be a whole number"),
         ({"cost": 3.0}, "`cost` to be a function"),

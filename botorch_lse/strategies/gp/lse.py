@@ -9,6 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from botorch_lse.checks import truth_value
 from botorch_lse.confidence.schedules import BatchEta, BetaSchedule, UnionBeta
 from botorch_lse.functional.scores import ambiguity, first_best, interval
 from botorch_lse.pool_posterior import PoolPosterior
@@ -70,6 +71,10 @@ class ImplicitLSEStrategy(LSEStrategy):
     drop_maximisers: bool = False
 
     goals: ClassVar[tuple[str, ...]] = ("omega",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        truth_value(self.drop_maximisers, "drop_maximisers")
 
     @cached_property
     def goal(self) -> Goal:

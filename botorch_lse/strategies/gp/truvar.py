@@ -11,7 +11,7 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.checks import in_interval, truth_value, whole_number
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.functional.scores import first_best
@@ -118,6 +118,8 @@ class TruVaRStrategy(NoiseLevelStrategy):
                     "Expected the width once, but got both `beta` and `beta_factor`. "
                     "Leave one out."
                 )
+        for name in ("monotone", "only_open", "anticipates"):
+            truth_value(getattr(self, name), name)
         if self.prefilter is not None:
             whole_number(self.prefilter, "prefilter", 1)
         if self.anticipates and self.omega is not None:

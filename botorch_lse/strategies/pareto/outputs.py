@@ -79,7 +79,7 @@ class MultiOutputStrategy(Strategy):
     maximize: Sequence[bool]
 
     def _check_outputs(self) -> None:
-        if isinstance(self.maximize, bool) or not len(self.maximize):
+        if not isinstance(self.maximize, Sequence) or not len(self.maximize):
             raise ValueError(
                 f"Expected `maximize` to be one bool per output, but got "
                 f"{self.maximize!r}. Write `(True, False)` for two outputs."
