@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -68,9 +69,11 @@ def in_fresh_process(function: Callable[..., Result], *arguments: Any) -> Result
         function: A module-level function; its result must be picklable.
         arguments: Picklable.
     """
+    # An executor lets its process end by itself; a `Pool` kills it, and then the locks
+    # that were made there (tqdm's) are reported as leaked.
     context = get_context("spawn")
-    with context.Pool(1, initializer=one_thread) as pool:
-        return pool.apply(function, arguments)
+    with ProcessPoolExecutor(1, context, initializer=one_thread) as executor:
+        return executor.submit(function, *arguments).result()
 
 
 def one_thread() -> None:
