@@ -138,7 +138,12 @@ def plain_number(value: Any) -> Any:
 
 
 def real_vector(
-    values: Any, name: str, length: int | None = None, per: str = "entry"
+    values: Any,
+    name: str,
+    length: int | None = None,
+    per: str = "entry",
+    *,
+    booleans: bool = False,
 ) -> Tensor:
     r"""``values`` as a finite float64 vector.
 
@@ -147,12 +152,13 @@ def real_vector(
         name: The argument's name.
         length: The length it must have.
         per: What one entry stands for, used in the message.
+        booleans: Whether truth values count as 0 and 1.
 
     Raises:
         BotorchTensorDimensionError: If it is not a vector of that length.
         ValueError: If an entry is not finite; the first such entry is named.
     """
-    vector = real_numbers(values, name)
+    vector = real_numbers(values, name, booleans=booleans)
     if vector.ndim != 1 or (length is not None and vector.numel() != length):
         wanted = f"one number per {per}" + (
             f" ({length})" if length is not None else ""
@@ -171,9 +177,11 @@ def real_vector(
     return vector
 
 
-def non_negative_vector(values: Any, name: str, length: int, per: str) -> Tensor:
+def non_negative_vector(
+    values: Any, name: str, length: int, per: str, *, booleans: bool = False
+) -> Tensor:
     r"""Like ``real_vector``; besides, no entry may be negative."""
-    vector = real_vector(values, name, length, per)
+    vector = real_vector(values, name, length, per, booleans=booleans)
     if (vector < 0).any():
         first = int((vector < 0).nonzero()[0])
         raise ValueError(

@@ -9,7 +9,7 @@ import torch
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_lse.checks import whole_number
+from botorch_lse.checks import whole_number, whole_numbers
 from botorch_lse.functional.path import factorize, path_moments, path_rows, round_ends
 from botorch_lse.prior import GPPrior, training_data
 
@@ -184,7 +184,7 @@ def row_blocks(n_rows: int, per_row: int, budget: int = MEMORY_BUDGET) -> list[s
 def _check_rounds(rounds: Tensor | None, n: int) -> Tensor:
     if rounds is None:
         return torch.arange(n)
-    rounds = torch.as_tensor(rounds, dtype=torch.long)
+    rounds = whole_numbers(rounds, "rounds")
     if rounds.shape != (n,):
         raise ValueError(
             f"Expected `rounds` to hold one round per training observation ({n}), but "

@@ -6,7 +6,12 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 
 from botorch_lse import Classification, Observations, Pool
-from botorch_lse.plotting import level_set_figure, level_set_frame, plot_level_set
+from botorch_lse.plotting import (
+    level_set_figure,
+    level_set_frame,
+    plot_level_set,
+    slices_frame,
+)
 from botorch_lse.plotting.picture import COLOURS, picture_of
 
 mpl.use("Agg")
@@ -202,6 +207,17 @@ def lightness(colour):
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     Y = float(linear @ [0.2126, 0.7152, 0.0722])
     return 116 * np.cbrt(Y) - 16
+
+
+@pytest.mark.parametrize(
+    "draw", [level_set_frame, plot_level_set, level_set_figure, slices_frame]
+)
+def test_what_is_no_answer_is_refused_with_the_remedy(draw):
+    state = answer(Pool([[0.0], [1.0]]))
+    with pytest.raises(ValueError, match=r"got NoneType. Give `state\.classification`"):
+        draw(None)
+    with pytest.raises(ValueError, match=r"got list. Give `state\.observations`"):
+        draw(state, [1, 2])
 
 
 def test_sides_differ_in_grey():

@@ -680,3 +680,8 @@ def test_only_real_numbers_are_measured_values(values, got) -> None:
 def test_rows_are_whole_numbers_that_fit(rows) -> None:
     with pytest.raises(ValueError, match="`indices` to hold whole numbers"):
         Observations(rows, [1.0, 2.0])
+
+
+def test_a_point_may_have_truth_values_where_the_pool_has() -> None:
+    pool = Pool(pd.DataFrame({"depth": [1.0, 2.0], "wet": [True, False]}))
+    assert pool.nearest([2.0, False]) == 1

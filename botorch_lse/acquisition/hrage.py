@@ -65,7 +65,11 @@ class qHRAGE(qNegMaxPosteriorVariance):  # noqa: N801
         weights = None
         if target_weights is not None:
             weights = non_negative_vector(
-                target_weights, "target_weights", len(self.targets), "target"
+                target_weights,
+                "target_weights",
+                len(self.targets),
+                "target",
+                booleans=True,
             ).to(self.targets.device)
             if not bool(weights.any()):
                 raise ValueError(

@@ -179,7 +179,9 @@ def _read_weights(target_weights: Any, count: int, pairs: bool) -> Tensor | None
     if target_weights is None:
         return None
     if not pairs:
-        weights = non_negative_vector(target_weights, "target_weights", count, "target")
+        weights = non_negative_vector(
+            target_weights, "target_weights", count, "target", booleans=True
+        )
     else:
         weights = real_matrix(target_weights, "target_weights")
         if weights.shape != (count, count):

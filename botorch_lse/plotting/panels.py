@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 
 from botorch_lse.checks import whole_number
-from botorch_lse.plotting.picture import level_set_frame
+from botorch_lse.plotting.picture import check_answer, level_set_frame
 from botorch_lse.problem import Classification, Observations, Pool
 
 MOST_INPUTS = 4
@@ -52,6 +52,7 @@ def slices_frame(
         ValueError: If the classification has no pool, ``anchor`` is no row or
             ``inputs`` are not in the pool.
     """
+    check_answer(classification, observations)
     pool = _pool(classification)
     if anchor is None:
         doubt = (classification.probability_above - 0.5).abs()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from botorch_lse.plotting.picture import check_answer
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies import ParetoEstimate
 
@@ -40,6 +41,7 @@ def pareto_frame(
     Raises:
         ValueError: If there is not one name per output.
     """
+    check_answer(classification, observations)
     answer = {"side": [WORDS[side] for side in classification.side]}
     columns = {
         "margin": classification.mean,

@@ -21,6 +21,25 @@ _GRID_FILL = 0.1
 """Smallest share of cells of the spanning grid that rows fill on a map of cells."""
 
 
+def check_answer(classification: Any, observations: Any) -> None:
+    r"""Complain about what is no answer, and about what was not measured.
+
+    Raises:
+        ValueError: If ``classification`` is no ``Classification``, or ``observations``
+            something else than ``Observations`` or ``None``.
+    """
+    if not isinstance(classification, Classification):
+        raise ValueError(
+            "Expected `classification` to be a Classification, but got "
+            f"{type(classification).__name__}. Give `state.classification`."
+        )
+    if not isinstance(observations, Observations | None):
+        raise ValueError(
+            "Expected `observations` to be Observations, but got "
+            f"{type(observations).__name__}. Give `state.observations`."
+        )
+
+
 def level_set_frame(
     classification: Classification, observations: Observations | None = None
 ) -> pd.DataFrame:
@@ -34,6 +53,7 @@ def level_set_frame(
         ``N`` rows: ``Classification.to_frame()`` and ``n_observations`` (ending in
         ``_lse`` where the table has that name).
     """
+    check_answer(classification, observations)
     frame = classification.to_frame()
     told = Observations.empty() if observations is None else observations
     counts = told.times_measured(len(classification)).numpy()
@@ -108,6 +128,7 @@ def picture_of(
     kind: str | None = None,
 ) -> Picture:
     r"""Everything a renderer needs; arguments as in ``plot_level_set``."""
+    check_answer(classification, observations)
     pool, N = classification.pool, len(classification)
     if kind not in (None, "map", "intervals"):
         raise ValueError(
@@ -123,7 +144,7 @@ def picture_of(
     if threshold is not None:
         threshold = finite_number(threshold, "threshold")
     if truth is not None:
-        truth = real_vector(truth, "truth", N, "row of the pool").numpy()
+        truth = real_vector(truth, "truth", N, "row of the pool", booleans=True).numpy()
         if threshold is None and flat:
             raise ValueError(
                 "Expected `threshold` with `truth`, to know where the true contour "

@@ -62,7 +62,8 @@ def progress_frame(
     if foreseen is not None:
         frame.loc[len(frame) - 1, "forecast"] = states[-1].n_used + foreseen
     if truth is not None:
-        above = real_vector(truth, "truth", len(answers[0]), "row of the pool") > 0.5
+        N = len(answers[0])
+        above = real_vector(truth, "truth", N, "row of the pool", booleans=True) > 0.5
         frame["f1"] = [_f1(answer, above.numpy()) for answer in answers]
     return frame
 

@@ -186,7 +186,7 @@ class Pool:
         Raises:
             BotorchTensorDimensionError: If ``x`` has another length.
         """
-        point = real_vector(x, "x", self.d, "column of the pool")
+        point = real_vector(x, "x", self.d, "column of the pool", booleans=True)
         low, high = self.bounds
         return int(((self.X - point) / (high - low)).square().sum(dim=-1).argmin())
 

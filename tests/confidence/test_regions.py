@@ -215,6 +215,7 @@ def test_ensembles_are_refused() -> None:
         ),
         ({"pool": POOL * torch.nan}, ValueError, "`pool` to be finite, but row 0"),
         ({"rounds": torch.arange(3)}, ValueError, "`rounds` to hold one round per"),
+        ({"rounds": "a"}, ValueError, "`rounds` to hold whole numbers, but got str"),
     ],
 )
 def test_bad_arguments_are_refused(options: dict, error: type, message: str) -> None:

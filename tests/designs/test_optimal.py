@@ -442,3 +442,11 @@ def test_a_batched_kernel_is_refused():
     kernel = RBFKernel(batch_shape=torch.Size([2]))
     with pytest.raises(UnsupportedError, match="without batch shape"):
         optimal_design(features(), kernel=kernel, gamma=0.1)
+
+
+def test_a_mask_of_targets_may_be_their_weights():
+    X = features()
+    mask = torch.arange(len(X)) < 5
+    by_mask = optimal_design(X, gamma=0.1, target_weights=mask)
+    by_number = optimal_design(X, gamma=0.1, target_weights=mask.double())
+    assert by_mask.value == by_number.value
