@@ -74,7 +74,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         nargs="+",
         choices=METHODS,
         default=["lse", "straddle", "random"],
-        help="what to run; the picture and the table file show the first",
+        help="what to run: the first as an Ax experiment, which the picture and the "
+        "table file show; the others by ask and tell, to compare",
     )
     options = parser.parse_args(arguments)
     for name in ("noise", "batch", "budget"):

@@ -2,11 +2,12 @@ r"""The demo: a real sea bed, an Ax loop, a picture and a table."""
 
 from __future__ import annotations
 
-import time
+import math
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 
 import pandas as pd
 import torch
@@ -48,7 +49,17 @@ MILESTONE = 200
 """The table shows every run after each so many measurements."""
 
 OUTLOOK = 100
-"""The forecast in the progress bar is renewed after so many measurements."""
+"""The first forecast is made after so many measurements, then with each milestone."""
+
+LINES_APART = 15.0
+"""Seconds between two lines on the progress where there is no terminal."""
+
+WORK = {"Ax": (0.035, 0.00003), "ask and tell": (0.005, 0.000008)}
+"""Seconds per measurement, and how they grow with each: of LSE through Ax and of the
+baselines without it, measured on the demo's sea bed."""
+
+FIRST_WORK = 1.0
+"""Seconds of work by ``WORK`` before the first estimate, which needs to see some."""
 
 _TRUSTED = 0.02
 """Above this share of wrong decisions the demo says that intervals are too narrow."""
@@ -86,11 +97,13 @@ def run_demo(options: Namespace) -> None:
     print(
         f"Noise {options.noise:g} {survey.unit} (standard deviation), batches of "
         f"{options.batch}, at most {options.budget} measurements, accuracy epsilon = "
-        f"{options.epsilon:g} {survey.unit}\n"
+        f"{options.epsilon:g} {survey.unit}"
     )
+    print(f"{options.methods[0]} runs through Ax, the others by ask and tell\n")
     runs: dict[str, Run] = {}
+    time_left = TimeLeft(options.methods, options.budget)
     for method in options.methods:
-        runs[method] = run_method(method, survey, options)
+        runs[method] = run_method(method, survey, options, time_left)
     rows = [row for run in runs.values() for row in run.rows]
     print(f"{pd.DataFrame(rows).to_string(index=False)}\n")
     first = runs[options.methods[0]]
@@ -152,47 +165,164 @@ def strategy_for(method: str, survey: Survey, options: Namespace) -> GPStrategy:
     )
 
 
-def run_method(method: str, survey: Survey, options: Namespace) -> Run:
-    r"""One Ax experiment: ask for a batch, measure, complete, until Ax says stop."""
-    strategy = strategy_for(method, survey, options)
+def run_method(
+    method: str, survey: Survey, options: Namespace, time_left: TimeLeft
+) -> Run:
+    r"""One run; the first method's goes through Ax and is looked ahead.
+
+    The others are there for comparison. Ax changes none of their numbers, only the
+    time, and where a random run will end nobody asks.
+    """
+    is_first = method == options.methods[0]
+    rounds = through_ax if is_first else by_ask_and_tell
+    start, rows, outlook = perf_counter(), list[dict[str, object]](), "-"
+    with Progress(method, options.budget, time_left) as progress:
+        for state in rounds(strategy_for(method, survey, options), survey, options):
+            n = len(state.observations)
+            is_milestone = n > 0 and (n % MILESTONE == 0 or state.is_done)
+            if is_first and (is_milestone or n == OUTLOOK):
+                outlook, end = foreseen(state)
+                time_left.expect(method, end)
+            if is_milestone:
+                seconds = perf_counter() - start
+                row = summary(method, state, survey, options.threshold, seconds)
+                rows.append({**row, "done at": outlook})
+            progress.show(state)
+    time_left.expect(method, len(state.observations))
+    return Run(state, rows)
+
+
+def through_ax(
+    strategy: GPStrategy, survey: Survey, options: Namespace
+) -> Iterator[State]:
+    r"""An Ax experiment: ask for a batch, measure, complete, until Ax says stop."""
     generation = level_set_generation_strategy(strategy, seed=options.seed)
     client = Client(random_seed=options.seed)
-    client.configure_experiment(parameters=pool_parameters(survey.pool), name=method)
+    client.configure_experiment(parameters=pool_parameters(survey.pool), name="demo")
     client.configure_optimization(objective=METRIC)
     client.set_generation_strategy(generation)
-    noise = torch.Generator().manual_seed(options.seed)
     node = generation.current_node
     assert isinstance(node, LevelSetNode)
-    start, rows = time.perf_counter(), []
-    outlook = "?"
-    with tqdm(total=options.budget, desc=method, unit="y", disable=None) as bar:
-        while True:
-            state = node.state(client._experiment)
-            n = len(state.observations)
-            if n and n % OUTLOOK == 0 and not bar.disable:
-                outlook = foreseen(state)
-            undecided = int(state.classification.undecided.sum())
-            bar.set_postfix(undecided=undecided, done_at=outlook)
-            if n and (n % MILESTONE == 0 or state.is_done):
-                seconds = time.perf_counter() - start
-                rows.append(summary(method, state, survey, options.threshold, seconds))
-            try:
-                trials = client.get_next_trials(max_trials=options.batch)
-            except GenerationStrategyCompleted:
-                return Run(state, rows)
-            for index, parameters in trials.items():
-                y = float(survey.truth[int(parameters["pool_index"])])
-                y += options.noise * float(torch.randn((), generator=noise))
-                client.complete_trial(index, raw_data={METRIC: (y, options.noise)})
-            bar.update(len(trials))
+    measure = Sounder(survey, options)
+    while True:
+        yield node.state(client._experiment)
+        try:
+            trials = client.get_next_trials(max_trials=options.batch)
+        except GenerationStrategyCompleted:
+            return
+        for index, parameters in trials.items():
+            y = measure(int(parameters["pool_index"]))
+            client.complete_trial(index, raw_data={METRIC: (y, options.noise)})
 
 
-def foreseen(state: State) -> str:
+def by_ask_and_tell(
+    strategy: GPStrategy, survey: Survey, options: Namespace
+) -> Iterator[State]:
+    r"""The same without Ax."""
+    measure, state = Sounder(survey, options), strategy.init(options.seed)
+    while not state.is_done:
+        batch = strategy.ask(state)
+        y = [measure(row) for row in batch.order.tolist()]
+        state = strategy.tell(state, batch.observe(y, options.noise**2))
+        yield state
+
+
+class Sounder:
+    r"""Measures rows of a survey, with noise of its own random numbers."""
+
+    def __init__(self, survey: Survey, options: Namespace) -> None:
+        self.survey, self.noise = survey, options.noise
+        self.generator = torch.Generator().manual_seed(options.seed)
+
+    def __call__(self, row: int) -> float:
+        r"""A noisy value of a row."""
+        noise = self.noise * float(torch.randn((), generator=self.generator))
+        return float(self.survey.truth[row]) + noise
+
+
+class TimeLeft:
+    r"""How long the runs that are left will take, in all.
+
+    How the work grows with the measurements is known (``WORK``); how fast the machine
+    is, is measured as it goes on. Where a run will end is between its forecast, which
+    is hopeful, and its budget.
+
+    Args:
+        methods: To run; the first through Ax.
+        budget: Most measurements of each.
+    """
+
+    def __init__(self, methods: Sequence[str], budget: int) -> None:
+        self.budget = budget
+        self.ends = dict.fromkeys(methods, float(budget))
+        self.done = dict.fromkeys(methods, 0.0)
+        self.first = methods[0]
+        self.start = perf_counter()
+
+    def expect(self, method: str, end: int | None) -> None:
+        r"""A run will end, or has ended, after so many measurements; ``None``: ?"""
+        end = self.budget if end is None else min(end, self.budget)
+        has_ended = end <= self.done[method]
+        self.ends[method] = end if has_ended else math.sqrt(end * self.budget)
+
+    def seconds(self) -> float:
+        r"""The estimate."""
+        done, total = self._works(self.done), self._works(self.ends)
+        return (total - done) * (perf_counter() - self.start) / done
+
+    @property
+    def is_known(self) -> bool:
+        r"""Whether enough was done to say how fast this machine is."""
+        return self._works(self.done) >= FIRST_WORK
+
+    def _works(self, counts: Mapping[str, float]) -> float:
+        r"""Seconds that measurements take on the machine of ``WORK``."""
+        seconds = 0.0
+        for method, n in counts.items():
+            each, growth = WORK["Ax" if method == self.first else "ask and tell"]
+            seconds += n * (each + growth * n)
+        return seconds
+
+
+class Progress:
+    r"""Shows where a run stands: a bar in a terminal, else a line now and then."""
+
+    def __init__(self, method: str, budget: int, time_left: TimeLeft) -> None:
+        self.method, self.time_left = method, time_left
+        self.shown_at = -math.inf
+        form = "{desc}: {n_fmt}/{total_fmt} soundings |{bar}| {postfix}"
+        self.bar = tqdm(total=budget, desc=method, disable=None, bar_format=form)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bar.close()
+
+    def show(self, state: State) -> None:
+        r"""Show a state."""
+        n, now = len(state.observations), perf_counter()
+        self.time_left.done[self.method] = n
+        if not self.time_left.is_known:
+            return
+        left = f"about {self.time_left.seconds():.0f} s left in all"
+        undecided = int(state.classification.undecided.sum())
+        if not self.bar.disable:
+            self.bar.set_postfix_str(f"{undecided:,} undecided; {left}")
+            self.bar.update(n - self.bar.n)
+        elif now - self.shown_at >= LINES_APART:
+            words = f"{self.method}: {n} soundings, {undecided:,} undecided; {left}"
+            print(words, flush=True)
+            self.shown_at = now
+
+
+def foreseen(state: State) -> tuple[str, int | None]:
     r"""After about how many measurements in all everything will be decided."""
+    n = len(state.observations)
     if state.is_done:
-        return "now" if state.stop_reason == "decided" else "-"
+        return ("now" if state.stop_reason == "decided" else "-"), n
     more = state.forecast().observations
-    return "?" if more is None else f"~{len(state.observations) + more}"
+    return ("?", None) if more is None else (f"~{n + more}", n + more)
 
 
 def summary(
@@ -207,7 +337,7 @@ def summary(
         "undecided": int(answer.undecided.sum()),
         "decided": f"{1 - float(answer.undecided.double().mean()):.1%}",
         "wrong": f"{wrong_share(answer, truth):.2%}",
-        "done at": foreseen(state),
+        "done at": "-",
         "seconds": f"{seconds:.1f}",
         "stopped": state.stop_reason or "",
     }

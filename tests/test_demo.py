@@ -1,10 +1,13 @@
 r"""The demo and its command line."""
 
 import re
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+import torch
 
+from botorch_lse import demo
 from botorch_lse.__main__ import main, parse
 
 
@@ -88,3 +91,71 @@ def test_numbers_that_cannot_be_are_refused(option, capsys):
     with pytest.raises(SystemExit):
         parse([option, "0"])
     assert f"{option}: expected a positive number" in capsys.readouterr().err
+
+
+FORECASTS = {100: 277, 200: 396, 400: 619, 600: 637}
+"""What LSE foresees on the sea bed after so many soundings; it ends after 680."""
+
+
+def estimates(budget, clock, seconds, ends):
+    r"""What is told in a run whose work is ``seconds(method, n)``, and the truth."""
+    time_left, told = demo.TimeLeft([*ends], budget), []
+    for method, end in ends.items():
+        for n in range(10, end + 1, 10):
+            clock.now += seconds(method, n) - seconds(method, n - 10)
+            time_left.done[method] = n
+            if n == end:
+                time_left.expect(method, end)
+            elif method == "lse" and n in FORECASTS:
+                time_left.expect(method, FORECASTS[n])
+            if time_left.is_known:
+                told.append((clock.now, time_left.seconds()))
+    return [(estimate, clock.now - now) for now, estimate in told]
+
+
+@pytest.mark.parametrize("speed", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("lse_end", [620, 680, 800])
+def test_the_time_left_is_right_within_a_factor_of_two(speed, lse_end, monkeypatch):
+    r"""On slow and fast machines, and where baselines cost other than thought."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(demo, "perf_counter", lambda: clock.now)
+
+    def seconds(method, n):
+        if method == "lse":
+            return speed * (0.04 * n + 2e-5 * n**2)
+        return speed * (0.003 * n + 1.2e-5 * n**2)
+
+    ends = {"lse": lse_end, "straddle": 520, "random": 800}
+    told = estimates(800, clock, seconds, ends)
+    assert len(told) > 150
+    for estimate, truth in told:
+        if truth > 5 * speed:
+            assert truth / 2 <= estimate <= 2 * truth
+
+
+def test_progress_is_told_without_a_terminal(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(demo, "LINES_APART", 0.0)
+    grid = pd.DataFrame({"x": range(30)})
+    grid["height"] = (grid["x"] - 12.0).abs()
+    grid.to_csv(tmp_path / "pool.csv", index=False)
+    options = ["--pool", str(tmp_path / "pool.csv"), "--threshold", "6"]
+    options += ["--noise", "0.1", "--epsilon", "0", "--budget", "40"]
+    options += ["--methods", "lse", "random", "--out", str(tmp_path)]
+    assert main(options) == 0
+    printed = capsys.readouterr().out
+    line = r"^lse: 40 soundings, \d+ undecided; about \d+ s left in all$"
+    assert re.search(line, printed, re.MULTILINE)
+    assert re.search(r"^random: \d+ soundings, .* left in all$", printed, re.MULTILINE)
+
+
+def test_a_run_through_ax_and_one_without_ask_for_the_same(tmp_path):
+    options = parse(["--budget", "60", "--batch", "10"])
+    survey = demo.load_survey("topobathy", raw=False)
+    ends = []
+    for rounds in (demo.through_ax, demo.by_ask_and_tell):
+        strategy = demo.strategy_for("straddle", survey, options)
+        *_, state = rounds(strategy, survey, options)
+        ends.append(state)
+    one, other = (end.observations for end in ends)
+    assert one.indices.tolist() == other.indices.tolist()
+    assert torch.allclose(one.y, other.y, rtol=1e-10, atol=1e-9)
