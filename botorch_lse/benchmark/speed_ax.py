@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from gpytorch.kernels import MaternKernel
@@ -16,13 +15,22 @@ from gpytorch.kernels import MaternKernel
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.benchmark.report import Report, Table
 from botorch_lse.benchmark.speed import in_fresh_process, measured, target
-from botorch_lse.problem import Batch, Pool
-from botorch_lse.strategies import MELKStrategy, State
+from botorch_lse.problem import Pool
+from botorch_lse.strategies import LSEStrategy, MELKStrategy, Strategy
 
 if TYPE_CHECKING:  # the list of benchmarks needs no Ax
     from ax.api.client import Client
 
 ROWS, TRIALS, BATCH, NOISE = 5_000, 200, 10, 0.1
+
+LONG_ROWS, LONG_NOISE = 1_000, 1.0
+"""A run that is not decided before its budget is used up."""
+
+CHECKPOINTS = (250, 500, 1000, 2000)
+"""The long run is clocked after so many trials."""
+
+LONG_SECONDS = 60.0
+"""At most so much of it shall be ours."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +56,27 @@ class Overhead:
     load: float
 
 
+@dataclass(frozen=True)
+class Clocked:
+    r"""Seconds since the beginning of a run through a ``Client``.
+
+    Args:
+        trials: Completed so far.
+        ours: In the node: reading the experiment, and the strategy.
+        strategy: Of these inside the strategy.
+        ax: All other, in ``get_next_trials`` and ``complete_trial``.
+    """
+
+    trials: int
+    ours: float
+    strategy: float
+    ax: float
+
+
 @entry(
     "speed",
     "ax",
-    "200 trials of MELK in batches of 10 on 5,000 rows, through Ax",
+    "200 trials of MELK and 2,000 of LSE, in batches of 10, through Ax",
     needs=("ax",),
 )
 def speed_ax(options: Options) -> Report:
@@ -90,49 +115,74 @@ def speed_ax(options: Options) -> Report:
         "the strategy is that of its `init`, `ask` and `tell` during the same run."
     ]
     table = Table("What Ax adds", ("what", "target", "measured"), rows)
-    data = {
+    data: dict[str, Any] = {
         "client_seconds": found.client,
         "strategy_seconds": found.strategy,
         "save_seconds": found.saves,
         "json_bytes": found.json,
     }
-    return Report("speed ax", notes, [table], (), data)
+    checkpoints = (20, 40) if options.quick else CHECKPOINTS
+    clocked = in_fresh_process(growth, LONG_ROWS, checkpoints, BATCH)
+    notes.append(
+        f"The long run: LSE on {LONG_ROWS:,} rows, one trial completed after the other "
+        "without a file. Ours is the time in the node: looking for what changed, and "
+        "the strategy."
+    )
+    data["long run"] = [asdict(moment) for moment in clocked]
+    return Report("speed ax", notes, [table, _long_table(clocked)], (), data)
 
 
-class ClockedMELK(MELKStrategy):
-    r"""MELK that adds up the time spent inside it."""
-
-    seconds: ClassVar[float] = 0.0
-
-    def init(self, seed: int = 0) -> State:
-        r"""See ``Strategy.init``."""
-        with _clocked():
-            return super().init(seed)
-
-    def ask(self, state: State, *given: Any, **named: Any) -> Batch:
-        r"""See ``Strategy.ask``."""
-        with _clocked():
-            return super().ask(state, *given, **named)
-
-    def tell(self, state: State, *given: Any, **named: Any) -> State:
-        r"""See ``Strategy.tell``."""
-        with _clocked():
-            return super().tell(state, *given, **named)
+def _long_table(clocked: list[Clocked]) -> Table:
+    columns = ("trials", "ours", "of these strategy", "Ax", "ours/trial", "Ax/trial")
+    rows = [
+        (
+            f"{at.trials:,}",
+            f"{at.ours:.1f} s",
+            f"{at.strategy:.1f} s",
+            f"{at.ax:.1f} s",
+            f"{1e3 * at.ours / at.trials:.0f} ms",
+            f"{1e3 * at.ax / at.trials:.0f} ms",
+        )
+        for at in clocked
+    ]
+    met = clocked[-1].ours <= LONG_SECONDS
+    ours = target(f"{clocked[-1].ours:.1f} of {LONG_SECONDS:g} s", met)
+    rows[-1] = (rows[-1][0], ours, *rows[-1][2:])
+    return Table("A long run", columns, rows)
 
 
-@contextmanager
-def _clocked() -> Iterator[None]:
-    with measured() as cost:
-        yield
-    ClockedMELK.seconds += cost.seconds
+class Clock:
+    r"""Adds up the time inside some methods of an object; nested calls count once.
+
+    Args:
+        owner: The object. What is set on a frozen strategy is none of its fields.
+        names: The methods.
+    """
+
+    def __init__(self, owner: Any, *names: str) -> None:
+        self.seconds = 0.0
+        self._is_running = False
+        for name in names:
+            object.__setattr__(owner, name, self._timed(getattr(owner, name)))
+
+    def _timed(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*given: Any, **named: Any) -> Any:
+            if self._is_running:
+                return method(*given, **named)
+            self._is_running = True
+            try:
+                with measured() as cost:
+                    return method(*given, **named)
+            finally:
+                self.seconds += cost.seconds
+                self._is_running = False
+
+        return timed
 
 
 def overhead(n_rows: int, n_trials: int, batch_size: int) -> Overhead:
     r"""Run the strategy alone, then through a client."""
-    logging.getLogger("ax").setLevel(logging.ERROR)
-    for name in list(logging.root.manager.loggerDict):
-        if name.startswith("ax."):
-            logging.getLogger(name).setLevel(logging.ERROR)
+    silence_ax()
     from ax.api.client import Client
 
     from botorch_lse.ax import POOL_INDEX
@@ -147,9 +197,8 @@ def overhead(n_rows: int, n_trials: int, batch_size: int) -> Overhead:
         y = [values[len(asked) + i][row] for i, row in enumerate(rows)]
         asked += rows
         state = strategy.tell(state, batch.observe(y, NOISE**2))
-    client = _client(strategy)
-    again: list[int] = []
-    ClockedMELK.seconds = 0.0
+    client, again = _client(strategy), list[int]()
+    clock = Clock(strategy, "init", "ask", "tell")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.json"
         seconds = saves = 0.0
@@ -168,7 +217,7 @@ def overhead(n_rows: int, n_trials: int, batch_size: int) -> Overhead:
                         record.write()
                     saves += cost.seconds
                     again.append(row)
-        inside, compact = ClockedMELK.seconds, path.stat().st_size
+        inside, compact = clock.seconds, path.stat().st_size
         with measured() as load:
             Client.load_from_json_file(str(path))
         client.save_to_json_file(str(path))
@@ -177,7 +226,55 @@ def overhead(n_rows: int, n_trials: int, batch_size: int) -> Overhead:
     return Overhead(seconds, inside, same, saves, size, compact, load.seconds)
 
 
-def _client(strategy: MELKStrategy) -> Client:
+def growth(n_rows: int, checkpoints: tuple[int, ...], batch_size: int) -> list[Clocked]:
+    r"""Run LSE through a client to the last checkpoint."""
+    silence_ax()
+    from botorch_lse.ax import POOL_INDEX
+    from botorch_lse.ax.compat import generation_strategy_of
+    from botorch_lse.ax.results import level_set_node
+
+    X, truth, kernel = _function(n_rows)
+    strategy = LSEStrategy(
+        Pool(X),
+        0.4,
+        model=kernel,
+        noise_std=LONG_NOISE,
+        batch_size=batch_size,
+        beta=9.0,
+        max_observations=checkpoints[-1],
+    )
+    client, generator = _client(strategy), torch.Generator().manual_seed(1)
+    inside = Clock(strategy, "init", "ask", "tell")
+    node = level_set_node(generation_strategy_of(client))
+    ours = Clock(node, "new_trial_limit", "update_generator_state", "_gen")
+    found: list[Clocked] = []
+    total, n_done = 0.0, 0
+    while n_done < checkpoints[-1]:
+        with measured() as cost:
+            trials = client.get_next_trials(checkpoints[len(found)] - n_done)
+        total += cost.seconds
+        for trial, parameters in trials.items():
+            y = float(truth[int(str(parameters[POOL_INDEX]))])
+            y += LONG_NOISE * float(torch.randn((), generator=generator))
+            with measured() as cost:
+                client.complete_trial(trial, {"y": (y, LONG_NOISE)})
+            total += cost.seconds
+        n_done += len(trials)
+        if n_done == checkpoints[len(found)]:
+            rest = total - ours.seconds
+            found.append(Clocked(n_done, ours.seconds, inside.seconds, rest))
+    return found
+
+
+def silence_ax() -> None:
+    r"""No line of Ax's per trial."""
+    logging.getLogger("ax").setLevel(logging.ERROR)
+    for name in list(logging.root.manager.loggerDict):
+        if name.startswith("ax."):
+            logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def _client(strategy: Strategy) -> Client:
     from ax.api.client import Client
 
     from botorch_lse.ax import level_set_generation_strategy, pool_parameters
@@ -189,17 +286,23 @@ def _client(strategy: MELKStrategy) -> Client:
     return client
 
 
-def _problem(
-    n_rows: int, n_trials: int, batch_size: int
-) -> tuple[MELKStrategy, torch.Tensor]:
-    r"""The strategy, and the value of each row at each measurement."""
+def _function(n_rows: int) -> tuple[torch.Tensor, torch.Tensor, MaternKernel]:
+    r"""Rows with three inputs, a function on them, and a kernel."""
     generator = torch.Generator().manual_seed(0)
     X = torch.rand(n_rows, 3, generator=generator, dtype=torch.float64)
     kernel = MaternKernel(nu=2.5, ard_num_dims=3).double()
     kernel.lengthscale = torch.tensor([[0.2, 0.3, 0.4]], dtype=torch.float64)
-    truth = (6 * X[:, 0]).sin() + X[:, 1] - X[:, 2]
+    return X, (6 * X[:, 0]).sin() + X[:, 1] - X[:, 2], kernel
+
+
+def _problem(
+    n_rows: int, n_trials: int, batch_size: int
+) -> tuple[MELKStrategy, torch.Tensor]:
+    r"""The strategy, and the value of each row at each measurement."""
+    X, truth, kernel = _function(n_rows)
+    generator = torch.Generator().manual_seed(1)
     noise = torch.randn(n_trials + batch_size, 1, generator=generator).double()
-    strategy = ClockedMELK(
+    strategy = MELKStrategy(
         Pool(X),
         0.4,
         model=kernel,
