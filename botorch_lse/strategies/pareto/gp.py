@@ -168,9 +168,10 @@ class GPParetoStrategy(GPParetoSettings):
         if belief.is_informed:
             both = zip(belief.posteriors, belief.noise, strict=True)
             return tuple(Exactness(float(p.least_noise), noise) for p, noise in both)
+        columns = data.y.unbind(dim=-1) if data.y.ndim == 2 else (data.y,) * self.m
         return tuple(
-            Exactness(least_of_values(data.y.view(len(data), -1)[:, c:][:, :1]), noise)
-            for c, noise in enumerate(output.known_noise for output in self.processes)
+            Exactness(least_of_values(y), output.known_noise)
+            for y, output in zip(columns, self.processes, strict=True)
         )
 
     def _is_initial(self, belief: GPParetoBelief) -> bool:
