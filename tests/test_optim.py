@@ -98,7 +98,7 @@ def test_close_to_the_best_of_all_batches(form, seed, noise):
 @covering("form, noise, seed", FORMS, [0.01, 1.0], range(8))
 def test_never_worse_than_greedy(form, seed, noise):
     acqf_class, options = form
-    choices = draw(70, seed)
+    choices = draw(40, seed)
     acqf = acqf_class(make_model(seed, noise), targets=choices[:25], **options)
     for unique, max_repeats in ((False, None), (True, 1)):
         greedy, _ = optimize_acqf_discrete(acqf, q=5, choices=choices, unique=unique)

@@ -167,14 +167,14 @@ def test_rows_to_come_on_a_line_stand_in_the_next_round():
     assert batches_frame(pool, Observations.empty(), [3])["y"].dropna().tolist() == [0]
 
 
-@pytest.mark.parametrize("pool", POOLS)
-def test_batches_are_drawn_by_both_libraries(pool):
-    for frame in (
-        batches_frame(pool, seen(1, 1, 2), upcoming=[4]),
-        batches_frame(pool, Observations.empty()),
-    ):
-        plot_batches(frame).canvas.draw()
-        assert len(batches_figure(frame).data) >= frame["panel"].nunique()
+@covering("is_empty, pool", [False, True], POOLS)
+def test_batches_are_drawn_by_both_libraries(pool, is_empty):
+    if is_empty:
+        frame = batches_frame(pool, Observations.empty())
+    else:
+        frame = batches_frame(pool, seen(1, 1, 2), upcoming=[4])
+    plot_batches(frame).canvas.draw()
+    assert len(batches_figure(frame).data) >= frame["panel"].nunique()
 
 
 # --- progress ---------------------------------------------------------------------

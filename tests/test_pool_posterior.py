@@ -11,6 +11,7 @@ from torch import Tensor
 from botorch_lse.functional.jitter import JITTER
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.prior import GPPrior
+from tests.covering import covering
 from tests.reference.dense_gp import DenseGP
 
 N = 40
@@ -50,8 +51,7 @@ def assert_dense(posterior: PoolPosterior, n: int) -> None:
     assert np.allclose(got, covariance[some], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("budget", [IN_CACHE, HALF, TINY])
-@pytest.mark.parametrize("step", [1, 3, len(ROWS)])
+@covering("budget, step", [IN_CACHE, HALF, TINY], [1, 3, len(ROWS)])
 def test_observing_equals_dense_conditioning(budget: int, step: int) -> None:
     posterior = start(budget)
     assert_dense(posterior, 0)

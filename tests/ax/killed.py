@@ -1,14 +1,13 @@
-r"""Runs that are killed: ``python -m tests.ax.killed DIR KIND NAME SECONDS NOTES ...``.
+r"""Runs that are killed.
 
-One process imports everything and forks one run for each number of notes. Each run
-notes, before and after each evaluation, what it evaluates; the notes reach the disk at
-once. When so many are there, the run is killed after a random part of ``SECONDS``.
+One process forks one run for each number of notes. Each run notes, before and after
+each evaluation, what it evaluates; the notes reach the disk at once. When so many are
+there, the run is killed after a random part of the seconds given.
 """
 
 import os
 import random
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -34,7 +33,7 @@ def store_of(folder, number, kind):
 
 def new_client(name, **options):
     if name == "LSEStrategy":
-        return client_for(lse(), **options)
+        return client_for(lse(max_observations=15), **options)
     return client_for(several.make(name), "y, -z", **options)
 
 
@@ -100,7 +99,3 @@ def main(folder, kind, name, seconds, moments):
             time.sleep(rng.uniform(0, seconds))
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:4], float(sys.argv[4]), list(map(int, sys.argv[5:])))

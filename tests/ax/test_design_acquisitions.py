@@ -33,8 +33,8 @@ def louder_to_the_east(X):
     ("acqf_class", "options"),
     [
         (qNegMaxPosteriorVariance, {}),
-        (qMELK, {}),
-        (qMILK, {"omega": 0.8}),
+        pytest.param(qMELK, {}, marks=pytest.mark.slow),
+        pytest.param(qMILK, {"omega": 0.8}, marks=pytest.mark.slow),
         (qHRAGE, {"target_weights": WEIGHTS, "noise_var": louder_to_the_east}),
     ],
 )
@@ -54,7 +54,9 @@ def test_concurrent_trials_lower_the_worst_variance(acqf_class, options):
 
 @pytest.mark.filterwarnings("ignore:Optimization failed")
 @pytest.mark.filterwarnings("ignore::UserWarning:ax.generators.torch.botorch_moo_utils")
-@pytest.mark.parametrize("objective", ["y, -z", "y"])
+@pytest.mark.parametrize(
+    "objective", [pytest.param("y, -z", marks=pytest.mark.slow), "y"]
+)
 def test_several_metrics_lower_the_worst_variance_of_any(objective):
     r"""Two objectives, or one and a tracking metric that the criterion leaves out."""
     weights = [1.0, 0.01] if "z" in objective else None

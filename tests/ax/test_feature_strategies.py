@@ -75,7 +75,7 @@ def test_a_linear_strategy_is_saved_and_loaded(make, tmp_path):
 def test_a_pac_strategy_runs_through_a_client():
     pool = Pool(torch.eye(2, dtype=torch.float64))
     strategy = MELKPACStrategy(
-        pool, 0.5, bound=1.0, noise_std=0.2, delta=0.1, epsilon=2.0
+        pool, 0.1, bound=0.2, noise_std=0.1, delta=0.1, epsilon=2.0
     )
     client = client_for(strategy)
     alone = strategy.init(seed=3)
@@ -85,8 +85,8 @@ def test_a_pac_strategy_runs_through_a_client():
     assert [p["pool_index"] for p in trials.values()] == batch.order.tolist()
     noise = torch.Generator().manual_seed(0)
     for index, parameters in trials.items():
-        y = (0.9, 0.1)[parameters["pool_index"]]
-        y += 0.2 * float(torch.randn((), generator=noise))
+        y = (0.18, 0.02)[parameters["pool_index"]]
+        y += 0.1 * float(torch.randn((), generator=noise))
         client.complete_trial(index, {"y": y})
     with pytest.raises(GenerationStrategyCompleted, match="2 of 2 rows decided"):
         client.get_next_trials(1)

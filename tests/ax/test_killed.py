@@ -2,20 +2,17 @@ r"""``kill -9`` at random moments of a stored run."""
 
 import os
 import random
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 from ax.core.trial_status import TrialStatus
 
 from botorch_lse.ax import POOL_INDEX, run_experiment
 from botorch_lse.ax.compat import as_stored
+from tests.processes import in_a_new_process
 
 from . import killed, several
 
-ROOT = Path(__file__).parents[2]
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked runs"),
     pytest.mark.filterwarnings("ignore:TypeDecorator"),
@@ -83,16 +80,8 @@ def kill_at_random_moments(tmp_path, kind, n, name="LSEStrategy"):
     expected, reason, seconds = uninterrupted(tmp_path, kind, name)
     rng = random.Random(0)
     n_notes = 2 * len(expected)  # before and after each evaluation
-    moments = [str(rng.randrange(n_notes)) for _ in range(n)]
-    command = [sys.executable, "-W", "ignore", "-m", "tests.ax.killed", str(tmp_path)]
-    subprocess.run(
-        [*command, kind, name, str(seconds / n_notes), *moments],
-        check=True,
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    moments = [rng.randrange(n_notes) for _ in range(n)]
+    in_a_new_process(killed.main, tmp_path, kind, name, seconds / n_notes, moments)
     ends = [check(tmp_path, i, kind, name, expected, reason) for i in range(n)]
     assert any(0 < done < len(expected) for done, _ in ends)  # some were cut midway
     assert any(running for _, running in ends)
@@ -100,7 +89,7 @@ def kill_at_random_moments(tmp_path, kind, n, name="LSEStrategy"):
 
 @pytest.mark.parametrize("kind", ["json", "db"])
 def test_a_killed_run_goes_on(tmp_path, kind):
-    kill_at_random_moments(tmp_path, kind, 3)
+    kill_at_random_moments(tmp_path, kind, 2)
 
 
 @pytest.mark.slow

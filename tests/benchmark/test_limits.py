@@ -248,10 +248,10 @@ def test_limits_prints_a_table_and_draws(
 def test_decisions_are_timed_for_every_strategy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(speed_linear, "ROWS", 300)
+    monkeypatch.setattr(speed_linear, "ROWS", 100)
     pool = Pool(speed_linear.features()[0])
     for name in speed_linear.strategies(pool, "gaps"):
         seconds, undecided = speed_linear.decide(name, "gaps")
         assert len(seconds) == speed_linear.ROUNDS
         assert min(seconds) > 0
-        assert 0 <= undecided < 300
+        assert 0 <= undecided < 100

@@ -27,7 +27,7 @@ from botorch_lse.strategies import (
 )
 from botorch_lse.strategies.forecast import observations_needed
 from botorch_lse.strategies.gp.forecast import MOST_STEPS, planned_observations
-from tests.covering import covering, more_when_slow
+from tests.covering import more_when_slow
 from tests.reference.dense_gp import DenseGP
 from tests.strategies import pareto_runs
 from tests.strategies.runs import make, step
@@ -222,11 +222,18 @@ def test_forecast_of_a_pareto_set_is_right_within_a_factor_of_two(
         assert 0.5 <= half_way(pareto_runs.make(cls, X), mu, seed, n) <= 2
 
 
-@covering("case, seed", [(GEGEStrategy, 160), (PALStrategy, 80)], [1, 3])
+@pytest.mark.parametrize(
+    ("cls", "n", "seed"),
+    [
+        (PALStrategy, 80, 1),
+        pytest.param(PALStrategy, 80, 3, marks=pytest.mark.slow),
+        pytest.param(GEGEStrategy, 160, 1, marks=pytest.mark.slow),
+        pytest.param(GEGEStrategy, 160, 3, marks=pytest.mark.slow),
+    ],
+)
 def test_forecast_of_gaussian_outputs_is_right_within_a_factor_of_two(
-    case: tuple[type, int], seed: int
+    cls: type, n: int, seed: int
 ) -> None:
-    cls, n = case
     gp, X = DenseGP((0.2,), 1.0, is_rbf=True), np.linspace(0, 1, 40)[:, None]
     L = np.linalg.cholesky(gp.covariance(X, X) + 1e-8 * np.eye(40))
     mu = torch.tensor(L @ np.random.default_rng(seed).standard_normal((40, 2)))

@@ -70,6 +70,10 @@ def gege(X: Tensor | None = None, **options) -> GEGELinearStrategy:
 
 MAKERS = [melk, milk, best, gege]
 every = pytest.mark.parametrize("make", MAKERS)
+one_and_several_outputs = pytest.mark.parametrize(
+    "make",
+    [melk, gege, *(pytest.param(m, marks=pytest.mark.slow) for m in (milk, best))],
+)
 
 
 def truth_of(strategy: LinearStrategy) -> Tensor:
@@ -128,7 +132,7 @@ def test_runs_end_with_the_truth(make, batch_size: int | None, design: str) -> N
 
 
 @every
-@more_when_slow("n_runs", 2, 12)
+@more_when_slow("n_runs", 1, 12)
 def test_few_of_many_simulated_runs_are_wrong(make, n_runs: int) -> None:
     strategy = make()
     runs = [
@@ -200,7 +204,7 @@ def test_values_shifted_with_the_level_are_decided_alike() -> None:
     runs = []
     for shift in (0.0, 7.0):
         measure = means_of(1)
-        strategy = melk(X, threshold=LEVEL + shift)
+        strategy = melk(X, threshold=LEVEL + shift, max_observations=200)
         runs.append(strategy.simulate(lambda r, c, s=shift, m=measure: m(r, c) + s, 1))
     assert runs[0].n_used == runs[1].n_used
     assert torch.equal(runs[0].classification.above, runs[1].classification.above)
@@ -406,7 +410,7 @@ def test_means_and_single_values_lead_to_the_same_estimates(make) -> None:
         )
 
 
-@every
+@one_and_several_outputs
 def test_asking_and_simulating_are_the_same_run(make) -> None:
     strategy = make()
     measure, state = means_of(4, strategy.m), strategy.init(4)
@@ -527,7 +531,7 @@ def test_guarantees_are_sentences_with_their_assumptions() -> None:
     assert "with the given variances" in given.guarantee
 
 
-@every
+@one_and_several_outputs
 def test_forecasts_become_right(make) -> None:
     strategy = make(noise_std=NOISE)
     assert strategy.init().forecast().observations is None

@@ -309,7 +309,10 @@ def test_replay_equals_telling_one_by_one(cls, options) -> None:
     assert_same(strategy, strategy.replay(state.observations, seed=3), state)
 
 
-@covering("options, cls", FORMS[:2], GAUSSIAN)
+@every
+@pytest.mark.parametrize(
+    "options", [FORMS[0], pytest.param(FORMS[1], marks=pytest.mark.slow)]
+)
 def test_rounds_told_in_pieces_and_resumed_are_the_same(cls, options) -> None:
     strategy = make(cls, batch_size=4, **options)
     state = run(strategy, 2)[-1]
@@ -387,7 +390,7 @@ def test_decided_rows_stay_decided_while_nothing_is_refitted(cls) -> None:
 
 def test_a_refit_judges_the_whole_past_again() -> None:
     strategy = make(GEGEStrategy, model=None, n_initial=6, beta=2.0)
-    state = run(strategy, 6)[-1]
+    state = run(strategy, 4)[-1]
     fitted = [
         fit_single_task_gp(
             X[state.history.indices],

@@ -14,7 +14,7 @@ from botorch_lse import Observations, Pool
 from botorch_lse.ax.codec import decode_strategy, encode_strategy
 from botorch_lse.prior import GPPrior
 from botorch_lse.strategies import TruVaRStrategy
-from tests.covering import covering
+from tests.covering import covering, more_when_slow
 from tests.reference.truvar import TruVaRReplay
 from tests.strategies.runs import (
     GP,
@@ -56,7 +56,7 @@ def build(goal: str, **options) -> TruVaRStrategy:
     return make(TruVaRStrategy, **given, **chosen)
 
 
-def assert_replayed(strategy, replay: TruVaRReplay, steps: int = 12) -> None:
+def assert_replayed(strategy, replay: TruVaRReplay, steps: int = 9) -> None:
     trace, states = replay.run(steps), run(strategy, steps)
     assert states[-1].history.indices.tolist() == replay.rows
     assert len(states) == len(trace)
@@ -248,7 +248,7 @@ def test_a_batch_goes_on_when_all_widths_are_reached_inside_it() -> None:
 # --- goals --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("monotone", [True, False])
+@more_when_slow("monotone", True, False)
 def test_maximiser_is_found_and_recommended(monotone: bool) -> None:
     strategy = build("maximiser", beta_factor=0.5, monotone=monotone)
     state = run(strategy, 200)[-1]
