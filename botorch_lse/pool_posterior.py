@@ -15,6 +15,10 @@ from botorch_lse.functional.path import factorize, path_rows
 from botorch_lse.posterior import MEMORY_BUDGET, row_blocks
 from botorch_lse.prior import GPPrior
 
+WHOLE_GRAM = 400
+"""Rows up to which all prior covariances are computed at once: a call of a kernel takes
+about as long for this table as for five of its columns."""
+
 
 class _Rows:
     r"""Append-only storage of path rows that several posteriors share.
@@ -80,6 +84,7 @@ class PoolPosterior:
     memory_budget: int = MEMORY_BUDGET
     is_exact: bool = False
     _rows: _Rows | None = None
+    _gram: Tensor | None = None
     _expected: tuple[Tensor, ...] = ()
 
     @classmethod
@@ -95,6 +100,9 @@ class PoolPosterior:
             _check_columns(prior, X)
             F = prior.features(X)
             mean, variance = prior.mean(F), prior.variance(F)
+            N = F.shape[-2]
+            is_small = N <= WHOLE_GRAM and 8 * N * N <= memory_budget // 2
+            gram = prior.covariance(F, F) if is_small else None
         none = mean.new_zeros(0)
         return cls(
             prior,
@@ -107,7 +115,8 @@ class PoolPosterior:
             none,
             mean.new_zeros(()),
             memory_budget,
-            _rows=_Rows(F.shape[-2]),
+            _rows=_Rows(N),
+            _gram=gram,
         )
 
     @property
@@ -140,8 +149,7 @@ class PoolPosterior:
             return self
         with torch.no_grad():
             cross = self._cross(indices)  # q x n
-            F = self.F[indices]
-            left = self.prior.covariance(F, F) - cross @ cross.mT
+            left = self.prior_covariance(indices, indices) - cross @ cross.mT
             is_exact = self.is_exact or bool((noise_var <= self.least_noise).any())
             noise_var = torch.maximum(noise_var, self.least_noise)
             L22 = factorize(left, noise_var, self.least_noise)
@@ -219,11 +227,18 @@ class PoolPosterior:
     def covariance_between(self, rows: Tensor, columns: Tensor) -> Tensor:
         r"""``r x c`` posterior covariances of some rows with others, in one piece."""
         with torch.no_grad():
-            prior = self.prior.covariance(self.F[rows], self.F[columns])
+            prior = self.prior_covariance(rows, columns)
             covariance = prior - self._cross(rows) @ self._cross(columns).mT
             for row in self._expected:
                 covariance = covariance - row[rows].unsqueeze(-1) * row[columns]
             return covariance
+
+    def prior_covariance(self, rows: Tensor, columns: Tensor | slice) -> Tensor:
+        r"""``r x c`` covariances before any observation, units of ``y`` squared."""
+        with torch.no_grad():
+            if self._gram is not None:
+                return self._gram[rows][:, columns]
+            return self.prior.covariance(self.F[rows], self.F[columns])
 
     def prior_mean_at(self, indices: Tensor) -> Tensor:
         r"""``q`` prior means at rows."""
@@ -236,8 +251,7 @@ class PoolPosterior:
             return self.a.new_zeros(indices.numel(), 0)
         if self._rows is not None:
             return self._rows.data[:n, indices].mT
-        train = self.F[self.indices]
-        return path_rows(self.L, self.prior.covariance(train, self.F[indices])).mT
+        return path_rows(self.L, self.prior_covariance(self.indices, indices)).mT
 
     def _residual_blocks(
         self, indices: Tensor, cross: Tensor
@@ -247,18 +261,17 @@ class PoolPosterior:
         Prior covariances less ``cross V``. Where the path rows ``V = L^-1 k(train, x)``
         are not stored, ``cross V = W' k(train, x)`` with ``W = L^-T cross'``.
         """
-        F, n, N = self.F[indices], self.a.numel(), self.F.shape[-2]
+        n, N = self.a.numel(), self.F.shape[-2]
         stored = self._rows.data[:n] if self._rows is not None else None
         if stored is None:
             W = torch.linalg.solve_triangular(self.L.mT, cross.mT, upper=True)
-            train = self.F[self.indices]
         per_row = indices.numel() + (n if stored is None else 0)
         for rows in row_blocks(N, per_row, self.memory_budget):
-            block = self.prior.covariance(F, self.F[rows])
+            block = self.prior_covariance(indices, rows)
             if stored is not None:
                 yield rows, block - cross @ stored[:, rows]
             else:
-                yield rows, block - W.mT @ self.prior.covariance(train, self.F[rows])
+                yield rows, block - W.mT @ self.prior_covariance(self.indices, rows)
 
     def _room(self, q: int) -> _Rows | None:
         r"""Storage for ``q`` more rows, if half the memory budget can hold them all."""
