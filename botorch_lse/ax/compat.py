@@ -162,12 +162,51 @@ def snapshot_of(
         return known[key]
 
     registry = {**CORE_ENCODER_REGISTRY, Data: encoded}
-    parts = {**generation_strategy_to_dict(strategy), "experiment": None}
+    parts = {**generation_strategy_to_dict(_unfitted(strategy)), "experiment": None}
     return {
         "_type": type(client).__name__,
         "experiment": object_to_json(client._experiment, encoder_registry=registry),
         "generation_strategy": object_to_json(parts, encoder_registry=registry),
     }
+
+
+def _unfitted(strategy: GenerationStrategy) -> Any:
+    r"""A generation strategy as Ax's encoder reads it, without fitting an adapter.
+
+    The encoder asks for the adapter only to note that there is one, which nothing
+    reads; making it takes longer than all the rest.
+    """
+
+    class GenerationStrategy:  # the encoder writes the name of the class
+        adapter = None
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(strategy, name)
+
+    return GenerationStrategy()
+
+
+def complete_trial(client: Client, index: int, outcome: dict[str, Any]) -> None:
+    r"""``client.complete_trial``, without the tables that it makes only for its log.
+
+    Of its 35 ms at a thousand trials 33 go into tables of all the data.
+
+    Args:
+        client: With its experiment.
+        index: The trial's.
+        outcome: By metric a value or ``(mean, sem)``; metrics that the experiment does
+            not have yet become tracking metrics.
+    """
+    experiment = client._experiment
+    if further := [name for name in outcome if name not in experiment.metrics]:
+        client.configure_tracking_metrics(metric_names=further)
+    trial = experiment.trials[index]
+    (arm,) = trial.arms
+    # As ``Client.attach_data`` has it: values without a progression have the step NaN.
+    data = trial._raw_evaluations_to_data({arm.name: [(np.nan, outcome)]})
+    experiment.attach_data(data)
+    trial.mark_completed()
+    client._save_or_update_trial_in_db_if_possible(experiment=experiment, trial=trial)
 
 
 def database_file() -> Path | None:

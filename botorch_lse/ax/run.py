@@ -14,7 +14,11 @@ from ax.exceptions.core import DataRequiredError, OptimizationComplete
 from ax.exceptions.generation_strategy import MaxParallelismReachedException
 from tqdm import tqdm
 
-from botorch_lse.ax.compat import experiment_of, generation_strategy_of
+from botorch_lse.ax.compat import (
+    complete_trial,
+    experiment_of,
+    generation_strategy_of,
+)
 from botorch_lse.ax.cost_metric import declare_costs, follows_costs, record_costs
 from botorch_lse.ax.costs import COST, has_costs, trial_cost
 from botorch_lse.ax.failures import Failures
@@ -324,7 +328,7 @@ class _Run:
         try:
             with uninterrupted(), self.record.changes():
                 failed += _failure(lambda: self._add_cost(finished.trial, outcome))
-                self.client.complete_trial(finished.trial, outcome)
+                complete_trial(self.client, finished.trial, outcome)
                 failed += _failure(self._follow_costs)
             self.n_finished += 1
         except Exception as error:

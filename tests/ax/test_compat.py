@@ -85,13 +85,31 @@ def test_a_snapshot_is_the_clients_own_with_the_experiment_once():
     for _ in range(2):  # the second time from what is known
         ours = compat.snapshot_of(client, known)
         assert json.dumps(ours["experiment"]) == json.dumps(whole["experiment"])
+        # Whether a model was made is written by Ax and read by nobody.
         theirs = {**whole["generation_strategy"], "experiment": None}
+        theirs["had_initialized_model"] = False
         assert json.dumps(ours["generation_strategy"]) == json.dumps(theirs)
     assert len(known) == 2
     client.attach_data(0, {"y": (7.5, 0.1)})
     again = json.dumps(compat.snapshot_of(client, known)["experiment"])
     assert again == json.dumps(client._to_json_snapshot()["experiment"])
     assert "7.5" in again
+
+
+def test_a_trial_is_completed_as_the_client_does_it():
+    outcome = {"y": (0.25, 0.1), "heat": 3.0, "y2": (1.0, None)}
+    written = []
+    for complete in (Client.complete_trial, compat.complete_trial):
+        client = client_for(lse())
+        for trial in list(client.get_next_trials(100))[:2]:
+            complete(client, trial, outcome)
+        trials = client._to_json_snapshot()["experiment"]["trials"]
+        data = client._experiment.lookup_data().full_df
+        written.append((len(trials), sorted(client._experiment.metrics), data))
+        statuses = [t.status.name for t in client._experiment.trials.values()]
+        assert statuses == ["COMPLETED", "COMPLETED", "RUNNING"]
+    assert written[0][:2] == written[1][:2]
+    assert written[0][2].equals(written[1][2])
 
 
 def test_private_names_of_storage_are_there():

@@ -444,7 +444,7 @@ def test_all_results_of_a_moment_are_recorded_whatever_fails(
     with Record(client, path) as record:
         run = record_together(client, record, results)
         owner, name = {
-            "complete_trial": (client, "complete_trial"),
+            "complete_trial": (run_module, "complete_trial"),
             "write": (files, "write_whole"),
             "costs": (run_module, "trial_cost"),
         }[failing]
@@ -464,13 +464,13 @@ def test_all_results_of_a_moment_are_recorded_whatever_fails(
 
 def test_an_interrupt_waits_until_a_result_is_on_the_disk(tmp_path, monkeypatch):
     client, path = client_for(short()), tmp_path / "run.json"
-    complete = client.complete_trial
+    complete = run_module.complete_trial
 
     def interrupted(*args, **kwargs):
         complete(*args, **kwargs)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(client, "complete_trial", interrupted)
+    monkeypatch.setattr(run_module, "complete_trial", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_experiment(client, benches.bench, storage=path)
     again = Client.load_from_json_file(str(path))
