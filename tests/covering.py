@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
+
+_GOLDEN = (5**0.5 - 1) / 2
 
 
 def chosen(factors: Sequence[Sequence[object]], together: int) -> set[tuple[int, ...]]:
@@ -58,6 +60,27 @@ def covering(
             for cell in itertools.product(*(range(len(f)) for f in factors))
         ],
     )
+
+
+def spread(cells: Sequence[Mapping[str, int]], n: int, start: int = 0) -> set[int]:
+    r"""Places of ``n`` cells that show as many values of each factor as they can.
+
+    Args:
+        cells: By factor the place of its value.
+        n: How many; all, if there are no more.
+        start: The place of the first.
+    """
+    size = len(cells)
+    order = [(start + i) % size for i in range(size)]
+    # Neighbours are alike: each further one is looked for far from the last.
+    order = [order[i] for i in sorted(range(size), key=lambda i: i * _GOLDEN % 1)]
+    used, taken = Counter[tuple[str, int]](), list[int]()
+    while len(taken) < min(n, size):
+        rest = [i for i in order if i not in taken]
+        best = min(rest, key=lambda i: sum(used[v] for v in cells[i].items()))
+        used.update(cells[best].items())
+        taken.append(best)
+    return set(taken)
 
 
 def more_when_slow(names: str, few: object, many: object) -> pytest.MarkDecorator:

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from tests.covering import chosen, covering
+from tests.covering import chosen, covering, spread
 
 
 @pytest.mark.parametrize("sizes", [(4, 2), (3, 3, 3), (2, 5, 3, 2)])
@@ -41,3 +41,27 @@ def test_the_whole_product_is_there_and_the_rest_is_slow():
     default = [cell.values for cell in cells if not cell.marks]
     assert default == [("x", True), ("y", False), ("z", True)]
     assert {m.name for cell in cells for m in cell.marks} == {"slow"}
+
+
+def test_some_show_as_many_values_as_they_can():
+    cells = [{"a": i, "b": j} for i in range(4) for j in range(3)]
+    for start in range(12):
+        assert start in spread(cells, 4, start)
+        taken = [cells[i] for i in spread(cells, 4, start)]
+        assert {cell["a"] for cell in taken} == {0, 1, 2, 3}
+        assert {cell["b"] for cell in taken} == {0, 1, 2}
+    assert spread(cells, 20) == set(range(12))
+    line = [{"a": i} for i in range(16)]
+    assert set.union(*(spread(line, 4, start) for start in range(4))) > spread(line, 4)
+
+
+@pytest.mark.some(2)
+@pytest.mark.parametrize("value", range(8))
+def test_of_eight_cases_two_run_by_default(value, request):
+    of_this = request.node.nodeid.partition("[")[0]
+    default = [
+        item
+        for item in request.session.items
+        if item.nodeid.startswith(of_this) and not item.get_closest_marker("slow")
+    ]
+    assert len(default) <= 2

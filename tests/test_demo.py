@@ -25,6 +25,7 @@ def test_the_demo_prints_a_table_and_writes_picture_and_answer(tmp_path, capsys)
     assert table["true_value"].between(0, 1300).all()
 
 
+@pytest.mark.slow
 def test_another_pool_comes_from_a_file(tmp_path, capsys):
     grid = pd.DataFrame({"x": range(30)})
     grid["height"] = (grid["x"] - 12.0).abs()
@@ -133,6 +134,7 @@ def test_the_time_left_is_right_within_a_factor_of_two(speed, lse_end, monkeypat
             assert truth / 2 <= estimate <= 2 * truth
 
 
+@pytest.mark.slow
 def test_progress_is_told_without_a_terminal(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(demo, "LINES_APART", 0.0)
     grid = pd.DataFrame({"x": range(30)})
@@ -148,6 +150,7 @@ def test_progress_is_told_without_a_terminal(tmp_path, capsys, monkeypatch):
     assert re.search(r"^random: \d+ soundings, .* left in all$", printed, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_a_run_through_ax_and_one_without_ask_for_the_same(tmp_path):
     options = parse(["--budget", "60", "--batch", "10"])
     survey = demo.load_survey("topobathy", raw=False)

@@ -68,12 +68,14 @@ def run_without(
     )
 
 
+@pytest.mark.slow
 def test_the_benchmarks_are_listed_without_ax_and_plotting_libraries() -> None:
     done = run_without({"ax", "matplotlib", "plotly"}, "botorch_lse.benchmark", "list")
     assert done.returncode == 0, done.stderr
     assert "speed ax" in done.stdout
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("absent", "extra", "command"),
     [
@@ -91,6 +93,7 @@ def test_a_benchmark_names_the_extra_it_needs_before_it_begins(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_importing_our_ax_package_without_ax_names_the_extra() -> None:
     done = run_without({"ax"}, "botorch_lse.ax")
     assert "ModuleNotFoundError: `botorch_lse.ax` needs Ax" in done.stderr

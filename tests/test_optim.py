@@ -63,6 +63,7 @@ def bound(acqf, choices, q, noise):
     return noise * design.lower_bound / q
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("level", [0.02, 2.0])
 def test_weights_and_noise_per_row_lead_close_to_the_best_batch(seed, level):
@@ -82,6 +83,7 @@ def test_weights_and_noise_per_row_lead_close_to_the_best_batch(seed, level):
     assert best + 1e-12 * abs(best) >= float(value) >= 1.05 * best
 
 
+@pytest.mark.some(3)
 @covering("form, noise, seed", FORMS, [0.02, 2.0], range(6))
 def test_close_to_the_best_of_all_batches(form, seed, noise):
     acqf_class, options = form
@@ -95,6 +97,7 @@ def test_close_to_the_best_of_all_batches(form, seed, noise):
     assert -best >= bound(acqf, choices, q, noise) * (1 - 1e-9)
 
 
+@pytest.mark.some(3)
 @covering("form, noise, seed", FORMS, [0.01, 1.0], range(8))
 def test_never_worse_than_greedy(form, seed, noise):
     acqf_class, options = form

@@ -59,6 +59,7 @@ def test_the_mask_is_the_definition_of_dominance(instance) -> None:
     assert torch.equal(pareto_mask(means), is_non_dominated(means, deduplicate=False))
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize(("screened", "pairs"), [(1, 1), (7, 20), (256, 2**21)])
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("m", [1, 2, 3])

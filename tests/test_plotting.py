@@ -105,6 +105,7 @@ def test_coordinates_with_rounding_errors_still_make_a_grid():
     assert picture_of(answer(shaken), None, None, None).grid is not None
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "X",
     [

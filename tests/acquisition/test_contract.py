@@ -53,6 +53,7 @@ def ensemble():
     return model.eval()
 
 
+@pytest.mark.some(20)
 @every
 @pytest.mark.parametrize("shape", [(), (5,), (3, 5)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -130,6 +131,7 @@ def test_each_of_four_points_is_the_best_given_those_before(acqf_class, options)
     assert len(torch.unique(chosen, dim=0)) == 4
 
 
+@pytest.mark.some(2)
 @every
 def test_works_in_optimize_acqf(acqf_class, options):
     acqf = acqf_class(make_model()[0], **options)

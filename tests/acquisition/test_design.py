@@ -62,6 +62,7 @@ def dense_value(dense, batch, targets, noise, omega=None, target_weights=None):
     return -(own[:, None] + omega**2 * own - 2 * omega * C).max()
 
 
+@pytest.mark.some(40)
 @every
 @pytest.mark.parametrize("q", [1, 4])
 @pytest.mark.parametrize("n_pending", [0, 3])
@@ -98,6 +99,7 @@ def test_values_equal_dense_formulas(
         assert values[i] == pytest.approx(want, rel=1e-9)
 
 
+@pytest.mark.some(20)
 @every
 @pytest.mark.parametrize("shape", [(), (5,), (3, 5)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -117,6 +119,7 @@ def test_float32_agrees_with_float64(acqf_class, options):
     torch.testing.assert_close(single.double(), double, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.some(4)
 @every
 @pytest.mark.parametrize("n_pending", [0, 2])
 def test_gradient_is_right(acqf_class, options, n_pending):
@@ -153,6 +156,7 @@ def test_a_replicate_is_a_second_observation(acqf_class, options):
     torch.testing.assert_close(twice, better)
 
 
+@pytest.mark.some(4)
 @every
 @pytest.mark.parametrize("n_pending", [0, 2])
 def test_value_of_an_ensemble_is_the_average_of_its_members(
@@ -202,6 +206,7 @@ def test_blocks_of_targets_change_nothing(monkeypatch, acqf_class, options, budg
     torch.testing.assert_close(acqf_class(model, **options)(X), whole)
 
 
+@pytest.mark.some(1)
 @every
 @pytest.mark.filterwarnings("ignore:Optimization failed")
 def test_works_in_optimize_acqf_with_a_joint_batch(acqf_class, options):

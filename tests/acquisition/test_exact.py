@@ -53,6 +53,7 @@ def test_pending_points_known_exactly_leave_nothing_to_gain(acqf_class, options,
     assert (values.abs() <= 1e-6 * float(Y.var())).all()
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("acqf_class", [qMELK, qHRAGE, qGEGE, qMILK])
 @pytest.mark.parametrize("q", [5, 20])
 def test_a_designed_batch_of_exact_measurements_has_no_row_twice(acqf_class, q):

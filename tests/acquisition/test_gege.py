@@ -102,6 +102,7 @@ def worst_variance(dense, batch, targets, noise):
 kinds = pytest.mark.parametrize("kind", ["list", "batched", "different data"])
 
 
+@pytest.mark.some(14)
 @kinds
 @pytest.mark.parametrize("q", [1, 4])
 @pytest.mark.parametrize("n_pending", [0, 3])
@@ -150,6 +151,7 @@ def test_one_output_is_the_worst_variance():
     )
 
 
+@pytest.mark.some(6)
 @kinds
 @pytest.mark.parametrize("shape", [(), (5,), (3, 5)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -169,6 +171,7 @@ def test_float32_agrees_with_float64(kind):
     torch.testing.assert_close(single.double(), double, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("n_pending", [0, 2])
 def test_gradient_is_right(n_pending):
     acqf = qGEGE(both()[0], TARGETS, 0.5, output_weights=(1.0, 0.002))
@@ -196,6 +199,7 @@ def test_a_replicate_is_a_second_observation():
     torch.testing.assert_close(twice, qGEGE(model, TARGETS, 0.3)(x))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Optimization failed")
 def test_works_in_optimize_acqf():
     acqf = qGEGE(both()[0], TARGETS, output_weights=(1.0, 0.002))
@@ -210,6 +214,7 @@ def test_works_in_optimize_acqf():
     assert values[1] >= values[0] - 1e-9
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("noise", [None, (0.1, 300.0)])
 def test_batches_are_close_to_the_best_and_never_worse_than_greedy(seed, noise):
@@ -236,6 +241,7 @@ def test_a_larger_pool_is_no_worse_than_greedy():
     assert value >= acqf(greedy) - 1e-9
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_mixture_beats_each_outputs_own_design(seed):
     generator = torch.Generator().manual_seed(seed)

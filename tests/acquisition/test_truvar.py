@@ -66,6 +66,7 @@ def brute_force(dense, batch, noise, targets, eta, pending, pending_noise):
 # --- reference ----------------------------------------------------------------------
 
 
+@pytest.mark.some(20)
 @etas
 @pytest.mark.parametrize("q", [1, 3])
 @pytest.mark.parametrize("n_pending", [0, 2])

@@ -79,6 +79,7 @@ def test_a_name_that_is_taken_is_refused():
     register_acquisition(acquisition.Straddle)  # again is fine
 
 
+@pytest.mark.slow
 def test_several_concurrent_trials_near_the_level_in_metric_units():
     client = modular_client(STRADDLE)
     trials = client.get_next_trials(3)
@@ -106,6 +107,7 @@ def test_the_candidate_is_the_best_of_an_independent_posterior():
     assert float((posterior.mean.squeeze(-1) - truth).abs().mean()) < 10  # metres
 
 
+@pytest.mark.slow
 def test_the_objectives_sign_does_not_matter():
     up, down = modular_client(STRADDLE, "y"), modular_client(STRADDLE, "-y")
     ((_, one),) = up.get_next_trials(1).items()
@@ -113,6 +115,7 @@ def test_the_objectives_sign_does_not_matter():
     assert one == pytest.approx(other, abs=1e-4)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("acqf_class", "options"),
     [
@@ -184,6 +187,7 @@ def test_points_pass_the_transforms_of_the_data():
     assert torch.allclose(ours, theirs, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_implicit_straddle_on_a_log_scale_and_a_choice():
     client = modular_client(STRADDLE, parameters=MIXED, evaluate=mixed_value)
     table = pd.DataFrame(
@@ -199,6 +203,7 @@ def test_implicit_straddle_on_a_log_scale_and_a_choice():
     assert len(implicit.get_next_trials(2)) == 2
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("acqf_class", "name", "options"),
     [

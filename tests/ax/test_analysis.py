@@ -56,6 +56,7 @@ def card_of(client, analysis):
     return card
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("analysis", CARDS, ids=lambda a: type(a).__name__)
 def test_each_picture_is_a_card_before_and_during_a_run(analysis):
     fresh = client_for(lse())

@@ -205,6 +205,7 @@ def orchestrate(strategy, trial_type, stop=False, **options):
     return experiment, strategy_of_ax
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("stop", [False, True])
 @pytest.mark.parametrize(
     ("trial_type", "options"),

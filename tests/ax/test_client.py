@@ -45,6 +45,7 @@ def drive(client, strategy, rounds=100):
     return asked, None
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     "make",
     [

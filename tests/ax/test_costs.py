@@ -97,6 +97,7 @@ def last_cost(client):
 # --- by hand ------------------------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("make", [ship, priced])
 @pytest.mark.parametrize("backwards", [False, True])
 def test_costs_in_raw_data_sum_to_what_the_strategy_spent(make, backwards):
@@ -139,6 +140,7 @@ def accidents(client, strategy):
         record(client)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("make", [ship, priced])
 def test_recorded_costs_follow_the_accidents(make):
     strategy = make()
@@ -190,6 +192,7 @@ def test_bad_questions_are_refused():
 # --- in a run -----------------------------------------------------------------------
 
 
+@pytest.mark.some(1)
 @pytest.mark.filterwarnings("ignore:The '?(inplace|future)|add_tracking")  # Ax's
 @pytest.mark.parametrize("make", [ship, priced])
 def test_a_run_records_what_it_spends_after_accidents_too(make, tmp_path):
@@ -216,6 +219,7 @@ def test_costs_that_an_evaluation_returns_are_kept(make):
     assert list(recorded(client._experiment).values()) == [7.25] * 4
 
 
+@pytest.mark.slow
 def test_a_run_in_a_database_keeps_costs(tmp_path):
     strategy = ship(max_observations=6)
     storage = sqlite_storage(tmp_path / "runs.db")
@@ -318,6 +322,7 @@ def test_a_weighted_arm_costs_each_of_its_measurements():
     assert costs["mean"].sum() == pytest.approx(spent) == shortest_ways(plan)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("with_trial", [False, True])
 @pytest.mark.parametrize("store", ["json", "sqlite"])
 def test_the_metric_is_stored(store, with_trial, tmp_path):

@@ -28,6 +28,7 @@ def louder_to_the_east(X):
     return 0.5 + X[..., 0].square()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Optimization failed")
 @pytest.mark.parametrize(
     ("acqf_class", "options"),

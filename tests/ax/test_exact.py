@@ -32,6 +32,7 @@ def run_to_the_end(client, value, most=40):
     raise AssertionError("no end")
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("cls", SINGLE)
 def test_every_strategy_runs_to_its_end_without_a_repeat(cls):
     client = client_for(make(cls, beta=9.0, model=GP.kernel()))
@@ -40,6 +41,7 @@ def test_every_strategy_runs_to_its_end_without_a_repeat(cls):
     assert "count as exact" in state_of(client).classification.guarantee
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("cls", [GEGEStrategy, PALStrategy])
 def test_several_exact_metrics_run_to_the_end(cls):
     other = torch.tensor(GP.sample(X.numpy(), 4))

@@ -55,6 +55,7 @@ def test_a_linear_strategy_runs_in_ax_to_its_end(make):
     assert same_state(fresh_state(client), state)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("make", [melk, best])
 def test_a_linear_strategy_is_saved_and_loaded(make, tmp_path):
     client = client_for(make(noise_std=0.5))

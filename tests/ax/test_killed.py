@@ -87,6 +87,7 @@ def kill_at_random_moments(tmp_path, kind, n, name="LSEStrategy"):
     assert any(running for _, running in ends)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", ["json", "db"])
 def test_a_killed_run_goes_on(tmp_path, kind):
     kill_at_random_moments(tmp_path, kind, 2)

@@ -286,6 +286,7 @@ READ = [
 ]
 
 
+@pytest.mark.some(2)
 @pytest.mark.filterwarnings("ignore:TypeDecorator")  # SQLAlchemy's, in Ax's code
 @pytest.mark.parametrize(("name", "way", "store"), READ)
 def test_every_reading_of_a_run_equals_a_full_one(

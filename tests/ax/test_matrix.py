@@ -89,6 +89,7 @@ def check(name, way, store, folder):
     assert same_state(state, in_one_piece)
 
 
+@pytest.mark.some(4)
 @covering("name, place", STRATEGIES, PLACES)
 def test_strategies_through_each_way_in_each_store(name, place, tmp_path):
     check(name, *place, tmp_path)

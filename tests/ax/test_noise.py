@@ -72,6 +72,7 @@ def test_a_sem_that_is_no_noise_is_refused_with_the_remedy(sem, shown, options):
     assert state_of(client).observations.yvar.tolist() == [as_stored([0.1])[0] ** 2]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("sem", [0.0, 1e-12, 1e-300])
 @pytest.mark.parametrize("options", [{}, UNKNOWN])
 def test_a_sem_of_0_is_an_exact_measurement(sem, options):

@@ -122,6 +122,7 @@ def plain(strategy):
     return state, asked
 
 
+@pytest.mark.some(1)
 @covering("several, cls", SEVERAL, [GEGEStrategy, PALStrategy])
 def test_a_client_runs_as_ask_and_tell_do(cls, several):
     strategy = gaussian(cls, max_repeats=1)
@@ -135,6 +136,7 @@ def test_a_client_runs_as_ask_and_tell_do(cls, several):
     torch.testing.assert_close(ours.mean, theirs.mean, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("several", SEVERAL)
 def test_the_table_has_each_metric_with_its_interval(several):
     strategy = gaussian()
@@ -200,6 +202,7 @@ def cut_run(strategy, path=None, several="objectives", **options):
     return client, {i: p[POOL_INDEX] for i, p in out.items()}
 
 
+@pytest.mark.some(1)
 @covering(
     "several, strategy",
     SEVERAL,
@@ -228,6 +231,7 @@ def test_a_reload_in_mid_round_gives_the_identical_batch(tmp_path):
     assert len(ours) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
 @pytest.mark.parametrize(
     "several", ["objectives", pytest.param("tracking", marks=pytest.mark.slow)]
@@ -278,6 +282,7 @@ EXACT = [
 ]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(("cls", "options"), EXACT)
 @pytest.mark.parametrize("with_sem", [True, False])
 def test_rounds_are_batch_trials_whose_weights_are_counts(cls, options, with_sem):

@@ -155,6 +155,7 @@ def test_the_models_that_the_package_registers_need_no_call():
     assert decode(encode_strategy(lse(model=SingleTaskGP))).model is SingleTaskGP
 
 
+@pytest.mark.slow
 def test_a_script_finds_its_own_functions(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

@@ -71,6 +71,7 @@ def statuses(client):
     return [t.status.name for t in client._experiment.trials.values()]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("make", [None, lambda: ThreadPoolExecutor(2), two_processes])
 def test_a_run_asks_what_a_client_asks_on_any_executor(make, tmp_path):
     expected, reason = alone()
@@ -106,6 +107,7 @@ def test_it_stops_after_so_many_trials_and_goes_on(tmp_path):
 # --- interrupt and resume ---------------------------------------------------------
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("make", [None, lambda: ThreadPoolExecutor(2)])
 def test_an_interrupt_loses_nothing(make, tmp_path):
     expected, reason = alone()
@@ -231,6 +233,7 @@ def test_a_trial_is_tried_again_under_its_index(evaluate, tmp_path):
     assert set(statuses(client)) == {"COMPLETED"}
 
 
+@pytest.mark.some(2)
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # Ax's, warned again
 @pytest.mark.parametrize("evaluate", [benches.raises_always, benches.dies_always])
 @pytest.mark.parametrize("on_error", ["retry", "fail"])
@@ -257,6 +260,7 @@ def test_a_hopeless_trial_uses_its_place_up(evaluate, on_error):
     assert row not in others
 
 
+@pytest.mark.some(1)
 @pytest.mark.filterwarnings("ignore:The '?(inplace|future)")  # Ax's, warned again
 @pytest.mark.parametrize("on_error", ["retry", "fail"])
 @pytest.mark.parametrize("max_pending", [1, None])
@@ -362,6 +366,7 @@ def test_storage_is_looked_at_before_the_first_trial(name, message, tmp_path):
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -384,6 +389,7 @@ def test_an_unusable_result_is_an_error_of_its_trial(value, message):
     assert same_state(state_of(client), state_of(alone()[0]))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("useless", [{"y": 1.0, "heat": "hot"}, {"y": 1.0, 3: 4.0}])
 @pytest.mark.parametrize("on_error", ["raise", "retry", "fail"])
 def test_a_useless_further_metric_is_an_error_of_its_trial(useless, on_error, tmp_path):
@@ -556,6 +562,7 @@ def test_a_dask_cluster_is_an_executor():
 # --- several metrics ----------------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", several.PARETO)
 def test_a_strategy_of_several_outputs_runs_and_goes_on(name, tmp_path):
     strategy, path = several.make(name), tmp_path / "run.json"

@@ -42,6 +42,7 @@ def cut_run(strategy, path, storage=None):
     return client, {i: p[POOL_INDEX] for i, p in out.items()}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -74,6 +75,7 @@ def test_saving_changes_nothing(tmp_path):
     assert first["nodes"] == second["nodes"]
 
 
+@pytest.mark.some(1)
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
 @pytest.mark.parametrize("kind", ["json", "sqlite"])
 def test_a_kernel_as_constructed_in_float32_answers_the_same(kind, tmp_path):
@@ -89,6 +91,7 @@ def test_a_kernel_as_constructed_in_float32_answers_the_same(kind, tmp_path):
     assert level_set(client).equals(level_set(again))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
 def test_sqlite_keeps_every_arm_and_goes_on(tmp_path):
     storage = sqlite_storage(tmp_path / "runs.db")

@@ -89,6 +89,7 @@ def under_way(tmp_path):
         process.join()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_second_run_is_refused_and_the_first_one_goes_on(kind, under_way):
     store, process, go_on = under_way(kind)
@@ -101,6 +102,7 @@ def test_a_second_run_is_refused_and_the_first_one_goes_on(kind, under_way):
     assert same_state(state_of(store.load()), state_of(alone()[0]))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_after_a_kill_the_next_run_goes_on_at_once(kind, under_way):
     store, process, _ = under_way(kind)
@@ -121,6 +123,7 @@ def test_a_file_that_a_run_holds_is_not_saved_over(under_way, monkeypatch):
     assert store.path.read_bytes() == before
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_client_loaded_before_another_one_ran_is_refused(kind, tmp_path):
     store = Store(kind, tmp_path)
@@ -158,6 +161,7 @@ def test_data_that_came_by_another_way_are_not_overwritten(tmp_path):
         store.run(other)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_without_a_lock_stops_the_run_and_stays(kind, tmp_path):
     store, count = Store(kind, tmp_path), []
@@ -222,6 +226,7 @@ def test_experiments_of_one_database_are_held_one_by_one(tmp_path):
         pass
 
 
+@pytest.mark.slow
 def test_what_a_database_did_not_take_is_written_by_the_next_call(
     tmp_path, monkeypatch
 ):
@@ -249,6 +254,7 @@ def test_what_a_database_did_not_take_is_written_by_the_next_call(
     assert same_state(state_of(store.load()), state_of(alone()[0]))
 
 
+@pytest.mark.slow
 def test_a_client_whose_trials_never_reached_the_database_is_refused(
     tmp_path, monkeypatch
 ):
@@ -269,6 +275,7 @@ def test_a_client_whose_trials_never_reached_the_database_is_refused(
     assert store.run(store.load()) == alone()[1]
 
 
+@pytest.mark.slow
 def test_what_a_client_elsewhere_wrote_back_is_put_right(tmp_path):
     store = Store("db", tmp_path)
     client = store.new()

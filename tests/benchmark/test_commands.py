@@ -96,6 +96,7 @@ def small_paper(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paper_gotovos2013, "QUICK_MEASUREMENTS", 90)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_paper")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib")
 def test_paper_prints_claims_and_writes_results_and_figures(
@@ -124,6 +125,7 @@ def test_the_sea_problem_keeps_fit_and_evaluation_apart() -> None:
     assert 0.2 < float(problem.above.double().mean()) < 0.5
 
 
+@pytest.mark.slow
 def test_paper_samples_have_a_level_at_their_quantile() -> None:
     pool, _, _ = gp_sample(0, 60, gotovos2013_problems.LENGTHSCALES)
     problem = gotovos2013_problems.sample_problem(0)
@@ -143,6 +145,7 @@ def test_guarantee_prints_interval_and_power_check(
     assert "Power check: all widths divided by 3" in printed
 
 
+@pytest.mark.slow
 def test_path_cost_is_measured_in_a_process_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

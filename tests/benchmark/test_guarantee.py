@@ -67,6 +67,7 @@ def test_the_report_says_violated_when_it_is() -> None:
     assert len(report.tables[0].rows) == 3
 
 
+@pytest.mark.slow
 def test_the_report_runs_the_power_check_and_the_literal_forms() -> None:
     problem = partial(implicit_problem, size=5)
     report = guarantee_report("t", (), IMPLICIT, problem, Options(runs=2), 0.1, 0.4)

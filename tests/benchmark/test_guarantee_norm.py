@@ -21,6 +21,7 @@ def test_functions_have_the_norm(seed: int) -> None:
     assert float(values @ torch.linalg.solve(K, values)) == pytest.approx(NORM**2)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("divisor", "wrong"), [(1.0, "0.000"), (20.0, "1.000")])
 def test_runs_are_wrong_once_widths_are_far_too_small(
     divisor: float, wrong: str, monkeypatch: pytest.MonkeyPatch

@@ -146,6 +146,7 @@ def test_claims_judge_their_numbers() -> None:
     assert [c.holds for c in found] == [False, True, False, True, True, False, True]
 
 
+@pytest.mark.slow
 def test_the_report_says_which_data_are_missing(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(paper_kone2025, "QUICK_SIZES", (10, 12))
     monkeypatch.setattr(paper_kone2025, "CONFIDENT_SIZES", (8,))
@@ -160,12 +161,14 @@ def test_the_report_says_which_data_are_missing(monkeypatch, tmp_path) -> None:
     assert (tmp_path / "figure1.png").is_file()
 
 
+@pytest.mark.slow
 def test_narrow_widths_are_caught_and_whole_ones_are_not() -> None:
     gege = methods()[0]
     assert outcome(gege, 10, 1.0).wrong.wrong == 0
     assert outcome(gege, 40, 6.0).wrong.verdict == "violated"
 
 
+@pytest.mark.slow
 def test_the_guarantee_report_has_both_tables() -> None:
     report = guarantee_gege.guarantee_gege(Options(runs=2))
     assert len(report.tables) == 2

@@ -46,6 +46,7 @@ from botorch_lse.strategies import MELKPACStrategy, NoiseWarning
 from tests.covering import covering
 
 
+@pytest.mark.some(1)
 @covering(
     "name, instances, chases", list(CASES), ["near ties", "varied gaps"], [False, True]
 )
@@ -154,6 +155,7 @@ def test_the_chaser_leaves_the_burn_in_alone() -> None:
     assert sum(planned[0]) < plain.n_burn_in  # the first of two stages
 
 
+@pytest.mark.slow
 def test_a_guarantee_of_several_forms_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -217,6 +219,7 @@ def test_ratios_are_means_over_the_seeds() -> None:
     assert found.row()[3:8] == ("200", "100 to 300", "4", "2", "1")
 
 
+@pytest.mark.slow
 def test_the_anytime_forms_need_far_fewer_than_the_papers() -> None:
     instance = soare(20, EXPLICIT)
     ended = [instance.methods["MELK, anytime"](seed) for seed in range(3)]

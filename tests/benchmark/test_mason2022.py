@@ -93,6 +93,7 @@ def test_implicit_rule_is_lse_imp_on_each_run() -> None:
     assert bool((runs.side != 0).any())
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_alone_and_among_others() -> None:
     together = run_linear(linear_runs(), ExplicitRule(0.2), WIDTH, 5000)
     alone = linear_runs()
@@ -165,6 +166,7 @@ def test_designs_add_up_to_allocations() -> None:
     assert found.active == sorted(found.active, reverse=True)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib")
 def test_the_paper_prints_claims_and_writes_figures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -216,6 +218,7 @@ def test_a_pac_run_is_wrong_if_either_set_is() -> None:
     assert not guarantee_melk.is_wrong(~everything, decided, problem, at)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["melk", "milk"])
 def test_widths_far_too_narrow_are_caught(name: str) -> None:
     setting = getattr(guarantee_melk, f"{name.upper()}_TIES")

@@ -3,6 +3,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import botorch_lse
 
 SCRIPT = """
@@ -17,6 +19,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_fresh_process_ends_by_itself_and_leaves_no_semaphores(tmp_path):
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)

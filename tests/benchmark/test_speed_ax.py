@@ -1,5 +1,7 @@
 from itertools import pairwise
 
+import pytest
+
 from botorch_lse.benchmark import speed_ax
 from botorch_lse.benchmark.registry import Options, find
 
@@ -12,6 +14,7 @@ def test_a_run_through_ax_asks_for_the_same_rows_and_is_measured():
     assert found.saves > 0
 
 
+@pytest.mark.slow
 def test_the_report_has_its_targets(monkeypatch):
     monkeypatch.setattr(speed_ax, "ROWS", 200)
     monkeypatch.setattr(speed_ax, "TRIALS", 8)

@@ -24,6 +24,7 @@ SMALL = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib")
 def test_all_solvers_are_compared_on_the_same_instances(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -202,6 +202,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bogunovic2016_lse, "LAKE_BUDGET", 300.0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib")
 @pytest.mark.filterwarnings("ignore::botorch_lse.functional.path.JitterWarning")
@@ -220,6 +221,7 @@ def test_paper_prints_claims_and_writes_figures(
     assert content["levels"]["TruVaR, all levels"][0]["cost"][0] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
 @pytest.mark.filterwarnings("ignore::botorch_lse.functional.path.JitterWarning")
 def test_svm_grid_is_run_where_its_file_is(tmp_path: Path) -> None:
@@ -242,6 +244,7 @@ def test_seeds_set_the_number_of_runs() -> None:
     assert sizes.grid == Sizes().grid
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["truvar", "truvar_max"])
 def test_guarantee_has_a_power_check(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -253,6 +256,7 @@ def test_guarantee_has_a_power_check(
     assert "Power check: all widths divided by 3" in printed
 
 
+@pytest.mark.slow
 def test_speed_compares_equal_values() -> None:
     found = speed_truvar.compare(6)
     assert found.apart < 1e-6

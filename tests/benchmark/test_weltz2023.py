@@ -109,6 +109,7 @@ def test_ignoring_a_noisy_arm_costs_nothing_first_and_its_ratio_in_the_end() -> 
     assert b.ratio / a.ratio == pytest.approx(2.0, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_head_beats_the_others_in_high_dimension() -> None:
     runs = [variance_errors(15, (95_000,), seed) for seed in range(3)]
     mean = {name: np.mean([r[name] for r in runs]) for name in runs[0]}
@@ -142,6 +143,7 @@ def test_oracles_are_certified_and_bounded_by_kappa(title: str) -> None:
     assert float(ratios.max()) == pytest.approx(psi.value, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_heteroskedastic_samples_are_fewer() -> None:
     example = Example.run("2", benchmark, 2)
     h, r = example.samples("H-RAGE").mean(), example.samples("RAGE").mean()
@@ -151,6 +153,7 @@ def test_heteroskedastic_samples_are_fewer() -> None:
     assert example.burn_in("RAGE") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib")
 def test_the_paper_prints_claims_and_writes_results_and_figures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -174,6 +177,7 @@ def test_the_paper_prints_claims_and_writes_results_and_figures(
     assert len(content["samples"]["Example 1: signal to noise"]["RAGE"]) == 1
 
 
+@pytest.mark.slow
 def test_a_third_of_the_widths_is_wrong_too_often() -> None:
     problem = guarantee_hrage.problems()["level set"]
     whole = guarantee_hrage.simulate("level set", problem, "H-RAGE", 8, 1.0)
@@ -191,6 +195,7 @@ def test_narrower_strategies_keep_their_samples() -> None:
     assert torch.equal(first, second)
 
 
+@pytest.mark.slow
 def test_the_guarantee_reports_both_objectives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -180,6 +180,7 @@ def test_batches_that_do_not_determine_a_target_add_nothing() -> None:
     assert found.squared(DELTA).isfinite().tolist() == [True, False]
 
 
+@pytest.mark.slow
 def test_martingale_intervals_survive_optional_stopping() -> None:
     # 120 paths, 60 growing batches whose design chases the estimate's sign.
     W, target = torch.eye(2, dtype=torch.float64), torch.ones(1, 2).double()

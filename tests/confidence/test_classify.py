@@ -108,6 +108,7 @@ def nested_path(seed: int, n: int, steps: int) -> list[tuple[np.ndarray, np.ndar
     return path
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("drop", [False, True])
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])
 def test_implicit_sets_follow_algorithm_two(drop: bool, epsilon: float) -> None:

@@ -178,6 +178,7 @@ def wrong_runs(width: float, runs: int = 150, delta: float = 0.1) -> int:
     return wrong
 
 
+@pytest.mark.slow
 def test_lemma_one_holds_by_simulation_and_fails_with_a_third_of_the_width() -> None:
     # 150 runs, delta = 0.1: 4 standard errors above 15 are 29.7.
     assert wrong_runs(1.0) <= 15 + 4 * math.sqrt(150 * 0.1 * 0.9)

@@ -25,6 +25,7 @@ def simplex(n, generator, power):
     return raw / raw.sum()
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 10**6),
     N=st.integers(3, 30),

@@ -118,6 +118,7 @@ def test_masses_of_many_decades_are_found():
     assert design.value == pytest.approx(float(weights.sum()), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_at_the_same_clock_frank_wolfe_is_orders_of_magnitude_behind():
     table = compare(INSTANCES[0]).set_index("method")
     assert table.loc["ours", "certified gap"] <= 1e-4
@@ -125,6 +126,7 @@ def test_at_the_same_clock_frank_wolfe_is_orders_of_magnitude_behind():
     assert true_gap["Frank-Wolfe"] >= 100 * true_gap["ours"]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("angle", [0.003, 0.05, 0.4])
 def test_nearly_equal_arms_are_solved_as_well(angle):
     # The best arms differ in one direction: a c-optimal design, whose value is

@@ -63,6 +63,7 @@ def test_target_weights_multiply_the_squared_norms(gamma):
     assert design.value == pytest.approx(sdp_value(Phi, V, gamma), rel=1e-6)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("gamma", [0.0, 0.1])
 @pytest.mark.parametrize("c", [1.0, 0.7])
 def test_pairs_agree_with_the_semidefinite_program(gamma, c):
@@ -166,6 +167,7 @@ def test_target_points_outside_the_pool_are_allowed_with_a_kernel():
     assert design.value == pytest.approx(reference.value, rel=2e-6)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("tol", [1e-2, 1e-4])
 def test_a_kernel_design_is_certified_by_the_kernel_itself(tol):
     X = torch.rand(600, 2, generator=torch.Generator().manual_seed(0)).double()
@@ -247,6 +249,7 @@ def test_a_permuted_pool_gives_the_permuted_value():
     assert a.value == pytest.approx(b.value, rel=2e-6)
 
 
+@pytest.mark.slow
 def test_too_few_rounds_say_so_and_the_gap_is_true():
     X = torch.rand(400, 2, generator=torch.Generator().manual_seed(0)).double()
     with pytest.warns(DesignWarning, match="within"):
@@ -314,6 +317,7 @@ def test_a_target_outside_the_span_is_refused():
         optimal_design(torch.zeros(2, 2), torch.ones(1, 2))
 
 
+@pytest.mark.some(14)
 @pytest.mark.parametrize("scale", [1e-140, 1e-80, 1e-40, 1e40, 1e80, 1e140])
 @pytest.mark.parametrize(
     "options",

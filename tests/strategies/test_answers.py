@@ -67,6 +67,7 @@ def assert_consistent(strategy, answer):
         assert (answer.upper[answer.below] <= high).all()
 
 
+@pytest.mark.some(5)
 @every
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(told=jumps)
@@ -80,6 +81,7 @@ FLIP = [(4, 9.0)] * 30 + [(4, -9.0)] * 200
 CONTRADICTING = [LSEStrategy, MaxVarianceStrategy, MELKStrategy, TruVaRStrategy]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("cls", [*CONTRADICTING, HRAGEStrategy, MELKLinearStrategy])
 def test_a_row_that_turns_out_otherwise_changes_its_side(cls):
     strategy = small(cls)
@@ -96,6 +98,7 @@ def test_a_row_that_turns_out_otherwise_changes_its_side(cls):
     assert bool(answer.to_frame()["contradicted"][4])
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("cls", [ImplicitLSEStrategy, MILKStrategy, *IMPLICIT[1:3]])
 def test_so_it_is_with_an_implicit_level(cls):
     strategy = small(cls)

@@ -71,6 +71,7 @@ def assert_right(state, level):
     assert (F[answer.below] <= level).all()
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("cls", SINGLE)
 @pytest.mark.parametrize("std", STDS)
 @pytest.mark.parametrize("beta", [None, 4.0])
@@ -95,6 +96,7 @@ def test_the_maximiser_is_found_without_a_repeat(cls, std) -> None:
     assert state.classification.above.nonzero().view(-1).tolist() == [int(F.argmax())]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("cls", pareto_runs.GAUSSIAN)
 @pytest.mark.parametrize("std", STDS)
 def test_pareto_sets_are_found_without_a_repeat(cls, std) -> None:
@@ -115,6 +117,7 @@ def test_pareto_sets_are_found_without_a_repeat(cls, std) -> None:
     assert "count as exact" in state.classification.guarantee
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("cls", [LSEStrategy, MELKStrategy, StraddleStrategy])
 @pytest.mark.parametrize("std", STDS)
 @pytest.mark.parametrize("side", [2, 5])

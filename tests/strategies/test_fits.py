@@ -63,6 +63,7 @@ def single() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
+@pytest.mark.some(1)
 @pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
 @pytest.mark.parametrize("model", [None, restless], ids=["default", "restless"])
 def test_fits_in_threads_are_those_one_after_the_other(model) -> None:

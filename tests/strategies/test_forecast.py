@@ -49,6 +49,7 @@ def test_nothing_is_foreseen_where_nothing_suffices() -> None:
     assert observations_needed(problem, 9.0) is None
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("cls", [LSEStrategy, MELKStrategy, MILKStrategy])
 @more_when_slow("n_runs", 1, 3)
 def test_forecast_is_right_within_a_factor_of_two(cls: type, n_runs: int) -> None:
@@ -211,6 +212,7 @@ def half_way(strategy: Strategy, mu: torch.Tensor, seed: int, n: int) -> float:
     return foreseen / state.n_used
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("cls", "n"), [(GEGEPACStrategy, 3000), (APEStrategy, 1800), (RacingStrategy, 1800)]
 )
@@ -222,6 +224,7 @@ def test_forecast_of_a_pareto_set_is_right_within_a_factor_of_two(
         assert 0.5 <= half_way(pareto_runs.make(cls, X), mu, seed, n) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cls", "n", "seed"),
     [
@@ -252,6 +255,7 @@ def test_forecast_of_gaussian_outputs_is_right_within_a_factor_of_two(
     assert "No model has been fitted yet" in str(fitted.init().forecast())
 
 
+@pytest.mark.slow
 @more_when_slow("n_runs", 1, 3)
 def test_forecast_of_the_maximiser_is_right_within_a_factor_of_two(
     n_runs: int,

@@ -177,6 +177,7 @@ def test_corrected_rounds_reach_the_precision_of_the_proof(noise_std: float) -> 
         assert tail <= delta_r * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_the_pareto_set_is_found_with_the_stated_probability() -> None:
     wrong = 0
     for seed in range(40):

@@ -105,6 +105,7 @@ def test_variances_are_those_of_least_squares_written_out() -> None:
     assert len(set(found.tolist())) > 10  # not all clipped
 
 
+@pytest.mark.slow
 @more_when_slow("n_runs", 1, 4)
 def test_many_measurements_find_the_variances(n_runs: int) -> None:
     errors = []
@@ -188,6 +189,7 @@ def posterior_covariance(K, history, noise):
     return K - K[:, rows] @ torch.linalg.solve(C, K[rows])
 
 
+@pytest.mark.slow
 def test_level_set_batches_are_close_to_the_best_of_all() -> None:
     ours, blind = [], []
     for seed in range(4):
@@ -281,6 +283,7 @@ def test_elimination_for_the_best_by_definition() -> None:
 # --- what is decided ------------------------------------------------------------------
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("threshold", [0.4, None])
 @more_when_slow("n_runs", 3, 20)
 def test_known_noise_is_seldom_wrong_and_says_so(
@@ -392,6 +395,7 @@ MODES = {
 modes = pytest.mark.parametrize("options", MODES.values(), ids=MODES.keys())
 
 
+@pytest.mark.some(2)
 @modes
 def test_replay_equals_telling_one_by_one(options: dict) -> None:
     strategy = make(**options)
@@ -399,6 +403,7 @@ def test_replay_equals_telling_one_by_one(options: dict) -> None:
         assert_same(strategy, strategy.replay(state.observations, seed=3), state)
 
 
+@pytest.mark.some(2)
 @modes
 def test_a_round_told_in_pieces_is_the_same(options: dict) -> None:
     strategy = make(**options)
@@ -416,6 +421,7 @@ def test_a_round_told_in_pieces_is_the_same(options: dict) -> None:
         assert_same(strategy, part, whole)
 
 
+@pytest.mark.some(4)
 @modes
 @pytest.mark.parametrize("rounds", [1, 7])
 def test_rows_that_are_out_are_known(options: dict, rounds: int) -> None:

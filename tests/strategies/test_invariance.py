@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 import torch
 from gpytorch.kernels import ScaleKernel
 from gpytorch.means import ConstantMean
@@ -64,6 +65,7 @@ def plain(row: int, number: int) -> float:
     return float(F[row]) + measure(0, number) - measure(0, 0)
 
 
+@pytest.mark.some(5)
 @covering("cls, batch_size", EXPLICIT + IMPLICIT, [1, 3])
 def test_units_of_y_change_nothing(cls: type, batch_size: int) -> None:
     # A shift moves an implicit level, and features without a constant have none, so
@@ -96,6 +98,7 @@ def test_units_of_y_change_nothing(cls: type, batch_size: int) -> None:
             assert torch.allclose(got, moved, rtol=0, atol=1e-8 * scale)
 
 
+@pytest.mark.some(4)
 @covering("cls, batch_size", EXPLICIT, [3, 1])
 def test_reflection_swaps_above_and_below(cls: type, batch_size: int) -> None:
     options = {"pool": Pool(X), "batch_size": batch_size, "epsilon": 0.0}

@@ -54,6 +54,7 @@ def run(strategy, f, seed=0, std=0.01, rounds=1000):
 # --- the first design -----------------------------------------------------------------
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("cls", EXPLICIT_GP + IMPLICIT_GP)
 def test_the_first_design_has_ten_rows_per_input(cls):
     strategy = learnt(cls)
@@ -156,6 +157,7 @@ def test_the_scale_of_an_unfitted_rule_is_left_alone():
 # --- one-sided data -------------------------------------------------------------------
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     "cls", [LSEStrategy, StraddleStrategy, TruVaRStrategy, MELKStrategy, HRAGEStrategy]
 )

@@ -123,6 +123,7 @@ def means_of(seed: int, m: int = 1):
 # --- right answers --------------------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @covering("make, batch_size, design", MAKERS, [None, 5, 40], ["uniform", "gaps"])
 def test_runs_end_with_the_truth(make, batch_size: int | None, design: str) -> None:
     strategy = make(batch_size=batch_size, design=design)
@@ -131,6 +132,7 @@ def test_runs_end_with_the_truth(make, batch_size: int | None, design: str) -> N
     assert torch.equal(state.classification.above, truth_of(strategy))
 
 
+@pytest.mark.some(2)
 @every
 @more_when_slow("n_runs", 1, 12)
 def test_few_of_many_simulated_runs_are_wrong(make, n_runs: int) -> None:
@@ -210,6 +212,7 @@ def test_values_shifted_with_the_level_are_decided_alike() -> None:
     assert torch.equal(runs[0].classification.above, runs[1].classification.above)
 
 
+@pytest.mark.slow
 def test_items_may_differ_from_what_is_measured() -> None:
     items = arms(seed=7, N=6)
     level = HRAGELinearStrategy(
@@ -368,6 +371,7 @@ def test_destructive_samples_are_measured_once(make) -> None:
 # --- state ----------------------------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @covering("make, batch_size", MAKERS, [None, 3])
 def test_replay_equals_telling_one_by_one(make, batch_size: int | None) -> None:
     strategy = make(batch_size=batch_size, noise_std=1.0)
@@ -410,6 +414,7 @@ def test_means_and_single_values_lead_to_the_same_estimates(make) -> None:
         )
 
 
+@pytest.mark.some(1)
 @one_and_several_outputs
 def test_asking_and_simulating_are_the_same_run(make) -> None:
     strategy = make()
@@ -531,6 +536,7 @@ def test_guarantees_are_sentences_with_their_assumptions() -> None:
     assert "with the given variances" in given.guarantee
 
 
+@pytest.mark.some(1)
 @one_and_several_outputs
 def test_forecasts_become_right(make) -> None:
     strategy = make(noise_std=NOISE)

@@ -219,6 +219,7 @@ def test_milk_decides_pairs_like_its_definition(epsilon: float) -> None:
     assert below
 
 
+@pytest.mark.some(1)
 @both
 @more_when_slow("n_runs", 1, 10)
 def test_decided_rows_are_right_with_the_theorem_s_width(

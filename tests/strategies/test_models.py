@@ -129,6 +129,7 @@ def test_what_few_data_teach_decides_nothing_for_good() -> None:
     assert int((found != (f > 8.0)).sum()) <= 1
 
 
+@pytest.mark.some(2)
 @covering("noise, refit", ["learned", "noise_std", "pool", "yvar"], [1, 2])
 def test_learning_strategies_replay_exactly(noise: str, refit: int) -> None:
     pool = Pool(X, noise_var=64 * NOISE_VAR if noise == "pool" else None)
@@ -217,6 +218,7 @@ def test_a_run_too_short_for_its_start_learns_at_the_end(limits: dict) -> None:
     assert torch.isfinite(state.classification.sigma).all()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("unit", [1e-12, 1e-9, 1e9])
 def test_units_of_y_change_nothing(unit: float) -> None:
     plain, scaled = learning(noise_std=2.0), learning(noise_std=2.0)
@@ -548,6 +550,7 @@ def test_norm_bound_gives_the_intervals_of_its_theorem() -> None:
     assert "norm at most 1.5" in found.guarantee
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("cls", "goal"),
     [

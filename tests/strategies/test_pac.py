@@ -212,6 +212,7 @@ def test_milk_equals_its_algorithm_written_out() -> None:
 # --- what is promised -----------------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", [gaussian, heavy])
 @every
 @more_when_slow("n_runs", 5, 15)
@@ -312,6 +313,7 @@ def answers(batch, seed: int = 5) -> Observations:
     return batch.observe(F[batch.order] + torch.tensor(gaussian(len(batch), rng)))
 
 
+@pytest.mark.some(1)
 @every
 def test_replay_and_pickle_give_the_same_state(make) -> None:
     strategy = make()

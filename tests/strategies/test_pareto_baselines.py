@@ -55,6 +55,7 @@ def test_three_outputs_and_one_output_work(cls: type) -> None:
         assert torch.equal(state.classification.above, pareto_mask(mu))
 
 
+@pytest.mark.some(3)
 @every
 def test_minimising_an_output_is_maximising_its_negative(cls: type) -> None:
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64)
@@ -103,6 +104,7 @@ def test_means_of_replicates_say_the_same_as_the_replicates(cls: type) -> None:
     assert torch.allclose(a.half_width, b.half_width, rtol=1e-10)
 
 
+@pytest.mark.some(5)
 @every
 @pytest.mark.parametrize("means", [True, False])
 def test_replay_equals_telling_round_by_round(cls: type, means: bool) -> None:
@@ -125,6 +127,7 @@ def test_part_of_a_round_may_be_told_first(cls: type) -> None:
     assert_same(strategy, full, strategy.tell(state, whole))
 
 
+@pytest.mark.some(3)
 @every
 def test_a_simulation_is_the_loop_without_lists(cls: type) -> None:
     strategy = make(cls, X)
@@ -171,6 +174,7 @@ def test_measurements_nobody_asked_for_are_kept(cls: type) -> None:
         assert_same(strategy, strategy.replay(extra.observations), extra)
 
 
+@pytest.mark.some(3)
 @every
 def test_the_order_of_the_rows_does_not_matter_without_ties(cls: type) -> None:
     order = torch.randperm(len(X), generator=torch.Generator().manual_seed(7))

@@ -155,6 +155,7 @@ WORDS = {"above": "accepted", "below": "rejected", "undecided": "open"}
 BY_HAND = {GEGEStrategy: gege_by_hand, PALStrategy: pal_by_hand}
 
 
+@pytest.mark.some(1)
 @covering("cls, epsilon, seed", GAUSSIAN, [(0.0, 0.0), (0.3, 1.0)], range(3))
 def test_sides_are_those_of_the_definitions(cls, epsilon, seed) -> None:
     f = truth(seed)
@@ -166,6 +167,7 @@ def test_sides_are_those_of_the_definitions(cls, epsilon, seed) -> None:
     assert ("accepted" in sides[-1]) or not any(epsilon)
 
 
+@pytest.mark.some(2)
 @every
 @pytest.mark.parametrize("blocks", [1, 5])
 def test_blocks_of_rows_change_nothing(monkeypatch, cls, blocks) -> None:
@@ -182,6 +184,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch, cls, blocks) -> None:
         torch.testing.assert_close(found, getattr(whole.classification, name))
 
 
+@pytest.mark.slow
 def test_margins_agree_with_the_sides() -> None:
     state = run(make(GEGEStrategy, epsilon=0.0, batch_size=8), 12)[-1]
     answer = state.classification
@@ -223,6 +226,7 @@ def left(state: State, rows: list[int], c: int) -> np.ndarray:
     return np.diag(C)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("rounds", [0, 3])
 def test_gege_makes_the_worst_variance_of_the_active_rows_small(rounds) -> None:
     strategy = make(GEGEStrategy, batch_size=12)
@@ -239,6 +243,7 @@ def test_gege_makes_the_worst_variance_of_the_active_rows_small(rounds) -> None:
     assert chosen <= min(others)
 
 
+@pytest.mark.slow
 def test_accepted_rows_stay_active_while_they_threaten_open_ones() -> None:
     kept = 0
     for state in run(make(GEGEStrategy, epsilon=0.0, batch_size=8), 12)[1:]:
@@ -301,6 +306,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.some(1)
 @covering("options, cls", FORMS, GAUSSIAN)
 def test_replay_equals_telling_one_by_one(cls, options) -> None:
     strategy = make(cls, **options)
@@ -309,6 +315,7 @@ def test_replay_equals_telling_one_by_one(cls, options) -> None:
     assert_same(strategy, strategy.replay(state.observations, seed=3), state)
 
 
+@pytest.mark.some(1)
 @every
 @pytest.mark.parametrize(
     "options", [FORMS[0], pytest.param(FORMS[1], marks=pytest.mark.slow)]
@@ -411,6 +418,7 @@ def test_a_refit_judges_the_whole_past_again() -> None:
 # --- invariance -----------------------------------------------------------------------
 
 
+@pytest.mark.some(1)
 @every
 def test_the_sign_of_an_output_goes_with_maximize(cls) -> None:
     strategy, mirror = make(cls), make(cls, maximize=(True, True))
@@ -429,6 +437,7 @@ def test_the_sign_of_an_output_goes_with_maximize(cls) -> None:
         torch.testing.assert_close(a.lower[:, 1], -b.upper[:, 1])
 
 
+@pytest.mark.some(1)
 @every
 def test_units_of_an_output_change_nothing(cls) -> None:
     states = run(make(cls), 4)
@@ -513,6 +522,7 @@ def is_wrong(
     return bool((below & ~covered).any() or (above & exceeds).any())
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("epsilon", [0.0, pytest.param(0.3, marks=pytest.mark.slow)])
 @more_when_slow(  # so many runs that, without an error, the verdict is "holds"

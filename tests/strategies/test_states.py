@@ -110,6 +110,7 @@ def test_an_equal_pool_and_other_limits_go_on(cls):
 # --- rows used more often than allowed ----------------------------------------------
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("cls", SINGLE)
 def test_a_row_told_twice_by_hand_is_asked_no_more(cls):
     strategy = make(cls, batch_size=3, max_repeats=1, beta=25.0, epsilon=0.0)
@@ -120,6 +121,7 @@ def test_a_row_told_twice_by_hand_is_asked_no_more(cls):
         state = step(strategy, state)
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("cls", SINGLE)
 def test_a_row_pending_twice_is_asked_no_more(cls):
     strategy = make(cls, batch_size=3, max_repeats=1, beta=25.0, epsilon=0.0)

@@ -85,6 +85,7 @@ OPTIONS = [
 # --- reference ----------------------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @covering("goal, options", ["threshold", "maximiser"], OPTIONS)
 def test_strategy_is_algorithm_one(goal: str, options: dict) -> None:
     if options.get("monotone") is False and goal == "maximiser":
@@ -106,6 +107,7 @@ def test_strategy_is_algorithm_one(goal: str, options: dict) -> None:
     assert_replayed(build(goal, **options), replay)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("goal", ["threshold", "maximiser"])
 def test_costs_may_depend_on_the_row_before(goal: str) -> None:
     level = 0.4 if goal == "threshold" else None
@@ -116,6 +118,7 @@ def test_costs_may_depend_on_the_row_before(goal: str) -> None:
     assert_replayed(build(goal, cost=travel), replay)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("goal", ["threshold", "maximiser"])
 def test_rows_have_their_own_cost_and_noise(goal: str) -> None:
     costs, noise = 1.0 + X[:, 0], 0.02 + 0.5 * X[:, 1] ** 2
@@ -340,6 +343,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("goal", "options"), EVERY)
 def test_replay_and_storage_continue_identically(goal: str, options: dict) -> None:
     strategy = build(goal, model=GP.kernel(), **options)
@@ -374,6 +378,7 @@ def test_fitted_models_are_refitted_with_costs_and_levels() -> None:
 # --- noise levels -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_noise_levels_are_a_choice_per_cost() -> None:
     levels, prices = [1e-4, 0.1, 1.0], [1.5, 1.3, 1.0]
     pool = Pool(X).at_noise_levels(levels, prices)

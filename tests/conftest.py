@@ -1,0 +1,36 @@
+r"""What all tests share: one thread each, and the marker ``some``."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from itertools import groupby
+
+import pytest
+import torch
+
+from tests.covering import spread
+
+# The matrices are small and tests run side by side; and a process forked from one whose
+# linear algebra has threads waits for those threads for ever.
+torch.set_num_threads(1)
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of processes that tests start
+
+
+@pytest.hookimpl(tryfirst=True)  # before ``-m`` leaves any out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    r"""Of the cases of a test marked ``some(n)`` all but ``n`` are ``slow``.
+
+    Where the choice begins depends on the test's name, so that tests that go through
+    the same list do not all take the same of it.
+    """
+    for _, group in groupby(items, key=lambda item: item.nodeid.partition("[")[0]):
+        cases = [case for case in group if case.get_closest_marker("slow") is None]
+        mark = cases[0].get_closest_marker("some") if cases else None
+        if mark is None:
+            continue
+        start = zlib.crc32(cases[0].originalname.encode())
+        taken = spread([case.callspec.indices for case in cases], *mark.args, start)
+        for i, case in enumerate(cases):
+            if i not in taken:
+                case.add_marker(pytest.mark.slow)
