@@ -75,7 +75,7 @@ def test_the_benchmarks_are_listed_without_ax_and_plotting_libraries() -> None:
     assert "speed ax" in done.stdout
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("absent", "extra", "command"),
     [

@@ -53,6 +53,7 @@ def test_concurrent_trials_lower_the_worst_variance(acqf_class, options):
     assert chosen >= random.median()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Optimization failed")
 @pytest.mark.filterwarnings("ignore::UserWarning:ax.generators.torch.botorch_moo_utils")
 @pytest.mark.parametrize(

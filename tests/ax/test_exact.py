@@ -32,7 +32,7 @@ def run_to_the_end(client, value, most=40):
     raise AssertionError("no end")
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("cls", SINGLE)
 def test_every_strategy_runs_to_its_end_without_a_repeat(cls):
     client = client_for(make(cls, beta=9.0, model=GP.kernel()))

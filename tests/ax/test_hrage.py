@@ -85,7 +85,7 @@ def test_cut_inside_a_round_it_goes_on_with_the_same_rows(options, n_rounds, tmp
     assert want == sorted([*out.values(), *rest[0]])
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [0.5, None])
 def test_a_whole_experiment_ends_with_the_answer(threshold):
     strategy = hrage(threshold=threshold)

@@ -90,7 +90,7 @@ def kill_at_random_moments(tmp_path, kind, n, name="LSEStrategy"):
 @pytest.mark.some(1)
 @pytest.mark.parametrize("kind", ["json", "db"])
 def test_a_killed_run_goes_on(tmp_path, kind):
-    kill_at_random_moments(tmp_path, kind, 2)
+    kill_at_random_moments(tmp_path, kind, 1)
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ def test_what_the_first_version_measured_and_planned_is_there(case, kind, tmp_pa
     assert state.plan.tolist() == then["plan"]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
 @pytest.mark.parametrize("kind", ["json", "sqlite"])
 @pytest.mark.parametrize("case", FIXED)

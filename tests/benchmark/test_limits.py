@@ -46,7 +46,7 @@ from botorch_lse.strategies import MELKPACStrategy, NoiseWarning
 from tests.covering import covering
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @covering(
     "name, instances, chases", list(CASES), ["near ties", "varied gaps"], [False, True]
 )
@@ -237,6 +237,7 @@ def test_the_anytime_forms_need_far_fewer_than_the_papers() -> None:
     assert lse.runs[0].right
 
 
+@pytest.mark.slow
 def test_limits_prints_a_table_and_draws(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path
 ) -> None:
@@ -248,6 +249,7 @@ def test_limits_prints_a_table_and_draws(
     assert (tmp_path / "limits.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_decisions_are_timed_for_every_strategy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -34,6 +34,7 @@ SMALL = LinearProblem(
 )
 
 
+@pytest.mark.slow
 def test_drawn_statistics_are_distributed_as_those_of_single_values() -> None:
     r"""4,000 draws of 5 values of 3 arms, seeds 0 and 1: mean, variance and covariance
     of the arm's mean and scatter, within four standard errors.

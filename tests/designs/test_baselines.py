@@ -40,7 +40,7 @@ def test_frank_wolfes_first_steps_are_algorithm_4_by_hand():
     assert torch.allclose(found.weights, lam, atol=1e-12)
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [None, 0.9])
 def test_frank_wolfe_encloses_the_optimum_on_kernel_and_features(factor):
     X, shared = line(30), {"gamma": 0.1, "pairs_factor": factor}

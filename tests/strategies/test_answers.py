@@ -81,7 +81,7 @@ FLIP = [(4, 9.0)] * 30 + [(4, -9.0)] * 200
 CONTRADICTING = [LSEStrategy, MaxVarianceStrategy, MELKStrategy, TruVaRStrategy]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("cls", [*CONTRADICTING, HRAGEStrategy, MELKLinearStrategy])
 def test_a_row_that_turns_out_otherwise_changes_its_side(cls):
     strategy = small(cls)

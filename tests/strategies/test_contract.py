@@ -62,7 +62,7 @@ def told(rows: list[int], before: int = 100) -> Observations:
 # --- replay -------------------------------------------------------------------------
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @batches
 def test_replay_equals_telling_one_by_one(cls: type, batch_size: int) -> None:
     strategy = make(cls, batch_size=batch_size)
@@ -71,7 +71,7 @@ def test_replay_equals_telling_one_by_one(cls: type, batch_size: int) -> None:
     assert_same(strategy, strategy.replay(state.observations, seed=3), state)
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @every
 def test_replay_in_mid_round_gives_the_same_remaining_batch(cls: type) -> None:
     strategy = make(cls, batch_size=4)
@@ -84,7 +84,7 @@ def test_replay_in_mid_round_gives_the_same_remaining_batch(cls: type) -> None:
     assert torch.equal(strategy.ask(again).order, left)
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @every
 def test_replay_without_labels_takes_each_as_a_round(cls: type) -> None:
     strategy = make(cls)
@@ -93,7 +93,7 @@ def test_replay_without_labels_takes_each_as_a_round(cls: type) -> None:
     assert_same(strategy, strategy.replay(bare), state)
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @every
 def test_states_survive_pickling(cls: type) -> None:
     strategy = make(cls, batch_size=2)
@@ -140,7 +140,7 @@ def test_any_history_replays_and_partitions_the_pool(
 # --- asking -------------------------------------------------------------------------
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @batches
 def test_asking_changes_nothing(cls: type, batch_size: int) -> None:
     strategy = make(cls, batch_size=batch_size)
@@ -156,7 +156,7 @@ def test_asking_changes_nothing(cls: type, batch_size: int) -> None:
     assert_same(strategy, state, fresh)
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @every
 def test_batches_are_sorted_rows_of_the_pool(cls: type) -> None:
     strategy = make(cls, batch_size=5)
@@ -201,7 +201,7 @@ def test_random_measures_every_row_before_any_twice() -> None:
 # --- telling in pieces --------------------------------------------------------------
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(4)
 @every
 def test_order_of_arrival_inside_a_round_is_irrelevant(cls: type) -> None:
     strategy = make(cls, batch_size=4)
@@ -240,7 +240,7 @@ def test_replicates_are_told_one_at_a_time() -> None:
     assert strategy.ask(part).order.tolist() == [0]
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(4)
 @every
 def test_rows_nobody_asked_for_are_kept_as_a_round(cls: type) -> None:
     strategy = make(cls, batch_size=3)
@@ -254,7 +254,7 @@ def test_rows_nobody_asked_for_are_kept_as_a_round(cls: type) -> None:
     assert_same(strategy, strategy.replay(later.observations), later)
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(4)
 @every
 def test_rows_nobody_asked_for_wait_until_the_round_is_complete(cls: type) -> None:
     strategy = make(cls, batch_size=3)
@@ -337,7 +337,7 @@ def test_stored_plans_are_used_instead_of_new_ones() -> None:
 # --- pending rows -------------------------------------------------------------------
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @every
 def test_pending_rows_of_the_round_are_not_asked_again(cls: type) -> None:
     strategy = make(cls, batch_size=4)
@@ -348,7 +348,7 @@ def test_pending_rows_of_the_round_are_not_asked_again(cls: type) -> None:
     assert rest.round == state.round
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @every
 def test_a_further_batch_knows_the_rows_that_are_out(cls: type) -> None:
     strategy = make(cls, batch_size=3)
@@ -370,7 +370,7 @@ def test_a_batch_and_a_further_one_are_one_batch_of_twice_the_size(cls: type) ->
     assert torch.equal(double.ask(double.init()).order, both)
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @every
 def test_a_further_batch_knows_told_rows_of_the_open_round(cls: type) -> None:
     strategy = make(cls, batch_size=3)
@@ -394,7 +394,7 @@ def test_foreign_pending_rows_move_the_plan_away() -> None:
 # --- limits and ends ----------------------------------------------------------------
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @batches
 def test_budget_is_kept_exactly(cls: type, batch_size: int) -> None:
     strategy = make(
@@ -407,7 +407,7 @@ def test_budget_is_kept_exactly(cls: type, batch_size: int) -> None:
         strategy.ask(end)
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(4)
 @every
 def test_rows_are_repeated_no_more_often_than_allowed(cls: type) -> None:
     strategy = make(cls, batch_size=5, max_repeats=1, beta=25.0, epsilon=0.0)
@@ -426,7 +426,7 @@ def test_stop_when_the_undecided_rows_are_used_up() -> None:
     assert len(measured) < 36
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @every
 def test_pending_rows_count_to_the_limits(cls: type) -> None:
     strategy = make(cls, batch_size=4, max_observations=16, max_repeats=1, beta=25.0)
@@ -641,7 +641,7 @@ def test_means_of_replicates_fill_the_places_of_all_replicates() -> None:
 # --- told twice, asked by another -----------------------------------------------------
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @every
 def test_a_sheet_filled_in_further_is_not_counted_twice(cls: type) -> None:
     strategy = make(cls, batch_size=4)
@@ -658,7 +658,7 @@ def test_a_sheet_filled_in_further_is_not_counted_twice(cls: type) -> None:
     assert len(strategy.tell(whole, again).observations) == 8
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @every
 def test_a_state_answers_whoever_asks(cls: type) -> None:
     strategy = make(cls, batch_size=4)
