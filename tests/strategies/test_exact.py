@@ -240,15 +240,6 @@ def test_forecasts_of_exact_measurements_are_made(cls) -> None:
     state.forecast()
 
 
-@pytest.mark.slow
-def test_a_large_batch_of_exact_measurements_is_planned() -> None:
-    # 1 / q of the least noise is below what a design's ridge may be.
-    pool = Pool(torch.rand(1600, 2, generator=torch.Generator().manual_seed(0)))
-    strategy = make(MELKStrategy, pool=pool, batch_size=1500, beta=1e6)
-    batch = strategy.ask(strategy.init())
-    assert batch.order.unique().numel() == 1500
-
-
 @pytest.mark.parametrize("cls", pareto_runs.GAUSSIAN)
 @pytest.mark.parametrize("std", [0.0, (0.0, 0.1)])
 def test_learnt_models_of_several_exact_outputs(cls, std) -> None:
