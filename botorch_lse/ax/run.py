@@ -111,7 +111,8 @@ def run_experiment(
         storage: A JSON file for ``Client.load_from_json_file``, or a symbolic link to
             one, which stays. Beside it lies the empty ``.<file>.lock``. A client with a
             ``storage_config`` writes to its database, one transaction each time.
-        max_trials: Stop after so many finished trials of this call.
+        max_trials: Stop after so many finished trials of this call, those among them
+            that were running before; what runs beyond them stays running.
         max_pending: Trials out at once; default the rest of the round for a level-set
             strategy, else 1.
         on_error: What becomes of a trial whose evaluation raises, kills its worker or
@@ -227,8 +228,9 @@ class _Run:
                     self.client.complete_trial(index)
                     self._follow_costs()
                 continue
-            for arm in experiment.trials[index].arms:
-                self.workers.submit(index, dict(arm.parameters))
+            if self.max_trials is None or len(self.workers) < self.max_trials:
+                for arm in experiment.trials[index].arms:
+                    self.workers.submit(index, dict(arm.parameters))
 
     def ask(self) -> str | None:
         r"""Ask for as many trials as there is room for; why there will be no more."""

@@ -104,6 +104,17 @@ def test_it_stops_after_so_many_trials_and_goes_on(tmp_path):
     assert rows_of(again) == rows_of(expected)
 
 
+def test_trials_that_were_running_count_to_the_limit():
+    client = client_for(short())
+    client.get_next_trials(100)
+    assert statuses(client) == ["RUNNING"] * 3
+    words = run_experiment(client, benches.bench, max_trials=1)
+    assert words == "1 trials finished in this call"
+    assert statuses(client) == ["COMPLETED", "RUNNING", "RUNNING"]
+    assert run_experiment(client, benches.bench) == alone()[1]
+    assert rows_of(client) == rows_of(alone()[0])
+
+
 # --- interrupt and resume ---------------------------------------------------------
 
 
