@@ -266,7 +266,7 @@ class ChangesOfTwoMetrics(Changes):
 
 
 CAREFUL = settings(
-    max_examples=10,
+    max_examples=6,
     stateful_step_count=20,
     deadline=None,
     derandomize=True,
@@ -275,7 +275,7 @@ CAREFUL = settings(
 TestChanges = Changes.TestCase
 TestChanges.settings = CAREFUL
 TestChangesOfTwoMetrics = ChangesOfTwoMetrics.TestCase
-TestChangesOfTwoMetrics.settings = settings(CAREFUL, max_examples=4)
+TestChangesOfTwoMetrics.settings = settings(CAREFUL, max_examples=3)
 
 
 READ = [

@@ -202,7 +202,7 @@ def cut_run(strategy, path=None, several="objectives", **options):
     return client, {i: p[POOL_INDEX] for i, p in out.items()}
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @covering(
     "several, strategy",
     SEVERAL,

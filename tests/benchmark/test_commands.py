@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -173,10 +171,3 @@ def test_a_decision_is_timed_under_any_budget(budget: int) -> None:
     growth = speed_rows.decide(400, 20, 3, budget)
     assert growth.decision > 0
     assert growth.peak >= 0
-
-
-@pytest.mark.slow
-def test_quick_paper_runs_in_a_fresh_process(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "botorch_lse.benchmark", "paper", "gotovos2013"]
-    subprocess.run([*command, "--quick", "--out", str(tmp_path)], check=True)
-    assert (tmp_path / "results.json").exists()

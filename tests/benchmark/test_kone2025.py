@@ -175,12 +175,3 @@ def test_the_guarantee_report_has_both_tables() -> None:
     assert report.verdict[0].startswith("Guarantee:")
     one = guarantee_gege.guarantee_gege(Options(runs=2, divide_widths=3.0))
     assert len(one.tables) == 1
-
-
-@pytest.mark.slow
-def test_the_paper_is_reproduced_with_few_seeds() -> None:
-    folder = data_file(NOC_FILE).parent
-    report = paper_kone2025.paper_kone2025(Options(quick=True, data=folder))
-    claims = {row[0]: row[3] for row in report.tables[0].rows}
-    for start in ("NoC: GEGE's error at T = 1780", "NoC: EGE-SH's error exceeds"):
-        assert next(v for k, v in claims.items() if k.startswith(start)) == "yes"

@@ -250,9 +250,3 @@ def test_guarantee_command_reports_whole_and_divided_widths(
     assert "Power check: all widths divided by 3" in printed
     assert main(["guarantee", "milk", "--runs", "1", "--divide-widths", "4"]) == 0
     assert "All widths divided by 4" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_the_quick_paper_runs() -> None:
-    report = paper_mason2022.reproduce(paper_mason2022.QUICK)
-    assert len(report.tables) == 6

@@ -6,6 +6,7 @@ from botorch_lse.benchmark import speed_ax
 from botorch_lse.benchmark.registry import Options, find
 
 
+@pytest.mark.slow
 def test_a_run_through_ax_asks_for_the_same_rows_and_is_measured():
     found = speed_ax.overhead(200, 12, 4)
     assert found.same

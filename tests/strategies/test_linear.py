@@ -414,7 +414,7 @@ def test_means_and_single_values_lead_to_the_same_estimates(make) -> None:
         )
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @one_and_several_outputs
 def test_asking_and_simulating_are_the_same_run(make) -> None:
     strategy = make()
@@ -536,7 +536,7 @@ def test_guarantees_are_sentences_with_their_assumptions() -> None:
     assert "with the given variances" in given.guarantee
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @one_and_several_outputs
 def test_forecasts_become_right(make) -> None:
     strategy = make(noise_std=NOISE)
