@@ -101,7 +101,7 @@ class PoolPosterior:
             F = prior.features(X)
             mean, variance = prior.mean(F), prior.variance(F)
             N = F.shape[-2]
-            is_small = N <= WHOLE_GRAM and 8 * N * N <= memory_budget // 2
+            is_small = N <= WHOLE_GRAM and memory_budget // 2 >= 8 * N * N
             gram = prior.covariance(F, F) if is_small else None
         none = mean.new_zeros(0)
         return cls(
