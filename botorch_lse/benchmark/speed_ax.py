@@ -268,6 +268,8 @@ def growth(n_rows: int, checkpoints: tuple[int, ...], batch_size: int) -> list[C
 
 def silence_ax() -> None:
     r"""No line of Ax's per trial."""
+    import ax.api.client  # noqa: F401  (its loggers come with it, each with a level)
+
     logging.getLogger("ax").setLevel(logging.ERROR)
     for name in list(logging.root.manager.loggerDict):
         if name.startswith("ax."):
