@@ -32,7 +32,7 @@ demo: $(VENV)/.run
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=25 -m "not slow"
 
-## The long tests: whole paper reproductions, guarantees, the full storage matrix.
+## The long tests: paper reports, guarantees, kills, the full storage matrix.
 slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=25 -m slow
 
@@ -41,7 +41,7 @@ processors: $(VENV)/.test
 	for set in "default SSE4_2 COMPATIBLE" "avx2 AVX2 AUTO" "avx512 AVX512 AUTO"; do \
 		echo "== $$set"; set -- $$set; \
 		ATEN_CPU_CAPABILITY=$$1 MKL_ENABLE_INSTRUCTIONS=$$2 MKL_CBWR=$$3 \
-		$(BIN)/python -m pytest -q -m "not slow" $(NUMERICAL) || exit 1; \
+		$(BIN)/python -m pytest -q -n 2 $(NUMERICAL) || exit 1; \
 	done
 
 ## Format, lint and the direction of imports.
