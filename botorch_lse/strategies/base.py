@@ -121,15 +121,17 @@ class Strategy(Rule):
     def planned(self, state: State) -> Tensor:
         r"""All rows of the open round, a function of the complete rounds alone."""
         check_state(self, state)
-        if state.plan is not None:
-            return state.plan
-        if not state._planned or state._planned[0][0] is not self:
-            request = self._request(state, torch.empty(0, dtype=torch.long))
-            check_listable(request.size)
-            belief = self._planning_belief(state.belief)
-            rows = self._plan(belief, request) if request.size else request.pending
-            state._planned[:] = [(self, rows.sort().values)]
-        return state._planned[0][1]
+        is_known = state.plan is not None or state.stored_plan is not None
+        if is_known or state.strategy is self:
+            return state.planned_rows
+        return self._planned_rows(state)  # an equal one, not the one that keeps it
+
+    def _planned_rows(self, state: State) -> Tensor:
+        request = self._request(state, torch.empty(0, dtype=torch.long))
+        check_listable(request.size)
+        belief = self._planning_belief(state.belief)
+        rows = self._plan(belief, request) if request.size else request.pending
+        return rows.sort().values
 
     def tell(
         self, state: State, observations: Observations | None, *, abandoned: Any = None
@@ -204,12 +206,12 @@ class Strategy(Rule):
         rounds = observations.round
         assert rounds is not None  # just set
         for label in sorted({*rounds.tolist(), *lost}):
-            if label == state.round and label in asked and not state._planned:
-                state._planned.append((self, asked[label].sort().values))
+            if label == state.round and label in asked:
+                state = replace(state, stored_plan=asked[label].sort().values)
             group = observations.select((rounds == label).nonzero().view(-1))
             state = self.tell(state, group, abandoned=lost.get(label))
-        if state.round in asked and state.plan is None and not state._planned:
-            state._planned.append((self, asked[state.round].sort().values))
+        if state.round in asked and state.plan is None:
+            state = replace(state, stored_plan=asked[state.round].sort().values)
         return state
 
     def _request(self, state: State, pending: Tensor) -> Request:

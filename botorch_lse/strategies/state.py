@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +36,8 @@ class State:
         belief: What the strategy derived from ``history``.
         strategy: The strategy that made the state; another one that asks something
             else refuses it.
+        stored_plan: The rows of the round as a stored experiment has them; then they
+            are not planned again.
     """
 
     seed: int
@@ -49,7 +51,19 @@ class State:
     deferred: tuple[Observations, ...] = ()
     abandoned: tuple[tuple[int, int], ...] = ()
     strategy: Strategy = field(kw_only=True, repr=False)
-    _planned: list[tuple[Any, Tensor]] = field(default_factory=list, repr=False)
+    stored_plan: Tensor | None = field(default=None, kw_only=True, repr=False)
+
+    @cached_property
+    def planned_rows(self) -> Tensor:
+        r"""The rows of the round, sorted: a function of the complete rounds.
+
+        Kept beside the fields, so that asking and telling plan once; a copy made by
+        ``dataclasses.replace`` does not have it.
+        """
+        for known in (self.plan, self.stored_plan):
+            if known is not None:
+                return known
+        return self.strategy._planned_rows(self)
 
     @property
     def is_done(self) -> bool:

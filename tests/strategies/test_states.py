@@ -145,3 +145,40 @@ def test_an_exhausted_pool_is_told_more_than_it_may_be_asked():
     strategy = make(MaxVarianceStrategy, max_repeats=1, beta=1e6, batch_size=36)
     every = Observations(list(range(36)) * 2, [0.0] * 72)
     assert strategy.tell(strategy.init(), every).stop_reason == "rows exhausted"
+
+
+# --- states never change -------------------------------------------------------------
+
+
+def parts(value):
+    r"""A record, its fields, their fields, and the entries of tuples."""
+    yield value
+    if dataclasses.is_dataclass(value) and not isinstance(value, (type, Pool)):
+        for field in dataclasses.fields(value):
+            yield from parts(getattr(value, field.name))
+    if isinstance(value, tuple):
+        for entry in value:
+            yield from parts(entry)
+
+
+@pytest.mark.some(8)
+@pytest.mark.parametrize("cls", SINGLE + SEVERAL)
+def test_a_state_and_its_copies_share_nothing_that_changes(cls):
+    strategy = one_of(cls)
+    state = strategy.init()
+    rows = strategy.ask(state).order[:1]
+    y = MEANS[rows] if cls in SEVERAL else torch.zeros(1)
+    told = strategy.tell(state, Observations(rows, y))
+    for one in (state, told):
+        copied = dataclasses.replace(one)
+        before = [
+            (field, getattr(one, field.name)) for field in dataclasses.fields(one)
+        ]
+        batch, plan = strategy.ask(one).order, strategy.planned(one)
+        assert not any(isinstance(part, (list, dict, set)) for part in parts(one))
+        for field, value in before:
+            assert getattr(one, field.name) is value
+            assert getattr(copied, field.name) is value
+        assert torch.equal(strategy.ask(copied).order, batch)
+        assert torch.equal(strategy.planned(copied), plan)
+        assert "planned_rows" not in vars(dataclasses.replace(one))
