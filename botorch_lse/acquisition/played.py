@@ -159,7 +159,7 @@ class Played:
 
     @classmethod
     def of(cls, problem: BatchProblem, counts: Tensor) -> Played:
-        r"""From scratch."""
+        r"""The posterior after a batch, computed from the problem alone."""
         rows = torch.arange(counts.numel(), device=counts.device)
         rows = rows.repeat_interleave(counts)
         if rows.numel() == 0:
@@ -283,7 +283,7 @@ class JointlyPlayed:
 
     @classmethod
     def of(cls, problems: Sequence[BatchProblem], counts: Tensor) -> JointlyPlayed:
-        r"""From scratch."""
+        r"""The same batch on every output, computed from the problems alone."""
         return cls(tuple(Played.of(problem, counts) for problem in problems))
 
     def and_row(self, row: int) -> JointlyPlayed:

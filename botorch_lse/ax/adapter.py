@@ -22,7 +22,7 @@ class LevelSetGenerator(Generator):
 
     @property
     def can_predict(self) -> bool:
-        r"""Always."""
+        r"""True: a Gaussian process predicts every row of the pool."""
         return True
 
     @property

@@ -127,7 +127,7 @@ class LevelSetNode(ExternalGenerationNode):
     # --- reading ---------------------------------------------------------------------
 
     def ledger(self, experiment: Experiment, data: Data | None = None) -> Ledger:
-        r"""The experiment's rounds."""
+        r"""The rounds of an experiment, read from its trials and data."""
         data = experiment.lookup_data() if data is None else data
         metrics = metric_names(experiment, self.metrics, self.strategy)
         return self._reader(metrics, self.space(experiment)).read(experiment, data)

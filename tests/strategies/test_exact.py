@@ -235,9 +235,13 @@ def test_impossible_noise_is_still_refused(std) -> None:
 def test_forecasts_of_exact_measurements_are_made(cls) -> None:
     strategy = make(cls, beta=9.0)
     state = strategy.init()
-    state.forecast()
+    before = state.forecast().observations
     state = strategy.tell(state, strategy.ask(state).observe(F[[0, 1, 2]]))
-    state.forecast()
+    after = state.forecast().observations
+    # No row is measured twice: never more than there are rows left.
+    assert before is None or 0 < before <= N
+    assert after is None or 0 <= after <= N
+    assert before is not None or after is not None
 
 
 @pytest.mark.parametrize("cls", pareto_runs.GAUSSIAN)
