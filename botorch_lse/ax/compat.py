@@ -5,7 +5,6 @@ One function per name; ``tests/ax/test_compat.py`` fails when one of them moves.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from ax.api.client import Client
+from ax.core.arm import Arm
 from ax.core.data import Data
 from ax.core.experiment import Experiment
 from ax.core.generator_run import GeneratorRun
@@ -62,6 +62,14 @@ def node_name_of(run: GeneratorRun) -> str | None:
     return run._generation_node_name
 
 
+def arms_of(run: GeneratorRun) -> list[tuple[Arm, float]]:
+    r"""The arms of a generator run with their weights.
+
+    Public are two lists, each built anew at each look.
+    """
+    return [(pair.arm, pair.weight) for pair in run._arm_weight_table.values()]
+
+
 def properties_of(experiment: Experiment) -> dict[str, Any]:
     r"""The properties of an experiment, which both storages keep."""
     return experiment._properties
@@ -102,15 +110,24 @@ class DataLook:
         self.rows_by_trial: dict[int, list[tuple[Any, ...]]] = {}
         r"""The cells of a ``DataRow`` each, by trial, in the order of arrival."""
 
-    def look_at(self, data: Data) -> None:
-        r"""See the data as they are now, by value."""
-        cells = list(map(_CELLS, data._data_rows))
-        if cells == self._cells:
-            return
-        found: defaultdict[int, list[tuple[Any, ...]]] = defaultdict(list)
-        for row in cells:
-            found[row[0]].append(row)
-        self._cells, self.rows_by_trial = cells, dict(found)
+    def look_at(self, data: Data) -> set[int]:
+        r"""See the data as they are now, by value: the trials whose rows changed."""
+        cells, before = list(map(_CELLS, data._data_rows)), self._cells
+        if cells == before:
+            return set()
+        rows = self.rows_by_trial
+        if cells[: len(before)] == before:  # as a rule rows are only added
+            changed = {row[0] for row in cells[len(before) :]}
+            new = cells[len(before) :]
+        else:
+            changed = {*rows, *(row[0] for row in cells)}
+            rows, new = {}, cells
+        rows = {**rows, **{trial: [*rows.get(trial, ())] for trial in changed}}
+        for row in new:
+            rows[row[0]].append(row)
+        self._cells = cells
+        self.rows_by_trial = {trial: found for trial, found in rows.items() if found}
+        return changed
 
 
 def save_properties(experiment: Experiment) -> None:

@@ -29,7 +29,7 @@ from ax.core.data import Data
 from ax.core.experiment import Experiment
 from ax.core.trial_status import TrialStatus
 
-from botorch_lse.ax.compat import DataLook, DataRow, node_name_of
+from botorch_lse.ax.compat import DataLook, DataRow, arms_of, node_name_of
 from botorch_lse.ax.measurements import (
     NOTHING,
     Found,
@@ -129,14 +129,13 @@ class _Run(NamedTuple):
     Args:
         node: The name of the node that made it.
         stored: Its round and plan, if this node made it; a copy.
-        arms: Ax lets nobody change an arm once it has a name.
-        weights: Of the arms.
+        arms: The arms with their weights. Ax lets nobody change an arm once it has a
+            name.
     """
 
     node: str | None
     stored: dict[str, Any] | None
-    arms: list[Arm]
-    weights: list[float]
+    arms: list[tuple[Arm, float]]
 
 
 class _Look(NamedTuple):
@@ -200,11 +199,13 @@ class _Entry(NamedTuple):
 class LedgerReader:
     r"""Reads an experiment by the rule above, again and again.
 
-    At each reading all of each trial that the rule depends on is looked at and compared
-    with the last time, by value; nothing is taken for unchanged because it is an old
-    trial or the same object. What a trial says is worked out again only where that
-    differs: looking takes some microseconds for a trial, working out a hundred times
-    that.
+    What a trial says is worked out again only where something that the rule depends on
+    differs from the last time, by value. A trial is looked at if it is another object,
+    its status or its data changed, or it may change otherwise: a candidate, whose arms
+    Ax lets one change until it runs (``immutable_once_run``), and a batch, whose arms
+    can be abandoned. To find these, statuses and data are compared as a whole, a
+    fraction of a microsecond for each trial; to look at a trial takes ten, to work out
+    what it says some hundred.
 
     Args:
         node_name: The node whose trials are own.
@@ -219,6 +220,8 @@ class LedgerReader:
         self.node_name, self.pool, self.space = node_name, pool, space
         self.measurements = measurements
         self._known: dict[int, tuple[_Look, _Entry]] = {}
+        self._trials: dict[int, BaseTrial] = {}
+        self._statuses: dict[TrialStatus, set[int]] = {}
         self._data = DataLook()
         self._steps: dict[int, tuple[Any, tuple[Step, ...]]] = {}
         self._ledger: Ledger | None = None
@@ -231,11 +234,12 @@ class LedgerReader:
                 node's trials was planned on another pool, a standard error is no noise,
                 known and unknown noise are mixed, or values are lost in Ax's storage.
         """
-        self._data.look_at(data)
+        suspects = self._data.look_at(data) | self._suspects(experiment)
         rows, before, new = self._data.rows_by_trial, self._known, []
         trials, name = experiment.trials, self.node_name
-        for index, trial in trials.items():
-            cells, known = rows.get(index, ()), before.get(index)
+        for index in sorted(suspects & trials.keys()):
+            trial, cells = trials[index], rows.get(index, ())
+            known = before.get(index)
             if known is None or not _is_as_before(trial, cells, known[0], name):
                 new.append(_look(trial, cells, name))
         if self._ledger is not None and not new and [*before] == [*trials]:
@@ -253,6 +257,21 @@ class LedgerReader:
         self._ledger = self._arranged([entry for _, entry in self._known.values()])
         return self._ledger
 
+    def _suspects(self, experiment: Experiment) -> set[int]:
+        r"""The trials that must be looked at, whatever their data."""
+        if self._ledger is None:  # nothing was read, or the last reading failed
+            self._trials, self._statuses = {}, {}
+        before, now = self._trials, dict(experiment.trials)
+        found = {i for i, trial in now.items() if before.get(i) is not trial}
+        found |= {
+            i for i, (look, _) in self._known.items() if look.abandoned is not None
+        }
+        statuses = {s: {*i} for s, i in experiment.trial_indices_by_status.items()}
+        for status, indices in statuses.items():
+            found |= indices ^ self._statuses.get(status, set())
+        self._trials, self._statuses = now, statuses
+        return found | statuses[TrialStatus.CANDIDATE]
+
     def _entry(self, look: _Look, found: Found) -> _Entry:
         plans: list[tuple[int, tuple[int, ...]]] = []
         own: dict[str, tuple[int, int]] = {}  # round and number of places of each arm
@@ -261,7 +280,7 @@ class LedgerReader:
         for run in look.runs:
             if run.node == self.node_name:
                 plans.append(self._plan(run, look.trial))
-            for arm, weight in zip(run.arms, run.weights, strict=True):
+            for arm, weight in run.arms:
                 name = arm.name
                 arms.setdefault(name, arm)
                 weights[name] = weights.get(name, 0.0) + weight
@@ -395,20 +414,16 @@ def _elsewhere(*group: Measurement) -> tuple[Step, ...]:
 def _is_as_before(
     trial: BaseTrial, rows: Sequence[tuple[Any, ...]], known: _Look, node_name: str
 ) -> bool:
-    r"""Whether a look at a trial would be the known one, without making it.
-
-    This runs for each trial at each reading: what is made here costs more than what is
-    compared.
-    """
-    runs = trial.generator_runs
+    r"""Whether a look at a trial would be the known one, without making it."""
     if trial.status is not known.status or rows != known.rows:
-        return False
-    if len(runs) != len(known.runs):
         return False
     if getattr(trial, "abandoned_arm_names", None) != known.abandoned:
         return False
-    for run, (node, stored, arms, weights) in zip(runs, known.runs, strict=True):
-        if run.arms != arms or run.weights != weights or node_name_of(run) != node:
+    runs = trial.generator_runs
+    if len(runs) != len(known.runs):
+        return False
+    for run, (node, stored, arms) in zip(runs, known.runs, strict=True):
+        if node_name_of(run) != node or arms_of(run) != arms:
             return False
         if node == node_name and (run.gen_metadata or {}).get(METADATA) != stored:
             return False
@@ -422,7 +437,7 @@ def _look(trial: BaseTrial, rows: Sequence[tuple[Any, ...]], node_name: str) -> 
         node, stored = node_name_of(run), None
         if node == node_name:
             stored = deepcopy((run.gen_metadata or {}).get(METADATA))
-        runs.append(_Run(node, stored, run.arms, run.weights))
+        runs.append(_Run(node, stored, arms_of(run)))
     return _Look(trial.index, trial.status, gone, runs, rows)
 
 

@@ -7,8 +7,10 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 from ax.api.client import Client
+from ax.core.arm import Arm
 from ax.core.experiment import Experiment
 from ax.core.generator_run import GeneratorRun
+from ax.exceptions.core import TrialMutationError
 from ax.generation_strategy.external_generation_node import ExternalGenerationNode
 from ax.storage.json_store.decoder import object_from_json
 from ax.storage.json_store.encoder import object_to_json
@@ -17,7 +19,12 @@ from ax.storage.json_store.registry import (
     CORE_ENCODER_REGISTRY,
 )
 
-from botorch_lse.ax import LevelSetNode, compat, level_set_generation_strategy
+from botorch_lse.ax import (
+    POOL_INDEX,
+    LevelSetNode,
+    compat,
+    level_set_generation_strategy,
+)
 
 from .worlds import client_for, lse, sqlite_storage
 
@@ -50,6 +57,26 @@ def test_a_generator_run_shows_its_node():
     (run,) = client._experiment.trials[0].generator_runs
     assert compat.node_name_of(run) == "LSEStrategy"
     assert compat.node_name_of(GeneratorRun(arms=[])) is None
+
+
+def test_a_generator_run_shows_its_arms_with_their_weights():
+    arms = [Arm({"x": 0.0}, name="0_0"), Arm({"x": 1.0}, name="0_1")]
+    run = GeneratorRun(arms=arms, weights=[1.0, 3.0])
+    assert compat.arms_of(run) == [*zip(run.arms, run.weights, strict=True)]
+
+
+@pytest.mark.parametrize("batch", [True, False])
+def test_ax_lets_nobody_change_the_arms_of_a_trial_that_has_run(batch):
+    # A trial that has run is not looked into again while its runs are the same objects.
+    experiment = client_for(lse())._experiment
+    arm, other = Arm({POOL_INDEX: 0}), Arm({POOL_INDEX: 1})
+    trial = experiment.new_batch_trial() if batch else experiment.new_trial()
+    (trial.add_arms_and_weights([arm]) if batch else trial.add_arm(arm))
+    trial.mark_running(no_runner_required=True)
+    with pytest.raises(TrialMutationError):
+        trial.add_arm(other)
+    with pytest.raises(TrialMutationError):
+        trial.add_generator_run(GeneratorRun(arms=[other]))
 
 
 def test_numbers_are_read_as_ax_stores_them():

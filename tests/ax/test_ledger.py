@@ -100,8 +100,13 @@ class Changes(RuleBasedStateMachine):
         self.measure_all_that_is_out(0.25)
 
     @precondition(lambda self: self.is_sound)
-    @rule(n=st.integers(1, 3), batch=st.booleans(), more=st.booleans())
-    def ask(self, n, batch, more):
+    @rule(
+        n=st.integers(1, 3),
+        batch=st.booleans(),
+        more=st.booleans(),
+        runs_now=st.booleans(),
+    )
+    def ask(self, n, batch, more, runs_now=True):
         try:
             runs = self.gs.gen(self.experiment, n=n if batch else 1)[0]
         except (DataRequiredError, GenerationStrategyCompleted):
@@ -112,7 +117,8 @@ class Changes(RuleBasedStateMachine):
             trial = self.experiment.new_batch_trial(generator_runs=runs)
             if more:  # the same arm or another, by hand
                 trial.add_arm(Arm({POOL_INDEX: 0}), weight=2.0)
-        trial.mark_running(no_runner_required=True)
+        if runs_now:
+            trial.mark_running(no_runner_required=True)
 
     @rule(rows=st.lists(st.integers(0, 8), min_size=1, max_size=3, unique=True))
     def elsewhere(self, rows):
@@ -199,7 +205,7 @@ class Changes(RuleBasedStateMachine):
     def copy_the_data(self):
         self.experiment.data = self.experiment.data.clone()
 
-    # --- what nobody should do ---
+    # --- what nobody should do: Ax guards against it once a trial has run ---
 
     @precondition(lambda self: self.own_runs())
     @rule(index=INDEX)
@@ -218,7 +224,8 @@ class Changes(RuleBasedStateMachine):
 
     def own_runs(self):
         trials = self.experiment.trials.values()
-        runs = [run for trial in trials for run in trial.generator_runs]
+        waiting = [trial for trial in trials if trial.status.is_candidate]
+        runs = [run for trial in waiting for run in trial.generator_runs]
         return [r for r in runs if r._generation_node_name == self.node.name]
 
     # --- another experiment ---
