@@ -19,11 +19,10 @@ from botorch_lse.plotting import (
     slices_figure,
     slices_frame,
 )
-from botorch_lse.plotting.picture import COLOURS
-from botorch_lse.plotting.style import LINES, PROBABILITY_MAP, ROUND_MAP
+from botorch_lse.plotting.pictures import COLOURS, LINES, PROBABILITY_SCALE, ROUND_MAP
 from tests.covering import covering
 from tests.strategies import runs
-from tests.test_plotting import answer
+from tests.test_plotting import answer, legend
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -116,6 +115,10 @@ def test_slices_are_drawn_by_both_libraries(pool, shade):
     figure.canvas.draw()
     interactive = slices_figure(frame, shade)
     assert sum(trace.x is not None for trace in interactive.data) >= n_panels
+    (drawn_legend,) = figure.legends or [drawn[0].get_legend()]
+    keys = [text.get_text() for text in drawn_legend.get_texts()]
+    assert keys == legend(interactive)
+    assert len(keys) == len(set(keys))
 
 
 def test_the_shades_on_a_grid_are_the_probabilities():
@@ -262,7 +265,7 @@ def test_lines_are_dark_enough_on_white_and_differ_in_dashes():
         assert lightness(colour) < 65
 
 
-@pytest.mark.parametrize("name", [PROBABILITY_MAP, ROUND_MAP])
+@pytest.mark.parametrize("name", [PROBABILITY_SCALE.colours, ROUND_MAP])
 def test_scales_run_from_dark_to_light(name):
     steps = mpl.colormaps[name](np.linspace(0, 1, 21))
     change = np.diff([lightness(step[:3]) for step in steps])

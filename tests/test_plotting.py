@@ -9,10 +9,12 @@ from botorch_lse import Classification, Observations, Pool
 from botorch_lse.plotting import (
     level_set_figure,
     level_set_frame,
+    pictures,
     plot_level_set,
     slices_frame,
 )
-from botorch_lse.plotting.picture import COLOURS, picture_of
+from botorch_lse.plotting.marks import Cells, on_grid
+from botorch_lse.plotting.pictures import COLOURS
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -51,6 +53,17 @@ def seen(*rows):
     return Observations(torch.tensor(rows), torch.zeros(len(rows)))
 
 
+def cells_of(classification):
+    r"""The marks of a map that are cells: one, or none if its rows are points."""
+    (panel,) = pictures.level_set(classification).panels
+    return [mark for mark in panel.marks if isinstance(mark, Cells)]
+
+
+def legend(figure):
+    shown = [trace for trace in figure.data if trace.showlegend is None]
+    return [trace.name for trace in shown if trace.name is not None]
+
+
 def labels(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
@@ -80,13 +93,16 @@ def test_a_column_of_the_user_is_kept():
 def test_a_map_shows_each_row_in_its_cell():
     pool, sizes = sea(), {}
     classification = answer(pool)
-    grid = picture_of(classification, None, None, None).grid
-    cells = grid.spread(pool.X[:, 0].numpy())
-    assert cells.shape == (8, 12)
-    assert np.isnan(cells).sum() == 96 - len(pool)
-    for j, x in enumerate(grid.x):
-        column = cells[:, j]
-        assert np.allclose(column[~np.isnan(column)], x)
+    (cells,) = cells_of(classification)
+    assert np.allclose(cells.rows[["x", "y"]], pool.X)
+    shown = [list(COLOURS)[int(code)] for code in cells.rows["value"]]
+    assert shown == classification.side.tolist()
+    table = on_grid(cells.rows, "row")
+    assert table.shape == (8, 12)
+    assert table.isna().sum().sum() == 96 - len(pool)
+    for x, column in table.items():
+        rows = column.dropna().to_numpy(dtype=int)
+        assert np.allclose(pool.X[rows, 0], x)
     ax = plot_level_set(classification, seen(1, 1, 2))
     for side in ("above", "below", "undecided"):
         sizes[side] = int(getattr(classification, side).sum())
@@ -102,7 +118,7 @@ def test_coordinates_with_rounding_errors_still_make_a_grid():
     generator = torch.Generator().manual_seed(0)
     noise = 1e-13 * torch.randn(pool.X.shape, generator=generator)
     shaken = Pool(pool.X + noise)
-    assert picture_of(answer(shaken), None, None, None).grid is not None
+    assert cells_of(answer(shaken))
 
 
 @pytest.mark.some(2)
@@ -117,11 +133,13 @@ def test_coordinates_with_rounding_errors_still_make_a_grid():
 )
 def test_points_that_are_no_grid_are_scattered(X):
     classification = answer(Pool(X))
-    assert picture_of(classification, None, None, None).grid is None
+    assert not cells_of(classification)
     ax = plot_level_set(classification, seen(0))
-    assert len(ax.collections) == 2
+    drawn = np.concatenate([np.asarray(c.get_offsets()) for c in ax.collections])
+    expected = torch.cat((X, X[:1])).tolist()  # each row, and the measured one again
+    assert sorted(drawn.tolist()) == sorted(expected)
     ax.figure.canvas.draw()
-    assert len(level_set_figure(classification, seen(0)).data) == 4
+    assert legend(level_set_figure(classification, seen(0))) == labels(ax)
 
 
 def test_the_true_contour_runs_at_the_threshold():
@@ -133,14 +151,18 @@ def test_the_true_contour_runs_at_the_threshold():
     (path,) = contour.get_paths()
     assert np.allclose(path.vertices[:, 0], 0.4)
     figure = level_set_figure(answer(pool), threshold=0.4, truth=truth)
-    (trace,) = (t for t in figure.data if t.type == "contour")
-    assert trace.contours.start == trace.contours.end == 0.4
+    margin, line = (t for t in figure.data if t.type == "contour")
+    assert line.contours.start == line.contours.end == margin.contours.end == 0.4
+    assert np.array_equal(line.z, margin.z)
+    assert legend(figure)[-1] == "true level 0.4"
 
 
 def test_a_truth_on_one_side_has_no_contour():
     pool = sea()
     ax = plot_level_set(answer(pool), threshold=9.0, truth=pool.X[:, 0])
     assert not any("true level" in label for label in labels(ax))
+    figure = level_set_figure(answer(pool), threshold=9.0, truth=pool.X[:, 0])
+    assert not any(trace.type == "contour" for trace in figure.data)
 
 
 @pytest.mark.parametrize(
@@ -157,16 +179,11 @@ def test_other_pools_are_sorted_intervals(pool):
     mixed = Classification(**parts, pool=pool)
     ax = plot_level_set(mixed, seen(0, 4), threshold=0.0, truth=parts["mean"])
     assert labels(ax)[3:] == ["mean", "truth", "level 0", "measured (2)"]
-    means = next(line for line in ax.lines if line.get_label() == "mean")
-    order = np.argsort(means.get_xdata())
-    assert np.allclose(means.get_ydata()[order], classification.mean)
+    means = next(dots for dots in ax.collections if dots.get_label() == "mean")
+    x, y = means.get_offsets().T
+    assert np.allclose(y[np.argsort(x)], classification.mean)
     figure = level_set_figure(mixed, seen(0, 4), threshold=0.0, truth=parts["mean"])
-    assert [trace.name for trace in figure.data][3:] == [
-        "mean",
-        "truth",
-        "level 0",
-        "measured (2)",
-    ]
+    assert legend(figure) == labels(ax)
 
 
 def test_endless_intervals_can_be_drawn():

@@ -84,12 +84,13 @@ def test_matplotlib_draws_all_rows_and_the_measured_ones() -> None:
 
 def test_plotly_draws_the_same() -> None:
     figure = pareto_set_figure(frame())
-    assert [trace.name for trace in figure.data] == [
-        "rejected (3)",
-        "open (1)",
-        "accepted (2)",
-    ]
-    for trace, word in zip(figure.data, ("rejected", "open", "accepted"), strict=True):
+    keys = [trace.name for trace in figure.data if trace.showlegend is None]
+    assert keys == ["measured (7 times)", "accepted (2)", "open (1)", "rejected (3)"]
+    drawn = [trace for trace in figure.data if trace.showlegend is False]
+    rings = drawn.pop()
+    np.testing.assert_allclose(rings.x, MEAN[[0, 2, 5], 0])
+    np.testing.assert_array_equal(rings.customdata[:, 1], [1, 3, 3])
+    for trace, word in zip(drawn, ("rejected", "open", "accepted"), strict=True):
         rows = [i for i, w in enumerate(WORDS) if w == word]
         np.testing.assert_allclose(trace.x, MEAN[rows, 0])
         np.testing.assert_allclose(trace.y, MEAN[rows, 1])
@@ -106,7 +107,9 @@ def test_intervals_without_end_stay_in_the_picture() -> None:
     assert np.isfinite(axes.dataLim.get_points()).all()
     assert len(axes.get_legend().get_texts()) == 3
     figure = pareto_set_figure(table)
-    assert all(np.isfinite(trace.error_x.array).all() for trace in figure.data)
+    bars = [t.error_x for t in figure.data if t.error_x.array is not None]
+    assert len(bars) == 3
+    assert all(np.isfinite(bar.array).all() for bar in bars)
 
 
 def test_outputs_that_are_not_there_are_refused() -> None:

@@ -1,27 +1,29 @@
 r"""Pictures of an answer: one data frame, drawn by matplotlib or plotly.
 
-Both libraries are imported only when a picture is drawn. Colours differ in lightness as
-well as in hue, so that they can be told apart in print and by colour-blind readers.
+``frames`` makes the data frames, ``pictures`` says what is to be seen of them in the
+words of ``marks``, ``with_matplotlib`` and ``with_plotly`` draw whatever is said in
+them. Both libraries are imported only when a picture is drawn.
 """
 
-from botorch_lse.plotting.panels import batches_frame, slices_frame
-from botorch_lse.plotting.panels_matplotlib import (
+from botorch_lse.plotting.frames import (
+    batches_frame,
+    level_set_frame,
+    pareto_frame,
+    progress_frame,
+    slices_frame,
+)
+from botorch_lse.plotting.plots import (
+    batches_figure,
+    level_set_figure,
+    pareto_set_figure,
     plot_batches,
+    plot_level_set,
+    plot_pareto_set,
     plot_progress,
     plot_slices,
-)
-from botorch_lse.plotting.panels_plotly import (
-    batches_figure,
     progress_figure,
     slices_figure,
 )
-from botorch_lse.plotting.pareto import pareto_frame
-from botorch_lse.plotting.pareto_matplotlib import plot_pareto_set
-from botorch_lse.plotting.pareto_plotly import pareto_set_figure
-from botorch_lse.plotting.picture import level_set_frame
-from botorch_lse.plotting.progress import progress_frame
-from botorch_lse.plotting.with_matplotlib import plot_level_set
-from botorch_lse.plotting.with_plotly import level_set_figure
 
 __all__ = [
     "batches_figure",

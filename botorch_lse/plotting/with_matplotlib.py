@@ -1,4 +1,4 @@
-r"""Pictures drawn by matplotlib, which is imported only when one is drawn."""
+r"""Any picture drawn by matplotlib, which is imported only when one is drawn."""
 
 from __future__ import annotations
 
@@ -6,150 +6,143 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from botorch_lse.plotting.picture import (
-    CODES,
-    COLOURS,
-    INK,
-    MARK,
-    TRUTH,
-    Grid,
-    Picture,
-    picture_of,
-    sorted_intervals,
-)
-from botorch_lse.problem import Classification, Observations
-from botorch_lse.problem.classification import SIDES
+from botorch_lse.plotting import marks as m
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SYMBOLS = {"circle": "o", "ring": "o", "square": "s", "diamond": "D", "triangle": "^"}
+_DASHES = {None: "", "solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+_MANY = 1000
+"""More bars than this are kept as an image in files of vectors, as cells always are."""
 
 
-def plot_level_set(
-    classification: Classification,
-    observations: Observations | None = None,
-    threshold: float | None = None,
-    ax: Axes | None = None,
-    truth: Any = None,
-    kind: str | None = None,
-) -> Axes:
-    r"""Draw a classification with matplotlib.
+def draw(picture: m.Picture) -> Figure:
+    r"""Draw a picture on a new figure."""
+    figure, axes = _new_axes(picture)
+    _fill(axes, picture)
+    return figure
 
-    For a pool with two inputs a map (cells where the rows lie on a grid or part of one,
-    else points) with the measured rows; otherwise every row's interval, rows sorted by
-    mean.
 
-    Args:
-        classification: The answer for ``N`` rows.
-        observations: What was measured.
-        threshold: The level, units of ``y``: a line across the intervals; with
-            ``truth`` the contour on the map.
-        ax: Where to draw; default a new figure.
-        truth: ``N`` true values; on a grid their contour at ``threshold``, else points
-            on the intervals.
-        kind: ``"map"``, ``"intervals"``, or ``None``: a map where there are two inputs.
-
-    Returns:
-        The axes drawn on.
-
-    Raises:
-        ValueError: If ``truth`` comes without ``threshold`` for a map, or ``kind`` is
-            unknown or a map of other than two inputs.
-        BotorchTensorDimensionError: If ``truth`` has another length.
-    """
-    import matplotlib.pyplot as plt
-
-    picture = picture_of(classification, observations, threshold, truth, kind)
+def draw_on(picture: m.Picture, ax: Axes | None = None) -> Axes:
+    r"""Draw a picture of one panel on axes, by default those of a new figure."""
     if ax is None:
-        _, ax = plt.subplots(figsize=(8.0, 6.0), layout="constrained")
-    if picture.points is None:
-        handles = _draw_intervals(picture, ax)
-    else:
-        handles = _draw_map(picture, picture.points, ax)
-    below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.12)}
-    ax.legend(handles=handles, ncols=3, frameon=False, fontsize="small", **below)
+        _, (ax,) = _new_axes(picture)
+    _fill([ax], picture)
     return ax
 
 
-def _draw_map(picture: Picture, points: np.ndarray, ax: Axes) -> list[Any]:
-    from matplotlib.colors import ListedColormap
+def _fill(axes: list[Axes], picture: m.Picture) -> None:
+    from matplotlib.cm import ScalarMappable
 
-    handles = _side_patches(picture)
-    palette = [COLOURS[side] for side in CODES]
-    if picture.grid is None:
-        shades = np.asarray(palette)[picture.codes.astype(int)]
-        size = float(np.clip(2e4 / len(shades), 4, 60))
-        ax.scatter(
-            points[:, 0], points[:, 1], s=size, c=shades, edgecolors=INK, linewidths=0.2
-        )
+    for place, panel in zip(axes, picture.panels, strict=True):
+        for k, mark in enumerate(panel.marks):
+            # Without `zorder` matplotlib paints kind after kind. Below 2, where the
+            # lines are that a user may add.
+            _draw_mark(place, mark, {"zorder": 1 + k / 1000})
+        place.set(xlabel=panel.x_label, ylabel=panel.y_label)
+        if panel.title:
+            place.set_title(panel.title)
+        if panel.x_range is not None:
+            place.set_xlim(*panel.x_range)
+        if panel.y_range is not None:
+            place.set_ylim(*panel.y_range)
+    for scale in picture.scales:
+        if scale.label:
+            bar = ScalarMappable(**_colours(scale))
+            ticks = scale.ticks or None
+            axes[0].figure.colorbar(bar, ax=axes, label=scale.label, ticks=ticks)
+    _draw_legend(axes, picture)
+
+
+def _new_axes(picture: m.Picture) -> tuple[Figure, list[Axes]]:
+    import matplotlib.pyplot as plt
+
+    figure, grid = plt.subplots(
+        *picture.grid,
+        figsize=picture.size,
+        sharex=bool(picture.heights),
+        height_ratios=picture.heights or None,
+        layout="constrained",
+        squeeze=False,
+    )
+    n = len(picture.panels)
+    for ax in grid.flat[n:]:
+        ax.set_axis_off()
+    return figure, list(grid.flat[:n])
+
+
+def _draw_legend(axes: list[Axes], picture: m.Picture) -> None:
+    r"""Below a single panel; with several at the lower end of their figure."""
+    from matplotlib.lines import Line2D
+
+    keys, style = picture.legend, dict[str, Any](frameon=False, fontsize="small")
+    lines = [Line2D([], [], label=key.label, **_line_style(key.look)) for key in keys]
+    if len(axes) > 1 and keys:
+        style |= {"loc": "outside lower center", "ncols": len(keys)}
+        axes[0].figure.legend(handles=lines, **style)
+    elif keys:
+        style |= {"loc": "upper center", "ncols": picture.legend_columns}
+        axes[0].legend(handles=lines, bbox_to_anchor=(0.5, -0.12), **style)
+
+
+def _draw_mark(ax: Axes, mark: m.Mark, style: dict[str, Any]) -> None:
+    if isinstance(mark, m.Series):
+        _draw_series(ax, mark, style)
+        return
+    table = m.on_grid(mark.rows, "value")
+    axes = table.columns, table.index
+    if isinstance(mark, m.Cells):
+        style |= _colours(mark.scale) | {"shading": "nearest", "rasterized": True}
+        ax.pcolormesh(*axes, table, **style)
     else:
-        grid = picture.grid
-        colours: dict[str, Any] = {
-            "cmap": ListedColormap(palette),
-            "vmin": -0.5,
-            "vmax": 2.5,
-        }
-        cells = grid.spread(picture.codes)
-        ax.pcolormesh(
-            grid.x, grid.y, cells, shading="nearest", rasterized=True, **colours
-        )
-        handles += _draw_contour(picture, grid, ax)
-    x, y = points[picture.measured].T
-    ax.set(xlabel=picture.names[0], ylabel=picture.names[1])
-    return handles + _draw_marks(picture, x, y, ax)
+        from matplotlib.patheffects import withStroke
+
+        style |= {"colors": mark.look.colour, "linewidths": mark.look.width}
+        z = np.ma.masked_invalid(table)
+        lines = ax.contour(*axes, z, levels=[mark.level], **style)
+        margin = withStroke(linewidth=2.6 * mark.look.width, foreground="white")
+        lines.set_path_effects([margin])
 
 
-def _draw_contour(picture: Picture, grid: Grid, ax: Axes) -> list[Any]:
-    from matplotlib import patheffects
-
-    level, truth = picture.threshold, picture.truth
-    if truth is None or level is None or not truth.min() < level < truth.max():
-        return []
-    cells = np.ma.masked_invalid(grid.spread(truth))
-    lines = ax.contour(grid.x, grid.y, cells, levels=[level], colors=INK, linewidths=1)
-    lines.set_path_effects([patheffects.withStroke(linewidth=2.6, foreground="white")])
-    return ax.plot([], [], color=INK, lw=1, label=f"true level {level:g}")
-
-
-def _draw_marks(picture: Picture, x: np.ndarray, y: np.ndarray, ax: Axes) -> list[Any]:
-    if x.size == 0:
-        return []
-    size = float(np.clip(3e3 / x.size, 7, 18)) * picture.counts[picture.measured] ** 0.5
-    style: dict[str, Any] = {
-        "c": MARK,
-        "edgecolors": "white",
-        "linewidths": 0.5,
-        "zorder": 3,
-    }
-    return [ax.scatter(x, y, s=size, label=picture.measured_label, **style)]
+def _draw_series(ax: Axes, mark: m.Series, style: dict[str, Any]) -> None:
+    rows, look = mark.rows, mark.look
+    bars = style | {"colors": look.colour, "lw": look.bars}
+    bars["rasterized"] = len(rows) > _MANY
+    if look.bars and "x_lower" in rows:
+        ax.hlines(rows["y"], rows["x_lower"], rows["x_upper"], **bars)
+    if look.bars and "y_lower" in rows:
+        ax.vlines(rows["x"], rows["y_lower"], rows["y_upper"], **bars)
+    style["label"] = mark.label or None
+    if look.dash is not None:
+        style["drawstyle"] = "steps-post" if look.steps else "default"
+        ax.plot(rows["x"], rows["y"], **style, **_line_style(look))
+    elif look.symbol is not None:
+        face, edge = _face_and_edge(look)
+        style |= {"marker": _SYMBOLS[look.symbol], "edgecolors": edge, "c": face}
+        if look.scale is not None:
+            style |= {"c": rows["value"]} | _colours(look.scale)
+        size = np.square(rows.get("size", look.size))
+        ax.scatter(rows["x"], rows["y"], s=size, linewidths=look.width, **style)
 
 
-def _draw_intervals(picture: Picture, ax: Axes) -> list[Any]:
-    rank, lower, upper = sorted_intervals(picture)
-    N, seen = len(rank), picture.measured
-    width = float(np.clip(300 / N, 0.4, 6))
-    for side in SIDES:
-        rows = picture.side == side
-        bars = ax.vlines(rank[rows], lower[rows], upper[rows], colors=COLOURS[side])
-        bars.set(linewidth=width, rasterized=N > 1000)
-    dots: dict[str, Any] = {"ls": "", "ms": float(np.clip(60 / N**0.5, 0.7, 3.5))}
-    handles = _side_patches(picture)
-    handles += ax.plot(rank, picture.mean, "o", c=INK, mew=0, label="mean", **dots)
-    if picture.truth is not None:
-        dots |= {"c": TRUTH, "mew": 0, "label": "truth"}
-        handles += ax.plot(rank, picture.truth, "D", **dots)
-    if picture.threshold is not None:
-        level = ax.axhline(picture.threshold, color=INK, ls="--", lw=1)
-        level.set_label(picture.level_label)
-        handles.append(level)
-    ax.set(xlabel="rows, sorted by mean", ylabel="y")
-    ax.margins(x=0.01)
-    return handles + _draw_marks(picture, rank[seen], picture.mean[seen], ax)
+def _face_and_edge(look: m.Look) -> tuple[str, str]:
+    is_ring = look.symbol == "ring"
+    return ("none", look.colour) if is_ring else (look.colour, look.edge or "none")
 
 
-def _side_patches(picture: Picture) -> list[Any]:
-    from matplotlib.patches import Patch
+def _line_style(look: m.Look) -> dict[str, Any]:
+    face, edge = _face_and_edge(look)
+    style = {"color": look.colour, "ls": _DASHES[look.dash], "lw": look.width}
+    symbol = _SYMBOLS.get(look.symbol or "", "")
+    style |= {"marker": symbol, "ms": look.size, "mew": look.width}
+    return style | {"mfc": face, "mec": edge}
 
-    return [
-        Patch(facecolor=COLOURS[side], edgecolor=INK, lw=0.4, label=picture.label(side))
-        for side in SIDES
-    ]
+
+def _colours(scale: m.Scale) -> dict[str, Any]:
+    from matplotlib.colors import ListedColormap, Normalize
+
+    names = scale.colours
+    cmap = names if isinstance(names, str) else ListedColormap(list(names))
+    return {"cmap": cmap, "norm": Normalize(scale.low, scale.high)}

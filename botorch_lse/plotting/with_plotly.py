@@ -1,138 +1,151 @@
-r"""Pictures drawn by plotly, which is imported only when one is drawn."""
+r"""Any picture drawn by plotly, which is imported only when one is drawn."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from botorch_lse.plotting.picture import (
-    CODES,
-    COLOURS,
-    INK,
-    MARK,
-    TRUTH,
-    Grid,
-    Picture,
-    picture_of,
-    sorted_intervals,
-)
-from botorch_lse.problem import Classification, Observations
-from botorch_lse.problem.classification import SIDES
+from botorch_lse.plotting import marks as m
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+_SYMBOLS = {"ring": "circle-open", "triangle": "triangle-up"}
+"""Where plotly's names differ from ours."""
+_INCH = 96
+_POINT = _INCH / 72
+"""Pixels."""
+_MANY = 1000
+"""From so many symbols on a browser needs WebGL to be quick."""
 
-def level_set_figure(
-    classification: Classification,
-    observations: Observations | None = None,
-    threshold: float | None = None,
-    truth: Any = None,
-    kind: str | None = None,
-) -> Figure:
-    r"""Draw a classification with plotly; arguments as in ``plot_level_set``."""
-    import plotly.graph_objects as go
 
-    picture = picture_of(classification, observations, threshold, truth, kind)
-    figure = go.Figure()
-    if picture.points is None:
-        _add_intervals(picture, figure)
-    else:
-        _add_map(picture, picture.points, figure)
+def draw(picture: m.Picture) -> Figure:
+    r"""Draw a picture."""
+    from plotly.subplots import make_subplots
+
+    titles = [panel.title for panel in picture.panels]
+    figure = make_subplots(
+        *picture.grid,
+        shared_xaxes=bool(picture.heights),
+        row_heights=list(picture.heights) or None,
+        horizontal_spacing=0.1,
+        vertical_spacing=0.35 / picture.grid[0],
+        subplot_titles=titles if any(titles) else None,
+    )
+    marks = [mark for panel in picture.panels for mark in panel.marks]
+    n = max((len(mark.rows) for mark in marks if isinstance(mark, m.Series)), default=0)
+    # The same for all: what WebGL draws hides what is drawn without it.
+    kind = {"type": "scatter" if n < _MANY else "scattergl"}
+    for k, panel in enumerate(picture.panels):
+        row, column = divmod(k, picture.columns)
+        place = {"row": row + 1, "col": column + 1}
+        for mark in panel.marks:
+            for trace in _traces(mark, picture):
+                figure.add_trace(kind | trace, **place)
+        figure.update_xaxes(title_text=panel.x_label, range=panel.x_range, **place)
+        figure.update_yaxes(title_text=panel.y_label, range=panel.y_range, **place)
+    for key in picture.legend:
+        entry = {"x": [None], "y": [None], "name": key.label, "legendgroup": key.label}
+        figure.add_trace(kind | entry | _style(key.look))
+    for k, scale in enumerate(picture.scales):
+        figure.update_layout({f"coloraxis{k + 1}": _colours(scale, 1.02 + 0.14 * k)})
+    y, top = (1.1, 90) if any(titles) else (1.02, 60)
+    legend = {"orientation": "h", "yanchor": "bottom", "y": y, "x": 0.0}
+    height = _INCH * picture.size[1] if len(titles) > 1 else None
     figure.update_layout(
         template="plotly_white",
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0.0},
-        margin={"t": 60, "r": 20},
+        legend=legend,
+        margin={"t": top, "r": 20},
+        height=height,
     )
     return figure
 
 
-def _add_map(picture: Picture, points: np.ndarray, figure: Figure) -> None:
-    if picture.grid is None:
-        for side in SIDES:
-            x, y = points[picture.side == side].T
-            edge = {"color": INK, "width": 0.3}
-            marker: dict[str, Any] = {"color": COLOURS[side], "line": edge}
-            label = picture.label(side)
-            figure.add_scattergl(x=x, y=y, mode="markers", marker=marker, name=label)
-    else:
-        grid = picture.grid
-        scale = [
-            [(code + step) / 3, COLOURS[side]]
-            for side, code in CODES.items()
-            for step in (0, 1)
-        ]
-        figure.add_heatmap(
-            x=grid.x,
-            y=grid.y,
-            z=grid.spread(picture.codes),
-            zmin=-0.5,
-            zmax=2.5,
-            colorscale=scale,
-            showscale=False,
-            customdata=grid.spread(picture.mean),
-            hovertemplate="%{x:g}, %{y:g}<br>mean %{customdata:g}<extra></extra>",
-        )
-        for side in SIDES:  # the legend's entries
-            marker = {"color": COLOURS[side], "symbol": "square"}
-            none = [None]
-            label = picture.label(side)
-            figure.add_scatter(
-                x=none, y=none, mode="markers", marker=marker, name=label
-            )
-        _add_contour(picture, grid, figure)
-    x, y = points[picture.measured].T
-    _add_marks(picture, x, y, figure)
-    figure.update_layout(xaxis_title=picture.names[0], yaxis_title=picture.names[1])
+def _traces(mark: m.Mark, picture: m.Picture) -> list[dict[str, Any]]:
+    r"""A mark as traces; those without a type are scatters."""
+    rows, names = mark.rows, [name for name in picture.hover if name in mark.rows]
+    if isinstance(mark, m.Series):
+        trace = {"x": rows["x"], "y": rows["y"], **_group(mark), **_style(mark.look)}
+        for axis in "xy":
+            if mark.look.bars and f"{axis}_lower" in rows:
+                trace[f"error_{axis}"] = _bars(mark, axis)
+        if mark.look.symbol is None:
+            return [trace]
+        if "size" in rows:
+            trace["marker"]["size"] = _POINT * rows["size"]
+        if mark.look.scale is not None:
+            trace["marker"] |= {"color": rows["value"]}
+            trace["marker"] |= _colour_axis(mark.look.scale, picture)
+        return [trace | _hover(names, [rows[name] for name in names])]
+    z = m.on_grid(rows, "value")
+    trace = {"x": z.columns, "y": z.index, "z": z.to_numpy()}
+    if isinstance(mark, m.Cells):
+        columns = [m.on_grid(rows, name) for name in names]
+        trace |= {"type": "heatmap", "hoverongaps": False} | _hover(names, columns)
+        return [trace | _colour_axis(mark.scale, picture)]
+    levels = {"start": mark.level, "end": mark.level, "size": 1, "coloring": "none"}
+    trace |= {"type": "contour", "contours": levels, "hoverinfo": "skip"}
+    width = _POINT * mark.look.width
+    return [
+        trace | _group(mark) | {"line": {"color": colour, "width": width * share}}
+        for colour, share in (("white", 2.6), (mark.look.colour, 1.0))
+    ]
 
 
-def _add_contour(picture: Picture, grid: Grid, figure: Figure) -> None:
-    if picture.truth is None or picture.threshold is None:
-        return
-    level = picture.threshold
-    figure.add_contour(
-        x=grid.x,
-        y=grid.y,
-        z=grid.spread(picture.truth),
-        contours={"start": level, "end": level, "size": 1, "coloring": "none"},
-        line={"color": INK, "width": 1.5},
-        showscale=False,
-        showlegend=True,
-        hoverinfo="skip",
-        name=f"true level {level:g}",
-    )
+def _group(mark: m.Series | m.Contour) -> dict[str, Any]:
+    return {"name": mark.label, "legendgroup": mark.label, "showlegend": False}
 
 
-def _add_marks(picture: Picture, x: np.ndarray, y: np.ndarray, figure: Figure) -> None:
-    if x.size:
-        size = 6.0 * picture.counts[picture.measured] ** 0.25
-        line = {"color": "white", "width": 0.7}
-        marker = {"color": MARK, "size": size, "line": line}
-        name = picture.measured_label
-        figure.add_scattergl(x=x, y=y, mode="markers", marker=marker, name=name)
+def _style(look: m.Look) -> dict[str, Any]:
+    r"""Of a trace, or of an entry of the legend."""
+    style, modes, width = {}, [], _POINT * look.width
+    if look.dash is not None:
+        modes.append("lines")
+        line = {"color": look.colour, "dash": look.dash, "width": width}
+        style["line"] = line | {"shape": "hv" if look.steps else "linear"}
+    if look.symbol is not None:
+        modes.append("markers")
+        has_rim = look.edge is not None or look.symbol == "ring"
+        rim = {"color": look.edge, "width": width if has_rim else 0}
+        marker = {"symbol": _SYMBOLS.get(look.symbol, look.symbol), "line": rim}
+        style["marker"] = marker | {"color": look.colour, "size": _POINT * look.size}
+    if not modes:  # only bars
+        return {"mode": "none", "hoverinfo": "skip"}
+    return style | {"mode": "+".join(modes)}
 
 
-def _add_intervals(picture: Picture, figure: Figure) -> None:
-    rank, lower, upper = sorted_intervals(picture)
-    for side in SIDES:
-        rows = picture.side == side
-        gap = np.full(int(rows.sum()), np.nan)
-        x = np.stack((rank[rows], rank[rows], gap), axis=1).ravel()
-        y = np.stack((lower[rows], upper[rows], gap), axis=1).ravel()
-        line, label = {"color": COLOURS[side], "width": 2}, picture.label(side)
-        figure.add_scattergl(x=x, y=y, mode="lines", line=line, name=label)
-    dots: dict[str, Any] = {"mode": "markers", "x": rank}
-    marker: dict[str, Any] = {"color": INK, "size": 3}
-    figure.add_scattergl(**dots, y=picture.mean, marker=marker, name="mean")
-    if picture.truth is not None:
-        marker = {"color": TRUTH, "size": 4, "symbol": "diamond"}
-        figure.add_scattergl(**dots, y=picture.truth, marker=marker, name="truth")
-    if picture.threshold is not None:
-        line = {"color": INK, "width": 1, "dash": "dash"}
-        ends, level = [0, len(rank) - 1], [picture.threshold] * 2
-        label = picture.level_label
-        figure.add_scattergl(x=ends, y=level, mode="lines", line=line, name=label)
-    seen = picture.measured
-    _add_marks(picture, rank[seen], picture.mean[seen], figure)
-    figure.update_layout(xaxis_title="rows, sorted by mean", yaxis_title="y")
+def _bars(mark: m.Series, name: str) -> dict[str, Any]:
+    middle = mark.rows[name]
+    up, down = mark.rows[f"{name}_upper"] - middle, middle - mark.rows[f"{name}_lower"]
+    ends = {"type": "data", "symmetric": False, "array": up, "arrayminus": down}
+    look = {"color": mark.look.colour, "thickness": _POINT * mark.look.bars}
+    return ends | look | {"width": 0}
+
+
+def _hover(names: Sequence[str], columns: list[Any]) -> dict[str, Any]:
+    r"""The place, then each column with its name."""
+    if not columns:
+        return {}
+    words = ["%{x:.6~g}, %{y:.6~g}"]
+    for k, (name, values) in enumerate(zip(names, columns, strict=True)):
+        is_whole = np.array_equal(values, np.round(values), equal_nan=True)
+        digits = "" if is_whole else ":.4~g"
+        words.append(f"{name.replace('_', ' ')} %{{customdata[{k}]{digits}}}")
+    text = "<br>".join(words) + "<extra></extra>"
+    return {"customdata": np.stack(columns, axis=-1), "hovertemplate": text}
+
+
+def _colour_axis(scale: m.Scale, picture: m.Picture) -> dict[str, str]:
+    return {"coloraxis": f"coloraxis{picture.scales.index(scale) + 1}"}
+
+
+def _colours(scale: m.Scale, place: float) -> dict[str, Any]:
+    colours: Any = scale.colours
+    if not isinstance(colours, str):  # each colour begins and ends its band
+        n = len(colours)
+        colours = [((k + end) / n, c) for k, c in enumerate(colours) for end in (0, 1)]
+    axis = {"colorscale": colours, "cmin": scale.low, "cmax": scale.high}
+    bar = {"title": scale.label, "tickvals": scale.ticks or None, "x": place}
+    return axis | {"colorbar": bar, "showscale": bool(scale.label)}

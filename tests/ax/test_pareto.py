@@ -164,9 +164,14 @@ def test_the_card_draws_two_metrics():
     assert card.title == "Pareto set"
     assert card.df.equals(level_set(client))
     figure = card.get_figure()
-    names = [trace.name.split(" ")[0] for trace in figure.data]
-    assert names == ["rejected", "open", "accepted"]
-    assert sum(int(trace.name.split("(")[1][:-1]) for trace in figure.data) == 36
+    keys = [trace.name for trace in figure.data if trace.showlegend is None]
+    assert [key.split(" ")[0] for key in keys] == [
+        "measured",
+        "accepted",
+        "open",
+        "rejected",
+    ]
+    assert sum(int(key.split("(")[1][:-1]) for key in keys[1:]) == 36
     assert figure.layout.xaxis.title.text == "y"
     (swapped,) = client.compute_analyses([ParetoAnalysis(("z", "y"))], display=False)
     assert swapped.get_figure().layout.xaxis.title.text == "z"

@@ -1,0 +1,345 @@
+r"""The data frames behind the pictures: what is known of each row, round or panel."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from botorch_lse.checks import real_vector, whole_number
+from botorch_lse.problem import Classification, Observations, Pool
+from botorch_lse.problem.classification import SIDES
+from botorch_lse.strategies import ParetoEstimate, State
+
+WORDS = {"above": "accepted", "below": "rejected", "undecided": "open"}
+"""The sides of a classification as a Pareto strategy means them."""
+MOST_INPUTS = 4
+"""Inputs shown unless others are named: six panels fit on a page."""
+_FEWEST = 9
+"""Rows that make a slice when their other inputs are exactly the anchor's."""
+_NEAREST = 60
+"""Rows that a slice shows where fewer than those lie in it."""
+_SAME = 1e-9
+"""Share of an input's range up to which two values are the same."""
+
+
+def check_answer(classification: Any, observations: Any) -> None:
+    r"""Complain about what is no answer, and about what was not measured.
+
+    Raises:
+        ValueError: If ``classification`` is no ``Classification``, or ``observations``
+            something else than ``Observations`` or ``None``.
+    """
+    if not isinstance(classification, Classification):
+        raise ValueError(
+            "Expected `classification` to be a Classification, but got "
+            f"{type(classification).__name__}. Give `state.classification`."
+        )
+    if not isinstance(observations, Observations | None):
+        raise ValueError(
+            "Expected `observations` to be Observations, but got "
+            f"{type(observations).__name__}. Give `state.observations`."
+        )
+
+
+def level_set_frame(
+    classification: Classification, observations: Observations | None = None
+) -> pd.DataFrame:
+    r"""The pool's table with the answer and how often each row was measured.
+
+    Args:
+        classification: The answer for ``N`` rows.
+        observations: What was measured.
+
+    Returns:
+        ``N`` rows: ``Classification.to_frame()`` and ``n_observations`` (ending in
+        ``_lse`` where the table has that name).
+    """
+    check_answer(classification, observations)
+    frame = classification.to_frame()
+    name = "n_observations_lse" if "n_observations" in frame else "n_observations"
+    frame[name] = _times_measured(classification, observations)
+    return frame
+
+
+def bare_frame(
+    classification: Classification, observations: Observations | None
+) -> pd.DataFrame:
+    r"""``N`` rows: side, probability, mean, bounds, number of measurements."""
+    names = ("probability_above", "mean", "lower", "upper")
+    return pd.DataFrame(
+        {
+            "side": classification.side,
+            **{name: _array(getattr(classification, name)) for name in names},
+            "n_observations": _times_measured(classification, observations),
+        }
+    )
+
+
+def slices_frame(
+    classification: Classification,
+    observations: Observations | None = None,
+    anchor: int | None = None,
+    inputs: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    r"""Slices through one row of the pool, one for each pair of inputs.
+
+    A slice holds the rows whose other inputs are those of the anchor; where there are
+    few, the nearest in the other inputs. With two inputs it holds all rows. With one
+    input ``y`` is the posterior mean.
+
+    Args:
+        classification: The answer for ``N`` rows, with its pool.
+        observations: What was measured.
+        anchor: The row to slice through; default the most doubtful one: with the
+            probability nearest to one half, the first of equals.
+        inputs: Names of the pool's inputs; default the first four that vary.
+
+    Returns:
+        A row for each row of each slice: ``panel``, ``x_name``, ``y_name``, ``row``,
+        ``x``, ``y``, ``side``, ``probability_above``, ``mean``, ``lower``, ``upper``,
+        ``n_observations`` and ``distance`` (to the anchor, in the inputs not shown,
+        as a share of their ranges).
+
+    Raises:
+        ValueError: If the classification has no pool, ``anchor`` is no row or
+            ``inputs`` are not in the pool.
+    """
+    check_answer(classification, observations)
+    pool = classification.pool
+    if pool is None:
+        raise ValueError(
+            "Expected `classification` to hold its pool, but it has none. Take the one "
+            "of a strategy's state."
+        )
+    if anchor is None:
+        anchor = int((classification.probability_above - 0.5).abs().argmin())
+    anchor = whole_number(anchor, "anchor", 0)
+    if anchor >= len(pool):
+        raise ValueError(
+            f"Expected `anchor` to be a row of the pool, 0 to {len(pool) - 1}, but got "
+            f"{anchor}."
+        )
+    shown = bare_frame(classification, observations)
+    low, high = pool.bounds
+    away = _array(((pool.X - pool.X[anchor]) / (high - low)).abs())
+    return _panels(pool, inputs, shown, shown["mean"], away)
+
+
+def batches_frame(
+    pool: Pool,
+    observations: Observations,
+    upcoming: Sequence[int] = (),
+    inputs: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    r"""Where each batch was placed, one panel for each pair of inputs.
+
+    Args:
+        pool: The candidates.
+        observations: What was measured, labelled by round.
+        upcoming: Rows that are planned or out, replicates included.
+        inputs: Names of the pool's inputs; default the first four that vary.
+
+    Returns:
+        A row for each panel and row of the pool: ``panel``, ``x_name``, ``y_name``,
+        ``row``, ``x``, ``y``, ``round`` (of its last measurement; NaN: never),
+        ``n_observations`` and ``n_upcoming``. With one input ``y`` is the round, the
+        next one for rows never measured that are to come.
+
+    Raises:
+        ValueError: If ``inputs`` are not in the pool.
+    """
+    N, labels = len(pool), observations.round
+    if labels is None:
+        labels = torch.arange(len(observations))
+    rounds = pd.Series(labels.numpy(), observations.indices.numpy(), dtype=float)
+    last = rounds.groupby(level=0).max().reindex(range(N))
+    waiting = np.bincount(np.asarray(upcoming, dtype=np.int64), minlength=N)
+    counts = observations.times_measured(N).numpy()
+    table = {"round": last, "n_observations": counts, "n_upcoming": waiting}
+    following = max(rounds, default=-1.0) + 1
+    soon = last.mask(last.isna() & (waiting > 0), following).rename("round")
+    return _panels(pool, inputs, pd.DataFrame(table), soon)
+
+
+def pareto_frame(
+    classification: Classification,
+    estimate: ParetoEstimate,
+    observations: Observations | None = None,
+    outputs: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    r"""The pool's table with the answer and every output with its interval.
+
+    Args:
+        classification: The answer for ``N`` rows.
+        estimate: ``strategy.estimate(state)``.
+        observations: What was measured.
+        outputs: The ``m`` names of the outputs; default ``y0``, ``y1``, ...
+
+    Returns:
+        ``N`` rows. Columns added: ``side`` (accepted, rejected, open), ``margin``,
+        ``margin_lower``, ``margin_upper``; for each output ``NAME_mean``,
+        ``NAME_lower``, ``NAME_upper``; ``n_observations``. Where the pool's table has
+        such a name already, ours ends in ``_lse``.
+
+    Raises:
+        ValueError: If there is not one name per output.
+    """
+    check_answer(classification, observations)
+    columns = {
+        "side": [WORDS[side] for side in classification.side],
+        "margin": _array(classification.mean),
+        "margin_lower": _array(classification.lower),
+        "margin_upper": _array(classification.upper),
+    }
+    m = estimate.mean.shape[1]
+    names = [f"y{c}" for c in range(m)] if outputs is None else outputs
+    if isinstance(names, str) or len(names) != m:
+        raise ValueError(
+            f"Expected `outputs` to be {m} names, one per output, but got {outputs!r}."
+        )
+    for c, name in enumerate(names):
+        for part in ("mean", "lower", "upper"):
+            columns[f"{name}_{part}"] = _array(getattr(estimate, part)[:, c])
+    columns["n_observations"] = _times_measured(classification, observations)
+    ours = pd.DataFrame(columns)
+    if classification.pool is None:
+        return ours
+    table = classification.pool.to_frame()
+    taken = {name: f"{name}_lse" for name in ours if name in table}
+    ours = ours.rename(columns=taken).set_index(table.index)
+    return pd.concat((table, ours), axis=1)
+
+
+def progress_frame(
+    states: Sequence[State],
+    truth: Any = None,
+    costs: Sequence[float] | None = None,
+) -> pd.DataFrame:
+    r"""How far a run was after each round.
+
+    Args:
+        states: The states before the first and after each round.
+        truth: ``N`` bools, the rows that truly lie above the level; then there is a
+            column ``f1``: the F1 score of the answer, undecided rows on the likelier
+            side.
+        costs: Cumulative costs, one for each state; default the sum of ``Pool.costs``
+            over all measurements, or their number.
+
+    Returns:
+        A row for each state: ``round``, ``evaluations``, ``above``, ``below``,
+        ``undecided``, ``cost``, ``forecast`` (the evaluations, spent ones included,
+        until everything is decided; for the last state, if the strategy foresees them)
+        and, with ``truth``, ``f1``.
+
+    Raises:
+        ValueError: If there is no state, or the number of costs is another.
+        BotorchTensorDimensionError: If ``truth`` has another length.
+    """
+    if not states:
+        raise ValueError("Expected `states` to hold at least one state, but got none.")
+    if costs is not None and len(costs) != len(states):
+        raise ValueError(
+            f"Expected `costs` to have one entry per state ({len(states)}), but got "
+            f"{len(costs)}."
+        )
+    answers = [state.classification for state in states]
+    frame = pd.DataFrame({"round": [state.round for state in states]})
+    frame["evaluations"] = [state.n_used for state in states]
+    for side in SIDES:
+        frame[side] = [int(getattr(answer, side).sum()) for answer in answers]
+    frame["cost"] = [_cost(state) for state in states] if costs is None else costs
+    frame["forecast"] = np.nan
+    foreseen = states[-1].forecast().observations
+    if foreseen is not None:
+        frame.loc[len(frame) - 1, "forecast"] = states[-1].n_used + foreseen
+    if truth is not None:
+        N = len(answers[0])
+        above = real_vector(truth, "truth", N, "row of the pool", booleans=True) > 0.5
+        frame["f1"] = [_f1(answer, above.numpy()) for answer in answers]
+    return frame
+
+
+def _times_measured(
+    classification: Classification, observations: Observations | None
+) -> np.ndarray:
+    told = Observations.empty() if observations is None else observations
+    return told.times_measured(len(classification)).numpy()
+
+
+def _array(values: torch.Tensor) -> np.ndarray:
+    return values.detach().cpu().numpy()
+
+
+def _columns(pool: Pool, inputs: Sequence[str] | None) -> list[int]:
+    names = list(pool.names or ())
+    if inputs is None:
+        varies = (pool.X.amax(dim=0) > pool.X.amin(dim=0)).nonzero().view(-1).tolist()
+        return (varies or [0])[:MOST_INPUTS]
+    unknown = [name for name in inputs if name not in names]
+    if unknown or not inputs:
+        raise ValueError(
+            f"Expected `inputs` to name inputs of the pool {names}, but got "
+            f"{list(inputs)}."
+        )
+    return [names.index(name) for name in inputs]
+
+
+def _slice(distance: np.ndarray) -> np.ndarray:
+    r"""The rows in the slice; where they are too few for a picture, the nearest."""
+    exact = distance <= _SAME
+    if exact.sum() >= _FEWEST:
+        return np.flatnonzero(exact)
+    rank = min(_NEAREST, len(distance)) - 1
+    reach = float(np.partition(distance, rank)[rank])
+    return np.flatnonzero(distance <= reach + _SAME)
+
+
+def _panels(
+    pool: Pool,
+    inputs: Sequence[str] | None,
+    table: pd.DataFrame,
+    single: pd.Series,
+    away: np.ndarray | None = None,
+) -> pd.DataFrame:
+    r"""``table`` once for each pair of inputs, with the place of each row.
+
+    Args:
+        pool: The ``N`` rows.
+        inputs: Which inputs; ``None``: the first that vary.
+        table: ``N`` rows.
+        single: ``N`` values in place of a second input, where there is only one.
+        away: ``N x d`` distances to an anchor, to keep only the rows near it in the
+            inputs not shown.
+    """
+    columns, names, X = _columns(pool, inputs), pool.names or (), _array(pool.X)
+    frames = []
+    pairs = itertools.combinations(columns, min(len(columns), 2))
+    for panel, (i, *j) in enumerate(pairs):
+        y, y_name = (X[:, j[0]], names[j[0]]) if j else (single, str(single.name))
+        part = table.assign(panel=panel, x_name=names[i], y_name=y_name)
+        part = part.assign(row=range(len(pool)), x=X[:, i], y=np.asarray(y, float))
+        part = part[[*part.columns[-6:], *table.columns]]
+        if away is not None:
+            distance = np.delete(away, [i, *j], axis=1).max(axis=1, initial=0.0)
+            part = part.assign(distance=distance).iloc[_slice(distance)]
+        frames.append(part)
+    return pd.concat(frames, ignore_index=True)
+
+
+def _cost(state: State) -> float:
+    pool = state.classification.pool
+    if pool is None or pool.costs is None:
+        return float(state.n_used)
+    return float((state.uses(len(pool)) * pool.costs).sum())
+
+
+def _f1(answer: Classification, above: np.ndarray) -> float:
+    r"""``2 TP / (2 TP + FP + FN)``; 1 where both sets are empty."""
+    said = answer.best_guess.cpu().numpy()
+    right, wrong = int((said & above).sum()), int((said ^ above).sum())
+    return 1.0 if right + wrong == 0 else 2 * right / (2 * right + wrong)

@@ -1,0 +1,324 @@
+r"""What each picture shows, in the words of ``marks.py``; nothing is drawn here.
+
+One function for each picture; their arguments are explained where they are public, in
+``plots.py``. Colours differ in lightness as well as in hue, so that they can be told
+apart in print and by colour-blind readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from botorch_lse.checks import finite_number, real_vector
+from botorch_lse.plotting import marks as m
+from botorch_lse.plotting.frames import WORDS, bare_frame, check_answer, slices_frame
+from botorch_lse.problem import Classification, Observations
+from botorch_lse.problem.classification import SIDES
+
+COLOURS = {"below": "#f4cf73", "undecided": "#8f9a97", "above": "#20488c"}
+"""Light, in between and dark: lightness 84, 63 and 31 of 100."""
+LINES = COLOURS | {"below": "#b58900", "undecided": "#5b6663"}
+"""The sides' colours, dark enough for thin lines on white."""
+INK = "#1a1a1a"
+MARK = "#c8002f"
+TRUTH = "#0a9396"
+SIDE_SCALE = m.Scale(tuple(COLOURS.values()), -0.5, len(COLOURS) - 0.5)
+"""The colour of a side by its place in ``COLOURS``."""
+QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+PROBABILITY_SCALE = m.Scale("cividis_r", 0.0, 1.0, "probability above", QUARTERS)
+"""From light to dark, as the sides: above is dark. Made for colour-blind readers."""
+ROUND_MAP = "viridis"
+SHADES = ("side", "probability_above")
+
+FORECAST_SHOWN = 3
+"""A forecast is drawn up to so many times the evaluations made; its label has it."""
+_GRID_FILL = 0.1
+"""Smallest share of cells of the spanning grid that rows fill on a map of cells."""
+_INTERVAL = ("row", "mean", "lower", "upper", "probability_above", "n_observations")
+_PLACEMENT = ("row", "round", "n_observations", "n_upcoming")
+"""What a reader is told who points at a row."""
+
+
+def level_set(
+    classification: Classification,
+    observations: Observations | None = None,
+    threshold: float | None = None,
+    truth: Any = None,
+    kind: str | None = None,
+) -> m.Picture:
+    r"""A map for two inputs, otherwise every row's interval."""
+    check_answer(classification, observations)
+    pool, N = classification.pool, len(classification)
+    if kind not in (None, "map", "intervals"):
+        raise ValueError(
+            f"Expected `kind` to be 'map', 'intervals' or None, but got {kind!r}."
+        )
+    if threshold is not None:
+        threshold = finite_number(threshold, "threshold")
+    if truth is not None:
+        truth = real_vector(truth, "truth", N, "row of the pool", booleans=True).numpy()
+    if pool is not None and pool.d == 2 and N > 1 and kind != "intervals":
+        frame = slices_frame(classification, observations, 0, pool.names)  # all rows
+        if truth is None:
+            return _maps(frame, "side", {}, (8.0, 6.0))
+        if threshold is None:
+            raise ValueError(
+                "Expected `threshold` with `truth`, to know where the true contour "
+                "runs, but got None."
+            )
+        contours = {f"true level {threshold:g}": ("truth", threshold)}
+        return _maps(frame.assign(truth=truth), "side", contours, (8.0, 6.0))
+    if kind == "map":
+        raise ValueError(
+            "Expected a pool with two inputs for `kind='map'`. Draw `plot_slices` for "
+            "more, or `kind='intervals'`."
+        )
+    return _intervals(bare_frame(classification, observations), threshold, truth)
+
+
+def slices(frame: pd.DataFrame, shade: str = "side") -> m.Picture:
+    r"""A map for each pair of inputs."""
+    if shade not in SHADES:
+        raise ValueError(f"Expected `shade` to be one of {SHADES}, but got {shade!r}.")
+    contours = {} if shade == "side" else {"probability 0.5": (shade, 0.5)}
+    return _maps(frame, shade, contours)
+
+
+def batches(frame: pd.DataFrame) -> m.Picture:
+    r"""Where each batch was placed, one panel for each pair of inputs."""
+    last = float(np.nanmax(frame["round"].to_numpy(), initial=0.0))
+    ticks = tuple(np.unique(np.linspace(0, last, 6).round()).tolist())
+    scale = m.Scale(ROUND_MAP, 0.0, max(last, 1.0), "round" if last > 0 else "", ticks)
+    pool = m.Look(COLOURS["undecided"], "circle", 2.0)
+    measured = m.Look("#777777", "circle", 4.7, INK, width=0.4, scale=scale)
+    ring = m.Look(MARK, "ring", 7.7, width=1.4)
+
+    def marks(part: pd.DataFrame) -> list[m.Mark]:
+        seen = part[part["n_observations"] > 0].sort_values("round")
+        seen, soon = seen.assign(value=seen["round"]), part[part["n_upcoming"] > 0]
+        return [
+            _dots(part[["row", "x", "y"]], pool, "pool"),
+            _dots(seen, measured, "measured", "n_observations"),
+            _dots(soon, ring, "planned or out", "n_upcoming"),
+        ]
+
+    return _panels(frame, marks, _PLACEMENT)
+
+
+def progress(frame: pd.DataFrame) -> m.Picture:
+    r"""Rows on each side by evaluations; below, F1 (if known) and the cost."""
+    frame, last = frame.assign(x=frame["evaluations"]), frame.iloc[-1]
+    symbols, dashes = ("circle", "square", "triangle"), ("solid", "dash", "dashdot")
+    marks = list[m.Mark]()
+    for side, symbol, dash in zip(SIDES, symbols, dashes, strict=True):
+        look = m.Look(LINES[side], symbol, dash=dash, width=1.5, steps=True)
+        marks.append(m.Series(frame.assign(y=frame[side]), look, side))
+    spent, foreseen, x_range = last["evaluations"], last["forecast"], None
+    if spent < foreseen < np.inf:
+        ends = pd.DataFrame({"x": [spent, foreseen], "y": [last["undecided"], 0.0]})
+        look = m.Look(MARK, "circle", dash="dot", width=1.5)
+        label = f"forecast: about {int(foreseen - spent):,} more"
+        marks.append(m.Series(ends, look, label))
+        x_range = (0.0, 1.05 * min(foreseen, FORECAST_SHOWN * spent))
+    panels = [m.Panel(tuple(marks), "", "rows", "", x_range, (0.0, None))]
+    look = m.Look(INK, dash="solid", width=1.5, steps=True)
+    for name, word, y_range in (("f1", "F1", (0.0, 1.05)), ("cost", "cost", None)):
+        if name in frame:
+            line = m.Series(frame.assign(y=frame[name]), look)
+            panels.append(m.Panel((line,), "", word, "", x_range, y_range))
+    panels[-1] = replace(panels[-1], x_label="evaluations")
+    size, heights = (7.0, 2.0 + 1.5 * len(panels)), (2.0, 1.0, 1.0)[: len(panels)]
+    return m.Picture(tuple(panels), size, _legend(marks), heights=heights)
+
+
+def pareto_set(
+    frame: pd.DataFrame, outputs: tuple[str, str] | None = None
+) -> m.Picture:
+    r"""Two outputs of every row with their intervals; what matters most on top."""
+    columns = {str(name) for name in frame.columns}
+    known = [str(n)[:-5] for n in frame.columns if str(n).endswith("_mean")]
+    known = [n for n in known if {f"{n}_lower", f"{n}_upper"} <= columns]
+    names = tuple(known[:2]) if outputs is None else tuple(outputs)
+    if len(names) != 2 or not set(names) <= set(known):
+        raise ValueError(
+            f"Expected `outputs` to be two of the outputs in `frame`, {known}, but got "
+            f"{names if outputs is not None else None}. Draw the margins of a single "
+            "output with `plot_level_set`."
+        )
+    rows = pd.DataFrame({"row": range(len(frame))})
+    for name in ("side", "n_observations"):  # of which the pool's table may have one
+        ours = f"{name}_lse" if f"{name}_lse" in columns else name
+        rows[name] = frame[ours].to_numpy()
+    for axis, name in zip("xy", names, strict=True):
+        ends = (frame[f"{name}_{end}"] for end in ("mean", "lower", "upper"))
+        rows = rows.assign(**_with_finite_ends(axis, *ends))
+    marks = list[m.Mark]()
+    kinds = ("below", 3.0, 0.5), ("undecided", 4.2, 1.1), ("above", 6.0, 1.1)
+    for side, size, bars in kinds:
+        part = rows[rows["side"] == WORDS[side]]
+        look = m.Look(COLOURS[side], "circle", size, INK, width=0.4, bars=bars)
+        marks.append(_dots(part, look, f"{WORDS[side]} ({len(part):,})"))
+    if (seen := rows[rows["n_observations"] > 0]).size:
+        label = f"measured ({int(seen['n_observations'].sum()):,} times)"
+        ring = m.Look(MARK, "ring", 4.9, width=0.8)
+        marks.append(_dots(seen, ring, label, "n_observations"))
+    panel = m.Panel(tuple(marks), names[0], names[1])
+    legend, hover = _legend(marks)[::-1], ("row", "n_observations")
+    return m.Picture((panel,), (7.0, 5.5), legend, legend_columns=2, hover=hover)
+
+
+def _intervals(
+    frame: pd.DataFrame, threshold: float | None, truth: np.ndarray | None
+) -> m.Picture:
+    r"""Every row's interval, rows sorted by mean."""
+    N, mean, (sides, measured) = len(frame), frame["mean"], _labels(frame)
+    ends = _with_finite_ends("y", mean, frame["lower"], frame["upper"])
+    place = np.argsort(np.argsort(mean.to_numpy(), kind="stable"))
+    rows, marks = frame.assign(row=range(N), x=place, **ends), list[m.Mark]()
+    for side, label in sides.items():
+        bars = m.Look(COLOURS[side], bars=np.clip(300 / N, 0.4, 6))
+        marks.append(m.Series(rows[rows["side"] == side], bars, label))
+    dot = m.Look(INK, "circle", np.clip(60 / N**0.5, 0.7, 3.5))
+    marks.append(_dots(rows, dot, "mean"))
+    if truth is not None:
+        dot = replace(dot, colour=TRUTH, symbol="diamond")
+        marks.append(_dots(rows.assign(y=truth), dot, "truth"))
+    margin = max(0.5, 0.01 * N)
+    x_range = (-margin, N - 1 + margin)
+    if threshold is not None:
+        line = pd.DataFrame({"x": x_range, "y": threshold})
+        marks.append(m.Series(line, m.Look(INK, dash="dash"), f"level {threshold:g}"))
+    marks += _measured(rows, measured)
+    panel = m.Panel(tuple(marks), "rows, sorted by mean", "y", x_range=x_range)
+    return m.Picture((panel,), (8.0, 6.0), _legend(marks, sides), hover=_INTERVAL)
+
+
+def _maps(
+    frame: pd.DataFrame,
+    shade: str,
+    contours: Mapping[str, tuple[str, float]],
+    size: tuple[float, float] | None = None,
+) -> m.Picture:
+    r"""Maps of ``shade``; ``contours``: by label a column of ``frame`` and a level."""
+    (sides, measured), scale, value = _labels(frame), SIDE_SCALE, frame[shade]
+    if shade == "side":
+        value = value.map(list(COLOURS).index)
+    else:
+        sides, scale = {}, PROBABILITY_SCALE
+
+    def marks(part: pd.DataFrame) -> list[m.Mark]:
+        cells = _on_grid(part)
+        if cells is None:
+            # The fewer rows the larger; a map by itself has room for more.
+            dot = np.clip((2e4 if size else 4e3) / len(part), 6, 60) ** 0.5
+            look = m.Look(INK, "circle", dot, INK, width=0.2, scale=scale)
+            # Each side by itself, so that a reader of the plotly figure can hide it.
+            groups = {label: part[part["side"] == s] for s, label in sides.items()}
+            groups = groups or {"": part}
+            drawn: list[m.Mark] = [m.Series(groups[k], look, k) for k in groups]
+        else:
+            drawn = [m.Cells(cells, scale)]
+            for label, (name, level) in contours.items():
+                if cells[name].min() < level < cells[name].max():
+                    z = cells.assign(value=cells[name])
+                    drawn.append(m.Contour(z, level, m.Look(INK, dash="solid"), label))
+        return drawn + _measured(part, measured)
+
+    return _panels(frame.assign(value=value), marks, _INTERVAL, sides, size)
+
+
+def _panels(
+    frame: pd.DataFrame,
+    marks: Callable[[pd.DataFrame], list[m.Mark]],
+    hover: tuple[str, ...],
+    sides: Mapping[str, str] | None = None,
+    size: tuple[float, float] | None = None,
+) -> m.Picture:
+    r"""One panel for each pair of inputs, at most three side by side."""
+    panels = []
+    for _, part in frame.groupby("panel"):
+        drawn = tuple(mark for mark in marks(part) if len(mark.rows))
+        panels.append(m.Panel(drawn, *part[["x_name", "y_name"]].iloc[0]))
+    columns = 2 if len(panels) == 4 else min(len(panels), 3)
+    width, height = size or ((4.2, 3.6) if len(panels) > 1 else (6.0, 4.6))
+    whole = (width * columns, height * -(-len(panels) // columns))
+    legend = _legend((mark for panel in panels for mark in panel.marks), sides)
+    return m.Picture(tuple(panels), whole, legend, columns, hover=hover)
+
+
+def _legend(
+    marks: Iterable[m.Mark], sides: Mapping[str, str] | None = None
+) -> tuple[m.Key, ...]:
+    r"""Swatches of the sides; then whatever else has a label, once each."""
+    swatch = m.Look(INK, "square", 8.0, edge=INK, width=0.4)
+    kinds = (sides or {}).items()
+    looks = {label: replace(swatch, colour=COLOURS[s]) for s, label in kinds}
+    for mark in marks:
+        if not isinstance(mark, m.Cells) and mark.label:
+            # Large enough to be seen, small enough for a line of text.
+            size = np.clip(mark.look.size, 5.0, 8.0)
+            looks.setdefault(mark.label, replace(mark.look, size=size))
+    return tuple(m.Key(label, look) for label, look in looks.items())
+
+
+def _labels(frame: pd.DataFrame) -> tuple[dict[str, str], str]:
+    r"""What the legend calls the sides and the measured rows.
+
+    With one panel it tells how many there are, and if rows are measured repeatedly on
+    how many.
+    """
+    if "panel" in frame and frame["panel"].nunique() > 1:
+        return {side: side for side in SIDES}, "measured"
+    sides = {side: f"{side} ({(frame['side'] == side).sum():,})" for side in SIDES}
+    total, rows = frame["n_observations"].sum(), (frame["n_observations"] > 0).sum()
+    return sides, f"measured ({total:,}" + (f" on {rows:,})" if total > rows else ")")
+
+
+def _measured(rows: pd.DataFrame, label: str) -> list[m.Mark]:
+    seen = rows[rows["n_observations"] > 0]
+    if seen.empty:
+        return []
+    diameter = np.clip(3e3 / len(seen), 7, 18) ** 0.5
+    look = m.Look(MARK, "circle", diameter, edge="white", width=0.5)
+    return [_dots(seen, look, label, "n_observations")]
+
+
+def _dots(
+    rows: pd.DataFrame, look: m.Look, label: str, times: str | None = None
+) -> m.Series:
+    r"""A symbol for each row; its area grows with the root of the column ``times``."""
+    if times is not None:
+        rows = rows.assign(size=look.size * rows[times] ** 0.25)
+    return m.Series(rows, look, label)
+
+
+def _with_finite_ends(
+    axis: str, mean: pd.Series, lower: pd.Series, upper: pd.Series
+) -> dict[str, np.ndarray]:
+    r"""Columns for bars along an axis; endless ones end outside the rest."""
+    ends = np.array((mean, lower, upper), dtype=float)
+    finite = ends[np.isfinite(ends)]
+    low, high = (finite.min(), finite.max()) if finite.size else (-1.0, 1.0)
+    margin = 0.25 * ((high - low) or 1.0)
+    down, up = ends[1].clip(low - margin), ends[2].clip(max=high + margin)
+    return {axis: ends[0], f"{axis}_lower": down, f"{axis}_upper": up}
+
+
+def _on_grid(part: pd.DataFrame) -> pd.DataFrame | None:
+    r"""The rows with exact places, if they lie on a grid or part of one."""
+    cells = part.assign(x=_snapped(part["x"]), y=_snapped(part["y"]))
+    x, y, N = cells["x"].nunique(), cells["y"].nunique(), len(cells)
+    is_grid = max(x, y) < N and _GRID_FILL * x * y <= N
+    return cells if is_grid and not cells.duplicated(["x", "y"]).any() else None
+
+
+def _snapped(values: pd.Series) -> pd.Series:
+    r"""The same values, those made equal that differ by rounding errors."""
+    span = float(values.max() - values.min()) or 1.0
+    keys = ((values - values.min()) / span).round(9)
+    return values.groupby(keys).transform("first")
