@@ -2,32 +2,23 @@ r"""From an acquisition function and a pool to a batch."""
 
 from __future__ import annotations
 
-import logging
-from typing import Any
+from dataclasses import dataclass, replace
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from torch import Tensor
 
-from botorch_lse.acquisition.batch_search import exchange_pairs, greedy
-from botorch_lse.acquisition.design import DesignAcquisitionFunction
+from botorch_lse.acquisition.covariance import PosteriorCovariance, Seen
+from botorch_lse.acquisition.design import CACHE, DesignAcquisitionFunction
 from botorch_lse.acquisition.gege import qGEGE
-from botorch_lse.acquisition.played import JointlyPlayed, PoolProblem
 from botorch_lse.checks import real_matrix, truth_value, whole_number
-from botorch_lse.designs import Design, optimal_design, round_design
-from botorch_lse.designs.basis import pivoted_cholesky
-from botorch_lse.designs.mixture import design_value, mixed_weights
-from botorch_lse.designs.scale import ridge_of
+from botorch_lse.designs import Design
+from botorch_lse.planning import BatchProblem, Relaxation, designed_batch
+from botorch_lse.posterior import row_blocks
 from botorch_lse.problem import Pool
 
-logger = logging.getLogger(__name__)
-
 METHODS = ("quota", "sample")
-BASIS_SHARE = 0.1
-"""The share of the tolerance that low-rank features may use up."""
-RANK = 256
-"""Features at most, or twice the batch: a batch cannot follow finer detail."""
 
 
 def optimize_acqf_design(
@@ -102,36 +93,104 @@ def optimize_acqf_design(
             f"Expected `method` to be one of {METHODS}, but got {method!r}."
         )
     with torch.no_grad():
-        problems = [PoolProblem.of(part, X) for part in parts]
-        allowed = _once_if_exact(allowed, parts, problems, q)
-        weights = _relaxed_weights(problems, q, tol)
-        counts = round_design(weights, q, method, generator=generator)
-        kept = JointlyPlayed.of(problems, torch.minimum(counts, allowed))
-        nothing = JointlyPlayed.of(problems, torch.zeros_like(counts))
-        batches = {
-            "design": greedy(kept, q, allowed),
-            "greedy": greedy(nothing, q, allowed),
-        }
-        if exchange:
-            batches = {k: exchange_pairs(b, allowed) for k, b in batches.items()}
-        values = {name: played.value for name, played in batches.items()}
-        winner = min(values, key=values.__getitem__)
-        logger.debug("The %s batch won; worst variances: %s.", winner, values)
-        batch = X.repeat_interleave(batches[winner].counts, dim=0)
+        problems = [AcquisitionProblem.of(part, X) for part in parts]
+        counts = designed_batch(
+            problems,
+            q,
+            _once_if_exact(allowed, parts, problems, q),
+            rounding="exchange" if exchange else method,
+            method=method,
+            tol=tol,
+            from_nothing=True,
+            generator=generator,
+        )
+        batch = X.repeat_interleave(counts, dim=0)
         return batch, acq_function(batch).squeeze(0)
 
 
-def _relaxed_weights(problems: list[PoolProblem], q: int, tol: float) -> Tensor:
-    designs = [_design_problem(problem, q, tol) for problem in problems]
-    own = [optimal_design(**stated, tol=tol).weights for stated, _ in designs]
+@dataclass(frozen=True, eq=False)
+class AcquisitionProblem:
+    r"""The ``BatchProblem`` of an acquisition function on a pool.
 
-    def values(weights: Tensor) -> list[float]:
-        return [unit * design_value(stated, weights) for stated, unit in designs]
+    Args:
+        covariance: Of the posterior given data and pending points.
+        points: ``P`` points: the ``N`` rows of the pool, then targets outside it.
+        noise_var: ``N`` noise variances, units of ``y`` squared, at least
+            ``least_noise``.
+        targets: ``T`` numbers of points.
+        pairs_factor: ``c`` where the targets are all pairs ``f(x) - c f(x')``.
+        variance: ``P`` variances.
+        gram: ``T x T`` covariances of the targets, where pairs need them and they fit.
+        weights: ``T`` factors of the variances of single targets; ``None``: all 1.
+    """
 
-    return mixed_weights(own, values)
+    covariance: PosteriorCovariance
+    points: Seen
+    noise_var: Tensor
+    targets: Tensor
+    pairs_factor: float | None
+    variance: Tensor
+    gram: Tensor | None
+    weights: Tensor | None = None
+
+    @classmethod
+    def of(
+        cls, acq_function: DesignAcquisitionFunction, choices: Tensor
+    ) -> AcquisitionProblem:
+        r"""The problem of an acquisition function on ``N x d`` choices."""
+        N, covariance = len(choices), acq_function.covariance
+        both = torch.cat((choices, acq_function.targets))
+        unique, where = both.unique(dim=0, return_inverse=True)
+        first = torch.full((len(unique),), N, device=where.device)
+        rows = torch.arange(N, device=where.device)
+        first.scatter_reduce_(0, where[:N], rows, "amin")
+        targets = first[where[N:]]  # N: not among the choices
+        outside = targets == N
+        targets[outside] = N + torch.arange(int(outside.sum()), device=where.device)
+        seen = covariance.see(torch.cat((choices, acq_function.targets[outside])))
+        width = seen.F.shape[-1] + seen.V.shape[-1]
+        blocks = row_blocks(seen.F.shape[-2], width)
+        variance = torch.cat([covariance.variance(seen.rows(b)) for b in blocks])
+        noise = acq_function.future_noise(choices)
+        problem = cls(
+            covariance,
+            seen,
+            noise,
+            targets,
+            acq_function.pairs_factor,
+            variance,
+            None,
+            acq_function.weights,
+        )
+        if problem.pairs_factor is None or 8 * targets.numel() ** 2 > CACHE:
+            return problem
+        return replace(problem, gram=problem.block(targets, targets))
+
+    @property
+    def scale(self) -> float:
+        r"""The largest (weighted) variance before the batch: the unit of ties."""
+        largest = float(self.variance.max())
+        return largest if self.weights is None else largest * float(self.weights.max())
+
+    @property
+    def n_targets(self) -> int:
+        r"""``T``, or ``T^2`` for pairs."""
+        T = self.targets.numel()
+        return T if self.pairs_factor is None else T * T
+
+    def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
+        r"""Covariances between points, by their numbers."""
+        left, right = self.points.rows(rows), self.points.rows(columns)
+        return self.covariance.between(left, right)
+
+    def gram_rows(self, rows: slice) -> Tensor:
+        r"""Covariances of targets ``rows`` with all targets."""
+        if self.gram is not None:
+            return self.gram[rows]
+        return self.block(self.targets[rows], self.targets)
 
 
-def relaxed_design(problem: PoolProblem, q: int, tol: float) -> Design:
+def relaxed_design(problem: BatchProblem, q: int, tol: float) -> Design:
     r"""The optimal design on the posterior covariance, for ``q`` observations.
 
     Its ``lower_bound / q``, times the noise variance where that is the same for all
@@ -144,56 +203,17 @@ def relaxed_design(problem: PoolProblem, q: int, tol: float) -> Design:
 
     Returns:
         The design; if its gap was not reached, with a ``DesignWarning``.
+
+    Raises:
+        ValueError: If no target is uncertain, so that there is nothing to design.
     """
-    stated, _ = _design_problem(problem, q, tol)
-    return optimal_design(**stated, tol=tol)
-
-
-def _design_problem(
-    problem: PoolProblem, q: int, tol: float
-) -> tuple[dict[str, Any], float]:
-    r"""The arguments of ``optimal_design``, and the unit of its value."""
-    Phi, N = _features(problem, q, tol), problem.noise_var.numel()
-    noise: Any = problem.noise_var
-    unit = 1.0
-    if bool((noise == noise[0]).all()):  # the solver is faster on unit noise
-        Phi, noise, unit = Phi / noise[0].sqrt(), None, float(noise[0])
-    targets: Any = problem.targets
-    if len(Phi) > N:
-        targets = Phi[targets]
-    elif torch.equal(targets, torch.arange(N, device=targets.device)):
-        targets = None
-    stated = {
-        "X": Phi[:N],
-        "targets": targets,
-        "gamma": ridge_of(q, Phi[:N], noise),
-        "noise_var": noise,
-        "target_weights": problem.weights,
-        "pairs_factor": problem.pairs_factor,
-    }
-    return stated, unit
-
-
-def _features(problem: PoolProblem, q: int, tol: float) -> Tensor:
-    r"""Low-rank features of the posterior covariance of all points.
-
-    ``k s2 / (s2 + q k)`` is the least variance that ``q`` observations of noise ``s2``
-    leave; the residual stays a share of it, unless that takes more than ``RANK``
-    features. Features left out only lower the norms, so the bound still holds. Where
-    targets weigh differently, the share is that of the least important variance.
-    """
-    k, s2 = float(problem.variance.max()), float(problem.noise_var.min())
-    share = 1.0
-    if problem.weights is not None:
-        weighted = problem.weights * problem.variance[problem.targets]
-        share = min(1.0, float(weighted.max() / problem.weights.max()) / k)
-    basis = pivoted_cholesky(
-        problem.variance,
-        lambda i: problem.block(slice(None), slice(i, i + 1)).squeeze(-1),
-        share * BASIS_SHARE * tol * k * s2 / (s2 + q * k),
-        max(RANK, 2 * q),
-    )
-    return basis.Phi
+    relaxation = Relaxation.of(problem, q, tol)
+    if relaxation is None:
+        raise ValueError(
+            "Expected a `problem` with an uncertain target, but all of its variances "
+            "are zero. There is nothing left to measure."
+        )
+    return relaxation.solve(tol)
 
 
 def _supported(acq_function: AcquisitionFunction) -> list[DesignAcquisitionFunction]:
@@ -221,7 +241,7 @@ def _supported(acq_function: AcquisitionFunction) -> list[DesignAcquisitionFunct
 def _once_if_exact(
     allowed: Tensor,
     parts: list[DesignAcquisitionFunction],
-    problems: list[PoolProblem],
+    problems: list[AcquisitionProblem],
     q: int,
 ) -> Tensor:
     r"""No more than once where one measurement tells all, if ``q`` others remain."""

@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from botorch_lse.acquisition.played import Played
 from botorch_lse.functional.jitter import JITTER, JITTER_SINGLE, least_noise
 from botorch_lse.functional.variance_reduction import single_gain
+from botorch_lse.planning import BatchPosterior, PosteriorProblem
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.posterior import PosteriorPath
 from botorch_lse.prior import GPPrior
-from botorch_lse.strategies.pareto.batch import OutputProblem
 from tests.reference.dense_gp import DenseGP
 
 ROUNDING = 1e-12
@@ -129,15 +128,15 @@ def test_batches_only_narrow_and_giving_a_row_back_is_as_if_it_never_came(
     gp, X, rows, noise = problem
     posterior = posterior_of(gp, X)
     each = torch.full((len(X),), max(noise)).double().clamp_min(posterior.least_noise)
-    part = OutputProblem(posterior, each, torch.arange(len(X)))
-    played = Played.of(part, torch.zeros(len(X), dtype=torch.long))
+    part = PosteriorProblem(posterior, each, torch.arange(len(X)))
+    played = BatchPosterior.of(part, torch.zeros(len(X), dtype=torch.long))
     for row in rows:
         nxt = played.and_row(row)
         assert_never_more(played.variance, nxt.variance, gp.outputscale)
         played = nxt
     want = exact_variances(gp, X, rows, each[rows])
     assert_close(played.variance, want, gp.outputscale)
-    assert_close(Played.of(part, played.counts).variance, want, gp.outputscale)
+    assert_close(BatchPosterior.of(part, played.counts).variance, want, gp.outputscale)
     rest = exact_variances(gp, X, rows[1:], each[rows[1:]])
     without = played.variance + played.freed(torch.tensor([0])).square().squeeze(0)
     assert_close(without, rest, gp.outputscale)

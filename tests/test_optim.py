@@ -13,14 +13,17 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 
 from botorch_lse.acquisition import (
     Straddle,
-    batch_search,
     qHRAGE,
     qMELK,
     qMILK,
     qNegMaxPosteriorVariance,
 )
-from botorch_lse.acquisition.played import PoolProblem
-from botorch_lse.optim import optimize_acqf_design, relaxed_design
+from botorch_lse.optim import (
+    AcquisitionProblem,
+    optimize_acqf_design,
+    relaxed_design,
+)
+from botorch_lse.planning import search
 from botorch_lse.problem import Pool
 from tests.acquisition.test_contract import ensemble
 from tests.covering import covering
@@ -59,7 +62,7 @@ def best_of_all(acqf, choices, q, max_repeats=None):
 def bound(acqf, choices, q, noise):
     """No batch leaves less than this: the proven end of the relaxed design."""
     with torch.no_grad():
-        design = relaxed_design(PoolProblem.of(acqf, choices), q, 1e-3)
+        design = relaxed_design(AcquisitionProblem.of(acqf, choices), q, 1e-3)
     return noise * design.lower_bound / q
 
 
@@ -113,8 +116,8 @@ def test_never_worse_than_greedy(form, seed, noise):
 def test_greedy_in_pieces_is_still_greedy(monkeypatch):
     choices = draw(200, 3)
     acqf = qMELK(make_model(), targets=choices)
-    monkeypatch.setattr(batch_search, "ENTRIES", 2**14)
-    monkeypatch.setattr(batch_search, "MAX_SWAPS", 0)
+    monkeypatch.setattr(search, "ENTRIES", 2**14)
+    monkeypatch.setattr(search, "MAX_SWAPS", 0)
     greedy, _ = optimize_acqf_discrete(acqf, q=6, choices=choices, unique=False)
     acqf.set_X_pending(None)
     _, value = optimize_acqf_design(acqf, choices, 6)
@@ -215,7 +218,7 @@ def test_same_seed_same_batch():
 def test_exchange_helps_and_the_winner_is_logged(caplog):
     choices = draw(150, 9)
     acqf = qMELK(make_model(), targets=choices)
-    with caplog.at_level(logging.DEBUG, logger="botorch_lse.optim"):
+    with caplog.at_level(logging.DEBUG, logger="botorch_lse.planning"):
         _, rounded = optimize_acqf_design(acqf, choices, 6, exchange=False)
         _, exchanged = optimize_acqf_design(acqf, choices, 6)
     assert exchanged > rounded

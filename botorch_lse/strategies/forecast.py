@@ -2,16 +2,13 @@ r"""How many more evaluations an optimal design needs for given gaps."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from botorch_lse.designs import DesignWarning, optimal_design
-from botorch_lse.designs.scale import ridge_of
+from botorch_lse.planning import Relaxation
 
 ROUGH = 0.1
 """The certified gap of a forecast's designs: gaps are guessed far less well."""
@@ -48,16 +45,15 @@ class Forecast:
         )
 
 
-def observations_needed(problem: dict[str, Any], beta: float) -> int | None:
+def observations_needed(relaxation: Relaxation, beta: float) -> int | None:
     r"""The smallest ``n`` whose optimal design makes every interval narrow enough.
 
     Estimates are taken to stay where they are, so that a row is decided once its
     interval is as narrow as its gap.
 
     Args:
-        problem: Arguments of ``optimal_design`` without ``gamma``, in units of the
-            noise: features of the posterior, targets, and as ``target_weights`` one
-            over the squared gaps.
+        relaxation: The design of the targets, each weighted by one over its squared
+            gap.
         beta: The squared width of the intervals.
 
     Returns:
@@ -65,11 +61,8 @@ def observations_needed(problem: dict[str, Any], beta: float) -> int | None:
     """
 
     def suffices(n: int) -> bool:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DesignWarning)
-            gamma = ridge_of(n, problem["X"], problem.get("noise_var"))
-            design = optimal_design(**problem, gamma=gamma, tol=ROUGH)
-        return beta * design.value / n <= 1.0
+        ahead = relaxation.for_size(n)
+        return beta * ahead.unit * ahead.nearly(ROUGH).value / n <= 1.0
 
     return smallest(suffices)
 

@@ -82,6 +82,10 @@ RELATIVE = [
 ]
 
 
+DESIGNED = ("MELKStrategy", "MILKStrategy", "HRAGEStrategy")
+"""Their batches were rounded by quota before they were improved by exchange."""
+
+
 def fill() -> None:
     r"""The table."""
     pool = Pool(GRID)
@@ -90,6 +94,8 @@ def fill() -> None:
     for name in [*LEVEL, *RELATIVE]:
         cls = getattr(S, name)
         goal = {"threshold": 0.3} if name in LEVEL else {"omega": 0.6}
+        if name in DESIGNED:
+            goal = {**goal, "rounding": "quota"}
         known = {**goal, "model": kernel(), "noise_std": 0.3}
         narrow = {**known, "beta": 4.0}
         for q in (1, 3, 10):
@@ -111,18 +117,21 @@ def fill() -> None:
 def _designs(pool: Pool) -> None:
     known = {"model": kernel(), "noise_std": 0.3, "beta": 4.0}
     for option in ("exchange", "sample", "prior"):
-        name = "design" if option == "prior" else "rounding"
-        given = {**known, "batch_size": 6, name: option}
+        given = {**known, "batch_size": 6, "rounding": option}
+        if option == "prior":
+            given |= {"design": "prior", "rounding": "quota"}
         add(f"MELKStrategy {option}", S.MELKStrategy, pool, threshold=0.3, **given)
         add(f"MILKStrategy {option}", S.MILKStrategy, pool, omega=0.6, **given)
     wanted = {**known, "batch_size": 4, "epsilon": 0.2}
-    for cls in (S.TruVaRStrategy, S.HRAGEStrategy):
-        add(f"{cls.__name__} maximiser", cls, pool, **wanted)
+    add("TruVaRStrategy maximiser", S.TruVaRStrategy, pool, **wanted)
+    quota = {**wanted, "rounding": "quota"}
+    add("HRAGEStrategy maximiser", S.HRAGEStrategy, pool, **quota)
     level = {**wanted, "threshold": 0.3}
     items = Pool(GRID[::5] + 0.01)
-    add("HRAGEStrategy items", S.HRAGEStrategy, pool, targets=items, **level)
+    quota = {**quota, "threshold": 0.3}
+    add("HRAGEStrategy items", S.HRAGEStrategy, pool, targets=items, **quota)
     bounds = {"variance_bounds": (0.01, 1.0), "burn_in": 16}
-    learnt = {**level, "noise_std": None, **bounds}
+    learnt = {**quota, "noise_std": None, **bounds}
     add("HRAGEStrategy learns noise", S.HRAGEStrategy, pool, **learnt)
     add("TruVaRStrategy travel", S.TruVaRStrategy, pool, **level, cost=travel)
     levels = pool.at_noise_levels([0.01, 0.2], costs=[5.0, 1.0])

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from botorch_lse import Observations, Pool
+from botorch_lse.planning import Relaxation
 from botorch_lse.strategies import (
     APEStrategy,
     GEGEBudgetStrategy,
@@ -32,6 +33,9 @@ from tests.reference.dense_gp import DenseGP
 from tests.strategies import pareto_runs
 from tests.strategies.runs import make, step
 
+BARE = {"noise_var": None}
+"""What a design problem states beside features and weights."""
+
 
 @pytest.mark.parametrize("beta", [9.0, 25.0])
 def test_needed_observations_equal_the_closed_form(beta: float) -> None:
@@ -40,13 +44,16 @@ def test_needed_observations_equal_the_closed_form(beta: float) -> None:
     variance = torch.tensor([1.0, 2.0, 0.5, 1.0]).double()
     gaps = torch.tensor([0.2, 0.5, 0.3, 0.25]).double()
     exact = float((beta / gaps**2 - 1 / variance).sum())
-    problem = {"X": variance.sqrt().diag(), "target_weights": gaps**-2.0}
-    assert observations_needed(problem, beta) == pytest.approx(exact, rel=0.15)
+    relaxation = Relaxation(
+        {**BARE, "X": variance.sqrt().diag(), "target_weights": gaps**-2.0}, unit=1.0
+    )
+    assert observations_needed(relaxation, beta) == pytest.approx(exact, rel=0.15)
 
 
 def test_nothing_is_foreseen_where_nothing_suffices() -> None:
-    problem = {"X": torch.eye(2), "target_weights": torch.tensor([1e12, 1.0])}
-    assert observations_needed(problem, 9.0) is None
+    weights = torch.tensor([1e12, 1.0])
+    relaxation = Relaxation({**BARE, "X": torch.eye(2), "target_weights": weights}, 1.0)
+    assert observations_needed(relaxation, 9.0) is None
 
 
 @pytest.mark.some(1)

@@ -175,7 +175,7 @@ def test_melk_decides_by_the_current_interval_and_for_good() -> None:
     # For good, unless its own interval comes to lie on the other side.
     in_doubt = 0
     for _ in range(60):
-        state = strategy.tell(state, Observations([row], [-1.5]))
+        state = strategy.tell(state, Observations([row], [-0.3]))
         answer = state.classification
         if float(answer.lower[row]) < 0.4 < float(answer.upper[row]):
             assert bool(answer.above[row])

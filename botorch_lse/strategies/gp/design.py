@@ -2,52 +2,50 @@ r"""Batches from an optimal design on the posterior: what MELK and MILK share.""
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from botorch_lse.designs import (
-    Design,
-    DesignWarning,
-    exchange_design,
-    optimal_design,
-    round_design,
+from botorch_lse.designs import exchange_design, round_design
+from botorch_lse.planning import (
+    ROUNDINGS,
+    PosteriorProblem,
+    Relaxation,
+    designed_batch,
 )
-from botorch_lse.designs.scale import ridge_of
+from botorch_lse.planning.designed import TOLERANCE
 from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.strategies.forecast import Forecast, observations_needed
+from botorch_lse.strategies.forecast import ROUGH, Forecast, observations_needed
 from botorch_lse.strategies.gp.base import GPStrategy
 from botorch_lse.strategies.gp.belief import Belief
-from botorch_lse.strategies.gp.features import features_of
 from botorch_lse.strategies.planning import PlanningProblem
 from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State, round_generator
 
-ROUNDINGS = ("quota", "exchange", "sample")
 DESIGNS = ("posterior", "prior")
-TOLERANCE = 0.1
-"""The design's certified gap: rounding to a batch loses several times more."""
 
 
 @dataclass(frozen=True, eq=False)
 class DesignStrategy(GPStrategy):
     r"""A strategy whose batch is a rounded optimal design.
 
-    ``q`` observations placed by weights ``lam`` leave the variance ``(1 / q) phi'
-    (sum lam phi phi' / s2 + I / q)^-1 phi``, where ``phi`` are features of the
-    posterior covariance (pivoted Cholesky) and ``s2`` the noise. The weights that make
-    the largest of the targets smallest are rounded to ``q`` rows, replicates included.
-    A design is a function of the complete rounds alone: none is started from an earlier
-    one, so that replaying gives the same batches.
+    ``q`` observations placed by weights leave a posterior variance that is a smooth
+    function of the weights (``planning.Relaxation``). The weights that make the largest
+    variance of the targets smallest are rounded to ``q`` rows, replicates included, and
+    improved by exchange: the same planner and the same batches as
+    ``optimize_acqf_design``. A design is a function of the complete rounds alone: none
+    is started from an earlier one, so that replaying gives the same batches.
 
     Args:
-        rounding: ``"quota"``; ``"exchange"``: then single rows are swapped while that
-            helps, better for batches far smaller than the design's support, and slower;
-            ``"sample"``: independent draws as in the paper.
+        rounding: ``"exchange"``: the rounded design, improved by swapping single rows
+            while that helps; batches up to 64 rows are also built by greedy steps and
+            improved, and the better one is taken. ``"quota"``: the rounded design as it
+            is, in a fraction of the time; the worst variance that it leaves is up to
+            three times as large where the batch is far smaller than the design's
+            support. ``"sample"``: independent draws as in the paper.
         design: ``"posterior"``: the exact remaining variance, as above. ``"prior"``:
             the paper's design on the prior's kernel with the ridge ``1 / (10 i)`` in
             round ``i``, which forgets where was measured. Other arguments: see
@@ -57,11 +55,11 @@ class DesignStrategy(GPStrategy):
         ValueError: Also if ``rounding`` or ``design`` is not known.
 
     Source:
-        Mason et al. (2022), section 5 and Appendix F.1.
+        Mason et al. (2022), section 5 and Appendix F.1; exchanging is ours.
     """
 
     _: KW_ONLY
-    rounding: str = "quota"
+    rounding: str = "exchange"
     design: str = "posterior"
 
     intersects: ClassVar[bool] = False
@@ -87,18 +85,18 @@ class DesignStrategy(GPStrategy):
             return super()._plan(belief, request)
         posterior = self._expecting(belief, belief.posterior, request.pending)
         generator = round_generator(request.seed, request.round)
-        left, size = request.left.clone(), request.size
-        rows = torch.empty(0, dtype=torch.long)
-        while size > 0 and bool((left > 0).any()):
-            counts = self._counts(belief, posterior, left > 0, size, generator)
-            counts = torch.minimum(counts, left)
-            new = torch.arange(len(counts)).repeat_interleave(counts)
-            rows = torch.cat((rows, new))
-            left, size = left - counts, size - new.numel()
-            if size > 0:
-                # Rows that may not be repeated so often: plan the rest without them.
-                posterior = self._expecting(belief, posterior, new)
-        return rows
+        if self.design == "prior":
+            counts = self._prior_counts(belief, posterior, request, generator)
+        else:
+            counts = designed_batch(
+                [self._problem(belief, posterior, self._targets(belief))],
+                request.size,
+                request.left,
+                rounding=self.rounding,
+                tol=self._tolerance(belief, request.size),
+                generator=generator,
+            )
+        return torch.arange(len(counts)).repeat_interleave(counts)
 
     def _expecting(
         self, belief: Belief, posterior: PoolPosterior, rows: Tensor
@@ -107,83 +105,58 @@ class DesignStrategy(GPStrategy):
             posterior = posterior.expect(row, float(belief.new_noise[row]))
         return posterior
 
-    def _counts(
+    def _problem(
+        self, belief: Belief, posterior: PoolPosterior, targets: PlanningProblem
+    ) -> PosteriorProblem:
+        r"""What a batch is to predict, for the planner."""
+        return PosteriorProblem(
+            posterior,
+            belief.new_noise.contiguous(),
+            targets.rows,
+            targets.weights,
+            targets.factor,
+        )
+
+    def _prior_counts(
         self,
         belief: Belief,
         posterior: PoolPosterior,
-        usable: Tensor,
-        size: int,
+        request: Request,
         generator: torch.Generator,
     ) -> Tensor:
-        r"""``N`` counts of ``size`` observations."""
-        problem = self._problem(belief, posterior, usable, size)
-        counts = torch.zeros(len(usable), dtype=torch.long)
-        if problem is None:  # nothing is uncertain
-            counts[usable.nonzero()[0]] = size
-            return counts
+        r"""``N`` counts of the paper's design, which knows no earlier measurement."""
+        start = PoolPosterior.start(
+            posterior.prior, self._posterior_points, self.memory_budget
+        )
+        targets = self._targets(belief)
+        unit = torch.ones(len(self.pool), dtype=torch.float64)
+        problem = PosteriorProblem(
+            start, unit, targets.rows, targets.weights, targets.factor
+        )
+        counts, left = torch.zeros_like(request.left), request.left
         method = "sample" if self.rounding == "sample" else "quota"
-        weights = solved(problem, self._tolerance(belief, size)).weights
-        rounded = round_design(weights, size, method, generator=generator)
-        if self.rounding == "exchange":
-            rounded = exchange_design(rounded, **problem)
-        counts[usable] = rounded
+        while (q := request.size - int(counts.sum())) > 0 and bool((left > 0).any()):
+            # Again without the rows that may not be repeated so often.
+            usable = left > 0
+            relaxation = Relaxation.of(problem, q, TOLERANCE, usable)
+            assert relaxation is not None  # the prior is uncertain
+            gamma = 1 / (10 * (belief.n_rounds + 1))
+            relaxation = replace(
+                relaxation, stated={**relaxation.stated, "gamma": gamma}
+            )
+            weights = relaxation.nearly(TOLERANCE).weights
+            rounded = round_design(weights, q, method, generator=generator)
+            if self.rounding == "exchange":
+                rounded = exchange_design(rounded, **relaxation.stated)
+            more = torch.zeros_like(counts)
+            more[usable] = rounded
+            more = torch.minimum(more, left)
+            counts, left = counts + more, left - more
         return counts
 
-    def _problem(
-        self, belief: Belief, posterior: PoolPosterior, usable: Tensor, size: int
-    ) -> dict[str, Any] | None:
-        r"""The arguments of ``optimal_design``, in units of the noise.
-
-        Args:
-            belief: What the complete rounds say.
-            posterior: The posterior to improve on.
-            usable: ``N`` bools: the rows that may be measured.
-            size: The number of observations to place.
-
-        Returns:
-            Keyword arguments; ``None`` if no target is uncertain.
-        """
-        return self._stated(belief, posterior, usable, size, self._targets(belief))
-
-    def _stated(
-        self,
-        belief: Belief,
-        posterior: PoolPosterior,
-        usable: Tensor,
-        size: int,
-        targets: PlanningProblem,
-    ) -> dict[str, Any] | None:
-        noise_var = self._noise_var(belief)
-        if self.design == "prior":
-            widest = float(posterior.prior_variance[targets.rows].max())
-            Phi = features_of(posterior, widest, size, prior=True)
-            gamma, noise_var = 1 / (10 * (belief.n_rounds + 1)), noise_var.new_ones(1)
-        else:
-            Phi = features_of(posterior, self._largest(posterior, targets), size)
-            gamma = None
-        if Phi.shape[1] == 0:
-            return None
-        unit = noise_var.mean()
-        Phi, noise_var = Phi / unit.sqrt(), noise_var / unit
-        if gamma is None:
-            gamma = ridge_of(size, Phi, noise_var)
-        everywhere = bool(usable.all())
-        return {
-            "X": Phi if everywhere else Phi[usable],
-            "targets": targets.rows if everywhere else Phi[targets.rows],
-            "gamma": gamma,
-            "noise_var": noise_var[usable] if noise_var.numel() > 1 else None,
-            "target_weights": targets.weights,
-            "pairs_factor": targets.factor,
-        }
-
-    def _largest(self, posterior: PoolPosterior, targets: PlanningProblem) -> float:
-        r"""The variance of a target that sets the accuracy of the features."""
-        return float(posterior.variance[targets.rows].max())
-
-    def _tolerance(self, belief: Belief, size: int) -> float:
-        r"""The certified gap of a design for ``size`` observations."""
-        return TOLERANCE
+    def _tolerance(self, belief: Belief, size: int) -> float | None:
+        r"""The certified gap of a design; ``None``: the planner's own."""
+        return None
 
     def _gaps(self, belief: Belief) -> PlanningProblem | None:
         r"""What is still open, weighted by one over the squared gaps expected.
@@ -200,26 +173,14 @@ class DesignStrategy(GPStrategy):
         posterior, targets = belief.posterior, self._gaps(belief)
         if targets is None:
             return super()._forecast(state)
-        usable = torch.ones(len(self.pool), dtype=torch.bool)
         # What is left to do depends on the data, whatever the batches look at.
-        planner = replace(self, design="posterior")
-        problem = planner._stated(belief, posterior, usable, self.batch_size, targets)
-        if problem is None:
+        problem = self._problem(belief, posterior, targets)
+        relaxation = Relaxation.of(problem, self.batch_size, ROUGH)
+        if relaxation is None:
             return Forecast(self.batch_size, "Nothing is uncertain any more.")
-        del problem["gamma"]
-        unit = self._noise_var(belief).mean()  # of the features, and so of the gaps
-        problem["target_weights"] = unit * problem["target_weights"]
         beta = self._beta(belief.n_intervals + 1, posterior)
         return Forecast(
-            observations_needed(problem, beta),
+            observations_needed(relaxation, beta),
             "By the optimal design for the gaps of the current estimate and the width "
             "of the next round.",
         )
-
-
-def solved(problem: dict[str, Any], tol: float) -> Design:
-    r"""The optimal design within ``tol``, or as near as the solver came."""
-    with warnings.catch_warnings():
-        # Missing the tolerance by a little costs less than rounding does.
-        warnings.simplefilter("ignore", DesignWarning)
-        return optimal_design(**problem, tol=tol)

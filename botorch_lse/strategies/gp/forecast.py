@@ -5,14 +5,15 @@ from __future__ import annotations
 from torch import Tensor
 
 from botorch_lse.confidence.classify import UNDECIDED
+from botorch_lse.planning import PosteriorProblem, Relaxation
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.strategies.forecast import (
+    ROUGH,
     Forecast,
     observations_needed,
     squared_gaps,
 )
 from botorch_lse.strategies.gp.belief import Belief
-from botorch_lse.strategies.gp.features import features_of
 
 MOST_STEPS = 300
 """The longest plan that is made measurement by measurement."""
@@ -55,14 +56,11 @@ def rows_forecast(
             "By a plan that narrows the widest interval each time until all are as "
             "narrow as the gaps of the current estimate ask for.",
         )
-    unit = noise_var.mean()
-    problem = {
-        "X": features_of(posterior, float(variance.max()), size) / unit.sqrt(),
-        "targets": rows,
-        "noise_var": noise_var / unit if noise_var.numel() > 1 else None,
-        "target_weights": unit / gaps,
-    }
-    needed = observations_needed(problem, beta)
+    N = belief.new_noise.numel()
+    problem = PosteriorProblem(posterior, noise_var.expand(N), rows, 1 / gaps)
+    relaxation = Relaxation.of(problem, size, ROUGH)
+    assert relaxation is not None  # else the plan would have decided all
+    needed = observations_needed(relaxation, beta)
     return Forecast(
         None if needed is None else max(needed, steps),
         "By the optimal design for the gaps of the current estimate and the width of "

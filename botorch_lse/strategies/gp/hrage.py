@@ -14,6 +14,7 @@ from botorch_lse.confidence.classify import UNDECIDED, Sides
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
 from botorch_lse.functional.scores import first_best
+from botorch_lse.planning.designed import FINE, TOLERANCE
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Pool
@@ -22,7 +23,6 @@ from botorch_lse.strategies.elimination import eliminate_for_best
 from botorch_lse.strategies.forecast import squared_gaps
 from botorch_lse.strategies.goals import ExplicitGoal, Goal, MaximiserGoal
 from botorch_lse.strategies.gp.belief import Belief
-from botorch_lse.strategies.gp.design import TOLERANCE
 from botorch_lse.strategies.gp.learnt_noise import BurnInBelief, BurnInStrategy
 from botorch_lse.strategies.planning import PlanningProblem
 from botorch_lse.strategies.rule import Request
@@ -31,8 +31,6 @@ LEAST_TOLERANCE = 1e-5
 """Gaps that the solver reaches in every case."""
 PAIR_ARRAYS = 6
 """Arrays of all pairs alive at once."""
-PAIR_SHARE = 0.25
-"""Errors of the features enter the variance of a difference up to four times."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,39 +199,15 @@ class HRAGEStrategy(BurnInStrategy):
         rows = self._posterior_rows(belief.sides.candidates)
         return PlanningProblem(rows, None, None if self.threshold is not None else 1.0)
 
-    def _largest(self, posterior: PoolPosterior, targets: PlanningProblem) -> float:
-        if targets.factor is None:
-            return super()._largest(posterior, targets)
-        spread = posterior.variance_between(targets.rows, targets.rows)
-        return PAIR_SHARE * float(spread.max())
-
-    def _tolerance(self, belief: Belief, size: int) -> float:
+    def _tolerance(self, belief: Belief, size: int) -> float | None:
         if int(belief.sides.candidates.sum()) > size:
-            return super()._tolerance(belief, size)
+            return None
         # A race of few rows may be long. After n observations a batch takes about
         # size / (n + size) off a variance: within a larger gap of what is left, the
         # worst batch would do as well.
         n = len(belief.posterior.indices)
-        return max(TOLERANCE * size / (n + size), LEAST_TOLERANCE)
-
-    def _stated(
-        self,
-        belief: Belief,
-        posterior: PoolPosterior,
-        usable: Tensor,
-        size: int,
-        targets: PlanningProblem,
-    ) -> dict[str, Any] | None:
-        items = torch.zeros(len(posterior.mean) - len(usable), dtype=torch.bool)
-        both = torch.cat((usable, items))  # items are predicted, not measured
-        return super()._stated(belief, posterior, both, size, targets)
-
-    def _noise_var(self, belief: Belief) -> Tensor:
-        noise = super()._noise_var(belief)
-        more = len(belief.posterior.mean) - len(self.pool)
-        if noise.numel() == 1 or more == 0:
-            return noise
-        return torch.cat((noise, noise.mean().expand(more)))
+        own = FINE if self.rounding == "exchange" else TOLERANCE
+        return max(min(own, TOLERANCE * size / (n + size)), LEAST_TOLERANCE)
 
     def _gaps(self, belief: Belief) -> PlanningProblem:
         targets, posterior = self._targets(belief), belief.posterior

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from botorch_lse.confidence.classify import ABOVE, UNDECIDED
+from botorch_lse.planning import PosteriorProblem
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.strategies.pareto.outputs import ParetoEstimate
 
@@ -49,6 +51,23 @@ class GPParetoBelief:
         r"""The rows that are not rejected, ascending."""
         is_live = (self.side == UNDECIDED) | (self.side == ABOVE)
         return is_live.nonzero().view(-1)
+
+    @property
+    def problems(self) -> list[PosteriorProblem]:
+        r"""For each output, what its measurements are to say of the active rows.
+
+        Variances count in units of the prior's largest, so that outputs compare.
+        """
+        targets = self.active.nonzero().view(-1)
+        return [
+            PosteriorProblem(
+                posterior,
+                noise.contiguous(),
+                targets,
+                torch.ones(targets.numel()).double() / posterior.scale**2,
+            )
+            for posterior, noise in zip(self.posteriors, self.noise, strict=True)
+        ]
 
     def expecting(self, rows: Tensor) -> GPParetoBelief:
         r"""Posteriors with rows that are out or planned: variances shrink."""

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import torch
 
+from botorch_lse.planning import relaxed_counts
+from botorch_lse.planning.designed import TOLERANCE
 from botorch_lse.strategies.forecast import Forecast, smallest
-from botorch_lse.strategies.pareto.batch import output_problems, rounded_mixture
 from botorch_lse.strategies.pareto.belief import GPParetoBelief
 
 STRAY = 0.5
@@ -27,11 +28,11 @@ def pareto_forecast(
         judged: The rule: from posteriors and a half width to sides.
         root_beta: The half width of the next intervals in standard deviations.
     """
-    problems = output_problems(belief)
+    problems = belief.problems
     usable = torch.ones(len(belief.side), dtype=torch.bool)
 
     def suffices(n: int) -> bool:
-        counts = rounded_mixture(problems, usable, n)
+        counts = relaxed_counts(problems, n, usable, TOLERANCE)
         ahead = belief.expecting(torch.arange(len(counts)).repeat_interleave(counts))
         return judged(ahead, max(root_beta - STRAY, 0.0)).open.numel() == 0
 

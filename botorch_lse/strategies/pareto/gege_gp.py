@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from botorch_lse.planning import designed_batch
 from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.strategies.pareto.batch import designed_batch
 from botorch_lse.strategies.pareto.belief import GPParetoBelief
 from botorch_lse.strategies.pareto.gp import GPParetoStrategy
 from botorch_lse.strategies.pareto.margins import (
@@ -108,8 +108,9 @@ class GEGEStrategy(GPParetoStrategy):
         if self._is_initial(belief):
             everywhere = torch.ones(len(self.pool), dtype=torch.bool)
             return self._greedy(belief, request, everywhere)
-        belief = belief.expecting(request.pending)
-        return designed_batch(belief, request.size, request.left)
+        problems = belief.expecting(request.pending).problems
+        counts = designed_batch(problems, request.size, request.left)
+        return torch.arange(len(counts)).repeat_interleave(counts)
 
 
 def difference(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from botorch_lse.acquisition.played import JointlyPlayed, Played
+from botorch_lse.planning.batch_posterior import BatchPosterior, JointBatchPosterior
 from botorch_lse.posterior import row_blocks
 
 ENTRIES = 2**22
@@ -27,7 +27,7 @@ PROGRESS = 1e-9
 """A swap must lower the value by this share: smaller gains are rounding."""
 
 
-def greedy(start: JointlyPlayed, q: int, allowed: Tensor) -> JointlyPlayed:
+def greedy(start: JointBatchPosterior, q: int, allowed: Tensor) -> JointBatchPosterior:
     r"""Add rows one by one, each the best given those before, to a batch of ``q``.
 
     Exact where all targets by all rows are at most ``ENTRIES`` numbers; else the step
@@ -38,44 +38,44 @@ def greedy(start: JointlyPlayed, q: int, allowed: Tensor) -> JointlyPlayed:
         q: The size of the batch.
         allowed: ``N``, how often each row may be in the batch.
     """
-    played = start
-    while int(played.counts.sum()) < q:
-        played = played.and_row(_best_addition(played, played.counts < allowed))
-    return played
+    batch = start
+    while int(batch.counts.sum()) < q:
+        batch = batch.and_row(_best_addition(batch, batch.counts < allowed))
+    return batch
 
 
-def _best_addition(played: JointlyPlayed, free: Tensor) -> int:
+def _best_addition(batch: JointBatchPosterior, free: Tensor) -> int:
     rows = free.nonzero().squeeze(-1)
     many = max(ENTRIES // rows.numel(), FINALISTS)
-    least = _left_after(played, rows, many)
-    if many < max(part.problem.n_targets for part in played.parts):
+    least = _left_after(batch, rows, many)
+    if many < max(part.problem.n_targets for part in batch.parts):
         best = least.topk(min(FINALISTS, rows.numel()), largest=False).indices
         rows = rows[best.sort().values]
-        least = _left_after(played, rows, ENTRIES // FINALISTS)
+        least = _left_after(batch, rows, ENTRIES // FINALISTS)
     # The first of equals: the lowest row.
-    scale = max(part.problem.scale for part in played.parts)
+    scale = max(part.problem.scale for part in batch.parts)
     tied = least <= least.min() + 1e-9 * scale
     return int(rows[tied.nonzero()[0, 0]])
 
 
-def _left_after(played: JointlyPlayed, rows: Tensor, many: int) -> Tensor:
+def _left_after(batch: JointBatchPosterior, rows: Tensor, many: int) -> Tensor:
     r"""The largest of the ``many`` leading variances after one observation of a row."""
-    outputs = [_left_in_output(part, rows, many) for part in played.parts]
+    outputs = [_left_in_output(part, rows, many) for part in batch.parts]
     return torch.stack(outputs).amax(dim=0)
 
 
-def _left_in_output(played: Played, rows: Tensor, many: int) -> Tensor:
-    problem = played.problem
-    ids, left = played.worst(min(problem.n_targets, many))
-    total = played.variance[rows] + problem.noise_var[rows]
+def _left_in_output(batch: BatchPosterior, rows: Tensor, many: int) -> Tensor:
+    problem = batch.problem
+    ids, left = batch.worst(min(problem.n_targets, many))
+    total = batch.variance[rows] + problem.noise_var[rows]
     parts = []
     for b in row_blocks(rows.numel(), ids.numel()):
-        C = played.with_rows(ids, rows[b])
+        C = batch.with_rows(ids, rows[b])
         parts.append((left.unsqueeze(-1) - C.square() / total[b]).amax(dim=0))
     return torch.cat(parts)
 
 
-def exchange_pairs(start: JointlyPlayed, allowed: Tensor) -> JointlyPlayed:
+def exchange_pairs(start: JointBatchPosterior, allowed: Tensor) -> JointBatchPosterior:
     r"""Swap single observations while the largest variance falls.
 
     Args:
@@ -85,59 +85,61 @@ def exchange_pairs(start: JointlyPlayed, allowed: Tensor) -> JointlyPlayed:
     Source:
         Fedorov (1972), on the rows that the worst targets point to.
     """
-    played, value = start, start.value
+    batch, value = start, start.value
     for _ in range(MAX_SWAPS):
-        better = _best_swap(played, allowed)
+        better = _best_swap(batch, allowed)
         if better is None:
             break
         improved = better.value
         if improved >= value * (1 - PROGRESS):
             break
-        played, value = better, improved
-    return played
+        batch, value = better, improved
+    return batch
 
 
-def _best_swap(played: JointlyPlayed, allowed: Tensor) -> JointlyPlayed | None:
+def _best_swap(
+    batch: JointBatchPosterior, allowed: Tensor
+) -> JointBatchPosterior | None:
     r"""The best of the promising swaps."""
-    takers, givers = _promising(played, allowed)
+    takers, givers = _promising(batch, allowed)
     if takers.numel() == 0:
         return None
-    outputs = [_after_swaps(part, takers, givers) for part in played.parts]
+    outputs = [_after_swaps(part, takers, givers) for part in batch.parts]
     after = torch.stack(outputs).amax(dim=0)
     after[givers.unsqueeze(-1) == takers] = torch.inf
     i, j = divmod(int(after.argmin()), takers.numel())
-    counts = played.counts.clone()
+    counts = batch.counts.clone()
     counts[givers[i]] -= 1
     counts[takers[j]] += 1
-    return JointlyPlayed.of([part.problem for part in played.parts], counts)
+    return JointBatchPosterior.of([part.problem for part in batch.parts], counts)
 
 
-def _after_swaps(played: Played, takers: Tensor, givers: Tensor) -> Tensor:
+def _after_swaps(batch: BatchPosterior, takers: Tensor, givers: Tensor) -> Tensor:
     r"""``givers x takers`` largest variances: each a rank-two change of covariances."""
-    problem, noise = played.problem, played.problem.noise_var
+    problem, noise = batch.problem, batch.problem.noise_var
     many = ENTRIES // (takers.numel() * givers.numel())
-    ids, left = played.worst(min(problem.n_targets, many))
+    ids, left = batch.worst(min(problem.n_targets, many))
     # Without giver g covariances rise by u_g u_g' ...
-    first = (played.rows == givers.unsqueeze(-1)).to(torch.uint8).argmax(dim=-1)
-    u = played.freed(first)
-    u_out = played.combined(ids, lambda points: u[:, points].mT).unsqueeze(2)
+    first = (batch.rows == givers.unsqueeze(-1)).to(torch.uint8).argmax(dim=-1)
+    u = batch.freed(first)
+    u_out = batch.combined(ids, lambda points: u[:, points].mT).unsqueeze(2)
     u_in = u[:, takers]
     before = left[:, None, None] + u_out.square()  # t x givers x takers
     # ... and with taker x they fall by c_x c_x' / (noise_x + var_x).
-    link = played.with_rows(ids, takers).unsqueeze(1) + u_out * u_in
-    total = noise[takers] + played.variance[takers] + u_in.square()
+    link = batch.with_rows(ids, takers).unsqueeze(1) + u_out * u_in
+    total = noise[takers] + batch.variance[takers] + u_in.square()
     return (before - link.square() / total).amax(dim=0)
 
 
-def _promising(played: JointlyPlayed, allowed: Tensor) -> tuple[Tensor, Tensor]:
+def _promising(batch: JointBatchPosterior, allowed: Tensor) -> tuple[Tensor, Tensor]:
     r"""Rows that the worst targets would like to see more of, and less."""
-    N = played.counts.numel()
-    free = (played.counts < allowed).nonzero().squeeze(-1)
-    held = played.counts.nonzero().squeeze(-1)
+    N = batch.counts.numel()
+    free = (batch.counts < allowed).nonzero().squeeze(-1)
+    held = batch.counts.nonzero().squeeze(-1)
     if N <= SMALL:
         return free, held
-    gain, largest = torch.zeros_like(played.parts[0].variance[:N]), played.value
-    for part in played.parts:
+    gain, largest = torch.zeros_like(batch.parts[0].variance[:N]), batch.value
+    for part in batch.parts:
         ids, left = part.worst(LEADING)
         w = (left / largest) ** SHARPNESS if largest > 0 else torch.ones_like(left)
         total = part.variance[:N] + part.problem.noise_var

@@ -1,4 +1,4 @@
-r"""What a batch from a pool leaves uncertain, for the design criteria.
+r"""The posterior after a batch of pool rows, whatever its values will be.
 
 Everything is exact on the posterior covariance: after a batch with the factor ``L`` of
 its noisy covariance, covariances are ``k - w' w`` with ``w = L^-1 k(batch, .)``.
@@ -7,140 +7,18 @@ its noisy covariance, covariances are ``k - w' w`` with ``w = L^-1 k(batch, .)``
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from botorch_lse.acquisition.covariance import PosteriorCovariance, Seen
-from botorch_lse.acquisition.design import CACHE, DesignAcquisitionFunction
 from botorch_lse.functional.path import factorize, path_rows
+from botorch_lse.planning.problem import BatchProblem
 from botorch_lse.posterior import row_blocks
 
 
 @dataclass(frozen=True, eq=False)
-class PoolProblem:
-    r"""Which rows of a pool leave which variances of which targets.
-
-    Args:
-        covariance: Of the posterior given data and pending points.
-        points: ``P`` points: the ``N`` rows of the pool, then targets outside it.
-        noise_var: ``N`` noise variances, units of ``y`` squared, at least
-            ``least_noise``.
-        targets: ``T`` numbers of points.
-        pairs_factor: ``c`` where the targets are all pairs ``f(x) - c f(x')``.
-        variance: ``P`` variances.
-        gram: ``T x T`` covariances of the targets, where pairs need them and they fit.
-        weights: ``T`` factors of the variances of single targets; ``None``: all 1.
-    """
-
-    covariance: PosteriorCovariance
-    points: Seen
-    noise_var: Tensor
-    targets: Tensor
-    pairs_factor: float | None
-    variance: Tensor
-    gram: Tensor | None
-    weights: Tensor | None = None
-
-    @classmethod
-    def of(
-        cls, acq_function: DesignAcquisitionFunction, choices: Tensor
-    ) -> PoolProblem:
-        r"""The problem of an acquisition function on ``N x d`` choices."""
-        N, covariance = len(choices), acq_function.covariance
-        both = torch.cat((choices, acq_function.targets))
-        unique, where = both.unique(dim=0, return_inverse=True)
-        first = torch.full((len(unique),), N, device=where.device)
-        rows = torch.arange(N, device=where.device)
-        first.scatter_reduce_(0, where[:N], rows, "amin")
-        targets = first[where[N:]]  # N: not among the choices
-        outside = targets == N
-        targets[outside] = N + torch.arange(int(outside.sum()), device=where.device)
-        seen = covariance.see(torch.cat((choices, acq_function.targets[outside])))
-        width = seen.F.shape[-1] + seen.V.shape[-1]
-        blocks = row_blocks(seen.F.shape[-2], width)
-        variance = torch.cat([covariance.variance(seen.rows(b)) for b in blocks])
-        noise = acq_function.future_noise(choices)
-        problem = cls(
-            covariance,
-            seen,
-            noise,
-            targets,
-            acq_function.pairs_factor,
-            variance,
-            None,
-            acq_function.weights,
-        )
-        if problem.pairs_factor is None or 8 * targets.numel() ** 2 > CACHE:
-            return problem
-        return replace(problem, gram=problem.block(targets, targets))
-
-    @property
-    def scale(self) -> float:
-        r"""The largest (weighted) variance before the batch: the unit of ties."""
-        largest = float(self.variance.max())
-        return largest if self.weights is None else largest * float(self.weights.max())
-
-    @property
-    def n_targets(self) -> int:
-        r"""``T``, or ``T^2`` for pairs."""
-        T = self.targets.numel()
-        return T if self.pairs_factor is None else T * T
-
-    def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
-        r"""Covariances between points, by their numbers."""
-        left, right = self.points.rows(rows), self.points.rows(columns)
-        return self.covariance.between(left, right)
-
-    def gram_rows(self, rows: slice) -> Tensor:
-        r"""Covariances of targets ``rows`` with all targets."""
-        if self.gram is not None:
-            return self.gram[rows]
-        return self.block(self.targets[rows], self.targets)
-
-
-class BatchProblem(Protocol):
-    r"""What ``Played`` needs of a problem; see ``PoolProblem``."""
-
-    @property
-    def noise_var(self) -> Tensor:
-        r"""``N`` noise variances."""
-
-    @property
-    def targets(self) -> Tensor:
-        r"""``T`` numbers of points."""
-
-    @property
-    def pairs_factor(self) -> float | None:
-        r"""``c`` where the targets are pairs."""
-
-    @property
-    def variance(self) -> Tensor:
-        r"""``P`` variances."""
-
-    @property
-    def weights(self) -> Tensor | None:
-        r"""``T`` factors of the variances."""
-
-    @property
-    def scale(self) -> float:
-        r"""The unit of ties."""
-
-    @property
-    def n_targets(self) -> int:
-        r"""The number of targets."""
-
-    def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
-        r"""Covariances between points, by their numbers."""
-
-    def gram_rows(self, rows: slice) -> Tensor:
-        r"""Covariances of targets ``rows`` with all targets."""
-
-
-@dataclass(frozen=True, eq=False)
-class Played:
+class BatchPosterior:
     r"""The posterior after a batch.
 
     Args:
@@ -158,7 +36,7 @@ class Played:
     variance: Tensor
 
     @classmethod
-    def of(cls, problem: BatchProblem, counts: Tensor) -> Played:
+    def of(cls, problem: BatchProblem, counts: Tensor) -> BatchPosterior:
         r"""The posterior after a batch, computed from the problem alone."""
         rows = torch.arange(counts.numel(), device=counts.device)
         rows = rows.repeat_interleave(counts)
@@ -172,7 +50,7 @@ class Played:
         left = problem.variance - W.square().sum(dim=0)
         return cls(problem, rows, L, W, left.clamp_min(0.0))
 
-    def and_row(self, row: int) -> Played:
+    def and_row(self, row: int) -> BatchPosterior:
         r"""After one more observation of ``row``."""
         at = torch.tensor([row], device=self.rows.device)
         new = self.left_between(at, slice(None))
@@ -182,7 +60,7 @@ class Played:
         L[:q, :q], L[q, :q], L[q, q] = self.L, self.W[:, row], root
         left = (self.variance - new.square().squeeze(0)).clamp_min(0.0)
         rows = torch.cat((self.rows, at))
-        return Played(self.problem, rows, L, torch.cat((self.W, new)), left)
+        return BatchPosterior(self.problem, rows, L, torch.cat((self.W, new)), left)
 
     @property
     def counts(self) -> Tensor:
@@ -238,7 +116,10 @@ class Played:
         top = own[:0]
         for rows in row_blocks(T, T):
             C = problem.gram_rows(rows) - W[:, rows].mT @ W
-            pairs = (own[rows, None] + c**2 * own - 2 * c * C).flatten()
+            pairs = own[rows, None] + c**2 * own - 2 * c * C
+            if problem.weights is not None:
+                pairs = problem.weights[rows] * pairs
+            pairs = pairs.flatten()
             more, at = pairs.topk(min(many, pairs.numel()))
             top, kept = torch.cat((top, more)).topk(
                 min(many, top.numel() + more.numel())
@@ -264,31 +145,36 @@ class Played:
         T, c = problem.targets.numel(), problem.pairs_factor
         if c is None:
             C = of(problem.targets[ids])
-            w = problem.weights
-            return C if w is None else w[ids].sqrt().unsqueeze(-1) * C
-        members, where = torch.cat((ids // T, ids % T)).unique(return_inverse=True)
-        C = of(problem.targets[members])
-        return C[where[: ids.numel()]] - c * C[where[ids.numel() :]]
+        else:
+            both = torch.cat((ids // T, ids % T))
+            members, where = both.unique(return_inverse=True)
+            C = of(problem.targets[members])
+            C = C[where[: ids.numel()]] - c * C[where[ids.numel() :]]
+        if problem.weights is None:
+            return C
+        return problem.weights.view(-1)[ids].sqrt().unsqueeze(-1) * C
 
 
 @dataclass(frozen=True, eq=False)
-class JointlyPlayed:
+class JointBatchPosterior:
     r"""The same batch on one problem per output.
 
     Args:
         parts: One per output, with equal counts.
     """
 
-    parts: tuple[Played, ...]
+    parts: tuple[BatchPosterior, ...]
 
     @classmethod
-    def of(cls, problems: Sequence[BatchProblem], counts: Tensor) -> JointlyPlayed:
+    def of(
+        cls, problems: Sequence[BatchProblem], counts: Tensor
+    ) -> JointBatchPosterior:
         r"""The same batch on every output, computed from the problems alone."""
-        return cls(tuple(Played.of(problem, counts) for problem in problems))
+        return cls(tuple(BatchPosterior.of(problem, counts) for problem in problems))
 
-    def and_row(self, row: int) -> JointlyPlayed:
+    def and_row(self, row: int) -> JointBatchPosterior:
         r"""After one more observation of ``row``."""
-        return JointlyPlayed(tuple(part.and_row(row) for part in self.parts))
+        return JointBatchPosterior(tuple(part.and_row(row) for part in self.parts))
 
     @property
     def counts(self) -> Tensor:

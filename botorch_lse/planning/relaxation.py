@@ -1,0 +1,194 @@
+r"""The relaxed problem: weights on the rows of a pool in place of counts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_lse.designs import Design, DesignWarning, optimal_design, round_design
+from botorch_lse.designs.basis import pivoted_cholesky
+from botorch_lse.designs.mixture import design_value, mixed_weights
+from botorch_lse.designs.scale import ridge_of
+from botorch_lse.planning.problem import BatchProblem
+from botorch_lse.posterior import row_blocks
+
+RESIDUAL = 0.5
+"""The variance that features may miss, as a share of the largest one of a target, per
+unit of the design's tolerance: a twentieth at a gap of a tenth. Large batches leave
+less variance and need better features, in proportion to their size from ten rows on."""
+RANK = 150
+"""Features at most, or twice the batch if that is more: a batch tells no more
+directions apart than it has observations, and a design's time grows with their square.
+Twice as many changed neither the worst variance nor the F1 score of whole runs."""
+FINEST = 1e-3
+"""Features are not made more accurate than for designs of this gap: with rounding to
+come they change nothing any more."""
+PAIR_SHARE = 0.25
+"""Errors of the features enter the variance of a difference up to four times."""
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    r"""The optimal-design problem that belongs to a batch of ``q`` observations.
+
+    ``q`` observations placed by weights ``lam`` leave the variance ``(1 / q) phi'
+    (sum lam phi phi' / s2 + I / q)^-1 phi``, where ``phi`` are features whose inner
+    products are the posterior covariances (pivoted Cholesky) and ``s2`` the noise.
+
+    Args:
+        stated: The arguments of ``optimal_design``, in units of the mean noise.
+        unit: What its value is to be multiplied by to be a (weighted) variance, times
+            ``q``.
+
+    Source:
+        Mason et al. (2022), section 5 and Appendix F.1: the design with ``gamma = 1 /
+        q`` and columns ``phi / sigma``.
+    """
+
+    stated: dict[str, Any]
+    unit: float
+
+    @classmethod
+    def of(
+        cls,
+        problem: BatchProblem,
+        q: int,
+        tol: float,
+        usable: Tensor | None = None,
+    ) -> Relaxation | None:
+        r"""The relaxation of a problem; ``None`` if no target is uncertain.
+
+        Args:
+            problem: What a batch is to predict.
+            q: The size of the batch.
+            tol: The relative gap to which the design will be solved; the features are
+                as accurate as that asks for.
+            usable: ``N`` bools: the rows that may be measured; default all.
+        """
+        Phi = features(problem, q, tol)
+        if Phi.shape[1] == 0:
+            return None
+        noise: Tensor | None = problem.noise_var
+        if bool((problem.noise_var == problem.noise_var[0]).all()):
+            unit, noise = problem.noise_var[0], None  # faster on unit noise
+        else:
+            unit = problem.noise_var.mean()
+            noise = problem.noise_var / unit
+        Phi, N = Phi / unit.sqrt(), problem.noise_var.numel()
+        weights, factor = problem.weights, 1.0
+        if weights is not None and bool((weights == weights.view(-1)[0]).all()):
+            factor, weights = float(weights.view(-1)[0]), None
+        rows = Phi[:N]
+        targets: Tensor | None = problem.targets
+        every = torch.arange(N, device=Phi.device)
+        everywhere = usable is None or bool(usable.all())
+        if len(Phi) > N or not everywhere:
+            targets = Phi[problem.targets]
+        elif torch.equal(problem.targets, every):
+            targets = None
+        stated = {
+            "X": rows if everywhere else rows[usable],
+            "targets": targets,
+            "gamma": ridge_of(q, rows, noise),
+            "noise_var": noise if everywhere or noise is None else noise[usable],
+            "target_weights": weights,
+            "pairs_factor": problem.pairs_factor,
+        }
+        return cls(stated, factor * float(unit))
+
+    def solve(self, tol: float) -> Design:
+        r"""The optimal design within ``tol``; with a ``DesignWarning`` if not."""
+        return optimal_design(**self.stated, tol=tol)
+
+    def for_size(self, q: int) -> Relaxation:
+        r"""The same for another number of observations, with the same features."""
+        gamma = ridge_of(q, self.stated["X"], self.stated["noise_var"])
+        return replace(self, stated={**self.stated, "gamma": gamma})
+
+    def nearly(self, tol: float) -> Design:
+        r"""The same without a warning: a missed gap costs less than rounding does."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DesignWarning)
+            return self.solve(tol)
+
+
+def features(problem: BatchProblem, q: int, tol: float) -> Tensor:
+    r"""Features of all points whose inner products are the covariances, nearly.
+
+    Features that are left out only lower the norms of a design, so that a proven bound
+    of it still holds.
+
+    Args:
+        problem: What a batch is to predict.
+        q: The size of the batch.
+        tol: The relative gap of the design.
+
+    Returns:
+        One row per point; no column where no target is uncertain.
+    """
+    share = RESIDUAL * max(tol, FINEST) * min(1.0, 10 / q)
+    basis = pivoted_cholesky(
+        problem.variance,
+        lambda i: problem.block(slice(None), slice(i, i + 1)).squeeze(-1),
+        share * _largest(problem),
+        max(RANK, 2 * q),
+    )
+    return basis.Phi
+
+
+def _largest(problem: BatchProblem) -> float:
+    r"""The variance whose share features may miss: that of the target that decides."""
+    own = problem.variance[problem.targets]
+    if problem.pairs_factor != 1.0:
+        return float(own.max())
+    # What two points have in common cancels in their difference.
+    spreads = [
+        own[rows, None] + own - 2 * problem.gram_rows(rows)
+        for rows in row_blocks(len(own), len(own))
+    ]
+    return PAIR_SHARE * max(float(spread.max()) for spread in spreads)
+
+
+def relaxed_counts(
+    problems: Sequence[BatchProblem],
+    q: int,
+    usable: Tensor,
+    tol: float,
+    method: str = "quota",
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    r"""``N`` counts that sum to ``q``: the optimal design, rounded.
+
+    Of several outputs the best mixture of their own optimal designs.
+
+    Args:
+        problems: One per output.
+        q: The size of the batch.
+        usable: ``N`` bools: the rows that may be measured.
+        tol: The relative gap of the designs.
+        method: How to round: ``"quota"``, or ``"sample"``: independent draws.
+        generator: The source of randomness of ``"sample"``.
+
+    Returns:
+        Counts; zeros if nothing is uncertain or no row usable.
+    """
+    counts = torch.zeros(len(usable), dtype=torch.long, device=usable.device)
+    if not bool(usable.any()):
+        return counts
+    all_found = [Relaxation.of(problem, q, tol, usable) for problem in problems]
+    found = [relaxation for relaxation in all_found if relaxation is not None]
+    if not found:
+        return counts
+    own = [relaxation.nearly(tol).weights for relaxation in found]
+
+    def values(weights: Tensor) -> list[float]:
+        return [r.unit * design_value(r.stated, weights) for r in found]
+
+    weights = mixed_weights(own, values)
+    counts[usable] = round_design(weights, q, method, generator=generator).to(counts)
+    return counts
