@@ -18,9 +18,8 @@ from tqdm import tqdm
 
 from botorch_lse.ax import level_set_generation_strategy, pool_parameters
 from botorch_lse.ax.node import LevelSetNode
-from botorch_lse.benchmark.bathymetry import bathymetry
-from botorch_lse.benchmark.statistics import f1_score
 from botorch_lse.checks import real_vector
+from botorch_lse.datasets import bathymetry, f1_score
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies import (
     GPStrategy,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +41,16 @@ def test_imports_bring_neither_ax_nor_a_plotting_library() -> None:
 @pytest.mark.parametrize("name", botorch_lse.__all__)
 def test_public_names_exist(name: str) -> None:
     assert getattr(botorch_lse, name).__doc__
+
+
+def test_tutorials_and_demo_need_neither_benchmarks_nor_papers() -> None:
+    root = Path(__file__).parents[1]
+    readers = [*(root / "tutorials").glob("*.py"), root / "botorch_lse" / "demo.py"]
+    assert len(readers) > 10
+    for path in readers:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        imports = [line for line in lines if line.startswith(("from ", "import "))]
+        assert not [i for i in imports if "benchmark" in i or "papers" in i], path
 
 
 WITHOUT = """

@@ -21,7 +21,7 @@ from botorch.models.transforms import Normalize, Standardize
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from botorch_lse import Pool
-from botorch_lse.benchmark.bathymetry import bathymetry
+from botorch_lse.datasets import bathymetry
 from botorch_lse.strategies import (
     LSEStrategy,
     MELKStrategy,

@@ -19,7 +19,7 @@ from botorch_lse.ax import (
     level_set_generation_strategy,
     pool_parameters,
 )
-from botorch_lse.benchmark.bathymetry import bathymetry
+from botorch_lse.datasets import bathymetry
 from botorch_lse.plotting import plot_level_set
 from botorch_lse.strategies import LSEStrategy
 

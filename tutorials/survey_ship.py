@@ -14,8 +14,7 @@ import torch
 from matplotlib.figure import Figure
 
 from botorch_lse import Pool
-from botorch_lse.benchmark.bathymetry import bathymetry
-from botorch_lse.benchmark.statistics import f1_score
+from botorch_lse.datasets import bathymetry, f1_score
 from botorch_lse.models import fit_single_task_gp
 from botorch_lse.prior import GPPrior
 from botorch_lse.strategies import LSEStrategy, TruVaRStrategy

@@ -29,7 +29,7 @@ from botorch_lse.ax import (
     level_set_generation_strategy,
     pool_parameters,
 )
-from botorch_lse.benchmark.weltz2023_problems import web_page
+from botorch_lse.datasets import web_page
 from botorch_lse.strategies import HRAGEStrategy
 
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests

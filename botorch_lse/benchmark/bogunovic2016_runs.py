@@ -18,8 +18,8 @@ from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
 
 from botorch_lse.benchmark.bogunovic2016_problems import PricedProblem
-from botorch_lse.benchmark.statistics import f1_score
 from botorch_lse.confidence import UnionBeta
+from botorch_lse.datasets import f1_score
 from botorch_lse.functional.scores import first_best
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.problem import Observations

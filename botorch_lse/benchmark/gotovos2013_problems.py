@@ -15,8 +15,8 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from botorch_lse.benchmark.bathymetry import bathymetry
 from botorch_lse.benchmark.problems import Problem, gp_sample
+from botorch_lse.datasets import bathymetry
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import (

@@ -12,7 +12,7 @@ from tqdm import tqdm
 from botorch_lse.benchmark.mason2022_problems import BATCH, METHODS, Method, Panel
 from botorch_lse.benchmark.problems import Problem
 from botorch_lse.benchmark.report import Claim, Table
-from botorch_lse.benchmark.statistics import f1_score
+from botorch_lse.datasets import f1_score
 from botorch_lse.strategies import GPStrategy
 
 Scores = Mapping[str, Tensor]

@@ -10,12 +10,9 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from torch import Tensor
 
-from botorch_lse.benchmark.bathymetry import Bathymetry, bathymetry
 from botorch_lse.functional.path import factorize
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Pool
-
-__all__ = ["Bathymetry", "Problem", "bathymetry", "gp_sample", "grid", "matern_prior"]
 
 NUGGET = 1e-8
 """Variance added to a sample's covariance, whose smallest eigenvalues are 0 in

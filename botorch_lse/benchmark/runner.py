@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from botorch_lse.benchmark.problems import Problem
-from botorch_lse.benchmark.statistics import f1_score
 from botorch_lse.benchmark.travel import path_length, visiting_order
+from botorch_lse.datasets import f1_score
 from botorch_lse.strategies import GPStrategy, State
 
 

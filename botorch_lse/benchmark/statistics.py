@@ -1,29 +1,13 @@
-r"""The numbers reports are made of: F1, exact binomial intervals, verdicts."""
+r"""Exact binomial intervals and verdicts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from scipy.stats import binomtest
-from torch import Tensor
 
 CONFIDENCE = 0.95
 HOLDS, VIOLATED, OPEN = "holds", "violated", "undetermined"
-
-
-def f1_score(predicted: Tensor, truth: Tensor) -> float:
-    r"""``2 TP / (2 TP + FP + FN)``, rows above the level being the positives.
-
-    Args:
-        predicted: ``N`` bools.
-        truth: ``N`` bools.
-
-    Returns:
-        A number in [0, 1]; 1 if there is no positive and none is claimed.
-    """
-    hits = int((predicted & truth).sum())
-    misses = int((predicted ^ truth).sum())
-    return 1.0 if hits + misses == 0 else 2.0 * hits / (2.0 * hits + misses)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from botorch_lse import datasets
 from botorch_lse.designs import (
     Complexity,
     best_arm_complexity,
@@ -185,15 +186,6 @@ def benchmark(
 
 
 def web_page() -> LinearProblem:
-    r"""Example 3: 2 variations in 3 dimensions; pairs interact.
-
-    The 0/1 coding without redundant columns: the constant, the three dimensions, their
-    products (errata 5).
-    """
-    layouts = _real(list(itertools.product((0.0, 1.0), repeat=3)))
-    a, b, c = layouts.T
-    X = torch.stack((torch.ones_like(a), a, b, c, a * b, a * c, b * c), dim=1)
-    theta = _real([0.0, 0.01, 0.015, 0.02, -0.1, -0.1, -0.1])
-    Sigma = _real([0.3, 0.7, *[1e-3] * 5])
-    names = tuple("".join(str(int(v)) for v in row) for row in layouts)
-    return LinearProblem(X, theta, Sigma, names)
+    r"""Example 3: 2 variations in 3 dimensions; pairs interact."""
+    page = datasets.web_page()
+    return LinearProblem(page.X, page.theta, page.Sigma, page.names)

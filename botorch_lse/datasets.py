@@ -1,7 +1,12 @@
-r"""A real sea bed: the chart off Vancouver Island that matplotlib brings along."""
+r"""What the demo and the tutorials measure, and the score of an answer.
+
+A real sea bed, the chart off Vancouver Island that matplotlib brings along, and a test
+of web pages with unequal noise. The truth is known, so that an answer can be judged.
+"""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,3 +107,67 @@ def _cells(
             "column": column,
         }
     )
+
+
+@dataclass(frozen=True, eq=False)
+class WebPage:
+    r"""Layouts of a page: revenues linear in features, variances in their squares.
+
+    Args:
+        X: ``N x d`` features.
+        theta: ``d`` coefficients of the mean revenue per visitor.
+        Sigma: ``d`` coefficients of the variance of a visitor's revenue.
+        names: ``N`` names: which variant of each part, 0 or 1.
+    """
+
+    X: Tensor
+    theta: Tensor
+    Sigma: Tensor
+    names: tuple[str, ...]
+
+    @property
+    def means(self) -> Tensor:
+        r"""``N`` true mean revenues."""
+        return self.X @ self.theta
+
+    @property
+    def variances(self) -> Tensor:
+        r"""``N`` true variances."""
+        return self.X.square() @ self.Sigma
+
+
+def web_page() -> WebPage:
+    r"""Eight layouts: 2 variants in 3 places; pairs of places interact.
+
+    The 0/1 coding without redundant columns: the constant, the three places, their
+    products.
+
+    Source:
+        Weltz et al. (2023), Example 3 (errata 5).
+    """
+    layouts = _real(list(itertools.product((0.0, 1.0), repeat=3)))
+    a, b, c = layouts.T
+    X = torch.stack((torch.ones_like(a), a, b, c, a * b, a * c, b * c), dim=1)
+    theta = _real([0.0, 0.01, 0.015, 0.02, -0.1, -0.1, -0.1])
+    Sigma = _real([0.3, 0.7, *[1e-3] * 5])
+    names = tuple("".join(str(int(v)) for v in row) for row in layouts)
+    return WebPage(X, theta, Sigma, names)
+
+
+def _real(values: Any) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def f1_score(predicted: Tensor, truth: Tensor) -> float:
+    r"""``2 TP / (2 TP + FP + FN)``, rows above the level being the positives.
+
+    Args:
+        predicted: ``N`` bools.
+        truth: ``N`` bools.
+
+    Returns:
+        A number in [0, 1]; 1 if there is no positive and none is claimed.
+    """
+    hits = int((predicted & truth).sum())
+    misses = int((predicted ^ truth).sum())
+    return 1.0 if hits + misses == 0 else 2.0 * hits / (2.0 * hits + misses)
