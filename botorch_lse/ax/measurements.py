@@ -16,7 +16,7 @@ from torch import Tensor
 
 from botorch_lse.ax.compat import DataRow, as_stored
 from botorch_lse.problem import Observations
-from botorch_lse.strategies import PACStrategy, ParetoStrategy, Strategy
+from botorch_lse.strategies import Strategy
 
 _LOST_IN_STORAGE = 1e-4
 """Share of the largest value above which Ax's ten decimals cannot be accepted."""
@@ -177,7 +177,7 @@ class Measurements:
                 f"`client.attach_data({trial}, "
                 f"{{{self.metrics[column]!r}: (mean, sem)}})` replaces it."
             )
-        if isinstance(self.strategy, PACStrategy):  # its noise is bounded, not known
+        if not self.strategy.takes_means:
             if weight > 1:
                 raise ValueError(
                     f"Expected one value for each draw, but arm {arm} of trial "
@@ -194,7 +194,7 @@ class Measurements:
             return float(std) ** 2 / weight
         if self.strategy.pool.noise_var is not None:
             return float(self.strategy.pool.noise_var[row]) / weight
-        if weight > 1 and not isinstance(self.strategy, ParetoStrategy):
+        if weight > 1 and not self.strategy.weighs_by_counts:
             raise ValueError(
                 f"Expected a sem for arm {arm} of trial {trial}, which is a mean "
                 f"of {weight:g} replicates, but got none. Attach (mean, s / "

@@ -77,6 +77,25 @@ class Rule(ABC):
                 f"{len(self.pool)} rows times `max_repeats`, but got {self.batch_size}."
             )
 
+    # --- what may be told -------------------------------------------------------------
+
+    @property
+    def takes_means(self) -> bool:
+        r"""Whether replicates may be told as their mean, and a value with its noise.
+
+        If not, every value is told by itself, without a noise variance.
+        """
+        return True
+
+    @property
+    def weighs_by_counts(self) -> bool:
+        r"""Whether means without a noise variance are weighed by their replicates.
+
+        If not, a mean of several replicates must come with its noise variance, unless
+        the strategy was given the noise.
+        """
+        return False
+
     # --- what is known ----------------------------------------------------------------
 
     @abstractmethod

@@ -16,6 +16,8 @@ from botorch_lse.ax import (
     level_set,
     level_set_generation_strategy,
 )
+from botorch_lse.ax.measurements import Found, Measurements
+from botorch_lse.strategies import EGESHStrategy, MELKPACStrategy
 
 from .worlds import NOISE, client_for, grid_pool, lse, measure
 
@@ -227,3 +229,26 @@ def test_an_orchestrator_runs_to_the_stop(trial_type, options, stop):
     state = strategy_of_ax.nodes_by_name["LSEStrategy"].state(experiment)
     assert state.stop_reason == "decided"
     assert table["n_observations"].sum() <= state.n_used < 100
+
+
+def a_mean_of_two(strategy, sem):
+    metrics = ["a", "b"][: getattr(strategy, "m", 1)]
+    found = Found({"0_0": dict.fromkeys(metrics, (1.0, sem))}, {})
+    return Measurements(metrics, strategy).of(0, "0_0", 3, 2.0, found)
+
+
+def test_what_takes_no_means_is_given_none():
+    strategy = MELKPACStrategy(grid_pool(2), 0.5, bound=1.0, noise_std=0.1)
+    assert not strategy.takes_means
+    with pytest.raises(ValueError, match=r"one value for each draw.*`MELKPACS"):
+        a_mean_of_two(strategy, 0.1)
+
+
+def test_what_weighs_by_counts_needs_no_standard_error():
+    strategy = EGESHStrategy(grid_pool(2), maximize=(True, True), max_observations=16)
+    assert strategy.weighs_by_counts
+    assert a_mean_of_two(strategy, float("nan"))[0].yvar == ()
+    assert lse().takes_means
+    assert not lse().weighs_by_counts
+    with pytest.raises(ValueError, match="Expected a sem for arm 0_0"):
+        a_mean_of_two(lse(noise_std=None, model=None), float("nan"))

@@ -63,6 +63,11 @@ class PACStrategy(PACSettings):
         ValueError: If a number is out of range, or the noise is given twice or never.
     """
 
+    @property
+    def takes_means(self) -> bool:
+        r"""No: Catoni's mean needs every value, and the noise is bounded, not known."""
+        return False
+
     def returned_sets(self, state: State) -> tuple[Tensor, Tensor]:
         r"""``G_t`` and the rows without ``B_t``: ``N`` bools each.
 

@@ -94,6 +94,11 @@ class ParetoStrategy(MultiOutputStrategy):
             )
 
     @property
+    def weighs_by_counts(self) -> bool:
+        r"""Yes: noise is alike everywhere, so counts say how much a mean weighs."""
+        return True
+
+    @property
     def sigma(self) -> float | None:
         r"""The bound of the noise standard deviation, if there is one."""
         if self.noise_std is not None or self.pool.noise_var is None:
