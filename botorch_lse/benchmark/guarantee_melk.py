@@ -20,9 +20,9 @@ from botorch_lse.benchmark.problems import Problem
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.benchmark.report import Report
 from botorch_lse.benchmark.statistics import WrongFraction
+from botorch_lse.papers.mason2022 import MELKPACStrategy, MILKPACStrategy, PACStrategy
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Pool
-from botorch_lse.strategies import MELKPACStrategy, MILKPACStrategy, PACStrategy
 
 DELTA, LEVEL, OMEGA, DEGREES = 0.1, 0.032, 0.5, 2.1
 RIDGE = 1e-9

@@ -38,12 +38,12 @@ from botorch_lse.confidence import RKHSWidth
 from botorch_lse.confidence.classify import ABOVE
 from botorch_lse.designs import level_set_complexity, optimal_design
 from botorch_lse.designs.kernel_gram import KernelGram
+from botorch_lse.papers.mason2022 import MELKPACStrategy
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import (
     HRAGELinearStrategy,
     LinearStrategy,
     MELKLinearStrategy,
-    MELKPACStrategy,
     MILKLinearStrategy,
 )
 

@@ -21,8 +21,8 @@ from botorch_lse.benchmark.mason2022_linear import (
 )
 from botorch_lse.benchmark.report import Claim, Table
 from botorch_lse.confidence.classify import ABOVE, BELOW
+from botorch_lse.papers.mason2022 import MELKPACStrategy, MILKPACStrategy, PACStrategy
 from botorch_lse.problem import Pool
-from botorch_lse.strategies import MELKPACStrategy, MILKPACStrategy, PACStrategy
 
 ARMS, DIMENSION = 100, 25
 LEVEL, OMEGA, BOUND, NOISE, DELTA = 0.5, 0.5, 1.0, 1.0, 0.1

@@ -1,6 +1,7 @@
 r"""Optimal designs on finite sets: weights, proofs, integer counts, complexities."""
 
-from botorch_lse.designs.baselines import frank_wolfe_design, mirror_descent_design
+from typing import TYPE_CHECKING
+
 from botorch_lse.designs.certificate import Certificate, certify
 from botorch_lse.designs.complexity import (
     Complexity,
@@ -13,6 +14,13 @@ from botorch_lse.designs.implicit_complexity import implicit_complexity
 from botorch_lse.designs.optimal import optimal_design
 from botorch_lse.designs.pareto_complexity import ParetoComplexity, pareto_complexity
 from botorch_lse.designs.rounding import round_design
+from botorch_lse.moved import lookup
+
+if TYPE_CHECKING:
+    from botorch_lse.papers.kone2025 import mirror_descent_design
+    from botorch_lse.papers.mason2022 import frank_wolfe_design
+else:
+    __getattr__, __dir__ = lookup(__name__)
 
 __all__ = [
     "Certificate",

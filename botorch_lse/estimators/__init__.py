@@ -1,6 +1,7 @@
-r"""Estimators for designed experiments: robust means and what is built on them."""
+r"""Estimators for designed experiments: least squares, variances of the noise."""
 
-from botorch_lse.estimators.catoni import catoni_alpha, catoni_mean, catoni_width
+from typing import TYPE_CHECKING
+
 from botorch_lse.estimators.least_squares import (
     ArmStatistics,
     LeastSquares,
@@ -11,8 +12,6 @@ from botorch_lse.estimators.multi_output import (
     LinearFit,
     span_least_squares,
 )
-from botorch_lse.estimators.projection import rips_projection
-from botorch_lse.estimators.rips import RIPSEstimate, rips
 from botorch_lse.estimators.variance import (
     VarianceEstimate,
     head,
@@ -29,6 +28,19 @@ from botorch_lse.estimators.variance_design import (
     head_designs,
     separate_arms,
 )
+from botorch_lse.moved import lookup
+
+if TYPE_CHECKING:
+    from botorch_lse.papers.mason2022 import (
+        RIPSEstimate,
+        catoni_alpha,
+        catoni_mean,
+        catoni_width,
+        rips,
+        rips_projection,
+    )
+else:
+    __getattr__, __dir__ = lookup(__name__)
 
 __all__ = [
     "ArmStatistics",

@@ -1,5 +1,8 @@
 r"""Strategies: ask which rows to measure, tell what came out, read the answer."""
 
+from typing import TYPE_CHECKING
+
+from botorch_lse.moved import lookup
 from botorch_lse.strategies.base import Strategy
 from botorch_lse.strategies.gp import (
     DesignStrategy,
@@ -29,9 +32,6 @@ from botorch_lse.strategies.linear import (
 from botorch_lse.strategies.pac import (
     GapEliminationStrategy,
     HRAGEPACStrategy,
-    MELKPACStrategy,
-    MILKPACStrategy,
-    PACStrategy,
     RAGEPACStrategy,
 )
 from botorch_lse.strategies.pareto import (
@@ -50,6 +50,15 @@ from botorch_lse.strategies.pareto import (
 )
 from botorch_lse.strategies.simulated import SimulatedRun
 from botorch_lse.strategies.state import State
+
+if TYPE_CHECKING:
+    from botorch_lse.papers.mason2022 import (
+        MELKPACStrategy,
+        MILKPACStrategy,
+        PACStrategy,
+    )
+else:
+    __getattr__, __dir__ = lookup(__name__)
 
 __all__ = [
     "APEStrategy",

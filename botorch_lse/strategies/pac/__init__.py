@@ -1,10 +1,19 @@
-r"""The papers' fixed-confidence algorithms to the letter: a guarantee, no prior."""
+r"""The papers' fixed-confidence algorithms, where they stood before ``papers``."""
 
-from botorch_lse.strategies.pac.base import PACStrategy
+from typing import TYPE_CHECKING
+
+from botorch_lse.moved import lookup
 from botorch_lse.strategies.pac.gap_elimination import GapEliminationStrategy
-from botorch_lse.strategies.pac.melk import MELKPACStrategy
-from botorch_lse.strategies.pac.milk import MILKPACStrategy
 from botorch_lse.strategies.pac.rage import HRAGEPACStrategy, RAGEPACStrategy
+
+if TYPE_CHECKING:
+    from botorch_lse.papers.mason2022 import (
+        MELKPACStrategy,
+        MILKPACStrategy,
+        PACStrategy,
+    )
+else:
+    __getattr__, __dir__ = lookup(__name__)
 
 __all__ = [
     "GapEliminationStrategy",

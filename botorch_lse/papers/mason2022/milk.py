@@ -10,12 +10,15 @@ from torch import Tensor
 
 from botorch_lse.confidence.classify import ratio
 from botorch_lse.designs import Design, optimal_design
-from botorch_lse.estimators.rips import is_spanned
+from botorch_lse.papers.mason2022.fixed_confidence import (
+    DESIGN_TOLERANCE,
+    PACBelief,
+    PACStrategy,
+)
+from botorch_lse.papers.mason2022.rips import is_spanned
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.elimination import eliminate_pairs
 from botorch_lse.strategies.forecast import likely_gaps
-from botorch_lse.strategies.pac.base import DESIGN_TOLERANCE, PACStrategy
-from botorch_lse.strategies.pac.rounds import PACBelief
 from botorch_lse.strategies.planning import pair_targets
 
 

@@ -2,22 +2,29 @@ r"""What MELK and MILK share to the letter of their paper: rounds, draws, estima
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar
 
 import torch
+from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
+from botorch_lse.checks import in_interval
+from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, accuracy
 from botorch_lse.designs import Design, round_design
-from botorch_lse.estimators import RIPSEstimate, rips, rips_projection
+from botorch_lse.designs.basis import span_map
+from botorch_lse.designs.kernel_gram import KernelGram
+from botorch_lse.papers.mason2022.rips import RIPSEstimate, rips, rips_projection
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.problem.classification import gaussian_probability_above
+from botorch_lse.strategies.arguments import check_noise_once
+from botorch_lse.strategies.base import Strategy
 from botorch_lse.strategies.forecast import Forecast, first_round_of, rehearsed
-from botorch_lse.strategies.pac.rounds import Estimate, PACBelief
-from botorch_lse.strategies.pac.settings import PACSettings
-from botorch_lse.strategies.rule import Request
+from botorch_lse.strategies.rule import Request, countable
 from botorch_lse.strategies.state import (
     State,
     matching_at_random,
@@ -27,10 +34,83 @@ from botorch_lse.strategies.state import (
 from botorch_lse.strategies.told import check_state
 
 DESIGN_TOLERANCE = 1e-2
+RETURNED = ("aggressive", "conservative")
+ESTIMATES = ("means", "linear program")
+
+
+def draws_of_round(
+    t: int, N: int, g: float, second_moment: float, delta: float, constant: float = 16.0
+) -> int:
+    r"""``N_t = ceil(max(16 4^t g (B^2 + sigma^2) log(2 t^2 N^2 / delta), 2 log(N /
+    delta)))``.
+
+    Args:
+        t: The round, from 1.
+        N: The number of rows.
+        g: The worst squared norm under the round's design.
+        second_moment: ``B^2 + sigma^2``, units of ``y`` squared.
+        delta: The failure probability of the whole run.
+        constant: The paper's 16.
+
+    Source:
+        Mason et al. (2022), Algorithms 1 and 2, lines 5 to 7, with the squared norm
+        (errata 1). Deviation: at least ``4 log(4 t^2 N^2 / delta)``, twice what
+        Catoni's mean needs, which matters for ``g (B^2 + sigma^2)`` far below 1 only.
+    """
+    q = constant * 4.0**t * g * second_moment * math.log(2 * t**2 * N**2 / delta)
+    least = 4 * math.log(4 * t**2 * N**2 / delta)
+    return math.ceil(max(countable(q), 2 * math.log(N / delta), least))
 
 
 @dataclass(frozen=True, eq=False)
-class PACStrategy(PACSettings):
+class Estimate:
+    r"""The last estimate of every row.
+
+    Args:
+        mean: ``N`` estimates of the function, units of ``y``; 0 before the first.
+        half_width: ``N``, what they are off at most; the bound ``B`` before the first.
+        sigma: ``N``, bounds of their standard deviations.
+    """
+
+    mean: Tensor
+    half_width: Tensor
+    sigma: Tensor
+
+    def updated(
+        self, rows: Tensor, mean: Tensor, half_width: Tensor, sigma: Tensor
+    ) -> Estimate:
+        r"""With new numbers at ``rows``."""
+        parts = (self.mean, mean), (self.half_width, half_width), (self.sigma, sigma)
+        return Estimate(*(old.index_put((rows,), new) for old, new in parts))
+
+
+@dataclass(frozen=True, eq=False)
+class PACBelief:
+    r"""What the algorithm's rounds say.
+
+    Args:
+        t: The round of the algorithm that comes next, from 1.
+        side: ``N`` codes: the sets ``G_t``, ``B_t`` and the rest.
+        active: The active set ``A_t``: ``N`` rows or ``N x N`` ordered pairs.
+        estimate: The last estimate of every row.
+        design: The design of round ``t``; ``None`` once the algorithm has ended.
+        size: ``N_t``; 0 once it has ended.
+        kept: Draws of this round that were told while others were abandoned.
+        missing: The draws still to come; ``None``: all of them, yet to be drawn.
+    """
+
+    t: int
+    side: Tensor
+    active: Tensor
+    estimate: Estimate
+    design: Design | None = None
+    size: int = 0
+    kept: Observations = field(default_factory=Observations.empty)
+    missing: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PACStrategy(Strategy):
     r"""Rounds of independent draws from an optimal design, then elimination.
 
     In round ``t`` the algorithm itself says how many rows are drawn (``ask`` returns
@@ -62,6 +142,96 @@ class PACStrategy(PACSettings):
     Raises:
         ValueError: If a number is out of range, or the noise is given twice or never.
     """
+
+    _: KW_ONLY
+    bound: float
+    noise_std: float | None = None
+    kernel: Kernel | None = None
+    gamma: float = 0.0
+    delta: float = 0.05
+    epsilon: float = 0.0
+    returned: str = "aggressive"
+    estimate: str = "means"
+    max_observations: int | None = None
+    max_repeats: None = field(init=False, default=None)
+    batch_size: None = field(init=False, default=None)
+
+    sample_constant: ClassVar[float] = 16.0
+    elimination_constant: ClassVar[float] = 2.0
+
+    def __post_init__(self) -> None:
+        self._check_rounds()
+        in_interval(self.bound, "bound", 0.0, math.inf)
+        in_interval(self.gamma, "gamma", 0.0, math.inf, closed_low=True)
+        in_interval(self.delta, "delta", 0.0, 1.0)
+        accuracy(self.epsilon)
+        for name, known in (("returned", RETURNED), ("estimate", ESTIMATES)):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"Expected `{name}` to be one of {known}, but got "
+                    f"{getattr(self, name)!r}."
+                )
+        check_noise_once(self.noise_std, self.pool, exact=True)
+
+    # --- the problem ------------------------------------------------------------------
+
+    @cached_property
+    def second_moment(self) -> float:
+        r"""``B^2 + sigma^2``, which bounds ``E[y^2]``."""
+        if self.noise_std is not None:
+            return float(self.bound**2 + self.noise_std**2)
+        return float(self.bound**2 + self.pool.noise_var.max())  # type: ignore[union-attr]
+
+    @cached_property
+    def Phi(self) -> Tensor:
+        r"""``N x m`` features; without ridge in coordinates that span them."""
+        if self.kernel is not None:
+            Phi = KernelGram.of(self.kernel, self.pool.X).basis(0.0).Phi
+        else:
+            Phi = self.pool.X if self.pool.features is None else self.pool.features
+        return Phi @ span_map(Phi) if self.gamma == 0 else Phi
+
+    @property
+    def last_round(self) -> float:
+        r"""``ceil(log2(4 / epsilon))``, the last round that is run."""
+        if self.epsilon == 0:
+            return math.inf
+        return max(1, math.ceil(math.log2(4 / self.epsilon)))
+
+    def direction_delta(self, t: int) -> float:
+        r"""``delta_t / |X|^2`` with ``delta_t = delta / (2 t^2)``: one direction's."""
+        return self.delta / (2 * t**2 * len(self.pool) ** 2)
+
+    def n_draws(self, t: int, g: float) -> int:
+        r"""``N_t``; see ``draws_of_round``."""
+        N, S = len(self.pool), self.second_moment
+        return draws_of_round(t, N, g, S, self.delta, self.sample_constant)
+
+    def width(self, t: int) -> float:
+        r"""``2 2^-t``: what the estimates of round ``t`` are off at most."""
+        return self.elimination_constant * 2.0**-t
+
+    # --- the promise ------------------------------------------------------------------
+
+    @property
+    def guarantee(self) -> str:
+        r"""The probability claimed and its assumptions, as a sentence."""
+        names = ("above", "below")
+        full, empty = names if self.returned == "aggressive" else names[::-1]
+        bias = f"the bias of gamma = {self.gamma:g}" if self.gamma > 0 else ""
+        beyond = f" by more than {bias}" if bias else ""
+        plus = f" plus {bias}" if bias else ""
+        noise_std = math.sqrt(self.second_moment - self.bound**2)
+        space = "the features" if self.kernel is None else "the kernel's features"
+        return (
+            f"With probability {1 - self.delta:g}, once no row is undecided, `{full}` "
+            f"holds every row {full} the level{beyond} and none {empty} it by more "
+            f"than epsilon = {self.epsilon:g}{plus}; assumes f linear in {space}, |f| "
+            f"at most {self.bound:g}, and independent noise of mean 0 and standard "
+            f"deviation at most {noise_std:g} (Mason et al. 2022, {self.theorem})."
+        )
+
+    theorem: ClassVar[str]
 
     @property
     def takes_means(self) -> bool:

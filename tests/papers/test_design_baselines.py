@@ -4,12 +4,9 @@ import pytest
 import torch
 from gpytorch.kernels import RBFKernel
 
-from botorch_lse.designs import (
-    DesignWarning,
-    frank_wolfe_design,
-    mirror_descent_design,
-    optimal_design,
-)
+from botorch_lse.designs import DesignWarning, optimal_design
+from botorch_lse.papers.kone2025 import mirror_descent_design
+from botorch_lse.papers.mason2022 import frank_wolfe_design
 
 
 def line(N):

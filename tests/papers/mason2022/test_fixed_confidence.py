@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botorch_lse import Observations, Pool
-from botorch_lse.estimators import catoni_alpha, catoni_mean
+from botorch_lse.papers.mason2022 import catoni_alpha, catoni_mean
 from botorch_lse.strategies import MELKPACStrategy, MILKPACStrategy, PACStrategy, State
 from botorch_lse.strategies.elimination import eliminate_pairs, eliminate_rows
 from tests.covering import more_when_slow

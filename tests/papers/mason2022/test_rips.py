@@ -9,14 +9,14 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botorch_lse.estimators import (
+from botorch_lse.papers.mason2022 import (
     catoni_alpha,
     catoni_mean,
     catoni_width,
     rips,
     rips_projection,
 )
-from botorch_lse.estimators.quadrature import condensed
+from botorch_lse.papers.mason2022.quadrature import condensed
 from tests.covering import more_when_slow
 
 N, M = 12, 3

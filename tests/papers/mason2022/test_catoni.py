@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from botorch_lse.estimators import catoni_alpha, catoni_mean, catoni_width
-from botorch_lse.estimators.catoni import catoni_means
+from botorch_lse.papers.mason2022 import catoni_alpha, catoni_mean, catoni_width
+from botorch_lse.papers.mason2022.catoni import catoni_means
 
 
 def psi(u: float) -> float:

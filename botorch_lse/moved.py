@@ -1,0 +1,73 @@
+r"""Names that stand in ``botorch_lse.papers`` and are still found where they stood.
+
+The packages below import the papers by this table alone, by name and once they are
+asked for: no part of the library needs a paper, yet ``from botorch_lse.strategies
+import MELKPACStrategy`` goes on working, and so do files with a strategy's old path.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+_KONE2025 = "botorch_lse.papers.kone2025"
+_MASON2022 = "botorch_lse.papers.mason2022"
+
+_PAC = {
+    "MELKPACStrategy": _MASON2022,
+    "MILKPACStrategy": _MASON2022,
+    "PACStrategy": _MASON2022,
+}
+
+MOVED: dict[str, dict[str, str]] = {
+    "botorch_lse.strategies": _PAC,
+    "botorch_lse.strategies.pac": _PAC,
+    "botorch_lse.estimators": {
+        "RIPSEstimate": _MASON2022,
+        "catoni_alpha": _MASON2022,
+        "catoni_mean": _MASON2022,
+        "catoni_width": _MASON2022,
+        "rips": _MASON2022,
+        "rips_projection": _MASON2022,
+    },
+    "botorch_lse.designs": {
+        "frank_wolfe_design": _MASON2022,
+        "mirror_descent_design": _KONE2025,
+    },
+}
+"""By package the names that it had, and the package each has moved to."""
+
+
+def lookup(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    r"""``__getattr__`` and ``__dir__`` of a package that had some of the names.
+
+    Args:
+        package: Its name, one of ``MOVED``.
+    """
+
+    def find(name: str) -> Any:
+        if name not in MOVED[package]:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(MOVED[package][name]), name)
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *MOVED[package]})
+
+    return find, names
+
+
+def new_home(module: str, name: str) -> str | None:
+    r"""Where a name of an old module stands now; ``None`` if it has not moved.
+
+    Args:
+        module: A package of ``MOVED``, or any module that was in one.
+        name: What stood there.
+    """
+    while module:
+        home = MOVED.get(module, {}).get(name)
+        if home is not None:
+            return home
+        module = module.rpartition(".")[0]
+    return None

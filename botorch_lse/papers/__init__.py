@@ -1,0 +1,1 @@
+r"""What only a paper needs: its algorithms to the letter, problems, experiments."""
