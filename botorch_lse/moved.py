@@ -14,11 +14,15 @@ from typing import Any
 
 _KONE2025 = "botorch_lse.papers.kone2025"
 _MASON2022 = "botorch_lse.papers.mason2022"
+_WELTZ2023 = "botorch_lse.papers.weltz2023"
 
 _PAC = {
     "MELKPACStrategy": _MASON2022,
     "MILKPACStrategy": _MASON2022,
     "PACStrategy": _MASON2022,
+    "GapEliminationStrategy": _WELTZ2023,
+    "HRAGEPACStrategy": _WELTZ2023,
+    "RAGEPACStrategy": _WELTZ2023,
 }
 
 MOVED: dict[str, dict[str, str]] = {
@@ -31,6 +35,11 @@ MOVED: dict[str, dict[str, str]] = {
         "catoni_width": _MASON2022,
         "rips": _MASON2022,
         "rips_projection": _MASON2022,
+        "separate_arm_variance": _WELTZ2023,
+        "separate_arms": _WELTZ2023,
+        "separate_from_arms": _WELTZ2023,
+        "uniform_from_arms": _WELTZ2023,
+        "uniform_variance": _WELTZ2023,
     },
     "botorch_lse.designs": {
         "frank_wolfe_design": _MASON2022,

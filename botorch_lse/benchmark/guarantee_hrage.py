@@ -18,7 +18,7 @@ from botorch_lse.benchmark.weltz2023_runs import (
     rage,
     run_to_the_end,
 )
-from botorch_lse.strategies import GapEliminationStrategy
+from botorch_lse.papers.weltz2023 import GapEliminationStrategy
 
 DELTA, ANGLE, QUIET = 0.1, 0.05, 0.5
 COLUMNS = ("objective", "method", *WRONG, "mean samples", "of it burn-in")

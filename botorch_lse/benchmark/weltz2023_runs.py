@@ -26,16 +26,16 @@ from botorch_lse.estimators import (
     VarianceEstimate,
     head_designs,
     head_from_arms,
+)
+from botorch_lse.papers.weltz2023 import (
+    GapEliminationStrategy,
+    HRAGEPACStrategy,
+    RAGEPACStrategy,
     separate_arms,
     separate_from_arms,
     uniform_from_arms,
 )
 from botorch_lse.problem import Pool
-from botorch_lse.strategies import (
-    GapEliminationStrategy,
-    HRAGEPACStrategy,
-    RAGEPACStrategy,
-)
 
 DELTA = 0.05
 ESTIMATORS = ("HEAD", "Uniform", "Separate Arm")

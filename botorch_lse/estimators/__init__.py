@@ -17,16 +17,11 @@ from botorch_lse.estimators.variance import (
     head,
     head_from_arms,
     quadratic_features,
-    separate_arm_variance,
-    separate_from_arms,
-    uniform_from_arms,
-    uniform_variance,
 )
 from botorch_lse.estimators.variance_design import (
     HeadDesigns,
     burn_in_size,
     head_designs,
-    separate_arms,
 )
 from botorch_lse.moved import lookup
 
@@ -38,6 +33,13 @@ if TYPE_CHECKING:
         catoni_width,
         rips,
         rips_projection,
+    )
+    from botorch_lse.papers.weltz2023 import (
+        separate_arm_variance,
+        separate_arms,
+        separate_from_arms,
+        uniform_from_arms,
+        uniform_variance,
     )
 else:
     __getattr__, __dir__ = lookup(__name__)

@@ -95,54 +95,9 @@ def head_from_arms(
 ) -> VarianceEstimate:
     r"""``head`` from sufficient statistics: millions of measurements cost nothing."""
     theta = first.fit(X).theta
-    return _from_residuals(
+    return variances_from_residuals(
         X, theta, second, second.squared_residuals(X @ theta), bounds
     )
-
-
-def uniform_variance(
-    X: Any, indices: Any, y: Any, bounds: Any = None
-) -> VarianceEstimate:
-    r"""The uniform estimator: one sample for ``theta`` and its squared residuals.
-
-    Meant for arms drawn uniformly. Arguments: see ``head``.
-
-    Source:
-        Weltz et al. (2023), Algorithm 3, on the span of the features.
-    """
-    X = real_matrix(X, "X")
-    return uniform_from_arms(X, ArmStatistics.of_values(indices, y, len(X)), bounds)
-
-
-def uniform_from_arms(
-    X: Tensor, data: ArmStatistics, bounds: Any = None
-) -> VarianceEstimate:
-    r"""``uniform_variance`` from sufficient statistics."""
-    return head_from_arms(X, data, data, bounds)
-
-
-def separate_arm_variance(
-    X: Any, indices: Any, y: Any, bounds: Any = None
-) -> VarianceEstimate:
-    r"""The separate arm estimator: each arm's own sample variance, then ``Sigma``.
-
-    Meant for few arms measured equally often, ``separate_arms``. Arguments: see
-    ``head``.
-
-    Source:
-        Weltz et al. (2023), Algorithm 4; the sample variance has divisor ``n`` as
-        printed.
-    """
-    X = real_matrix(X, "X")
-    data = ArmStatistics.of_values(indices, y, len(X))
-    return separate_from_arms(X, data, bounds)
-
-
-def separate_from_arms(
-    X: Tensor, data: ArmStatistics, bounds: Any = None
-) -> VarianceEstimate:
-    r"""``separate_arm_variance`` from sufficient statistics."""
-    return _from_residuals(X, None, data, data.squared_residuals(data.means), bounds)
 
 
 def variance_bounds(bounds: Any, name: str = "bounds") -> tuple[float, float]:
@@ -166,10 +121,18 @@ def variance_bounds(bounds: Any, name: str = "bounds") -> tuple[float, float]:
     return least, in_interval(largest, f"{name}[1]", least, math.inf, closed_low=True)
 
 
-def _from_residuals(
+def variances_from_residuals(
     X: Tensor, theta: Tensor | None, data: ArmStatistics, squares: Tensor, bounds: Any
 ) -> VarianceEstimate:
-    r"""``Sigma`` from each arm's mean squared residual."""
+    r"""``Sigma`` by least squares from each arm's mean squared residual.
+
+    Args:
+        X: ``N x d`` features of the arms.
+        theta: What the residuals were formed with, if a linear mean was fitted.
+        data: How often each arm was measured.
+        squares: ``N`` means of squared residuals.
+        bounds: The least and the largest variance, or ``None``.
+    """
     seen = data.counts > 0
     fit: LeastSquares = weighted_least_squares(
         quadratic_features(X)[seen], squares[seen], data.counts[seen]

@@ -6,16 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, real_matrix, whole_number
 from botorch_lse.designs import Design, optimal_design, round_design
-from botorch_lse.designs.basis import span_map, spanning_rows
+from botorch_lse.designs.basis import spanning_rows
 from botorch_lse.estimators.variance import quadratic_features, variance_bounds
 
 TOLERANCE = 1e-2
-MAX_SWAPS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,61 +99,3 @@ def burn_in_size(X: Any, bounds: Any, delta: float) -> int:
     rank = spanning_rows(quadratic_features(X)).numel()
     share = 2 * math.log(4 * len(X) / delta)
     return math.ceil(16 * (largest / least) ** 2 * rank * share)
-
-
-def separate_arms(X: Any) -> Tensor:
-    r"""As many arms as ``quadratic_features`` have rank, chosen far from dependence.
-
-    Pivoted Cholesky chooses arms; then arms are swapped as long as that enlarges the
-    smallest singular value of their features. Each swap is the one that makes the
-    squared Frobenius norm of the inverse smallest, which is cheap to evaluate for all
-    swaps.
-
-    Args:
-        X: ``N x d`` features of the arms.
-
-    Returns:
-        The arms' row numbers, ascending.
-
-    Source:
-        Weltz et al. (2023), Appendix C, whose exact maximum over all subsets nobody can
-        compute; the largest smallest singular value is meant (the printed inverse is a
-        slip). The search is own.
-    """
-    Phi = quadratic_features(real_matrix(X, "X"))
-    chosen = spanning_rows(Phi @ span_map(Phi))
-    basis = torch.linalg.qr(span_map(Phi)).Q
-    Phi = Phi @ basis  # an isometry: the singular values are those of the features
-    smallest = _smallest_singular_value(Phi[chosen])
-    for _ in range(MAX_SWAPS):
-        swapped = _best_swap(Phi, chosen)
-        value = _smallest_singular_value(Phi[swapped])
-        if value <= smallest * (1 + 1e-9):
-            break
-        chosen, smallest = swapped, value
-    return chosen.sort().values
-
-
-def _smallest_singular_value(rows: Tensor) -> float:
-    return float(torch.linalg.svdvals(rows)[-1])
-
-
-def _best_swap(Phi: Tensor, chosen: Tensor) -> Tensor:
-    r"""The chosen arms with the swap after which ``|inverse|_F`` is smallest.
-
-    With ``B`` the inverse, ``G = B' B`` and ``c = phi B``, putting ``phi`` in place of
-    arm ``i`` changes the squared norm by ``-2 ((c G)_i - G_ii) / c_i + G_ii (|c|^2 - 2
-    c_i + 1) / c_i^2`` (Sherman and Morrison).
-    """
-    B = torch.linalg.inv(Phi[chosen])
-    G = B.mT @ B
-    C = Phi @ B
-    own = G.diagonal()
-    lengths = C.square().sum(dim=1, keepdim=True)
-    change = -2 * (C @ G - own) / C + own * (lengths - 2 * C + 1) / C.square()
-    change[chosen] = torch.inf  # an arm is measured separately once
-    change = change.nan_to_num(nan=torch.inf, posinf=torch.inf)
-    new, old = divmod(int(change.argmin()), len(chosen))
-    swapped = chosen.clone()
-    swapped[old] = new
-    return swapped

@@ -29,11 +29,6 @@ from botorch_lse.strategies.linear import (
     MILKLinearStrategy,
     NoiseWarning,
 )
-from botorch_lse.strategies.pac import (
-    GapEliminationStrategy,
-    HRAGEPACStrategy,
-    RAGEPACStrategy,
-)
 from botorch_lse.strategies.pareto import (
     APEStrategy,
     EGESHStrategy,
@@ -56,6 +51,11 @@ if TYPE_CHECKING:
         MELKPACStrategy,
         MILKPACStrategy,
         PACStrategy,
+    )
+    from botorch_lse.papers.weltz2023 import (
+        GapEliminationStrategy,
+        HRAGEPACStrategy,
+        RAGEPACStrategy,
     )
 else:
     __getattr__, __dir__ = lookup(__name__)

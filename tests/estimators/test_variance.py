@@ -10,9 +10,8 @@ from botorch_lse.estimators import (
     head,
     head_from_arms,
     quadratic_features,
-    separate_arm_variance,
-    uniform_variance,
 )
+from botorch_lse.papers.weltz2023 import separate_arm_variance, uniform_variance
 from tests.covering import more_when_slow
 
 RNG = np.random.default_rng(11)

@@ -9,12 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botorch_lse.estimators import (
-    burn_in_size,
-    head_designs,
-    quadratic_features,
-    separate_arms,
-)
+from botorch_lse.estimators import burn_in_size, head_designs, quadratic_features
+from botorch_lse.papers.weltz2023 import separate_arms
 
 RNG = np.random.default_rng(5)
 X = torch.tensor(RNG.standard_normal((12, 2)))

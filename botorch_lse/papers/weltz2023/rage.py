@@ -17,9 +17,11 @@ from botorch_lse.estimators import (
     head_from_arms,
 )
 from botorch_lse.estimators.variance import variance_bounds
+from botorch_lse.papers.weltz2023.gap_elimination import (
+    GapEliminationStrategy,
+    RageBelief,
+)
 from botorch_lse.strategies.arguments import BURN_IN, check_budget, check_noise_once
-from botorch_lse.strategies.pac.gap_elimination import GapEliminationStrategy
-from botorch_lse.strategies.pac.rage_rounds import RageBelief
 from botorch_lse.strategies.state import State
 from botorch_lse.strategies.told import check_state
 

@@ -1,16 +1,19 @@
-r"""The papers' fixed-confidence algorithms, where they stood before ``papers``."""
+r"""The old place of the papers' fixed-confidence algorithms; see ``moved``."""
 
 from typing import TYPE_CHECKING
 
 from botorch_lse.moved import lookup
-from botorch_lse.strategies.pac.gap_elimination import GapEliminationStrategy
-from botorch_lse.strategies.pac.rage import HRAGEPACStrategy, RAGEPACStrategy
 
 if TYPE_CHECKING:
     from botorch_lse.papers.mason2022 import (
         MELKPACStrategy,
         MILKPACStrategy,
         PACStrategy,
+    )
+    from botorch_lse.papers.weltz2023 import (
+        GapEliminationStrategy,
+        HRAGEPACStrategy,
+        RAGEPACStrategy,
     )
 else:
     __getattr__, __dir__ = lookup(__name__)
