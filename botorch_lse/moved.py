@@ -24,11 +24,25 @@ _PAC = {
     "HRAGEPACStrategy": _WELTZ2023,
     "RAGEPACStrategy": _WELTZ2023,
 }
+_PARETO = {
+    "APEStrategy": _KONE2025,
+    "EGESHStrategy": _KONE2025,
+    "EGESRStrategy": _KONE2025,
+    "GEGEBudgetStrategy": _KONE2025,
+    "GEGEPACStrategy": _KONE2025,
+    "ParetoStrategy": _KONE2025,
+    "RacingStrategy": _KONE2025,
+    "UniformStrategy": _KONE2025,
+}
 
 MOVED: dict[str, dict[str, str]] = {
-    "botorch_lse.strategies": _PAC,
+    "botorch_lse.strategies": {**_PAC, **_PARETO},
     "botorch_lse.strategies.pac": _PAC,
+    "botorch_lse.strategies.pareto": _PARETO,
     "botorch_lse.estimators": {
+        "ArmTotals": _KONE2025,
+        "LinearFit": _KONE2025,
+        "span_least_squares": _KONE2025,
         "RIPSEstimate": _MASON2022,
         "catoni_alpha": _MASON2022,
         "catoni_mean": _MASON2022,

@@ -11,7 +11,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from botorch_lse.benchmark.kone2025_problems import ParetoInstance
-from botorch_lse.strategies import (
+from botorch_lse.papers.kone2025 import (
     APEStrategy,
     EGESHStrategy,
     EGESRStrategy,

@@ -7,11 +7,6 @@ from botorch_lse.estimators.least_squares import (
     LeastSquares,
     weighted_least_squares,
 )
-from botorch_lse.estimators.multi_output import (
-    ArmTotals,
-    LinearFit,
-    span_least_squares,
-)
 from botorch_lse.estimators.variance import (
     VarianceEstimate,
     head,
@@ -26,6 +21,7 @@ from botorch_lse.estimators.variance_design import (
 from botorch_lse.moved import lookup
 
 if TYPE_CHECKING:
+    from botorch_lse.papers.kone2025 import ArmTotals, LinearFit, span_least_squares
     from botorch_lse.papers.mason2022 import (
         RIPSEstimate,
         catoni_alpha,

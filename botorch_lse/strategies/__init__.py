@@ -30,23 +30,25 @@ from botorch_lse.strategies.linear import (
     NoiseWarning,
 )
 from botorch_lse.strategies.pareto import (
-    APEStrategy,
-    EGESHStrategy,
-    EGESRStrategy,
-    GEGEBudgetStrategy,
-    GEGEPACStrategy,
     GEGEStrategy,
     MultiOutputStrategy,
     PALStrategy,
     ParetoEstimate,
-    ParetoStrategy,
-    RacingStrategy,
-    UniformStrategy,
 )
 from botorch_lse.strategies.simulated import SimulatedRun
 from botorch_lse.strategies.state import State
 
 if TYPE_CHECKING:
+    from botorch_lse.papers.kone2025 import (
+        APEStrategy,
+        EGESHStrategy,
+        EGESRStrategy,
+        GEGEBudgetStrategy,
+        GEGEPACStrategy,
+        ParetoStrategy,
+        RacingStrategy,
+        UniformStrategy,
+    )
     from botorch_lse.papers.mason2022 import (
         MELKPACStrategy,
         MILKPACStrategy,

@@ -1,5 +1,32 @@
 r"""Kone et al. (2025): GEGE and its rivals to the letter, mirror descent."""
 
+from botorch_lse.papers.kone2025.ape import APEStrategy
+from botorch_lse.papers.kone2025.base import ParetoStrategy
+from botorch_lse.papers.kone2025.gege import GEGEBudgetStrategy, GEGEPACStrategy
+from botorch_lse.papers.kone2025.least_squares import (
+    ArmTotals,
+    LinearFit,
+    span_least_squares,
+)
 from botorch_lse.papers.kone2025.mirror_descent import mirror_descent_design
+from botorch_lse.papers.kone2025.rounds import EGESHStrategy
+from botorch_lse.papers.kone2025.totals import (
+    EGESRStrategy,
+    RacingStrategy,
+    UniformStrategy,
+)
 
-__all__ = ["mirror_descent_design"]
+__all__ = [
+    "APEStrategy",
+    "ArmTotals",
+    "EGESHStrategy",
+    "EGESRStrategy",
+    "GEGEBudgetStrategy",
+    "GEGEPACStrategy",
+    "LinearFit",
+    "ParetoStrategy",
+    "RacingStrategy",
+    "UniformStrategy",
+    "mirror_descent_design",
+    "span_least_squares",
+]

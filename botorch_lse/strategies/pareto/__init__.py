@@ -1,17 +1,25 @@
 r"""Strategies for the Pareto set of several outputs."""
 
-from botorch_lse.strategies.pareto.ape import APEStrategy
-from botorch_lse.strategies.pareto.base import ParetoStrategy
-from botorch_lse.strategies.pareto.gege import GEGEBudgetStrategy, GEGEPACStrategy
+from typing import TYPE_CHECKING
+
+from botorch_lse.moved import lookup
 from botorch_lse.strategies.pareto.gege_gp import GEGEStrategy
 from botorch_lse.strategies.pareto.outputs import MultiOutputStrategy, ParetoEstimate
 from botorch_lse.strategies.pareto.pal import PALStrategy
-from botorch_lse.strategies.pareto.rounds import EGESHStrategy
-from botorch_lse.strategies.pareto.totals import (
-    EGESRStrategy,
-    RacingStrategy,
-    UniformStrategy,
-)
+
+if TYPE_CHECKING:
+    from botorch_lse.papers.kone2025 import (
+        APEStrategy,
+        EGESHStrategy,
+        EGESRStrategy,
+        GEGEBudgetStrategy,
+        GEGEPACStrategy,
+        ParetoStrategy,
+        RacingStrategy,
+        UniformStrategy,
+    )
+else:
+    __getattr__, __dir__ = lookup(__name__)
 
 __all__ = [
     "APEStrategy",

@@ -10,6 +10,7 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 
 from botorch_lse import Pool
+from botorch_lse.papers.kone2025.ape import gaussian_threshold
 from botorch_lse.pareto import empirical_gaps, pareto_mask
 from botorch_lse.strategies import (
     APEStrategy,
@@ -20,7 +21,6 @@ from botorch_lse.strategies import (
     RacingStrategy,
     UniformStrategy,
 )
-from botorch_lse.strategies.pareto.ape import gaussian_threshold
 from tests.strategies.pareto_runs import (
     BUDGETED,
     CONFIDENT,

@@ -12,12 +12,12 @@ import torch
 
 from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.confidence.classify import ABOVE, BELOW
-from botorch_lse.estimators import ArmTotals, LinearFit
+from botorch_lse.papers.kone2025.base import ParetoBelief, ParetoStrategy
+from botorch_lse.papers.kone2025.least_squares import ArmTotals, LinearFit
+from botorch_lse.papers.kone2025.rounds import accept_rest, keep_smallest
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.forecast import NEAREST
-from botorch_lse.strategies.pareto.base import ParetoBelief, ParetoStrategy
-from botorch_lse.strategies.pareto.rounds import accept_rest, keep_smallest
 
 STRIDE = 1.02
 """How much longer each row is measured from one rehearsed step to the next."""

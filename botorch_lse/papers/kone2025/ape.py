@@ -13,7 +13,8 @@ from torch import Tensor
 
 from botorch_lse.checks import whole_number
 from botorch_lse.confidence.classify import ABOVE, BELOW
-from botorch_lse.estimators import LinearFit
+from botorch_lse.papers.kone2025.least_squares import LinearFit
+from botorch_lse.papers.kone2025.totals import ParetoTotalsStrategy, TotalsBelief
 from botorch_lse.pareto import empirical_gaps, pareto_mask
 from botorch_lse.strategies.forecast import (
     MOST_REHEARSED,
@@ -21,7 +22,6 @@ from botorch_lse.strategies.forecast import (
     first_round_of,
     likely_gaps,
 )
-from botorch_lse.strategies.pareto.totals import ParetoTotalsStrategy, TotalsBelief
 from botorch_lse.strategies.state import State
 
 

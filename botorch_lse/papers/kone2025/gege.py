@@ -14,17 +14,17 @@ from botorch_lse.confidence.classify import ABOVE, BELOW, accuracy
 from botorch_lse.designs import optimal_design, round_design
 from botorch_lse.designs.basis import span_map
 from botorch_lse.designs.regret import LARGEST_KAPPA
-from botorch_lse.estimators import LinearFit, span_least_squares
-from botorch_lse.pareto import empirical_gaps, pareto_mask
-from botorch_lse.problem import Observations
-from botorch_lse.strategies.arguments import places_of
-from botorch_lse.strategies.forecast import NEAREST
-from botorch_lse.strategies.pareto.base import ParetoBelief
-from botorch_lse.strategies.pareto.rounds import (
+from botorch_lse.papers.kone2025.base import ParetoBelief
+from botorch_lse.papers.kone2025.least_squares import LinearFit, span_least_squares
+from botorch_lse.papers.kone2025.rounds import (
     HalvingStrategy,
     ParetoRoundStrategy,
     accept_rest,
 )
+from botorch_lse.pareto import empirical_gaps, pareto_mask
+from botorch_lse.problem import Observations
+from botorch_lse.strategies.arguments import places_of
+from botorch_lse.strategies.forecast import NEAREST
 from botorch_lse.strategies.rule import countable
 
 DESIGN_TOLERANCE = 1e-3
