@@ -12,10 +12,15 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+_GOTOVOS2013 = "botorch_lse.papers.gotovos2013"
 _KONE2025 = "botorch_lse.papers.kone2025"
 _MASON2022 = "botorch_lse.papers.mason2022"
 _WELTZ2023 = "botorch_lse.papers.weltz2023"
 
+_BATCHES = {
+    "ImplicitLSELiteralBatchStrategy": _GOTOVOS2013,
+    "LSELiteralBatchStrategy": _GOTOVOS2013,
+}
 _PAC = {
     "MELKPACStrategy": _MASON2022,
     "MILKPACStrategy": _MASON2022,
@@ -36,7 +41,8 @@ _PARETO = {
 }
 
 MOVED: dict[str, dict[str, str]] = {
-    "botorch_lse.strategies": {**_PAC, **_PARETO},
+    "botorch_lse.strategies": {**_BATCHES, **_PAC, **_PARETO},
+    "botorch_lse.strategies.gp": _BATCHES,
     "botorch_lse.strategies.pac": _PAC,
     "botorch_lse.strategies.pareto": _PARETO,
     "botorch_lse.estimators": {

@@ -10,13 +10,11 @@ from botorch_lse.benchmark.problems import Problem, gp_sample
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.benchmark.report import Report
 from botorch_lse.confidence import UnionBeta
-from botorch_lse.strategies import (
-    GPStrategy,
+from botorch_lse.papers.gotovos2013 import (
     ImplicitLSELiteralBatchStrategy,
-    ImplicitLSEStrategy,
     LSELiteralBatchStrategy,
-    LSEStrategy,
 )
+from botorch_lse.strategies import GPStrategy, ImplicitLSEStrategy, LSEStrategy
 
 DELTA, NOISE, SIZE = 0.1, 0.1, 16
 BATCHES = (1, 10, 30)

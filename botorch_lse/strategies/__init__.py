@@ -8,10 +8,8 @@ from botorch_lse.strategies.gp import (
     DesignStrategy,
     GPStrategy,
     HRAGEStrategy,
-    ImplicitLSELiteralBatchStrategy,
     ImplicitLSEStrategy,
     ImplicitStraddleStrategy,
-    LSELiteralBatchStrategy,
     LSEStrategy,
     MaxVarianceStrategy,
     MELKStrategy,
@@ -39,6 +37,10 @@ from botorch_lse.strategies.simulated import SimulatedRun
 from botorch_lse.strategies.state import State
 
 if TYPE_CHECKING:
+    from botorch_lse.papers.gotovos2013 import (
+        ImplicitLSELiteralBatchStrategy,
+        LSELiteralBatchStrategy,
+    )
     from botorch_lse.papers.kone2025 import (
         APEStrategy,
         EGESHStrategy,

@@ -19,14 +19,12 @@ from botorch_lse.benchmark.guarantee_lse import (
 from botorch_lse.benchmark.problems import Problem, gp_sample
 from botorch_lse.benchmark.registry import Options
 from botorch_lse.confidence import ConstantBeta
-from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.strategies import (
     ImplicitLSELiteralBatchStrategy,
     ImplicitLSEStrategy,
     LSELiteralBatchStrategy,
     LSEStrategy,
 )
-from botorch_lse.strategies.gp.information import information_bound
 
 EXPLICIT = forms("LSE", LSEStrategy, LSELiteralBatchStrategy, 0.2)
 IMPLICIT = forms("LSE_imp", ImplicitLSEStrategy, ImplicitLSELiteralBatchStrategy, 0.4)
@@ -75,20 +73,6 @@ def test_the_report_runs_the_power_check_and_the_literal_forms() -> None:
     assert len(whole.rows) == 7
     assert len(power.rows) == 3
     assert report.verdict[1].startswith("Power check")
-
-
-def test_information_bound_exceeds_every_pair() -> None:
-    pool, prior, _ = gp_sample(0, 4, (0.3, 0.3))
-    K = prior.covariance(pool.X, pool.X) / 0.01
-    pairs = (
-        0.5 * torch.logdet(torch.eye(2) + K[[i, j]][:, [i, j]])
-        for i in range(16)
-        for j in range(i)
-    )
-    start = PoolPosterior.start(prior, pool.X)
-    assert information_bound(start, 0.01, 2) >= float(max(pairs))
-    assert information_bound(start, 0.0, 2) == math.inf
-    assert information_bound(start, 0.0, 0) == 0.0
 
 
 def test_forms_use_the_theorem_unless_widths_are_divided() -> None:
