@@ -27,6 +27,7 @@ from typing import Any
 from botorch.models import SingleTaskGP
 
 from botorch_lse import strategies
+from botorch_lse.moved import new_home
 from botorch_lse.strategies import Strategy
 
 _STORABLE = (FunctionType, type)
@@ -86,9 +87,10 @@ def reference_to(value: Any, argument: str) -> str:
     Raises:
         ValueError: If it could not be found again.
     """
-    for reference, known in _registered().items():
-        if known is value:
-            return reference
+    own_name = getattr(value, "__name__", None)
+    for module_name in (strategies.__name__, SingleTaskGP.__module__):
+        if own_name and _registered(f"{module_name}:{own_name}") is value:
+            return f"{module_name}:{own_name}"
     if isinstance(value, _STORABLE):
         module = sys.modules.get(value.__module__)
         if module is not None and _defined(module, value.__qualname__) is value:
@@ -117,7 +119,7 @@ def find(reference: Any, argument: str) -> Any:
             f"Expected the stored `{argument}` to name a function or class as "
             f"'module:name', but got {reference!r}. The file is damaged or was edited."
         )
-    registered = _registered().get(reference)
+    registered = _registered(reference)
     if registered is not None:
         return registered
     module_name, _, name = reference.partition(":")
@@ -131,15 +133,24 @@ def find(reference: Any, argument: str) -> Any:
     return found
 
 
-def _registered() -> dict[str, Any]:
-    r"""At their public addresses, which stay when a class moves."""
-    exported = ((name, getattr(strategies, name)) for name in strategies.__all__)
-    ours = {
-        f"{strategies.__name__}:{name}": value
-        for name, value in exported
-        if isinstance(value, type) and issubclass(value, Strategy)
-    }
-    return {**ours, f"{SingleTaskGP.__module__}:SingleTaskGP": SingleTaskGP}
+def _registered(reference: str) -> Any:
+    r"""What this package registers under a name; ``None`` if it registers nothing.
+
+    Strategies stand at their public addresses, which stay when a class moves. A file
+    may also name a place where a class stood before it moved to the papers.
+    """
+    if reference == f"{SingleTaskGP.__module__}:SingleTaskGP":
+        return SingleTaskGP
+    module_name, _, name = reference.partition(":")
+    home = new_home(module_name, name)
+    if home is not None:  # one of ours: the file says which, not what is imported
+        found = getattr(importlib.import_module(home), name)
+    elif module_name == strategies.__name__ and name in strategies.__all__:
+        found = getattr(strategies, name)
+    else:
+        return None
+    is_strategy = isinstance(found, type) and issubclass(found, Strategy)
+    return found if is_strategy else None
 
 
 def _trusted_module(module_name: str, name: str, argument: str) -> ModuleType:
