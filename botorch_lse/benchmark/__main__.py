@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from botorch_lse.benchmark.registry import Options, check_installed, entries, find
-from botorch_lse.benchmark.report import Table
 from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.papers.report import Table
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ import torch
 from gpytorch.kernels import RBFKernel
 from torch import Tensor
 
-from botorch_lse.benchmark.problems import grid
+from botorch_lse.papers.problems import grid
 
 LINEAR_DIMENSION = 20
 

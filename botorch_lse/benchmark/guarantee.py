@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from tqdm import tqdm
 
-from botorch_lse.benchmark.problems import Problem
 from botorch_lse.benchmark.registry import Options
-from botorch_lse.benchmark.report import Report, Table
-from botorch_lse.benchmark.statistics import VIOLATED, WrongFraction
 from botorch_lse.confidence import BetaSchedule
+from botorch_lse.papers.problems import Problem
+from botorch_lse.papers.report import Report, Table
+from botorch_lse.papers.statistics import VIOLATED, WrongFraction
 from botorch_lse.problem import Classification
 from botorch_lse.strategies import Strategy
 

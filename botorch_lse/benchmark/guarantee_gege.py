@@ -11,9 +11,9 @@ from tqdm import tqdm
 
 from botorch_lse.benchmark.guarantee import WRONG, Outcome, power_report
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report
-from botorch_lse.benchmark.statistics import WrongFraction
 from botorch_lse.papers.kone2025 import GEGEPACStrategy, ParetoStrategy
+from botorch_lse.papers.report import Report
+from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.problem import Pool
 
 DELTA, NOISE, ARMS, GAP = 0.02, 0.5, 120, 0.02

@@ -9,16 +9,16 @@ from tqdm import tqdm
 
 from botorch_lse.benchmark.guarantee import WRONG, Outcome, power_report
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report
-from botorch_lse.benchmark.statistics import WrongFraction
-from botorch_lse.benchmark.weltz2023_problems import LinearProblem, standard
-from botorch_lse.benchmark.weltz2023_runs import (
+from botorch_lse.papers.report import Report
+from botorch_lse.papers.statistics import WrongFraction
+from botorch_lse.papers.weltz2023 import GapEliminationStrategy
+from botorch_lse.papers.weltz2023.problems import LinearProblem, standard
+from botorch_lse.papers.weltz2023.runs import (
     h_rage,
     h_rage_known,
     rage,
     run_to_the_end,
 )
-from botorch_lse.papers.weltz2023 import GapEliminationStrategy
 
 DELTA, ANGLE, QUIET = 0.1, 0.05, 0.5
 COLUMNS = ("objective", "method", *WRONG, "mean samples", "of it burn-in")

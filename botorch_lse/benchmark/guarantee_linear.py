@@ -30,9 +30,9 @@ from botorch_lse.benchmark.linear_cases import (
     Case,
 )
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report
-from botorch_lse.benchmark.statistics import WrongFraction
 from botorch_lse.confidence import EmptyRegionWarning
+from botorch_lse.papers.report import Report
+from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.problem import Classification
 from botorch_lse.strategies import (
     HRAGELinearStrategy,

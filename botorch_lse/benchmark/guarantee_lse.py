@@ -6,14 +6,14 @@ from functools import partial
 from typing import Any
 
 from botorch_lse.benchmark.guarantee import Form, ScaledBeta, guarantee_report
-from botorch_lse.benchmark.problems import Problem, gp_sample
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report
 from botorch_lse.confidence import UnionBeta
 from botorch_lse.papers.gotovos2013 import (
     ImplicitLSELiteralBatchStrategy,
     LSELiteralBatchStrategy,
 )
+from botorch_lse.papers.problems import Problem, gp_sample
+from botorch_lse.papers.report import Report
 from botorch_lse.strategies import GPStrategy, ImplicitLSEStrategy, LSEStrategy
 
 DELTA, NOISE, SIZE = 0.1, 0.1, 16

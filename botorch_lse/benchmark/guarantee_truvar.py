@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 from botorch_lse.benchmark.guarantee import Form, ScaledBeta, guarantee_report
-from botorch_lse.benchmark.problems import Problem, gp_sample
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report
 from botorch_lse.confidence import UnionBeta
+from botorch_lse.papers.problems import Problem, gp_sample
+from botorch_lse.papers.report import Report
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import TruVaRStrategy
 

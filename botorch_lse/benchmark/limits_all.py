@@ -11,7 +11,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-from botorch_lse.benchmark.kone2025_problems import NOC_FILE, noc, synthetic
 from botorch_lse.benchmark.limits_pareto import kone
 from botorch_lse.benchmark.limits_problems import (
     ANYTIME,
@@ -22,11 +21,12 @@ from botorch_lse.benchmark.limits_problems import (
     soare,
     weltz,
 )
-from botorch_lse.benchmark.mason2022_soare import EXPLICIT
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report, Table
-from botorch_lse.benchmark.weltz2023_runs import EXAMPLES
 from botorch_lse.confidence.anytime import oracle_factor
+from botorch_lse.papers.kone2025.problems import NOC_FILE, noc, synthetic
+from botorch_lse.papers.mason2022.soare import EXPLICIT
+from botorch_lse.papers.report import Report, Table
+from botorch_lse.papers.weltz2023.runs import EXAMPLES
 
 SEEDS, QUICK_SEEDS, SLOW_SHARE = 20, 2, 4
 NOTES = (

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import torch
 
-from botorch_lse.benchmark.kone2025_problems import ParetoInstance
-from botorch_lse.benchmark.kone2025_runs import confident
 from botorch_lse.benchmark.limits_problems import ANYTIME, Ended, Instance
 from botorch_lse.designs import optimal_design
+from botorch_lse.papers.kone2025.problems import ParetoInstance
+from botorch_lse.papers.kone2025.runs import confident
 from botorch_lse.strategies import GEGELinearStrategy
 
 KONE_DELTA = 0.01

@@ -11,14 +11,19 @@ import torch
 from gpytorch.kernels import RBFKernel
 from torch import Tensor
 
-from botorch_lse.benchmark.mason2022_linear import (
+from botorch_lse.confidence import RKHSWidth
+from botorch_lse.confidence.classify import ABOVE
+from botorch_lse.designs import level_set_complexity, optimal_design
+from botorch_lse.designs.kernel_gram import KernelGram
+from botorch_lse.papers.mason2022 import MELKPACStrategy
+from botorch_lse.papers.mason2022.linear import (
     ExplicitRule,
     ImplicitRule,
     LinearRuns,
     Width,
 )
-from botorch_lse.benchmark.mason2022_linear import run_linear as run_lse
-from botorch_lse.benchmark.mason2022_soare import (
+from botorch_lse.papers.mason2022.linear import run_linear as run_lse
+from botorch_lse.papers.mason2022.soare import (
     BOUND,
     DELTA,
     EXPLICIT,
@@ -31,14 +36,9 @@ from botorch_lse.benchmark.mason2022_soare import (
     arms,
     run_pac,
 )
-from botorch_lse.benchmark.weltz2023_problems import LinearProblem
-from botorch_lse.benchmark.weltz2023_runs import DELTA as WELTZ_DELTA
-from botorch_lse.benchmark.weltz2023_runs import METHODS, run_to_the_end
-from botorch_lse.confidence import RKHSWidth
-from botorch_lse.confidence.classify import ABOVE
-from botorch_lse.designs import level_set_complexity, optimal_design
-from botorch_lse.designs.kernel_gram import KernelGram
-from botorch_lse.papers.mason2022 import MELKPACStrategy
+from botorch_lse.papers.weltz2023.problems import LinearProblem
+from botorch_lse.papers.weltz2023.runs import DELTA as WELTZ_DELTA
+from botorch_lse.papers.weltz2023.runs import METHODS, run_to_the_end
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import (
     HRAGELinearStrategy,

@@ -1,7 +1,8 @@
 r"""Which benchmarks there are.
 
-A new one is one file, named ``paper_...``, ``guarantee_...``, ``limits_...`` or
-``speed_...``, that holds a function decorated with ``entry``.
+A new one is one file, named ``guarantee_...``, ``limits_...`` or ``speed_...``, that
+holds a function decorated with ``entry``. A new paper is a folder in ``papers`` whose
+``experiment.py`` has ``SUMMARY`` and ``reproduce(quick, seeds, data)``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from botorch_lse.benchmark.report import Report
+from botorch_lse import papers
+from botorch_lse.papers.report import Report
 
 EXTRAS = {"ax": "ax", "matplotlib": "plot"}
 """Optional libraries that benchmarks need, and the extra that installs each."""
@@ -93,8 +95,27 @@ def entries(kind: str | None = None) -> list[Entry]:
     for module in pkgutil.iter_modules(package.__path__):
         if module.name.startswith(tuple(f"{k}_" for k in KINDS)):
             import_module(f"{package.__name__}.{module.name}")
-    found = [e for e in _ENTRIES.values() if kind in (None, e.kind)]
+    every = [*_ENTRIES.values(), *(_paper(name) for name in _papers())]
+    found = [e for e in every if kind in (None, e.kind)]
     return sorted(found, key=lambda e: (KINDS.index(e.kind), e.name))
+
+
+def _papers() -> list[str]:
+    return [
+        module.name for module in pkgutil.iter_modules(papers.__path__) if module.ispkg
+    ]
+
+
+def _paper(name: str) -> Entry:
+    experiment = import_module(f"{papers.__name__}.{name}.experiment")
+
+    def run(options: Options) -> Report:
+        report: Report = experiment.reproduce(
+            quick=options.quick, seeds=options.seeds, data=options.data
+        )
+        return report
+
+    return Entry("paper", name, experiment.SUMMARY, run)
 
 
 def check_installed(modules: Iterable[str]) -> None:

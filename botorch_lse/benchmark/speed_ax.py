@@ -13,8 +13,8 @@ import torch
 from gpytorch.kernels import MaternKernel
 
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report, Table
 from botorch_lse.benchmark.speed import in_fresh_process, measured, target
+from botorch_lse.papers.report import Report, Table
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import LSEStrategy, MELKStrategy, Strategy
 

@@ -14,11 +14,11 @@ from tqdm import tqdm
 
 from botorch_lse.benchmark.design_instances import INSTANCES, Instance
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report, Table
 from botorch_lse.benchmark.speed import in_fresh_process, measured, target
 from botorch_lse.designs import Design, DesignWarning, optimal_design
 from botorch_lse.papers.kone2025 import mirror_descent_design
 from botorch_lse.papers.mason2022 import frank_wolfe_design
+from botorch_lse.papers.report import Report, Table
 
 CLOCKS = (0.1, 1.0, 10.0)
 """Seconds after which the others are stopped, each time in a run of its own; besides,

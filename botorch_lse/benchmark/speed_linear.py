@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report, Table
 from botorch_lse.benchmark.speed import in_fresh_process, target
+from botorch_lse.papers.report import Report, Table
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import (
     GEGELinearStrategy,

@@ -10,11 +10,11 @@ import torch
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_lse.benchmark.problems import Problem, gp_sample
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report, Table
 from botorch_lse.benchmark.speed import in_fresh_process, target
 from botorch_lse.functional.scores import straddle
+from botorch_lse.papers.problems import Problem, gp_sample
+from botorch_lse.papers.report import Report, Table
 from botorch_lse.strategies import LSEStrategy
 
 SAMPLE_SIDE, DECISIONS, NOISE = 100, 300, 0.1

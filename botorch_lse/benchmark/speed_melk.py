@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import torch
 
-from botorch_lse.benchmark.problems import grid, matern_prior
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report, Table
 from botorch_lse.benchmark.speed import MIB, in_fresh_process, measured, target
+from botorch_lse.papers.problems import grid, matern_prior
+from botorch_lse.papers.report import Report, Table
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import MELKStrategy, MILKStrategy, Strategy
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from tqdm import tqdm
 
-from botorch_lse.benchmark.problems import matern_prior
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report, Table
 from botorch_lse.benchmark.speed import MIB, Cost, in_fresh_process, measured
+from botorch_lse.papers.problems import matern_prior
+from botorch_lse.papers.report import Report, Table
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies import LSEStrategy
 

@@ -11,10 +11,10 @@ from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_lse.acquisition import qTruVaR
-from botorch_lse.benchmark.problems import grid, matern_prior
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.report import Report, Table
 from botorch_lse.benchmark.speed import MIB, Cost, in_fresh_process, measured, target
+from botorch_lse.papers.problems import grid, matern_prior
+from botorch_lse.papers.report import Report, Table
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies import TruVaRStrategy
 

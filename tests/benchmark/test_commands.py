@@ -5,17 +5,14 @@ import pytest
 import torch
 
 from botorch_lse.benchmark import (
-    gotovos2013_problems,
     guarantee_lse,
-    paper_gotovos2013,
     speed_lse,
     speed_path,
     speed_rows,
 )
 from botorch_lse.benchmark.__main__ import main
-from botorch_lse.benchmark.problems import gp_sample
 from botorch_lse.benchmark.registry import Options, entries, entry, find
-from botorch_lse.benchmark.report import Claim, Report, claims_table
+from botorch_lse.papers.report import Claim, Report, claims_table
 
 ALL = (
     "paper gotovos2013",
@@ -86,49 +83,6 @@ def test_a_report_is_written_as_json(tmp_path: Path) -> None:
     assert content["title"] == "t"
     assert content["x"] == [1.0]
     assert content["versions"]["torch"]
-
-
-@pytest.fixture
-def small_paper(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gotovos2013_problems, "GRID", 12)
-    monkeypatch.setattr(paper_gotovos2013, "QUICK_MEASUREMENTS", 90)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_paper")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib")
-def test_paper_prints_claims_and_writes_results_and_figures(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(paper_gotovos2013, "SCENES", paper_gotovos2013.SCENES[:1])
-    command = ["paper", "gotovos2013", "--quick", "--seeds", "1"]
-    assert main([*command, "--out", str(tmp_path)]) == 0
-    printed = capsys.readouterr().out
-    assert "| claim " in printed
-    assert "gp: LSE beats VAR" in printed
-    assert {p.name for p in tmp_path.iterdir()} == {
-        "results.json",
-        "f1_gp.png",
-        "points_gp.png",
-    }
-    curves = json.loads((tmp_path / "results.json").read_text())["curves"]["gp"]
-    assert curves["LSE"]["evaluations"][-1] == 90
-    assert len(curves["STR_rank"]["f1"][0]) == 3
-
-
-def test_the_sea_problem_keeps_fit_and_evaluation_apart() -> None:
-    problem = gotovos2013_problems.sea_problem(0)
-    assert len(problem.pool) == 4841 - gotovos2013_problems.FIT_CELLS
-    assert problem.omega * float(problem.truth.max()) == pytest.approx(100.0)
-    assert 0.2 < float(problem.above.double().mean()) < 0.5
-
-
-@pytest.mark.slow
-def test_paper_samples_have_a_level_at_their_quantile() -> None:
-    pool, _, _ = gp_sample(0, 60, gotovos2013_problems.LENGTHSCALES)
-    problem = gotovos2013_problems.sample_problem(0)
-    assert len(pool) == len(problem.pool) == 3600
-    assert float(problem.above.double().mean()) == pytest.approx(0.3, abs=1e-3)
 
 
 def test_guarantee_prints_interval_and_power_check(

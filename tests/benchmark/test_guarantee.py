@@ -16,9 +16,9 @@ from botorch_lse.benchmark.guarantee_lse import (
     forms,
     implicit_problem,
 )
-from botorch_lse.benchmark.problems import Problem, gp_sample
 from botorch_lse.benchmark.registry import Options
 from botorch_lse.confidence import ConstantBeta
+from botorch_lse.papers.problems import Problem, gp_sample
 from botorch_lse.strategies import (
     ImplicitLSELiteralBatchStrategy,
     ImplicitLSEStrategy,

@@ -18,7 +18,6 @@ from botorch_lse.benchmark.guarantee_linear import (
     noisy,
     outcome,
 )
-from botorch_lse.benchmark.kone2025_problems import ParetoInstance, synthetic
 from botorch_lse.benchmark.limits_all import Found, measured
 from botorch_lse.benchmark.limits_pareto import deciding_pairs, kone
 from botorch_lse.benchmark.limits_problems import (
@@ -38,9 +37,10 @@ from botorch_lse.benchmark.linear_cases import (
     VARIANCES,
     unequal,
 )
-from botorch_lse.benchmark.mason2022_soare import EXPLICIT
 from botorch_lse.designs import level_set_complexity
 from botorch_lse.estimators import ArmStatistics
+from botorch_lse.papers.kone2025.problems import ParetoInstance, synthetic
+from botorch_lse.papers.mason2022.soare import EXPLICIT
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies import MELKPACStrategy, NoiseWarning
 from tests.covering import covering

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botorch_lse import Observations, Pool
-from botorch_lse.benchmark.statistics import WrongFraction
 from botorch_lse.confidence import EmptyRegionWarning, UnionBeta
 from botorch_lse.models import fit_single_task_gp
+from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.prior import GPPrior
 from botorch_lse.strategies import GEGEStrategy, PALStrategy, State

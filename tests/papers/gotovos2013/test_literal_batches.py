@@ -2,8 +2,8 @@ import math
 
 import torch
 
-from botorch_lse.benchmark.problems import gp_sample
 from botorch_lse.papers.gotovos2013.literal_batches import information_bound
+from botorch_lse.papers.problems import gp_sample
 from botorch_lse.pool_posterior import PoolPosterior
 
 
