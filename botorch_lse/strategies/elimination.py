@@ -8,28 +8,6 @@ from torch import Tensor
 from botorch_lse.confidence.classify import ABOVE, BELOW
 
 
-def eliminate_rows(
-    side: Tensor, rows: Tensor, values: Tensor, threshold: float, width: float
-) -> Tensor:
-    r"""The sides after one round of MELK.
-
-    Args:
-        side: ``N`` codes.
-        rows: The active rows.
-        values: Their estimates, units of ``y``.
-        threshold: The level.
-        width: ``2 2^-t``.
-
-    Source:
-        Mason et al. (2022), Algorithm 1, lines 9 to 15; both tests are strict.
-    """
-    below = values < threshold - width
-    above = ~below & (values > threshold + width)
-    side = side.clone()
-    side[rows[below]], side[rows[above]] = BELOW, ABOVE
-    return side
-
-
 def eliminate_pairs(
     active: Tensor,
     side: Tensor,

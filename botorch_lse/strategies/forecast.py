@@ -2,7 +2,7 @@ r"""How many more evaluations an optimal design needs for given gaps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -16,8 +16,6 @@ HALVINGS = 4
 """Bisections of the exponent after the first doubling that suffices: within 5 %."""
 MOST = 2**24
 """More evaluations than this are as good as never."""
-MOST_REHEARSED = 2**40
-"""The same where the algorithm says itself how long its rounds are."""
 NEAREST = 0.1
 """The gap guessed for a row whose estimate lies on the level, in its standard
 deviations: 8 % of the rows are nearer."""
@@ -80,32 +78,6 @@ def smallest(suffices: Callable[[int], bool]) -> int | None:
         low, high = (low, middle) if suffices(middle) else (middle, high)
         steps -= 1
     return int(high)
-
-
-def first_round_of(size: int) -> Forecast:
-    r"""The forecast of such an algorithm before anything is estimated."""
-    return Forecast(
-        None, f"Nothing is estimated before the first round of {size:,} measurements."
-    )
-
-
-def rehearsed(sizes: Iterable[int], told: int) -> Forecast:
-    r"""The forecast of an algorithm that says itself how long its rounds are.
-
-    Args:
-        sizes: The measurements of the rounds to come, as if the estimates were exact;
-            they need not end.
-        told: Measurements of the first of these rounds that are told already.
-    """
-    total = 0
-    for size in sizes:
-        total += size
-        if total > MOST_REHEARSED:
-            return Forecast(None, "The estimated gaps are too small for any number.")
-    return Forecast(
-        max(total - told, 1),
-        "By a rehearsal of the rounds to come, as if the current estimate were exact.",
-    )
 
 
 def likely_gaps(difference: Tensor, sigma: Tensor | float) -> Tensor:

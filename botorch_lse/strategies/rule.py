@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from botorch_lse.checks import plain_number, whole_number
-from botorch_lse.designs.rounding import MOST
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.state import State
@@ -172,18 +171,3 @@ class Rule(ABC):
     @abstractmethod
     def _forecast(self, state: State) -> Forecast:
         r"""About how many more evaluations until everything is decided."""
-
-
-def countable(size: float) -> float:
-    r"""The size of a round, if it can be counted at all.
-
-    Raises:
-        ValueError: If it is above ``MOST``.
-    """
-    if not size <= MOST:
-        raise ValueError(
-            f"Expected a round of at most {MOST:.0g} measurements, but the algorithm "
-            f"asks for {size:.2g}. State `y` in units in which the gaps that matter "
-            "are about 1."
-        )
-    return size

@@ -14,6 +14,7 @@ from botorch_lse.confidence.classify import ABOVE, BELOW, accuracy
 from botorch_lse.designs import optimal_design, round_design
 from botorch_lse.designs.basis import span_map
 from botorch_lse.designs.regret import LARGEST_KAPPA
+from botorch_lse.papers.fixed_confidence import countable
 from botorch_lse.papers.kone2025.base import ParetoBelief
 from botorch_lse.papers.kone2025.least_squares import LinearFit, span_least_squares
 from botorch_lse.papers.kone2025.rounds import (
@@ -25,7 +26,6 @@ from botorch_lse.pareto import empirical_gaps, pareto_mask
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.arguments import places_of
 from botorch_lse.strategies.forecast import NEAREST
-from botorch_lse.strategies.rule import countable
 
 DESIGN_TOLERANCE = 1e-3
 ROUNDINGS = ("quota", "pukelsheim", "regret")

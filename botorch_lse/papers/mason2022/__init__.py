@@ -1,7 +1,7 @@
 r"""Mason et al. (2022): MELK and MILK to the letter, Catoni's means, Frank-Wolfe."""
 
+from botorch_lse.papers.mason2022.base import PACStrategy
 from botorch_lse.papers.mason2022.catoni import catoni_alpha, catoni_mean, catoni_width
-from botorch_lse.papers.mason2022.fixed_confidence import PACStrategy
 from botorch_lse.papers.mason2022.frank_wolfe import frank_wolfe_design
 from botorch_lse.papers.mason2022.melk import MELKPACStrategy
 from botorch_lse.papers.mason2022.milk import MILKPACStrategy

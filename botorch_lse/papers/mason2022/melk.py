@@ -11,13 +11,13 @@ from torch import Tensor
 from botorch_lse.checks import finite_number
 from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.designs import Design, optimal_design
-from botorch_lse.papers.mason2022.fixed_confidence import (
+from botorch_lse.papers.fixed_confidence import eliminate_rows
+from botorch_lse.papers.mason2022.base import (
     DESIGN_TOLERANCE,
     PACBelief,
     PACStrategy,
 )
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.elimination import eliminate_rows
 from botorch_lse.strategies.forecast import likely_gaps
 
 

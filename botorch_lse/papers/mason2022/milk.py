@@ -10,7 +10,7 @@ from torch import Tensor
 
 from botorch_lse.confidence.classify import ratio
 from botorch_lse.designs import Design, optimal_design
-from botorch_lse.papers.mason2022.fixed_confidence import (
+from botorch_lse.papers.mason2022.base import (
     DESIGN_TOLERANCE,
     PACBelief,
     PACStrategy,

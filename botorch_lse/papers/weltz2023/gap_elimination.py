@@ -17,18 +17,18 @@ from botorch_lse.checks import finite_number, in_interval
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
 from botorch_lse.designs import Design, optimal_design
 from botorch_lse.estimators import ArmStatistics, LeastSquares
+from botorch_lse.papers.fixed_confidence import (
+    countable,
+    eliminate_rows,
+    first_round_of,
+    rehearsed,
+)
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.arguments import check_targets
 from botorch_lse.strategies.base import Strategy
-from botorch_lse.strategies.elimination import eliminate_rows
-from botorch_lse.strategies.forecast import (
-    Forecast,
-    first_round_of,
-    likely_gaps,
-    rehearsed,
-)
-from botorch_lse.strategies.rule import Request, countable
+from botorch_lse.strategies.forecast import Forecast, likely_gaps
+from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
 from botorch_lse.strategies.told import check_state
 

@@ -18,13 +18,14 @@ from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, accuracy
 from botorch_lse.designs import Design, round_design
 from botorch_lse.designs.basis import span_map
 from botorch_lse.designs.kernel_gram import KernelGram
+from botorch_lse.papers.fixed_confidence import countable, first_round_of, rehearsed
 from botorch_lse.papers.mason2022.rips import RIPSEstimate, rips, rips_projection
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.arguments import check_noise_once
 from botorch_lse.strategies.base import Strategy
-from botorch_lse.strategies.forecast import Forecast, first_round_of, rehearsed
-from botorch_lse.strategies.rule import Request, countable
+from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import (
     State,
     matching_at_random,
