@@ -143,7 +143,7 @@ def web_page() -> WebPage:
     products.
 
     Source:
-        Weltz et al. (2023), Example 3 (errata 5).
+        Weltz et al. (2023), Example 3, erratum 5 (papers/weltz2023/errata.md).
     """
     layouts = _real(list(itertools.product((0.0, 1.0), repeat=3)))
     a, b, c = layouts.T

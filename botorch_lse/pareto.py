@@ -129,7 +129,7 @@ def empirical_gaps(means: Any) -> Tensor:
 
     Source:
         Kone et al. (2025), Eq. (5). Deviation: ``(Delta*_j)_+`` as in Eq. (1), where
-        Eq. (5) prints ``i``.
+        Eq. (5) prints ``i``: erratum 1 (papers/kone2025/errata.md).
     """
     values = real_matrix(means, "means")
     own = _dominance(values)

@@ -80,9 +80,10 @@ class Sides:
                 the maximiser (the text's reading); else they stay (the pseudocode's).
 
         Source:
-            Gotovos et al. (2013), Algorithm 2, lines 4 to 15. Deviations (errata 4):
-            the test against ``f_pes`` is strict in both branches, and both levels are
-            computed once per iteration over ``Z_{t-1}``, after its regions.
+            Gotovos et al. (2013), Algorithm 2, lines 4 to 15. Deviations, erratum 4
+            (papers/gotovos2013/errata.md): the test against ``f_pes`` is strict in
+            both branches, and both levels are computed once per iteration over
+            ``Z_{t-1}``, after its regions.
         """
         Z = self.candidates
         if not bool(Z.any()):

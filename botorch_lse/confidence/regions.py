@@ -182,7 +182,8 @@ def confidence_regions(
         EmptyRegionWarning: If a theorem's widths contradict each other somewhere.
 
     Source:
-        Gotovos et al. (2013), Algorithm 1, line 6; in batches errata 6.
+        Gotovos et al. (2013), Algorithm 1, line 6; in batches erratum 6
+        (papers/gotovos2013/errata.md).
     """
     schedule = beta_schedule(beta)
     path = PosteriorPath.from_model(model, rounds)

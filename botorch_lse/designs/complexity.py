@@ -96,7 +96,8 @@ def level_set_complexity(
         ValueError: If a row has exactly the level's value, or none is above it.
 
     Source:
-        Mason et al. (2022), Theorem 3.1; Weltz et al. (2023), Eq. (4) and Appendix F.1.
+        Mason et al. (2022), Theorem 3.1; Weltz et al. (2023), Eq. (4) and Appendix F.1,
+        erratum 2 (papers/weltz2023/errata.md).
     """
     values, gaps = _gaps_to_level(X, means, threshold, Z)
     if reading == "all":

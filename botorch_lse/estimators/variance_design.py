@@ -67,7 +67,8 @@ def head_designs(X: Any, tol: float = TOLERANCE) -> HeadDesigns:
 
     Source:
         Weltz et al. (2023), Algorithm 1, stages 1 and 2. Deviation: efficient rounding,
-        which keeps the budget; the first ``ceil`` as printed exceeds it.
+        which keeps the budget; the first ``ceil`` as printed exceeds it, erratum 3
+        (papers/weltz2023/errata.md).
     """
     X = real_matrix(X, "X")
     return HeadDesigns(

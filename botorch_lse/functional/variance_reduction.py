@@ -27,7 +27,8 @@ def single_gain(covariance: Tensor, observed_var: Tensor) -> Tensor:
         ``... x C x T``, units of ``y`` squared.
 
     Source:
-        Bogunovic et al. (2016), Eq. (18), with the candidate's noise (errata 1).
+        Bogunovic et al. (2016), Eq. (18), with the candidate's noise, erratum 1
+        (papers/bogunovic2016/errata.md).
     """
     return covariance.square() / observed_var.unsqueeze(-1)
 
@@ -68,7 +69,8 @@ def truncated_reduction(
         ``...`` reductions, at least 0, units of ``y`` squared.
 
     Source:
-        Bogunovic et al. (2016), Eq. (3); truncated at ``eta^2`` as there (errata 1).
+        Bogunovic et al. (2016), Eq. (3); truncated at ``eta^2`` as there, erratum 1
+        (papers/bogunovic2016/errata.md).
     """
     return torch.minimum(beta * gain, excess(variance, beta, eta)).sum(dim=-1)
 

@@ -30,8 +30,9 @@ def eliminate_pairs(
             is not the maximiser and need be compared with no more. Default ``refuted``.
 
     Source:
-        Mason et al. (2022), Algorithm 2, lines 9 to 17, with errata 3: the pairs of
-        ``A_t`` are examined at once, line 16 tests ``A_{t+1}`` for rows not in ``B``.
+        Mason et al. (2022), Algorithm 2, lines 9 to 17, with erratum 3
+        (papers/mason2022/errata.md): the pairs of ``A_t`` are examined at once,
+        line 16 tests ``A_{t+1}`` for rows not in ``B``.
     """
     bad = (active & refuted).any(dim=1)
     gone = bad if outdone is None else (active & outdone).any(dim=1)

@@ -1,5 +1,6 @@
 r"""The algorithms of Gotovos et al. (2013), point by point, with the errata 2 to 7.
 
+The errata stand in ``papers/gotovos2013/errata.md``.
 Loops over points and sets of Python ints; shares no code with the package.
 """
 
@@ -163,7 +164,7 @@ def lse_rounds(
     rounds: int,
     batch_size: int,
 ) -> Trace:
-    r"""LSE_batch as errata 6 has it; ``t`` counts rounds.
+    r"""LSE_batch as erratum 6 has it; ``t`` counts rounds.
 
     Inside a batch the old mean with the shrunken ``sigma`` only chooses; regions are
     intersected and points classified after feedback.

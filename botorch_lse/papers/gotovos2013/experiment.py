@@ -69,9 +69,9 @@ NOTES = (
     "in the noise only.",
     "Settings of section 5: sqrt(beta) = 3 for LSE and LSE_imp, straddle 1.96, B = 30. "
     "Batch forms of LSE use sqrt(eta) = 4 to choose and, after feedback, to classify "
-    "(errata 6). Batch forms start with one batch of maximal variance (App. C); "
-    "'STR_rank cold' does not. epsilon = 0, so that all methods use the same number of "
-    "measurements.",
+    "(erratum 6, papers/gotovos2013/errata.md). Batch forms start with one batch of "
+    "maximal variance (App. C); 'STR_rank cold' does not. epsilon = 0, so that all "
+    "methods use the same number of measurements.",
     "F1 is taken over all rows; undecided ones count to the side of the posterior "
     "mean. All methods have the same Gaussian process. Paths: batches by Christofides' "
     "tour from where the last one ended, LSE in the order of measurement.",

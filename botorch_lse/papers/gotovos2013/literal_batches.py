@@ -33,8 +33,8 @@ class LSELiteralBatchStrategy(LSEStrategy):
     with its own mean.
 
     Source:
-        Gotovos et al. (2013), Algorithm 3 and Theorem 3 (``e^{2C}``, Lemma 19), with
-        ``C`` by ``information_bound``.
+        Gotovos et al. (2013), Algorithm 3 and Theorem 3, with errata 1 and 6
+        (papers/gotovos2013/errata.md), ``C`` by ``information_bound``.
     """
 
     def _check_norm_bound(self) -> None:

@@ -110,10 +110,10 @@ class GEGEBudgetStrategy(HalvingStrategy):
         rounding: ``"quota"``, ``"pukelsheim"``, or ``"regret"``, the paper's ``ROUND``.
 
     Source:
-        Kone et al. (2025), Algorithm 2 and Theorem 2. Choices where it is silent:
-        ``floor(T / ceil(log2 h))`` measurements per round; one round for ``h = 1``;
-        equal gaps beyond its rule by the lowest row. Deviation: ``"quota"`` rounding
-        by default, which needs the least budget.
+        Kone et al. (2025), Algorithm 2 and Theorem 2, with errata 3 to 5
+        (papers/kone2025/errata.md): ``floor(T / ceil(log2 h))`` measurements per
+        round; one round for ``h = 1``; equal gaps beyond its rule by the lowest row.
+        Deviation: ``"quota"`` rounding by default, which needs the least budget.
     """
 
     rounding: str = "quota"
@@ -175,9 +175,9 @@ class GEGEPACStrategy(ParetoRoundStrategy):
         rounding: ``"pukelsheim"``, ``"quota"``, or ``"regret"``, the paper's ``ROUND``.
 
     Source:
-        Kone et al. (2025), Algorithm 3 and Theorem 3; section 3.3 for ``epsilon``.
-        Corrected: ``log(2 m |A_r| / delta_r)`` and precision ``eps_r / 2`` in
-        ``ROUND`` (as in their App. E.4). Deviations: efficient apportionment by
+        Kone et al. (2025), Algorithm 3 and Theorem 3; section 3.3 for ``epsilon``, with
+        errata 2 and 6 (papers/kone2025/errata.md): ``log(2 m |A_r| / delta_r)`` and
+        precision ``eps_r / 2`` in ``ROUND``. Deviations: efficient apportionment by
         default, which ``t_r`` in the thousands makes exact and fast; in the corrected
         form what the rounded design reaches is computed, and its size is raised until
         it suffices, since for small noise ``t_r`` is below Lemma 1's least size.

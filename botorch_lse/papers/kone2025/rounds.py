@@ -157,9 +157,10 @@ class EGESHStrategy(HalvingStrategy):
     Needs a budget of ``K ceil(log2 K)`` at least. Arguments: see ``ParetoStrategy``.
 
     Source:
-        Kone et al. (2024), EGE-SH, as described by Kone et al. (2025), section 3.2.
-        Deviation: what ``floor(T / R)`` leaves over after dividing by the open rows is
-        given to the lowest of them; with it, GEGE on the canonical basis is the same.
+        Kone et al. (2024), EGE-SH, as described by Kone et al. (2025), section 3.2,
+        with erratum 7 (papers/kone2025/errata.md). Deviation: what ``floor(T / R)``
+        leaves over after dividing by the open rows is given to the lowest of them; with
+        it, GEGE on the canonical basis is the same.
     """
 
     @property
@@ -202,6 +203,10 @@ def keep_smallest(belief: B, values: Tensor, keep: int) -> B:
     Returns:
         The belief for the next round: rows not kept are accepted if they are in the
         empirical Pareto set (strict dominance), else rejected.
+
+    Source:
+        Kone et al. (2025), Algorithm 2, with errata 4 and 5
+        (papers/kone2025/errata.md).
     """
     gaps, optimal = empirical_gaps(values), pareto_mask(values, strict=True)
     order = np.lexsort(((~optimal).numpy(), gaps.numpy()))  # stable; the last leads

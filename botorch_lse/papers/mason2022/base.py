@@ -54,9 +54,10 @@ def draws_of_round(
         constant: The paper's 16.
 
     Source:
-        Mason et al. (2022), Algorithms 1 and 2, lines 5 to 7, with the squared norm
-        (errata 1). Deviation: at least ``4 log(4 t^2 N^2 / delta)``, twice what
-        Catoni's mean needs, which matters for ``g (B^2 + sigma^2)`` far below 1 only.
+        Mason et al. (2022), Algorithms 1 and 2, lines 5 to 7, with the squared norm,
+        erratum 1 (papers/mason2022/errata.md). Deviation: at least ``4 log(4 t^2 N^2 /
+        delta)``, twice what Catoni's mean needs, which matters for ``g (B^2 +
+        sigma^2)`` far below 1 only.
     """
     q = constant * 4.0**t * g * second_moment * math.log(2 * t**2 * N**2 / delta)
     least = 4 * math.log(4 * t**2 * N**2 / delta)

@@ -109,7 +109,7 @@ def frank_wolfe_design(
     Source:
         Mason et al. (2022), Algorithm 4, with the step ``1 / (t + 2)`` and its slips
         read as in the text after Lemma G.1. It is a subgradient method and need not
-        converge.
+        converge: erratum 6 (papers/mason2022/errata.md).
     """
     in_interval(gamma, "gamma", 0.0, float("inf"))
     max_steps = whole_number(max_steps, "max_steps", 1)

@@ -177,7 +177,8 @@ class ImplicitRule:
         omega: The level as a share of the maximum.
 
     Source:
-        Gotovos et al. (2013), Algorithm 2, with errata 4; the rules of
+        Gotovos et al. (2013), Algorithm 2, with erratum 4
+        (papers/gotovos2013/errata.md); the rules of
         ``Sides.update_implicit`` for many runs at once.
     """
 

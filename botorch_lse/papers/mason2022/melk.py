@@ -36,7 +36,8 @@ class MELKPACStrategy(PACStrategy):
         1122
 
     Source:
-        Mason et al. (2022), Algorithm 1, with errata 1 to 5.
+        Mason et al. (2022), Algorithm 1, with errata 1 to 5
+        (papers/mason2022/errata.md).
     """
 
     threshold: float

@@ -39,7 +39,8 @@ class MILKPACStrategy(PACStrategy):
         0
 
     Source:
-        Mason et al. (2022), Algorithm 2, with errata 1 to 5.
+        Mason et al. (2022), Algorithm 2, with errata 1 to 5
+        (papers/mason2022/errata.md).
     """
 
     _: KW_ONLY

@@ -127,7 +127,8 @@ def rips(
 
     Source:
         Camilleri et al. (2021); Mason et al. (2022), Algorithm 3 and Theorem C.1, with
-        the variance ``(B^2 + sigma^2) |v|^2`` and Catoni's ``alpha`` (errata 5).
+        the variance ``(B^2 + sigma^2) |v|^2`` and Catoni's ``alpha``, erratum 5
+        (papers/mason2022/errata.md).
         Deviation: none in the means beyond rounding by ``ACCURACY``.
     """
     phi, vectors = real_matrix(X, "X"), real_matrix(V, "V")

@@ -50,9 +50,10 @@ NOTES = (
     "values.",
     "The paper does not say how long its burn-in is. Here it is 16 kappa^2 rank(phi) 2 "
     "log(4 |X| / delta), part of H-RAGE's samples and shown apart.",
-    "Example 3: 0/1 coding with d = 7, best layout 001, gap 0.005 (errata 5). "
+    "Example 3: 0/1 coding with d = 7, best layout 001, gap 0.005 (erratum 5). "
     "Separate Arm chooses its arms by a search for the largest smallest singular value "
-    "(errata 6). All variance estimates are clipped to the true extremes.",
+    "(erratum 6, papers/weltz2023/errata.md). All variance estimates are clipped to "
+    "the true extremes.",
     "Oracles: 2 psi log(2 |Z| / delta) with psi*, or with rho* where every variance is "
     "taken to be the largest. Lower bound: 2 psi* log(1 / (2.4 delta)).",
 )

@@ -195,7 +195,8 @@ class GapEliminationStrategy(Strategy):
         r"""``tau`` of round ``t``, where ``q`` is the design's worst squared norm.
 
         Source:
-            Weltz et al. (2023), Algorithm 2, line 8; Algorithm 5, line 6; errata 1.
+            Weltz et al. (2023), Algorithm 2, line 8; Algorithm 5, line 6, with
+            erratum 1 (papers/weltz2023/errata.md).
         """
         return self.sample_constant * 4.0**t * q * self._log_term(t)
 
@@ -289,7 +290,8 @@ class GapEliminationStrategy(Strategy):
         r"""The round's decisions, and the next round.
 
         Source:
-            Weltz et al. (2023), Algorithm 2, lines 11 to 23; errata 1.
+            Weltz et al. (2023), Algorithm 2, lines 11 to 23, with erratum 1
+            (papers/weltz2023/errata.md).
         """
         rows = belief.active
         fit = belief.data.fit(self.Phi, belief.variances)

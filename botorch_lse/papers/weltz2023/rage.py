@@ -42,7 +42,8 @@ class RAGEPACStrategy(GapEliminationStrategy):
         [93, 93]
 
     Source:
-        Weltz et al. (2023), Algorithm 5, with errata 1 and 3; Fiez et al. (2019).
+        Weltz et al. (2023), Algorithm 5, with errata 1 and 3
+        (papers/weltz2023/errata.md); Fiez et al. (2019).
     """
 
     _: KW_ONLY
@@ -106,7 +107,8 @@ class HRAGEPACStrategy(GapEliminationStrategy):
         [25, 25]
 
     Source:
-        Weltz et al. (2023), Algorithm 2, with errata 1, 3, 4 and 8. Deviation: known
+        Weltz et al. (2023), Algorithm 2, with errata 1, 3, 4 and 8
+        (papers/weltz2023/errata.md). Deviation: known
         variances are not off by half, so the constant 3 is 2 there.
     """
 

@@ -83,8 +83,8 @@ def separate_arms(X: Any) -> Tensor:
 
     Source:
         Weltz et al. (2023), Appendix C, whose exact maximum over all subsets nobody can
-        compute; the largest smallest singular value is meant (the printed inverse is a
-        slip). The search is own.
+        compute, with erratum 6 (papers/weltz2023/errata.md): the largest smallest
+        singular value is meant. The search is own.
     """
     Phi = quadratic_features(real_matrix(X, "X"))
     chosen = spanning_rows(Phi @ span_map(Phi))

@@ -27,8 +27,9 @@ class LSEStrategy(GPStrategy):
     Theorem 1 holds as it stands (``t`` counts rounds). Arguments: see ``GPStrategy``.
 
     Source:
-        Gotovos et al. (2013), Algorithm 1; Algorithm 3 with errata 6. The letter of
-        Algorithm 3 is ``LSELiteralBatchStrategy``.
+        Gotovos et al. (2013), Algorithm 1; Algorithm 3 with erratum 6
+        (papers/gotovos2013/errata.md). The letter of Algorithm 3 is
+        ``LSELiteralBatchStrategy``.
     """
 
     goals: ClassVar[tuple[str, ...]] = ("threshold",)
@@ -61,7 +62,8 @@ class ImplicitLSEStrategy(LSEStrategy):
             pseudocode). Other arguments: see ``GPStrategy``.
 
     Source:
-        Gotovos et al. (2013), Algorithm 2, with errata 4 and 5.
+        Gotovos et al. (2013), Algorithm 2, with errata 4 and 5
+        (papers/gotovos2013/errata.md).
     """
 
     drop_maximisers: bool = False

@@ -88,7 +88,8 @@ class TruVaRStrategy(NoiseLevelStrategy):
         UnsupportedError: If ``anticipates`` comes with ``omega``.
 
     Source:
-        Bogunovic et al. (2016), Algorithms 1 and 2 and Appendix A, with errata 1 to 6.
+        Bogunovic et al. (2016), Algorithms 1 and 2 and Appendix A, with errata 1 to 6
+        (papers/bogunovic2016/errata.md).
         Deviation: a row at its bound exactly is below where the paper leaves it open.
     """
 

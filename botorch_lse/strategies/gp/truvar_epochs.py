@@ -64,8 +64,8 @@ class Epochs:
             delta_bar: The slack.
 
         Source:
-            Bogunovic et al. (2016), Algorithm 1, lines 5 and 6, with errata 2 and 3:
-            with ``eta = 0`` there is one epoch.
+            Bogunovic et al. (2016), Algorithm 1, lines 5 and 6, with errata 2 and 3
+            (papers/bogunovic2016/errata.md): with ``eta = 0`` there is one epoch.
         """
         number, eta, beta = self.number, self.eta, self.beta
         while eta > 0 and math.sqrt(beta) * sigma <= (1 + delta_bar) * eta:

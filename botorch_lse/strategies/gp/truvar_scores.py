@@ -118,7 +118,7 @@ def anticipated_reductions(
 
     Source:
         Bogunovic et al. (2016), Appendix A, "Anticipating changes in M_t"; minuend over
-        ``M_{t-1}`` (errata 4).
+        ``M_{t-1}``, erratum 4 (papers/bogunovic2016/errata.md).
     """
     mean = posterior.mean[targets]
     variance = posterior.variance[targets]
