@@ -1,4 +1,4 @@
-r"""Problems, paper reproductions, simulated guarantees and speed measurements.
+r"""Simulated guarantees, comparisons with oracles, speed, and the command line.
 
-``python -m botorch_lse.benchmark list`` names them.
+``python -m botorch_lse.benchmark list`` names them, and the papers' experiments.
 """
