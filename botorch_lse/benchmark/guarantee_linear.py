@@ -41,7 +41,7 @@ from botorch_lse.strategies import (
 )
 from botorch_lse.strategies.linear.belief import LinearBelief
 from botorch_lse.strategies.linear.hrage import BurnInBelief
-from botorch_lse.strategies.rule import Request
+from botorch_lse.strategies.loop import Request
 
 NOTES = (
     f"{ARMS} arms of rank {RANK}; run k uses seed k for arms and noise. Near ties: all "

@@ -3,7 +3,6 @@ r"""Strategies: ask which rows to measure, tell what came out, read the answer."
 from typing import TYPE_CHECKING
 
 from botorch_lse.moved import lookup
-from botorch_lse.strategies.base import Strategy
 from botorch_lse.strategies.gp import (
     DesignStrategy,
     GPStrategy,
@@ -27,6 +26,7 @@ from botorch_lse.strategies.linear import (
     MILKLinearStrategy,
     NoiseWarning,
 )
+from botorch_lse.strategies.loop import Strategy
 from botorch_lse.strategies.pareto import (
     GEGEStrategy,
     MultiOutputStrategy,

@@ -15,7 +15,7 @@ from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies.forecast import Forecast
 
 if TYPE_CHECKING:
-    from botorch_lse.strategies.base import Strategy
+    from botorch_lse.strategies.loop import Strategy
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.lse import ImplicitLSEStrategy, LSEStrategy
-from botorch_lse.strategies.rule import Request
+from botorch_lse.strategies.loop import Request
 
 
 @dataclass(frozen=True, eq=False)

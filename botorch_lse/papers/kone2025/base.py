@@ -19,13 +19,12 @@ from botorch_lse.papers.kone2025.least_squares import LinearFit
 from botorch_lse.pareto import pareto_margins
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies.arguments import NOISY, check_noise_once
-from botorch_lse.strategies.base import BUDGET, DECIDED
 from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.loop import BUDGET, DECIDED, Request
 from botorch_lse.strategies.pareto.outputs import (
     MultiOutputStrategy,
     ParetoEstimate,
 )
-from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.simulated import SimulatedRun
 from botorch_lse.strategies.state import State
 

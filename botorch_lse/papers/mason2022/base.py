@@ -23,16 +23,14 @@ from botorch_lse.papers.mason2022.rips import RIPSEstimate, rips, rips_projectio
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.arguments import check_noise_once
-from botorch_lse.strategies.base import Strategy
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.rule import Request
+from botorch_lse.strategies.loop import Request, Strategy, check_state
 from botorch_lse.strategies.state import (
     State,
     matching_at_random,
     remove,
     round_generator,
 )
-from botorch_lse.strategies.told import check_state
 
 DESIGN_TOLERANCE = 1e-2
 RETURNED = ("aggressive", "conservative")

@@ -26,11 +26,9 @@ from botorch_lse.papers.fixed_confidence import (
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.arguments import check_targets
-from botorch_lse.strategies.base import Strategy
 from botorch_lse.strategies.forecast import Forecast, likely_gaps
-from botorch_lse.strategies.rule import Request
+from botorch_lse.strategies.loop import Request, Strategy, check_state
 from botorch_lse.strategies.state import State
-from botorch_lse.strategies.told import check_state
 
 DESIGN_TOLERANCE = 1e-2
 

@@ -29,8 +29,8 @@ from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.forecast import rows_forecast
 from botorch_lse.strategies.gp.one_sided import row_means, side_of_all
 from botorch_lse.strategies.gp.settings import GPSettings
+from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.process import UNFITTED_NOISE
-from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
 
 TOUCHED = 0.5

@@ -10,7 +10,7 @@ from torch import Tensor
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.strategies.gp.base import GPStrategy
 from botorch_lse.strategies.gp.belief import Belief
-from botorch_lse.strategies.rule import Request
+from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.state import round_generator
 
 

@@ -21,8 +21,8 @@ from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.strategies.forecast import ROUGH, Forecast, observations_needed
 from botorch_lse.strategies.gp.base import GPStrategy
 from botorch_lse.strategies.gp.belief import Belief
+from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.planning import PlanningProblem
-from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State, round_generator
 
 DESIGNS = ("posterior", "prior")

@@ -24,8 +24,8 @@ from botorch_lse.strategies.forecast import squared_gaps
 from botorch_lse.strategies.goals import ExplicitGoal, Goal, MaximiserGoal
 from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.learnt_noise import BurnInBelief, BurnInStrategy
+from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.planning import PlanningProblem
-from botorch_lse.strategies.rule import Request
 
 LEAST_TOLERANCE = 1e-5
 """Gaps that the solver reaches in every case."""

@@ -16,9 +16,8 @@ from botorch_lse.strategies.arguments import BURN_IN, check_budget
 from botorch_lse.strategies.gp.belief import Belief
 from botorch_lse.strategies.gp.burn_in import BurnIn, BurnInData
 from botorch_lse.strategies.gp.design import DesignStrategy
-from botorch_lse.strategies.rule import Request
+from botorch_lse.strategies.loop import Request, check_state
 from botorch_lse.strategies.state import State
-from botorch_lse.strategies.told import check_state
 
 
 @dataclass(frozen=True, eq=False)

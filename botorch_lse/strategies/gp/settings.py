@@ -17,7 +17,6 @@ from botorch_lse.models import (
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.posterior import MEMORY_BUDGET
 from botorch_lse.prior import GPPrior
-from botorch_lse.strategies.base import Strategy
 from botorch_lse.strategies.goals import (
     ExplicitGoal,
     Goal,
@@ -30,6 +29,7 @@ from botorch_lse.strategies.gp.guarantee import (
     norm_guarantee,
 )
 from botorch_lse.strategies.learning import LEVEL_Z, Learning
+from botorch_lse.strategies.loop import Strategy
 from botorch_lse.strategies.process import Process
 
 

@@ -13,7 +13,7 @@ from botorch_lse.functional.scores import best_distinct, straddle
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.strategies.gp.base import GPStrategy
 from botorch_lse.strategies.gp.belief import Belief
-from botorch_lse.strategies.rule import Request
+from botorch_lse.strategies.loop import Request
 
 STRADDLE_BETA = 1.96**2
 

@@ -33,9 +33,8 @@ from botorch_lse.strategies.gp.truvar_scores import (
     quick_scores,
     stays_in_question,
 )
-from botorch_lse.strategies.rule import Request
+from botorch_lse.strategies.loop import Request, check_state
 from botorch_lse.strategies.state import State
-from botorch_lse.strategies.told import check_state
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -18,7 +18,6 @@ from botorch_lse.designs import optimal_design
 from botorch_lse.designs.basis import span_map
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.arguments import check_noise_once
-from botorch_lse.strategies.base import Strategy
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.linear.assumptions import contradicted, warn_of
 from botorch_lse.strategies.linear.belief import LinearBelief, Questions
@@ -35,7 +34,7 @@ from botorch_lse.strategies.linear.update import (
     with_batch,
     with_martingale,
 )
-from botorch_lse.strategies.rule import Request
+from botorch_lse.strategies.loop import Request, Strategy
 from botorch_lse.strategies.simulated import SimulatedRun
 from botorch_lse.strategies.state import State
 

@@ -9,12 +9,12 @@ from botorch_lse.problem import Classification
 from botorch_lse.strategies.linear.base import LinearStrategy
 from botorch_lse.strategies.linear.belief import LinearBelief, Questions
 from botorch_lse.strategies.linear.pareto import ask_pareto, decide_pareto
+from botorch_lse.strategies.loop import check_state
 from botorch_lse.strategies.pareto.outputs import (
     MultiOutputStrategy,
     ParetoEstimate,
 )
 from botorch_lse.strategies.state import State
-from botorch_lse.strategies.told import check_state
 
 
 @dataclass(frozen=True, eq=False)

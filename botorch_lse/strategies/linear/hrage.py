@@ -29,7 +29,7 @@ from botorch_lse.strategies.linear.goals import (
     decide_level,
 )
 from botorch_lse.strategies.linear.melk import SingleOutputStrategy
-from botorch_lse.strategies.rule import Request
+from botorch_lse.strategies.loop import Request
 
 
 @dataclass(frozen=True, eq=False)

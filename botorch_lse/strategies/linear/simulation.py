@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.base import BUDGET, DECIDED
-from botorch_lse.strategies.rule import Request
+from botorch_lse.strategies.loop import BUDGET, DECIDED, Request
 from botorch_lse.strategies.simulated import SimulatedRun
 
 if TYPE_CHECKING:

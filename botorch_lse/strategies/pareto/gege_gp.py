@@ -9,6 +9,7 @@ from torch import Tensor
 
 from botorch_lse.planning import designed_batch
 from botorch_lse.pool_posterior import PoolPosterior
+from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.pareto.belief import GPParetoBelief
 from botorch_lse.strategies.pareto.gp import GPParetoStrategy
 from botorch_lse.strategies.pareto.margins import (
@@ -18,7 +19,6 @@ from botorch_lse.strategies.pareto.margins import (
     with_margins,
 )
 from botorch_lse.strategies.pareto.outputs import ParetoEstimate
-from botorch_lse.strategies.rule import Request
 
 
 @dataclass(frozen=True, eq=False)

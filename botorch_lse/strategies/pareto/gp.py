@@ -18,12 +18,12 @@ from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies.exact import Exactness, least_of_values
 from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.pareto.belief import GPParetoBelief
 from botorch_lse.strategies.pareto.forecast import pareto_forecast
 from botorch_lse.strategies.pareto.outputs import ParetoEstimate
 from botorch_lse.strategies.pareto.settings import GPParetoSettings
 from botorch_lse.strategies.process import UNFITTED_NOISE
-from botorch_lse.strategies.rule import Request
 from botorch_lse.strategies.state import State
 
 

@@ -19,9 +19,8 @@ from botorch_lse.confidence.classify import (
 )
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.problem.classification import gaussian_probability_above
-from botorch_lse.strategies.base import Strategy
+from botorch_lse.strategies.loop import Strategy, check_state
 from botorch_lse.strategies.state import State
-from botorch_lse.strategies.told import check_state
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.posterior import row_blocks
 from botorch_lse.problem import Observations
+from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.pareto.belief import GPParetoBelief
 from botorch_lse.strategies.pareto.gp import GPParetoStrategy
 from botorch_lse.strategies.pareto.margins import (
@@ -21,7 +22,6 @@ from botorch_lse.strategies.pareto.margins import (
     with_margins,
 )
 from botorch_lse.strategies.pareto.outputs import ParetoEstimate
-from botorch_lse.strategies.rule import Request
 
 
 @dataclass(frozen=True, eq=False)

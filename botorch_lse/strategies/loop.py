@@ -1,17 +1,18 @@
-r"""Ask and tell: the only place that knows rounds."""
+r"""The loop of a run: ask, tell, replay. The only place that knows rounds."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import row_indices, whole_number
-from botorch_lse.problem import Batch, Observations
-from botorch_lse.strategies.rule import Request, Rule
+from botorch_lse.checks import plain_number, row_indices, whole_number
+from botorch_lse.problem import Batch, Classification, Observations, Pool
+from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.state import (
     State,
     in_canonical_order,
@@ -19,21 +20,36 @@ from botorch_lse.strategies.state import (
     matching_at_random,
     remove,
 )
-from botorch_lse.strategies.told import (
-    by_round,
-    check_listable,
-    check_new,
-    check_state,
-)
 
 DECIDED, BUDGET, EXHAUSTED = "decided", "budget", "rows exhausted"
 UNBIASED = "Measurements were abandoned: assumed to be so whatever their values."
 """What every answer says once something was abandoned."""
+MOST_LISTED = 50_000_000
+"""Measurements that ``ask`` lists row by row at most: 400 MB."""
+
+
+@dataclass(frozen=True)
+class Request:
+    r"""What a strategy is asked to plan.
+
+    Args:
+        size: How many measurements.
+        left: ``N`` counts of how often each row may still be measured.
+        pending: Rows that are out and not part of the plan.
+        seed: The run's seed.
+        round: The round planned.
+    """
+
+    size: int
+    left: Tensor
+    pending: Tensor
+    seed: int
+    round: int
 
 
 @dataclass(frozen=True, eq=False)
-class Strategy(Rule):
-    r"""A pool, a goal and a rule: ``init``, ``ask``, ``tell``, ``replay``.
+class Strategy(ABC):
+    r"""What is to be decided about a pool, and how: ``init``, ``ask``, ``tell``.
 
     Measurements come in rounds. ``ask`` plans a whole round from the complete rounds
     before it; ``tell`` may bring its results in pieces and in any order, and the round
@@ -41,10 +57,28 @@ class Strategy(Rule):
     own. Told together with a complete batch they count to that round.
 
     A subclass is a frozen dataclass whose fields are its constructor's arguments, so a
-    strategy can be stored by them.
+    strategy can be stored by them. It says what is believed after each round
+    (``_start``, ``_learn``), which rows come next (``_plan``) and what the answer is
+    (``_classification``); all of these are functions of their arguments alone, so that
+    a run can be rebuilt from its seed and its observations.
 
-    Arguments: see ``Rule``.
+    Args:
+        pool: The candidates.
+        batch_size: Measurements per round; ``None`` where the algorithm says how many.
+        max_observations: Stop after so many measurements.
+        max_repeats: How often one row may be measured (1 for destructive samples).
+
+    Raises:
+        ValueError: If a number is out of range.
     """
+
+    pool: Pool
+
+    batch_size: int | None
+    max_observations: int | None
+    max_repeats: int | None
+
+    # --- the loop -------------------------------------------------------------------
 
     def init(self, seed: int = 0) -> State:
         r"""The state before any measurement.
@@ -303,6 +337,126 @@ class Strategy(Rule):
         usable = self._open_rows(state.belief) & (request.left > 0)
         return None if bool(usable.any()) else EXHAUSTED
 
+    # --- arguments ------------------------------------------------------------------
+
+    def _check_rounds(self) -> None:
+        for part in fields(self):
+            value = getattr(self, part.name)
+            if (number := plain_number(value)) is not value:
+                object.__setattr__(self, part.name, number)
+        if not isinstance(self.pool, Pool):
+            raise ValueError(
+                f"Expected `pool` to be a Pool, but got {type(self.pool).__name__}. "
+                "Write `Pool(X)`."
+            )
+        for name in ("batch_size", "max_observations", "max_repeats"):
+            if getattr(self, name) is not None:
+                whole_number(getattr(self, name), name, 1)
+        if self.batch_size is None:
+            return
+        capacity = len(self.pool) * (self.max_repeats or self.batch_size)
+        if self.batch_size > capacity:
+            raise ValueError(
+                f"Expected `batch_size` of at most {capacity}, the pool's "
+                f"{len(self.pool)} rows times `max_repeats`, but got {self.batch_size}."
+            )
+
+    # --- what may be told -------------------------------------------------------------
+
+    @property
+    def takes_means(self) -> bool:
+        r"""Whether replicates may be told as their mean, and a value with its noise.
+
+        If not, every value is told by itself, without a noise variance.
+        """
+        return True
+
+    @property
+    def weighs_by_counts(self) -> bool:
+        r"""Whether means without a noise variance are weighed by their replicates.
+
+        If not, a mean of several replicates must come with its noise variance, unless
+        the strategy was given the noise.
+        """
+        return False
+
+    # --- what is known ----------------------------------------------------------------
+
+    @abstractmethod
+    def _start(self, seed: int) -> Any:
+        r"""The belief before any observation."""
+
+    @abstractmethod
+    def _learn(
+        self, belief: Any, new: Observations, history: Observations, seed: int
+    ) -> Any:
+        r"""The belief after one more complete round; ``history`` ends with ``new``."""
+
+    @property
+    def _needs_plans(self) -> bool:
+        r"""Whether rounds exactly as planned are learnt from in another way."""
+        return False
+
+    def _learn_planned(
+        self, belief: Any, new: Observations, history: Observations, seed: int
+    ) -> Any:
+        r"""The belief after one more round that holds just what was planned for it."""
+        return self._learn(belief, new, history, seed)
+
+    def _learns(self, state: State) -> bool:
+        r"""Whether what is told in this state changes the answer."""
+        return True
+
+    def _complete(self, observations: Observations) -> Observations:
+        r"""With what the strategy itself knows about the noise."""
+        return observations
+
+    # --- what is planned --------------------------------------------------------------
+
+    def _planning_belief(self, belief: Any) -> Any:
+        r"""What the next rows are planned from; default what the answer rests on."""
+        return belief
+
+    @abstractmethod
+    def _plan(self, belief: Any, request: Request) -> Tensor:
+        r"""The rows to measure with replicates; fewer than asked if none is left."""
+
+    def _round_size(self, belief: Any, room: int | None) -> int:
+        r"""Measurements of the next round, of which at most ``room`` may be made."""
+        assert self.batch_size is not None  # else a subclass says it
+        return self.batch_size if room is None else min(self.batch_size, room)
+
+    def _open_rows(self, belief: Any) -> Tensor:
+        r"""``N`` bools: the rows the rule may choose from."""
+        return torch.ones(len(self.pool), dtype=torch.bool)
+
+    def _open_again(
+        self, belief: Any, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        r"""``N`` counts of how often each row may still be measured.
+
+        Args:
+            belief: What the complete rounds say.
+            data: All that was told.
+            pending: Rows that are out.
+            left: ``N`` counts as ``max_repeats`` leaves them.
+        """
+        return left
+
+    def _visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
+        r"""The order of a batch, ``before`` being visited first; default by row."""
+        return rows.sort().values
+
+    # --- what is said -----------------------------------------------------------------
+
+    @abstractmethod
+    def _classification(self, belief: Any) -> Classification:
+        r"""The answer."""
+
+    @abstractmethod
+    def _forecast(self, state: State) -> Forecast:
+        r"""About how many more evaluations until everything is decided."""
+
 
 def _rows_by_round(given: Any, name: str, n_rows: int) -> dict[int, Tensor]:
     r"""Rows of the pool by round, checked."""
@@ -319,3 +473,126 @@ def _rows_by_round(given: Any, name: str, n_rows: int) -> dict[int, Tensor]:
         )
         for label, rows in given.items()
     }
+
+
+def by_round(observations: Observations) -> list[Observations]:
+    r"""One group per label; one group without labels."""
+    if observations.round is None:
+        return [observations]
+    return [
+        observations.select((observations.round == label).nonzero().view(-1))
+        for label in observations.round.unique().tolist()
+    ]
+
+
+def check_new(state: State, told: Observations, missing: Tensor | None) -> None:
+    r"""What is told again, as with a sheet filled in further, must not count twice.
+
+    Args:
+        state: Before.
+        told: What is told.
+        missing: Rows that the open round still needs; ``None`` before any came.
+
+    Raises:
+        ValueError: If a measurement labelled by a round was told for it already.
+    """
+    if told.round is None:
+        return
+    late = told.round < state.round
+    if missing is not None:
+        late |= (told.round == state.round) & ~torch.isin(told.indices, missing)
+    if not bool(late.any()):
+        return
+    known = set(_entries(state.history.append(state.told)))
+    again = [entry for entry in _entries(told.select(late)) if entry in known]
+    if again:
+        label, row, *values = again[0]
+        raise ValueError(
+            f"Expected new measurements, but {len(again)} were told already, first "
+            f"{', '.join(f'{v:g}' for v in values)} of row {row} in round {label}. "
+            "Tell only what is new, or `replay` the whole; leave `round` out if it "
+            "was measured again."
+        )
+
+
+def _entries(observations: Observations) -> list[tuple[Any, ...]]:
+    r"""Round, row and values of each; observations are labelled by round."""
+    if len(observations) == 0:
+        return []
+    assert observations.round is not None  # labelled
+    y = observations.y.view(len(observations), -1).unbind(dim=-1)
+    columns = (observations.round, observations.indices, *y)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+GOAL = ("threshold", "omega", "maximize", "epsilon", "targets")
+"""The arguments, of those a strategy has, that say what it is to decide."""
+
+
+def check_state(strategy: Strategy, state: object) -> None:
+    r"""Whether a state answers the question that a strategy asks.
+
+    What it holds was derived from the rows, their features and the goal; a strategy
+    that differs in these would mistake it for an answer of its own. Budgets and batch
+    sizes may differ, so that a run can be continued with more.
+
+    Args:
+        strategy: The strategy that is asked or told.
+        state: What it is given.
+
+    Raises:
+        ValueError: If it is no state, or was made by a strategy of another class, for
+            another pool or another goal.
+    """
+    if not isinstance(state, State):
+        raise ValueError(
+            f"Expected `state` to be a State, but got {type(state).__name__}. Take it "
+            "from `strategy.init()` or `strategy.tell`."
+        )
+    maker = state.strategy
+    if maker is strategy:  # as a rule; pools need no look then
+        return
+    if type(maker) is not type(strategy):
+        difference = f"a {type(maker).__name__}"
+    elif not _same(maker.pool, strategy.pool):
+        difference = f"another pool of {len(maker.pool)} rows"
+    else:
+        other = [
+            n
+            for n in GOAL
+            if not _same(*(getattr(s, n, None) for s in (maker, strategy)))
+        ]
+        if not other:
+            return
+        difference = f"`{other[0]}` = {getattr(maker, other[0])!r}"
+    raise ValueError(
+        f"Expected a `state` that this {type(strategy).__name__} made, but it was made "
+        f"with {difference}. Go on with the strategy that made it; to answer another "
+        "question about the same rows, `strategy.replay(state.observations)`."
+    )
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    if isinstance(one, Pool) and isinstance(other, Pool):
+        return one.hash == other.hash
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return tuple(one) == tuple(other)
+    return bool(one == other)
+
+
+def check_listable(size: int) -> None:
+    r"""Whether a round can be listed row by row.
+
+    Raises:
+        ValueError: If it has more than ``MOST_LISTED`` measurements.
+    """
+    if size > MOST_LISTED:
+        raise ValueError(
+            f"Expected a round of at most {MOST_LISTED:,} measurements, but the "
+            f"algorithm asks for {size:,}. State `y` in units in which the gaps that "
+            "matter are about 1, give a larger `epsilon`, or use a strategy with "
+            "anytime widths (`...LinearStrategy`); `planned_counts` and `simulate`, "
+            "where there are, do not list the rows."
+        )
