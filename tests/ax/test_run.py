@@ -488,8 +488,13 @@ def test_an_interrupt_waits_until_a_result_is_on_the_disk(tmp_path, monkeypatch)
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(run_module, "complete_trial", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        run_experiment(client, benches.bench, storage=path)
+    # A shell starts what runs in the background with interrupts ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_experiment(client, benches.bench, storage=path)
+    finally:
+        signal.signal(signal.SIGINT, before)
     again = Client.load_from_json_file(str(path))
     assert statuses(again) == ["COMPLETED", "RUNNING", "RUNNING"]
 
