@@ -181,6 +181,23 @@ class PoolPosterior:
                 _rows=storage,
             )
 
+    def before_data(self) -> PoolPosterior:
+        r"""The same process before any observation."""
+        none = self.a[:0]
+        every = torch.arange(self.F.shape[-2])
+        return replace(
+            self,
+            mean=self.prior_mean_at(every).clone(),
+            variance=self.prior_variance.clone(),
+            indices=self.indices[:0],
+            L=none.view(0, 0),
+            a=none,
+            information=torch.zeros_like(self.information),
+            is_exact=False,
+            _rows=_Rows(len(every)),
+            _expected=(),
+        )
+
     def expect(self, index: int, noise_var: float) -> PoolPosterior:
         r"""After one more observation that is planned, not known: variances shrink.
 

@@ -17,7 +17,7 @@ from botorch_lse.ax.measurements import Measurement, weight_of
 from botorch_lse.ax.node import LevelSetNode
 from botorch_lse.ax.results import level_set_node
 from botorch_lse.strategies import Strategy
-from botorch_lse.strategies.gp.row_costs import RowCost
+from botorch_lse.strategies.costs import RowCost
 
 COST = "cost"
 """The tracking metric of a trial's cost."""

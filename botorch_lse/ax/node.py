@@ -31,8 +31,7 @@ from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.ax.strategy_store import StoredStrategy
 from botorch_lse.ax.summary import summary, why_wait
 from botorch_lse.checks import whole_number
-from botorch_lse.strategies import State, Strategy
-from botorch_lse.strategies.gp.base import GPStrategy
+from botorch_lse.strategies import GPStrategy, State, Strategy
 
 
 class LevelSetNode(ExternalGenerationNode):

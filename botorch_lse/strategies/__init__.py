@@ -3,21 +3,7 @@ r"""Strategies: ask which rows to measure, tell what came out, read the answer."
 from typing import TYPE_CHECKING
 
 from botorch_lse.moved import lookup
-from botorch_lse.strategies.gp import (
-    DesignStrategy,
-    GPStrategy,
-    HRAGEStrategy,
-    ImplicitLSEStrategy,
-    ImplicitStraddleStrategy,
-    LSEStrategy,
-    MaxVarianceStrategy,
-    MELKStrategy,
-    MILKStrategy,
-    RandomStrategy,
-    StraddleRankStrategy,
-    StraddleStrategy,
-    TruVaRStrategy,
-)
+from botorch_lse.strategies.gaussian import GPStrategy
 from botorch_lse.strategies.linear import (
     GEGELinearStrategy,
     HRAGELinearStrategy,
@@ -32,6 +18,20 @@ from botorch_lse.strategies.pareto import (
     MultiOutputStrategy,
     PALStrategy,
     ParetoEstimate,
+)
+from botorch_lse.strategies.presets import (
+    DesignStrategy,
+    HRAGEStrategy,
+    ImplicitLSEStrategy,
+    ImplicitStraddleStrategy,
+    LSEStrategy,
+    MaxVarianceStrategy,
+    MELKStrategy,
+    MILKStrategy,
+    RandomStrategy,
+    StraddleRankStrategy,
+    StraddleStrategy,
+    TruVaRStrategy,
 )
 from botorch_lse.strategies.simulated import SimulatedRun
 from botorch_lse.strategies.state import State

@@ -1,8 +1,16 @@
-r"""What a level-set strategy is to decide, and how rounds decide it."""
+r"""What a strategy is to decide about its items, and how rounds decide it.
+
+A goal reads what is believed through a ``View``: intervals of the items, and variances
+of differences between them. Goals that decide rows one by one need the intervals alone;
+goals "by pairs" compare rows, which decides more from the same data where neighbours
+are correlated, and needs memory for all pairs.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -15,80 +23,206 @@ from botorch_lse.confidence.classify import (
     explicit_sides,
 )
 from botorch_lse.confidence.regions import Regions
+from botorch_lse.functional.scores import straddle
+from botorch_lse.pool_posterior import PoolPosterior
+from botorch_lse.posterior import row_blocks
+from botorch_lse.strategies.forecast import squared_gaps
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    r"""What is believed about the items after an interval.
+
+    Args:
+        regions: Their confidence regions.
+        posterior: A posterior that has the items among its rows.
+        rows: ``T`` rows of ``posterior`` that are the items.
+        beta: The squared width of the last interval.
+    """
+
+    regions: Regions
+    posterior: PoolPosterior
+    rows: Tensor
+    beta: float
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    r"""What the next batch is to predict.
+
+    Args:
+        rows: ``T`` rows of the posterior.
+        weights: Factors of the variances, ``T`` or for pairs ``T x T``, 0 for those not
+            asked for; ``None``: ones.
+        factor: ``c`` of the pairs ``f(x) - c f(x')``; ``None``: the rows themselves.
+    """
+
+    rows: Tensor
+    weights: Tensor | None = None
+    factor: float | None = None
+
+
+class Goal(ABC):
+    r"""What is to be decided.
+
+    The ``epsilon`` of each goal is the accuracy up to which its answer must be right,
+    in the units of ``y``.
+    """
+
+    epsilon: float
+
+    theorem: ClassVar[str]
+    """The union bound of the widths, as ``guarantee`` names it."""
+
+    def start(self, n_items: int) -> Sides:
+        r"""Everything undecided."""
+        return Sides.start(n_items)
+
+    @abstractmethod
+    def update(self, sides: Sides, view: View) -> Sides:
+        r"""The sides after one more interval."""
+
+    @abstractmethod
+    def against(self, sides: Sides, regions: Regions) -> Tensor:
+        r"""``T`` bools: the side is not what the item's own region says."""
+
+    @property
+    def stated_level(self) -> float | None:
+        r"""The level, if it is known beforehand."""
+        return None
+
+    @abstractmethod
+    def level(self, mean: Tensor) -> float:
+        r"""The level that probabilities refer to, units of ``y``."""
+
+    @abstractmethod
+    def level_of(self, values: Tensor) -> float | None:
+        r"""The level on which measured values have a side, if there is one."""
+
+    @property
+    def tolerance(self) -> float:
+        r"""How much wider than its distance an interval may be when it decides."""
+        return self.epsilon
+
+    @abstractmethod
+    def distances(self, mean: Tensor) -> Tensor:
+        r"""``T`` signed distances: an interval as narrow as its own is decided."""
+
+    def targets(self, sides: Sides, rows: Tensor) -> Targets:
+        r"""What a designed batch is to predict: the items in question.
+
+        Args:
+            sides: What is decided.
+            rows: ``T`` rows of the posterior that are the items.
+        """
+        return Targets(rows[sides.candidates])
+
+    def gaps(self, sides: Sides, view: View) -> Targets:
+        r"""The same, weighted by one over the squared gaps that are expected."""
+        targets = self.targets(sides, view.rows)
+        distances = self.distances(view.regions.mean)[sides.candidates]
+        variance = view.posterior.variance[targets.rows]
+        gaps = squared_gaps(distances, variance, self.epsilon)
+        return replace(targets, weights=1 / gaps)
+
+    def n_claims(self, n_items: int) -> int:
+        r"""How many intervals must hold together in each round."""
+        return n_items
+
+    def stays(self, mean: Tensor, half: Tensor) -> Tensor:
+        r"""``C x T`` bools: what stays in question when intervals have shrunk.
+
+        Args:
+            mean: ``T`` means, which are taken to stay where they are.
+            half: ``C x T`` half widths after each of ``C`` measurements.
+        """
+        raise NotImplementedError  # refused at construction
+
+    @abstractmethod
+    def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
+        r"""``N`` scores that cost nothing, by which rows are chosen to be scored.
+
+        Source:
+            Bogunovic et al. (2016), Appendix A, for the maximiser; the others are ours.
+        """
+
+
+# --- a level --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class ExplicitGoal:
-    r"""``above = {x : f(x) > threshold}``, decided rows stay as they are.
+class Above(Goal):
+    r"""``above = {x : f(x) > threshold}``; decided rows stay as they are.
 
     Args:
         threshold: Units of ``y``.
-        epsilon: The accuracy, units of ``y``.
+        epsilon: The accuracy.
+
+    Source:
+        Gotovos et al. (2013), Algorithm 1, lines 5 to 10.
     """
 
     threshold: float
-    epsilon: float
+    epsilon: float = 0.0
 
-    def start(self, n_rows: int) -> Sides:
-        r"""Everything undecided."""
-        return Sides.start(n_rows)
+    theorem: ClassVar[str] = "Theorem 1"
 
-    def update(self, sides: Sides, regions: Regions) -> Sides:
-        r"""Algorithm 1, lines 5 to 10, on the rows still undecided."""
-        now = explicit_sides(regions.lower, regions.upper, self.threshold, self.epsilon)
+    def update(self, sides: Sides, view: View) -> Sides:
+        r"""The items that are still undecided, by their regions."""
+        lower, upper = view.regions.lower, view.regions.upper
+        now = explicit_sides(lower, upper, self.threshold, self.epsilon)
         side = torch.where(sides.side == UNDECIDED, now, sides.side)
         return replace(sides, side=side, candidates=side == UNDECIDED)
 
     def against(self, sides: Sides, regions: Regions) -> Tensor:
-        r"""``N`` bools: the side is not what the row's own region says."""
+        r"""``T`` bools: the side is not what the item's own region says."""
         tolerant = self.threshold - self.epsilon, self.threshold + self.epsilon
         above = (sides.side == ABOVE) & (regions.upper <= tolerant[0])
         return above | ((sides.side == BELOW) & (regions.lower > tolerant[1]))
 
-    def level(self, mean: Tensor) -> float:
-        r"""The level that probabilities refer to."""
-        return self.threshold
-
-    def level_of(self, values: Tensor) -> float | None:
-        r"""The level on which measured values have a side, if there is one."""
-        return self.threshold
-
     @property
-    def tolerance(self) -> float:
-        r"""What an interval may be wider than its distance."""
-        return self.epsilon
+    def stated_level(self) -> float:
+        r"""The level."""
+        return self.threshold
+
+    def level(self, mean: Tensor) -> float:
+        r"""The level."""
+        return self.threshold
+
+    def level_of(self, values: Tensor) -> float:
+        r"""The level."""
+        return self.threshold
 
     def distances(self, mean: Tensor) -> Tensor:
-        r"""``N`` signed distances; an interval as narrow as its own is decided."""
+        r"""From the means to the level."""
         return mean - self.threshold
+
+    def stays(self, mean: Tensor, half: Tensor) -> Tensor:
+        r"""Items whose interval still holds the level (Eq. (6) of Bogunovic et al.)."""
+        return (mean - self.threshold).abs() + self.epsilon <= half
+
+    def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
+        r"""Straddle."""
+        return straddle(mean, sigma, self.threshold, beta)
+
+
+# --- a share of the maximum -----------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class ImplicitGoal:
+class _ShareOfMax(Goal):
     r"""``above = {x : f(x) > omega max f}``.
 
     Args:
         omega: In (0, 1).
-        epsilon: The accuracy, units of ``y``.
-        drop_maximisers: See ``Sides.update_implicit``.
+        epsilon: The accuracy.
     """
 
     omega: float
-    epsilon: float
-    drop_maximisers: bool = False
-
-    def start(self, n_rows: int) -> Sides:
-        r"""Everything undecided."""
-        return Sides.start(n_rows)
-
-    def update(self, sides: Sides, regions: Regions) -> Sides:
-        r"""Algorithm 2, lines 4 to 15."""
-        return sides.update_implicit(
-            regions.lower, regions.upper, self.omega, self.epsilon, self.drop_maximisers
-        )
+    epsilon: float = 0.0
 
     def against(self, sides: Sides, regions: Regions) -> Tensor:
-        r"""``N`` bools: the side is not what the regions say of row and level."""
+        r"""``T`` bools: the side is not what the regions say of item and level."""
         low = self.omega * regions.lower.max() - self.epsilon
         high = self.omega * regions.upper.max() + self.epsilon
         above = (sides.side == ABOVE) & (regions.upper < low)
@@ -98,64 +232,202 @@ class ImplicitGoal:
         r"""``omega`` times the largest posterior mean."""
         return self.omega * float(mean.max())
 
-    def level_of(self, values: Tensor) -> float | None:
+    def level_of(self, values: Tensor) -> float:
         r"""``omega`` times the largest value."""
         return self.omega * float(values.max())
 
-    @property
-    def tolerance(self) -> float:
-        r"""What an interval may be wider than its distance."""
-        return self.epsilon
-
     def distances(self, mean: Tensor) -> Tensor:
-        r"""``N`` signed distances, if the maximum were known."""
+        r"""From the means to the level, if the maximum were known."""
         return mean - self.level(mean)
+
+    def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
+        r"""The standard deviation."""
+        return sigma
+
+
+@dataclass(frozen=True)
+class ShareOfMax(_ShareOfMax):
+    r"""The same by the optimistic and the pessimistic level that the regions allow.
+
+    Args:
+        omega: In (0, 1).
+        epsilon: The accuracy.
+        drop_maximisers: See ``Sides.update_implicit``.
+
+    Source:
+        Gotovos et al. (2013), Algorithm 2, lines 4 to 15.
+    """
+
+    drop_maximisers: bool = False
+
+    theorem: ClassVar[str] = "Theorem 2"
+
+    def update(self, sides: Sides, view: View) -> Sides:
+        r"""The items that are still undecided, by the regions and both levels."""
+        return sides.update_implicit(
+            view.regions.lower,
+            view.regions.upper,
+            self.omega,
+            self.epsilon,
+            self.drop_maximisers,
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class MaximiserGoal:
-    r"""Find ``argmax f``: "above" is the accepted row, "below" what is ruled out.
+class PairSides(Sides):
+    r"""The sets of MILK.
 
     Args:
-        epsilon: A row is accepted once every other row is at most this much better,
-            units of ``y``.
-        places: ``N`` numbers; rows with one number are one point, at several noise
-            levels.
+        pairs: ``N x N`` bools, the ordered pairs still open; else see ``Sides``.
     """
 
-    epsilon: float
-    places: Tensor
+    pairs: Tensor | None = None
 
-    def start(self, n_rows: int) -> Sides:
-        r"""Every row may be the maximiser."""
-        return Sides.start(n_rows)
+    def reopened(self, rows: Tensor) -> PairSides:
+        r"""The same with ``rows`` undecided and all their pairs open."""
+        assert self.pairs is not None
+        found = super().reopened(rows)
+        partners = rows & (found.side != BELOW).unsqueeze(-1)
+        pairs = self.pairs | partners | rows.unsqueeze(-1)
+        return PairSides(found.side, found.candidates, pairs=pairs)
 
-    def update(self, sides: Sides, regions: Regions) -> Sides:
-        r"""``M_t = {x in M_{t-1}: u_t(x) >= max over M_{t-1} of l_t}``.
 
-        Once the row of the largest lower bound is as good as any other in ``M_t`` up to
-        ``epsilon``, it is accepted (with its copies) and the others are ruled out.
+@dataclass(frozen=True)
+class ShareOfMaxByPairs(_ShareOfMax):
+    r"""The same by the intervals of ``f(x) - omega f(x')``, for all pairs.
 
-        Source:
-            Bogunovic et al. (2016), Algorithm 2, Eq. (5); accepting is ours.
-        """
-        M = sides.candidates
-        if not bool(M.any()):
-            return sides
-        lower = torch.where(M, regions.lower, -torch.inf)
-        best = int(lower.argmax())
-        stays = M & (regions.upper >= lower[best])
-        accepted = stays & (self.places == self.places[best])
-        others = stays & ~accepted
-        rivals = regions.upper[others] > lower[best] + self.epsilon
-        if bool(rivals.any()):
-            side = torch.full_like(sides.side, BELOW).masked_fill(stays, UNDECIDED)
-            return replace(sides, side=side, candidates=stays)
-        side = torch.full_like(sides.side, BELOW).masked_fill(accepted, ABOVE)
-        return replace(sides, side=side, candidates=accepted)
+    An item is above once every pair ``(x, x')`` is certain, below once one is refuted;
+    an item below leaves all pairs. A pair is certain if its lower end plus ``epsilon``
+    is positive, which is tested first. The maximum is never estimated.
+
+    Args:
+        omega: In (0, 1).
+        epsilon: The accuracy.
+
+    Source:
+        Mason et al. (2022), Algorithm 2.
+    """
+
+    theorem: ClassVar[str] = "Theorem 1, its union bound over all ordered pairs"
+
+    def start(self, n_items: int) -> PairSides:
+        r"""Every pair open."""
+        start = Sides.start(n_items)
+        pairs = torch.ones(n_items, n_items, dtype=torch.bool)
+        return PairSides(start.side, start.candidates, pairs=pairs)
+
+    def update(self, sides: Sides, view: View) -> Sides:
+        r"""Each open pair by its own interval."""
+        pairs = _pairs_of(sides)
+        root_beta, omega = view.beta**0.5, self.omega
+        certain, refuted, outdone = (torch.zeros_like(pairs) for _ in range(3))
+        mean, rows = view.regions.mean, view.rows
+        live = pairs.any(dim=1).nonzero().view(-1)
+        budget = view.posterior.memory_budget
+        for block in row_blocks(live.numel(), len(rows), budget):
+            i = live[block]
+            centre = mean[i].unsqueeze(-1) - omega * mean
+            spread = view.posterior.variance_between(rows[i], rows, omega)
+            half = root_beta * spread.sqrt()
+            certain[i] = centre - half + self.epsilon > 0
+            refuted[i] = (centre + half - self.epsilon <= 0) & ~certain[i]
+            outdone[i] = centre + half <= 0
+        pairs, side = eliminate_pairs(pairs, sides.side, certain, refuted, outdone)
+        return PairSides(side, side == UNDECIDED, pairs=pairs)
+
+    def targets(self, sides: Sides, rows: Tensor) -> Targets:
+        r"""The open pairs."""
+        found = pair_targets(_pairs_of(sides), self.omega)
+        return replace(found, rows=rows[found.rows])
+
+    def gaps(self, sides: Sides, view: View) -> Targets:
+        r"""The open pairs, weighted by one over the squared gaps that are expected."""
+        targets, omega = self.targets(sides, view.rows), self.omega
+        rows, posterior = targets.rows, view.posterior
+        mean, variance = posterior.mean[rows], posterior.variance[rows]
+        difference = mean.unsqueeze(-1) - omega * mean
+        spread = variance.unsqueeze(-1) + omega**2 * variance
+        weights = 1 / squared_gaps(difference, spread, self.epsilon)
+        if targets.weights is not None:
+            weights = weights * targets.weights
+        # A row that seems to be below needs one partner only: the likely maximum.
+        best = int(mean.argmax())
+        below = mean <= omega * mean[best]
+        weights[below] *= (torch.arange(len(rows)) == best).double()
+        return Targets(rows, weights, omega)
+
+    def n_claims(self, n_items: int) -> int:
+        r"""One interval for each ordered pair."""
+        return n_items**2
+
+
+def _pairs_of(sides: Sides) -> Tensor:
+    assert isinstance(sides, PairSides)
+    assert sides.pairs is not None
+    return sides.pairs
+
+
+def pair_targets(pairs: Tensor, omega: float) -> Targets:
+    r"""The open pairs among the rows that occur in them."""
+    rows = (pairs.any(dim=0) | pairs.any(dim=1)).nonzero().view(-1)
+    inner = pairs[rows][:, rows]
+    return Targets(rows, None if bool(inner.all()) else inner.double(), omega)
+
+
+def eliminate_pairs(
+    active: Tensor,
+    side: Tensor,
+    certain: Tensor,
+    refuted: Tensor,
+    outdone: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""The active pairs and the sides after one round of MILK.
+
+    A row with a refuted pair goes to ``B`` and leaves all pairs, as first and as second
+    member. Of the others the certain pairs leave; a row without a pair as first member
+    goes to ``G``.
+
+    Args:
+        active: ``N x N`` bools, the ordered pairs ``A_t``.
+        side: ``N`` codes.
+        certain: ``N x N`` bools: ``f(x) > omega f(x')`` is certain.
+        refuted: ``N x N`` bools: ``f(x) <= omega f(x')`` is certain up to the accuracy,
+            so that ``x`` is below.
+        outdone: ``N x N`` bools: ``f(x) <= omega f(x')`` is certain without any
+            accuracy, so that ``x`` is not the maximiser and need be compared with no
+            more. Default ``refuted``.
+
+    Source:
+        Mason et al. (2022), Algorithm 2, lines 9 to 17, with erratum 3
+        (papers/mason2022/errata.md): the pairs of ``A_t`` are examined at once, line 16
+        tests ``A_{t+1}`` for rows not in ``B``.
+    """
+    bad = (active & refuted).any(dim=1)
+    gone = bad if outdone is None else (active & outdone).any(dim=1)
+    left = active & ~certain & ~bad.unsqueeze(-1) & ~gone
+    side = torch.where(bad, BELOW, side)
+    good = (side != BELOW) & ~left.any(dim=1)
+    return left, torch.where(good, ABOVE, side).to(torch.int8)
+
+
+# --- the maximiser --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Maximiser(Goal):
+    r"""Find ``argmax f``: "above" is the accepted item, "below" what is ruled out.
+
+    Args:
+        points: ``T`` numbers; items with one number are one point, at several noise
+            levels.
+        epsilon: An item is accepted once every other one is at most this much better.
+    """
+
+    points: Tensor
+    epsilon: float = 0.0
 
     def against(self, sides: Sides, regions: Regions) -> Tensor:
-        r"""``N`` bools: accepted but exceeded, or ruled out but better than all."""
+        r"""``T`` bools: accepted but exceeded, or ruled out but better than all."""
         accepted = (sides.side == ABOVE) & (
             regions.upper + self.epsilon < regions.lower.max()
         )
@@ -164,26 +436,153 @@ class MaximiserGoal:
         return accepted | (ruled_out & (regions.lower > others))
 
     def level(self, mean: Tensor) -> float:
-        r"""The largest posterior mean: what probabilities refer to."""
+        r"""The largest posterior mean."""
         return float(mean.max())
 
-    def level_of(self, values: Tensor) -> float | None:
+    def level_of(self, values: Tensor) -> None:
         r"""None: every value but the largest lies below the maximum."""
-        return None
+        return
 
     @property
     def tolerance(self) -> float:
-        r"""What an interval may be wider than its distance."""
+        r"""Half of the accuracy: two intervals meet in the middle."""
         return self.epsilon / 2
 
     def distances(self, mean: Tensor) -> Tensor:
-        r"""``N`` signed distances: half of what the best other point is away."""
+        r"""Half of what the best other point is away."""
         best = int(mean.argmax())
-        copies = self.places == self.places[best]
+        copies = self.points == self.points[best]
         if bool(copies.all()):
             return torch.zeros_like(mean)
         rival = mean[~copies].max()
         return torch.where(copies, mean - rival, mean - mean[best]) / 2
 
+    def stays(self, mean: Tensor, half: Tensor) -> Tensor:
+        r"""Items that may still be the maximiser (Eq. (5) of Bogunovic et al.)."""
+        return mean + half >= (mean - half).amax(-1, True)
 
-Goal = ExplicitGoal | ImplicitGoal | MaximiserGoal
+    def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
+        r"""The upper bound."""
+        return mean + beta**0.5 * sigma
+
+
+@dataclass(frozen=True, eq=False)
+class Maximiser(_Maximiser):
+    r"""The same by the regions of the items.
+
+    Args:
+        points: ``T`` numbers; items with one number are one point.
+        epsilon: The accuracy.
+
+    Source:
+        Bogunovic et al. (2016), Algorithm 2, Eq. (5); accepting is ours.
+    """
+
+    theorem: ClassVar[str] = "Theorem 1"
+
+    def update(self, sides: Sides, view: View) -> Sides:
+        r"""``M_t = {x in M_{t-1}: u_t(x) >= max over M_{t-1} of l_t}``.
+
+        Once the item of the largest lower bound is as good as any other in ``M_t`` up
+        to ``epsilon``, it is accepted (with its copies) and the others are ruled out.
+        """
+        M, regions = sides.candidates, view.regions
+        if not bool(M.any()):
+            return sides
+        lower = torch.where(M, regions.lower, -torch.inf)
+        best = int(lower.argmax())
+        stays = M & (regions.upper >= lower[best])
+        accepted = stays & (self.points == self.points[best])
+        others = stays & ~accepted
+        rivals = regions.upper[others] > lower[best] + self.epsilon
+        if bool(rivals.any()):
+            side = torch.full_like(sides.side, BELOW).masked_fill(stays, UNDECIDED)
+            return replace(sides, side=side, candidates=stays)
+        side = torch.full_like(sides.side, BELOW).masked_fill(accepted, ABOVE)
+        return replace(sides, side=side, candidates=accepted)
+
+
+@dataclass(frozen=True, eq=False)
+class MaximiserByPairs(_Maximiser):
+    r"""The same by the intervals of the differences between items.
+
+    Args:
+        points: ``T`` numbers; items with one number are one point.
+        epsilon: The accuracy.
+    """
+
+    theorem: ClassVar[str] = (
+        "Theorem 1, its union bound over all ordered pairs of items"
+    )
+
+    def update(self, sides: Sides, view: View) -> Sides:
+        r"""An item is out once another one is better for certain."""
+        items = sides.candidates.nonzero().view(-1)
+        rows = view.rows[items]
+        variance = view.posterior.variance_between(rows, rows)
+        half = (view.beta * variance).sqrt()
+        values = view.regions.mean[items]
+        side = eliminate_for_best(
+            sides.side, items, values, half, self.epsilon, self.points
+        )
+        open_ = side == UNDECIDED
+        return replace(sides, side=side, candidates=open_ if open_.any() else side > 0)
+
+    def targets(self, sides: Sides, rows: Tensor) -> Targets:
+        r"""The differences of the items in question."""
+        return Targets(rows[sides.candidates], None, 1.0)
+
+    def gaps(self, sides: Sides, view: View) -> Targets:
+        r"""The differences from the best estimate, by which the others are judged."""
+        targets, posterior = self.targets(sides, view.rows), view.posterior
+        rows = targets.rows
+        mean = posterior.mean[rows]
+        spread = posterior.variance_between(rows, rows)
+        gaps = squared_gaps(mean.unsqueeze(-1) - mean, spread, self.epsilon)
+        weights = torch.zeros_like(spread)
+        best = int(mean.argmax())
+        weights[:, best] = 1 / gaps[:, best].clamp_min(torch.finfo(gaps.dtype).tiny)
+        weights[best, best] = 0.0
+        return replace(targets, weights=weights)
+
+    def n_claims(self, n_items: int) -> int:
+        r"""One interval for each ordered pair."""
+        return n_items**2
+
+
+def eliminate_for_best(
+    side: Tensor,
+    rows: Tensor,
+    values: Tensor,
+    half: Tensor,
+    epsilon: float,
+    points: Tensor | None = None,
+) -> Tensor:
+    r"""The sides after one round of the search for the maximiser, by differences.
+
+    A row goes if some other one is better for certain. Once no other row can be better
+    than the best estimate by more than ``epsilon``, that row is accepted and the others
+    go.
+
+    Args:
+        side: ``N`` codes.
+        rows: The ``T`` rows in question.
+        values: Their estimates, units of ``y``.
+        half: ``T x T`` half widths of the intervals of ``f(x) - f(x')``.
+        epsilon: The accuracy, units of ``y``.
+        points: ``N`` numbers; rows with one number are one point and share their side.
+
+    Source:
+        Weltz et al. (2023), Algorithm 2, line 13, with the width of each pair; the
+        acceptance within ``epsilon`` is own.
+    """
+    place = rows if points is None else points[rows]
+    others = place.unsqueeze(-1) != place
+    worse = (((values - values.unsqueeze(-1)) > half) & others).any(dim=1)
+    side = side.index_fill(0, rows[worse], BELOW)
+    best = int(values.argmax())
+    rivals = ~worse & (values - values[best] + half[best] > epsilon) & others[best]
+    if bool(rivals.any()):
+        return side
+    side = side.index_fill(0, rows, BELOW)
+    return side.index_fill(0, rows[~others[best]], ABOVE)

@@ -69,6 +69,12 @@ def test_melk_and_the_optimiser_find_batches_alike(seed, q):
     assert float(own / best) <= 1.02  # both are minus the worst variance
 
 
+def problem_of_round(strategy, state):
+    none = torch.empty(0, dtype=torch.long)
+    situation = strategy._situation(state.belief, none)
+    return situation.problem(situation.posterior, state.belief.new_noise)
+
+
 DESIGNED = [
     (MELKStrategy, {"threshold": 0.3}),
     (MILKStrategy, {"omega": 0.7}),
@@ -88,9 +94,7 @@ def test_exchange_never_leaves_more_than_the_rounded_design(form, seed, q):
     state = after_one_round(strategy, X, generator)
     if state.is_done:
         pytest.skip("decided at once")
-    problem = strategy._problem(
-        state.belief, state.belief.posterior, strategy._targets(state.belief)
-    )
+    problem = problem_of_round(strategy, state)
 
     def left_by(rounding):
         rows = replace(strategy, rounding=rounding).ask(state).order
@@ -187,10 +191,7 @@ def test_on_the_table_of_runs_no_batch_leaves_more_than_the_rounded_design():
                     rounding: replace(strategy, rounding=rounding).ask(state).order
                     for rounding in ("quota", "exchange")
                 }
-                belief = state.belief
-                problem = strategy._problem(
-                    belief, belief.posterior, strategy._targets(belief)
-                )
+                problem = problem_of_round(strategy, state)
                 left = {
                     rounding: JointBatchPosterior.of(
                         [problem], torch.bincount(batch, minlength=len(strategy.pool))

@@ -17,7 +17,7 @@ from botorch_lse import Pool
 from botorch_lse.models import TINY, fit_single_task_gp, unfitted_prior
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.process import Process
+from botorch_lse.strategies.learning import Process
 
 X = torch.rand(40, 3, generator=torch.Generator().manual_seed(0)).double()
 POOL = Pool(X)

@@ -27,7 +27,7 @@ from botorch_lse.strategies import (
     TruVaRStrategy,
 )
 from botorch_lse.strategies.forecast import observations_needed
-from botorch_lse.strategies.gp.forecast import MOST_STEPS, planned_observations
+from botorch_lse.strategies.gaussian import MOST_STEPS, planned_observations
 from tests.covering import more_when_slow
 from tests.reference.dense_gp import DenseGP
 from tests.strategies import pareto_runs

@@ -18,7 +18,7 @@ from botorch_lse.strategies import (
     StraddleStrategy,
     TruVaRStrategy,
 )
-from botorch_lse.strategies.gp import base
+from botorch_lse.strategies import gaussian as base
 
 from .runs import EXPLICIT, IMPLICIT, LINEAR, grid
 

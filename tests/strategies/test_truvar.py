@@ -67,9 +67,9 @@ def assert_replayed(strategy, replay: TruVaRReplay, steps: int = 9) -> None:
             assert rows(answer.above) == want["H"]
             assert rows(answer.below) == want["L"]
             assert rows(answer.undecided) == want["M"]
-        assert belief.epochs.number == want["epoch"]
-        assert belief.epochs.eta == pytest.approx(want["eta"])
-        assert belief.epochs.beta == pytest.approx(want["beta"])
+        assert belief.memory.epochs.number == want["epoch"]
+        assert belief.memory.epochs.eta == pytest.approx(want["eta"])
+        assert belief.memory.epochs.beta == pytest.approx(want["beta"])
         assert strategy.spent(state) == pytest.approx(want["spent"])
 
 
@@ -143,7 +143,7 @@ def test_widths_of_the_theorem_grow_with_time() -> None:
     assert "Lemma C.1" in strategy.guarantee
     for t, state in enumerate(run(strategy, 5)):
         want = 2 * math.log(N * (math.pi * (t + 1)) ** 2 / (6 * strategy.delta))
-        assert state.belief.epochs.beta == pytest.approx(want)
+        assert state.belief.memory.epochs.beta == pytest.approx(want)
     assert "No confidence" in build("threshold").guarantee
 
 
@@ -162,7 +162,7 @@ def epochs_of(noise_std: float, steps: int) -> list[tuple[int, float, float]]:
     )
     state, table = strategy.init(), []
     for _ in range(steps + 1):
-        e = state.belief.epochs
+        e = state.belief.memory.epochs
         table.append((e.number, e.eta, pytest.approx(e.beta, rel=1e-12)))
         state = strategy.tell(state, Observations([0], [0.0]))
     return table
@@ -185,7 +185,7 @@ def test_epochs_entered_at_one_time_share_their_width() -> None:
 def test_eta_zero_is_variance_reduction_in_one_epoch() -> None:
     strategy = build("threshold", eta=0.0)
     for state in run(strategy, 6):
-        assert state.belief.epochs.number == 1
+        assert state.belief.memory.epochs.number == 1
         if not state.is_done:
             M = rows(state.belief.sides.candidates)
             seen = state.history.indices.tolist()
@@ -208,8 +208,8 @@ def test_batches_are_greedy_steps_with_everything_but_variances_fixed(cost) -> N
     strategy = build("threshold", batch_size=4, cost=cost)
     state = run(strategy, 2)[-1]
     belief, chosen = state.belief, []
-    e, M = belief.epochs, sorted(rows(belief.sides.candidates))
-    previous = belief.previous
+    e, M = belief.memory.epochs, sorted(rows(belief.sides.candidates))
+    previous = belief.memory.previous
     seen = state.history.indices.tolist()
     for _ in range(4):
         before = np.maximum(e.beta * variances(seen, chosen)[M], e.eta**2).sum()
@@ -229,7 +229,7 @@ def test_batches_are_greedy_steps_with_everything_but_variances_fixed(cost) -> N
 def test_batches_come_in_the_order_of_the_cheapest_next_row() -> None:
     strategy = build("threshold", batch_size=4, cost=travel)
     state = run(strategy, 2)[-1]
-    order, previous = strategy.ask(state).order.tolist(), state.belief.previous
+    order, previous = strategy.ask(state).order.tolist(), state.belief.memory.previous
     left, spent = sorted(order), strategy.spent(state)
     for row in order:
         costs = [travel_to(previous, x) for x in left]
@@ -237,7 +237,7 @@ def test_batches_come_in_the_order_of_the_cheapest_next_row() -> None:
         left.remove(row)
         spent, previous = spent + travel_to(previous, row), row
     after = step(strategy, state)
-    assert after.belief.previous == order[-1]
+    assert after.belief.memory.previous == order[-1]
     assert strategy.spent(after) == pytest.approx(spent)
 
 
@@ -306,7 +306,7 @@ def test_prefilter_scores_the_most_promising_rows(goal: str) -> None:
     state = run(strategy, 4)[-1]
     belief = state.belief
     mean, sigma = belief.posterior.mean, belief.posterior.sigma
-    half = math.sqrt(belief.epochs.beta) * sigma
+    half = math.sqrt(belief.memory.epochs.beta) * sigma
     quick = {
         "threshold": half - (mean - 0.4).abs(),
         "maximiser": mean + half,
@@ -315,7 +315,9 @@ def test_prefilter_scores_the_most_promising_rows(goal: str) -> None:
     row = int(strategy.ask(state).order)
     top = quick.argsort(descending=True)[:3].tolist()
     assert row in top
-    scores = strategy._scores(belief, belief.posterior)
+    situation = strategy._situation(belief, torch.empty(0, dtype=torch.long))
+    previous = belief.memory.previous
+    scores = strategy.rule.scores(situation, previous, torch.arange(N))
     assert float(scores[row]) == float(scores[top].max())
     everything = build(goal, prefilter=N)
     assert_same_choice(everything, build(goal))

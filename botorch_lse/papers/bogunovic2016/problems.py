@@ -16,7 +16,7 @@ from botorch_lse.papers.gotovos2013.problems import sea_problem
 from botorch_lse.papers.problems import gp_sample, grid
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Pool
-from botorch_lse.strategies.gp.row_costs import RowCost
+from botorch_lse.strategies.costs import RowCost
 
 LAKE = (1400.0, 18.0)
 """Extents of the transect: metres along the surface, metres of depth."""

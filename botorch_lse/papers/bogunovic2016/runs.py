@@ -24,7 +24,7 @@ from botorch_lse.papers.bogunovic2016.problems import PricedProblem
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import GPStrategy, TruVaRStrategy
-from botorch_lse.strategies.gp.row_costs import RowCosts
+from botorch_lse.strategies.costs import RowCosts
 
 UCB_DELTA, UCB_DIVISOR = 0.1, 5.0
 

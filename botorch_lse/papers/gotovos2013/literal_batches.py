@@ -10,17 +10,19 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from botorch_lse.checks import truth_value
 from botorch_lse.confidence.schedules import BatchEta, BetaSchedule, UnionBeta
 from botorch_lse.functional.scores import first_best
 from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.gp.belief import Belief
-from botorch_lse.strategies.gp.lse import ImplicitLSEStrategy, LSEStrategy
+from botorch_lse.strategies.gaussian import GPStrategy
+from botorch_lse.strategies.goals import Goal, ShareOfMax
 from botorch_lse.strategies.loop import Request
+from botorch_lse.strategies.rules import Ambiguity, Belief, RegionRule, Width
 
 
 @dataclass(frozen=True, eq=False)
-class LSELiteralBatchStrategy(LSEStrategy):
+class LSELiteralBatchStrategy(GPStrategy):
     r"""Algorithm 3 to the letter: inside a batch, intervals with the old mean and the
     shrunken ``sigma`` are intersected and classify.
 
@@ -37,16 +39,18 @@ class LSELiteralBatchStrategy(LSEStrategy):
         (papers/gotovos2013/errata.md), ``C`` by ``information_bound``.
     """
 
+    goals: ClassVar[tuple[str, ...]] = ("threshold",)
+
     def _check_norm_bound(self) -> None:
-        raise ValueError(
-            "Expected no `norm_bound` for LSELiteralBatchStrategy, whose intervals "
-            f"inside a batch it does not cover, but got {self.norm_bound}. Use "
-            "`LSEStrategy`."
-        )
+        _refuse_norm_bound(self)
+
+    @property
+    def rule(self) -> RegionRule:
+        r"""The most ambiguous row."""
+        return Ambiguity()
 
     def _default_widths(self) -> BetaSchedule:
-        union = UnionBeta(len(self.pool), self.delta)
-        return BatchEta(union, self.batch_size, self.information)
+        return _widths(self)
 
     @cached_property
     def information(self) -> float:
@@ -54,69 +58,27 @@ class LSELiteralBatchStrategy(LSEStrategy):
 
         0 for a model to be fitted, whose bound nobody knows beforehand.
         """
-        if self.fixed is None:
-            return 0.0
-        start = PoolPosterior.start(self.fixed, self.pool.X, self.memory_budget)
-        noise = float(self._planned_noise(self.fixed, None).min())
-        return information_bound(start, noise, self.batch_size - 1)
+        return _information(self)
 
     @property
-    def claims_confidence(self) -> bool:
+    def has_theorem(self) -> bool:
         r"""Only where the information bound that the theorem asks for is known."""
-        known = self.fixed is not None or self.batch_size == 1
-        return self.beta is None and known
+        return self.fixed is not None or self.batch_size == 1
 
     @property
-    def _theorem(self) -> str:
-        return f"Theorem 3 with C = {self.information:.3g}"
+    def source(self) -> str:  # type: ignore[override]  # it has a number in it
+        r"""The theorem with its ``C``."""
+        return f"Gotovos et al. 2013, Theorem 3 with C = {self.information:.3g}"
 
     def _plan(self, belief: Belief, request: Request) -> Tensor:
-        left = request.left.clone()
-        rows: list[int] = []
-        for row in request.pending.tolist():
-            belief = self._step(belief, row)
-        while len(rows) < request.size:
-            row = self._choice(belief, left)
-            if row is None:
-                break
-            rows.append(row)
-            left[row] -= 1
-            belief = self._step(belief, row)
-        return torch.tensor(rows, dtype=torch.long)
-
-    def _choice(self, belief: Belief, left: Tensor) -> int | None:
-        posterior = belief.posterior
-        initial = self._is_initial(belief)
-        scores = posterior.variance if initial else self._scores(belief, posterior)
-        usable = self._open_rows(belief) & (left > 0)
-        return first_best(scores, usable, posterior.scale)
-
-    def _step(self, belief: Belief, row: int) -> Belief:
-        noise = float(belief.new_noise[row])
-        posterior = belief.posterior.expect(row, noise)
-        t = belief.n_intervals + 1
-        mean, sigma = posterior.mean, posterior.sigma
-        regions = belief.regions.intersect(mean, sigma, self.widths(t))
-        sides = self.goal.update(belief.sides, regions)
-        return replace(
-            belief, posterior=posterior, regions=regions, sides=sides, n_intervals=t
-        )
+        return _plan(self, belief, request)
 
     def _observe(self, belief: Belief, new: Observations) -> Belief:
-        # The steps inside the batch again, in the order in which rows were chosen.
-        inside, left = belief, torch.bincount(new.indices, minlength=len(self.pool))
-        for _ in range(len(new) - 1 if len(new) <= self.batch_size else 0):
-            row = self._choice(inside, left)
-            row = int(left.nonzero()[0]) if row is None else row
-            left[row] -= 1
-            inside = self._step(inside, row)
-        last = belief.n_intervals + self.batch_size - 1  # where the next batch begins
-        before = replace(inside, posterior=belief.posterior, n_intervals=last)
-        return super()._observe(before, new)
+        return self._after(_inside_the_batch(self, belief, new), new, 1)
 
 
 @dataclass(frozen=True, eq=False)
-class ImplicitLSELiteralBatchStrategy(LSELiteralBatchStrategy, ImplicitLSEStrategy):
+class ImplicitLSELiteralBatchStrategy(GPStrategy):
     r"""Algorithm 3 to the letter with LSE_imp's sets and rule; for comparison only.
 
     Arguments: see ``ImplicitLSEStrategy`` and ``LSELiteralBatchStrategy``.
@@ -125,10 +87,126 @@ class ImplicitLSELiteralBatchStrategy(LSELiteralBatchStrategy, ImplicitLSEStrate
         Gotovos et al. (2013), Algorithms 2 and 3.
     """
 
+    drop_maximisers: bool = False
+
     goals: ClassVar[tuple[str, ...]] = ("omega",)
 
-    def _scores(self, belief: Belief, posterior: PoolPosterior) -> Tensor:
-        return ImplicitLSEStrategy._scores(self, belief, posterior)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        truth_value(self.drop_maximisers, "drop_maximisers")
+
+    def _check_norm_bound(self) -> None:
+        _refuse_norm_bound(self)
+
+    @cached_property
+    def goal(self) -> Goal:
+        r"""The implicit level."""
+        return ShareOfMax(float(self.omega or 0.0), self.epsilon, self.drop_maximisers)
+
+    @property
+    def rule(self) -> RegionRule:
+        r"""The widest region."""
+        return Width()
+
+    def _default_widths(self) -> BetaSchedule:
+        return _widths(self)
+
+    @cached_property
+    def information(self) -> float:
+        r"""``C``; see ``LSELiteralBatchStrategy``."""
+        return _information(self)
+
+    @property
+    def has_theorem(self) -> bool:
+        r"""Only where the information bound that the theorem asks for is known."""
+        return self.fixed is not None or self.batch_size == 1
+
+    @property
+    def source(self) -> str:  # type: ignore[override]  # it has a number in it
+        r"""The theorem with its ``C``."""
+        return f"Gotovos et al. 2013, Theorem 3 with C = {self.information:.3g}"
+
+    def _plan(self, belief: Belief, request: Request) -> Tensor:
+        return _plan(self, belief, request)
+
+    def _observe(self, belief: Belief, new: Observations) -> Belief:
+        return self._after(_inside_the_batch(self, belief, new), new, 1)
+
+
+_Literal = LSELiteralBatchStrategy | ImplicitLSELiteralBatchStrategy
+
+
+def _refuse_norm_bound(strategy: _Literal) -> None:
+    raise ValueError(
+        f"Expected no `norm_bound` for {type(strategy).__name__}, whose intervals "
+        f"inside a batch it does not cover, but got {strategy.norm_bound}. Use "
+        "`LSEStrategy`."
+    )
+
+
+def _widths(strategy: _Literal) -> BetaSchedule:
+    union = UnionBeta(len(strategy.pool), strategy.delta)
+    return BatchEta(union, strategy.batch_size, strategy.information)
+
+
+def _information(strategy: _Literal) -> float:
+    if strategy.fixed is None:
+        return 0.0
+    start = PoolPosterior.start(strategy.fixed, strategy.pool.X, strategy.memory_budget)
+    noise = float(strategy.process.new_noise(strategy.fixed, None).min())
+    return information_bound(start, noise, strategy.batch_size - 1)
+
+
+def _plan(strategy: _Literal, belief: Belief, request: Request) -> Tensor:
+    left = request.left.clone()
+    rows: list[int] = []
+    for row in request.pending.tolist():
+        belief = _step(strategy, belief, row)
+    while len(rows) < request.size:
+        row = _choice(strategy, belief, left)
+        if row is None:
+            break
+        rows.append(row)
+        left[row] -= 1
+        belief = _step(strategy, belief, row)
+    return torch.tensor(rows, dtype=torch.long)
+
+
+def _choice(strategy: _Literal, belief: Belief, left: Tensor) -> int | None:
+    situation = strategy._situation(belief, left[:0])
+    posterior = belief.posterior
+    scores = posterior.variance
+    if not situation.is_initial:
+        scores = strategy.rule.scores(situation)
+    return first_best(scores, situation.open_rows & (left > 0), posterior.scale)
+
+
+def _step(strategy: _Literal, belief: Belief, row: int) -> Belief:
+    noise = float(belief.new_noise[row])
+    posterior, t = belief.posterior.expect(row, noise), belief.n_intervals + 1
+    beta = strategy.widths(t)
+    regions = belief.regions.intersect(posterior.mean, posterior.sigma, beta)
+    view = strategy._view(posterior, regions, beta)
+    return replace(
+        belief,
+        posterior=posterior,
+        regions=regions,
+        sides=strategy.goal.update(belief.sides, view),
+        n_intervals=t,
+    )
+
+
+def _inside_the_batch(strategy: _Literal, belief: Belief, new: Observations) -> Belief:
+    r"""The steps inside the batch again, in the order in which rows were chosen."""
+    inside = belief
+    left = torch.bincount(new.indices, minlength=len(strategy.pool))
+    for _ in range(len(new) - 1 if len(new) <= strategy.batch_size else 0):
+        row = _choice(strategy, inside, left)
+        row = int(left.nonzero()[0]) if row is None else row
+        left[row] -= 1
+        inside = _step(strategy, inside, row)
+    last = belief.n_intervals + strategy.batch_size - 1  # where the next batch begins
+    return replace(inside, posterior=belief.posterior, n_intervals=last)
 
 
 def information_bound(posterior: PoolPosterior, noise_var: float, n: int) -> float:

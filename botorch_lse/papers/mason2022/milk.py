@@ -17,9 +17,8 @@ from botorch_lse.papers.mason2022.base import (
 )
 from botorch_lse.papers.mason2022.rips import is_spanned
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.elimination import eliminate_pairs
 from botorch_lse.strategies.forecast import likely_gaps
-from botorch_lse.strategies.planning import pair_targets
+from botorch_lse.strategies.goals import eliminate_pairs, pair_targets
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,32 +3,41 @@ r"""Strategies for several outputs on one Gaussian process per output."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.confidence.classify import UNDECIDED
+from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta, beta_schedule
 from botorch_lse.functional.jitter import TOLD
 from botorch_lse.functional.scores import first_best
-from botorch_lse.models import unfitted_prior
+from botorch_lse.models import ModelArgument, unfitted_prior
 from botorch_lse.pool_posterior import PoolPosterior
+from botorch_lse.posterior import MEMORY_BUDGET, checked_budget
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Classification, Observations
-from botorch_lse.strategies.exact import Exactness, least_of_values
+from botorch_lse.strategies.arguments import places_of
 from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.learning import (
+    UNFITTED_NOISE,
+    Exactness,
+    Learning,
+    Process,
+    least_of_values,
+)
 from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.pareto.belief import GPParetoBelief
 from botorch_lse.strategies.pareto.forecast import pareto_forecast
-from botorch_lse.strategies.pareto.outputs import ParetoEstimate
-from botorch_lse.strategies.pareto.settings import GPParetoSettings
-from botorch_lse.strategies.process import UNFITTED_NOISE
+from botorch_lse.strategies.pareto.outputs import MultiOutputStrategy, ParetoEstimate
 from botorch_lse.strategies.state import State
 
 
 @dataclass(frozen=True, eq=False)
-class GPParetoStrategy(GPParetoSettings):
+class GPParetoStrategy(MultiOutputStrategy):
     r"""A strategy for the Pareto set of several outputs, each a Gaussian process.
 
     The outputs are independent given the data, and every measurement has all of them.
@@ -64,6 +73,123 @@ class GPParetoStrategy(GPParetoSettings):
             not fit the memory budget.
         UnsupportedError: If a model's posterior path is not exact.
     """
+
+    _: KW_ONLY
+    model: ModelArgument | Sequence[ModelArgument] = None
+    batch_size: int = 1
+    noise_std: float | Sequence[float] | None = None
+    delta: float = 0.05
+    beta: float | BetaSchedule | None = None
+    epsilon: float | Sequence[float] = 0.0
+    max_observations: int | None = None
+    max_repeats: int | None = None
+    refit: int | Callable[[int], bool] = 1
+    n_initial: int | None = None
+    memory_budget: int = MEMORY_BUDGET
+
+    def __post_init__(self) -> None:
+        self._check_rounds()
+        self._check_outputs()
+        whole_number(self.batch_size, "batch_size", 1)
+        in_interval(self.delta, "delta", 0.0, 1.0)
+        if self.beta is not None:
+            beta_schedule(self.beta)
+        self.learning  # noqa: B018  (checks its numbers)
+        checked_budget(self.memory_budget, len(self.pool), "one number per row")
+        pairs = len(self.pool) ** 2
+        if pairs > self.memory_budget:
+            raise ValueError(
+                "Expected a `pool` whose pairs fit `memory_budget` = "
+                f"{self.memory_budget} bytes, but {len(self.pool)} rows need {pairs}. "
+                "Give a larger budget or fewer rows."
+            )
+        for process in self.processes:
+            process.check()
+        assert len(self.processes) == len(self.tolerances)  # both are checked
+
+    @cached_property
+    def processes(self) -> tuple[Process, ...]:
+        r"""One model per output, with its noise."""
+        models = _each(self.model, "model", self.m)
+        stds = _each(self.noise_std, "noise_std", self.m)
+        return tuple(
+            Process(self.pool, model, std)
+            for model, std in zip(models, stds, strict=True)
+        )
+
+    @cached_property
+    def learning(self) -> Learning:
+        r"""When the models are learnt."""
+        return Learning(
+            self.pool,
+            self.processes,
+            self.refit,
+            self.n_initial,
+            self.max_observations,
+            self.max_repeats,
+        )
+
+    @property
+    def is_fixed(self) -> bool:
+        r"""Whether all hyper-parameters are fixed."""
+        return self.learning.is_fixed
+
+    @property
+    def initial_observations(self) -> int:
+        r"""Measurements placed by maximal variance at first."""
+        return self.learning.n_first
+
+    @cached_property
+    def tolerances(self) -> Tensor:
+        r"""``m`` accuracies."""
+        given = _each(self.epsilon, "epsilon", self.m)
+        end = float("inf")
+        found = [in_interval(e, "epsilon", 0.0, end, closed_low=True) for e in given]
+        return torch.tensor(found, dtype=torch.float64)
+
+    @cached_property
+    def widths(self) -> BetaSchedule:
+        r"""The squared widths by interval."""
+        if self.beta is not None:
+            return beta_schedule(self.beta)
+        return UnionBeta(self.n_claims, self.delta)
+
+    @cached_property
+    def _judging(self) -> tuple[Tensor, int, Tensor]:
+        r"""The last arguments of ``judge``."""
+        return self.tolerances, self.memory_budget, places_of(self.pool.X)
+
+    @property
+    @abstractmethod
+    def n_claims(self) -> int:
+        r"""How many intervals must hold together in each round."""
+
+    @property
+    def guarantee(self) -> str:
+        r"""The probability claimed and its assumptions, as a sentence."""
+        if self.beta is not None:
+            return "No confidence is claimed: the width is given; delta is ignored."
+        if not self.is_fixed:
+            return (
+                f"With probability {1 - self.delta:g} {self._promise}, were the fitted "
+                "hyper-parameters the true ones: the theorem does not cover fitting."
+            )
+        return (
+            f"With probability {1 - self.delta:g} {self._promise}; assumes outputs "
+            "drawn from the given Gaussian processes and independent Gaussian noise of "
+            "the given variances (by a union bound as in Srinivas et al. 2012, Lemma "
+            "5.1)."
+        )
+
+    @property
+    @abstractmethod
+    def _promise(self) -> str:
+        r"""What holds with the stated probability."""
+
+    @property
+    def _up_to(self) -> str:
+        parts = ", ".join(f"{e:g}" for e in self.tolerances.tolist())
+        return parts if len(set(self.tolerances.tolist())) > 1 else parts.split(",")[0]
 
     # --- learning ---------------------------------------------------------------------
 
@@ -121,12 +247,14 @@ class GPParetoStrategy(GPParetoSettings):
         seed: int,
     ) -> GPParetoBelief:
         n_rounds = belief.n_rounds + 1
-        if not self.is_fixed and not self._can_learn(belief, history):
+        is_first = not self.is_fixed and belief.fitted_rounds < 0
+        exactness = self._exactness(belief, history)
+        if is_first and not self.learning.can_fit(history, exactness):
             first = belief.posteriors[0].observe(
                 new.indices, 0.0 * new.y[:, 0], belief.noise[0][new.indices]
             )
             return replace(belief, posteriors=(first,) * self.m, n_rounds=n_rounds)
-        if not self.is_fixed and self._is_due(belief, n_rounds):
+        if not self.is_fixed and self.learning.is_due(belief.fitted_rounds, n_rounds):
             priors = [
                 output.fit(history.output(c), seed, n_rounds)
                 for c, output in enumerate(self.processes)
@@ -174,6 +302,12 @@ class GPParetoStrategy(GPParetoSettings):
             for y, output in zip(columns, self.processes, strict=True)
         )
 
+    def _open_again(
+        self, belief: GPParetoBelief, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        exactness = self._exactness(belief, data)
+        return self.learning.repeats_left(exactness, data, pending, left)
+
     def _is_initial(self, belief: GPParetoBelief) -> bool:
         n = len(belief.posteriors[0].indices)
         return not belief.is_informed or n < self.initial_observations
@@ -211,3 +345,14 @@ class GPParetoStrategy(GPParetoSettings):
         if any(posterior.is_exact for posterior in belief.posteriors):
             return replace(answer, guarantee=f"{answer.guarantee} {TOLD}")
         return answer
+
+
+def _each(value: object, name: str, m: int) -> tuple:  # type: ignore[type-arg]
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return (value,) * m
+    if len(value) != m:
+        raise ValueError(
+            f"Expected `{name}` to be one, or one per output ({m}), but got "
+            f"{len(value)}."
+        )
+    return tuple(value)

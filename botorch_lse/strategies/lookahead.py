@@ -1,0 +1,329 @@
+r"""Rules that look one measurement ahead: truncated variance reduction (TruVaR)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.functional.scores import first_best
+from botorch_lse.functional.variance_reduction import (
+    single_gain,
+    truncated_reduction,
+    truncated_sum,
+)
+from botorch_lse.pool_posterior import PoolPosterior
+from botorch_lse.posterior import row_blocks
+from botorch_lse.strategies.costs import RowCosts
+from botorch_lse.strategies.loop import Request
+from botorch_lse.strategies.rules import Rule, Situation
+
+Stays = Callable[[Tensor, Tensor], Tensor]
+"""From means ``T`` and half widths ``C x T`` to bools ``C x T``: still in question."""
+
+NOTHING = 1e-12
+"""Reductions below this share of the summed variance are rounding: all is reached."""
+
+
+@dataclass(frozen=True)
+class EpochBeta:
+    r"""``beta_(i) = a log(N t_(i)^2)``: the width of the paper's experiments.
+
+    Args:
+        n_rows: ``N``, noise levels included.
+        factor: ``a``.
+
+    Raises:
+        ValueError: If ``n_rows`` or ``factor`` is not positive.
+
+    Source:
+        Bogunovic et al. (2016), section 4; a pool of one row counts as two, so that the
+        width is positive.
+    """
+
+    n_rows: int
+    factor: float
+
+    def __post_init__(self) -> None:
+        whole_number(self.n_rows, "n_rows", 1)
+        in_interval(self.factor, "factor", 0.0, math.inf)
+
+    def __call__(self, t: int) -> float:
+        r"""``beta_(i)`` of an epoch whose first time index is ``t``."""
+        return self.factor * math.log(max(self.n_rows, 2) * t**2)
+
+
+@dataclass(frozen=True)
+class Epochs:
+    r"""Where the epochs stand.
+
+    Args:
+        number: ``i``, from 1.
+        eta: ``eta_(i)``, units of ``y``.
+        beta: ``beta_(i)``.
+    """
+
+    number: int = 1
+    eta: float = 0.0
+    beta: float = 1.0
+
+    def after(
+        self, sigma: float, next_beta: float, ratio: float, delta_bar: float
+    ) -> Epochs:
+        r"""After an observation that leaves the largest ``sigma`` in ``M_t``.
+
+        Args:
+            sigma: Units of ``y``.
+            next_beta: ``beta`` of epochs that begin now; those entered at one time
+                share it.
+            ratio: ``r``.
+            delta_bar: The slack.
+
+        Source:
+            Bogunovic et al. (2016), Algorithm 1, lines 5 and 6, with errata 2 and 3
+            (papers/bogunovic2016/errata.md): with ``eta = 0`` there is one epoch.
+        """
+        number, eta, beta = self.number, self.eta, self.beta
+        while eta > 0 and math.sqrt(beta) * sigma <= (1 + delta_bar) * eta:
+            number, eta, beta = number + 1, ratio * eta, next_beta
+        return Epochs(number, eta, beta)
+
+
+@dataclass(frozen=True)
+class Journey:
+    r"""What TruVaR remembers of the complete rounds.
+
+    Args:
+        epochs: The epoch, its target width and its squared width ``beta_(i)``.
+        previous: The row measured last; ``None`` before any.
+        spent: The summed costs so far.
+    """
+
+    epochs: Epochs = Epochs()
+    previous: int | None = None
+    spent: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class TruncatedVariance(Rule):
+    r"""Measure what most shrinks the widths of the rows in question, per cost.
+
+    Args:
+        costs: What rows cost.
+        is_first_copy: ``N`` bools: the first row of each point, over which sums run.
+        eta: See ``TruVaRStrategy``, as are the next ones.
+        eta_ratio: ``r``.
+        delta_bar: The slack.
+        is_theorem: Whether the width is a theorem's, which grows in every round; else
+            it stays as it is through an epoch.
+        only_candidates: Whether only rows in question are measured.
+        anticipates: See ``TruVaRStrategy``.
+        prefilter: Score only so many rows.
+
+    Source:
+        Bogunovic et al. (2016), Algorithms 1 and 2 and Appendix A, with errata 1 to 6
+        (papers/bogunovic2016/errata.md).
+    """
+
+    costs: RowCosts
+    is_first_copy: Tensor
+    eta: float = 1.0
+    eta_ratio: float = 0.1
+    delta_bar: float = 0.0
+    is_theorem: bool = True
+    only_candidates: bool = False
+    anticipates: bool = False
+    prefilter: int | None = None
+
+    decides_before_data = False
+    replays_rounds = True
+
+    # --- memory -----------------------------------------------------------------------
+
+    def start(self, posterior: PoolPosterior | None, beta: float) -> Journey:
+        r"""The first epoch."""
+        if posterior is None:
+            return Journey()
+        return Journey(Epochs(1, self.eta * posterior.scale, beta))
+
+    def width(self, memory: Journey, beta: float) -> float:
+        r"""The epoch's squared width, where no theorem gives it."""
+        return beta if self.is_theorem else memory.epochs.beta
+
+    def judged(self, memory: Journey, widest: float | None, beta: float) -> Journey:
+        r"""With the epochs that have ended."""
+        epochs = memory.epochs
+        if self.is_theorem:
+            epochs = replace(epochs, beta=beta)
+        if widest is not None:
+            epochs = epochs.after(widest, beta, self.eta_ratio, self.delta_bar)
+        return replace(memory, epochs=epochs)
+
+    def measured(self, before: Journey, after: Journey, rows: Tensor) -> Journey:
+        r"""With the way through the rows, and what it cost."""
+        path = self.costs.visiting_order(before.previous, rows)
+        spent = before.spent + self.costs.along(before.previous, path)
+        return replace(after, previous=int(path[-1]), spent=spent)
+
+    def order(self, memory: Journey, rows: Tensor, before: Tensor) -> Tensor:
+        r"""Always the cheapest row next."""
+        previous = self.costs.end(memory.previous, before)
+        return self.costs.visiting_order(previous, rows)
+
+    # --- choosing ---------------------------------------------------------------------
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""Greedy steps with ``M_t`` and the epoch fixed."""
+        left, memory = request.left.clone(), situation.belief.memory
+        previous = self.costs.end(memory.previous, request.pending)
+        chosen: list[int] = []
+        while len(chosen) < request.size:
+            usable = (situation.open_rows & (left > 0)).nonzero().view(-1)
+            if usable.numel() == 0:
+                break
+            row = self._choice(situation, previous, usable)
+            chosen.append(row)
+            left[row] -= 1
+            if len(chosen) < request.size:
+                noise = float(situation.belief.new_noise[row])
+                expected = situation.posterior.expect(row, noise)
+                situation = replace(situation, posterior=expected)
+            previous = row
+        return torch.tensor(chosen, dtype=torch.long)
+
+    def _choice(
+        self, situation: Situation, previous: int | None, usable: Tensor
+    ) -> int:
+        rows, posterior = usable, situation.posterior
+        if self.prefilter is not None and not situation.is_initial:
+            beta = situation.belief.memory.epochs.beta
+            hints = situation.goal.hint(posterior.mean, posterior.sigma, beta)[usable]
+            best = hints.sort(descending=True, stable=True).indices[: self.prefilter]
+            rows = usable[best].sort().values
+        scores = self.scores(situation, previous, rows)
+        everything = torch.ones_like(rows, dtype=torch.bool)
+        at = first_best(scores, everything, float(scores.max()))
+        return int(rows[at or 0])
+
+    def scores(
+        self, situation: Situation, previous: int | None, rows: Tensor
+    ) -> Tensor:
+        r"""Eq. (3) for some rows, ``previous`` being the row measured before."""
+        belief, posterior = situation.belief, situation.posterior
+        costs = self.costs.of(previous, rows)
+        if situation.is_initial:
+            return posterior.variance[rows] / costs
+        targets = (belief.sides.candidates & self.is_first_copy).nonzero().view(-1)
+        noise = belief.new_noise[rows]
+        stays = None
+        if self.anticipates and targets.numel():
+            stays = situation.goal.stays
+        epochs = belief.memory.epochs
+        found = epoch_reductions(posterior, rows, targets, noise, epochs, stays)
+        return found / costs
+
+
+def epoch_reductions(
+    posterior: PoolPosterior,
+    rows: Tensor,
+    targets: Tensor,
+    noise_var: Tensor,
+    epochs: Epochs,
+    stays: Stays | None = None,
+) -> Tensor:
+    r"""The numerator of Eq. (3) for each of ``C`` rows in the current epoch.
+
+    Where no row has anything left to reduce (inside a batch, all widths may have
+    reached ``eta``), the reduction of the plain variances.
+
+    Args:
+        posterior: On the pool; it expects the rows planned already.
+        rows: ``C`` candidates.
+        targets: ``T`` rows in question.
+        noise_var: ``C`` noise variances of an observation at each candidate.
+        epochs: The widths.
+        stays: For "anticipating changes", what stays in question.
+    """
+    beta, eta = epochs.beta, epochs.eta
+    given = (posterior, rows, targets, noise_var, beta)
+    if stays is not None:
+        return anticipated_reductions(*given, eta, stays)
+    found = pool_reductions(*given, eta)
+    everything = beta * float(posterior.variance[targets].sum())
+    if eta > 0 and float(found.max()) <= NOTHING * everything:
+        return pool_reductions(*given, 0.0)
+    return found
+
+
+def pool_reductions(
+    posterior: PoolPosterior,
+    rows: Tensor,
+    targets: Tensor,
+    noise_var: Tensor,
+    beta: float,
+    eta: float,
+) -> Tensor:
+    r"""The numerator of Eq. (3) for each of ``C`` rows.
+
+    Args:
+        posterior: On the pool.
+        rows: ``C`` candidates.
+        targets: ``T`` rows over which the sums run.
+        noise_var: ``C`` noise variances of an observation at each candidate, at least
+            ``posterior.least_noise``.
+        beta: The squared width.
+        eta: The width to reach, units of ``y``.
+
+    Returns:
+        ``C`` reductions, units of ``y`` squared.
+
+    Source:
+        Bogunovic et al. (2016), Eq. (3) and (18).
+    """
+    total = torch.zeros(len(rows), dtype=torch.float64)
+    observed = posterior.variance[rows] + noise_var
+    n = len(posterior.indices) + 1
+    for columns in row_blocks(len(targets), n, posterior.memory_budget):
+        part = targets[columns]
+        variance = posterior.variance[part]
+        for block in row_blocks(len(rows), len(part), posterior.memory_budget):
+            covariance = posterior.covariance_between(rows[block], part)
+            gain = single_gain(covariance, observed[block])
+            total[block] += truncated_reduction(gain, variance, beta, eta)
+    return total
+
+
+def anticipated_reductions(
+    posterior: PoolPosterior,
+    rows: Tensor,
+    targets: Tensor,
+    noise_var: Tensor,
+    beta: float,
+    eta: float,
+    stays: Stays,
+) -> Tensor:
+    r"""The same with the subtrahend over the targets that would stay in question.
+
+    The observation to come is replaced by its mean, so that means stay and intervals
+    shrink. Arguments and result: see ``pool_reductions``.
+
+    Source:
+        Bogunovic et al. (2016), Appendix A, "Anticipating changes in M_t"; minuend over
+        ``M_{t-1}``, erratum 4 (papers/bogunovic2016/errata.md).
+    """
+    mean = posterior.mean[targets]
+    variance = posterior.variance[targets]
+    observed = posterior.variance[rows] + noise_var
+    everything = torch.ones_like(variance, dtype=torch.bool)
+    before = truncated_sum(variance, everything, beta, eta)
+    parts = []
+    for block in row_blocks(len(rows), len(targets), posterior.memory_budget):
+        covariance = posterior.covariance_between(rows[block], targets)
+        left = (variance - single_gain(covariance, observed[block])).clamp_min(0.0)
+        counted = stays(mean, (beta * left).sqrt())
+        parts.append(before - truncated_sum(left, counted, beta, eta))
+    return torch.cat(parts)

@@ -1,0 +1,748 @@
+r"""The strategies by their names: each is a goal and a rule, on a Gaussian process."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property, partial
+from typing import ClassVar
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.models import SingleTaskGP
+from botorch.models.transforms import Normalize
+from botorch.models.transforms.input import ChainedInputTransform, FilterFeatures
+from gpytorch.kernels import Kernel
+from torch import Tensor
+
+from botorch_lse.checks import in_interval, truth_value, whole_number
+from botorch_lse.confidence.schedules import BetaSchedule
+from botorch_lse.estimators.variance import variance_bounds
+from botorch_lse.functional.scores import first_best
+from botorch_lse.models import fit_with_inputs, unfitted_prior
+from botorch_lse.prior import GPPrior
+from botorch_lse.problem import Pool
+from botorch_lse.problem.pool import NOISE_LEVEL
+from botorch_lse.strategies.arguments import (
+    BURN_IN,
+    check_budget,
+    check_targets,
+    places_of,
+)
+from botorch_lse.strategies.burn_in import BurnIn
+from botorch_lse.strategies.costs import RowCost, RowCosts
+from botorch_lse.strategies.gaussian import GPStrategy
+from botorch_lse.strategies.goals import (
+    Above,
+    Goal,
+    Maximiser,
+    MaximiserByPairs,
+    ShareOfMax,
+    ShareOfMaxByPairs,
+)
+from botorch_lse.strategies.learning import Process
+from botorch_lse.strategies.lookahead import EpochBeta, TruncatedVariance
+from botorch_lse.strategies.loop import check_state
+from botorch_lse.strategies.rules import (
+    Ambiguity,
+    Design,
+    Random,
+    Rule,
+    Straddle,
+    StraddleRank,
+    Variance,
+    Width,
+)
+from botorch_lse.strategies.state import State
+
+STRADDLE_BETA = 1.96**2
+PAIR_ARRAYS = 6
+"""Arrays of all pairs alive at once."""
+
+
+# --- baselines ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class MaxVarianceStrategy(GPStrategy):
+    r"""Measure where the posterior variance is largest.
+
+    Regions and classes are those of LSE; Lemma 1's widths hold for any rule that
+    chooses rows. Arguments: see ``GPStrategy``.
+
+    Source:
+        Gotovos et al. (2013), section 5, VAR.
+    """
+
+    @property
+    def rule(self) -> Rule:
+        r"""The largest variance."""
+        return Variance()
+
+
+@dataclass(frozen=True, eq=False)
+class RandomStrategy(GPStrategy):
+    r"""Measure rows drawn at random, each equally often as far as possible.
+
+    Regions and classes are those of LSE. Arguments: see ``GPStrategy``; ``n_initial``
+    is ignored, everything is random.
+
+    Source:
+        The usual baseline.
+    """
+
+    @property
+    def rule(self) -> Rule:
+        r"""Chance."""
+        return Random()
+
+
+# --- LSE ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class LSEStrategy(GPStrategy):
+    r"""Measure the most ambiguous undecided row of intersected confidence regions.
+
+    In batches (LSE_batch) planned rows shrink ``sigma`` and leave ``mean``; the
+    regions that result choose the next row and are then forgotten. Regions are
+    intersected and rows classified once per complete round, where the width of
+    Theorem 1 holds as it stands (``t`` counts rounds). Arguments: see ``GPStrategy``.
+
+    Source:
+        Gotovos et al. (2013), Algorithm 1; Algorithm 3 with erratum 6
+        (papers/gotovos2013/errata.md). The letter of Algorithm 3 is
+        ``LSELiteralBatchStrategy``.
+    """
+
+    goals: ClassVar[tuple[str, ...]] = ("threshold",)
+
+    @property
+    def rule(self) -> Rule:
+        r"""The most ambiguous row."""
+        return Ambiguity()
+
+
+@dataclass(frozen=True, eq=False)
+class ImplicitLSEStrategy(GPStrategy):
+    r"""LSE for the level ``omega max f``: measure the widest region among the rows that
+    are undecided or may be the maximiser.
+
+    Args:
+        drop_maximisers: Whether decided rows are left alone once they cannot be the
+            maximiser any more (the paper's text); by default they stay candidates (its
+            pseudocode). Other arguments: see ``GPStrategy``.
+
+    Source:
+        Gotovos et al. (2013), Algorithm 2, with errata 4 and 5
+        (papers/gotovos2013/errata.md).
+    """
+
+    drop_maximisers: bool = False
+
+    goals: ClassVar[tuple[str, ...]] = ("omega",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        truth_value(self.drop_maximisers, "drop_maximisers")
+
+    @cached_property
+    def goal(self) -> Goal:
+        r"""The implicit level."""
+        return ShareOfMax(float(self.omega or 0.0), self.epsilon, self.drop_maximisers)
+
+    @property
+    def rule(self) -> Rule:
+        r"""The widest region."""
+        return Width()
+
+
+# --- straddle -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class StraddleStrategy(GPStrategy):
+    r"""Measure where ``sqrt(beta) sigma - |mean - threshold|`` is largest.
+
+    In batches (STR_batch) each row is the best given the ones before it: planned rows
+    shrink ``sigma`` and leave ``mean``. Rows are classified by the current interval,
+    not intersected, with the same ``beta`` (default ``1.96^2``); no confidence is
+    claimed, and a row may become undecided again. Arguments: see ``GPStrategy``.
+
+    Source:
+        Bryan et al. (2005); Gotovos et al. (2013), section 5, STR and STR_batch.
+    """
+
+    goals: ClassVar[tuple[str, ...]] = ("threshold",)
+    intersects: ClassVar[bool] = False
+    is_monotone: ClassVar[bool] = False
+    has_theorem: ClassVar[bool] = False
+    default_beta: ClassVar[float | None] = STRADDLE_BETA
+
+    @property
+    def rule(self) -> Rule:
+        r"""The largest straddle score."""
+        return Straddle()
+
+
+@dataclass(frozen=True, eq=False)
+class StraddleRankStrategy(GPStrategy):
+    r"""The ``batch_size`` distinct rows with the largest straddle scores.
+
+    Rows of a batch do not know of each other, so they cluster: a baseline only. Else
+    as ``StraddleStrategy``. Arguments: see ``GPStrategy``.
+
+    Source:
+        Gotovos et al. (2013), section 5, STR_rank.
+    """
+
+    goals: ClassVar[tuple[str, ...]] = ("threshold",)
+    intersects: ClassVar[bool] = False
+    is_monotone: ClassVar[bool] = False
+    has_theorem: ClassVar[bool] = False
+    default_beta: ClassVar[float | None] = STRADDLE_BETA
+
+    @property
+    def rule(self) -> Rule:
+        r"""The largest straddle scores at once."""
+        return StraddleRank()
+
+
+@dataclass(frozen=True, eq=False)
+class ImplicitStraddleStrategy(GPStrategy):
+    r"""Straddle with the level ``omega`` times the largest posterior mean.
+
+    The level is a guess that the rule does not try to improve, so it can get stuck.
+    Rows are classified by LSE_imp's rule on the current intervals. Arguments: see
+    ``GPStrategy``.
+
+    Source:
+        Gotovos et al. (2013), section 5, STR_imp.
+    """
+
+    goals: ClassVar[tuple[str, ...]] = ("omega",)
+    intersects: ClassVar[bool] = False
+    is_monotone: ClassVar[bool] = False
+    has_theorem: ClassVar[bool] = False
+    default_beta: ClassVar[float | None] = STRADDLE_BETA
+
+    @property
+    def rule(self) -> Rule:
+        r"""The largest straddle score."""
+        return Straddle()
+
+
+# --- designs --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class MELKStrategy(GPStrategy):
+    r"""MELK on a Gaussian process: a batch makes the worst variance of the undecided
+    rows small.
+
+    In each round the whole batch comes from the optimal design for the undecided rows;
+    rows are classified by the current posterior interval (not intersected), and what is
+    decided stays decided.
+
+    Args:
+        rounding: ``"exchange"``: the rounded design, improved by swapping single rows
+            while that helps; batches up to 64 rows are also built by greedy steps and
+            improved, and the better one is taken. ``"quota"``: the rounded design as it
+            is, in a fraction of the time; the worst variance that it leaves is up to
+            three times as large where the batch is far smaller than the design's
+            support. ``"sample"``: independent draws as in the paper.
+        design: ``"posterior"``: the exact remaining variance. ``"prior"``: the paper's
+            design on the prior's kernel with the ridge ``1 / (10 i)`` in round ``i``,
+            which forgets where was measured. Other arguments: see ``GPStrategy``.
+
+    Example:
+        >>> import torch
+        >>> from gpytorch.kernels import RBFKernel
+        >>> from botorch_lse import Pool
+        >>> pool = Pool(torch.linspace(0, 10, 21).unsqueeze(-1))
+        >>> strategy = MELKStrategy(
+        ...     pool, 0.5, model=RBFKernel().double(), noise_std=0.1, batch_size=7
+        ... )
+        >>> strategy.ask(strategy.init()).counts.tolist()
+        [1, 1, 1, 1, 1, 1, 1]
+
+    Source:
+        Mason et al. (2022), Algorithm 1 in the form of section 5 and Appendix F.1.
+        Deviations: the design is that of the posterior (``design``), improved by
+        exchange (``rounding``); the paper's are the options.
+    """
+
+    _: KW_ONLY
+    rounding: str = "exchange"
+    design: str = "posterior"
+
+    goals: ClassVar[tuple[str, ...]] = ("threshold",)
+    intersects: ClassVar[bool] = False
+
+    @cached_property
+    def rule(self) -> Rule:
+        r"""The optimal design."""
+        return Design(self.rounding, self.design)
+
+
+@dataclass(frozen=True, eq=False)
+class MILKStrategy(GPStrategy):
+    r"""MILK on a Gaussian process: a batch makes the worst variance of the open pairs
+    ``f(x) - omega f(x')`` small.
+
+    ``x`` is above once every pair ``(x, x')`` is certain, below once one is refuted; a
+    row below leaves all pairs. The unknown maximum is never estimated. Pairs are judged
+    by their own posterior intervals, not intersected; what is decided stays decided.
+
+    Args:
+        beta: ``None``: Theorem 1 of Gotovos et al. (2013) with its union bound taken
+            over all ``N^2`` ordered pairs.
+        rounding: See ``MELKStrategy``.
+        design: See ``MELKStrategy``. Other arguments: see ``GPStrategy``.
+
+    Raises:
+        ValueError: Also if the pool has more pairs than the memory budget.
+
+    Source:
+        Mason et al. (2022), Algorithm 2 in the form of section 5 and Appendix F.1; the
+        posterior in place of RIPS as for MELK. ``epsilon``: a pair is certain if its
+        lower end plus ``epsilon`` is positive, tested first.
+    """
+
+    _: KW_ONLY
+    rounding: str = "exchange"
+    design: str = "posterior"
+
+    goals: ClassVar[tuple[str, ...]] = ("omega",)
+    intersects: ClassVar[bool] = False
+    forecasts_by_design: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        needed = 8 * len(self.pool) ** 2
+        if needed > self.memory_budget:
+            raise ValueError(
+                f"Expected a `pool` whose pairs fit `memory_budget` = "
+                f"{self.memory_budget} bytes, but {len(self.pool)} rows need {needed}. "
+                "Give a larger budget or fewer rows, or use `ImplicitLSEStrategy`."
+            )
+
+    @cached_property
+    def goal(self) -> Goal:
+        r"""The implicit level, by pairs."""
+        return ShareOfMaxByPairs(float(self.omega or 0.0), self.epsilon)
+
+    @cached_property
+    def rule(self) -> Rule:
+        r"""The optimal design."""
+        return Design(self.rounding, self.design)
+
+
+@dataclass(frozen=True, eq=False)
+class HRAGEStrategy(GPStrategy):
+    r"""H-RAGE on a Gaussian process, in batches: learn which rows are noisy, then
+    measure accordingly.
+
+    With ``variance_bounds`` a burn-in estimates the noise of every row: the first
+    rounds are HEAD's two designs on ``pool.features`` (``pool.X`` without), split
+    evenly over rounds of ``batch_size``. They give the noise variance of every row as a
+    quadratic form of the features, from the residuals of a linear fit: what of ``f`` is
+    not linear in the features counts as noise. The burn-in's data are kept: they and
+    all later ones enter the Gaussian process with their row's variance. Nothing is
+    decided during the burn-in.
+
+    Then each batch comes from the optimal design, noise per row, for the undecided
+    rows; for the maximiser, for the differences of the rows in question. Without
+    ``threshold`` the maximiser is wanted: a row is out once another one is better for
+    certain, and "above" is the row accepted at last. Rows are classified by the current
+    posterior interval, not intersected; what is decided stays decided.
+
+    Args:
+        variance_bounds: The least and the largest noise variance, units of ``y``
+            squared, where the variances are not known; estimates are clipped to them.
+            A variance told with a value (``yvar``) goes before its estimate.
+        burn_in: Measurements of the burn-in, rounded up to two stages of whole rounds.
+            Default 20 per dimension of the quadratic features.
+        targets: The items to decide on, with the columns of the pool; what can be
+            measured remains the pool. Default ``pool``.
+        beta: ``None``: Theorem 1 of Gotovos et al. (2013), for the maximiser with its
+            union bound over all ordered pairs of items.
+        rounding: See ``MELKStrategy``.
+        design: See ``MELKStrategy``. Other arguments: see ``GPStrategy``.
+
+    Raises:
+        ValueError: Also if the noise is given twice, the bounds or the burn-in are out
+            of range, or the maximiser's pairs exceed the memory budget.
+        BotorchTensorDimensionError: If ``targets`` have other columns than the pool.
+
+    Example:
+        >>> import torch
+        >>> from gpytorch.kernels import RBFKernel
+        >>> from botorch_lse import Pool
+        >>> pool = Pool(torch.eye(2, dtype=torch.float64))
+        >>> strategy = HRAGEStrategy(
+        ...     pool,
+        ...     threshold=0.5,
+        ...     model=RBFKernel().double(),
+        ...     variance_bounds=(0.1, 1.0),
+        ...     burn_in=20,
+        ...     batch_size=4,
+        ... )
+        >>> strategy.n_burn_in, strategy.ask(strategy.init()).counts.tolist()
+        (24, [2, 2])
+
+    Source:
+        Weltz et al. (2023), Algorithms 1 and 2, in the batched form that Mason et al.
+        (2022), section 5, give MELK: fixed batches, the posterior in place of least
+        squares on the last round alone, its interval in place of ``2^-t``.
+    """
+
+    _: KW_ONLY
+    rounding: str = "exchange"
+    design: str = "posterior"
+    variance_bounds: tuple[float, float] | None = None
+    burn_in: int | None = None
+    targets: Pool | None = None
+
+    goals: ClassVar[tuple[str, ...]] = ("threshold", "maximiser")
+    intersects: ClassVar[bool] = False
+    forecasts_by_design: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.burn_in_plan is not None:
+            check_budget(self.max_observations, self.n_burn_in, *BURN_IN)
+        check_targets(self.targets)
+        if self.targets is not None and self.targets.d != self.pool.d:
+            raise BotorchTensorDimensionError(
+                f"Expected `targets` with the {self.pool.d} columns of `pool`, but got "
+                f"{self.targets.d}."
+            )
+        pairs = PAIR_ARRAYS * 8 * len(self.items) ** 2
+        if self.threshold is None and pairs > self.memory_budget:
+            raise ValueError(
+                "Expected items whose pairs fit `memory_budget` = "
+                f"{self.memory_budget} bytes, but {len(self.items)} need {pairs}. Give "
+                "a larger budget or fewer `targets`."
+            )
+
+    def _check_noise(self) -> None:
+        if self.variance_bounds is None:
+            if self.burn_in is not None:
+                raise ValueError(
+                    "Expected `burn_in` with `variance_bounds` only, because nothing "
+                    f"is estimated without, but got {self.burn_in}."
+                )
+            super()._check_noise()
+            return
+        variance_bounds(self.variance_bounds, "variance_bounds")
+        if self.burn_in is not None:
+            whole_number(self.burn_in, "burn_in", 2)
+        given = {"`noise_std`": self.noise_std, "`pool.noise_var`": self.pool.noise_var}
+        known = [name for name, value in given.items() if value is not None]
+        if known:
+            raise ValueError(
+                "Expected the noise once, but got `variance_bounds` and "
+                f"{' and '.join(known)}. Leave one out."
+            )
+        if self.n_initial is not None:
+            raise ValueError(
+                "Expected no `n_initial` with `variance_bounds`: the burn-in comes "
+                f"first. Give `burn_in` instead of {self.n_initial}."
+            )
+
+    @property
+    def items(self) -> Pool:
+        r"""The items to decide on."""
+        return self.pool if self.targets is None else self.targets
+
+    @property
+    def _posterior_points(self) -> Tensor:
+        X = self.pool.X
+        return X if self.targets is None else torch.cat((X, self.targets.X))
+
+    @cached_property
+    def goal(self) -> Goal:
+        r"""The level, or the maximiser by pairs."""
+        if self.threshold is not None:
+            return Above(float(self.threshold), self.epsilon)
+        return MaximiserByPairs(places_of(self.items.X), self.epsilon)
+
+    @cached_property
+    def rule(self) -> Rule:
+        r"""The optimal design."""
+        return Design(self.rounding, self.design, may_race=True)
+
+    @property
+    def has_theorem(self) -> bool:
+        r"""No theorem holds for estimated noise."""
+        return self.variance_bounds is None
+
+    # --- the burn-in ------------------------------------------------------------------
+
+    @cached_property
+    def burn_in_plan(self) -> BurnIn | None:
+        r"""The burn-in; ``None`` where the noise is known."""
+        if self.variance_bounds is None:
+            return None
+        features = self.pool.X if self.pool.features is None else self.pool.features
+        return BurnIn(features, self.variance_bounds, self.batch_size, self.burn_in)
+
+    @property
+    def n_burn_in(self) -> int:
+        r"""Planned measurements of the burn-in."""
+        return 0 if self.burn_in_plan is None else self.burn_in_plan.n
+
+    def burn_in_used(self, state: State) -> int:
+        r"""How many measurements were made during the burn-in."""
+        check_state(self, state)
+        data = state.belief.burn_in
+        return 0 if data is None else data.n
+
+    def variances(self, state: State) -> Tensor | None:
+        r"""``N`` noise variances, known or estimated; ``None`` during the burn-in.
+
+        Where neither is the case (a model that learns one noise) ``None`` as well.
+        """
+        check_state(self, state)
+        data = state.belief.burn_in
+        return self.pool.noise_var if data is None else data.variances
+
+
+class DesignStrategy(ABC):  # noqa: B024  (a name for three classes)
+    r"""Any strategy whose batches are rounded optimal designs, to ask for by name."""
+
+
+for _designed in (MELKStrategy, MILKStrategy, HRAGEStrategy):
+    DesignStrategy.register(_designed)
+
+
+# --- TruVaR ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TruVaRStrategy(GPStrategy):
+    r"""Measure what most shrinks the widths of the rows in question, per cost.
+
+    ``M_t`` are the rows in question: undecided ones for a level set, possible
+    maximisers if neither ``threshold`` nor ``omega`` is given. In epoch ``i`` the rule
+    brings the widths ``sqrt(beta_(i)) sigma`` in ``M_t`` down to ``eta_(i)``: it
+    chooses the row with the largest truncated variance reduction over ``M_t`` per cost.
+    Then ``eta`` is multiplied by ``eta_ratio``. Rows are classified by the current
+    interval, not intersected.
+
+    In a batch the steps are greedy with ``M_t``, ``eta`` and ``beta`` fixed and
+    variances updated; ``t`` counts rounds. Where everything in question has reached
+    ``eta`` inside a batch, the plain variance reduction decides. The answer to "where
+    is the maximum" is ``recommend``; ``classification.above`` holds the accepted row
+    once it is decided.
+
+    With ``omega``, ``M_t`` are the rows that are undecided or may be the maximiser, by
+    the optimistic and pessimistic levels of LSE_imp: our combination, which the paper
+    announces and does not write out.
+
+    Args:
+        cost: What a measurement costs, as a function ``(previous, rows) -> costs`` of
+            the row measured before (``None`` at first: no travel) and ``k`` rows; costs
+            positive. Batches come in the order of cheapest next row. Default
+            ``pool.costs``, or 1.
+        eta: ``eta_(1)``, in standard deviations of the prior; 0 is pure variance
+            reduction in one endless epoch.
+        eta_ratio: ``r``, in (0, 1).
+        delta_bar: An epoch ends when all widths are at most ``(1 + delta_bar) eta``.
+        beta_factor: ``a`` of the paper's practical width ``beta_(i) = a log(N
+            t_(i)^2)``, ``t_(i)`` the first round of the epoch; it used 1 for level sets
+            and 0.5 for the maximiser. It claims no confidence. Default ``beta``.
+        monotone: Whether rows that left ``M_t`` stay out. If not, ``M_t`` and the
+            classes are found anew from all rows after every round.
+        only_open: Whether to measure rows of ``M_t`` only; much faster.
+        anticipates: Whether the sum after the look-ahead runs over the rows that would
+            then be in question, were the observation its mean. Not for ``omega``.
+        prefilter: Score only so many rows: those of largest upper bound (maximiser),
+            straddle score (threshold) or variance (omega).
+
+    Other arguments: see ``GPStrategy``; a given ``beta`` schedule is read at ``t_(i)``
+    and kept through the epoch, the theorem's (``None``) grows with ``t``.
+
+    Raises:
+        ValueError: If a number is out of range, or ``beta`` and ``beta_factor`` or
+            ``cost`` and ``pool.costs`` are given both.
+        UnsupportedError: If ``anticipates`` comes with ``omega``.
+
+    Source:
+        Bogunovic et al. (2016), Algorithms 1 and 2 and Appendix A, with errata 1 to 6
+        (papers/bogunovic2016/errata.md).
+        Deviation: a row at its bound exactly is below where the paper leaves it open.
+    """
+
+    cost: RowCost | None = None
+    eta: float = 1.0
+    eta_ratio: float = 0.1
+    delta_bar: float = 0.0
+    beta_factor: float | None = None
+    monotone: bool = True
+    only_open: bool = False
+    anticipates: bool = False
+    prefilter: int | None = None
+
+    goals: ClassVar[tuple[str, ...]] = ("threshold", "omega", "maximiser")
+    intersects: ClassVar[bool] = False
+    source: ClassVar[str] = "Bogunovic et al. 2016, Lemma C.1"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        inf = math.inf
+        in_interval(self.eta, "eta", 0.0, inf, closed_low=True)
+        in_interval(self.eta_ratio, "eta_ratio", 0.0, 1.0)
+        in_interval(self.delta_bar, "delta_bar", 0.0, inf, closed_low=True)
+        if self.beta_factor is not None:
+            in_interval(self.beta_factor, "beta_factor", 0.0, inf)
+            if self.beta is not None:
+                raise ValueError(
+                    "Expected the width once, but got both `beta` and `beta_factor`. "
+                    "Leave one out."
+                )
+        for name in ("monotone", "only_open", "anticipates"):
+            truth_value(getattr(self, name), name)
+        if self.prefilter is not None:
+            whole_number(self.prefilter, "prefilter", 1)
+        if self.anticipates and self.omega is not None:
+            raise UnsupportedError(
+                "Expected `anticipates` to be False with `omega`: the levels after a "
+                "look-ahead are not defined. Leave it out, or give `threshold`."
+            )
+
+    @cached_property
+    def goal(self) -> Goal:
+        r"""What is to be decided."""
+        if self.threshold is not None:
+            return Above(float(self.threshold), self.epsilon)
+        if self.omega is not None:
+            return ShareOfMax(float(self.omega), self.epsilon, drop_maximisers=True)
+        return Maximiser(self.points, self.epsilon)
+
+    @cached_property
+    def rule(self) -> Rule:
+        r"""Truncated variance reduction."""
+        return TruncatedVariance(
+            RowCosts(self.pool, self.cost),
+            first_of_each(self.points),
+            self.eta,
+            self.eta_ratio,
+            self.delta_bar,
+            self.claims_confidence,
+            self.only_open,
+            self.anticipates,
+            self.prefilter,
+        )
+
+    @property
+    def is_monotone(self) -> bool:  # type: ignore[override]  # an argument here
+        r"""Whether rows that left the question stay out."""
+        return self.monotone
+
+    @property
+    def has_theorem(self) -> bool:
+        r"""Not for the paper's practical width."""
+        return self.beta_factor is None
+
+    def _default_widths(self) -> BetaSchedule:
+        if self.beta_factor is not None:
+            return EpochBeta(len(self.pool), self.beta_factor)
+        return super()._default_widths()
+
+    # --- noise levels -----------------------------------------------------------------
+
+    @property
+    def has_levels(self) -> bool:
+        r"""Whether the pool's last column is a noise level (``at_noise_levels``)."""
+        return self.pool.names is not None and self.pool.names[-1] == NOISE_LEVEL
+
+    @cached_property
+    def points(self) -> Tensor:
+        r"""``N`` numbers, equal for the rows of one point."""
+        return places_of(self.pool.X[:, :-1] if self.has_levels else self.pool.X)
+
+    @cached_property
+    def process(self) -> Process:
+        r"""The model, which does not see the level, and what is known of the noise."""
+        model = self.model
+        if self.has_levels and isinstance(model, Kernel):
+            model = replace(GPPrior.from_kernel(model), transform_inputs=_without_last)
+        elif self.has_levels and model is None:
+            model = partial(fit_without_level, self.pool.bounds)
+        return Process(self.pool, model, self.noise_std)
+
+    @property
+    def _unfitted_prior(self) -> GPPrior:
+        if self.model is not None or not self.has_levels:
+            return super()._unfitted_prior
+        prior = unfitted_prior(self.pool.bounds[:, :-1])
+        scale = prior.transform_inputs
+        assert scale is not None  # the scaling to the unit cube
+        return replace(prior, transform_inputs=partial(_of_the_rest, scale))
+
+    # --- answers ----------------------------------------------------------------------
+
+    def recommend(self, state: State) -> int:
+        r"""The row to report as the maximiser: the one with the largest posterior mean.
+
+        Rows that were ruled out count too, since with a heuristic width that may have
+        been wrong. ``state.classification.above`` holds the accepted row.
+
+        Args:
+            state: Where the run stands.
+
+        Source:
+            Bogunovic et al. (2016), section 4.
+        """
+        check_state(self, state)
+        posterior = state.belief.posterior
+        everything = torch.ones(len(self.pool), dtype=torch.bool)
+        return int(first_best(posterior.mean, everything, posterior.scale) or 0)
+
+    def spent(self, state: State) -> float:
+        r"""The summed costs of all complete rounds.
+
+        Args:
+            state: Where the run stands.
+        """
+        check_state(self, state)
+        return float(state.belief.memory.spent)
+
+
+def first_of_each(points: Tensor) -> Tensor:
+    r"""``N`` bools: the first row of each point."""
+    first = torch.full_like(points, len(points))
+    first = first.scatter_reduce(0, points, torch.arange(len(points)), "amin")
+    mask = torch.zeros(len(points), dtype=torch.bool)
+    mask[first[first < len(points)]] = True
+    return mask
+
+
+def fit_without_level(
+    bounds: Tensor, train_X: Tensor, train_Y: Tensor, train_Yvar: Tensor | None
+) -> SingleTaskGP:
+    r"""The default model on all columns but the last, fitted from initial values.
+
+    Args:
+        bounds: ``2 x d`` bounds of the pool.
+        train_X: ``n x d``, the noise level last.
+        train_Y: ``n x 1``.
+        train_Yvar: ``n x 1`` or ``None``.
+    """
+    d = train_X.shape[-1] - 1
+    drop = FilterFeatures(torch.arange(d))
+    scale = Normalize(d, bounds=bounds[:, :-1])
+    transform = ChainedInputTransform(drop=drop, scale=scale)
+    return fit_with_inputs(train_X, train_Y, train_Yvar, transform, d)
+
+
+def _of_the_rest(function: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
+    return function(_without_last(X))
+
+
+def _without_last(X: Tensor) -> Tensor:
+    return X[..., :-1]

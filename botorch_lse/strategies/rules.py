@@ -1,0 +1,415 @@
+r"""Which rows to measure next, on one Gaussian process.
+
+A rule is one small frozen class: a new one is written in one file. Three families:
+*scores*, functions of mean, deviation and interval of each row; *look-ahead*, what a
+measurement would leave of the targets (``lookahead.py``); *designs*, which plan a whole
+batch at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_lse.confidence.classify import Sides
+from botorch_lse.confidence.regions import Regions
+from botorch_lse.designs import exchange_design, round_design
+from botorch_lse.functional.scores import (
+    ambiguity,
+    best_distinct,
+    first_best,
+    interval,
+    straddle,
+)
+from botorch_lse.planning import (
+    ROUNDINGS,
+    PosteriorProblem,
+    Relaxation,
+    designed_batch,
+)
+from botorch_lse.planning.designed import FINE, TOLERANCE
+from botorch_lse.pool_posterior import PoolPosterior
+from botorch_lse.strategies.burn_in import BurnInData
+from botorch_lse.strategies.goals import Goal, Targets
+from botorch_lse.strategies.loop import Request
+from botorch_lse.strategies.state import round_generator
+
+DESIGNS = ("posterior", "prior")
+LEAST_TOLERANCE = 1e-5
+"""Gaps that the solver reaches in every case."""
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    r"""What the complete rounds say.
+
+    Args:
+        posterior: Posterior on the pool, followed by items that cannot be measured.
+        regions: ``C_t`` of the items, or the last interval where a strategy does not
+            intersect or learns its model.
+        sides: The sets of the classification.
+        new_noise: ``N`` noise variances of new observations, units of the posterior.
+        n_intervals: How many intervals the regions hold; the next is number + 1.
+        fitted_rounds: Rounds in the data at the last fit; -1 before any.
+        n_rounds: Complete rounds with data.
+        one_sided: ``"above"`` or ``"below"`` while every value lies on that side of the
+            level, so that a learnt model decides nothing.
+        memory: What the rule remembers of the rounds.
+        burn_in: What the burn-in measured; ``None`` where the noise is known.
+    """
+
+    posterior: PoolPosterior
+    regions: Regions
+    sides: Sides
+    new_noise: Tensor
+    n_intervals: int = 1
+    fitted_rounds: int = -1
+    n_rounds: int = 0
+    one_sided: str | None = None
+    memory: Any = None
+    burn_in: BurnInData | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    r"""What a rule is told when it chooses.
+
+    Args:
+        belief: What the complete rounds say.
+        posterior: The posterior to improve on: rows that are out are expected.
+        goal: What is to be decided.
+        items: Rows of the posterior that are to be decided.
+        beta: The squared width of the last interval.
+        open_rows: ``N`` bools: the rows that may be chosen at all.
+        is_initial: Whether these are first rows, before the rule takes over.
+    """
+
+    belief: Belief
+    posterior: PoolPosterior
+    goal: Goal
+    items: Tensor
+    beta: float
+    open_rows: Tensor
+    is_initial: bool
+
+    @property
+    def targets(self) -> Targets:
+        r"""What is still open."""
+        return self.goal.targets(self.belief.sides, self.items)
+
+    def problem(self, posterior: PoolPosterior, noise_var: Tensor) -> PosteriorProblem:
+        r"""What a batch is to predict, for the planner."""
+        found = self.targets
+        return PosteriorProblem(
+            posterior, noise_var, found.rows, found.weights, found.factor
+        )
+
+
+class Rule(ABC):
+    r"""Chooses rows."""
+
+    only_candidates: bool = False
+    """Whether only rows in question are measured."""
+    decides_before_data: bool = True
+    """Whether a theorem's width decides by the prior alone."""
+    replays_rounds: bool = False
+    """Whether after a fit all rounds are judged again one by one, because the rule
+    remembers something of each; else they are judged at once, after the last."""
+
+    @abstractmethod
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The rows to measure with replicates; fewer than asked if none is left."""
+
+    # --- what a rule may remember of the complete rounds ------------------------------
+
+    def start(self, posterior: PoolPosterior | None, beta: float) -> Any:
+        r"""The memory before any round; ``None`` as posterior: there is no model."""
+        return None
+
+    def width(self, memory: Any, beta: float) -> float:
+        r"""The squared width of the interval that comes, ``beta`` by the schedule."""
+        return beta
+
+    def judged(self, memory: Any, widest: float | None, beta: float) -> Any:
+        r"""The memory after a judgement.
+
+        Args:
+            memory: Before.
+            widest: The largest deviation of a row in question; ``None``: there is none.
+            beta: The schedule's squared width of the interval.
+        """
+        return memory
+
+    def measured(self, before: Any, after: Any, rows: Tensor) -> Any:
+        r"""The memory after a round, with what its rows add.
+
+        Args:
+            before: The memory before the round.
+            after: The memory after the round was judged, perhaps by a new model.
+            rows: What was measured, in any order.
+        """
+        return after
+
+    def order(self, memory: Any, rows: Tensor, before: Tensor) -> Tensor:
+        r"""The order of a batch, ``before`` being visited first."""
+        return rows.sort().values
+
+
+# --- scores ---------------------------------------------------------------------------
+
+
+class ScoreRule(Rule):
+    r"""Measure the row of the best score, then the next best given that one.
+
+    A row that is planned shrinks the deviations and leaves the means, since the
+    posterior variance does not depend on the value to come.
+    """
+
+    @abstractmethod
+    def scores(self, situation: Situation) -> Tensor:
+        r"""One score per row of the posterior, which expects the rows chosen so far."""
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The rows of the best scores one after the other."""
+        if situation.is_initial:
+            return one_by_one(situation, request, _variance)
+        return one_by_one(situation, request, self.scores)
+
+
+def one_by_one(
+    situation: Situation, request: Request, scores: Callable[[Situation], Tensor]
+) -> Tensor:
+    r"""Greedy choice; of equal scores the lowest row."""
+    left, N = request.left.clone(), len(situation.open_rows)
+    noise, rows = situation.belief.new_noise, list[int]()
+    while len(rows) < request.size:
+        found, posterior = scores(situation)[:N], situation.posterior
+        row = first_best(found, situation.open_rows & (left > 0), posterior.scale)
+        if row is None:
+            break
+        rows.append(row)
+        left[row] -= 1
+        if len(rows) < request.size:
+            expected = posterior.expect(row, float(noise[row]))
+            situation = replace(situation, posterior=expected)
+    return torch.tensor(rows, dtype=torch.long)
+
+
+def _variance(situation: Situation) -> Tensor:
+    return situation.posterior.variance
+
+
+@dataclass(frozen=True)
+class Variance(ScoreRule):
+    r"""Measure where the posterior variance is largest, whatever the level.
+
+    Source:
+        Gotovos et al. (2013), section 5, VAR.
+    """
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""The posterior variances."""
+        return situation.posterior.variance
+
+
+@dataclass(frozen=True)
+class Random(Rule):
+    r"""Measure rows drawn at random, each equally often as far as possible.
+
+    Source:
+        The usual baseline.
+    """
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""First rows are drawn likewise."""
+        N = len(situation.open_rows)
+        generator = round_generator(request.seed, request.round)
+        left, rows = request.left.clone(), torch.empty(0, dtype=torch.long)
+        uses = torch.bincount(situation.belief.posterior.indices, minlength=N)
+        uses += torch.bincount(request.pending, minlength=N)
+        while rows.numel() < request.size and bool((left > 0).any()):
+            fewest = uses[left > 0].min()
+            open_ = ((left > 0) & (uses == fewest)).nonzero().view(-1)
+            order = torch.randperm(open_.numel(), generator=generator)
+            drawn = open_[order[: request.size - rows.numel()]]
+            left[drawn] -= 1
+            uses[drawn] += 1
+            rows = torch.cat((rows, drawn))
+        return rows
+
+
+@dataclass(frozen=True)
+class Straddle(ScoreRule):
+    r"""Measure where ``sqrt(beta) sigma - |mean - level|`` is largest.
+
+    Source:
+        Bryan et al. (2005); Gotovos et al. (2013), section 5, STR and STR_batch.
+    """
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""Straddle scores, units of ``y``."""
+        posterior = situation.posterior
+        level = situation.goal.level(posterior.mean)
+        return straddle(posterior.mean, posterior.sigma, level, situation.beta)
+
+
+@dataclass(frozen=True)
+class StraddleRank(Rule):
+    r"""The distinct rows with the largest straddle scores.
+
+    Rows of a batch do not know of each other, so they cluster: a baseline only.
+
+    Source:
+        Gotovos et al. (2013), section 5, STR_rank.
+    """
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The best distinct rows, none that is out."""
+        if situation.is_initial:
+            return one_by_one(situation, request, _variance)
+        posterior = situation.belief.posterior
+        scores = Straddle().scores(replace(situation, posterior=posterior))
+        eligible = request.left > 0
+        eligible[request.pending] = False
+        rows = best_distinct(scores, eligible, posterior.scale, request.size)
+        return torch.tensor(rows, dtype=torch.long)
+
+
+class RegionRule(ScoreRule):
+    r"""Scores of confidence regions, intersected over the rounds."""
+
+    only_candidates = True
+
+    def regions(self, situation: Situation) -> tuple[Tensor, Tensor]:
+        r"""Lower and upper ends, with the interval that planned rows would leave."""
+        posterior, regions = situation.posterior, situation.belief.regions
+        lower, upper = interval(posterior.mean, posterior.sigma, situation.beta)
+        return torch.maximum(regions.lower, lower), torch.minimum(regions.upper, upper)
+
+
+@dataclass(frozen=True)
+class Ambiguity(RegionRule):
+    r"""Measure the row whose region reaches farthest over the level on both sides.
+
+    Source:
+        Gotovos et al. (2013), Algorithm 1.
+    """
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""Ambiguities, units of ``y``."""
+        lower, upper = self.regions(situation)
+        level = situation.goal.level(situation.posterior.mean)
+        return ambiguity(lower, upper, level)
+
+
+@dataclass(frozen=True)
+class Width(RegionRule):
+    r"""Measure the row of the widest region.
+
+    Source:
+        Gotovos et al. (2013), Algorithm 2.
+    """
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""Widths, units of ``y``."""
+        lower, upper = self.regions(situation)
+        return upper - lower
+
+
+# --- designs --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Design(Rule):
+    r"""The batch that makes the largest variance of the targets smallest.
+
+    ``q`` observations placed by weights leave a posterior variance that is a smooth
+    function of the weights (``planning.Relaxation``). The best weights are rounded to
+    ``q`` rows and improved by exchange: the same planner and the same batches as
+    ``optimize_acqf_design``. A design is a function of the complete rounds alone: none
+    is started from an earlier one, so that replaying gives the same batches.
+
+    Args:
+        rounding: See ``MELKStrategy``.
+        design: See ``MELKStrategy``.
+        may_race: Whether few rows may stay in question for long, as where the best of
+            them is wanted; then designs are solved ever more closely.
+
+    Raises:
+        ValueError: If ``rounding`` or ``design`` is not known.
+
+    Source:
+        Mason et al. (2022), section 5 and Appendix F.1; exchanging is ours.
+    """
+
+    rounding: str = "exchange"
+    design: str = "posterior"
+    may_race: bool = False
+
+    def __post_init__(self) -> None:
+        for name, known in (("rounding", ROUNDINGS), ("design", DESIGNS)):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"Expected `{name}` to be one of {known}, but got "
+                    f"{getattr(self, name)!r}."
+                )
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The designed batch; first rows by maximal variance."""
+        if situation.is_initial:
+            return one_by_one(situation, request, _variance)
+        generator = round_generator(request.seed, request.round)
+        if self.design == "prior":
+            counts = self._prior_counts(situation, request, generator)
+        else:
+            noise = situation.belief.new_noise.contiguous()
+            counts = designed_batch(
+                [situation.problem(situation.posterior, noise)],
+                request.size,
+                request.left,
+                rounding=self.rounding,
+                tol=self._tolerance(situation, request.size),
+                generator=generator,
+            )
+        return torch.arange(len(counts)).repeat_interleave(counts)
+
+    def _tolerance(self, situation: Situation, size: int) -> float | None:
+        r"""The certified gap of a design; ``None``: the planner's own."""
+        if not self.may_race or int(situation.belief.sides.candidates.sum()) > size:
+            return None
+        # A race of few rows may be long. After n observations a batch takes about
+        # size / (n + size) off a variance: within a larger gap of what is left, the
+        # worst batch would do as well.
+        n = len(situation.belief.posterior.indices)
+        own = FINE if self.rounding == "exchange" else TOLERANCE
+        return max(min(own, TOLERANCE * size / (n + size)), LEAST_TOLERANCE)
+
+    def _prior_counts(
+        self, situation: Situation, request: Request, generator: torch.Generator
+    ) -> Tensor:
+        r"""``N`` counts of the paper's design, which knows no earlier measurement."""
+        unit = torch.ones(len(request.left), dtype=torch.float64)
+        problem = situation.problem(situation.posterior.before_data(), unit)
+        counts, left = torch.zeros_like(request.left), request.left
+        method = "sample" if self.rounding == "sample" else "quota"
+        gamma = 1 / (10 * (situation.belief.n_rounds + 1))
+        while (q := request.size - int(counts.sum())) > 0 and bool((left > 0).any()):
+            # Again without the rows that may not be repeated so often.
+            usable = left > 0
+            relaxation = Relaxation.of(problem, q, TOLERANCE, usable)
+            assert relaxation is not None  # the prior is uncertain
+            stated = {**relaxation.stated, "gamma": gamma}
+            weights = replace(relaxation, stated=stated).nearly(TOLERANCE).weights
+            rounded = round_design(weights, q, method, generator=generator)
+            if self.rounding == "exchange":
+                rounded = exchange_design(rounded, **stated)
+            more = torch.zeros_like(counts)
+            more[usable] = rounded
+            more = torch.minimum(more, left)
+            counts, left = counts + more, left - more
+        return counts
