@@ -42,9 +42,6 @@ _PARETO = {
 
 MOVED: dict[str, dict[str, str]] = {
     "botorch_lse.strategies": {**_BATCHES, **_PAC, **_PARETO},
-    "botorch_lse.strategies.gp": _BATCHES,
-    "botorch_lse.strategies.pac": _PAC,
-    "botorch_lse.strategies.pareto": _PARETO,
     "botorch_lse.estimators": {
         "ArmTotals": _KONE2025,
         "LinearFit": _KONE2025,

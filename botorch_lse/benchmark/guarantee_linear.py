@@ -40,7 +40,6 @@ from botorch_lse.strategies import (
     NoiseWarning,
 )
 from botorch_lse.strategies.linear.belief import LinearBelief
-from botorch_lse.strategies.linear.hrage import BurnInBelief
 from botorch_lse.strategies.loop import Request
 
 NOTES = (
@@ -96,14 +95,14 @@ def chasing(strategy: LinearStrategy, above: Tensor, means: Tensor) -> LinearStr
     def planned_batch(
         self: LinearStrategy, belief: LinearBelief, request: Request
     ) -> Tensor:
-        burning = isinstance(belief, BurnInBelief) and belief.stage < 2
+        burning = belief.burn_in is not None and belief.burn_in.stage < 2
         if burning or not belief.information.is_complete:
             return kind.planned_batch(self, belief, request)
         error = (belief.mean - means).sum(dim=-1)
         wrongness = torch.where(above, -error, error) / belief.sigma
         chased = belief.open[wrongness[belief.open].argmax()]
         counts = torch.zeros_like(request.left)
-        if not self.uses_items:  # pairs need their other arm as well
+        if not self.goal.by_items:  # pairs need their other arm as well
             half = replace(request, size=request.size // 2)
             counts = kind.planned_batch(self, belief, half)
         counts[chased] += request.size - counts.sum()

@@ -272,6 +272,11 @@ class GPStrategy(Strategy):
         r"""What places the first rows."""
         return unfitted_prior(self.pool.bounds)
 
+    @property
+    def can_predict(self) -> bool:
+        r"""Yes, by the Gaussian process."""
+        return True
+
     # --- the promise ------------------------------------------------------------------
 
     @property

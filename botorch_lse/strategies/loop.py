@@ -361,6 +361,38 @@ class Strategy(ABC):
                 f"{len(self.pool)} rows times `max_repeats`, but got {self.batch_size}."
             )
 
+    # --- what others may ask before they use it ---------------------------------------
+
+    @property
+    def n_outputs(self) -> int:
+        r"""How many numbers one measurement gives."""
+        return 1 if self.directions is None else len(self.directions)
+
+    @property
+    def directions(self) -> tuple[bool, ...] | None:
+        r"""For a Pareto set, whether more is better in each output; else ``None``.
+
+        A strategy with directions has ``estimate(state)``: the outputs of every row.
+        """
+        return None
+
+    @property
+    def can_predict(self) -> bool:
+        r"""Whether ``mean`` and ``sigma`` of its answers are a model's posterior.
+
+        They then predict the function at each row of the pool, in units of ``y``.
+        """
+        return False
+
+    @property
+    def costs_depend_on_previous(self) -> bool:
+        r"""Whether a measurement's cost depends on the row measured before.
+
+        If so, ``prices`` knows the costs and the order in which a round is visited; if
+        not, the costs are ``pool.costs``, if there are any.
+        """
+        return False
+
     # --- what may be told -------------------------------------------------------------
 
     @property

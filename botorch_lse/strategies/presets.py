@@ -627,7 +627,7 @@ class TruVaRStrategy(GPStrategy):
     def rule(self) -> Rule:
         r"""Truncated variance reduction."""
         return TruncatedVariance(
-            RowCosts(self.pool, self.cost),
+            self.prices,
             first_of_each(self.points),
             self.eta,
             self.eta_ratio,
@@ -652,6 +652,16 @@ class TruVaRStrategy(GPStrategy):
         if self.beta_factor is not None:
             return EpochBeta(len(self.pool), self.beta_factor)
         return super()._default_widths()
+
+    @cached_property
+    def prices(self) -> RowCosts:
+        r"""What rows cost."""
+        return RowCosts(self.pool, self.cost)
+
+    @property
+    def costs_depend_on_previous(self) -> bool:
+        r"""Yes, where ``cost`` was given."""
+        return self.cost is not None
 
     # --- noise levels -----------------------------------------------------------------
 

@@ -25,8 +25,8 @@ from botorch_lse.strategies import (
     NoiseWarning,
     State,
 )
+from botorch_lse.strategies.linear.base import next_weights, rounded
 from botorch_lse.strategies.linear.belief import Questions
-from botorch_lse.strategies.linear.planning import next_weights, rounded
 from tests.covering import covering, more_when_slow
 from tests.strategies.runs import assert_same
 
@@ -479,7 +479,7 @@ def test_inflated_variances_are_upper_bounds_and_freeze() -> None:
     for seed in range(20):
         strategy = estimated()
         state = strategy.init()
-        while state.belief.stage < 2:
+        while state.belief.burn_in.stage < 2:
             assert torch.equal(state.belief.noise_var, s2.max().expand(20))
             state = with_scatter(seed, strategy, state)
         assert state.n_used == 4000
@@ -495,11 +495,11 @@ def test_inflated_variances_are_upper_bounds_and_freeze() -> None:
 def test_burn_in_data_enter_with_the_largest_variance() -> None:
     strategy = estimated(burn_in=400)
     state = strategy.init()
-    while state.belief.stage < 2:
+    while state.belief.burn_in.stage < 2:
         state = with_scatter(0, strategy, state)
-    Phi, counts = strategy.Phi, state.belief.evidence.counts
+    Phi, counts = strategy.Phi, state.belief.sums.counts
     V = (counts.unsqueeze(-1) * Phi).mT @ Phi / strategy.variance_bounds[1]
-    torch.testing.assert_close(state.belief.evidence.V, V)
+    torch.testing.assert_close(state.belief.sums.V, V)
     assert state.belief.width.delta == pytest.approx(0.025)
     again = strategy.replay(state.observations)
     assert_same(strategy, again, state)
@@ -510,10 +510,10 @@ def test_burn_in_in_small_batches_is_the_same_burn_in() -> None:
     states = []
     for strategy in (large, small):
         state = strategy.init()
-        while state.belief.stage < 2 and not state.is_done:
+        while state.belief.burn_in.stage < 2 and not state.is_done:
             state = with_scatter(0, strategy, state)
         states.append(state)
-    counts = [s.belief.first.counts for s in states]
+    counts = [s.belief.burn_in.first.counts for s in states]
     assert bool((counts[1] >= counts[0]).all())
     assert states[1].n_used >= 400
 
@@ -725,7 +725,7 @@ def test_only_rounds_as_planned_enter_the_martingale() -> None:
     ):
         assert after.round == 1
         assert torch.equal(after.belief.martingale.precision, before)
-        assert after.belief.evidence.n == len(after.observations)
+        assert after.belief.sums.n == len(after.observations)
     pieces = strategy.tell(state, Observations(batch.order[:5], y[:5]))
     pieces = strategy.tell(pieces, Observations(batch.order[5:], y[5:]))
     assert torch.equal(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -20,10 +20,20 @@ from botorch_lse.pareto import pareto_margins
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies.arguments import NOISY, check_noise_once
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.loop import BUDGET, DECIDED, Request
+from botorch_lse.strategies.loop import (
+    BUDGET,
+    DECIDED,
+    Request,
+    Strategy,
+    check_state,
+)
 from botorch_lse.strategies.pareto.outputs import (
     MultiOutputStrategy,
     ParetoEstimate,
+    checked_directions,
+    pareto_answer,
+    signs_of,
+    with_columns,
 )
 from botorch_lse.strategies.simulated import SimulatedRun
 from botorch_lse.strategies.state import State
@@ -57,7 +67,7 @@ Measure = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class ParetoStrategy(MultiOutputStrategy):
+class ParetoStrategy(Strategy):
     r"""A strategy that estimates means, of rows or of linear features.
 
     Replicates may be told as their mean (``batch.observe(y, yvar, means=True)``); noise
@@ -72,6 +82,7 @@ class ParetoStrategy(MultiOutputStrategy):
     """
 
     _: KW_ONLY
+    maximize: Sequence[bool]
     noise_std: float | None = None
     delta: float = 0.05
     max_observations: int | None = None
@@ -80,7 +91,7 @@ class ParetoStrategy(MultiOutputStrategy):
 
     def __post_init__(self) -> None:
         self._check_rounds()
-        self._check_outputs()
+        object.__setattr__(self, "maximize", checked_directions(self.maximize))
         in_interval(self.delta, "delta", 0.0, 1.0)
         if self.noise_std is None:
             if self.pool.noise_var is not None:
@@ -92,6 +103,35 @@ class ParetoStrategy(MultiOutputStrategy):
                 "Expected the noise once, but got both `noise_std` and "
                 "`pool.noise_var`."
             )
+
+    @property
+    def directions(self) -> tuple[bool, ...]:
+        r"""As given by ``maximize``."""
+        return tuple(self.maximize)
+
+    @property
+    def m(self) -> int:
+        r"""The number of outputs."""
+        return len(self.maximize)
+
+    @cached_property
+    def signs(self) -> Tensor:
+        r"""``m`` signs: ``signs * y`` is maximised."""
+        return signs_of(self.maximize)
+
+    def estimate(self, state: State) -> ParetoEstimate:
+        r"""The estimated outputs of every row with their intervals."""
+        check_state(self, state)
+        found: ParetoEstimate = state.belief.estimate
+        return found
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> str:
+        r"""The probability claimed and its assumptions, as a sentence."""
+
+    def _complete(self, observations: Observations) -> Observations:
+        return with_columns(observations, self.m)
 
     @property
     def weighs_by_counts(self) -> bool:
@@ -217,4 +257,7 @@ class ParetoStrategy(MultiOutputStrategy):
         )
 
     def _classification(self, belief: ParetoBelief) -> Classification:
-        return self._answer(belief.side, belief.estimate)
+        return pareto_answer(belief.side, belief.estimate, self.guarantee, self.pool)
+
+
+MultiOutputStrategy.register(ParetoStrategy)  # type: ignore[type-abstract]

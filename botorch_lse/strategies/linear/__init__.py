@@ -1,10 +1,13 @@
 r"""Elimination on linear features with anytime widths: a guarantee, few samples."""
 
-from botorch_lse.strategies.linear.assumptions import NoiseWarning
 from botorch_lse.strategies.linear.base import LinearStrategy
-from botorch_lse.strategies.linear.gege import GEGELinearStrategy
-from botorch_lse.strategies.linear.hrage import HRAGELinearStrategy
-from botorch_lse.strategies.linear.melk import MELKLinearStrategy, MILKLinearStrategy
+from botorch_lse.strategies.linear.belief import NoiseWarning
+from botorch_lse.strategies.linear.presets import (
+    GEGELinearStrategy,
+    HRAGELinearStrategy,
+    MELKLinearStrategy,
+    MILKLinearStrategy,
+)
 
 __all__ = [
     "GEGELinearStrategy",

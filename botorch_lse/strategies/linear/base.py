@@ -1,10 +1,12 @@
-r"""Elimination on linear features with anytime widths: all data kept, any batches."""
+r"""Strategies on linear features: all data kept, any batches, anytime widths."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 
 import torch
@@ -13,28 +15,36 @@ from torch import Tensor
 
 from botorch_lse.checks import in_interval
 from botorch_lse.confidence.anytime import AnytimeWidth
-from botorch_lse.confidence.classify import accuracy
-from botorch_lse.designs import optimal_design
+from botorch_lse.confidence.classify import accuracy, with_contradictions
+from botorch_lse.confidence.martingale import BatchMartingale
+from botorch_lse.confidence.self_normalised import Information
+from botorch_lse.designs import DesignWarning, optimal_design, round_design
 from botorch_lse.designs.basis import span_map
-from botorch_lse.problem import Observations, Pool
-from botorch_lse.strategies.arguments import check_noise_once
-from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.linear.assumptions import contradicted, warn_of
-from botorch_lse.strategies.linear.belief import LinearBelief, Questions
-from botorch_lse.strategies.linear.forecast import linear_forecast
-from botorch_lse.strategies.linear.items import check_items, features_of
-from botorch_lse.strategies.linear.planning import next_weights, rounded
-from botorch_lse.strategies.linear.simulation import (
-    Measure,
-    simulated_run,
+from botorch_lse.estimators import (
+    ArmStatistics,
+    head_designs,
+    head_from_arms,
+    quadratic_features,
 )
-from botorch_lse.strategies.linear.update import (
+from botorch_lse.problem import Classification, Observations, Pool
+from botorch_lse.strategies.arguments import check_noise_once
+from botorch_lse.strategies.forecast import Forecast, smallest, squared_gaps
+from botorch_lse.strategies.linear.belief import (
+    BurnIn,
+    LinearBelief,
+    Questions,
+    check_items,
+    contradicted,
+    features_of,
     first_belief,
     intersected,
+    warn_of,
     with_batch,
     with_martingale,
 )
-from botorch_lse.strategies.loop import Request, Strategy
+from botorch_lse.strategies.linear.goals import LinearGoal
+from botorch_lse.strategies.loop import BUDGET, DECIDED, Request, Strategy
+from botorch_lse.strategies.pareto.outputs import with_columns
 from botorch_lse.strategies.simulated import SimulatedRun
 from botorch_lse.strategies.state import State
 
@@ -44,6 +54,83 @@ LEAST = 2
 """A batch of the strategy's own size has so many measurements per dimension."""
 FIRST_TOLERANCE = 1e-3
 DESIGNS = ("uniform", "gaps")
+DESIGN_TOLERANCE = 2e-2
+START = 0.1
+"""The first design's information that counts as known, in measurements: with it every
+direction has a finite norm, and unmeasured ones by far the largest."""
+ENOUGH = 2
+"""So many measurements per point of the design round efficiently; below, quota."""
+STRAY = 1.5
+"""A row is decided as soon as its estimate strays to one side once; along a run the
+largest stray is about so many standard deviations, and it shortens the wait."""
+Measure = Callable[[Tensor, Tensor], Tensor | tuple[Tensor, Tensor]]
+"""From ``k`` rows and how often each is measured to ``k`` or ``k x m`` means, or to
+these and their ``yvar``, which a burn-in needs."""
+
+
+@dataclass(frozen=True, eq=False)
+class BurnInPlan:
+    r"""HEAD's two stages, after which the noise of each row is known.
+
+    Args:
+        X: ``N x d`` features as given.
+        bounds: The least and the largest variance.
+        n: Planned measurements.
+        delta: The strategy's failure probability, half of which is spent here.
+    """
+
+    X: Tensor
+    bounds: tuple[float, float]
+    n: int
+    delta: float
+
+    @cached_property
+    def _stages(self) -> tuple[Tensor, Tensor]:
+        return head_designs(self.X).counts(self.n)
+
+    def missing(self, data: BurnIn) -> Tensor:
+        r"""``N`` counts that the current stage still needs."""
+        made = (data.first, data.second)[data.stage].counts
+        return (self._stages[data.stage] - made).clamp_min(0)
+
+    def counts(self, data: BurnIn, request: Request) -> Tensor:
+        r"""``N`` counts of the next batch: part of the stage."""
+        out = torch.bincount(request.pending, minlength=len(self.X))
+        counts = (self.missing(data) - out).clamp_min(0)
+        counts = torch.minimum(counts, request.left)
+        excess = (counts.cumsum(dim=0) - request.size).clamp_min(0)
+        return (counts - excess).clamp_min(0)
+
+    def after(self, belief: LinearBelief, new: Observations) -> LinearBelief:
+        r"""With one more batch of the burn-in; with the noise, if it was the last."""
+        data = belief.burn_in
+        assert data is not None  # it lasts
+        arms = ArmStatistics.of_observations(new, len(self.X))
+        if data.stage == 0:
+            data = replace(data, first=data.first.merge(arms))
+        else:
+            data = replace(data, second=data.second.merge(arms))
+        if bool(self.missing(data).any()):
+            return replace(belief, burn_in=data)
+        belief = replace(belief, burn_in=replace(data, stage=data.stage + 1))
+        if data.stage == 0:
+            return belief
+        return replace(belief, noise_var=self.inflated(data.first, data.second))
+
+    def inflated(self, first: ArmStatistics, second: ArmStatistics) -> Tensor:
+        r"""``N`` upper bounds of the variances, with probability ``1 - delta / 2``.
+
+        ``s2 + sqrt(2) s2_max |phi_x| sqrt(2 log(2 N / delta))``, at most ``s2_max``,
+        ``|phi_x|`` the norm of the quadratic features in the second stage's design.
+        """
+        largest = self.bounds[1]
+        found = head_from_arms(self.X, first, second, self.bounds).variances
+        quadratic = quadratic_features(self.X)
+        norms = second.fit(quadratic).squared_norms(quadratic)
+        reach = math.sqrt(2 * math.log(2 * len(self.X) / self.delta))
+        return (found + math.sqrt(2) * largest * norms.sqrt() * reach).clamp_max(
+            largest
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +199,19 @@ class LinearStrategy(Strategy):
         return self.pool
 
     @property
+    @abstractmethod
+    def goal(self) -> LinearGoal:
+        r"""What is to be decided."""
+
+    @property
+    def burn_in_plan(self) -> BurnInPlan | None:
+        r"""The measurements that tell the noise; ``None`` where it is known."""
+        return None
+
+    @property
     def m(self) -> int:
         r"""The number of outputs."""
-        return 1
+        return self.goal.m
 
     @cached_property
     def X(self) -> Tensor:
@@ -141,7 +238,10 @@ class LinearStrategy(Strategy):
         return self.Phi.shape[1]
 
     def first_noise_var(self) -> Tensor:
-        r"""``N`` squared noise scales that are known from the start."""
+        r"""``N`` squared noise scales; the largest variance before a burn-in."""
+        if self.burn_in_plan is not None:
+            largest = float(self.burn_in_plan.bounds[1])
+            return torch.full((len(self.pool),), largest, dtype=torch.float64)
         if self.pool.noise_var is not None:
             return self.pool.noise_var
         assert self.noise_std is not None  # one of the two is given
@@ -156,13 +256,8 @@ class LinearStrategy(Strategy):
 
     @property
     def width_delta(self) -> float:
-        r"""The widths' share of ``delta``."""
-        return self.delta
-
-    @property
-    def uses_items(self) -> bool:
-        r"""Whether items are decided one by one, not in pairs."""
-        return False
+        r"""The widths' share of ``delta``; the other half may be a burn-in's."""
+        return self.delta if self.burn_in_plan is None else self.delta / 2
 
     @cached_property
     def widths(self) -> AnytimeWidth:
@@ -173,15 +268,21 @@ class LinearStrategy(Strategy):
             self.width_delta,
             len(self.items),
             self.m,
-            batches=self.uses_items and spans and self.max_repeats is None,
+            batches=self.goal.by_items and spans and self.max_repeats is None,
         )
 
     # --- rounds -----------------------------------------------------------------------
 
     def _start(self, seed: int) -> LinearBelief:
-        return first_belief(self.Z, self.first_noise_var(), self.widths)
+        start = first_belief(self.Z, self.first_noise_var(), self.widths)
+        if self.burn_in_plan is None:
+            return start
+        none = ArmStatistics.empty(len(self.pool))
+        return replace(start, burn_in=BurnIn(0, none, none))
 
     def _complete(self, observations: Observations) -> Observations:
+        if self.directions is not None:
+            return with_columns(observations, self.m)
         if observations.y.ndim != 1:
             raise BotorchTensorDimensionError(
                 "Expected `y` with one output, but got shape "
@@ -192,7 +293,11 @@ class LinearStrategy(Strategy):
     def _round_size(self, belief: LinearBelief, room: int | None) -> int:
         if self.batch_size is not None:
             return super()._round_size(belief, room)
-        grown = math.ceil(GROWTH * belief.evidence.n)
+        plan, data = self.burn_in_plan, belief.burn_in
+        if plan is not None and data is not None and data.stage < 2:
+            size = int(plan.missing(data).sum())
+            return size if room is None else min(size, room)
+        grown = math.ceil(GROWTH * belief.sums.n)
         size = max(LEAST * self.rank, grown)
         return size if room is None else min(size, room)
 
@@ -206,9 +311,12 @@ class LinearStrategy(Strategy):
         return rows  # planned in order; sorting millions again takes seconds
 
     def planned_batch(self, belief: LinearBelief, request: Request) -> Tensor:
-        r"""``N`` counts of the next batch."""
+        r"""``N`` counts of the next batch; in a burn-in part of its stage."""
+        plan, data = self.burn_in_plan, belief.burn_in
+        if plan is not None and data is not None and data.stage < 2:
+            return plan.counts(data, request)
         rows = self._scaled_rows(belief)
-        known = torch.zeros_like(self.W) if belief.martingale else belief.evidence.V
+        known = torch.zeros_like(self.W) if belief.martingale else belief.sums.V
         out = rows[request.pending]
         usable = (request.left > 0).nonzero().view(-1)
         weights = torch.zeros_like(rows[:, 0])
@@ -229,7 +337,7 @@ class LinearStrategy(Strategy):
         r"""All rows of the pool before they span it, then what is undecided."""
         if not belief.information.is_complete:
             return Questions(self.Phi)
-        return self._questions(belief)
+        return self.goal.questions(belief)
 
     @property
     def _needs_plans(self) -> bool:
@@ -250,8 +358,11 @@ class LinearStrategy(Strategy):
             warn_of(belief.alarm)
         belief = intersected(belief, self.widths, self.delta)
         if belief.information.is_complete and belief.open.numel():
-            belief = self._decided(belief)
-        return belief
+            belief = self.goal.decided(belief)
+        plan, data = self.burn_in_plan, belief.burn_in
+        if plan is None or data is None or data.stage == 2:
+            return belief
+        return plan.after(belief, new)
 
     @cached_property
     def _warned(self) -> set[str]:
@@ -259,18 +370,36 @@ class LinearStrategy(Strategy):
         return set()
 
     def simulate(self, measure: Measure, seed: int = 0) -> SimulatedRun:
-        r"""The whole run on a function, by counts and means; see ``simulation``."""
-        return simulated_run(self, measure, seed)
+        r"""The whole run on a function, by counts and means.
 
-    # --- what they differ in ----------------------------------------------------------
+        The same as asking and telling means, without a list of millions of rows.
 
-    @abstractmethod
-    def _decided(self, belief: LinearBelief) -> LinearBelief:
-        r"""With the sides of what has become certain."""
-
-    @abstractmethod
-    def _questions(self, belief: LinearBelief) -> Questions:
-        r"""The undecided directions and their gaps."""
+        Args:
+            measure: From ``k`` rows and ``k`` counts to means; see ``Measure``.
+            seed: The seed of ``init``.
+        """
+        belief, rounds, reason = self._start(seed), 0, DECIDED
+        none, N = torch.empty(0, dtype=torch.long), len(self.pool)
+        limit, repeats = self.max_observations, self.max_repeats
+        while belief.open.numel():
+            n = belief.sums.n
+            size = self._round_size(belief, None if limit is None else limit - n)
+            left = torch.full((N,), torch.iinfo(torch.long).max)
+            if repeats is not None:
+                left = repeats - belief.sums.counts
+            if size <= 0 or not bool((left > 0).any()):
+                reason = BUDGET
+                break
+            request = Request(size, left, none, seed, rounds)
+            counts = self.planned_batch(belief, request)
+            rows = counts.nonzero().view(-1)
+            found = measure(rows, counts[rows])
+            y, yvar = found if isinstance(found, tuple) else (found, None)
+            new = Observations(rows, y, yvar, torch.tensor(rounds), counts[rows])
+            belief = self._learn_planned(belief, self._complete(new), new, seed)
+            rounds += 1
+        answer = self._classification(belief)
+        return SimulatedRun(answer, belief.sums.n, rounds, reason)
 
     # --- the answer -------------------------------------------------------------------
 
@@ -281,28 +410,161 @@ class LinearStrategy(Strategy):
         return f"{self.guarantee} {contradicted(belief.alarm)}"
 
     @property
-    @abstractmethod
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, as a sentence."""
+        d = self.X.shape[1]
+        return (
+            f"With probability {1 - self.delta:g}, {self.goal.promise}; assumes "
+            f"{self.noise_in_words}, independent within a batch, f linear in the {d} "
+            f"feature{'s' if d > 1 else ''}."
+        )
+
+    def _classification(self, belief: LinearBelief) -> Classification:
+        claim = with_contradictions(
+            self._promised(belief), belief.contradicted.any(dim=-1)
+        )
+        return self.goal.answer(belief, claim, self.items)
 
     def _forecast(self, state: State) -> Forecast:
         belief = state.belief
         if not belief.information.is_complete:
             return Forecast(None, "The measurements do not span the features yet.")
-        questions, rows = self._questions(belief), self._scaled_rows(belief)
+        questions, rows = self.goal.questions(belief), self._scaled_rows(belief)
         return linear_forecast(belief, questions, rows, self.W, self.widths)
 
     @property
     def noise_in_words(self) -> str:
         r"""The assumption about the noise."""
+        if self.burn_in_plan is not None:
+            low, high = self.burn_in_plan.bounds
+            return (
+                "Gaussian noise whose variance is a quadratic form of the features "
+                f"between {low:g} and {high:g}, estimated by {self.burn_in_plan.n} "
+                "measurements"
+            )
         if self.noise_std is not None:
             return f"noise sub-Gaussian with sd <= {self.noise_std:g}"
         return "noise sub-Gaussian with the given variances"
 
-    def _assumptions(self, what: str) -> str:
-        d = self.X.shape[1]
-        return (
-            f"With probability {1 - self.delta:g}, {what}; assumes "
-            f"{self.noise_in_words}, independent within a batch, f linear in the {d} "
-            f"feature{'s' if d > 1 else ''}."
+
+# --- planning -------------------------------------------------------------------------
+
+
+def gap_weights(questions: Questions, norms: Tensor) -> Tensor | None:
+    r"""One over the squared gaps, each floored by its standard error."""
+    if questions.gaps is None:
+        return None
+    floored = torch.maximum(questions.gaps.square(), norms)
+    weights = floored.clamp_min(torch.finfo(norms.dtype).tiny).reciprocal()
+    return torch.where(weights.isfinite(), weights, 0.0)
+
+
+def next_weights(
+    rows: Tensor,
+    known: Tensor,
+    W: Tensor,
+    questions: Questions,
+    size: int,
+    weighted: bool,
+) -> Tensor:
+    r"""Weights that make the worst undecided direction's variance smallest.
+
+    ``min over lam of max_v w_v v' (V + n sum lam z z')^-1 v`` for a batch of ``n``.
+
+    Args:
+        rows: ``N x h``, the features over their noise scales.
+        known: ``h x h``, ``V`` of what was measured.
+        W: ``h x h``, the first design's information.
+        questions: The directions.
+        size: ``n``.
+        weighted: Whether ``w_v`` are the gaps' weights, or ones.
+    """
+    L = torch.linalg.cholesky(known + START * W)
+    norms = _whitened(L, questions.vectors).square().sum(dim=-1)
+    weights = gap_weights(questions, norms) if weighted else None
+    if not bool((norms > 0).any()):
+        return torch.full_like(rows[:, 0], 1 / len(rows))
+    with warnings.catch_warnings():
+        # A design that is a little worse costs a few measurements, no validity.
+        warnings.simplefilter("ignore", DesignWarning)
+        design = optimal_design(
+            _whitened(L, rows),
+            _whitened(L, questions.vectors),
+            gamma=1 / size,
+            target_weights=None if weights is None else weights / weights.max(),
+            tol=DESIGN_TOLERANCE,
         )
+    return design.weights
+
+
+def _whitened(L: Tensor, vectors: Tensor) -> Tensor:
+    return torch.linalg.solve_triangular(L.mT, vectors, upper=True, left=False)
+
+
+def rounded(weights: Tensor, size: int, left: Tensor) -> Tensor:
+    r"""``N`` counts that sum to ``size``, or to all that is ``left``.
+
+    Args:
+        weights: ``N`` weights on the simplex.
+        size: Measurements wanted.
+        left: ``N``, how often each row may still be measured.
+    """
+    counts = torch.zeros_like(left)
+    weights = torch.where(left > 0, weights, 0.0)
+    while size > 0 and bool((left > counts).any()):
+        if float(weights.sum()) <= 0:  # the design's rows are used up
+            weights = (left > counts).to(weights)
+        weights = weights / weights.sum()
+        few = size < ENOUGH * int((weights > 0).sum())
+        more = round_design(weights, size, "quota" if few else "pukelsheim")
+        more = torch.minimum(more, left - counts)
+        counts, size = counts + more, size - int(more.sum())
+        weights = torch.where(left > counts, weights, 0.0)
+    return counts
+
+
+def information_of(rows: Tensor, counts: Tensor, W: Tensor) -> Information:
+    r"""The information of so many measurements of each row."""
+    return Information.of((counts.unsqueeze(-1) * rows).mT @ rows, W)
+
+
+def linear_forecast(
+    belief: LinearBelief,
+    questions: Questions,
+    rows: Tensor,
+    W: Tensor,
+    widths: AnytimeWidth,
+) -> Forecast:
+    r"""The smallest ``n`` after which every width is below its gap.
+
+    Args:
+        belief: Where the run stands.
+        questions: What is undecided.
+        rows: ``N x h``, the features over their noise scales.
+        W: ``h x h``, the first design's information.
+        widths: The widths in use.
+    """
+    assert questions.gaps is not None  # the data span the features
+    norms = belief.information.squared_norms(questions.vectors)
+    gaps = squared_gaps(questions.gaps, norms, 0.0).sqrt()
+    start = None
+    if belief.martingale is not None:
+        start = BatchMartingale.start(questions.vectors, W, 1)
+
+    def suffices(n: int) -> bool:
+        weights = next_weights(rows, belief.sums.V, W, questions, n, True)
+        more = n * (weights.unsqueeze(-1) * rows).mT @ rows
+        information = Information.of(belief.sums.V + more, W)
+        squared = belief.width.squared(information, questions.vectors)
+        norms = information.squared_norms(questions.vectors)
+        if start is not None:  # as if all batches were alike
+            scalar = replace(start, precision=1 / norms).squared(widths.target_delta)
+            squared = torch.minimum(squared, scalar)
+        return bool((squared.sqrt() - STRAY * norms.sqrt() <= gaps).all())
+
+    n = smallest(suffices)
+    basis = (
+        f"Assumes the estimated gaps of the {belief.open.numel()} undecided items and "
+        "an optimal design."
+    )
+    return Forecast(n, basis)

@@ -1,13 +1,21 @@
-r"""What becomes certain, and what to ask next: level, maximiser, share of maximum."""
+r"""What is decided on linear features, and what is asked next.
+
+Intervals hold at all times together, so decisions are final. Pairs of items are
+compared when they are needed; nothing is stored for them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, explicit_sides
+from botorch_lse.pareto import pareto_mask
+from botorch_lse.problem import Classification, Pool
+from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.linear.belief import LinearBelief, Questions
 
 PAIRS = 2**21
@@ -16,42 +24,144 @@ SAME = 1e-9
 """Widths below this share of the largest belong to equal items."""
 
 
+class LinearGoal(ABC):
+    r"""What is to be decided; ``epsilon`` is the accuracy in units of ``y``."""
+
+    epsilon: float
+
+    by_items: bool = False
+    """Whether items are decided one by one, not in pairs."""
+
+    @property
+    def m(self) -> int:
+        r"""The number of outputs."""
+        return 1
+
+    @abstractmethod
+    def decided(self, belief: LinearBelief) -> LinearBelief:
+        r"""The belief in which every item has its side that is certain by now."""
+
+    @abstractmethod
+    def questions(self, belief: LinearBelief) -> Questions:
+        r"""The undecided directions and their gaps."""
+
+    @property
+    def promise(self) -> str:
+        r"""What holds with the stated probability."""
+        return f"all decided rows are right{self._up_to}"
+
+    @property
+    def _up_to(self) -> str:
+        return f" up to {self.epsilon:g}" if self.epsilon > 0 else ""
+
+    @abstractmethod
+    def probabilities(self, belief: LinearBelief) -> Tensor:
+        r"""``T`` probabilities of being above, were errors Gaussian."""
+
+    def answer(self, belief: LinearBelief, claim: str, items: Pool) -> Classification:
+        r"""The answer.
+
+        Args:
+            belief: Where the run stands.
+            claim: What is guaranteed.
+            items: What was to be decided.
+        """
+        side = belief.side
+        return Classification(
+            above=side == ABOVE,
+            below=side == BELOW,
+            undecided=side == UNDECIDED,
+            lower=belief.lower[:, 0],
+            upper=belief.upper[:, 0],
+            mean=belief.mean[:, 0],
+            sigma=belief.sigma,
+            probability_above=self.probabilities(belief),
+            guarantee=claim,
+            pool=items,
+            contradicted=belief.contradicted[:, 0],
+        )
+
+
 # --- level ----------------------------------------------------------------------------
 
 
-def decide_level(
-    belief: LinearBelief, threshold: float, epsilon: float
-) -> LinearBelief:
-    r"""The sides after the current intervals; decided items stay as they are."""
-    now = explicit_sides(belief.lower[:, 0], belief.upper[:, 0], threshold, epsilon)
-    side = torch.where(belief.side == UNDECIDED, now, belief.side)
-    return replace(belief, side=side)
+@dataclass(frozen=True)
+class Level(LinearGoal):
+    r"""``above = {x : f(x) > threshold}``.
 
+    Args:
+        threshold: The level, units of ``y``.
+        epsilon: The accuracy.
+    """
 
-def ask_level(belief: LinearBelief, threshold: float, epsilon: float) -> Questions:
-    r"""The undecided items themselves."""
-    gaps = (belief.mean[belief.open, 0] - threshold).abs() + epsilon
-    return Questions(belief.Z[belief.open], gaps)
+    threshold: float
+    epsilon: float = 0.0
+
+    by_items = True
+
+    def decided(self, belief: LinearBelief) -> LinearBelief:
+        r"""The sides after the current intervals; decided items stay as they are."""
+        lower, upper = belief.lower[:, 0], belief.upper[:, 0]
+        now = explicit_sides(lower, upper, self.threshold, self.epsilon)
+        side = torch.where(belief.side == UNDECIDED, now, belief.side)
+        return replace(belief, side=side)
+
+    def questions(self, belief: LinearBelief) -> Questions:
+        r"""The undecided items themselves."""
+        gaps = (belief.mean[belief.open, 0] - self.threshold).abs() + self.epsilon
+        return Questions(belief.Z[belief.open], gaps)
+
+    def probabilities(self, belief: LinearBelief) -> Tensor:
+        r"""Of being above the level."""
+        return gaussian_probability_above(
+            belief.mean[:, 0], belief.sigma, self.threshold
+        )
 
 
 # --- maximiser ------------------------------------------------------------------------
 
 
-def decide_best(belief: LinearBelief, epsilon: float) -> LinearBelief:
-    r"""Items certainly worse than the leader leave; a leader without rivals is best.
+@dataclass(frozen=True)
+class Best(LinearGoal):
+    r"""Find the item of the largest value.
 
-    Items equal to the leader in every feature are best with it.
+    Args:
+        epsilon: The accuracy.
     """
-    rows, side = belief.open, belief.side.clone()
-    behind, widths, leader = _behind_leader(belief, rows)
-    side[rows[behind > widths]] = BELOW
-    equal = widths <= SAME * widths.max().clamp_min(torch.finfo(widths.dtype).tiny)
-    equal |= rows == leader
-    rivals = (widths - behind > epsilon) & ~equal
-    if not bool(rivals.any()):
-        side[rows] = BELOW
-        side[rows[equal]] = ABOVE
-    return replace(belief, side=side)
+
+    epsilon: float = 0.0
+
+    def decided(self, belief: LinearBelief) -> LinearBelief:
+        r"""Items certainly worse than the leader go; a leader without rivals is best.
+
+        Items equal to the leader in every feature are best with it.
+        """
+        rows, side = belief.open, belief.side.clone()
+        behind, widths, leader = _behind_leader(belief, rows)
+        side[rows[behind > widths]] = BELOW
+        equal = widths <= SAME * widths.max().clamp_min(torch.finfo(widths.dtype).tiny)
+        equal |= rows == leader
+        rivals = (widths - behind > self.epsilon) & ~equal
+        if not bool(rivals.any()):
+            side[rows] = BELOW
+            side[rows[equal]] = ABOVE
+        return replace(belief, side=side)
+
+    def questions(self, belief: LinearBelief) -> Questions:
+        r"""The differences between the leader and the other open items."""
+        behind, _, leader = _behind_leader(belief, belief.open)
+        others = belief.open != leader
+        vectors = belief.Z[leader] - belief.Z[belief.open[others]]
+        return Questions(vectors, behind[others] + self.epsilon)
+
+    @property
+    def promise(self) -> str:
+        r"""What holds with the stated probability."""
+        return f"`above` is the best item{self._up_to} once all are decided"
+
+    def probabilities(self, belief: LinearBelief) -> Tensor:
+        r"""Of being the best item."""
+        return chances_of_being_best(belief)
 
 
 def _behind_leader(belief: LinearBelief, rows: Tensor) -> tuple[Tensor, Tensor, int]:
@@ -62,39 +172,86 @@ def _behind_leader(belief: LinearBelief, rows: Tensor) -> tuple[Tensor, Tensor, 
     return values.max() - values, widths, int(leader)
 
 
-def ask_best(belief: LinearBelief, epsilon: float) -> Questions:
-    r"""The differences between the leader and the other open items."""
-    behind, _, leader = _behind_leader(belief, belief.open)
-    others = belief.open != leader
-    vectors = belief.Z[leader] - belief.Z[belief.open[others]]
-    return Questions(vectors, behind[others] + epsilon)
+def chances_of_being_best(belief: LinearBelief) -> Tensor:
+    r"""``T`` probabilities of beating the best other item left, were errors Gaussian.
+
+    Items that are not left have 0; before all directions are known, half.
+    """
+    left, chances = belief.left, torch.zeros_like(belief.mean[:, 0])
+    if not belief.information.is_complete:
+        return torch.full_like(chances, 0.5)
+    values = belief.mean[left, 0]
+    best = int(values.argmax())
+    others = torch.arange(len(left)) != best
+    difference = belief.Z[left[others]] - belief.Z[left[best]]
+    sigma = belief.information.squared_norms(difference).sqrt()
+    tiny = torch.finfo(sigma.dtype).tiny
+    behind = torch.special.ndtr((values[others] - values[best]) / sigma.clamp_min(tiny))
+    chances[left[others]] = behind
+    chances[left[best]] = 1 - (behind.max() if len(behind) else 0.0)
+    return chances
 
 
 # --- share of the maximum -------------------------------------------------------------
 
 
-def decide_implicit(belief: LinearBelief, omega: float, epsilon: float) -> LinearBelief:
-    r"""Items certainly on one side of ``omega max f``.
+@dataclass(frozen=True)
+class Share(LinearGoal):
+    r"""``above = {x : f(x) > omega max f}``.
 
-    An item is below if ``f(x) - omega f(leader)`` is certainly at most ``epsilon``,
-    above if ``f(x) - omega f(x')`` certainly exceeds ``-epsilon`` for every ``x'`` that
-    may be the maximiser. Nothing is stored for pairs.
+    Args:
+        omega: In (0, 1).
+        epsilon: The accuracy.
     """
-    candidates = _possible_maximisers(belief)
-    leader = _leader(belief, candidates)
-    rows, side = belief.open, belief.side.clone()
-    gap, width = pair_gaps(belief, rows, leader, omega)
-    gap, width = gap.squeeze(-1), width.squeeze(-1)
-    promising = rows[gap - width + epsilon > 0]
-    rivals = candidates.nonzero().view(-1)
-    above = [
-        part[(least > 0)]
-        for part, least in _least_margins(belief, promising, rivals, omega, epsilon)
-    ]
-    side[rows[gap + width - epsilon <= 0]] = BELOW
-    for part in above:
-        side[part] = ABOVE
-    return replace(belief, side=side, candidates=candidates)
+
+    omega: float
+    epsilon: float = 0.0
+
+    def decided(self, belief: LinearBelief) -> LinearBelief:
+        r"""Items certainly on one side of ``omega max f``.
+
+        An item is below if ``f(x) - omega f(leader)`` is certainly at most ``epsilon``,
+        above if ``f(x) - omega f(x')`` certainly exceeds ``-epsilon`` for every ``x'``
+        that may be the maximiser. Nothing is stored for pairs.
+        """
+        candidates = _possible_maximisers(belief)
+        leader = _leader(belief, candidates)
+        rows, side = belief.open, belief.side.clone()
+        gap, width = pair_gaps(belief, rows, leader, self.omega)
+        gap, width = gap.squeeze(-1), width.squeeze(-1)
+        promising = rows[gap - width + self.epsilon > 0]
+        rivals = candidates.nonzero().view(-1)
+        above = [
+            part[(least > 0)]
+            for part, least in _least_margins(
+                belief, promising, rivals, self.omega, self.epsilon
+            )
+        ]
+        side[rows[gap + width - self.epsilon <= 0]] = BELOW
+        for part in above:
+            side[part] = ABOVE
+        return replace(belief, side=side, candidates=candidates)
+
+    def questions(self, belief: LinearBelief) -> Questions:
+        r"""Each open item against the leader, and its hardest rival if above."""
+        rows, leader = belief.open, _leader(belief, belief.candidates)
+        gap = pair_gaps(belief, rows, leader, self.omega)[0].squeeze(-1)
+        vectors = [belief.Z[rows] - self.omega * belief.Z[leader]]
+        gaps = [gap.abs() + self.epsilon]
+        rivals = belief.candidates.nonzero().view(-1)
+        for part in rows[gap > 0].split(max(1, PAIRS // len(rivals))):
+            margin, width = pair_gaps(belief, part, rivals, self.omega)
+            hardest = ((margin + self.epsilon) / width).argmin(dim=-1)
+            vectors.append(belief.Z[part] - self.omega * belief.Z[rivals[hardest]])
+            here = margin.gather(1, hardest.unsqueeze(-1)).squeeze(-1)
+            gaps.append(here.abs() + self.epsilon)
+        return Questions(torch.cat(vectors), torch.cat(gaps))
+
+    def probabilities(self, belief: LinearBelief) -> Tensor:
+        r"""Of being above the estimated level."""
+        mean = belief.mean[:, 0]
+        level = self.omega * float(mean.max())
+        return gaussian_probability_above(mean, belief.sigma, level)
 
 
 def _least_margins(
@@ -128,17 +285,175 @@ def pair_gaps(
     return gap, belief.pair_widths(i, j, omega)
 
 
-def ask_implicit(belief: LinearBelief, omega: float, epsilon: float) -> Questions:
-    r"""Each open item against the leader; if it looks above, its hardest rival too."""
-    rows, leader = belief.open, _leader(belief, belief.candidates)
-    gap = pair_gaps(belief, rows, leader, omega)[0].squeeze(-1)
-    vectors = [belief.Z[rows] - omega * belief.Z[leader]]
-    gaps = [gap.abs() + epsilon]
-    rivals = belief.candidates.nonzero().view(-1)
-    for part in rows[gap > 0].split(max(1, PAIRS // len(rivals))):
-        margin, width = pair_gaps(belief, part, rivals, omega)
-        hardest = ((margin + epsilon) / width).argmin(dim=-1)
-        vectors.append(belief.Z[part] - omega * belief.Z[rivals[hardest]])
-        here = margin.gather(1, hardest.unsqueeze(-1)).squeeze(-1)
-        gaps.append(here.abs() + epsilon)
-    return Questions(torch.cat(vectors), torch.cat(gaps))
+# --- Pareto set -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoSet(LinearGoal):
+    r"""Which items are Pareto optimal: above is accepted, below rejected.
+
+    Args:
+        signs: ``m`` signs: ``signs * y`` is maximised.
+        epsilon: The tolerance.
+    """
+
+    signs: Tensor
+    epsilon: float = 0.0
+
+    @property
+    def m(self) -> int:
+        r"""The number of outputs."""
+        return len(self.signs)
+
+    def decided(self, belief: LinearBelief) -> LinearBelief:
+        r"""Reject what is certainly dominated, accept what certainly is not.
+
+        Dominators are looked for on the empirical front; an item is accepted if no item
+        that is not rejected may exceed it by more than ``epsilon`` in every output.
+        What a rejected item dominates, its own dominator dominates too.
+        """
+        values = self.signs * belief.mean
+        rows, side = belief.open, belief.side.clone()
+        best = front(belief, values)
+        first = compare(belief, values, rows, best, self.epsilon)
+        side[rows[first.dominated]] = BELOW
+        belief = replace(belief, side=side)
+        side = side.clone()
+        promising = rows[~first.dominated & (first.safety > 0)]
+        if promising.numel():
+            every = compare(belief, values, promising, belief.left, self.epsilon)
+            side[promising[every.safety > 0]] = ABOVE
+        return replace(belief, side=side, margins=_margins(belief, values, rows, first))
+
+    def questions(self, belief: LinearBelief) -> Questions:
+        r"""Each open item against the rival that decides it.
+
+        An item that looks dominated asks about its strongest dominator, another one
+        about the rival that is hardest to rule out.
+        """
+        values = self.signs * belief.mean
+        rows = (belief.side == UNDECIDED).nonzero().view(-1)
+        best = front(belief, values)
+        first = compare(belief, values, rows, best, self.epsilon)
+        below = first.excess > self.epsilon
+        vectors = [belief.Z[first.dominator[below]] - belief.Z[rows[below]]]
+        gaps = [first.excess[below]]
+        others = rows[~below]
+        if others.numel():
+            hard = compare(belief, values, others, belief.left, self.epsilon)
+            vectors.append(belief.Z[others] - belief.Z[hard.threat])
+            gaps.append((hard.margin + self.epsilon).abs())
+        return Questions(torch.cat(vectors), torch.cat(gaps))
+
+    @property
+    def promise(self) -> str:
+        r"""What holds with the stated probability."""
+        if self.epsilon > 0:
+            return (
+                "no Pareto optimal row is rejected and no row accepted that another "
+                f"one exceeds by more than {self.epsilon:g} in every output"
+            )
+        return "all accepted rows are Pareto optimal and all rejected ones are not"
+
+    def probabilities(self, belief: LinearBelief) -> Tensor:
+        r"""Of not being dominated."""
+        margin, _, spread = belief.margins.unbind(dim=-1)
+        return gaussian_probability_above(margin, spread, 0.0)
+
+    def answer(self, belief: LinearBelief, claim: str, items: Pool) -> Classification:
+        r"""The answer, whose mean and bounds are margins."""
+        margin, width, spread = belief.margins.unbind(dim=-1)
+        side = belief.side
+        return Classification(
+            above=side == ABOVE,
+            below=side == BELOW,
+            undecided=side == UNDECIDED,
+            lower=margin - width,
+            upper=margin + width,
+            mean=margin,
+            sigma=spread,
+            probability_above=self.probabilities(belief),
+            guarantee=claim,
+            pool=items,
+            contradicted=belief.contradicted.any(dim=-1),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Rivals:
+    r"""How a set of items compares with a set of rivals.
+
+    Args:
+        excess: ``len(rows)``, the largest ``min_c (f_j - f_i)_c`` over rivals ``j``.
+        dominator: Its rival.
+        dominated: Whether some rival certainly exceeds the item in every output.
+        safety: The smallest ``max_c (f_i - f_j)_c + epsilon - width`` over rivals.
+        threat: The rival with the smallest ratio of that margin to its width.
+        margin: ``max_c (f_i - f_j)_c`` at the threat.
+    """
+
+    excess: Tensor
+    dominator: Tensor
+    dominated: Tensor
+    safety: Tensor
+    threat: Tensor
+    margin: Tensor
+
+
+def compare(
+    belief: LinearBelief, values: Tensor, rows: Tensor, rivals: Tensor, epsilon: float
+) -> Rivals:
+    r"""``rows`` against ``rivals``, blockwise; nothing is stored for pairs.
+
+    Args:
+        belief: Where the run stands; it has the widths.
+        values: ``T x m`` estimates, all outputs maximised.
+        rows: Items.
+        rivals: At least one; an item is not its own rival, nor are its equals.
+        epsilon: The tolerance, units of ``y``.
+    """
+    size = max(1, PAIRS // max(len(rivals), 1))
+    parts = [_block(belief, values, r, rivals, epsilon) for r in rows.split(size)]
+    return Rivals(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+
+def _block(
+    belief: LinearBelief, values: Tensor, rows: Tensor, rivals: Tensor, epsilon: float
+) -> tuple[Tensor, ...]:
+    low = values[rivals, 0] - values[rows, 0, None]
+    for c in range(1, values.shape[1]):
+        low = torch.minimum(low, values[rivals, c] - values[rows, c, None])
+    widths = belief.pair_widths(rows, rivals, 1.0)
+    tiny = torch.finfo(widths.dtype).tiny
+    equal = widths <= SAME * widths.max().clamp_min(tiny)
+    low = low.masked_fill(equal, -torch.inf)
+    excess, dominator = low.max(dim=1)
+    dominated = (low > widths).any(dim=1)
+    margin = epsilon - low
+    threat = (margin / widths.clamp_min(tiny)).argmin(dim=1)
+    at_threat = low.gather(1, threat.unsqueeze(-1)).squeeze(-1)
+    safety = (margin - widths).amin(dim=1)
+    return excess, rivals[dominator], dominated, safety, rivals[threat], -at_threat
+
+
+def front(belief: LinearBelief, values: Tensor) -> Tensor:
+    r"""The empirical Pareto set of the items that are not rejected."""
+    rows = belief.left
+    return rows[pareto_mask(values[rows])]
+
+
+def _margins(
+    belief: LinearBelief, values: Tensor, rows: Tensor, first: Rivals
+) -> Tensor:
+    r"""``T x 3`` margins with those of ``rows``, against the front."""
+    partner = first.dominator
+    alone = first.excess.isinf()  # the front is the item itself
+    gap = torch.where(alone, torch.inf, -first.excess)
+    difference = belief.Z[rows] - belief.Z[partner]
+    widths = belief.width.squared(belief.information, difference).sqrt()
+    sigma = belief.information.squared_norms(difference).sqrt()
+    new = torch.stack((gap, widths, sigma), dim=-1)
+    old = belief.margins[rows]
+    margins = belief.margins.clone()
+    margins[rows] = torch.where(alone.unsqueeze(-1), old, new)
+    return margins

@@ -29,15 +29,22 @@ from botorch_lse.strategies.learning import (
     Process,
     least_of_values,
 )
-from botorch_lse.strategies.loop import Request
+from botorch_lse.strategies.loop import Request, Strategy, check_state
 from botorch_lse.strategies.pareto.belief import GPParetoBelief
 from botorch_lse.strategies.pareto.forecast import pareto_forecast
-from botorch_lse.strategies.pareto.outputs import MultiOutputStrategy, ParetoEstimate
+from botorch_lse.strategies.pareto.outputs import (
+    MultiOutputStrategy,
+    ParetoEstimate,
+    checked_directions,
+    pareto_answer,
+    signs_of,
+    with_columns,
+)
 from botorch_lse.strategies.state import State
 
 
 @dataclass(frozen=True, eq=False)
-class GPParetoStrategy(MultiOutputStrategy):
+class GPParetoStrategy(Strategy):
     r"""A strategy for the Pareto set of several outputs, each a Gaussian process.
 
     The outputs are independent given the data, and every measurement has all of them.
@@ -75,6 +82,7 @@ class GPParetoStrategy(MultiOutputStrategy):
     """
 
     _: KW_ONLY
+    maximize: Sequence[bool]
     model: ModelArgument | Sequence[ModelArgument] = None
     batch_size: int = 1
     noise_std: float | Sequence[float] | None = None
@@ -89,7 +97,7 @@ class GPParetoStrategy(MultiOutputStrategy):
 
     def __post_init__(self) -> None:
         self._check_rounds()
-        self._check_outputs()
+        object.__setattr__(self, "maximize", checked_directions(self.maximize))
         whole_number(self.batch_size, "batch_size", 1)
         in_interval(self.delta, "delta", 0.0, 1.0)
         if self.beta is not None:
@@ -106,6 +114,27 @@ class GPParetoStrategy(MultiOutputStrategy):
         for process in self.processes:
             process.check()
         assert len(self.processes) == len(self.tolerances)  # both are checked
+
+    @property
+    def directions(self) -> tuple[bool, ...]:
+        r"""As given by ``maximize``."""
+        return tuple(self.maximize)
+
+    @property
+    def m(self) -> int:
+        r"""The number of outputs."""
+        return len(self.maximize)
+
+    @cached_property
+    def signs(self) -> Tensor:
+        r"""``m`` signs: ``signs * y`` is maximised."""
+        return signs_of(self.maximize)
+
+    def estimate(self, state: State) -> ParetoEstimate:
+        r"""The estimated outputs of every row with their intervals."""
+        check_state(self, state)
+        found: ParetoEstimate = state.belief.estimate
+        return found
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:
@@ -279,7 +308,7 @@ class GPParetoStrategy(MultiOutputStrategy):
         return self._next(replace(belief, posteriors=posteriors))
 
     def _complete(self, observations: Observations) -> Observations:
-        observations = super()._complete(observations)
+        observations = with_columns(observations, self.m)
         if observations.yvar is not None:
             return observations
         known = [output.known_noise for output in self.processes]
@@ -341,7 +370,9 @@ class GPParetoStrategy(MultiOutputStrategy):
         return pareto_forecast(state.belief, self._judged, root_beta)
 
     def _classification(self, belief: GPParetoBelief) -> Classification:
-        answer = self._answer(belief.side, belief.estimate, belief.contradicted)
+        answer = pareto_answer(
+            belief.side, belief.estimate, self.guarantee, self.pool, belief.contradicted
+        )
         if any(posterior.is_exact for posterior in belief.posteriors):
             return replace(answer, guarantee=f"{answer.guarantee} {TOLD}")
         return answer
@@ -356,3 +387,6 @@ def _each(value: object, name: str, m: int) -> tuple:  # type: ignore[type-arg]
             f"{len(value)}."
         )
     return tuple(value)
+
+
+MultiOutputStrategy.register(GPParetoStrategy)  # type: ignore[type-abstract]

@@ -2,10 +2,9 @@ r"""What every strategy for several outputs shares: outputs, signs and the answe
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
@@ -17,10 +16,8 @@ from botorch_lse.confidence.classify import (
     UNDECIDED,
     with_contradictions,
 )
-from botorch_lse.problem import Classification, Observations
+from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.problem.classification import gaussian_probability_above
-from botorch_lse.strategies.loop import Strategy, check_state
-from botorch_lse.strategies.state import State
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,85 +59,85 @@ class ParetoEstimate:
         return (self.upper - self.lower) / 2
 
 
-@dataclass(frozen=True, eq=False)
-class MultiOutputStrategy(Strategy):
-    r"""Which rows are Pareto optimal: above is accepted, below rejected.
+class MultiOutputStrategy(ABC):  # noqa: B024  (a name for several classes)
+    r"""Any strategy for the Pareto set of several outputs, to ask for by name.
 
-    ``y`` has one column per output. The columns ``mean``, ``lower`` and ``upper`` of
-    the answer are margins: how far a row is from being dominated, negative if it is;
-    ``estimate(state)`` has the outputs themselves.
-
-    Args:
-        maximize: For each output, whether more is better.
+    Above is accepted, below rejected. ``y`` has one column per output. The columns
+    ``mean``, ``lower`` and ``upper`` of the answer are margins: how far a row is from
+    being dominated, negative if it is; ``estimate(state)`` has the outputs themselves.
     """
 
-    _: KW_ONLY
-    maximize: Sequence[bool]
 
-    def _check_outputs(self) -> None:
-        if not isinstance(self.maximize, Sequence) or not len(self.maximize):
-            raise ValueError(
-                f"Expected `maximize` to be one bool per output, but got "
-                f"{self.maximize!r}. Write `(True, False)` for two outputs."
-            )
-        if not all(isinstance(flag, bool) for flag in self.maximize):
-            raise ValueError(
-                f"Expected `maximize` to hold bools, but got {self.maximize!r}."
-            )
-        object.__setattr__(self, "maximize", tuple(self.maximize))
+def checked_directions(maximize: object) -> tuple[bool, ...]:
+    r"""For each output, whether more is better.
 
-    @property
-    def m(self) -> int:
-        r"""The number of outputs."""
-        return len(self.maximize)
-
-    @cached_property
-    def signs(self) -> Tensor:
-        r"""``m`` signs: ``signs * y`` is maximised."""
-        return torch.tensor([1.0 if up else -1.0 for up in self.maximize]).double()
-
-    def estimate(self, state: State) -> ParetoEstimate:
-        r"""The estimated outputs of every row with their intervals."""
-        check_state(self, state)
-        found: ParetoEstimate = state.belief.estimate
-        return found
-
-    def _complete(self, observations: Observations) -> Observations:
-        y, yvar = observations.y, observations.yvar
-        if y.ndim == 1 and self.m == 1:
-            yvar = None if yvar is None else yvar.unsqueeze(-1)
-            return replace(observations, y=y.unsqueeze(-1), yvar=yvar)
-        if y.ndim != 2 or y.shape[1] != self.m:
-            raise BotorchTensorDimensionError(
-                f"Expected `y` with one column per entry of `maximize` ({self.m}), but "
-                f"got shape {tuple(y.shape)}."
-            )
-        return observations
-
-    @property
-    @abstractmethod
-    def guarantee(self) -> str:
-        r"""The probability claimed and its assumptions, as a sentence."""
-
-    def _answer(
-        self, side: Tensor, found: ParetoEstimate, contradicted: Tensor | None = None
-    ) -> Classification:
-        r"""The answer; ``contradicted``: ``N x m`` bools of rows and outputs."""
-        rows = torch.zeros_like(side, dtype=torch.bool)
-        if contradicted is not None:
-            rows = contradicted.any(dim=-1)
-        return Classification(
-            above=side == ABOVE,
-            below=side == BELOW,
-            undecided=side == UNDECIDED,
-            lower=found.margin_lower,
-            upper=found.margin_upper,
-            mean=found.margin,
-            sigma=found.margin_sigma,
-            probability_above=gaussian_probability_above(
-                found.margin, found.margin_sigma, 0.0
-            ),
-            guarantee=with_contradictions(self.guarantee, rows),
-            pool=self.pool,
-            contradicted=rows,
+    Raises:
+        ValueError: If it is not one bool per output.
+    """
+    if not isinstance(maximize, Sequence) or not len(maximize):
+        raise ValueError(
+            f"Expected `maximize` to be one bool per output, but got {maximize!r}. "
+            "Write `(True, False)` for two outputs."
         )
+    if not all(isinstance(flag, bool) for flag in maximize):
+        raise ValueError(f"Expected `maximize` to hold bools, but got {maximize!r}.")
+    return tuple(maximize)
+
+
+def signs_of(maximize: Sequence[bool]) -> Tensor:
+    r"""``m`` signs: ``signs * y`` is maximised."""
+    return torch.tensor([1.0 if up else -1.0 for up in maximize]).double()
+
+
+def with_columns(observations: Observations, m: int) -> Observations:
+    r"""The same with one column per output.
+
+    Raises:
+        BotorchTensorDimensionError: If there are other columns.
+    """
+    y, yvar = observations.y, observations.yvar
+    if y.ndim == 1 and m == 1:
+        yvar = None if yvar is None else yvar.unsqueeze(-1)
+        return replace(observations, y=y.unsqueeze(-1), yvar=yvar)
+    if y.ndim != 2 or y.shape[1] != m:
+        raise BotorchTensorDimensionError(
+            f"Expected `y` with one column per entry of `maximize` ({m}), but got "
+            f"shape {tuple(y.shape)}."
+        )
+    return observations
+
+
+def pareto_answer(
+    side: Tensor,
+    found: ParetoEstimate,
+    guarantee: str,
+    pool: Pool,
+    contradicted: Tensor | None = None,
+) -> Classification:
+    r"""The answer.
+
+    Args:
+        side: ``N`` codes.
+        found: The margins of every row.
+        guarantee: What is claimed.
+        pool: The rows.
+        contradicted: ``N x m`` bools of rows and outputs; default none.
+    """
+    rows = torch.zeros_like(side, dtype=torch.bool)
+    if contradicted is not None:
+        rows = contradicted.any(dim=-1)
+    return Classification(
+        above=side == ABOVE,
+        below=side == BELOW,
+        undecided=side == UNDECIDED,
+        lower=found.margin_lower,
+        upper=found.margin_upper,
+        mean=found.margin,
+        sigma=found.margin_sigma,
+        probability_above=gaussian_probability_above(
+            found.margin, found.margin_sigma, 0.0
+        ),
+        guarantee=with_contradictions(guarantee, rows),
+        pool=pool,
+        contradicted=rows,
+    )

@@ -1,0 +1,256 @@
+r"""The strategies on linear features by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+
+from botorch_lse.checks import finite_number, whole_number
+from botorch_lse.confidence.classify import ratio
+from botorch_lse.estimators import burn_in_size, head_designs
+from botorch_lse.estimators.variance import variance_bounds
+from botorch_lse.problem import Pool
+from botorch_lse.strategies.arguments import BURN_IN, check_budget, check_targets
+from botorch_lse.strategies.linear.base import BurnInPlan, LinearStrategy
+from botorch_lse.strategies.linear.belief import LinearBelief
+from botorch_lse.strategies.linear.goals import (
+    Best,
+    Level,
+    LinearGoal,
+    ParetoSet,
+    Share,
+)
+from botorch_lse.strategies.loop import check_state
+from botorch_lse.strategies.pareto.outputs import (
+    MultiOutputStrategy,
+    ParetoEstimate,
+    checked_directions,
+    signs_of,
+)
+from botorch_lse.strategies.state import State
+
+
+@dataclass(frozen=True, eq=False)
+class MELKLinearStrategy(LinearStrategy):
+    r"""MELK on linear features, all data kept: ``above = {x : f(x) > threshold}``.
+
+    Arguments: ``threshold``, the level, units of ``y``; else see ``LinearStrategy``.
+
+    Example:
+        >>> import torch
+        >>> from botorch_lse import Pool
+        >>> pool = Pool(torch.eye(2, dtype=torch.float64))
+        >>> strategy = MELKLinearStrategy(pool, 0.5, noise_std=0.1)
+        >>> strategy.ask(strategy.init()).counts.tolist()
+        [2, 2]
+
+    Source:
+        The rounds of Mason et al. (2022), Algorithm 1, with the widths of
+        ``StitchedWidth`` and ``BatchMartingale`` instead of robust means of new data.
+    """
+
+    threshold: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        finite_number(self.threshold, "threshold")
+
+    @cached_property
+    def goal(self) -> LinearGoal:
+        r"""The level."""
+        return Level(float(self.threshold), self.epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class MILKLinearStrategy(LinearStrategy):
+    r"""MILK on linear features, all data kept: ``above = {x : f(x) > omega max f}``.
+
+    Arguments: ``omega``, the level as a share of the maximum, in (0, 1) (the paper's
+    epsilon is ``1 - omega``); else see ``LinearStrategy``. The widths are those of
+    pairs, evaluated when needed.
+
+    Example:
+        >>> import torch
+        >>> from botorch_lse import Pool
+        >>> pool = Pool(torch.eye(2, dtype=torch.float64))
+        >>> strategy = MILKLinearStrategy(pool, omega=0.5, noise_std=0.1)
+        >>> strategy.init().classification.undecided.tolist()
+        [True, True]
+
+    Source:
+        The pairs of Mason et al. (2022), Algorithm 2, with the widths of
+        ``StitchedWidth``. Deviations: a pair need not be examined if its second row is
+        certainly not the maximiser, and certain pairs are not stored.
+    """
+
+    _: KW_ONLY
+    omega: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ratio(self.omega)
+
+    @cached_property
+    def goal(self) -> LinearGoal:
+        r"""The level as a share of the maximum."""
+        return Share(float(self.omega), self.epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class HRAGELinearStrategy(LinearStrategy):
+    r"""H-RAGE on linear features, all data kept: level set or best item.
+
+    With ``variance_bounds`` a burn-in estimates the noise variances by HEAD; each
+    estimate plus what it may be too small by, at most the largest variance, is the
+    noise scale of all later measurements. The burn-in's own measurements count with the
+    largest variance. Means of replicates told in the burn-in need as ``yvar`` the
+    sample variance of the replicates divided by their number.
+
+    Args:
+        threshold: The level, units of ``y``; ``None`` looks for the best item.
+        targets: The items to decide on, in the span of the pool; default ``pool``.
+        variance_bounds: The least and the largest noise variance, where neither
+            ``noise_std`` nor ``pool.noise_var`` is given.
+        burn_in: Measurements of the burn-in; default ``burn_in_size``.
+
+    Example:
+        >>> import torch
+        >>> from botorch_lse import Pool
+        >>> pool = Pool(torch.eye(2), noise_var=torch.tensor([1.0, 0.01]))
+        >>> strategy = HRAGELinearStrategy(pool, batch_size=22)
+        >>> strategy.ask(strategy.init()).counts.tolist()
+        [21, 1]
+
+    Source:
+        The rounds of Weltz et al. (2023), Algorithm 2, with the widths of
+        ``StitchedWidth`` (and ``BatchMartingale`` for level sets). Half of ``delta`` is
+        for "all inflated estimates are upper bounds", as HEAD's error is near Gaussian
+        with the standard deviation of ``burn_in_size``; half for the widths.
+    """
+
+    threshold: float | None = None
+    _: KW_ONLY
+    targets: Pool | None = None
+    variance_bounds: tuple[float, float] | None = None
+    burn_in: int | None = None
+
+    def __post_init__(self) -> None:
+        check_targets(self.targets)
+        super().__post_init__()
+        if self.threshold is not None:
+            finite_number(self.threshold, "threshold")
+        if self.burn_in is not None:
+            if self.variance_bounds is None:
+                raise ValueError(
+                    f"Expected no `burn_in` with known noise, but got {self.burn_in}."
+                )
+            whole_number(self.burn_in, "burn_in", 2)
+            head_designs(self.X).counts(self.burn_in)  # or it raises
+        if self.max_observations is not None:
+            check_budget(self.max_observations, self.n_burn_in, *BURN_IN)
+
+    def _check_noise(self) -> None:
+        given = (self.noise_std, self.pool.noise_var, self.variance_bounds)
+        if sum(value is not None for value in given) != 1:
+            raise ValueError(
+                "Expected the noise once, as `noise_std`, `pool.noise_var` or "
+                "`variance_bounds`, but got "
+                f"{sum(value is not None for value in given)} of them."
+            )
+        if self.variance_bounds is not None:
+            variance_bounds(self.variance_bounds, "variance_bounds")
+        else:
+            super()._check_noise()
+
+    @property
+    def items(self) -> Pool:
+        r"""The items to decide on."""
+        return self.pool if self.targets is None else self.targets
+
+    @cached_property
+    def goal(self) -> LinearGoal:
+        r"""The level, or the best item."""
+        if self.threshold is None:
+            return Best(self.epsilon)
+        return Level(float(self.threshold), self.epsilon)
+
+    @cached_property
+    def burn_in_plan(self) -> BurnInPlan | None:
+        r"""The burn-in; ``None`` where the noise is known."""
+        if self.variance_bounds is None:
+            return None
+        n = self.burn_in
+        if n is None:
+            least = head_designs(self.X).least
+            n = max(burn_in_size(self.X, self.variance_bounds, self.delta), least)
+        return BurnInPlan(self.X, self.variance_bounds, n, self.delta)
+
+    @property
+    def n_burn_in(self) -> int:
+        r"""Planned measurements of the burn-in."""
+        return 0 if self.burn_in_plan is None else self.burn_in_plan.n
+
+
+@dataclass(frozen=True, eq=False)
+class GEGELinearStrategy(LinearStrategy):
+    r"""GEGE on linear features, all data kept: which rows are Pareto optimal.
+
+    Above is accepted, below rejected. ``y`` has one column per output, with the same
+    noise bound for each. The columns ``mean``, ``lower`` and ``upper`` of the answer
+    are margins against the rival that is nearest to dominating a row, negative if it
+    does; ``estimate(state)`` has the outputs themselves.
+
+    Args:
+        maximize: For each output, whether more is better.
+        epsilon: The tolerance: every Pareto optimal row is accepted, and no row that
+            another one exceeds by more than ``epsilon`` in every output. 0 is exact.
+
+    Example:
+        >>> import torch
+        >>> from botorch_lse import Pool
+        >>> pool = Pool(torch.eye(2, dtype=torch.float64))
+        >>> strategy = GEGELinearStrategy(pool, maximize=(True, False), noise_std=0.1)
+        >>> strategy.ask(strategy.init()).counts.tolist()
+        [2, 2]
+
+    Source:
+        The setting of Kone et al. (2025); decided pair by pair, as in Auer et al.
+        (2016), with the widths of ``StitchedWidth`` instead of rounds of gaps.
+    """
+
+    _: KW_ONLY
+    maximize: Sequence[bool]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "maximize", checked_directions(self.maximize))
+        super().__post_init__()
+
+    @property
+    def directions(self) -> tuple[bool, ...]:
+        r"""As given by ``maximize``."""
+        return tuple(self.maximize)
+
+    @cached_property
+    def goal(self) -> LinearGoal:
+        r"""The Pareto set."""
+        return ParetoSet(signs_of(self.maximize), self.epsilon)
+
+    def estimate(self, state: State) -> ParetoEstimate:
+        r"""The estimated outputs of every row, intervals intersected over time."""
+        check_state(self, state)
+        belief: LinearBelief = state.belief
+        margin, width, spread = belief.margins.unbind(dim=-1)
+        return ParetoEstimate(
+            mean=belief.mean,
+            lower=belief.lower,
+            upper=belief.upper,
+            sigma=belief.sigma.unsqueeze(-1).expand(-1, self.m),
+            margin=margin,
+            margin_lower=margin - width,
+            margin_upper=margin + width,
+            margin_sigma=spread,
+        )
+
+
+MultiOutputStrategy.register(GEGELinearStrategy)
