@@ -280,44 +280,43 @@ class StraddleRank(Rule):
         return torch.tensor(rows, dtype=torch.long)
 
 
-class RegionRule(ScoreRule):
-    r"""Scores of confidence regions, intersected over the rounds."""
-
-    only_candidates = True
-
-    def regions(self, situation: Situation) -> tuple[Tensor, Tensor]:
-        r"""Lower and upper ends, with the interval that planned rows would leave."""
-        posterior, regions = situation.posterior, situation.belief.regions
-        lower, upper = interval(posterior.mean, posterior.sigma, situation.beta)
-        return torch.maximum(regions.lower, lower), torch.minimum(regions.upper, upper)
+def expected_regions(situation: Situation) -> tuple[Tensor, Tensor]:
+    r"""Ends of the intersected regions, with the interval that planned rows leave."""
+    posterior, regions = situation.posterior, situation.belief.regions
+    lower, upper = interval(posterior.mean, posterior.sigma, situation.beta)
+    return torch.maximum(regions.lower, lower), torch.minimum(regions.upper, upper)
 
 
 @dataclass(frozen=True)
-class Ambiguity(RegionRule):
+class Ambiguity(ScoreRule):
     r"""Measure the row whose region reaches farthest over the level on both sides.
 
     Source:
         Gotovos et al. (2013), Algorithm 1.
     """
 
+    only_candidates = True
+
     def scores(self, situation: Situation) -> Tensor:
         r"""Ambiguities, units of ``y``."""
-        lower, upper = self.regions(situation)
+        lower, upper = expected_regions(situation)
         level = situation.goal.level(situation.posterior.mean)
         return ambiguity(lower, upper, level)
 
 
 @dataclass(frozen=True)
-class Width(RegionRule):
+class Width(ScoreRule):
     r"""Measure the row of the widest region.
 
     Source:
         Gotovos et al. (2013), Algorithm 2.
     """
 
+    only_candidates = True
+
     def scores(self, situation: Situation) -> Tensor:
         r"""Widths, units of ``y``."""
-        lower, upper = self.regions(situation)
+        lower, upper = expected_regions(situation)
         return upper - lower
 
 

@@ -18,7 +18,7 @@ from botorch_lse.problem import Observations
 from botorch_lse.strategies.gaussian import GPStrategy
 from botorch_lse.strategies.goals import Goal, ShareOfMax
 from botorch_lse.strategies.loop import Request
-from botorch_lse.strategies.rules import Ambiguity, Belief, RegionRule, Width
+from botorch_lse.strategies.rules import Ambiguity, Belief, ScoreRule, Width
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class LSELiteralBatchStrategy(GPStrategy):
         _refuse_norm_bound(self)
 
     @property
-    def rule(self) -> RegionRule:
+    def rule(self) -> ScoreRule:
         r"""The most ambiguous row."""
         return Ambiguity()
 
@@ -104,7 +104,7 @@ class ImplicitLSELiteralBatchStrategy(GPStrategy):
         return ShareOfMax(float(self.omega or 0.0), self.epsilon, self.drop_maximisers)
 
     @property
-    def rule(self) -> RegionRule:
+    def rule(self) -> ScoreRule:
         r"""The widest region."""
         return Width()
 
