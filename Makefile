@@ -11,7 +11,7 @@ NUMERICAL := tests/test_jitter.py tests/test_path.py tests/test_pool_posterior.p
 	tests/test_variance_reduction.py tests/acquisition/test_values.py \
 	tests/designs/test_certificate.py tests/designs/test_optimal.py
 
-.PHONY: demo test slow processors lint types tutorials bench clean
+.PHONY: demo test slow processors house lint types tutorials bench clean
 
 # The marker is newer than the recipe's inputs, so an install runs when they change.
 $(VENV)/.run: pyproject.toml constraints.txt
@@ -43,6 +43,10 @@ processors: $(VENV)/.test
 		ATEN_CPU_CAPABILITY=$$1 MKL_ENABLE_INSTRUCTIONS=$$2 MKL_CBWR=$$3 \
 		$(BIN)/python -m pytest -q -n 2 $(NUMERICAL) || exit 1; \
 	done
+
+## The numbers of the house: code lines, classes above a class, files of one question.
+house: $(VENV)/.test
+	$(BIN)/python -W ignore -m tests.reference.house
 
 ## Format, lint and the direction of imports.
 lint: $(VENV)/.test

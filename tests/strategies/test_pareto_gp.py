@@ -20,7 +20,7 @@ from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.prior import GPPrior
 from botorch_lse.strategies import GEGEStrategy, PALStrategy, State
-from botorch_lse.strategies.pareto import margins as margins_module
+from botorch_lse.strategies.pareto import base as pareto_base
 from tests.covering import covering, more_when_slow
 from tests.reference.dense_gp import DenseGP
 from tests.strategies.pareto_runs import GAUSSIAN
@@ -177,7 +177,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch, cls, blocks) -> None:
     def pieces(n, per_row, budget):
         return [slice(i, min(i + blocks, n)) for i in range(0, n, blocks)]
 
-    monkeypatch.setattr(margins_module, "row_blocks", pieces)
+    monkeypatch.setattr(pareto_base, "row_blocks", pieces)
     again = strategy.replay(whole.observations)
     for name in ("above", "below", "mean"):
         found = getattr(again.classification, name)

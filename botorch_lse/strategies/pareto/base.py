@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, whole_number
-from botorch_lse.confidence.classify import UNDECIDED
+from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta, beta_schedule
 from botorch_lse.functional.jitter import TOLD
 from botorch_lse.functional.scores import first_best
 from botorch_lse.models import ModelArgument, unfitted_prior
+from botorch_lse.planning import PosteriorProblem, relaxed_counts
+from botorch_lse.planning.designed import TOLERANCE
 from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.posterior import MEMORY_BUDGET, checked_budget
+from botorch_lse.posterior import MEMORY_BUDGET, checked_budget, row_blocks
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies.arguments import places_of
-from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.forecast import Forecast, smallest
 from botorch_lse.strategies.learning import (
     UNFITTED_NOISE,
     Exactness,
@@ -30,8 +32,6 @@ from botorch_lse.strategies.learning import (
     least_of_values,
 )
 from botorch_lse.strategies.loop import Request, Strategy, check_state
-from botorch_lse.strategies.pareto.belief import GPParetoBelief
-from botorch_lse.strategies.pareto.forecast import pareto_forecast
 from botorch_lse.strategies.pareto.outputs import (
     MultiOutputStrategy,
     ParetoEstimate,
@@ -41,6 +41,220 @@ from botorch_lse.strategies.pareto.outputs import (
     with_columns,
 )
 from botorch_lse.strategies.state import State
+
+_COPIES = 8
+"""Arrays of outputs times rows times rivals alive at once."""
+STRAY = 0.5
+"""A row is decided as soon as its estimate strays to one side once, some standard
+deviations by the time it is nearly decided."""
+
+
+# --- what is known --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class GPParetoBelief:
+    r"""What the complete rounds say.
+
+    Args:
+        posteriors: One per output, units and signs of ``y``.
+        side: ``N`` codes: accepted, rejected, open.
+        active: ``N`` bools: open rows, and accepted ones that may still decide these.
+        estimate: The estimate of every row.
+        noise: For each output ``N`` noise variances of new observations.
+        contradicted: ``N x m`` bools: intervals that have nothing in common.
+        is_informed: Whether the posteriors are those of the model, so that they judge.
+        n_intervals: How many intervals were judged; the next is number + 1.
+        fitted_rounds: Rounds in the data at the last fit; -1 before any.
+        n_rounds: Complete rounds with data.
+    """
+
+    posteriors: tuple[PoolPosterior, ...]
+    side: Tensor
+    active: Tensor
+    estimate: ParetoEstimate
+    noise: tuple[Tensor, ...]
+    contradicted: Tensor
+    is_informed: bool = False
+    n_intervals: int = 0
+    fitted_rounds: int = -1
+    n_rounds: int = 0
+
+    @property
+    def open(self) -> Tensor:
+        r"""The open rows, ascending."""
+        return (self.side == UNDECIDED).nonzero().view(-1)
+
+    @property
+    def live(self) -> Tensor:
+        r"""The rows that are not rejected, ascending."""
+        is_live = (self.side == UNDECIDED) | (self.side == ABOVE)
+        return is_live.nonzero().view(-1)
+
+    @property
+    def problems(self) -> list[PosteriorProblem]:
+        r"""For each output, what its measurements are to say of the active rows.
+
+        Variances count in units of the prior's largest, so that outputs compare.
+        """
+        targets = self.active.nonzero().view(-1)
+        return [
+            PosteriorProblem(
+                posterior,
+                noise.contiguous(),
+                targets,
+                torch.ones(targets.numel()).double() / posterior.scale**2,
+            )
+            for posterior, noise in zip(self.posteriors, self.noise, strict=True)
+        ]
+
+    def expecting(self, rows: Tensor) -> GPParetoBelief:
+        r"""Posteriors with rows that are out or planned: variances shrink."""
+        posteriors = list(self.posteriors)
+        each, counts = rows.unique(return_counts=True)
+        for row, count in zip(each.tolist(), counts.tolist(), strict=True):
+            posteriors = [
+                posterior.expect(row, float(noise[row]) / count)
+                for posterior, noise in zip(posteriors, self.noise, strict=True)
+            ]
+        return replace(self, posteriors=tuple(posteriors))
+
+
+# --- margins --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    r"""``B`` rows compared with ``L`` rivals: ``g(row) - g(rival)``, maximised.
+
+    Args:
+        lower: ``m x B x L`` lower ends of the intervals.
+        upper: ``m x B x L`` upper ends.
+        mean: ``m x B x L`` means.
+        sigma: ``m x B x L`` standard deviations.
+    """
+
+    lower: Tensor
+    upper: Tensor
+    mean: Tensor
+    sigma: Tensor
+
+
+Compare = Callable[[Tensor, Tensor], Comparison]
+"""From rows and rivals to their comparison."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    r"""What the intervals say of ``R`` rows.
+
+    A row is dominated where a rival exceeds it in every output, so its margin is ``min
+    over rivals of max over outputs of g(row) - g(rival)``.
+
+    Args:
+        lower: ``R`` lower ends of the margins.
+        upper: ``R`` upper ends; negative where a rival certainly exceeds the row.
+        mean: ``R`` margins of the means; infinite for a row without rival.
+        sigma: ``R`` standard deviations of the comparison that decides.
+        threatened: ``R x L`` bools: the rival may exceed the row by ``epsilon`` in
+            every output.
+    """
+
+    lower: Tensor
+    upper: Tensor
+    mean: Tensor
+    sigma: Tensor
+    threatened: Tensor
+
+
+def judge(
+    rows: Tensor,
+    rivals: Tensor,
+    compare: Compare,
+    epsilon: Tensor,
+    budget: int,
+    places: Tensor,
+) -> Judgement:
+    r"""Judge rows against rivals; a row is no rival of itself or of an equal one.
+
+    Args:
+        rows: ``R`` rows.
+        rivals: ``L`` rows.
+        compare: Their intervals.
+        epsilon: ``m`` tolerances, units of the outputs.
+        budget: Bytes for temporary arrays.
+        places: ``N`` numbers, equal for equal rows.
+    """
+    per_row = _COPIES * epsilon.numel() * rivals.numel()
+    parts = [
+        _judged(
+            compare(rows[block], rivals),
+            epsilon,
+            places[rows[block]].unsqueeze(-1) == places[rivals],
+        )
+        for block in row_blocks(rows.numel(), per_row, budget)
+    ]
+    lower, upper, mean, sigma, threatened = (
+        torch.cat(part) for part in zip(*parts, strict=True)
+    )
+    return Judgement(lower, upper, mean, sigma, threatened)
+
+
+def _judged(found: Comparison, epsilon: Tensor, own: Tensor) -> tuple[Tensor, ...]:
+    ends = [
+        end.amax(dim=0).masked_fill(own, torch.inf).amin(dim=1)
+        for end in (found.lower, found.upper)
+    ]
+    best, output = found.mean.max(dim=0)
+    mean, rival = best.masked_fill(own, torch.inf).min(dim=1)
+    at = torch.arange(len(rival))
+    sigma = found.sigma[output[at, rival], at, rival]
+    tolerant = (found.lower + epsilon.view(-1, 1, 1)).amax(dim=0)
+    return *ends, mean, sigma, (tolerant <= 0) & ~own
+
+
+def sorted_out(belief: GPParetoBelief, found: Judgement) -> GPParetoBelief:
+    r"""Sides and active rows after a judgement of the open rows against the live ones.
+
+    Rows certainly exceeded are rejected first and threaten nobody any more: whatever
+    they exceed, the row that exceeds them does too.
+    """
+    rows, rivals = belief.open, belief.live
+    side = belief.side.clone()
+    side[rows[found.upper < 0]] = BELOW
+    remains = side[rivals] != BELOW
+    is_open = side[rows] == UNDECIDED
+    threatened = found.threatened[:, remains]
+    accepted = is_open & ~threatened.any(dim=1)
+    side[rows[accepted]] = ABOVE
+    active = side == UNDECIDED
+    needed = threatened[is_open & ~accepted].any(dim=0)
+    active[rivals[remains][needed]] = True
+    return replace(belief, side=side, active=active)
+
+
+def with_margins(
+    estimate: ParetoEstimate, rows: Tensor, found: Judgement
+) -> ParetoEstimate:
+    r"""The estimate with the margins of ``rows``; a single row keeps its own."""
+    new = {
+        "margin": found.mean,
+        "margin_lower": found.lower,
+        "margin_upper": found.upper,
+        "margin_sigma": found.sigma,
+    }
+    has_rival = found.mean.isfinite()
+    kept = {
+        part.name: getattr(estimate, part.name).index_put(
+            (rows[has_rival],), new[part.name][has_rival]
+        )
+        for part in fields(estimate)
+        if part.name in new
+    }
+    return replace(estimate, **kept)
+
+
+# --- strategies -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,3 +604,30 @@ def _each(value: object, name: str, m: int) -> tuple:  # type: ignore[type-arg]
 
 
 MultiOutputStrategy.register(GPParetoStrategy)  # type: ignore[type-abstract]
+
+
+def pareto_forecast(
+    belief: GPParetoBelief,
+    judged: Callable[[GPParetoBelief, float], GPParetoBelief],
+    root_beta: float,
+) -> Forecast:
+    r"""The smallest designed batch after which every open row is decided.
+
+    Args:
+        belief: Where the run stands; the means are taken to stay there.
+        judged: The rule: from posteriors and a half width to sides.
+        root_beta: The half width of the next intervals in standard deviations.
+    """
+    problems = belief.problems
+    usable = torch.ones(len(belief.side), dtype=torch.bool)
+
+    def suffices(n: int) -> bool:
+        counts = relaxed_counts(problems, n, usable, TOLERANCE)
+        ahead = belief.expecting(torch.arange(len(counts)).repeat_interleave(counts))
+        return judged(ahead, max(root_beta - STRAY, 0.0)).open.numel() == 0
+
+    return Forecast(
+        smallest(suffices),
+        "By the optimal design of one batch that decides every row at the current "
+        "means and the width of the next round.",
+    )
