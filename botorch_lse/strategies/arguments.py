@@ -74,7 +74,7 @@ BURN_IN = (
 """The last two arguments of ``check_budget`` for a burn-in."""
 
 
-def places_of(X: Tensor) -> Tensor:
+def points_of(X: Tensor) -> Tensor:
     r"""``N`` numbers, equal for rows that are equal: one point, one function value."""
     return torch.unique(X + 0.0, dim=0, return_inverse=True)[1]  # + 0: -0 is 0
 

@@ -53,8 +53,8 @@ from botorch_lse.strategies.learning import (
     LEVEL_Z,
     UNFITTED_NOISE,
     Exactness,
+    GaussianProcess,
     Learning,
-    Process,
     least_of_values,
     row_means,
     side_of_all,
@@ -177,7 +177,7 @@ class GPStrategy(Strategy):
         self.rule  # noqa: B018  (checks its arguments)
 
     def _check_noise(self) -> None:
-        self.process.check()
+        self.gp.check()
 
     def _check_norm_bound(self) -> None:
         if self.fixed is None or not self.claims_confidence:
@@ -203,16 +203,16 @@ class GPStrategy(Strategy):
         r"""Which rows come next."""
 
     @cached_property
-    def process(self) -> Process:
+    def gp(self) -> GaussianProcess:
         r"""The model, and what is known of the noise."""
-        return Process(self.pool, self.model, self.noise_std)
+        return GaussianProcess(self.pool, self.model, self.noise_std)
 
     @cached_property
     def learning(self) -> Learning:
         r"""When the model is learnt."""
         return Learning(
             self.pool,
-            (self.process,),
+            (self.gp,),
             self.refit,
             self.n_initial,
             self.max_observations,
@@ -239,7 +239,7 @@ class GPStrategy(Strategy):
     @property
     def fixed(self) -> GPPrior | None:
         r"""The prior if hyper-parameters are fixed, else ``None``."""
-        return self.process.fixed
+        return self.gp.fixed
 
     @property
     def initial_observations(self) -> int:
@@ -387,7 +387,7 @@ class GPStrategy(Strategy):
         if self.is_theorem and self.rule.decides_before_data:
             sides = self.goal.update(sides, self._view(posterior, regions, beta))
         if self.burn_in_plan is None:
-            noise = self.process.new_noise(prior, yvar)
+            noise = self.gp.new_noise(prior, yvar)
         else:
             noise = self._unfitted_noise  # until the burn-in knows
         memory = self.rule.start(posterior, beta)
@@ -475,7 +475,7 @@ class GPStrategy(Strategy):
         return belief if self.fixed is not None else self._two_sided(belief, history)
 
     def _refit(self, history: Observations, seed: int, n_rounds: int) -> Belief:
-        prior = self._raised(self.process.fit(history, seed, n_rounds), history)
+        prior = self._raised(self.gp.fit(history, seed, n_rounds), history)
         belief = self._along(self._prior_belief(prior, history.yvar), history)
         return replace(belief, fitted_rounds=n_rounds)
 
@@ -580,7 +580,7 @@ class GPStrategy(Strategy):
             )
         if observations.yvar is not None:
             return observations
-        known = self.process.known_noise
+        known = self.gp.known_noise
         if known is None:
             return observations
         return replace(observations, yvar=known[observations.indices])
@@ -641,7 +641,7 @@ class GPStrategy(Strategy):
         is_known = self.fixed is not None or belief.fitted_rounds >= 0
         if is_known and not self._learns_noise(belief):
             return (Exactness(float(belief.posterior.least_noise), belief.new_noise),)
-        return (Exactness(least_of_values(data.y), self.process.known_noise),)
+        return (Exactness(least_of_values(data.y), self.gp.known_noise),)
 
     def _learns_noise(self, belief: Belief) -> bool:
         r"""Whether the burn-in has not ended."""

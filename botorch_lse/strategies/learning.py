@@ -18,7 +18,7 @@ from botorch_lse.functional.jitter import JITTER
 from botorch_lse.models import ModelArgument, fit_single_task_gp, fixed_prior
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Observations, Pool
-from botorch_lse.strategies.arguments import places_of
+from botorch_lse.strategies.arguments import points_of
 from botorch_lse.strategies.goals import Goal
 from botorch_lse.strategies.state import round_generator
 
@@ -58,7 +58,7 @@ def as_if_alone(seed: int) -> Iterator[None]:
 
 
 @dataclass(frozen=True, eq=False)
-class Process:
+class GaussianProcess:
     r"""A Gaussian process for one output, fixed or to be fitted.
 
     Args:
@@ -197,7 +197,7 @@ class Learning:
 
     Args:
         pool: The candidates.
-        processes: The model of each output, with its noise.
+        gps: The model of each output, with its noise.
         refit: See ``GPStrategy``, as are the next ones.
         n_initial: Measurements of the first design.
         max_observations: The budget.
@@ -209,7 +209,7 @@ class Learning:
     """
 
     pool: Pool
-    processes: tuple[Process, ...]
+    gps: tuple[GaussianProcess, ...]
     refit: int | Callable[[int], bool]
     n_initial: int | None
     max_observations: int | None
@@ -224,7 +224,7 @@ class Learning:
     @cached_property
     def is_fixed(self) -> bool:
         r"""Whether all hyper-parameters are fixed."""
-        return all(process.fixed is not None for process in self.processes)
+        return all(gp.fixed is not None for gp in self.gps)
 
     @property
     def wanted(self) -> int:
@@ -263,7 +263,7 @@ class Learning:
         rest = self.repeats_left(exactness, history, none, once, points)
         is_all = not bool(rest.any())
         enough = is_all or len(history) >= n
-        return enough and self.processes[0].allows_fit(history, n)
+        return enough and self.gps[0].allows_fit(history, n)
 
     def is_due(self, fitted_rounds: int, n_rounds: int) -> bool:
         r"""Whether the models are fitted again after so many rounds."""
@@ -291,7 +291,7 @@ class Learning:
             points: ``N`` numbers, equal for rows that are one point; default equal for
                 equal rows.
         """
-        m = len(self.processes)
+        m = len(self.gps)
         columns: list[Tensor | None] = [None] * m
         if data.yvar is not None:
             columns = list(data.yvar.view(len(data), m).unbind(dim=-1))
@@ -308,7 +308,7 @@ class Learning:
 
     @cached_property
     def _points(self) -> Tensor:
-        return places_of(self.pool.X)
+        return points_of(self.pool.X)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from botorch_lse.strategies.arguments import (
     BURN_IN,
     check_budget,
     check_targets,
-    places_of,
+    points_of,
 )
 from botorch_lse.strategies.burn_in import BurnIn
 from botorch_lse.strategies.costs import RowCost, RowCosts
@@ -42,7 +42,7 @@ from botorch_lse.strategies.goals import (
     ShareOfMax,
     ShareOfMaxByPairs,
 )
-from botorch_lse.strategies.learning import Process
+from botorch_lse.strategies.learning import GaussianProcess
 from botorch_lse.strategies.lookahead import EpochBeta, TruncatedVariance
 from botorch_lse.strategies.loop import check_state
 from botorch_lse.strategies.rules import (
@@ -468,7 +468,7 @@ class HRAGEStrategy(GPStrategy):
         r"""The level, or the maximiser by pairs."""
         if self.threshold is not None:
             return Above(float(self.threshold), self.epsilon)
-        return MaximiserByPairs(places_of(self.items.X), self.epsilon)
+        return MaximiserByPairs(points_of(self.items.X), self.epsilon)
 
     @cached_property
     def rule(self) -> Rule:
@@ -673,17 +673,17 @@ class TruVaRStrategy(GPStrategy):
     @cached_property
     def points(self) -> Tensor:
         r"""``N`` numbers, equal for the rows of one point."""
-        return places_of(self.pool.X[:, :-1] if self.has_levels else self.pool.X)
+        return points_of(self.pool.X[:, :-1] if self.has_levels else self.pool.X)
 
     @cached_property
-    def process(self) -> Process:
+    def gp(self) -> GaussianProcess:
         r"""The model, which does not see the level, and what is known of the noise."""
         model = self.model
         if self.has_levels and isinstance(model, Kernel):
             model = replace(GPPrior.from_kernel(model), transform_inputs=_without_last)
         elif self.has_levels and model is None:
             model = partial(fit_without_level, self.pool.bounds)
-        return Process(self.pool, model, self.noise_std)
+        return GaussianProcess(self.pool, model, self.noise_std)
 
     @property
     def _unfitted_prior(self) -> GPPrior:

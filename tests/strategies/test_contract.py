@@ -617,7 +617,7 @@ def _long(values: list[int]) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.long)
 
 
-def test_means_of_replicates_fill_the_places_of_all_replicates() -> None:
+def test_means_of_replicates_fill_the_points_of_all_replicates() -> None:
     """One mean per row closes the round, counts in full and equals its replicates."""
     pool = Pool(torch.linspace(0, 1, 3, dtype=torch.float64).unsqueeze(-1))
     strategy = MaxVarianceStrategy(

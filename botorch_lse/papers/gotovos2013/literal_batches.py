@@ -153,7 +153,7 @@ def _information(strategy: _Literal) -> float:
     if strategy.fixed is None:
         return 0.0
     start = PoolPosterior.start(strategy.fixed, strategy.pool.X, strategy.memory_budget)
-    noise = float(strategy.process.new_noise(strategy.fixed, None).min())
+    noise = float(strategy.gp.new_noise(strategy.fixed, None).min())
     return information_bound(start, noise, strategy.batch_size - 1)
 
 

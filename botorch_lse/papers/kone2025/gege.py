@@ -24,7 +24,7 @@ from botorch_lse.papers.kone2025.rounds import (
 )
 from botorch_lse.pareto import empirical_gaps, pareto_mask
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.arguments import places_of
+from botorch_lse.strategies.arguments import points_of
 from botorch_lse.strategies.forecast import NEAREST
 
 DESIGN_TOLERANCE = 1e-3
@@ -201,7 +201,7 @@ class GEGEPACStrategy(ParetoRoundStrategy):
 
     @cached_property
     def _places(self) -> Tensor:
-        return places_of(self.X)
+        return points_of(self.X)
 
     @staticmethod
     def precision(t: int) -> float:

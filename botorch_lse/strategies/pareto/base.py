@@ -22,13 +22,13 @@ from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.posterior import MEMORY_BUDGET, checked_budget, row_blocks
 from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Classification, Observations
-from botorch_lse.strategies.arguments import places_of
+from botorch_lse.strategies.arguments import points_of
 from botorch_lse.strategies.forecast import Forecast, smallest
 from botorch_lse.strategies.learning import (
     UNFITTED_NOISE,
     Exactness,
+    GaussianProcess,
     Learning,
-    Process,
     least_of_values,
 )
 from botorch_lse.strategies.loop import Request, Strategy, check_state
@@ -173,7 +173,7 @@ def judge(
     compare: Compare,
     epsilon: Tensor,
     budget: int,
-    places: Tensor,
+    points: Tensor,
 ) -> Judgement:
     r"""Judge rows against rivals; a row is no rival of itself or of an equal one.
 
@@ -183,14 +183,14 @@ def judge(
         compare: Their intervals.
         epsilon: ``m`` tolerances, units of the outputs.
         budget: Bytes for temporary arrays.
-        places: ``N`` numbers, equal for equal rows.
+        points: ``N`` numbers, equal for equal rows.
     """
     per_row = _COPIES * epsilon.numel() * rivals.numel()
     parts = [
         _judged(
             compare(rows[block], rivals),
             epsilon,
-            places[rows[block]].unsqueeze(-1) == places[rivals],
+            points[rows[block]].unsqueeze(-1) == points[rivals],
         )
         for block in row_blocks(rows.numel(), per_row, budget)
     ]
@@ -325,9 +325,9 @@ class GPParetoStrategy(Strategy):
                 f"{self.memory_budget} bytes, but {len(self.pool)} rows need {pairs}. "
                 "Give a larger budget or fewer rows."
             )
-        for process in self.processes:
-            process.check()
-        assert len(self.processes) == len(self.tolerances)  # both are checked
+        for gp in self.gps:
+            gp.check()
+        assert len(self.gps) == len(self.tolerances)  # both are checked
 
     @property
     def directions(self) -> tuple[bool, ...]:
@@ -351,12 +351,12 @@ class GPParetoStrategy(Strategy):
         return found
 
     @cached_property
-    def processes(self) -> tuple[Process, ...]:
+    def gps(self) -> tuple[GaussianProcess, ...]:
         r"""One model per output, with its noise."""
         models = _each(self.model, "model", self.m)
         stds = _each(self.noise_std, "noise_std", self.m)
         return tuple(
-            Process(self.pool, model, std)
+            GaussianProcess(self.pool, model, std)
             for model, std in zip(models, stds, strict=True)
         )
 
@@ -365,7 +365,7 @@ class GPParetoStrategy(Strategy):
         r"""When the models are learnt."""
         return Learning(
             self.pool,
-            self.processes,
+            self.gps,
             self.refit,
             self.n_initial,
             self.max_observations,
@@ -400,7 +400,7 @@ class GPParetoStrategy(Strategy):
     @cached_property
     def _judging(self) -> tuple[Tensor, int, Tensor]:
         r"""The last arguments of ``judge``."""
-        return self.tolerances, self.memory_budget, places_of(self.pool.X)
+        return self.tolerances, self.memory_budget, points_of(self.pool.X)
 
     @property
     @abstractmethod
@@ -438,7 +438,7 @@ class GPParetoStrategy(Strategy):
 
     def _start(self, seed: int) -> GPParetoBelief:
         if self.is_fixed:
-            return self._prior_belief([o.fixed for o in self.processes])
+            return self._prior_belief([o.fixed for o in self.gps])
         prior = unfitted_prior(self.pool.bounds)
         start = PoolPosterior.start(prior, self.pool.X, self.memory_budget)
         noise = torch.full((len(self.pool),), UNFITTED_NOISE, dtype=torch.float64)
@@ -459,7 +459,7 @@ class GPParetoStrategy(Strategy):
         self, priors: Sequence[GPPrior | None], history: Observations | None = None
     ) -> GPParetoBelief:
         posteriors, noise = [], []
-        for c, (output, prior) in enumerate(zip(self.processes, priors, strict=True)):
+        for c, (output, prior) in enumerate(zip(self.gps, priors, strict=True)):
             assert prior is not None  # fixed or fitted
             posteriors.append(
                 PoolPosterior.start(prior, self.pool.X, self.memory_budget)
@@ -500,7 +500,7 @@ class GPParetoStrategy(Strategy):
         if not self.is_fixed and self.learning.is_due(belief.fitted_rounds, n_rounds):
             priors = [
                 output.fit(history.output(c), seed, n_rounds)
-                for c, output in enumerate(self.processes)
+                for c, output in enumerate(self.gps)
             ]
             belief = self._prior_belief(priors, history)
             assert history.round is not None  # labelled by `tell`
@@ -525,7 +525,7 @@ class GPParetoStrategy(Strategy):
         observations = with_columns(observations, self.m)
         if observations.yvar is not None:
             return observations
-        known = [output.known_noise for output in self.processes]
+        known = [output.known_noise for output in self.gps]
         if any(variances is None for variances in known):
             return observations
         yvar = torch.stack([v[observations.indices] for v in known], dim=-1)  # type: ignore[index]
@@ -542,7 +542,7 @@ class GPParetoStrategy(Strategy):
         columns = data.y.unbind(dim=-1) if data.y.ndim == 2 else (data.y,) * self.m
         return tuple(
             Exactness(least_of_values(y), output.known_noise)
-            for y, output in zip(columns, self.processes, strict=True)
+            for y, output in zip(columns, self.gps, strict=True)
         )
 
     def _open_again(
