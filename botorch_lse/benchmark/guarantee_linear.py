@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -31,14 +31,15 @@ from botorch_lse.benchmark.linear_cases import (
 )
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.confidence import EmptyRegionWarning
+from botorch_lse.estimators import ArmStatistics
 from botorch_lse.papers.report import Report
 from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.problem import Classification
 from botorch_lse.strategies import (
-    HRAGELinearStrategy,
     LinearStrategy,
     NoiseWarning,
 )
+from botorch_lse.strategies.linear.base import BurnInPlan
 from botorch_lse.strategies.linear.belief import LinearBelief
 from botorch_lse.strategies.loop import Request
 
@@ -69,6 +70,21 @@ def altered(strategy: LinearStrategy, name: str, **methods: Any) -> LinearStrate
     return new
 
 
+@dataclass(frozen=True, eq=False)
+class NarrowBurnIn(BurnInPlan):
+    r"""A burn-in whose noise scales are divided by a number.
+
+    Args:
+        divisor: The number.
+    """
+
+    divisor: float = 1.0
+
+    def inflated(self, first: ArmStatistics, second: ArmStatistics) -> Tensor:
+        r"""``N`` bounds of the variances, divided."""
+        return super().inflated(first, second) / self.divisor**2
+
+
 def narrowed(strategy: LinearStrategy, divisor: float) -> LinearStrategy:
     r"""The same strategy, but all its noise scales are divided by a number.
 
@@ -79,12 +95,11 @@ def narrowed(strategy: LinearStrategy, divisor: float) -> LinearStrategy:
     def first_noise_var(self: LinearStrategy) -> Tensor:
         return kind.first_noise_var(self) / divisor**2
 
-    def inflated(self: HRAGELinearStrategy, *stages: Any) -> Tensor:
-        return kind.inflated(self, *stages) / divisor**2  # type: ignore[attr-defined]
-
     methods: dict[str, Any] = {"first_noise_var": first_noise_var}
-    if issubclass(kind, HRAGELinearStrategy):
-        methods["inflated"] = inflated
+    plan = strategy.burn_in_plan
+    if plan is not None:
+        given = {f.name: getattr(plan, f.name) for f in fields(BurnInPlan)}
+        methods["burn_in_plan"] = NarrowBurnIn(**given, divisor=divisor)
     return altered(strategy, "Narrow", **methods)
 
 

@@ -95,7 +95,8 @@ def test_the_scales_of_a_burn_in_are_divided_too() -> None:
     told = Observations(rows, y, yvar, counts=torch.full_like(rows, 400))
     arms = ArmStatistics.of_observations(told, len(X))
     torch.testing.assert_close(
-        third.inflated(arms, arms), whole.inflated(arms, arms) / 9
+        third.burn_in_plan.inflated(arms, arms),
+        whole.burn_in_plan.inflated(arms, arms) / 9,
     )
 
 
