@@ -160,7 +160,7 @@ class Method:
 
 
 METHODS = (
-    Method("MELK", MELKStrategy),
+    Method("MELK", MELKStrategy, options={"rounding": "quota"}),
     Method("MELK i.i.d.", MELKStrategy, options={"rounding": "sample"}, main_only=True),
     Method("MELK F.1", MELKStrategy, options={"rounding": "sample", "design": "prior"}),
     Method("VR", TruVaRStrategy, options={"eta": 0.0}),
