@@ -37,7 +37,7 @@ class BurnInData:
 
     @classmethod
     def empty(cls, N: int) -> BurnInData:
-        r"""Nothing measured."""
+        r"""Before the first measurement of the burn-in."""
         return cls(ArmStatistics.empty(N), ArmStatistics.empty(N))
 
     @property
@@ -88,7 +88,7 @@ class BurnIn:
 
     @property
     def n(self) -> int:
-        r"""Planned measurements."""
+        r"""How many measurements are planned for both stages."""
         return sum(int(stage.sum()) for stage in self.stages)
 
     def after(self, data: BurnInData, new: Observations) -> BurnInData:

@@ -75,7 +75,7 @@ class Goal(ABC):
     """The union bound of the widths, as ``guarantee`` names it."""
 
     def start(self, n_items: int) -> Sides:
-        r"""Everything undecided."""
+        r"""The sides before any interval: every item is undecided."""
         return Sides.start(n_items)
 
     @abstractmethod
@@ -182,15 +182,15 @@ class Above(Goal):
 
     @property
     def stated_level(self) -> float:
-        r"""The level."""
+        r"""The threshold, which is known beforehand."""
         return self.threshold
 
     def level(self, mean: Tensor) -> float:
-        r"""The level."""
+        r"""The threshold, whatever the means."""
         return self.threshold
 
     def level_of(self, values: Tensor) -> float:
-        r"""The level."""
+        r"""The threshold, whatever was measured."""
         return self.threshold
 
     def distances(self, mean: Tensor) -> Tensor:
@@ -202,7 +202,7 @@ class Above(Goal):
         return (mean - self.threshold).abs() + self.epsilon <= half
 
     def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
-        r"""Straddle."""
+        r"""Straddle scores: uncertain and near the level."""
         return straddle(mean, sigma, self.threshold, beta)
 
 
@@ -241,7 +241,7 @@ class _ShareOfMax(Goal):
         return mean - self.level(mean)
 
     def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
-        r"""The standard deviation."""
+        r"""The standard deviations, since the level itself is uncertain."""
         return sigma
 
 
@@ -311,7 +311,7 @@ class ShareOfMaxByPairs(_ShareOfMax):
     theorem: ClassVar[str] = "Theorem 1, its union bound over all ordered pairs"
 
     def start(self, n_items: int) -> PairSides:
-        r"""Every pair open."""
+        r"""The sides before any interval: every ordered pair is open."""
         start = Sides.start(n_items)
         pairs = torch.ones(n_items, n_items, dtype=torch.bool)
         return PairSides(start.side, start.candidates, pairs=pairs)
@@ -336,7 +336,7 @@ class ShareOfMaxByPairs(_ShareOfMax):
         return PairSides(side, side == UNDECIDED, pairs=pairs)
 
     def targets(self, sides: Sides, rows: Tensor) -> Targets:
-        r"""The open pairs."""
+        r"""The differences of the pairs that are still open."""
         found = pair_targets(_pairs_of(sides), self.omega)
         return replace(found, rows=rows[found.rows])
 
@@ -462,7 +462,7 @@ class _Maximiser(Goal):
         return mean + half >= (mean - half).amax(-1, True)
 
     def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
-        r"""The upper bound."""
+        r"""The upper bounds: what may still be the maximum."""
         return mean + beta**0.5 * sigma
 
 

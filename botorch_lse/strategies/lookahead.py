@@ -145,7 +145,7 @@ class TruncatedVariance(Rule):
     # --- memory -----------------------------------------------------------------------
 
     def start(self, posterior: PoolPosterior | None, beta: float) -> Journey:
-        r"""The first epoch."""
+        r"""The memory before any round: the first epoch has just begun."""
         if posterior is None:
             return Journey()
         return Journey(Epochs(1, self.eta * posterior.scale, beta))

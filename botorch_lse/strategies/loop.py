@@ -426,7 +426,11 @@ class Strategy(ABC):
 
     @property
     def _needs_plans(self) -> bool:
-        r"""Whether rounds exactly as planned are learnt from in another way."""
+        r"""Whether ``_learn_planned`` differs from ``_learn``.
+
+        Some widths hold only for rounds whose rows were fixed before any of their
+        values was seen: rounds that came exactly as they were planned.
+        """
         return False
 
     def _learn_planned(
@@ -483,7 +487,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def _classification(self, belief: Any) -> Classification:
-        r"""The answer."""
+        r"""The side of every row, with bounds and what is guaranteed."""
 
     @abstractmethod
     def _forecast(self, state: State) -> Forecast:

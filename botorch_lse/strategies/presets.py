@@ -78,7 +78,7 @@ class MaxVarianceStrategy(GPStrategy):
 
     @property
     def rule(self) -> Rule:
-        r"""The largest variance."""
+        r"""Measure where the posterior variance is largest."""
         return Variance()
 
 
@@ -95,7 +95,7 @@ class RandomStrategy(GPStrategy):
 
     @property
     def rule(self) -> Rule:
-        r"""Chance."""
+        r"""Measure rows drawn at random."""
         return Random()
 
 
@@ -150,12 +150,12 @@ class ImplicitLSEStrategy(GPStrategy):
 
     @cached_property
     def goal(self) -> Goal:
-        r"""The implicit level."""
+        r"""Which rows lie above the share of the unknown maximum."""
         return ShareOfMax(float(self.omega or 0.0), self.epsilon, self.drop_maximisers)
 
     @property
     def rule(self) -> Rule:
-        r"""The widest region."""
+        r"""Measure the row of the widest confidence region."""
         return Width()
 
 
@@ -283,7 +283,7 @@ class MELKStrategy(GPStrategy):
 
     @cached_property
     def rule(self) -> Rule:
-        r"""The optimal design."""
+        r"""Measure what the optimal design for the open targets says."""
         return Design(self.rounding, self.design)
 
 
@@ -336,7 +336,7 @@ class MILKStrategy(GPStrategy):
 
     @cached_property
     def rule(self) -> Rule:
-        r"""The optimal design."""
+        r"""Measure what the optimal design for the open targets says."""
         return Design(self.rounding, self.design)
 
 
@@ -472,7 +472,7 @@ class HRAGEStrategy(GPStrategy):
 
     @cached_property
     def rule(self) -> Rule:
-        r"""The optimal design."""
+        r"""Measure what the optimal design for the open targets says."""
         return Design(self.rounding, self.design, may_race=True)
 
     @property
@@ -625,7 +625,7 @@ class TruVaRStrategy(GPStrategy):
 
     @cached_property
     def rule(self) -> Rule:
-        r"""Truncated variance reduction."""
+        r"""Measure what most shrinks the widths in question, per cost."""
         return TruncatedVariance(
             self.prices,
             first_of_each(self.points),
@@ -655,7 +655,7 @@ class TruVaRStrategy(GPStrategy):
 
     @cached_property
     def prices(self) -> RowCosts:
-        r"""What rows cost."""
+        r"""The costs of measuring each row, alone or after another one."""
         return RowCosts(self.pool, self.cost)
 
     @property

@@ -111,7 +111,7 @@ class Situation:
 
 
 class Rule(ABC):
-    r"""Chooses rows."""
+    r"""Chooses the rows of the next round from what is believed and still open."""
 
     only_candidates: bool = False
     """Whether only rows in question are measured."""
@@ -213,7 +213,7 @@ class Variance(ScoreRule):
     """
 
     def scores(self, situation: Situation) -> Tensor:
-        r"""The posterior variances."""
+        r"""The posterior variances of all rows."""
         return situation.posterior.variance
 
 

@@ -379,7 +379,7 @@ class PACStrategy(Strategy):
 
     @abstractmethod
     def _everything(self) -> Tensor:
-        r"""``A_1``."""
+        r"""``A_1``: every pair, or row, is in question in the first round."""
 
     @abstractmethod
     def _design(self, belief: PACBelief) -> Design:

@@ -178,7 +178,10 @@ class GapEliminationStrategy(Strategy):
 
     @property
     def first_round(self) -> int:
-        r"""1; less where a burn-in comes before."""
+        r"""The number of the first round.
+
+        The algorithm counts from 1; rounds of a burn-in come before, at -1 and 0.
+        """
         return 1
 
     @abstractmethod

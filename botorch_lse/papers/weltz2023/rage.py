@@ -148,7 +148,7 @@ class HRAGEPACStrategy(GapEliminationStrategy):
 
     @property
     def first_round(self) -> int:
-        r"""1, or -1 with a burn-in."""
+        r"""1, or -1 where the two rounds of a burn-in come first."""
         return 1 if self.variance_bounds is None else -1
 
     @cached_property

@@ -128,7 +128,7 @@ class Sums:
         )
 
     def add(self, other: Sums) -> Sums:
-        r"""Both."""
+        r"""The sums over the measurements of both."""
         return Sums(
             self.counts + other.counts,
             self.V + other.V,
@@ -139,7 +139,7 @@ class Sums:
 
     @property
     def n(self) -> int:
-        r"""All measurements."""
+        r"""How many measurements were made in all."""
         return int(self.counts.sum())
 
 

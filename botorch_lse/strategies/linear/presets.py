@@ -58,7 +58,7 @@ class MELKLinearStrategy(LinearStrategy):
 
     @cached_property
     def goal(self) -> LinearGoal:
-        r"""The level."""
+        r"""Which items lie above the threshold."""
         return Level(float(self.threshold), self.epsilon)
 
 
@@ -233,7 +233,7 @@ class GEGELinearStrategy(LinearStrategy):
 
     @cached_property
     def goal(self) -> LinearGoal:
-        r"""The Pareto set."""
+        r"""Which items are Pareto optimal."""
         return ParetoSet(signs_of(self.maximize), self.epsilon)
 
     def estimate(self, state: State) -> ParetoEstimate:

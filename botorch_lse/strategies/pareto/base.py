@@ -384,7 +384,7 @@ class GPParetoStrategy(Strategy):
 
     @cached_property
     def tolerances(self) -> Tensor:
-        r"""``m`` accuracies."""
+        r"""``m`` accuracies, one per output, in its units."""
         given = _each(self.epsilon, "epsilon", self.m)
         end = float("inf")
         found = [in_interval(e, "epsilon", 0.0, end, closed_low=True) for e in given]

@@ -147,7 +147,7 @@ class PALStrategy(GPParetoStrategy):
 
     @property
     def n_claims(self) -> int:
-        r"""Outputs times rows."""
+        r"""One interval for each output of each row."""
         return self.m * len(self.pool)
 
     @property
