@@ -328,7 +328,7 @@ def test_estimated_noise_claims_no_confidence() -> None:
 
 
 @pytest.mark.parametrize("threshold", [0.4, None])
-@more_when_slow("n_runs", 1, 5)
+@more_when_slow("n_runs", 1, 20)
 def test_a_whole_run_with_estimated_noise(threshold: float | None, n_runs: int) -> None:
     right = []
     for seed in range(n_runs):
@@ -342,7 +342,9 @@ def test_a_whole_run_with_estimated_noise(threshold: float | None, n_runs: int) 
         else:
             sure = (f - threshold).abs() > 0.2
             right.append(torch.equal(answer.above[sure], (f > threshold)[sure]))
-    assert sum(right) >= 0.8 * n_runs  # two standard deviations wide
+    # Intervals two standard deviations wide are right throughout in about four runs of
+    # five; of 20 such runs fewer than 12 has probability 0.01.
+    assert sum(right) >= 0.6 * n_runs
 
 
 @pytest.mark.parametrize("threshold", [0.4, None])
