@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from botorch_lse.designs.certificate import Certificate, certify
 from botorch_lse.designs.complexity import (
     Complexity,
+    ParetoComplexity,
     best_arm_complexity,
+    implicit_complexity,
     level_set_complexity,
+    pareto_complexity,
 )
-from botorch_lse.designs.design import Design, DesignWarning
 from botorch_lse.designs.exchange import exchange_design
-from botorch_lse.designs.implicit_complexity import implicit_complexity
-from botorch_lse.designs.optimal import optimal_design
-from botorch_lse.designs.pareto_complexity import ParetoComplexity, pareto_complexity
+from botorch_lse.designs.optimal import Design, DesignWarning, optimal_design
 from botorch_lse.designs.rounding import round_design
 from botorch_lse.moved import lookup
 

@@ -1,22 +1,23 @@
 r"""The engine for every criterion: an active set around the interior-point method.
 
-Few columns and few targets are in play; the restricted problem is solved; its design,
-padded with zeros, is priced against all rows and all targets by the certificate; what
-violates it enters, what lost its mass leaves. Where the targets are the design points,
-a newcomer enters as both: this halves the number of rounds.
+Multiplicative sweeps give a rough design fast. From then on few columns and few targets
+are in play; the restricted problem is solved; its design, padded with zeros, is priced
+against all rows and all targets by the certificate; what violates it enters, what lost
+its mass leaves. Where the targets are the design points, a newcomer enters as both:
+this halves the number of rounds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from botorch_lse.designs.certificate import information, whiten
 from botorch_lse.designs.interior_point import solve_restricted
 from botorch_lse.designs.problem import Priced, Problem, Solution, price
-from botorch_lse.designs.sweeps import d_sweeps, saddle_sweeps
 from botorch_lse.designs.targets import VectorTargets
 
 ALL_IN = 300
@@ -35,6 +36,11 @@ CROWD, LIGHT = 3, 1e-6
 """Working sets above ``CROWD`` times the usual size lose what has less than ``LIGHT``
 of the heaviest mass; a light member may still bind, so smaller sets keep all."""
 MAX_ROUNDS = 60
+D_SWEEPS, SADDLE_SWEEPS = 40, 30
+BOLDNESS = 3.0
+"""The step of the target weights' exponential update, found best by trial."""
+TRACE = 1e-3
+"""The mass that a sweep leaves to all rows together, so that they go on spanning."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,22 +95,13 @@ def active_newton(
             working.target_weights,
             inner,
         )
-        working = Working(
-            working.columns,
-            solved.weights,
-            working.target_ids,
-            solved.target_weights,
-        )
+        w = solved.target_weights
+        working = replace(working, masses=solved.weights, target_weights=w)
         priced = price(
-            problem,
-            working.columns,
-            solved.weights,
-            working.target_ids,
-            solved.target_weights,
-            10 * many,
+            problem, working.columns, solved.weights, working.target_ids, w, 10 * many
         )
         before = best.gap if best is not None else torch.inf
-        best = _better(best, priced, working, rounds)
+        best = _better(best, priced.solution(rounds))
         gap = best.gap
         if best.gap <= tol:
             break
@@ -115,31 +112,18 @@ def active_newton(
     return best
 
 
-def _better(
-    best: Solution | None, priced: Priced, working: Working, rounds: int
-) -> Solution:
+def _better(best: Solution | None, new: Solution) -> Solution:
     r"""The better design and the better bound, each with its own witness."""
-    mine = Solution(
-        priced.columns,
-        priced.masses,
-        priced.upper,
-        priced.lower,
-        working.target_ids,
-        working.target_weights,
-        rounds,
-    )
     if best is None:
-        return mine
-    design = mine if mine.value <= best.value else best
-    bound = mine if mine.lower_bound >= best.lower_bound else best
-    return Solution(
-        design.columns,
-        design.masses,
-        design.value,
-        bound.lower_bound,
-        bound.target_ids,
-        bound.target_weights,
-        rounds,
+        return new
+    design = new if new.value <= best.value else best
+    bound = new if new.lower_bound >= best.lower_bound else best
+    return replace(
+        design,
+        lower_bound=bound.lower_bound,
+        target_ids=bound.target_ids,
+        target_weights=bound.target_weights,
+        steps=new.steps,
     )
 
 
@@ -270,3 +254,54 @@ def coarse(total: int, wanted: Tensor) -> Tensor:
     generator = torch.Generator().manual_seed(0)
     others = torch.randperm(total, generator=generator)[:COARSE].to(device)
     return torch.cat((wanted, others)).unique()
+
+
+def d_sweeps(Phi: Tensor, gamma: float, weights: Tensor) -> Tensor:
+    r"""``lam <- lam g / sum(lam g)``: towards the D-design, nearly the G-design.
+
+    Args:
+        Phi: ``N x m``.
+        gamma: The ridge.
+        weights: ``N``, positive, where to start.
+
+    Source:
+        Silvey, Titterington and Torsney (1978).
+    """
+    for _ in range(D_SWEEPS):
+        L = torch.linalg.cholesky(information(Phi, weights, gamma))
+        weights = weights * whiten(L, Phi).square().sum(dim=-1)
+        weights = weights / weights.sum()
+    return weights
+
+
+def saddle_sweeps(
+    Phi: Tensor, V: Tensor, gamma: float, weights: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""Alternate ``w <- w exp(3 g / (sqrt(t) F))`` and ``lam <- lam sqrt(s)``.
+
+    The second is the multiplicative algorithm of the ``w``-averaged (A- or L-) design.
+
+    Args:
+        Phi: ``N x m``.
+        V: ``T x m`` targets.
+        gamma: The ridge.
+        weights: ``N``, positive, where to start.
+
+    Returns:
+        The design and the target weights.
+    """
+    w = torch.full_like(V[:, 0], 1 / V.shape[0])
+    for t in range(1, SADDLE_SWEEPS + 1):
+        L = torch.linalg.cholesky(information(Phi, weights, gamma))
+        Y = whiten(L, V)
+        g = Y.square().sum(dim=-1)
+        w = torch.softmax(w.log() + BOLDNESS / t**0.5 * g / g.max(), dim=0)
+        C = Y.mT @ (w.unsqueeze(-1) * Y)
+        Z = whiten(L, Phi)
+        s = ((Z @ C) * Z).sum(dim=-1).clamp_min(0.0)
+        if float(s.max()) <= 0:
+            break  # No row tells anything about the targets: any design is optimal.
+        weights = weights * s.sqrt()
+        # Without a ridge a design may drift to fewer points than span: keep a trace.
+        weights = (weights / weights.sum()).clamp_min(TRACE / weights.numel())
+    return weights / weights.sum(), w

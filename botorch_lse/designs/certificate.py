@@ -23,7 +23,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from botorch_lse.designs.targets import row_blocks, whiten
+BLOCK = 2**22
+"""Entries of one block of a Gram matrix or of whitened features (32 MB)."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,17 @@ def information(Phi: Tensor, weights: Tensor, gamma: float) -> Tensor:
     r"""``A = sum_x lam_x phi_x phi_x' + gamma I``: ``m x m``."""
     A = Phi.mT @ (weights.unsqueeze(-1) * Phi)
     return A + gamma * torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+
+
+def whiten(L: Tensor, rows: Tensor) -> Tensor:
+    r"""``Z = rows L^-T``, so that ``Z Z'`` are the inner products in ``(L L')^-1``."""
+    return torch.linalg.solve_triangular(L.mT, rows, upper=True, left=False)
+
+
+def row_blocks(n_rows: int, width: int) -> list[slice]:
+    r"""Slices of rows that keep ``rows x width`` entries within ``BLOCK``."""
+    step = max(1, BLOCK // max(width, 1))
+    return [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, step)]
 
 
 def sensitivities(Phi: Tensor, L: Tensor, V: Tensor, w: Tensor) -> Tensor:

@@ -8,7 +8,8 @@ method from below.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -16,12 +17,18 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, real_matrix, real_vector
-from botorch_lse.designs.design import Design
-from botorch_lse.designs.kernel_gram import Covariance
-from botorch_lse.designs.optimal import optimal_design
+from botorch_lse.designs.basis import span_map
+from botorch_lse.designs.certificate import relative_gap, whiten
+from botorch_lse.designs.kernel import Covariance, KernelInverse
+from botorch_lse.designs.optimal import Design, optimal_design
+from botorch_lse.designs.problem import feature_problem, read_arguments
+from botorch_lse.designs.targets import PairTargets
+from botorch_lse.pareto import pareto_gaps
 
 TIE = 1e-14
 """A gap below this fraction of the means' scale is rounding, not a gap."""
+ALTERNATIONS = 10
+"""Steps between partners and weights on the way to Theorem 4.2 at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,31 +121,23 @@ def level_set_complexity(
             f'Expected `reading` to be "all" or "above", but got {reading!r}.'
         )
     targets = rows if Z is None else real_matrix(Z, "Z")[rows]
-    return solved(
-        X,
-        targets,
-        gamma=gamma,
-        noise_var=noise_var,
-        target_weights=gaps[rows] ** -2.0,
-        kernel=kernel,
-        tol=tol,
-    )
+    return _oracle(X, targets, gaps[rows], noise_var, gamma, kernel, tol)
 
 
 def _gaps_to_level(
     X: Any, means: Any, threshold: float, Z: Any
 ) -> tuple[Tensor, Tensor]:
+    r"""The means of the rows to classify, and how far they are from the level."""
     values = real_vector(means, "means", len(X if Z is None else Z), "row to classify")
     level = in_interval(threshold, "threshold", -math.inf, math.inf)
     gaps = values - level
     scale = max(float(values.abs().max()), abs(level))
-    refuse_ties(
-        gaps, scale, f"different from `threshold` = {level:g}", "Move the level."
-    )
+    wanted = f"different from `threshold` = {level:g}"
+    _refuse_ties(gaps, scale, wanted, "Move the level.")
     return values, gaps
 
 
-def refuse_ties(gaps: Tensor, scale: float, wanted: str, remedy: str) -> None:
+def _refuse_ties(gaps: Tensor, scale: float, wanted: str, remedy: str) -> None:
     r"""Complain about the first gap that is zero up to float64's rounding of ``y``."""
     tied = gaps.abs() <= TIE * scale
     if bool(tied.any()):
@@ -181,24 +180,223 @@ def best_arm_complexity(
     best = int(values.argmax())
     others = torch.arange(values.numel(), device=values.device) != best
     gaps = values[best] - values[others]
-    refuse_ties(
-        gaps,
-        float(values.abs().max()),
-        "with one largest entry",
-        "Classify against a level instead.",
-    )
-    return solved(
+    wanted, remedy = "with one largest entry", "Classify against a level instead."
+    _refuse_ties(gaps, float(values.abs().max()), wanted, remedy)
+    targets = arms[best] - arms[others.to(arms.device)]
+    return _oracle(X, targets, gaps, noise_var, gamma, None, tol)
+
+
+def _oracle(
+    X: Any,
+    targets: Tensor,
+    gaps: Tensor,
+    noise_var: Any,
+    gamma: float,
+    kernel: Kernel | Covariance | None,
+    tol: float,
+) -> Complexity:
+    r"""The optimal design whose targets are weighted by one over the squared gaps."""
+    design = optimal_design(
         X,
-        arms[best] - arms[others.to(arms.device)],
+        targets,
         gamma=gamma,
         noise_var=noise_var,
         target_weights=gaps**-2.0,
-        kernel=None,
+        kernel=kernel,
         tol=tol,
     )
-
-
-def solved(X: Any, targets: Any, **options: Any) -> Complexity:
-    r"""The complexity whose design is ``optimal_design(X, targets, **options)``."""
-    design = optimal_design(X, targets, **options)
     return Complexity(design.value, design.lower_bound, design)
+
+
+def implicit_complexity(
+    X: Any,
+    means: Any,
+    omega: float,
+    *,
+    reading: str = "milk",
+    tolerance: float = 0.0,
+    noise_var: Any = None,
+    gamma: float = 0.0,
+    kernel: Kernel | Covariance | None = None,
+    tol: float = 1e-3,
+) -> Complexity:
+    r"""The hardness of ``{x : f(x) > omega max f}``, through pairs of rows.
+
+    With ``v = phi(x) - omega phi(x')`` the ratio of a pair is ``|v|^2_{A^-1} / max(f(x)
+    - omega f(x'), tolerance)^2``. ``H^MILK`` is the least possible maximum over all
+    ordered pairs. The lower bound of Theorem 4.2 has, for ``x`` outside the set, the
+    easiest ``x'`` instead of the hardest; that problem is not convex. It is solved by
+    alternating between the easiest partners and the weights: ``value`` is what the
+    found weights attain, ``lower_bound`` proves the rows inside the set only, so the
+    design's gap stays true but need not be small.
+
+    Args:
+        X: ``N x m`` features, or points with a ``kernel``.
+        means: ``N`` true values, units of ``y``.
+        omega: The fraction of the maximum, in (0, 1); MILK's epsilon is ``1 - omega``.
+        reading: ``"milk"`` for ``H^MILK``, ``"lower"`` for Theorem 4.2.
+        tolerance: MILK's accuracy ``beta``, units of ``y``, at least 0.
+        noise_var: ``N`` noise variances; default 1.
+        gamma: The ridge.
+        kernel: The kernel, or ``None`` for features.
+        tol: The relative gap to reach.
+
+    Raises:
+        ValueError: If the gap of a pair is 0 and so is ``tolerance``.
+
+    Source:
+        Mason et al. (2022), Theorems 4.2 and 4.3. Pairs ``(x, x)`` are included, as
+        printed.
+    """
+    omega = in_interval(omega, "omega", 0.0, 1.0)
+    tolerance = in_interval(tolerance, "tolerance", 0.0, math.inf, closed_low=True)
+    values = real_vector(means, "means", len(X), "row of `X`")
+    gaps = values.unsqueeze(-1) - omega * values
+    sizes = gaps.abs().clamp_min(tolerance)
+    scale, wanted = float(values.abs().max()), "without a pair f(x) = omega f(x')"
+    _refuse_ties(sizes, scale, wanted, "Give a `tolerance`.")
+    if reading not in ("milk", "lower"):
+        raise ValueError(
+            f'Expected `reading` to be "milk" or "lower", but got {reading!r}.'
+        )
+    weights = sizes**-2.0
+
+    def solved(weights: Tensor) -> Design:
+        return optimal_design(
+            X,
+            gamma=gamma,
+            noise_var=noise_var,
+            target_weights=weights,
+            pairs_factor=omega,
+            kernel=kernel,
+            tol=tol,
+        )
+
+    def ratios(design: Design) -> Tensor:
+        masses = design.weights
+        return weights * _pair_norms(X, masses, omega, gamma, noise_var, kernel)
+
+    milk = solved(weights)
+    if reading == "milk":
+        return Complexity(milk.value, milk.lower_bound, milk, bounds_samples=False)
+    return _theorem_4_2(weights, (gaps > 0).all(dim=1), milk, tol, solved, ratios)
+
+
+def _theorem_4_2(
+    weights: Tensor,
+    inside: Tensor,
+    start: Design,
+    tol: float,
+    solved: Callable[[Tensor], Design],
+    ratios: Callable[[Design], Tensor],
+) -> Complexity:
+    r"""Alternate between the easiest partners of the rows outside and the design.
+
+    Args:
+        weights: ``N x N``, one over the squared gaps of the pairs.
+        inside: ``N`` bools: the rows of the set.
+        start: The first design.
+        tol: The relative gap to reach.
+        solved: The optimal design for weights of the pairs.
+        ratios: ``N x N`` ratios of squared norms and squared gaps under a design.
+    """
+    proven = 0.0
+    if bool(inside.any()):
+        proven = solved(weights * inside.unsqueeze(-1)).lower_bound
+    best, best_value = start, math.inf
+    design = start
+    for _ in range(ALTERNATIONS):
+        found = ratios(design)
+        hardest = torch.where(inside, found.amax(dim=1), found.amin(dim=1))
+        value = float(hardest.max())
+        if value >= best_value * (1 - tol):
+            break
+        best, best_value = design, value
+        easiest = torch.zeros_like(weights)
+        partner = found.argmin(dim=1, keepdim=True)
+        easiest.scatter_(1, partner, weights.gather(1, partner))
+        design = solved(torch.where(inside.unsqueeze(-1), weights, easiest))
+    gap = relative_gap(best_value, proven)
+    design = replace(
+        best, value=best_value, lower_bound=proven, gap=gap, converged=gap <= tol
+    )
+    return Complexity(best_value, proven, design)
+
+
+def _pair_norms(
+    X: Any,
+    weights: Tensor,
+    factor: float,
+    gamma: float,
+    noise_var: Any,
+    kernel: Kernel | Covariance | None,
+) -> Tensor:
+    r"""``|phi_i - factor phi_j|^2_{A(weights)^-1}`` for all ordered pairs: ``N x N``.
+
+    All at once, so for small pools only; a kernel needs a positive ``gamma``.
+    """
+    arguments = read_arguments(X, None, gamma, noise_var, None, factor, kernel)
+    columns = weights.nonzero().squeeze(-1)
+    if kernel is not None:
+        rows = torch.arange(weights.numel(), device=weights.device)
+        inverse = KernelInverse(arguments.kernel_problem(), columns, weights[columns])
+        a = inverse.products(rows, rows, inverse.loadings(rows))
+    else:
+        problem = feature_problem(arguments, arguments.X, None)
+        assert isinstance(problem.targets, PairTargets)
+        L, _, _ = problem.factor(columns, weights[columns])
+        Z = whiten(L, problem.targets.Y)
+        a = Z @ Z.mT
+    own = a.diagonal()
+    return own.unsqueeze(-1) - 2 * factor * a + factor**2 * own
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoComplexity:
+    r"""``sum`` and ``max`` of inverse squared gaps, smallest gaps first.
+
+    Args:
+        gaps: ``K`` gaps, units of ``y``.
+        H_1: ``sum_i 1 / gap_i^2`` over all arms.
+        H_2: ``max_i i / gap_(i)^2`` over all arms, gaps ascending.
+        H_1_lin: ``H_1`` over the ``rank`` smallest gaps.
+        H_2_lin: ``H_2`` over the ``rank`` smallest gaps.
+        rank: The rank of the features; ``K`` without features.
+    """
+
+    gaps: Tensor
+    H_1: float
+    H_2: float
+    H_1_lin: float
+    H_2_lin: float
+    rank: int
+
+
+def pareto_complexity(means: Any, X: Any = None) -> ParetoComplexity:
+    r"""``H_1``, ``H_2`` and their linear forms.
+
+    Args:
+        means: ``K x m`` true means, all outputs maximised.
+        X: ``K x h`` features of the arms; ``None``: unstructured, the linear forms
+            equal the others.
+
+    Returns:
+        Infinite values where a gap is 0: two arms tie and no budget separates them.
+
+    Source:
+        Kone et al. (2025), section 2.1, Eq. (1) and (2).
+    """
+    values = real_matrix(means, "means")
+    K = values.shape[0]
+    rank = K if X is None else span_map(real_matrix(X, "X")).shape[1]
+    gaps = pareto_gaps(values)
+    inverse = gaps.sort().values ** -2.0
+    ranked = inverse * torch.arange(1, K + 1).to(inverse)
+    return ParetoComplexity(
+        gaps,
+        float(inverse.sum()),
+        float(ranked.max()),
+        float(inverse[:rank].sum()),
+        float(ranked[:rank].max()),
+        rank,
+    )

@@ -9,12 +9,10 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_lse.checks import non_negative_vector, whole_number
-from botorch_lse.designs.arguments import Arguments, feature_problem, read_arguments
-from botorch_lse.designs.certificate import sensitivities
-from botorch_lse.designs.kernel_gram import Covariance
+from botorch_lse.designs.certificate import sensitivities, whiten
+from botorch_lse.designs.kernel import Covariance
 from botorch_lse.designs.optimal import basis_for
-from botorch_lse.designs.problem import Problem
-from botorch_lse.designs.targets import whiten
+from botorch_lse.designs.problem import Problem, feature_problem, read_arguments
 
 TRIED = 12
 """Points tried as giver and as taker in one swap: 144 swaps are evaluated exactly."""
@@ -65,13 +63,7 @@ def exchange_design(
     """
     max_swaps = whole_number(max_swaps, "max_swaps", 0)
     arguments = read_arguments(
-        X,
-        targets,
-        gamma=gamma,
-        noise_var=noise_var,
-        target_weights=target_weights,
-        pairs_factor=pairs_factor,
-        kernel=kernel,
+        X, targets, gamma, noise_var, target_weights, pairs_factor, kernel
     )
     read = non_negative_vector(counts, "counts", arguments.X.shape[0], "row of `X`")
     if not torch.equal(read, read.round()) or float(read.sum()) < 1:
@@ -80,7 +72,10 @@ def exchange_design(
             f"is {float(read.sum()):g}."
         )
     played = read.long().to(arguments.X.device)
-    problem = _problem(arguments)
+    Phi, V = arguments.X, arguments.others
+    if kernel is not None:
+        Phi, V, _ = basis_for(arguments, arguments.kernel_problem(), BASIS_ERROR)
+    problem = feature_problem(arguments, Phi, V)
     value = _value(problem, played)
     for _ in range(max_swaps):
         better = _best_swap(problem, played)
@@ -91,19 +86,14 @@ def exchange_design(
     return played
 
 
-def _problem(arguments: Arguments) -> Problem:
-    if arguments.kernel is None:
-        return feature_problem(arguments, arguments.X, arguments.others)
-    Phi, V, _ = basis_for(arguments, arguments.kernel_problem(), BASIS_ERROR)
-    return feature_problem(arguments, Phi, V)
-
-
 def _value(problem: Problem, counts: Tensor) -> float:
+    r"""The largest squared norm under the weights ``counts / n``."""
     L, _ = _factor(problem, counts)
     return problem.targets.largest(L, 1).largest
 
 
 def _factor(problem: Problem, counts: Tensor) -> tuple[Tensor, Tensor]:
+    r"""The factor of the information under ``counts / n``, and the rows that count."""
     columns = counts.nonzero().squeeze(-1)
     masses = counts[columns] / counts.sum().to(problem.Phi)
     L, _, _ = problem.factor(columns, masses)

@@ -20,8 +20,8 @@ from botorch_lse.designs.certificate import (
     Certificate,
     information,
     lower_bound,
+    whiten,
 )
-from botorch_lse.designs.targets import whiten
 
 MAX_STEPS = 60
 ROOM = 1.1

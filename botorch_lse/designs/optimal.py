@@ -3,10 +3,11 @@ r"""The optimal design on a finite set, with a certificate."""
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from botorch.exceptions.warnings import BotorchWarning
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
@@ -17,15 +18,20 @@ from botorch_lse.designs.active_newton import (
     first_working_set,
     with_rows,
 )
-from botorch_lse.designs.arguments import Arguments, feature_problem, read_arguments
-from botorch_lse.designs.design import Design, DesignWarning
-from botorch_lse.designs.exact_kernel import (
+from botorch_lse.designs.kernel import (
+    Covariance,
     KernelProblem,
     KernelTargets,
     value_on_kernel,
 )
-from botorch_lse.designs.kernel_gram import Covariance
-from botorch_lse.designs.problem import Problem, Solution, trimmed
+from botorch_lse.designs.problem import (
+    Arguments,
+    Problem,
+    Solution,
+    feature_problem,
+    read_arguments,
+    trimmed,
+)
 from botorch_lse.designs.wolfe_atwood import wolfe_atwood
 
 NEWTON_BELOW = 1e-4
@@ -35,6 +41,45 @@ BASIS_SHARE = 0.1
 """The share of the tolerance that the basis of a kernel may use up."""
 REFINEMENTS = 3
 TINY = torch.finfo(torch.float64).tiny
+
+
+class DesignWarning(BotorchWarning):
+    r"""A design is worse than it was asked to be; its reported gap is true."""
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    r"""Weights on the design points, and how far they are from optimal at most.
+
+    Args:
+        weights: ``N`` weights on the simplex.
+        value: The largest (weighted) squared norm over all targets.
+        lower_bound: What no design can beat.
+        gap: ``value / lower_bound - 1``, 0 where both are 0.
+        converged: Whether ``gap`` is within the tolerance.
+        steps: Steps of the method; their cost differs between methods.
+        support: The points with positive weight, ascending.
+        binding: The targets that prove the bound, with the best bound's own design:
+            numbers, or ``t x 2`` for pairs.
+        binding_weights: Their dual weights, on the simplex.
+    """
+
+    weights: Tensor
+    value: float
+    lower_bound: float
+    gap: float
+    converged: bool
+    steps: int
+    support: Tensor
+    binding: Tensor
+    binding_weights: Tensor
+
+    def __repr__(self) -> str:
+        state = "converged" if self.converged else "not converged"
+        return (
+            f"Design({self.support.numel()} of {self.weights.numel()} points, value "
+            f"{self.value:.6g}, at most {self.gap:.2g} above optimal, {state})"
+        )
 
 
 def optimal_design(
@@ -101,23 +146,15 @@ def optimal_design(
     tol = in_interval(tol, "tol", 0.0, 1.0)
     max_rounds = whole_number(max_rounds, "max_rounds", 1)
     arguments = read_arguments(
-        X,
-        targets,
-        gamma=gamma,
-        noise_var=noise_var,
-        target_weights=target_weights,
-        pairs_factor=pairs_factor,
-        kernel=kernel,
+        X, targets, gamma, noise_var, target_weights, pairs_factor, kernel
     )
     weights = _initial_weights(initial, arguments.X)
-    if kernel is not None:
-        solution = _solve_kernel(arguments, tol, weights, max_rounds)
-    else:
-        solution = _solve_features(arguments, tol, weights, max_rounds)
-    return as_design(solution, arguments, tol)
+    solve_on = _solve_features if kernel is None else _solve_kernel
+    return as_design(solve_on(arguments, tol, weights, max_rounds), arguments, tol)
 
 
 def _initial_weights(initial: Design | Tensor | None, X: Tensor) -> Tensor | None:
+    r"""The weights to start from, on the simplex."""
     if initial is None:
         return None
     given = initial.weights if isinstance(initial, Design) else initial
@@ -233,9 +270,8 @@ def basis_for(
     noisy = diagonal[:N] / problem.sigma.square()
     ceiling = float(noisy.max()) + problem.gamma
     least = float(_squared_lengths(problem.targets, diagonal).max())
-    allowed = torch.full_like(
-        diagonal, error * problem.gamma * least / max(ceiling, TINY)
-    )
+    error = error * problem.gamma * least / max(ceiling, TINY)
+    allowed = torch.full_like(diagonal, error)
     allowed[:N] = allowed[:N] * problem.sigma.square().clamp_max(1.0)
     basis = problem.gram.basis(allowed)
     V = None if arguments.rows is not None else basis.Phi[N:]
@@ -266,8 +302,7 @@ def as_design(solution: Solution, arguments: Arguments, tol: float) -> Design:
         )
     ids = solution.target_ids
     if arguments.factor is not None:
-        rows = arguments.rows if arguments.rows is not None else arguments.others
-        T = len(rows)  # type: ignore[arg-type]
+        T = arguments.n_targets
         ids = torch.stack((ids // T, ids % T), dim=-1)
     return Design(
         weights,

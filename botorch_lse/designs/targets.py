@@ -14,8 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-BLOCK = 2**22
-"""Entries of one block of a Gram matrix or of whitened features (32 MB)."""
+from botorch_lse.designs.certificate import row_blocks, whiten
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,17 +45,6 @@ class Targets(Protocol):
 
     def mapped(self, transform: Tensor) -> Targets:
         r"""The same targets after ``v -> v @ transform``."""
-
-
-def whiten(L: Tensor, rows: Tensor) -> Tensor:
-    r"""``Z = rows L^-T``, so that ``Z Z'`` are the inner products in ``(L L')^-1``."""
-    return torch.linalg.solve_triangular(L.mT, rows, upper=True, left=False)
-
-
-def row_blocks(n_rows: int, width: int) -> list[slice]:
-    r"""Slices of rows that keep ``rows x width`` entries within ``BLOCK``."""
-    step = max(1, BLOCK // max(width, 1))
-    return [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, step)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from botorch_lse.designs.certificate import information
+from botorch_lse.designs.certificate import information, whiten
 from botorch_lse.designs.problem import Problem, Solution, price, trimmed
-from botorch_lse.designs.targets import whiten
 
 DELETE_EVERY = 25
 FAR, FIRST_TOL = 1000, 0.05
@@ -54,18 +53,9 @@ def wolfe_atwood(
         weights[some], steps = _climb(Phi[some], weights[some], FIRST_TOL, max_steps)
     weights, more = _climb(Phi, weights, tol, max_steps - steps)
     columns = weights.nonzero().squeeze(-1)
-    masses, steps = weights[columns], steps + more
+    masses = weights[columns]
     priced = price(problem, columns, masses, columns, masses, 1)
-    found = Solution(
-        priced.columns,
-        priced.masses,
-        priced.upper,
-        priced.lower,
-        columns,
-        masses,
-        steps,
-    )
-    return trimmed(problem, found, tol)
+    return trimmed(problem, priced.solution(steps + more), tol)
 
 
 def _climb(

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from botorch_lse.designs import certify, optimal_design
 from botorch_lse.designs.certificate import relative_gap
-from botorch_lse.designs.exact_kernel import (
+from botorch_lse.designs.kernel import (
+    KernelGram,
     KernelInverse,
     KernelProblem,
     KernelTargets,
     certify_on_kernel,
     value_on_kernel,
 )
-from botorch_lse.designs.kernel_gram import KernelGram
 from tests.designs.reference import sdp_value
 
 

@@ -12,7 +12,7 @@ from botorch_lse.designs import optimal_design
 from botorch_lse.designs.active_newton import NEAR, spread_out
 from botorch_lse.designs.basis import pivoted_cholesky, span_map, spanning_rows
 from botorch_lse.designs.interior_point import solve_restricted
-from botorch_lse.designs.scale import ridge_of
+from botorch_lse.designs.problem import ridge_of
 from botorch_lse.designs.targets import PairTargets, largest_pairs
 from botorch_lse.designs.wolfe_atwood import deletion_level
 from botorch_lse.papers.mason2022 import frank_wolfe_design
@@ -74,7 +74,7 @@ def test_no_point_of_an_optimal_support_is_ever_deleted(seed, power):
 @pytest.mark.parametrize("c", [0.0, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_pairs_are_maximised_without_being_listed(c, weighted, monkeypatch):
-    monkeypatch.setattr("botorch_lse.designs.targets.BLOCK", 64)  # many blocks
+    monkeypatch.setattr("botorch_lse.designs.certificate.BLOCK", 64)  # many blocks
     Y, L = features(23, 4), torch.linalg.cholesky(torch.eye(4).double() * 2)
     weights = torch.rand(23, 23).double() if weighted else None
     targets = PairTargets(Y, c, weights)

@@ -15,7 +15,7 @@ from botorch_lse.designs import (
     optimal_design,
     round_design,
 )
-from botorch_lse.designs.regret import regret_counts
+from botorch_lse.designs.rounding import regret_counts
 from tests.covering import covering
 
 masses = st.lists(st.floats(1e-4, 1.0), min_size=1, max_size=20)
@@ -102,7 +102,7 @@ def test_regret_rounding_works_on_the_span_of_singular_features():
 def test_a_missed_guarantee_is_said(monkeypatch):
     # No input is known that breaks the theorem; a wrong count of steps stands in.
     monkeypatch.setattr(
-        "botorch_lse.designs.regret._shift", lambda v: v.sum() * 0 + 1e9
+        "botorch_lse.designs.rounding._shift", lambda v: v.sum() * 0 + 1e9
     )
     Phi = torch.cat((torch.eye(2), torch.tensor([[1.0, 0.0]]))).double()
     Phi = Phi * torch.tensor([1.0, 1.0, 100.0], dtype=torch.float64)[:, None]

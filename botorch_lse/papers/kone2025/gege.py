@@ -13,7 +13,7 @@ from torch import Tensor
 from botorch_lse.confidence.classify import ABOVE, BELOW, accuracy
 from botorch_lse.designs import optimal_design, round_design
 from botorch_lse.designs.basis import span_map
-from botorch_lse.designs.regret import LARGEST_KAPPA
+from botorch_lse.designs.rounding import LARGEST_KAPPA
 from botorch_lse.papers.fixed_confidence import countable
 from botorch_lse.papers.kone2025.base import ParetoBelief
 from botorch_lse.papers.kone2025.least_squares import LinearFit, span_least_squares

@@ -8,12 +8,9 @@ from typing import Any
 import torch
 
 from botorch_lse.checks import in_interval, whole_number
-from botorch_lse.designs.arguments import feature_problem, read_arguments
-from botorch_lse.designs.certificate import information
-from botorch_lse.designs.design import Design
-from botorch_lse.designs.optimal import as_design
-from botorch_lse.designs.problem import Solution, price
-from botorch_lse.designs.targets import whiten
+from botorch_lse.designs.certificate import information, whiten
+from botorch_lse.designs.optimal import Design, as_design
+from botorch_lse.designs.problem import Solution, feature_problem, price, read_arguments
 
 
 def mirror_descent_design(

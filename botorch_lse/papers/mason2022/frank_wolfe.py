@@ -10,19 +10,23 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, whole_number
-from botorch_lse.designs.arguments import feature_problem, read_arguments
 from botorch_lse.designs.certificate import sensitivities
-from botorch_lse.designs.design import Design
-from botorch_lse.designs.exact_kernel import (
+from botorch_lse.designs.kernel import (
+    Covariance,
     KernelInverse,
     KernelProblem,
     as_points,
     certify_on_kernel,
     largest_on_kernel,
 )
-from botorch_lse.designs.kernel_gram import Covariance
-from botorch_lse.designs.optimal import as_design
-from botorch_lse.designs.problem import Problem, Solution, price
+from botorch_lse.designs.optimal import Design, as_design
+from botorch_lse.designs.problem import (
+    Problem,
+    Solution,
+    feature_problem,
+    price,
+    read_arguments,
+)
 
 
 class _Oracle(Protocol):
