@@ -279,6 +279,44 @@ def check_columns(look: Callable[[Tensor], object], X: Tensor, name: str) -> Non
         ) from error
 
 
+def check_map(
+    found: Tensor,
+    X: Tensor,
+    name: str,
+    what: str,
+    *,
+    batch: str = "b x q",
+    positive: bool = False,
+    remedy: str = "",
+) -> None:
+    r"""Complain about what a function of points returned.
+
+    Args:
+        found: What it returned at ``X``.
+        X: ``batch x d`` points.
+        name: The argument's name, which is the function's.
+        what: What it returns one of per point, in the plural.
+        batch: The shape of a batch of points, for the message.
+        positive: Whether 0 is refused too.
+        remedy: What to do where a number is too small.
+
+    Raises:
+        BotorchTensorDimensionError: If there is not one number per point.
+        ValueError: If one is negative or, where ``positive``, zero.
+    """
+    if found.shape != X.shape[:-1]:
+        raise BotorchTensorDimensionError(
+            f"Expected `{name}` to map {batch} x d points to {batch} {what}, here "
+            f"{tuple(X.shape[:-1])}, but got shape {tuple(found.shape)}."
+        )
+    if not bool(((found > 0) if positive else (found >= 0)).all()):
+        wanted = f"positive {what}" if positive else f"{what} of at least 0"
+        raise ValueError(
+            f"Expected `{name}` to return {wanted}, but the smallest is "
+            f"{float(found.min()):g}." + (f" {remedy}" if remedy else "")
+        )
+
+
 def is_number(value: Any) -> bool:
     r"""Whether ``value`` is one number and not a collection."""
     return not hasattr(value, "__len__") or getattr(value, "shape", (1,)) == ()

@@ -18,7 +18,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from botorch_lse.checks import real_matrix
+from botorch_lse.checks import check_map, real_matrix
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.problem import Pool
 
@@ -138,16 +138,7 @@ def noise_at(noise: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
             f"{noise!r}. For one variance everywhere use a `SingleTaskGP`."
         )
     found = noise(X)
-    if found.shape != X.shape[:-1]:
-        raise BotorchTensorDimensionError(
-            "Expected `noise` to map ... x d points to ... variances, here "
-            f"{tuple(X.shape[:-1])}, but got shape {tuple(found.shape)}."
-        )
-    if not bool((found > 0).all()):
-        raise ValueError(
-            "Expected `noise` to return positive variances, but the smallest is "
-            f"{float(found.min()):g}."
-        )
+    check_map(found, X, "noise", "variances", batch="...", positive=True)
     return found
 
 

@@ -2,7 +2,8 @@ r"""From an acquisition function and a pool to a batch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -10,11 +11,9 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedEr
 from torch import Tensor
 
 from botorch_lse.acquisition.covariance import PosteriorCovariance, Seen
-from botorch_lse.acquisition.design import CACHE, DesignAcquisitionFunction
-from botorch_lse.acquisition.gege import qGEGE
+from botorch_lse.acquisition.design import CACHE, DesignAcquisitionFunction, qGEGE
 from botorch_lse.checks import real_matrix, truth_value, whole_number
-from botorch_lse.designs import Design
-from botorch_lse.planning import BatchProblem, Relaxation, designed_batch
+from botorch_lse.planning import designed_batch
 from botorch_lse.posterior import row_blocks
 from botorch_lse.problem import Pool
 
@@ -120,7 +119,6 @@ class AcquisitionProblem:
         targets: ``T`` numbers of points.
         pairs_factor: ``c`` where the targets are all pairs ``f(x) - c f(x')``.
         variance: ``P`` variances.
-        gram: ``T x T`` covariances of the targets, where pairs need them and they fit.
         weights: ``T`` factors of the variances of single targets; ``None``: all 1.
     """
 
@@ -130,7 +128,6 @@ class AcquisitionProblem:
     targets: Tensor
     pairs_factor: float | None
     variance: Tensor
-    gram: Tensor | None
     weights: Tensor | None = None
 
     @classmethod
@@ -152,31 +149,14 @@ class AcquisitionProblem:
         blocks = row_blocks(seen.F.shape[-2], width)
         variance = torch.cat([covariance.variance(seen.rows(b)) for b in blocks])
         noise = acq_function.future_noise(choices)
-        problem = cls(
-            covariance,
-            seen,
-            noise,
-            targets,
-            acq_function.pairs_factor,
-            variance,
-            None,
-            acq_function.weights,
-        )
-        if problem.pairs_factor is None or 8 * targets.numel() ** 2 > CACHE:
-            return problem
-        return replace(problem, gram=problem.block(targets, targets))
+        factor, weights = acq_function.pairs_factor, acq_function.weights
+        return cls(covariance, seen, noise, targets, factor, variance, weights)
 
     @property
     def scale(self) -> float:
         r"""The largest (weighted) variance before the batch: the unit of ties."""
         largest = float(self.variance.max())
         return largest if self.weights is None else largest * float(self.weights.max())
-
-    @property
-    def n_targets(self) -> int:
-        r"""``T``, or ``T^2`` for pairs."""
-        T = self.targets.numel()
-        return T if self.pairs_factor is None else T * T
 
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
         r"""Covariances between points, by their numbers."""
@@ -185,35 +165,15 @@ class AcquisitionProblem:
 
     def gram_rows(self, rows: slice) -> Tensor:
         r"""Covariances of targets ``rows`` with all targets."""
-        if self.gram is not None:
-            return self.gram[rows]
+        if self._gram is not None:
+            return self._gram[rows]
         return self.block(self.targets[rows], self.targets)
 
-
-def relaxed_design(problem: BatchProblem, q: int, tol: float) -> Design:
-    r"""The optimal design on the posterior covariance, for ``q`` observations.
-
-    Its ``lower_bound / q``, times the noise variance where that is the same for all
-    rows, is what no batch of ``q`` rows can beat.
-
-    Args:
-        problem: The pool and its targets.
-        q: The size of the batch.
-        tol: The relative gap to reach.
-
-    Returns:
-        The design; if its gap was not reached, with a ``DesignWarning``.
-
-    Raises:
-        ValueError: If no target is uncertain, so that there is nothing to design.
-    """
-    relaxation = Relaxation.of(problem, q, tol)
-    if relaxation is None:
-        raise ValueError(
-            "Expected a `problem` with an uncertain target, but all of its variances "
-            "are zero. There is nothing left to measure."
-        )
-    return relaxation.solve(tol)
+    @cached_property
+    def _gram(self) -> Tensor | None:
+        r"""``T x T`` covariances of the targets, where they fit."""
+        fits = 8 * self.targets.numel() ** 2 <= CACHE
+        return self.block(self.targets, self.targets) if fits else None
 
 
 def _supported(acq_function: AcquisitionFunction) -> list[DesignAcquisitionFunction]:

@@ -18,12 +18,8 @@ from botorch_lse.acquisition import (
     qMILK,
     qNegMaxPosteriorVariance,
 )
-from botorch_lse.optim import (
-    AcquisitionProblem,
-    optimize_acqf_design,
-    relaxed_design,
-)
-from botorch_lse.planning import search
+from botorch_lse.optim import AcquisitionProblem, optimize_acqf_design
+from botorch_lse.planning import Relaxation, search
 from botorch_lse.problem import Pool
 from tests.acquisition.test_contract import ensemble
 from tests.covering import covering
@@ -62,7 +58,8 @@ def best_of_all(acqf, choices, q, max_repeats=None):
 def bound(acqf, choices, q, noise):
     """No batch leaves less than this: the proven end of the relaxed design."""
     with torch.no_grad():
-        design = relaxed_design(AcquisitionProblem.of(acqf, choices), q, 1e-3)
+        relaxation = Relaxation.of(AcquisitionProblem.of(acqf, choices), q, 1e-3)
+        design = relaxation.solve(1e-3)
     return noise * design.lower_bound / q
 
 

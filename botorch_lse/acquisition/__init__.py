@@ -1,10 +1,13 @@
 r"""BoTorch acquisition functions for level sets, with input constructors."""
 
 from botorch_lse.acquisition import input_constructors as _registered  # noqa: F401
-from botorch_lse.acquisition.design import qMELK, qNegMaxPosteriorVariance
-from botorch_lse.acquisition.design_pairs import qMILK
-from botorch_lse.acquisition.gege import qGEGE
-from botorch_lse.acquisition.hrage import qHRAGE
+from botorch_lse.acquisition.design import (
+    qGEGE,
+    qHRAGE,
+    qMELK,
+    qMILK,
+    qNegMaxPosteriorVariance,
+)
 from botorch_lse.acquisition.regions import LSEAmbiguity, LSEWidth
 from botorch_lse.acquisition.straddle import ImplicitStraddle, MaxVariance, Straddle
 from botorch_lse.acquisition.truvar import qTruVaR

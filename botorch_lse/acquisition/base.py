@@ -1,17 +1,11 @@
-r"""What all acquisition functions of a marginal posterior share."""
+r"""Checks of the arguments that several acquisition functions share."""
 
 from __future__ import annotations
 
-from abc import ABC
-from typing import Any
-
 import torch
-from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models.model import Model
-from botorch.posteriors.gpytorch import GPyTorchPosterior
-from botorch.utils.transforms import is_ensemble
 from gpytorch.likelihoods import (
     Likelihood,
     LikelihoodList,
@@ -19,114 +13,7 @@ from gpytorch.likelihoods import (
 )
 from torch import Tensor
 
-from botorch_lse.checks import check_columns, finite_number
-from botorch_lse.confidence.regions import safe_sqrt
-from botorch_lse.functional.jitter import least_noise
-from botorch_lse.functional.path import factorize, path_rows
-
-
-class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
-    r"""An acquisition function of mean and standard deviation at one point.
-
-    Pending points shrink the standard deviation and leave the mean, since the posterior
-    variance does not depend on the values to come. That makes greedy batches with
-    ``optimize_acqf(..., sequential=True)`` and ``optimize_acqf_discrete(q > 1)`` sound.
-    (The latter's ``unique=True`` never measures a point twice in a batch.)
-
-    Source:
-        Gotovos et al. (2013), section 4.2; Desautels et al. (2012).
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        posterior_transform: PosteriorTransform | None = None,
-        X_pending: Tensor | None = None,
-    ) -> None:
-        r"""Checks of the model and its transform.
-
-        Args:
-            model: A fitted model with a Gaussian posterior.
-            posterior_transform: Required for a model with several outputs.
-            X_pending: ``n' x d`` points submitted and not observed yet.
-
-        Raises:
-            UnsupportedError: If the model has several outputs and no transform.
-        """
-        super().__init__(model=model)
-        check_outputs(model, posterior_transform)
-        self.posterior_transform = posterior_transform
-        self._pending_noise: Tensor | None = None
-        self.set_X_pending(X_pending)
-
-    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        r"""Points that are out: they shrink the variance.
-
-        Args:
-            X_pending: ``n' x d``, or ``None``.
-
-        Raises:
-            BotorchTensorDimensionError: If it is not a matrix with the columns of the
-                model's inputs.
-        """
-        X_pending = pending_matrix(X_pending)
-        if X_pending is not None:
-            check_columns(self._posterior, X_pending, "X_pending")
-        super().set_X_pending(X_pending)
-        self._pending_noise = None if X_pending is None else self._noise(X_pending)
-
-    def _noise(self, X: Tensor) -> Tensor:
-        with torch.no_grad():
-            noisy, latent = (
-                self._posterior(X, noisy).variance.squeeze(-1)
-                for noisy in (True, False)
-            )
-        return (noisy - latent).clamp_min(0.0)
-
-    def _mean_and_sigma(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Mean and shrunken standard deviation.
-
-        Args:
-            X: ``batch_shape x 1 x d``.
-
-        Returns:
-            Two tensors ``batch_shape``, with the ensemble's dimension last if any.
-        """
-        self.to(X)
-        if self.X_pending is None:
-            posterior = self._posterior(X)
-            mean, variance = posterior.mean, posterior.variance
-            return mean[..., 0, 0], safe_sqrt(variance[..., 0, 0])
-        pending = self.X_pending.to(X)
-        pending = pending.expand(*X.shape[:-2], *pending.shape)
-        posterior = self._posterior(torch.cat((X, pending), dim=-2))
-        if not isinstance(posterior, GPyTorchPosterior):
-            raise UnsupportedError(
-                "Expected a Gaussian posterior with `X_pending`, but got "
-                f"{type(posterior).__name__}. Leave `X_pending` out, or use a model "
-                "without such an outcome transform."
-            )
-        covariance = posterior.distribution.covariance_matrix
-        noise = self._pending_noise.to(X)  # type: ignore[union-attr]  # set together
-        noise = noise.expand(covariance.shape[:-2] + noise.shape[-1:])
-        variance = covariance.diagonal(dim1=-2, dim2=-1)
-        least = least_noise(variance, covariance.dtype)
-        L = factorize(covariance[..., 1:, 1:], noise, least)
-        rows = path_rows(L, covariance[..., 1:, :1]).squeeze(-1).to(X)
-        left = variance[..., 0] - rows.square().sum(dim=-1)
-        return posterior.mean[..., 0, 0], safe_sqrt(left)
-
-    def _posterior(self, X: Tensor, observation_noise: bool = False) -> Any:
-        return self.model.posterior(
-            X,
-            observation_noise=observation_noise,
-            posterior_transform=self.posterior_transform,
-        )
-
-    @property
-    def is_ensemble(self) -> bool:
-        r"""Whether values are averages over an ensemble."""
-        return is_ensemble(self.model)
+from botorch_lse.checks import finite_number
 
 
 def check_outputs(model: Model, posterior_transform: PosteriorTransform | None) -> None:

@@ -1,4 +1,4 @@
-r"""Posterior covariances between points, given the data and pending points.
+r"""Posterior covariances between points, and the noise of observations to come.
 
 Two ways behind one interface: from the factor of the training data, where the model is
 an exact GP, and from joint posteriors, for every other model with a Gaussian posterior.
@@ -7,7 +7,9 @@ an exact GP, and from joint posteriors, for every other model with a Gaussian po
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
@@ -15,13 +17,18 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.utils.transforms import is_ensemble
+from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
 from torch import Tensor
 
+from botorch_lse.checks import check_map, in_interval
 from botorch_lse.functional.jitter import least_noise
 from botorch_lse.functional.path import factorize, path_rows
 from botorch_lse.posterior import PosteriorPath
 from botorch_lse.prior import GPPrior
 
+NoiseVar = float | Callable[[Tensor], Tensor]
+"""One variance, or a function from ``b x q x d`` points to ``b x q`` variances; units
+of ``y`` squared. A model (which is callable) counts by its ``predict_noise``."""
 JOINT = 1024
 """Points on either side of one joint posterior, which computes the square of their sum;
 fewer for many t-batches, so that it takes some tens of MB in all."""
@@ -75,6 +82,13 @@ class PosteriorCovariance(ABC):
         r"""``S``: the least noise variance of an observation at ``S x p x d``."""
 
     @abstractmethod
+    def own_noise(self, X: Tensor) -> Tensor:
+        r"""``b x S x q`` noise variances of observations at ``b x q x d``: the model's.
+
+        For models that know the noise of observations to come (``check_noise``).
+        """
+
+    @abstractmethod
     def after(self, X: Tensor, noise_var: Tensor) -> PosteriorCovariance:
         r"""With ``S x p x d`` further points observed, whatever their values.
 
@@ -121,6 +135,12 @@ class ExactCovariance(PosteriorCovariance):
     def least_noise(self, X: Tensor) -> Tensor:
         r"""``S``: the least noise variance of an observation at ``S x p x d``."""
         return self.prior.least_noise(self.prior.features(X))
+
+    def own_noise(self, X: Tensor) -> Tensor:
+        r"""``b x S x q``: the same at all points."""
+        own, (*batch, q, _) = self.prior.noise_var, X.shape
+        assert own is not None  # `check_noise` refuses such models
+        return own.double().unsqueeze(-1).expand(*batch, *self.members, q)
 
     def after(self, X: Tensor, noise_var: Tensor) -> ExactCovariance:
         r"""With ``S x p x d`` further points observed, whatever their values."""
@@ -198,6 +218,11 @@ class JointCovariance(PosteriorCovariance):
         r"""Relative to the posterior variances: the model keeps its prior to itself."""
         return least_noise(self.variance(self.see(X)), X.dtype)
 
+    def own_noise(self, X: Tensor) -> Tensor:
+        r"""``b x q``: what an observation varies more than the function."""
+        noisy, latent = predicted_variances(self.model, X, self.posterior_transform)
+        return (noisy.double() - latent.double()).clamp_min(0.0)
+
     def after(self, X: Tensor, noise_var: Tensor) -> JointCovariance:
         r"""With ``p x d`` further points observed; called once, without others."""
         return JointCovariance(self.model, self.posterior_transform, X, noise_var)
@@ -228,6 +253,83 @@ def posterior_covariance(
             "`model.subset_output([i])`."
         )
     return JointCovariance(model, posterior_transform)
+
+
+def check_noise(noise_var: NoiseVar | None, model: Model) -> NoiseVar | None:
+    r"""``noise_var`` as a number, a function, or ``None``: the model's own.
+
+    Raises:
+        UnsupportedError: If it is ``None`` and the model only knows the noise of its
+            own data, or a model that predicts no noise.
+        ValueError: If it is negative.
+    """
+    own: Any = getattr(model, "predict_noise", None)
+    if noise_var is None and own is not None:
+        return check_noise(own, model)
+    if isinstance(noise_var, Model):
+        predicted: Any = getattr(noise_var, "predict_noise", None)
+        if predicted is None:
+            raise UnsupportedError(
+                "Expected `noise_var` to be a number, a function of `X` or a model "
+                "with `predict_noise`, such as `HeteroscedasticGP`, but got "
+                f"{type(noise_var).__name__}."
+            )
+        return check_noise(predicted, model)
+    if noise_var is None:
+        modules = model.modules()
+        if any(isinstance(m, FixedNoiseGaussianLikelihood) for m in modules):
+            raise UnsupportedError(
+                "Expected `noise_var` for a model that knows the noise of its own "
+                "observations only (`train_Yvar`), but got None. Give the variance of "
+                "a future observation, a number or a function of `X`."
+            )
+        return None
+    if callable(noise_var):
+        return noise_var
+    return in_interval(noise_var, "noise_var", 0.0, float("inf"), closed_low=True)
+
+
+def future_noise(
+    noise_var: NoiseVar | None, X: Tensor, covariance: PosteriorCovariance
+) -> Tensor:
+    r"""Noise variances at ``X``: ``b x q x d`` to ``b x S x q``, float64.
+
+    Args:
+        noise_var: From ``check_noise``.
+        X: ``b x q x d``.
+        covariance: The model's; it knows ``S`` and the model's own noise.
+
+    Raises:
+        BotorchTensorDimensionError: If a function returns another shape than ``b x q``.
+        ValueError: If it returns a negative variance.
+    """
+    if noise_var is None:
+        return covariance.own_noise(X)
+    shape = (*X.shape[:-2], *covariance.members, X.shape[-2])
+    if not callable(noise_var):
+        filled = torch.full((), noise_var, dtype=torch.float64, device=X.device)
+        return filled.expand(shape)
+    found = torch.as_tensor(noise_var(X), dtype=torch.float64, device=X.device)
+    check_map(found, X, "noise_var", "variances")
+    members = [None] * len(covariance.members)
+    return found[(..., *members, slice(None))].expand(shape)
+
+
+def predicted_variances(
+    model: Model, X: Tensor, posterior_transform: PosteriorTransform | None
+) -> tuple[Tensor, Tensor]:
+    r"""Posterior variances at ``... x q x d`` with and without the model's noise."""
+    with torch.no_grad():
+        posteriors: list[Any] = [
+            model.posterior(
+                X,
+                observation_noise=is_noisy,
+                posterior_transform=posterior_transform,
+            )
+            for is_noisy in (True, False)
+        ]
+    noisy, latent = (posterior.variance.squeeze(-1) for posterior in posteriors)
+    return noisy, latent
 
 
 def _merge(T: Tensor, n_batch: int) -> Tensor:

@@ -95,6 +95,12 @@ class BatchPosterior:
         return block - self.W[:, rows].mT @ self.W[:, columns]
 
     @property
+    def n_targets(self) -> int:
+        r"""``T``, or ``T^2`` for pairs."""
+        T = self.problem.targets.numel()
+        return T if self.problem.pairs_factor is None else T * T
+
+    @property
     def value(self) -> float:
         r"""The largest (weighted) variance over all targets."""
         return float(self.worst(1)[1][0])

@@ -51,10 +51,6 @@ class BatchProblem(Protocol):
         Gains below a tiny share of it are rounding: the lowest of such rows is taken.
         """
 
-    @property
-    def n_targets(self) -> int:
-        r"""``T``, or ``T^2`` for pairs."""
-
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
         r"""Covariances between points, by their numbers."""
 
@@ -91,12 +87,6 @@ class PosteriorProblem:
         r"""The prior's variance, times the largest weight."""
         largest = self.posterior.scale**2
         return largest if self.weights is None else largest * float(self.weights.max())
-
-    @property
-    def n_targets(self) -> int:
-        r"""``T``, or ``T^2`` for pairs."""
-        T = self.targets.numel()
-        return T if self.pairs_factor is None else T * T
 
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
         r"""Covariances between rows of the posterior."""

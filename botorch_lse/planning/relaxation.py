@@ -103,7 +103,11 @@ class Relaxation:
         return cls(stated, factor * float(unit))
 
     def solve(self, tol: float) -> Design:
-        r"""The optimal design within ``tol``; with a ``DesignWarning`` if not."""
+        r"""The optimal design within ``tol``; with a ``DesignWarning`` if not.
+
+        Its ``lower_bound / q``, times the noise variance where that is the same for all
+        rows, is what no batch of ``q`` rows can beat.
+        """
         return optimal_design(**self.stated, tol=tol)
 
     def for_size(self, q: int) -> Relaxation:

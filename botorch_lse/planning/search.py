@@ -48,7 +48,7 @@ def _best_addition(batch: JointBatchPosterior, free: Tensor) -> int:
     rows = free.nonzero().squeeze(-1)
     many = max(ENTRIES // rows.numel(), FINALISTS)
     least = _left_after(batch, rows, many)
-    if many < max(part.problem.n_targets for part in batch.parts):
+    if many < max(part.n_targets for part in batch.parts):
         best = least.topk(min(FINALISTS, rows.numel()), largest=False).indices
         rows = rows[best.sort().values]
         least = _left_after(batch, rows, ENTRIES // FINALISTS)
@@ -66,7 +66,7 @@ def _left_after(batch: JointBatchPosterior, rows: Tensor, many: int) -> Tensor:
 
 def _left_in_output(batch: BatchPosterior, rows: Tensor, many: int) -> Tensor:
     problem = batch.problem
-    ids, left = batch.worst(min(problem.n_targets, many))
+    ids, left = batch.worst(min(batch.n_targets, many))
     total = batch.variance[rows] + problem.noise_var[rows]
     parts = []
     for b in row_blocks(rows.numel(), ids.numel()):
@@ -116,9 +116,9 @@ def _best_swap(
 
 def _after_swaps(batch: BatchPosterior, takers: Tensor, givers: Tensor) -> Tensor:
     r"""``givers x takers`` largest variances: each a rank-two change of covariances."""
-    problem, noise = batch.problem, batch.problem.noise_var
+    noise = batch.problem.noise_var
     many = ENTRIES // (takers.numel() * givers.numel())
-    ids, left = batch.worst(min(problem.n_targets, many))
+    ids, left = batch.worst(min(batch.n_targets, many))
     # Without giver g covariances rise by u_g u_g' ...
     first = (batch.rows == givers.unsqueeze(-1)).to(torch.uint8).argmax(dim=-1)
     u = batch.freed(first)

@@ -12,7 +12,6 @@ from botorch.optim import optimize_acqf, optimize_acqf_discrete
 from gpytorch.kernels import LinearKernel
 
 from botorch_lse.acquisition import design as design_module
-from botorch_lse.acquisition import design_pairs as pairs_module
 from botorch_lse.acquisition import (
     qGEGE,
     qHRAGE,
@@ -197,12 +196,11 @@ def test_a_scalarised_model_equals_the_single_one(acqf_class, options, n_pending
 def test_blocks_of_targets_change_nothing(monkeypatch, acqf_class, options, budget):
     model, X = make_model()[0], batches((3,), 2)
     whole = acqf_class(model, **options)(X)
-    for module in (design_module, pairs_module):
-        monkeypatch.setattr(module, "CACHE", 0)
-        blocks = module.row_blocks
-        monkeypatch.setattr(
-            module, "row_blocks", lambda n, per, f=blocks: f(n, per, budget)
-        )
+    monkeypatch.setattr(design_module, "CACHE", 0)
+    blocks = design_module.row_blocks
+    monkeypatch.setattr(
+        design_module, "row_blocks", lambda n, per: blocks(n, per, budget)
+    )
     torch.testing.assert_close(acqf_class(model, **options)(X), whole)
 
 
