@@ -8,7 +8,7 @@ import numpy as np
 
 from botorch_lse.benchmark.guarantee import WRONG, Outcome, power_report
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.confidence.self_normalised import FIRST_SCALE, LEVELS, RATIO
+from botorch_lse.confidence.anytime import FIRST_SCALE, LEVELS, RATIO
 from botorch_lse.papers.report import Report
 from botorch_lse.papers.statistics import WrongFraction
 

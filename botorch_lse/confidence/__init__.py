@@ -1,8 +1,12 @@
 r"""Confidence: posterior path, widths, intersected regions, classification."""
 
-from botorch_lse.confidence.anytime import AnytimeWidth
+from botorch_lse.confidence.anytime import (
+    AnytimeWidth,
+    BatchMartingale,
+    Information,
+    StitchedWidth,
+)
 from botorch_lse.confidence.classify import classify, classify_implicit
-from botorch_lse.confidence.martingale import BatchMartingale
 from botorch_lse.confidence.regions import (
     EmptyRegionWarning,
     Regions,
@@ -16,7 +20,6 @@ from botorch_lse.confidence.schedules import (
     UnionBeta,
     beta_schedule,
 )
-from botorch_lse.confidence.self_normalised import Information, StitchedWidth
 from botorch_lse.posterior import PosteriorPath
 
 __all__ = [

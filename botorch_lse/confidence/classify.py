@@ -96,13 +96,7 @@ class Sides:
         side = self.side + above.to(torch.int8) - below.to(torch.int8)
         tested = Z & (side != UNDECIDED) if drop_maximisers else above | below
         leaves = tested & (upper < f_pes)
-        return replace(
-            self,
-            side=side,
-            candidates=Z & ~leaves,
-            optimistic=h_opt,
-            pessimistic=h_pes,
-        )
+        return Sides(side, Z & ~leaves, h_opt, h_pes)
 
 
 def classify(
@@ -150,10 +144,9 @@ def classify_implicit(
     """
     _check_regions(regions)
     omega = ratio(omega)
+    ends = regions.lower, regions.upper
     start = Sides.start(regions.lower.numel())
-    sides = start.update_implicit(
-        regions.lower, regions.upper, omega, accuracy(epsilon)
-    )
+    sides = start.update_implicit(*ends, omega, accuracy(epsilon))
     level = omega * float(regions.mean.max())
     return from_sides(sides.side, regions, level, NO_GUARANTEE)
 
@@ -170,6 +163,7 @@ def from_sides(
     side: Tensor, regions: Regions, level: float, guarantee: str
 ) -> Classification:
     r"""A ``Classification`` from codes; ``level`` gives the probabilities."""
+    probability = gaussian_probability_above(regions.mean, regions.sigma, level)
     return Classification(
         above=side == ABOVE,
         below=side == BELOW,
@@ -178,9 +172,7 @@ def from_sides(
         upper=regions.upper,
         mean=regions.mean,
         sigma=regions.sigma,
-        probability_above=gaussian_probability_above(
-            regions.mean, regions.sigma, level
-        ),
+        probability_above=probability,
         guarantee=guarantee,
         pool=regions.pool,
         contradicted=regions.contradicted,
@@ -210,11 +202,5 @@ def accuracy(epsilon: float) -> float:
 
 def ratio(omega: float) -> float:
     r"""``omega`` checked: in (0, 1)."""
-    return in_interval(
-        omega,
-        "omega",
-        0.0,
-        1.0,
-        remedy="It is the share of the maximum; for a level in units of `y` give "
-        "`threshold`.",
-    )
+    remedy = "It is the share of the maximum; for a level in units of `y` give "
+    return in_interval(omega, "omega", 0.0, 1.0, remedy=f"{remedy}`threshold`.")

@@ -27,6 +27,7 @@ from botorch_lse.posterior import (
     row_blocks,
 )
 from botorch_lse.problem import Pool
+from botorch_lse.problem.classification import refuse_crossed
 
 
 class EmptyRegionWarning(BotorchWarning):
@@ -70,13 +71,7 @@ class Regions:
         if self.contradicted is None:
             none = torch.zeros_like(self.lower, dtype=torch.bool)
             object.__setattr__(self, "contradicted", none)
-        crossed = self.lower > self.upper
-        if bool(crossed.any()):
-            row = int(crossed.nonzero()[0])
-            raise ValueError(
-                "Expected no entry of `lower` to be above that of `upper`, but row "
-                f"{row} has {float(self.lower[row]):g} and {float(self.upper[row]):g}."
-            )
+        refuse_crossed(self.lower, self.upper)
 
     def intersect(self, mean: Tensor, sigma: Tensor, beta: float) -> Regions:
         r"""With one more interval, ``mean -+ sqrt(beta) sigma``."""
@@ -84,14 +79,9 @@ class Regions:
         lower = torch.maximum(self.lower, last[0])
         upper = torch.minimum(self.upper, last[1])
         contradicted = self.contradicted | (lower > upper)
-        return Regions(
-            torch.where(contradicted, last[0], lower),
-            torch.where(contradicted, last[1], upper),
-            mean,
-            sigma,
-            self.pool,
-            contradicted,
-        )
+        lower = torch.where(contradicted, last[0], lower)
+        upper = torch.where(contradicted, last[1], upper)
+        return Regions(lower, upper, mean, sigma, self.pool, contradicted)
 
     @classmethod
     def of_interval(
@@ -196,8 +186,7 @@ def confidence_regions(
     X = pool.X if isinstance(pool, Pool) else real_matrix(pool, "pool")
     check_columns(path.moments, X, "pool")
     betas = path_betas(schedule, path.n_rounds)
-    parts = []
-    per_row = max(path.L.shape[-1], 1)
+    parts, per_row = [], max(path.L.shape[-1], 1)
     checked_budget(memory_budget, COPIES * per_row, "the temporaries of one row")
     with torch.no_grad():
         for rows in row_blocks(X.shape[-2], per_row, memory_budget):
@@ -205,14 +194,8 @@ def confidence_regions(
             ends = intersect_path(means, variances, betas)
             parts.append((*ends[:2], means[-1], safe_sqrt(variances[-1]), ends[2]))
     lower, upper, mean, sigma, contradicted = map(torch.cat, zip(*parts, strict=True))
-    regions = Regions(
-        lower,
-        upper,
-        mean,
-        sigma,
-        pool if isinstance(pool, Pool) else None,
-        contradicted,
-    )
+    table = pool if isinstance(pool, Pool) else None
+    regions = Regions(lower, upper, mean, sigma, table, contradicted)
     if isinstance(schedule, UnionBeta | BatchEta):
         warn_if_empty(regions, f"with {schedule}")
     return regions

@@ -56,13 +56,7 @@ class Classification:
         if self.contradicted is None:
             none = torch.zeros_like(self.above, dtype=torch.bool)
             object.__setattr__(self, "contradicted", none)
-        crossed = self.lower > self.upper
-        if bool(crossed.any()):
-            row = int(crossed.nonzero()[0])
-            raise ValueError(
-                "Expected no entry of `lower` to be above that of `upper`, but row "
-                f"{row} has {float(self.lower[row]):g} and {float(self.upper[row]):g}."
-            )
+        refuse_crossed(self.lower, self.upper)
         times = self.above.int() + self.below.int() + self.undecided.int()
         if not bool((times == 1).all()):
             raise ValueError(
@@ -98,15 +92,9 @@ class Classification:
         ``upper``; where intervals contradict each other, ``contradicted`` says of which
         rows. Where the table has such a name already, ours ends in ``_lse``.
         """
-        answer = pd.DataFrame(
-            {
-                "side": self.side,
-                **{
-                    name: getattr(self, name).detach().cpu().numpy()
-                    for name in ("probability_above", "mean", "sigma", "lower", "upper")
-                },
-            }
-        )
+        answer = pd.DataFrame({"side": self.side})
+        for name in ("probability_above", "mean", "sigma", "lower", "upper"):
+            answer[name] = getattr(self, name).detach().cpu().numpy()
         if bool(self.contradicted.any()):
             answer["contradicted"] = self.contradicted.cpu().numpy()
         if self.pool is None:
@@ -120,6 +108,17 @@ class Classification:
         counts = (int(getattr(self, name).sum()) for name in SIDES)
         words = ", ".join(f"{n} {name}" for n, name in zip(counts, SIDES, strict=True))
         return f"Classification({len(self)} rows: {words}; {self.guarantee})"
+
+
+def refuse_crossed(lower: Tensor, upper: Tensor) -> None:
+    r"""Complain about the first row whose lower bound is above its upper bound."""
+    crossed = lower > upper
+    if bool(crossed.any()):
+        row = int(crossed.nonzero()[0])
+        raise ValueError(
+            "Expected no entry of `lower` to be above that of `upper`, but row "
+            f"{row} has {float(lower[row]):g} and {float(upper[row]):g}."
+        )
 
 
 def gaussian_probability_above(mean: Tensor, sigma: Tensor, threshold: float) -> Tensor:

@@ -88,6 +88,11 @@ class Observations:
         return self.indices.repeat_interleave(self.counts)
 
     @property
+    def _each(self) -> Tensor:
+        r"""``n``, how many measurements each entry is the mean of."""
+        return torch.ones_like(self.indices) if self.counts is None else self.counts
+
+    @property
     def n_measured(self) -> int:
         r"""The number of single measurements."""
         return len(self) if self.counts is None else int(self.counts.sum())
@@ -95,8 +100,7 @@ class Observations:
     def times_measured(self, n_rows: int) -> Tensor:
         r"""How often each of ``n_rows`` rows was measured, means spelled out."""
         times = torch.zeros(n_rows, dtype=torch.long)
-        each = torch.ones_like(self.indices) if self.counts is None else self.counts
-        return times.index_add_(0, self.indices, each)
+        return times.index_add_(0, self.indices, self._each)
 
     @classmethod
     def empty(cls) -> Observations:
@@ -178,13 +182,12 @@ class Observations:
 
     def select(self, rows: Tensor) -> Observations:
         r"""The entries at ``rows`` (indices or mask), in that order."""
-        return Observations(
-            self.indices[rows],
-            self.y[rows],
-            None if self.yvar is None else self.yvar[rows],
-            None if self.round is None else self.round[rows],
-            None if self.counts is None else self.counts[rows],
-        )
+
+        def taken(part: Tensor | None) -> Tensor | None:
+            return None if part is None else part[rows]
+
+        parts = taken(self.yvar), taken(self.round), taken(self.counts)
+        return Observations(self.indices[rows], self.y[rows], *parts)
 
     def at_round(self, round: int) -> Observations:
         r"""The same entries, labelled with one round."""
@@ -214,12 +217,15 @@ class Observations:
             )
         if (self.round is None) != (other.round is None):
             raise ValueError("Expected `round` for all observations or for none.")
+        counts = None
+        if self.counts is not None or other.counts is not None:
+            counts = torch.cat((self._each, other._each))
         return Observations(
             torch.cat((self.indices, other.indices)),
             torch.cat((self.y, other.y)),
             _joined(self.yvar, other.yvar),
             _joined(self.round, other.round),
-            _joined_counts(self, other),
+            counts,
         )
 
 
@@ -266,25 +272,14 @@ def _joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     return None if first is None or second is None else torch.cat((first, second))
 
 
-def _joined_counts(first: Observations, second: Observations) -> Tensor | None:
-    if first.counts is None and second.counts is None:
-        return None
-    return torch.cat(
-        [
-            torch.ones_like(part.indices) if part.counts is None else part.counts
-            for part in (first, second)
-        ]
-    )
-
-
 def _values(y: Any, name: str, n: int) -> Tensor:
     values = real_numbers(y, name)
     if values.ndim == 2 and values.shape[1]:
-        columns = [
-            real_vector(values[:, j], f"{name}[:, {j}]", n, "measurement")
-            for j in range(values.shape[1])
+        checked = [
+            real_vector(column, f"{name}[:, {j}]", n, "measurement")
+            for j, column in enumerate(values.unbind(dim=1))
         ]
-        return torch.stack(columns, dim=-1)
+        return torch.stack(checked, dim=-1)
     return real_vector(torch.atleast_1d(values), name, n, "measurement")
 
 

@@ -85,12 +85,11 @@ class Pool:
             features = real_matrix(self.features, "features")
             real_vector(features[:, 0], "features", N, "row of `X`")
             object.__setattr__(self, "features", features)
-        if self.costs is not None:
-            costs = non_negative_vector(self.costs, "costs", N, "row of `X`")
-            object.__setattr__(self, "costs", costs)
-        if self.noise_var is not None:
-            noise = non_negative_vector(self.noise_var, "noise_var", N, "row of `X`")
-            object.__setattr__(self, "noise_var", noise)
+        for name in ("costs", "noise_var"):
+            given = getattr(self, name)
+            if given is not None:
+                numbers = non_negative_vector(given, name, N, "row of `X`")
+                object.__setattr__(self, name, numbers)
         if not isinstance(self.table, pd.DataFrame | None):
             raise ValueError(
                 "Expected `table` to be a DataFrame with one row per row of `X`, but "
@@ -206,11 +205,8 @@ class Pool:
                 noise variances of their own.
             BotorchTensorDimensionError: If the lengths differ.
         """
-        own = [
-            n
-            for n in ("features", "costs", "noise_var")
-            if getattr(self, n) is not None
-        ]
+        parts = ("features", "costs", "noise_var")
+        own = [name for name in parts if getattr(self, name) is not None]
         names = tuple(self.names or ())
         if own or NOISE_LEVEL in names:
             raise ValueError(

@@ -14,12 +14,7 @@ from botorch_lse.confidence import (
     RKHSWidth,
     StitchedWidth,
 )
-from botorch_lse.confidence.self_normalised import (
-    FIRST_SCALE,
-    LEVELS,
-    RATIO,
-    squared_distances,
-)
+from botorch_lse.confidence.anytime import FIRST_SCALE, LEVELS, RATIO, squared_distances
 
 DELTA = 0.1
 

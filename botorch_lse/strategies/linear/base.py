@@ -14,10 +14,8 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
 from botorch_lse.checks import in_interval
-from botorch_lse.confidence.anytime import AnytimeWidth
+from botorch_lse.confidence.anytime import AnytimeWidth, BatchMartingale, Information
 from botorch_lse.confidence.classify import accuracy, with_contradictions
-from botorch_lse.confidence.martingale import BatchMartingale
-from botorch_lse.confidence.self_normalised import Information
 from botorch_lse.designs import DesignWarning, optimal_design, round_design
 from botorch_lse.designs.basis import span_map
 from botorch_lse.estimators import (

@@ -12,15 +12,15 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
-from botorch_lse.confidence.anytime import AnytimeWidth
-from botorch_lse.confidence.classify import BELOW, UNDECIDED
-from botorch_lse.confidence.martingale import BatchMartingale
-from botorch_lse.confidence.regions import Regions, warn_if_empty
-from botorch_lse.confidence.self_normalised import (
+from botorch_lse.confidence.anytime import (
     OUTSIDE,
+    AnytimeWidth,
+    BatchMartingale,
     Information,
     StitchedWidth,
 )
+from botorch_lse.confidence.classify import BELOW, UNDECIDED
+from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.estimators import ArmStatistics
 from botorch_lse.problem import Observations, Pool
 
