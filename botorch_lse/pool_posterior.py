@@ -11,7 +11,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
 from botorch_lse.functional.jitter import ROUNDING, least_noise
-from botorch_lse.functional.path import factorize, path_rows
+from botorch_lse.functional.path import extended, factorize, path_rows
 from botorch_lse.posterior import MEMORY_BUDGET, row_blocks
 from botorch_lse.prior import GPPrior
 
@@ -165,17 +165,14 @@ class PoolPosterior:
                 variance[rows].clamp_min_(0.0)
                 if storage is not None:
                     storage.data[n : n + q, rows] = V
-            L = self.L.new_zeros(n + q, n + q)
-            L[:n, :n], L[n:, :n], L[n:, n:] = self.L, cross, L22
+            information = self.information + L22.diagonal().log().sum()
             return replace(
                 self,
                 mean=mean,
                 variance=variance,
                 indices=torch.cat((self.indices, indices)),
-                L=L,
-                information=self.information
-                + L22.diagonal().log().sum()
-                - noise_var.log().sum() / 2,
+                L=extended(self.L, cross, L22),
+                information=information - noise_var.log().sum() / 2,
                 a=torch.cat((self.a, a2)),
                 is_exact=is_exact,
                 _rows=storage,

@@ -10,7 +10,13 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_lse.checks import whole_number, whole_numbers
-from botorch_lse.functional.path import factorize, path_moments, path_rows, round_ends
+from botorch_lse.functional.path import (
+    extended,
+    factorize,
+    path_moments,
+    path_rows,
+    round_ends,
+)
 from botorch_lse.prior import GPPrior, training_data
 
 MEMORY_BUDGET = 2**30
@@ -135,17 +141,16 @@ class PosteriorPath:
             noise_var,
             self.prior.least_noise(torch.cat((self.F, F), dim=-2)),
         )
-        n, p = self.L.shape[-1], F.shape[-2]
-        L = self.L.new_zeros(*self.L.shape[:-2], n + p, n + p)
-        L[..., :n, :n], L[..., n:, :n], L[..., n:, n:] = self.L, cross, block
-        last = self.rounds[-1:] + 1 if n else self.rounds.new_zeros(1)
+        none = self.rounds.new_zeros(1)
+        last = self.rounds[-1:] + 1 if self.rounds.numel() else none
+        new_a = self.a.new_zeros(*self.a.shape[:-1], F.shape[-2])
         return replace(
             self,
             F=torch.cat((self.F, F), dim=-2),
-            L=L,
-            a=torch.cat((self.a, self.a.new_zeros(*self.a.shape[:-1], p)), dim=-1),
+            L=extended(self.L, cross, block),
+            a=torch.cat((self.a, new_a), dim=-1),
             noise_var=torch.cat((self.noise_var, noise_var), dim=-1),
-            rounds=torch.cat((self.rounds, last.expand(p))),
+            rounds=torch.cat((self.rounds, last.expand(F.shape[-2]))),
         )
 
 

@@ -22,7 +22,6 @@ from botorch_lse.benchmark.limits_problems import (
     weltz,
 )
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.confidence.anytime import oracle_factor
 from botorch_lse.papers.kone2025.problems import NOC_FILE, noc, synthetic
 from botorch_lse.papers.mason2022.soare import EXPLICIT
 from botorch_lse.papers.report import Report, Table
@@ -181,3 +180,8 @@ def limits_all(options: Options) -> Report:
         [f"{seconds:.0f} s."],
         figures={"limits": partial(draw, found)},
     )
+
+
+def oracle_factor(n_targets: int, delta: float) -> float:
+    r"""``2 log(2 N / delta)``: the squared width of a union bound at one fixed time."""
+    return 2 * math.log(2 * n_targets / delta)

@@ -343,8 +343,3 @@ class AnytimeWidth:
         half = martingale.squared(self.target_delta).sqrt().unsqueeze(-1)
         mean = martingale.mean
         return torch.maximum(lower, mean - half), torch.minimum(upper, mean + half)
-
-
-def oracle_factor(n_targets: int, delta: float) -> float:
-    r"""``2 log(2 N / delta)``: the squared width of a union bound at one fixed time."""
-    return 2 * math.log(2 * n_targets / delta)

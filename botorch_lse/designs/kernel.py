@@ -1,4 +1,4 @@
-r"""A kernel on a finite set of points, and the certificate with the kernel itself.
+r"""A kernel on a finite set of points, and the value of a design on the kernel itself.
 
 A solver works on features that agree with the kernel up to a small error. The value
 that is reported is that of the kernel: ``phi(x)' A^-1 phi(y) = (k(x, y) - k_lam(x)'
@@ -18,7 +18,7 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_lse.designs.basis import Basis, pivoted_cholesky
-from botorch_lse.designs.certificate import Certificate, lower_bound, row_blocks
+from botorch_lse.designs.certificate import row_blocks
 from botorch_lse.designs.targets import Violators, largest_pairs, top_norms
 
 Covariance = Callable[[Tensor, Tensor], Tensor]
@@ -200,62 +200,3 @@ def largest_on_kernel(
         targets.weights,
         many,
     )
-
-
-def certify_on_kernel(
-    problem: KernelProblem,
-    columns: Tensor,
-    masses: Tensor,
-    target_ids: Tensor,
-    target_weights: Tensor,
-) -> Certificate:
-    r"""``certify`` without features: exact up to float64.
-
-    Args:
-        problem: The problem.
-        columns: Design points with mass.
-        masses: Their weights, on the simplex.
-        target_ids: Targets with dual weight (pairs: ``i * T + j``).
-        target_weights: Their weights, on the simplex.
-    """
-    inverse = KernelInverse(problem, columns, masses)
-    upper = largest_on_kernel(problem, inverse, 1).largest
-    N = problem.sigma.numel()
-    rows = torch.arange(N, device=columns.device)
-    points, mix = as_points(problem.targets, target_ids)
-    R = inverse.loadings(points)
-    s = (
-        torch.cat(
-            [
-                (inverse.products(rows[b], points, R) @ mix.mT).square()
-                @ target_weights
-                for b in row_blocks(N, points.numel() + columns.numel())
-            ]
-        )
-        / problem.sigma.square()
-    )
-    products = mix @ inverse.products(points, points, R) @ mix.mT
-    f = float(products.diagonal() @ target_weights)
-    average = float(masses @ s[columns])
-    return Certificate(upper, lower_bound(f, float(s.max()), average))
-
-
-def as_points(targets: KernelTargets, ids: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Targets ``ids`` as ``mix @ phi(points)``."""
-    dtype = torch.float64
-    if targets.factor is None:
-        scale = torch.ones_like(ids, dtype=dtype)
-        if targets.weights is not None:
-            scale = targets.weights[ids].sqrt()
-        return targets.points[ids], torch.diag(scale)
-    T = targets.points.numel()
-    i, j = ids // T, ids % T
-    members, where = torch.cat((i, j)).unique(return_inverse=True)
-    mix = torch.zeros(ids.numel(), members.numel(), dtype=dtype, device=ids.device)
-    each = torch.arange(ids.numel(), device=ids.device)
-    minus = torch.full_like(each, -targets.factor, dtype=dtype)
-    mix.index_put_((each, where[: len(ids)]), torch.ones_like(minus), accumulate=True)
-    mix.index_put_((each, where[len(ids) :]), minus, accumulate=True)
-    if targets.weights is not None:
-        mix = targets.weights[i, j].sqrt().unsqueeze(-1) * mix
-    return targets.points[members], mix

@@ -86,6 +86,20 @@ def path_rows(L: Tensor, cross: Tensor) -> Tensor:
     return torch.linalg.solve_triangular(L, cross.to(L.dtype), upper=False)
 
 
+def extended(L: Tensor, cross: Tensor, block: Tensor) -> Tensor:
+    r"""The factor of a covariance with ``q`` more rows and columns.
+
+    Args:
+        L: ``... x n x n``, the factor so far.
+        cross: ``... x q x n``, the path rows at the new points, transposed.
+        block: ``... x q x q``, the factor of what is left of their covariance.
+    """
+    n, q = cross.shape[-1], cross.shape[-2]
+    full = L.new_zeros(*L.shape[:-2], n + q, n + q)
+    full[..., :n, :n], full[..., n:, :n], full[..., n:, n:] = L, cross, block
+    return full
+
+
 def path_moments(
     V: Tensor, a: Tensor, mean: Tensor, variance: Tensor, ends: Tensor
 ) -> tuple[Tensor, Tensor]:

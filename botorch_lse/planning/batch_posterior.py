@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from botorch_lse.functional.path import factorize, path_rows
+from botorch_lse.functional.path import extended, factorize, path_rows
 from botorch_lse.planning.problem import BatchProblem
 from botorch_lse.posterior import row_blocks
 
@@ -55,9 +55,8 @@ class BatchPosterior:
         at = torch.tensor([row], device=self.rows.device)
         new = self.left_between(at, slice(None))
         root = (self.variance[at] + self.problem.noise_var[at]).sqrt()
-        new, q = new / root, self.rows.numel()
-        L = self.L.new_zeros(q + 1, q + 1)
-        L[:q, :q], L[q, :q], L[q, q] = self.L, self.W[:, row], root
+        new = new / root
+        L = extended(self.L, self.W[:, at].mT, root.unsqueeze(-1))
         left = (self.variance - new.square().squeeze(0)).clamp_min(0.0)
         rows = torch.cat((self.rows, at))
         return BatchPosterior(self.problem, rows, L, torch.cat((self.W, new)), left)

@@ -14,9 +14,9 @@ from botorch_lse.designs.kernel import (
     KernelInverse,
     KernelProblem,
     KernelTargets,
-    certify_on_kernel,
     value_on_kernel,
 )
+from botorch_lse.papers.mason2022.frank_wolfe import certify_on_kernel
 from tests.designs.reference import sdp_value
 
 
