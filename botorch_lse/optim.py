@@ -10,7 +10,7 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from torch import Tensor
 
-from botorch_lse.acquisition.covariance import PosteriorCovariance, Seen
+from botorch_lse.acquisition.covariance import PosteriorCovariance, PreparedPoints
 from botorch_lse.acquisition.design import CACHE, DesignAcquisitionFunction, qGEGE
 from botorch_lse.checks import real_matrix, truth_value, whole_number
 from botorch_lse.planning import designed_batch
@@ -123,7 +123,7 @@ class AcquisitionProblem:
     """
 
     covariance: PosteriorCovariance
-    points: Seen
+    points: PreparedPoints
     noise_var: Tensor
     targets: Tensor
     pairs_factor: float | None
@@ -144,13 +144,13 @@ class AcquisitionProblem:
         targets = first[where[N:]]  # N: not among the choices
         outside = targets == N
         targets[outside] = N + torch.arange(int(outside.sum()), device=where.device)
-        seen = covariance.see(torch.cat((choices, acq_function.targets[outside])))
-        width = seen.F.shape[-1] + seen.V.shape[-1]
-        blocks = row_blocks(seen.F.shape[-2], width)
-        variance = torch.cat([covariance.variance(seen.rows(b)) for b in blocks])
+        points = covariance.prepare(torch.cat((choices, acq_function.targets[outside])))
+        width = points.F.shape[-1] + points.V.shape[-1]
+        blocks = row_blocks(points.F.shape[-2], width)
+        variance = torch.cat([covariance.variance(points.rows(b)) for b in blocks])
         noise = acq_function.future_noise(choices)
         factor, weights = acq_function.pairs_factor, acq_function.weights
-        return cls(covariance, seen, noise, targets, factor, variance, weights)
+        return cls(covariance, points, noise, targets, factor, variance, weights)
 
     @property
     def scale(self) -> float:

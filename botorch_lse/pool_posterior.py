@@ -36,7 +36,7 @@ class _Rows:
         r"""Storage with the first ``n`` rows and room for ``q`` more to be written.
 
         Args:
-            n: Rows seen so far.
+            n: Rows held so far.
             q: Rows to come.
             most: Rows that the storage may hold, at least ``n + q``.
         """

@@ -127,7 +127,7 @@ class PosteriorPath:
         return noise.double().unsqueeze(-1).expand(*noise.shape, p)
 
     def after(self, F: Tensor, noise_var: Tensor) -> PosteriorPath:
-        r"""The path with ``p`` further rows, told nothing: their residuals are 0.
+        r"""The path with ``p`` further rows of unknown values: their residuals are 0.
 
         They shrink variances and leave means; they count as one more round.
 

@@ -36,7 +36,7 @@ LEAST_JOINT = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class PreparedPoints:
     r"""Points prepared once for covariances.
 
     Args:
@@ -48,13 +48,13 @@ class Seen:
     F: Tensor
     V: Tensor
 
-    def rows(self, rows: Tensor | slice) -> Seen:
+    def rows(self, rows: Tensor | slice) -> PreparedPoints:
         r"""Some of the points."""
-        return Seen(self.F[..., rows, :], self.V[..., rows, :])
+        return PreparedPoints(self.F[..., rows, :], self.V[..., rows, :])
 
-    def batches(self, batches: slice) -> Seen:
+    def batches(self, batches: slice) -> PreparedPoints:
         r"""Some of the leading t-batches."""
-        return Seen(self.F[batches], self.V[batches])
+        return PreparedPoints(self.F[batches], self.V[batches])
 
 
 class PosteriorCovariance(ABC):
@@ -66,15 +66,15 @@ class PosteriorCovariance(ABC):
     members: torch.Size
 
     @abstractmethod
-    def see(self, X: Tensor) -> Seen:
+    def prepare(self, X: Tensor) -> PreparedPoints:
         r"""Points ``S x p x d`` or ``b x S x p x d``, prepared."""
 
     @abstractmethod
-    def between(self, left: Seen, right: Seen) -> Tensor:
+    def between(self, left: PreparedPoints, right: PreparedPoints) -> Tensor:
         r"""``b x S x p x p'``; ``right`` may lack the ``b`` of ``left``."""
 
     @abstractmethod
-    def variance(self, seen: Seen) -> Tensor:
+    def variance(self, points: PreparedPoints) -> Tensor:
         r"""``S x p`` variances of points without ``b``."""
 
     @abstractmethod
@@ -113,24 +113,24 @@ class ExactCovariance(PosteriorCovariance):
         self.prior: GPPrior = path.prior
         self.members = path.prior.batch_shape
 
-    def see(self, X: Tensor) -> Seen:
+    def prepare(self, X: Tensor) -> PreparedPoints:
         r"""Points ``S x p x d`` or ``b x S x p x d``, prepared."""
         batch = X.shape[: X.ndim - 2 - len(self.members)]
         F = self.prior.features(_merge(X, len(batch)))
         V = path_rows(self.path.L, self.prior.covariance(self.path.F, F)).mT
-        return Seen(_split(F, batch), _split(V, batch))
+        return PreparedPoints(_split(F, batch), _split(V, batch))
 
-    def between(self, left: Seen, right: Seen) -> Tensor:
+    def between(self, left: PreparedPoints, right: PreparedPoints) -> Tensor:
         r"""``b x S x p x p'``; ``right`` may lack the ``b`` of ``left``."""
         batch = left.F.shape[: left.F.ndim - right.F.ndim]
         F, V = _merge(left.F, len(batch)), _merge(left.V, len(batch))
         block = self.prior.covariance(F, right.F) - V @ right.V.mT
         return _split(block, batch)
 
-    def variance(self, seen: Seen) -> Tensor:
+    def variance(self, points: PreparedPoints) -> Tensor:
         r"""``S x p`` variances of points without ``b``."""
-        gain = seen.V.square().sum(dim=-1)
-        return (self.prior.variance(seen.F) - gain).clamp_min(0.0)
+        gain = points.V.square().sum(dim=-1)
+        return (self.prior.variance(points.F) - gain).clamp_min(0.0)
 
     def least_noise(self, X: Tensor) -> Tensor:
         r"""``S``: the least noise variance of an observation at ``S x p x d``."""
@@ -169,11 +169,11 @@ class JointCovariance(PosteriorCovariance):
         self.model, self.posterior_transform = model, posterior_transform
         self.X_pending, self.noise_var = X_pending, noise_var
 
-    def see(self, X: Tensor) -> Seen:
+    def prepare(self, X: Tensor) -> PreparedPoints:
         r"""The points as they are."""
-        return Seen(X, X[..., :0])
+        return PreparedPoints(X, X[..., :0])
 
-    def between(self, left: Seen, right: Seen) -> Tensor:
+    def between(self, left: PreparedPoints, right: PreparedPoints) -> Tensor:
         r"""``b x p x p'``; ``right`` may lack the ``b`` of ``left``."""
         size = max(int((JOINT**2 / left.F.shape[:-2].numel()) ** 0.5), LEAST_JOINT)
         rows = [
@@ -206,17 +206,17 @@ class JointCovariance(PosteriorCovariance):
             )
         return posterior.distribution.covariance_matrix.double()
 
-    def variance(self, seen: Seen) -> Tensor:
+    def variance(self, points: PreparedPoints) -> Tensor:
         r"""``p`` variances."""
         parts = []
-        for X in seen.F.split(JOINT):
+        for X in points.F.split(JOINT):
             each = X.unsqueeze(-2)
             parts.append(self._block(each, each)[:, 0, 0])
         return torch.cat(parts).clamp_min(0.0)
 
     def least_noise(self, X: Tensor) -> Tensor:
         r"""Relative to the posterior variances: the model keeps its prior to itself."""
-        return least_noise(self.variance(self.see(X)), X.dtype)
+        return least_noise(self.variance(self.prepare(X)), X.dtype)
 
     def own_noise(self, X: Tensor) -> Tensor:
         r"""``b x q``: what an observation varies more than the function."""

@@ -31,7 +31,7 @@ from botorch_lse.acquisition.base import (
 from botorch_lse.acquisition.covariance import (
     NoiseVar,
     PosteriorCovariance,
-    Seen,
+    PreparedPoints,
     check_noise,
     future_noise,
     posterior_covariance,
@@ -93,7 +93,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         self.register_buffer("targets", X.to(parameter))
         self._data_only = posterior_covariance(model, posterior_transform)
         self.covariance: PosteriorCovariance = self._data_only
-        check_columns(self._see, self.targets, "targets")
+        check_columns(self._prepare, self.targets, "targets")
         with torch.no_grad():
             everywhere = self._for_members(self.targets)
             self.least_noise = self._data_only.least_noise(everywhere)
@@ -131,22 +131,22 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
 
     def _prepare_targets(self) -> None:
         r"""What every evaluation needs of the targets, as far as memory allows."""
-        first = self._see(self.targets[:1])
+        first = self._prepare(self.targets[:1])
         self._width = first.F.shape[-1] + first.V.shape[-1]
         numbers = self._width * len(self.targets) * self.covariance.members.numel()
-        self._seen = self._see(self.targets) if 8 * numbers <= CACHE else None
+        self._prepared = self._prepare(self.targets) if 8 * numbers <= CACHE else None
         blocks = row_blocks(len(self.targets), self._width)
-        variances = [self.covariance.variance(self._seen_rows(b)) for b in blocks]
+        variances = [self.covariance.variance(self._targets_at(b)) for b in blocks]
         self.variance = torch.cat(variances, dim=-1)
 
-    def _see(self, X: Tensor) -> Seen:
-        return self.covariance.see(self._for_members(X))
+    def _prepare(self, X: Tensor) -> PreparedPoints:
+        return self.covariance.prepare(self._for_members(X))
 
-    def _seen_rows(self, rows: slice) -> Seen:
+    def _targets_at(self, rows: slice) -> PreparedPoints:
         r"""Targets ``rows``, prepared."""
-        if self._seen is not None:
-            return self._seen.rows(rows)
-        return self._see(self.targets[rows])
+        if self._prepared is not None:
+            return self._prepared.rows(rows)
+        return self._prepare(self.targets[rows])
 
     def _for_members(self, X: Tensor) -> Tensor:
         r"""``b x p x d`` to ``b x S x p x d``."""
@@ -159,7 +159,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         found = future_noise(self.noise_var, X, self._data_only)
         return torch.maximum(found, self.least_noise.unsqueeze(-1))
 
-    def _factor(self, batch: Seen, X: Tensor) -> Tensor:
+    def _factor(self, batch: PreparedPoints, X: Tensor) -> Tensor:
         r"""``b x S x q x q``, the factor of a batch's covariance plus noise.
 
         Args:
@@ -199,7 +199,7 @@ class DesignAcquisitionFunction(TargetAcquisitionFunction, ABC):
         return torch.tensor(both, dtype=torch.float64, device=self.targets.device)
 
     @abstractmethod
-    def _worst(self, batch: Seen, L: Tensor) -> Tensor:
+    def _worst(self, batch: PreparedPoints, L: Tensor) -> Tensor:
         r"""The targets of largest variance after each batch, by their points.
 
         Args:
@@ -216,12 +216,12 @@ class DesignAcquisitionFunction(TargetAcquisitionFunction, ABC):
         r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
         self._check_columns(X, "X")
         flat = X.reshape(-1, *X.shape[-2:])
-        batch = self._see(flat.to(self.targets))
+        batch = self._prepare(flat.to(self.targets))
         L = self._factor(batch, flat)
         with torch.no_grad():
             rows = self._worst(batch, L)
             worst = self.targets[rows]  # b x S x m x d
-            points = self.covariance.see(worst)
+            points = self.covariance.prepare(worst)
             own = self.covariance.between(points, points)
         a = self.combination()
         cross = self.covariance.between(batch, points) @ a  # b x S x q
@@ -250,11 +250,11 @@ class qNegMaxPosteriorVariance(DesignAcquisitionFunction):  # noqa: N801 (BoTorc
         to a factor, for a Gaussian process. Deviation: averaged over an ensemble.
     """
 
-    def _worst(self, batch: Seen, L: Tensor) -> Tensor:
+    def _worst(self, batch: PreparedPoints, L: Tensor) -> Tensor:
         largest = L.new_full(L.shape[:-2], -torch.inf)  # b x S
         where = torch.zeros_like(largest, dtype=torch.long)
         for block in row_blocks(len(self.targets), self._width + L[..., 0].numel()):
-            W = path_rows(L, self.covariance.between(batch, self._seen_rows(block)))
+            W = path_rows(L, self.covariance.between(batch, self._targets_at(block)))
             left = self.variance[..., block] - W.square().sum(dim=-2)
             if self.weights is not None:
                 left = left * self.weights[block]
@@ -403,19 +403,19 @@ class qMILK(DesignAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         if self._gram is not None:
             return self._gram[..., rows, :]
         blocks = row_blocks(len(self.targets), self._width)
-        left = self._seen_rows(rows)
-        parts = [self.covariance.between(left, self._seen_rows(b)) for b in blocks]
+        left = self._targets_at(rows)
+        parts = [self.covariance.between(left, self._targets_at(b)) for b in blocks]
         return torch.cat(parts, dim=-1)
 
-    def _worst(self, batch: Seen, L: Tensor) -> Tensor:
+    def _worst(self, batch: PreparedPoints, L: Tensor) -> Tensor:
         T = len(self.targets)
         chunks = row_blocks(L.shape[0], T * L[0, ..., 0].numel())
         return torch.cat([self._worst_of(batch.batches(c), L[c]) for c in chunks])
 
-    def _worst_of(self, batch: Seen, L: Tensor) -> Tensor:
+    def _worst_of(self, batch: PreparedPoints, L: Tensor) -> Tensor:
         T, c = len(self.targets), self.pairs_factor
         blocks = row_blocks(T, self._width + L[..., 0].numel())
-        parts = [self.covariance.between(batch, self._seen_rows(b)) for b in blocks]
+        parts = [self.covariance.between(batch, self._targets_at(b)) for b in blocks]
         W = path_rows(L, torch.cat(parts, dim=-1))  # b x S x q x T
         left = self.variance - W.square().sum(dim=-2)  # b x S x T
         largest = L.new_full(L.shape[:-2], -torch.inf)

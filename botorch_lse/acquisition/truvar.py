@@ -108,11 +108,11 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
 
     def _reduction(self, X: Tensor) -> Tensor:
         r"""The numerator at ``b x q x d``: ``b x S``."""
-        batch = self._see(X)
+        batch = self._prepare(X)
         L = self._factor(batch, X)
         total = L.new_zeros(L.shape[:-2])
         for block in row_blocks(len(self.targets), self._width + L[..., 0].numel()):
-            cross = self.covariance.between(batch, self._seen_rows(block))
+            cross = self.covariance.between(batch, self._targets_at(block))
             gain = joint_gain(L, cross)  # b x S x block
             variance = self.variance[..., block]
             total = total + truncated_reduction(gain, variance, self.beta, self.eta)

@@ -144,9 +144,9 @@ class StitchedWidth:
 
     def squared(self, information: Information, vectors: Tensor) -> Tensor:
         r"""``T`` squared widths of ``T x h`` vectors."""
-        norms, bent = information._norms(vectors)
+        norms, w_norms = information._norms(vectors)
         zero = (vectors == 0).all(dim=-1)
-        return self._narrowest(information, norms, bent).masked_fill(zero, 0.0)
+        return self._narrowest(information, norms, w_norms).masked_fill(zero, 0.0)
 
     def squared_differences(
         self, information: Information, first: Tensor, second: Tensor
@@ -167,11 +167,11 @@ class StitchedWidth:
         return self._narrowest(information, *parts)
 
     def _narrowest(
-        self, information: Information, norms: Tensor, bent: Tensor
+        self, information: Information, norms: Tensor, w_norms: Tensor
     ) -> Tensor:
         best = torch.full_like(norms, torch.inf)
         for scale, factor in self._useful(information):
-            best = torch.minimum(best, (norms + scale * bent) * factor)
+            best = torch.minimum(best, (norms + scale * w_norms) * factor)
         return best
 
     def _useful(self, information: Information) -> list[tuple[float, float]]:

@@ -44,7 +44,7 @@ TRACE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Working:
+class WorkingSet:
     r"""What is in play, with the masses to start from.
 
     Args:
@@ -66,7 +66,7 @@ class Working:
 
 
 def active_newton(
-    problem: Problem, start: Working, tol: float, max_rounds: int = MAX_ROUNDS
+    problem: Problem, start: WorkingSet, tol: float, max_rounds: int = MAX_ROUNDS
 ) -> Solution:
     r"""Solve to a certified relative gap of ``tol``, from ``start``.
 
@@ -128,8 +128,8 @@ def _better(best: Solution | None, new: Solution) -> Solution:
 
 
 def _next(
-    problem: Problem, working: Working, priced: Priced, inside: float, many: int
-) -> Working:
+    problem: Problem, working: WorkingSet, priced: Priced, inside: float, many: int
+) -> WorkingSet:
     r"""Keep what carries mass or nearly binds, and let the violators in."""
     s_inside = priced.s[working.columns]
     keep = heavy(working.masses, CROWD * many)
@@ -147,7 +147,7 @@ def _next(
         rows = both[~torch.isin(both, working.columns[keep])]
         ids = both[~torch.isin(both, working.target_ids[keep_t])]
     masses, weights = working.masses[keep], working.target_weights[keep_t]
-    return Working(
+    return WorkingSet(
         torch.cat((working.columns[keep], rows)),
         torch.cat((masses, masses.new_zeros(rows.numel()))),
         torch.cat((working.target_ids[keep_t], ids)),
@@ -197,7 +197,7 @@ def spread_out(vectors: Tensor, many: int) -> Tensor:
 
 def first_working_set(
     problem: Problem, pivots: Tensor, initial: Tensor | None = None
-) -> Working:
+) -> WorkingSet:
     r"""Where Newton's method starts: sweeps on a coarse subset, the heaviest in play.
 
     Args:
@@ -227,16 +227,16 @@ def first_working_set(
         w = torch.full_like(Phi[: len(ids), 0], 1 / len(ids))
     columns = heaviest(weights, many)
     targets = heaviest(w, many)
-    working = Working(rows[columns], weights[columns], ids[targets], w[targets])
+    working = WorkingSet(rows[columns], weights[columns], ids[targets], w[targets])
     return with_rows(working, problem.span)
 
 
-def with_rows(working: Working, rows: Tensor) -> Working:
+def with_rows(working: WorkingSet, rows: Tensor) -> WorkingSet:
     r"""The working set with ``rows`` in play."""
     rows = rows[~torch.isin(rows, working.columns)]
     columns = torch.cat((working.columns, rows))
     masses = torch.cat((working.masses, torch.zeros_like(rows, dtype=torch.float64)))
-    return Working(columns, masses, working.target_ids, working.target_weights)
+    return WorkingSet(columns, masses, working.target_ids, working.target_weights)
 
 
 def heaviest(masses: Tensor, many: int) -> Tensor:

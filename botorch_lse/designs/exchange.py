@@ -71,19 +71,19 @@ def exchange_design(
             "Expected `counts` to be whole numbers with a positive sum, but the sum "
             f"is {float(read.sum()):g}."
         )
-    played = read.long().to(arguments.X.device)
+    best = read.long().to(arguments.X.device)
     Phi, V = arguments.X, arguments.others
     if kernel is not None:
         Phi, V, _ = basis_for(arguments, arguments.kernel_problem(), BASIS_ERROR)
     problem = feature_problem(arguments, Phi, V)
-    value = _value(problem, played)
+    value = _value(problem, best)
     for _ in range(max_swaps):
-        better = _best_swap(problem, played)
+        better = _best_swap(problem, best)
         improved = _value(problem, better)
         if improved >= value * (1 - 1e-9):
             break
-        played, value = better, improved
-    return played
+        best, value = better, improved
+    return best
 
 
 def _value(problem: Problem, counts: Tensor) -> float:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from botorch_lse.checks import in_interval, non_negative_vector, whole_number
 from botorch_lse.designs.active_newton import (
-    Working,
+    WorkingSet,
     active_newton,
     first_working_set,
     with_rows,
@@ -218,7 +218,7 @@ def solve(
         if solution.gap <= tol:
             return solution
         held, masses = solution.columns, solution.masses
-        start = with_rows(Working(held, masses, held, masses), problem.span)
+        start = with_rows(WorkingSet(held, masses, held, masses), problem.span)
     else:
         rows = problem.span if pivots is None else pivots
         start = first_working_set(problem, rows, initial)

@@ -32,8 +32,8 @@ SUM_TOLERANCE = 1e-6
 """How far weights may be from summing to one: float32 weights of a large pool are."""
 TIE = 1e-9
 """Deficits this close are equal; the lowest row wins."""
-PLAYED = 20_000
-"""The quota method plays at most so many last observations one by one."""
+ONE_BY_ONE = 20_000
+"""The quota method gives out at most so many last observations one by one."""
 LARGEST_KAPPA = 1 / 3
 """The accuracy of ``"regret"`` beyond which its theorem says nothing."""
 
@@ -116,16 +116,16 @@ def on_simplex(weights: Any) -> Tensor:
 
 
 def quota_counts(weights: Tensor, n: int) -> Tensor:
-    r"""Play ``argmax_x lam_x t - n_x`` for ``t = 1 .. n``.
+    r"""Observation ``t`` goes to ``argmax_x lam_x t - n_x``, for ``t = 1 .. n``.
 
-    Above ``PLAYED`` observations the first are given out at once, as the floors of
+    Above ``ONE_BY_ONE`` observations the first are given out at once, as the floors of
     their shares: the counts stay within one of ``n * weights``, but a sequence is then
     a prefix of a longer one only up to such differences.
     """
     support = weights.nonzero().squeeze(-1)
     share = weights[support].cpu().numpy()
-    played = min(n, max(PLAYED, 2 * support.numel()))
-    counts = (share * (n - played)).astype("int64")
+    last = min(n, max(ONE_BY_ONE, 2 * support.numel()))
+    counts = (share * (n - last)).astype("int64")
     for t in range(int(counts.sum()) + 1, n + 1):
         deficit = share * t - counts
         counts[(deficit >= deficit.max() - TIE).argmax()] += 1
@@ -201,7 +201,7 @@ def regret_counts(
 
     Source:
         Allen-Zhu, Li, Singh and Wang (2017), section 3; Kone et al. (2025), Theorem 4.
-        Choice: only the support of ``weights`` is played, to which the averaging
+        Choice: only the support of ``weights`` is observed, to which the averaging
         argument of the proof applies.
     """
     if X.shape[0] != weights.numel():
