@@ -323,6 +323,7 @@ def is_number(value: Any) -> bool:
 
 
 def _is_boolean(value: Any) -> bool:
+    r"""Whether it is a truth value of Python, NumPy or torch."""
     return isinstance(value, bool) or getattr(value, "dtype", None) in (
         bool,
         torch.bool,

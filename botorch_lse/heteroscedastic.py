@@ -93,6 +93,7 @@ class QuadraticNoise:
         return ((phi @ Sigma) * phi).sum(dim=-1).clamp(*self.bounds)
 
     def _phi(self, X: Tensor) -> Tensor:
+        r"""The features of points: ``... x m``."""
         if isinstance(self.features, Pool):
             return features_of_rows(self.features, X)
         return X if self.features is None else self.features(X).double()

@@ -112,6 +112,7 @@ def _above(bound: float, initial_value: Tensor) -> GreaterThan:
 
 
 def _double(value: float) -> Tensor:
+    r"""A float64 tensor."""
     return torch.tensor(value, dtype=torch.float64)
 
 

@@ -297,6 +297,7 @@ class PoolPosterior:
 
 
 def _check_columns(prior: GPPrior, X: Tensor) -> None:
+    r"""Complain about a prior that cannot take the columns of the pool."""
     try:
         prior.variance(prior.features(X[:1]))
     except RuntimeError as error:

@@ -187,6 +187,7 @@ def row_blocks(n_rows: int, per_row: int, budget: int = MEMORY_BUDGET) -> list[s
 
 
 def _check_rounds(rounds: Tensor | None, n: int) -> Tensor:
+    r"""``n`` round numbers that do not decrease; default 0, 1, ..., ``n - 1``."""
     if rounds is None:
         return torch.arange(n)
     rounds = whole_numbers(rounds, "rounds")

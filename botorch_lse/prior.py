@@ -233,11 +233,13 @@ def training_data(model: ExactGP, prior: GPPrior) -> tuple[Tensor, Tensor, Tenso
 
 
 def _frozen(module: Module) -> Module:
+    r"""A copy in evaluation mode, without gradients."""
     module = deepcopy(module).eval()
     return module.requires_grad_(False)
 
 
 def _refuse_inexact(model: Any) -> None:
+    r"""Complain about a model that is not one exact GP of one output."""
     name = type(model).__name__
     if not isinstance(model, ExactGP):
         raise UnsupportedError(
@@ -286,6 +288,7 @@ def _refuse_inexact(model: Any) -> None:
 
 
 def _refuse_other_forward(model: ExactGP) -> None:
+    r"""Complain about a ``forward`` that does more than call mean and kernel."""
     # A deep kernel, for one, maps the inputs in `forward`, which we do not call.
     with torch.no_grad():
         F = model.train_inputs[0][..., :2, :]
@@ -305,6 +308,7 @@ def _refuse_other_forward(model: ExactGP) -> None:
 def _affine_outcome(
     model: ExactGP, transform: OutcomeTransform | None
 ) -> tuple[Tensor, Tensor]:
+    r"""The factor and the offset that lead from standardised values to ``y``."""
     one = torch.ones(
         getattr(model, "batch_shape", ()),
         dtype=torch.float64,

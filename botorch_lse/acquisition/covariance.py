@@ -183,6 +183,7 @@ class JointCovariance(PosteriorCovariance):
         return torch.cat(rows, dim=-2)
 
     def _block(self, left: Tensor, right: Tensor) -> Tensor:
+        r"""Covariances of ``left`` with ``right`` from one joint posterior."""
         batch, p = left.shape[:-2], left.shape[-2]
         right = right.to(left).expand(*batch, *right.shape[-2:])
         if self.X_pending is None or self.noise_var is None:
@@ -195,6 +196,7 @@ class JointCovariance(PosteriorCovariance):
         return C[..., n : n + p, n + p :] - W[..., :p].mT @ W[..., p:]
 
     def _joint(self, X: Tensor) -> Tensor:
+        r"""The covariance matrix of the model's posterior at ``X``."""
         posterior = self.model.posterior(
             X, posterior_transform=self.posterior_transform
         )

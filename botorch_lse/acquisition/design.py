@@ -122,6 +122,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
             self._prepare_targets()
 
     def _check_columns(self, X: Tensor, name: str) -> None:
+        r"""Complain about points of other columns than the targets have."""
         d = self.targets.shape[-1]
         if X.shape[-1] != d:
             raise BotorchTensorDimensionError(
@@ -140,6 +141,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         self.variance = torch.cat(variances, dim=-1)
 
     def _prepare(self, X: Tensor) -> PreparedPoints:
+        r"""Points ``b x p x d``, prepared for every member of an ensemble."""
         return self.covariance.prepare(self._for_members(X))
 
     def _targets_at(self, rows: slice) -> PreparedPoints:
@@ -413,6 +415,7 @@ class qMILK(DesignAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         return torch.cat([self._worst_of(batch.batches(c), L[c]) for c in chunks])
 
     def _worst_of(self, batch: PreparedPoints, L: Tensor) -> Tensor:
+        r"""The worst pairs for some of the t-batches, which fit into memory."""
         T, c = len(self.targets), self.pairs_factor
         blocks = row_blocks(T, self._width + L[..., 0].numel())
         parts = [self.covariance.between(batch, self._targets_at(b)) for b in blocks]
@@ -556,6 +559,7 @@ def independent_outputs(model: Model) -> list[Output]:
 
 
 def _output(model: BatchedMultiOutputGPyTorchModel, c: int) -> Output:
+    r"""Output ``c`` as a model, or the whole model and the transform that takes it."""
     try:
         return model.subset_output([c]), None
     except NotImplementedError:  # own kernels: BoTorch cannot take them apart
@@ -567,6 +571,7 @@ def _output(model: BatchedMultiOutputGPyTorchModel, c: int) -> Output:
 def _criterion(
     output: Output, X: Tensor, noise_var: NoiseVar | None, weight: float | None
 ) -> qHRAGE:
+    r"""The criterion of one output, every target with the output's weight."""
     factors = None
     if weight is not None:
         weight = in_interval(weight, "output_weights", 0.0, float("inf"))
@@ -578,6 +583,7 @@ def _criterion(
 
 
 def _per_output(values: object, name: str, m: int) -> list:  # type: ignore[type-arg]
+    r"""One value per output; a value that is no sequence holds for all."""
     if isinstance(values, Tensor):
         values = values.tolist()
     if not isinstance(values, Sequence):

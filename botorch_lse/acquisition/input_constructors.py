@@ -34,6 +34,7 @@ def register(acqf_class: type[AcquisitionFunction]) -> None:
     known = signature(acqf_class)
 
     def construct_inputs(model: Model, **given: Any) -> dict[str, Any]:
+        r"""All arguments of the class by name, defaults filled in."""
         bound = known.bind(model, **given)
         bound.apply_defaults()
         if model.num_outputs == 1 and "posterior_transform" in bound.arguments:

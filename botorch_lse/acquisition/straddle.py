@@ -124,6 +124,7 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         return posterior.mean[..., 0, 0], safe_sqrt(left)
 
     def _posterior(self, X: Tensor) -> Any:
+        r"""The posterior at ``X`` of the one output that counts."""
         return self.model.posterior(X, posterior_transform=self.posterior_transform)
 
     @abstractmethod
@@ -237,6 +238,7 @@ class ImplicitStraddle(MarginalAcquisitionFunction):
         self.register_buffer("threshold", self.omega * self._largest_mean(X))
 
     def _largest_mean(self, X: Tensor) -> Tensor:
+        r"""The largest posterior mean among the rows of a pool, in chunks."""
         best = []
         with torch.no_grad():
             for chunk in X.split(_POOL_CHUNK):

@@ -169,6 +169,7 @@ class StitchedWidth:
     def _narrowest(
         self, information: Information, norms: Tensor, w_norms: Tensor
     ) -> Tensor:
+        r"""The least of the scales' squared widths, from both norms of a direction."""
         best = torch.full_like(norms, torch.inf)
         for scale, factor in self._useful(information):
             best = torch.minimum(best, (norms + scale * w_norms) * factor)

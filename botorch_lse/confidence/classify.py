@@ -152,6 +152,7 @@ def classify_implicit(
 
 
 def _check_regions(regions: object) -> None:
+    r"""Complain about anything that is not ``Regions``."""
     if not isinstance(regions, Regions):
         raise ValueError(
             "Expected `regions` to be `Regions`, but got "

@@ -262,6 +262,7 @@ def implicit_complexity(
     weights = sizes**-2.0
 
     def solved(weights: Tensor) -> Design:
+        r"""The optimal design for weights of the pairs."""
         return optimal_design(
             X,
             gamma=gamma,
@@ -273,6 +274,7 @@ def implicit_complexity(
         )
 
     def ratios(design: Design) -> Tensor:
+        r"""``N x N`` squared norms under a design, over the squared gaps."""
         masses = design.weights
         return weights * _pair_norms(X, masses, omega, gamma, noise_var, kernel)
 

@@ -144,6 +144,7 @@ def _interior(masses: Tensor) -> Tensor:
 
 
 def _evaluate(Phi: Tensor, V: Tensor, gamma: float, lam: Tensor) -> _Point | None:
+    r"""The quantities of the method at ``lam``; ``None`` where ``A`` is singular."""
     L, info = torch.linalg.cholesky_ex(information(Phi, lam, gamma))
     if int(info) != 0:
         return None
@@ -224,6 +225,7 @@ class _System:
             self.corner = corner
 
     def _inverse(self, right: Tensor) -> Tensor:
+        r"""``M^-1 right``, through the scaled factor."""
         scaled = self.scale.unsqueeze(-1) * right
         return self.scale.unsqueeze(-1) * torch.cholesky_solve(scaled, self.L)
 

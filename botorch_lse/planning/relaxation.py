@@ -192,6 +192,7 @@ def relaxed_counts(
     own = [relaxation.nearly(tol).weights for relaxation in found]
 
     def values(weights: Tensor) -> list[float]:
+        r"""What a design leaves of each output, in common units."""
         return [r.unit * design_value(r.stated, weights) for r in found]
 
     weights = mixed_weights(own, values)

@@ -45,6 +45,7 @@ def greedy(start: JointBatchPosterior, q: int, allowed: Tensor) -> JointBatchPos
 
 
 def _best_addition(batch: JointBatchPosterior, free: Tensor) -> int:
+    r"""The row whose measurement leaves the smallest largest variance."""
     rows = free.nonzero().squeeze(-1)
     many = max(ENTRIES // rows.numel(), FINALISTS)
     least = _left_after(batch, rows, many)
@@ -65,6 +66,7 @@ def _left_after(batch: JointBatchPosterior, rows: Tensor, many: int) -> Tensor:
 
 
 def _left_in_output(batch: BatchPosterior, rows: Tensor, many: int) -> Tensor:
+    r"""The same for one output: one number per row."""
     problem = batch.problem
     ids, left = batch.worst(min(batch.n_targets, many))
     total = batch.variance[rows] + problem.noise_var[rows]

@@ -38,6 +38,7 @@ def encode(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _encoded(column: pd.Series) -> list[pd.Series]:
+    r"""The numbers of one column: itself, or one column per level."""
     _check_complete(column)
     kind = pd.api.types.infer_dtype(column)
     if kind.startswith(_TIMES):
@@ -54,6 +55,7 @@ def _encoded(column: pd.Series) -> list[pd.Series]:
 
 
 def _check_complete(column: pd.Series) -> None:
+    r"""Complain about the first missing values."""
     missing = column.isna()
     if bool(missing.any()):
         raise ValueError(
@@ -79,6 +81,7 @@ def _as_numbers(column: pd.Series) -> pd.Series | None:
 
 
 def _one_per_level(column: pd.Series) -> list[pd.Series]:
+    r"""One column of 0 and 1 per word, in alphabetical order."""
     words = column.astype(str)
     levels, N = sorted(words.unique()), len(words)
     if len(levels) > MOST_LEVELS or (len(levels) > FEW_LEVELS and 2 * len(levels) > N):

@@ -184,6 +184,7 @@ class Observations:
         r"""The entries at ``rows`` (indices or mask), in that order."""
 
         def taken(part: Tensor | None) -> Tensor | None:
+            r"""The rows of a part, if it is there."""
             return None if part is None else part[rows]
 
         parts = taken(self.yvar), taken(self.round), taken(self.counts)
@@ -230,10 +231,12 @@ class Observations:
 
 
 def _labels(given: Any) -> list[Any]:
+    r"""A list of column names from one name or several."""
     return list(given) if isinstance(given, _SEVERAL) else [given]
 
 
 def _check_columns(frame: pd.DataFrame, wanted: Sequence[Any]) -> None:
+    r"""Complain about a wanted column that is missing or there twice."""
     there = list(frame.columns)
     for name in wanted:
         if name not in there:
@@ -250,11 +253,13 @@ def _check_columns(frame: pd.DataFrame, wanted: Sequence[Any]) -> None:
 
 
 def _columns(frame: pd.DataFrame, names: Sequence[Any]) -> Tensor:
+    r"""Columns side by side: ``n x k``."""
     columns = [_column(frame, name) for name in names]
     return torch.stack(columns, dim=-1) if columns else torch.empty(len(frame), 0)
 
 
 def _column(frame: pd.DataFrame, name: Any) -> Tensor:
+    r"""One column as numbers; ``None`` counts as nan."""
     column = frame[name]
     if not pd.api.types.is_numeric_dtype(column):
         column = column.astype(object).map(_spelled_out)
@@ -262,6 +267,7 @@ def _column(frame: pd.DataFrame, name: Any) -> Tensor:
 
 
 def _spelled_out(entry: Any) -> Any:
+    r"""The number that a text spells, else the entry as it is."""
     try:
         return float(entry) if isinstance(entry, str) else entry
     except ValueError:
@@ -269,10 +275,12 @@ def _spelled_out(entry: Any) -> Any:
 
 
 def _joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
+    r"""Both parts, or ``None`` if one of them is unknown."""
     return None if first is None or second is None else torch.cat((first, second))
 
 
 def _values(y: Any, name: str, n: int) -> Tensor:
+    r"""``n`` measured values, or ``n x m``, checked column by column."""
     values = real_numbers(y, name)
     if values.ndim == 2 and values.shape[1]:
         checked = [
@@ -284,6 +292,7 @@ def _values(y: Any, name: str, n: int) -> Tensor:
 
 
 def _variances(yvar: Any, y: Tensor) -> Tensor:
+    r"""Noise variances in the shape of ``y``; one number stands for all."""
     flat = real_numbers(yvar, "yvar", gaps=True)
     if flat.ndim == 0:
         flat = flat.expand(y.shape)

@@ -238,6 +238,7 @@ class Pool:
 
 
 def _check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
+    r"""One different name per column; ``x0, x1, ...`` where none are given."""
     if names is None:
         return tuple(f"x{i}" for i in range(d))
     if isinstance(names, str) or not isinstance(names, Iterable) or len(names) != d:
