@@ -13,8 +13,8 @@ from torch import Tensor
 from botorch_lse.acquisition.covariance import PosteriorCovariance, PreparedPoints
 from botorch_lse.acquisition.design import CACHE, DesignAcquisitionFunction, qGEGE
 from botorch_lse.checks import real_matrix, truth_value, whole_number
+from botorch_lse.models.posterior import row_blocks
 from botorch_lse.planning import designed_batch
-from botorch_lse.posterior import row_blocks
 from botorch_lse.problem import Pool
 
 METHODS = ("quota", "sample")

@@ -13,10 +13,9 @@ from torch import Tensor
 
 from botorch_lse.functional.jitter import JITTER, JITTER_SINGLE, least_noise
 from botorch_lse.functional.variance_reduction import single_gain
+from botorch_lse.models.posterior import PoolPosterior, PosteriorPath
+from botorch_lse.models.prior import GPPrior
 from botorch_lse.planning import BatchPosterior, PosteriorProblem
-from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.posterior import PosteriorPath
-from botorch_lse.prior import GPPrior
 from tests.reference.dense_gp import DenseGP
 
 ROUNDING = 1e-12

@@ -24,8 +24,8 @@ from gpytorch.means import ConstantMean, LinearMean, ZeroMean
 from torch import Tensor
 
 from botorch_lse.functional.path import JitterWarning, factorize
-from botorch_lse.posterior import PosteriorPath, row_blocks
-from botorch_lse.prior import GPPrior
+from botorch_lse.models.posterior import PosteriorPath, row_blocks
+from botorch_lse.models.prior import GPPrior
 
 N_TRAIN = 12
 

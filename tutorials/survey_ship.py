@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 
 from botorch_lse import Pool
 from botorch_lse.datasets import bathymetry, f1_score
-from botorch_lse.models import fit_single_task_gp
-from botorch_lse.prior import GPPrior
+from botorch_lse.models import GPPrior, fit_single_task_gp
 from botorch_lse.strategies import LSEStrategy, TruVaRStrategy
 
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests

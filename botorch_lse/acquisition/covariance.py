@@ -23,8 +23,8 @@ from torch import Tensor
 from botorch_lse.checks import check_map, in_interval
 from botorch_lse.functional.jitter import least_noise
 from botorch_lse.functional.path import factorize, path_rows
-from botorch_lse.posterior import PosteriorPath
-from botorch_lse.prior import GPPrior
+from botorch_lse.models.posterior import PosteriorPath
+from botorch_lse.models.prior import GPPrior
 
 NoiseVar = float | Callable[[Tensor], Tensor]
 """One variance, or a function from ``b x q x d`` points to ``b x q`` variances; units

@@ -44,7 +44,7 @@ from botorch_lse.checks import (
 )
 from botorch_lse.confidence.classify import ratio
 from botorch_lse.functional.path import factorize, path_rows
-from botorch_lse.posterior import MEMORY_BUDGET, row_blocks
+from botorch_lse.models.posterior import MEMORY_BUDGET, row_blocks
 from botorch_lse.problem import Pool
 
 CACHE = MEMORY_BUDGET // 4

@@ -20,7 +20,7 @@ from botorch_lse.checks import check_columns
 from botorch_lse.confidence.regions import intersect_path, path_betas
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.functional.scores import ambiguity
-from botorch_lse.posterior import PosteriorPath
+from botorch_lse.models.posterior import PosteriorPath
 
 LSE_BETA = 9.0
 

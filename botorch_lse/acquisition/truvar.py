@@ -19,7 +19,7 @@ from botorch_lse.acquisition.covariance import NoiseVar
 from botorch_lse.acquisition.design import TargetAcquisitionFunction
 from botorch_lse.checks import check_map, in_interval
 from botorch_lse.functional.variance_reduction import joint_gain, truncated_reduction
-from botorch_lse.posterior import row_blocks
+from botorch_lse.models.posterior import row_blocks
 from botorch_lse.problem import Pool
 
 TRUVAR_BETA = 9.0

@@ -25,7 +25,7 @@ from botorch_lse.ax.pool_codec import (
 )
 from botorch_lse.ax.references import find, reference_to
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
-from botorch_lse.prior import GPPrior
+from botorch_lse.models.prior import GPPrior
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import Strategy
 

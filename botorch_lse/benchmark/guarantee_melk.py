@@ -17,11 +17,11 @@ from tqdm import tqdm
 
 from botorch_lse.benchmark.guarantee import COLUMNS, Form, Outcome, power_report
 from botorch_lse.benchmark.registry import Options, entry
+from botorch_lse.models.prior import GPPrior
 from botorch_lse.papers.mason2022 import MELKPACStrategy, MILKPACStrategy, PACStrategy
 from botorch_lse.papers.problems import Problem
 from botorch_lse.papers.report import Report
 from botorch_lse.papers.statistics import WrongFraction
-from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Pool
 
 DELTA, LEVEL, OMEGA, DEGREES = 0.1, 0.032, 0.5, 2.1

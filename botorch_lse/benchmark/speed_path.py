@@ -9,11 +9,10 @@ from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.benchmark.speed import MIB, Cost, in_fresh_process, measured, target
 from botorch_lse.confidence import ConstantBeta
 from botorch_lse.confidence.regions import intersect_path, path_betas
+from botorch_lse.models.posterior import PoolPosterior, PosteriorPath, row_blocks
+from botorch_lse.models.prior import GPPrior
 from botorch_lse.papers.problems import grid, matern_prior
 from botorch_lse.papers.report import Report, Table
-from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.posterior import PosteriorPath, row_blocks
-from botorch_lse.prior import GPPrior
 
 SIDE, OBSERVATIONS, NOISE_VAR = 100, 500, 0.01
 LENGTHSCALES = (0.1, 0.2)

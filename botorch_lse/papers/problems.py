@@ -11,7 +11,7 @@ from gpytorch.means import ConstantMean
 from torch import Tensor
 
 from botorch_lse.functional.path import factorize
-from botorch_lse.prior import GPPrior
+from botorch_lse.models.prior import GPPrior
 from botorch_lse.problem import Pool
 
 NUGGET = 1e-8

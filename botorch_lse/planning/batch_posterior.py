@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from botorch_lse.functional.path import extended, factorize, path_rows
+from botorch_lse.models.posterior import row_blocks
 from botorch_lse.planning.problem import BatchProblem
-from botorch_lse.posterior import row_blocks
 
 
 @dataclass(frozen=True, eq=False)

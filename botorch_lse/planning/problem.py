@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from botorch_lse.pool_posterior import PoolPosterior
+from botorch_lse.models.posterior import PoolPosterior
 
 
 class BatchProblem(Protocol):

@@ -13,8 +13,8 @@ from torch import Tensor
 from botorch_lse.designs import Design, DesignWarning, optimal_design, round_design
 from botorch_lse.designs.basis import pivoted_cholesky
 from botorch_lse.designs.problem import ridge_of
+from botorch_lse.models.posterior import row_blocks
 from botorch_lse.planning.problem import BatchProblem
-from botorch_lse.posterior import row_blocks
 
 RESIDUAL = 0.5
 """The variance that features may miss, as a share of the largest one of a target, per

@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from botorch_lse.models.posterior import row_blocks
 from botorch_lse.planning.batch_posterior import BatchPosterior, JointBatchPosterior
-from botorch_lse.posterior import row_blocks
 
 ENTRIES = 2**22
 """Numbers in one table of targets by rows (32 MB): fewer targets for more rows."""

@@ -35,11 +35,10 @@ from botorch_lse.confidence.schedules import (
     beta_schedule,
 )
 from botorch_lse.functional.jitter import TOLD
-from botorch_lse.models import ModelArgument, unfitted_prior
+from botorch_lse.models.default import ModelArgument, unfitted_prior
+from botorch_lse.models.posterior import MEMORY_BUDGET, PoolPosterior, checked_budget
+from botorch_lse.models.prior import GPPrior
 from botorch_lse.planning import PosteriorProblem, Relaxation
-from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.posterior import MEMORY_BUDGET, checked_budget
-from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.burn_in import BurnIn, BurnInData
 from botorch_lse.strategies.forecast import (

@@ -24,8 +24,7 @@ from botorch_lse.confidence.classify import (
 )
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.functional.scores import straddle
-from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.posterior import row_blocks
+from botorch_lse.models.posterior import PoolPosterior, row_blocks
 from botorch_lse.strategies.forecast import squared_gaps
 
 

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.functional.jitter import JITTER
-from botorch_lse.models import ModelArgument, fit_single_task_gp, fixed_prior
-from botorch_lse.prior import GPPrior
+from botorch_lse.models.default import ModelArgument, fit_single_task_gp, fixed_prior
+from botorch_lse.models.prior import GPPrior
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.arguments import points_of
 from botorch_lse.strategies.goals import Goal

@@ -21,8 +21,8 @@ from botorch_lse.checks import in_interval, truth_value, whole_number
 from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.functional.scores import first_best
-from botorch_lse.models import fit_with_inputs, unfitted_prior
-from botorch_lse.prior import GPPrior
+from botorch_lse.models.default import fit_with_inputs, unfitted_prior
+from botorch_lse.models.prior import GPPrior
 from botorch_lse.problem import Pool
 from botorch_lse.problem.pool import NOISE_LEVEL
 from botorch_lse.strategies.arguments import (

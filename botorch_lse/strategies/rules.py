@@ -26,6 +26,7 @@ from botorch_lse.functional.scores import (
     interval,
     straddle,
 )
+from botorch_lse.models.posterior import PoolPosterior
 from botorch_lse.planning import (
     ROUNDINGS,
     PosteriorProblem,
@@ -33,7 +34,6 @@ from botorch_lse.planning import (
     designed_batch,
 )
 from botorch_lse.planning.designed import FINE, TOLERANCE
-from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.strategies.burn_in import BurnInData
 from botorch_lse.strategies.goals import Goal, Targets
 from botorch_lse.strategies.loop import Request

@@ -26,7 +26,7 @@ from botorch_lse.ax import LevelSetNode, level_set_generation_strategy
 from botorch_lse.ax.codec import decode_strategy, encode_strategy
 from botorch_lse.ax.pool_codec import decode_pool, encode_pool
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
-from botorch_lse.prior import GPPrior
+from botorch_lse.models.prior import GPPrior
 from botorch_lse.strategies import ImplicitLSEStrategy, LSELiteralBatchStrategy
 
 from . import fitting

@@ -12,6 +12,8 @@ from gpytorch.means import ZeroMean
 
 from botorch_lse import Pool
 from botorch_lse.acquisition import qMELK
+from botorch_lse.models.posterior import PoolPosterior
+from botorch_lse.models.prior import GPPrior
 from botorch_lse.optim import optimize_acqf_design
 from botorch_lse.planning import (
     JointBatchPosterior,
@@ -19,8 +21,6 @@ from botorch_lse.planning import (
     designed_batch,
     relaxed_counts,
 )
-from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.prior import GPPrior
 from botorch_lse.strategies import HRAGEStrategy, MELKStrategy, MILKStrategy
 from tests.covering import covering
 from tests.reference import recording

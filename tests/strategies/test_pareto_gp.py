@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from botorch_lse import Observations, Pool
 from botorch_lse.confidence import EmptyRegionWarning, UnionBeta
-from botorch_lse.models import fit_single_task_gp
+from botorch_lse.models.default import fit_single_task_gp
+from botorch_lse.models.prior import GPPrior
 from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.prior import GPPrior
 from botorch_lse.strategies import GEGEStrategy, PALStrategy, State
 from botorch_lse.strategies.pareto import base as pareto_base
 from tests.covering import covering, more_when_slow

@@ -15,6 +15,8 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from botorch_lse.functional.scores import first_best
+from botorch_lse.models.posterior import PoolPosterior
+from botorch_lse.models.prior import GPPrior
 from botorch_lse.papers.bogunovic2016.level_sets import Sizes, progress
 from botorch_lse.papers.bogunovic2016.problems import (
     PricedProblem,
@@ -28,8 +30,6 @@ from botorch_lse.papers.bogunovic2016.runs import (
     regret_of_strategy,
     upper_confidence_bound,
 )
-from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies import TruVaRStrategy
 

@@ -20,8 +20,8 @@ from torch import Tensor
 from botorch_lse.confidence import UnionBeta
 from botorch_lse.datasets import f1_score
 from botorch_lse.functional.scores import first_best
+from botorch_lse.models.posterior import PoolPosterior
 from botorch_lse.papers.bogunovic2016.problems import PricedProblem
-from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import GPStrategy, TruVaRStrategy
 from botorch_lse.strategies.costs import RowCosts

@@ -13,7 +13,7 @@ from torch import Tensor
 from botorch_lse.checks import truth_value
 from botorch_lse.confidence.schedules import BatchEta, BetaSchedule, UnionBeta
 from botorch_lse.functional.scores import first_best
-from botorch_lse.pool_posterior import PoolPosterior
+from botorch_lse.models.posterior import PoolPosterior
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.gaussian import GPStrategy
 from botorch_lse.strategies.goals import Goal, ShareOfMax

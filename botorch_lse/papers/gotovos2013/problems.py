@@ -16,8 +16,8 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from botorch_lse.datasets import bathymetry
+from botorch_lse.models.prior import GPPrior
 from botorch_lse.papers.problems import Problem, gp_sample
-from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import (
     GPStrategy,

@@ -15,12 +15,16 @@ from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta, beta_schedule
 from botorch_lse.functional.jitter import TOLD
 from botorch_lse.functional.scores import first_best
-from botorch_lse.models import ModelArgument, unfitted_prior
+from botorch_lse.models.default import ModelArgument, unfitted_prior
+from botorch_lse.models.posterior import (
+    MEMORY_BUDGET,
+    PoolPosterior,
+    checked_budget,
+    row_blocks,
+)
+from botorch_lse.models.prior import GPPrior
 from botorch_lse.planning import PosteriorProblem, relaxed_counts
 from botorch_lse.planning.designed import TOLERANCE
-from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.posterior import MEMORY_BUDGET, checked_budget, row_blocks
-from botorch_lse.prior import GPPrior
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies.arguments import points_of
 from botorch_lse.strategies.forecast import Forecast, smallest

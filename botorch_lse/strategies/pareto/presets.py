@@ -9,10 +9,9 @@ from torch import Tensor
 
 from botorch_lse.confidence.classify import BELOW, UNDECIDED
 from botorch_lse.confidence.regions import Regions, warn_if_empty
+from botorch_lse.models.posterior import PoolPosterior, row_blocks
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.planning import designed_batch
-from botorch_lse.pool_posterior import PoolPosterior
-from botorch_lse.posterior import row_blocks
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.pareto.base import (

@@ -15,6 +15,7 @@ from botorch.models import SingleTaskGP
 
 from botorch_lse.benchmark.__main__ import main
 from botorch_lse.benchmark.registry import entries
+from botorch_lse.models.posterior import PoolPosterior
 from botorch_lse.papers.bogunovic2016 import experiment, level_sets
 from botorch_lse.papers.bogunovic2016.claims import trimmed_mean
 from botorch_lse.papers.bogunovic2016.level_sets import Sizes, spending
@@ -38,7 +39,6 @@ from botorch_lse.papers.bogunovic2016.runs import (
     PricedRun,
     run_priced,
 )
-from botorch_lse.pool_posterior import PoolPosterior
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import MaxVarianceStrategy
 

@@ -2,9 +2,9 @@ import math
 
 import torch
 
+from botorch_lse.models.posterior import PoolPosterior
 from botorch_lse.papers.gotovos2013.literal_batches import information_bound
 from botorch_lse.papers.problems import gp_sample
-from botorch_lse.pool_posterior import PoolPosterior
 
 
 def test_information_bound_exceeds_every_pair() -> None:

@@ -24,7 +24,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from botorch_lse.prior import GPPrior
+from botorch_lse.models.prior import GPPrior
 
 TINY = 1e-300
 """Below this the spread of the values counts as none; in any units it is far below."""

@@ -1,0 +1,246 @@
+r"""Gaussian processes whose noise depends on the point, as HEAD estimates it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.models.transforms import Normalize, Standardize
+from botorch.posteriors.posterior import Posterior
+from gpytorch.kernels import Kernel
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from torch import Tensor
+
+from botorch_lse.checks import check_map, real_matrix
+from botorch_lse.estimators.variance import variance_bounds
+from botorch_lse.problem import Pool
+
+SAME_ROW = 1e-6
+"""A point is a row of the pool if no input differs by more than this share of its
+range: single precision and scaling to the unit cube and back stay within."""
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticNoise:
+    r"""The noise variance ``phi(x)' Sigma phi(x)``, clipped to bounds.
+
+    Example:
+        >>> from botorch_lse.estimators import head
+        >>> X = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+        >>> found = head(X, [0, 1], [1.0, 2.0], [0, 0, 1], [0.0, 2.0, 5.0])
+        >>> noise = QuadraticNoise(found.Sigma, bounds=(0.1, 20.0))
+        >>> noise(torch.tensor([[0.0, 1.0], [1.0, 1.0]])).round(decimals=6).tolist()
+        [9.0, 10.0]
+
+    Args:
+        Sigma: ``m x m``, symmetric, units of ``y`` squared: ``head(...).Sigma``.
+        bounds: The least and the largest variance.
+        features: ``phi``: a function from ``... x d`` points to ``... x m``, or a
+            ``Pool`` whose ``features`` are looked up, for its own rows only. Default:
+            the points themselves.
+
+    Raises:
+        BotorchTensorDimensionError: If ``Sigma`` is not square.
+        ValueError: If the bounds are not ``0 < least <= largest``, or ``features`` is
+            neither a function nor a ``Pool``.
+
+    Source:
+        Weltz et al. (2023), section 2 and Algorithm 1.
+    """
+
+    Sigma: Any
+    bounds: tuple[float, float]
+    features: Callable[[Tensor], Tensor] | Pool | None = None
+
+    def __post_init__(self) -> None:
+        Sigma = real_matrix(self.Sigma, "Sigma")
+        if Sigma.shape[0] != Sigma.shape[1]:
+            raise BotorchTensorDimensionError(
+                f"Expected `Sigma` to be square, but got shape {tuple(Sigma.shape)}."
+            )
+        object.__setattr__(self, "Sigma", Sigma)
+        object.__setattr__(self, "bounds", variance_bounds(self.bounds))
+        if not isinstance(self.features, Pool | None) and not callable(self.features):
+            raise ValueError(
+                "Expected `features` to be a function of points or a `Pool`, but got "
+                f"{type(self.features).__name__}."
+            )
+
+    def __call__(self, X: Tensor) -> Tensor:
+        r"""Noise variances at ``X``: ``... x d`` to ``...``, float64.
+
+        Raises:
+            BotorchTensorDimensionError: If there are not ``m`` features.
+            ValueError: If a point is not finite, or not a row of the pool that has the
+                features.
+        """
+        if not bool(torch.isfinite(X).all()):
+            raise ValueError("Expected `X`, the points, to be finite.")
+        phi = self._phi(X.double())
+        Sigma = self.Sigma.to(phi.device)
+        if phi.shape[-1] != len(Sigma):
+            raise BotorchTensorDimensionError(
+                f"Expected {len(Sigma)} features as `Sigma` has rows, but got "
+                f"{phi.shape[-1]}. Give `features`, the map from points to them."
+            )
+        return ((phi @ Sigma) * phi).sum(dim=-1).clamp(*self.bounds)
+
+    def _phi(self, X: Tensor) -> Tensor:
+        r"""The features of points: ``... x m``."""
+        if isinstance(self.features, Pool):
+            return features_of_rows(self.features, X)
+        return X if self.features is None else self.features(X).double()
+
+
+def features_of_rows(pool: Pool, X: Tensor) -> Tensor:
+    r"""The features of points that are rows of a pool: ``... x d`` to ``... x m``.
+
+    Raises:
+        BotorchTensorDimensionError: If they have other columns.
+        ValueError: If a point is none of them.
+    """
+    if X.shape[-1] != pool.d:
+        raise BotorchTensorDimensionError(
+            f"Expected `X` with the {pool.d} columns of the pool that has the features,"
+            f" but got shape {tuple(X.shape)}."
+        )
+    low, high = pool.bounds.to(X)
+    flat = (X.reshape(-1, X.shape[-1]) - low) / (high - low)
+    distance = torch.cdist(flat, (pool.X.to(X) - low) / (high - low), p=torch.inf)
+    nearest, rows = distance.min(dim=-1)
+    far = nearest > SAME_ROW
+    if bool(far.any()):
+        point = X.reshape(-1, X.shape[-1])[int(far.nonzero()[0])].tolist()
+        raise ValueError(
+            "Expected `X` to be rows of the pool that has the features, but got "
+            f"{point}. Give the map from points to features as a function."
+        )
+    features = pool.X if pool.features is None else pool.features
+    return features.to(X)[rows].reshape(*X.shape[:-1], -1)
+
+
+def noise_at(noise: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
+    r"""Noise variances at ``... x d`` points, checked: ``...``.
+
+    Raises:
+        BotorchTensorDimensionError: If there is not one variance per point.
+        ValueError: If ``noise`` is not a function, or a variance not positive.
+    """
+    if not callable(noise):
+        raise ValueError(
+            "Expected `noise` to be a function from points to variances, but got "
+            f"{noise!r}. For one variance everywhere use a `SingleTaskGP`."
+        )
+    found = noise(X)
+    check_map(found, X, "noise", "variances", batch="...", positive=True)
+    return found
+
+
+class HeteroscedasticGP(SingleTaskGP):
+    r"""A ``SingleTaskGP`` that predicts the noise of new observations.
+
+    Args:
+        train_X: ``n x d``.
+        train_Y: ``n x 1``.
+        noise: The noise variance of an observation: ``... x d`` points to ``...``,
+            units of ``y`` squared, such as ``QuadraticNoise``.
+        train_Yvar: ``n x 1`` variances of the values, where they are known; default
+            what ``noise`` says.
+        covar_module: The kernel; default BoTorch's.
+        bounds: ``2 x d`` bounds for the input scaling; ``None``: inputs stay as they
+            are.
+
+    Raises:
+        BotorchTensorDimensionError: If a shape is wrong.
+        ValueError: If ``noise`` is not a function, or a variance not positive.
+    """
+
+    def __init__(
+        self,
+        train_X: Tensor,
+        train_Y: Tensor,
+        noise: Callable[[Tensor], Tensor],
+        train_Yvar: Tensor | None = None,
+        covar_module: Kernel | None = None,
+        bounds: Tensor | None = None,
+    ) -> None:
+        if train_Yvar is None:
+            train_Yvar = noise_at(noise, train_X).to(train_Y).unsqueeze(-1)
+        scale = None if bounds is None else Normalize(train_X.shape[-1], bounds=bounds)
+        super().__init__(
+            train_X,
+            train_Y,
+            train_Yvar,
+            covar_module=covar_module,
+            input_transform=scale,
+            outcome_transform=Standardize(1),
+        )
+        self._noise = noise
+
+    def predict_noise(self, X: Tensor) -> Tensor:
+        r"""Noise variances of observations at ``... x d`` points: ``...``."""
+        return noise_at(self._noise, X)
+
+    def posterior(  # type: ignore[override]  # as SingleTaskGP has it
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: PosteriorTransform | None = None,
+    ) -> Posterior:
+        r"""As in BoTorch; with ``observation_noise=True`` the predicted noise.
+
+        Args:
+            X: ``batch_shape x q x d``.
+            output_indices: See ``SingleTaskGP``.
+            observation_noise: Whether to add noise, or its variances, standardised.
+            posterior_transform: See ``SingleTaskGP``.
+        """
+        if observation_noise is True:
+            noise = self.predict_noise(X).to(X).unsqueeze(-1)
+            transform: Any = self.outcome_transform  # Standardize
+            observation_noise = noise / transform.stdvs.square()
+        return super().posterior(
+            X, output_indices, observation_noise, posterior_transform
+        )
+
+
+def fit_heteroscedastic_gp(
+    train_X: Tensor,
+    train_Y: Tensor,
+    train_Yvar: Tensor | None,
+    noise: Callable[[Tensor], Tensor],
+    bounds: Tensor | None = None,
+    covar_module: Kernel | None = None,
+) -> HeteroscedasticGP:
+    r"""A fitted ``HeteroscedasticGP``: the model factory of a strategy.
+
+    Example:
+        >>> from functools import partial
+        >>> noise = QuadraticNoise([[0.5, 0.0], [0.0, 0.1]], bounds=(0.1, 1.0))
+        >>> factory = partial(fit_heteroscedastic_gp, noise=noise)
+        >>> factory(pool_X, pool_X.sum(-1, True), None).num_outputs
+        1
+
+    Args:
+        train_X: ``n x d``.
+        train_Y: ``n x 1``.
+        train_Yvar: ``n x 1``: variances that are known and go before ``noise``; or
+            ``None``.
+        noise: The noise variance of an observation: ``... x d`` points to ``...``,
+            units of ``y`` squared, such as ``QuadraticNoise``.
+        bounds: ``2 x d`` bounds of the pool, for the input scaling.
+        covar_module: The kernel, copied and fitted from its current values, such as a
+            ``LinearKernel``; default BoTorch's.
+    """
+    kernel = deepcopy(covar_module)
+    model = HeteroscedasticGP(train_X, train_Y, noise, train_Yvar, kernel, bounds)
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    return model.eval()
