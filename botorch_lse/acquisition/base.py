@@ -22,12 +22,7 @@ def check_outputs(model: Model, posterior_transform: PosteriorTransform | None) 
     Raises:
         UnsupportedError: If the model has several outputs and no transform.
     """
-    if not isinstance(model, Model):
-        raise UnsupportedError(
-            "Expected `model` to be a fitted BoTorch model, but got "
-            f"{type(model).__name__}."
-        )
-    check_likelihood(model)
+    check_model(model)
     if posterior_transform is None and model.num_outputs != 1:
         raise UnsupportedError(
             "Expected `posterior_transform` for a model with several outputs, but "
@@ -43,16 +38,22 @@ def check_outputs(model: Model, posterior_transform: PosteriorTransform | None) 
         )
 
 
-def check_likelihood(model: Model) -> None:
-    r"""Complain about a model whose latent function is not in the units of ``y``.
+def check_model(model: Model) -> None:
+    r"""Complain about no model, or one whose function is not in the units of ``y``.
 
     A classifier's posterior is that of a latent function which a link squeezes into
     probabilities: a level between 0 and 1 means nothing on its scale, and neither does
     the noise variance of an observation.
 
     Raises:
-        UnsupportedError: If a likelihood is a link, without a noise variance.
+        UnsupportedError: If it is no BoTorch model, or a likelihood is a link, without
+            a noise variance.
     """
+    if not isinstance(model, Model):
+        raise UnsupportedError(
+            "Expected `model` to be a fitted BoTorch model, but got "
+            f"{type(model).__name__}."
+        )
     for module in model.modules():
         if not isinstance(module, Likelihood) or isinstance(module, LikelihoodList):
             continue

@@ -23,11 +23,7 @@ from botorch.utils.transforms import (
 from torch import Tensor
 from torch.nn import ModuleList
 
-from botorch_lse.acquisition.base import (
-    check_likelihood,
-    check_outputs,
-    pending_matrix,
-)
+from botorch_lse.acquisition.base import check_model, check_outputs, pending_matrix
 from botorch_lse.acquisition.covariance import (
     NoiseVar,
     PosteriorCovariance,
@@ -161,16 +157,20 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         found = future_noise(self.noise_var, X, self._data_only)
         return torch.maximum(found, self.least_noise.unsqueeze(-1))
 
-    def _factor(self, batch: PreparedPoints, X: Tensor) -> Tensor:
-        r"""``b x S x q x q``, the factor of a batch's covariance plus noise.
+    def _batch(self, X: Tensor) -> tuple[PreparedPoints, Tensor]:
+        r"""The q-batches at ``X``, checked, and the factor of their noisy covariance.
 
         Args:
-            batch: ``b x S x q`` points.
-            X: ``b x q x d``, the same.
+            X: ``batch_shape x q x d``, of which the leading dimensions make one, ``b``.
+
+        Returns:
+            ``b x S x q`` prepared points, and ``b x S x q x q``.
         """
-        noise = self.future_noise(X.to(self.targets))
+        self._check_columns(X, "X")
+        flat = X.reshape(-1, *X.shape[-2:]).to(self.targets)
+        batch, noise = self._prepare(flat), self.future_noise(flat)
         block = self.covariance.between(batch, batch)
-        return factorize(block, noise, self.least_noise)
+        return batch, factorize(block, noise, self.least_noise)
 
 
 class DesignAcquisitionFunction(TargetAcquisitionFunction, ABC):
@@ -216,10 +216,7 @@ class DesignAcquisitionFunction(TargetAcquisitionFunction, ABC):
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
-        self._check_columns(X, "X")
-        flat = X.reshape(-1, *X.shape[-2:])
-        batch = self._prepare(flat.to(self.targets))
-        L = self._factor(batch, flat)
+        batch, L = self._batch(X)
         with torch.no_grad():
             rows = self._worst(batch, L)
             worst = self.targets[rows]  # b x S x m x d
@@ -526,12 +523,7 @@ def independent_outputs(model: Model) -> list[Output]:
     Raises:
         UnsupportedError: If they are correlated, or one is an ensemble.
     """
-    if not isinstance(model, Model):
-        raise UnsupportedError(
-            "Expected `model` to be a fitted BoTorch model, but got "
-            f"{type(model).__name__}."
-        )
-    check_likelihood(model)
+    check_model(model)
     if model.num_outputs == 1:
         return [(model, None)]
     found: list[Output] = []

@@ -100,23 +100,15 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
-        self._check_columns(X, "X")
-        flat = X.reshape(-1, *X.shape[-2:])
-        value = self._reduction(flat.to(self.targets))  # b x S
-        value = value.reshape(*X.shape[:-2], *value.shape[1:])
-        return per_cost(value, X, self.cost).to(X)
-
-    def _reduction(self, X: Tensor) -> Tensor:
-        r"""The numerator at ``b x q x d``: ``b x S``."""
-        batch = self._prepare(X)
-        L = self._factor(batch, X)
-        total = L.new_zeros(L.shape[:-2])
+        batch, L = self._batch(X)
+        total = L.new_zeros(L.shape[:-2])  # b x S
         for block in row_blocks(len(self.targets), self._width + L[..., 0].numel()):
             cross = self.covariance.between(batch, self._targets_at(block))
             gain = joint_gain(L, cross)  # b x S x block
             variance = self.variance[..., block]
             total = total + truncated_reduction(gain, variance, self.beta, self.eta)
-        return total
+        value = total.reshape(*X.shape[:-2], *total.shape[1:])
+        return per_cost(value, X, self.cost).to(X)
 
 
 def check_cost(cost: Cost | CostAwareUtility | None) -> Cost | CostAwareUtility:

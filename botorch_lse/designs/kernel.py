@@ -78,10 +78,7 @@ class KernelGram:
         Raises:
             ValueError: If one is not finite or negative.
         """
-        N = self.points.shape[0]
-        blocks = (
-            slice(i, min(i + DIAGONAL_BLOCK, N)) for i in range(0, N, DIAGONAL_BLOCK)
-        )
+        blocks = torch.arange(len(self.points)).split(DIAGONAL_BLOCK)
         variances = torch.cat([self.block(b, b).diagonal() for b in blocks])
         wrong = ~(variances.isfinite() & (variances >= 0))
         if bool(wrong.any()):

@@ -24,10 +24,6 @@ MOST = 10**17
 """Measurements at most: their shares are no whole numbers in float64 beyond."""
 LARGEST = {"quota": MOST, "pukelsheim": MOST, "regret": 10**6, "sample": 10**8}
 """``"regret"`` decomposes a matrix per measurement; ``"sample"`` holds all draws."""
-TOO_LARGE = {
-    **dict.fromkeys(("quota", "pukelsheim"), "The weights themselves say as much."),
-    **dict.fromkeys(("regret", "sample"), 'Use `method="quota"`.'),
-}
 SUM_TOLERANCE = 1e-6
 """How far weights may be from summing to one: float32 weights of a large pool are."""
 TIE = 1e-9
@@ -81,9 +77,11 @@ def round_design(
     masses = on_simplex(weights)
     n = whole_number(n, "n", 1)
     if method in METHODS and n > LARGEST[method]:
+        said = "The weights themselves say as much."
+        remedy = said if LARGEST[method] == MOST else 'Use `method="quota"`.'
         raise ValueError(
             f"Expected `n` of at most {LARGEST[method]:.0e} for `method={method!r}`, "
-            f"but got {n:.3g}. {TOO_LARGE[method]}"
+            f"but got {n:.3g}. {remedy}"
         )
     if method == "quota":
         return quota_counts(masses, n)

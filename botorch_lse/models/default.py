@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 import torch
@@ -123,10 +124,8 @@ def unfitted_prior(bounds: Tensor) -> GPPrior:
     """
     d = bounds.shape[-1]
     scale = Normalize(d, bounds=bounds).eval()
-    base = GPPrior.from_kernel(default_kernel(d))
-    return GPPrior(
-        base.mean_module, base.covar_module, base.scale, base.shift, None, scale
-    )
+    prior = GPPrior.from_kernel(default_kernel(d))
+    return replace(prior, transform_inputs=scale)
 
 
 def fixed_prior(model: ModelArgument) -> GPPrior | None:

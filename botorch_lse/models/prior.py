@@ -194,10 +194,12 @@ class GPPrior:
 
     def mean(self, F: Tensor) -> Tensor:
         r"""Prior means at features ``S x N x d'``: ``S x N``, units of ``y``."""
-        value = self.mean_module(F).double()
-        return value * self.scale.double().unsqueeze(
-            -1
-        ) + self.shift.double().unsqueeze(-1)
+        return self.in_units(self.mean_module(F).double())
+
+    def in_units(self, standardised: Tensor) -> Tensor:
+        r"""Values ``S x N`` of the standardised process in the units of ``y``."""
+        scale, shift = self.scale.double(), self.shift.double()
+        return standardised * scale.unsqueeze(-1) + shift.unsqueeze(-1)
 
     def covariance(self, F: Tensor, G: Tensor) -> Tensor:
         r"""Prior covariances of ``S x N x d'`` with ``S x M x d'``: ``S x N x M``."""
@@ -225,10 +227,9 @@ def training_data(model: ExactGP, prior: GPPrior) -> tuple[Tensor, Tensor, Tenso
     F = model.train_inputs[0].detach()
     # The members of a fully Bayesian model share one copy of the inputs.
     F = F.expand(*prior.batch_shape, *F.shape[-2:])
-    y = model.train_targets.detach().double()
-    scale, shift = prior.scale.double(), prior.shift.double()
-    y = y * scale.unsqueeze(-1) + shift.unsqueeze(-1)
-    noise = model.likelihood.noise.detach().double() * scale.square().unsqueeze(-1)
+    y = prior.in_units(model.train_targets.detach().double())
+    unit = prior.scale.double().square().unsqueeze(-1)
+    noise = model.likelihood.noise.detach().double() * unit
     return F, y, noise.expand(y.shape).clone()
 
 
