@@ -26,15 +26,13 @@ from botorch_lse.ax.analysis import (
 )
 from botorch_lse.ax.cost_metric import CostMetric, record_costs
 from botorch_lse.ax.costs import trial_cost
-from botorch_lse.ax.generation import level_set_generation_strategy
-from botorch_lse.ax.node import LevelSetNode
+from botorch_lse.ax.node import LevelSetNode, level_set_generation_strategy
 from botorch_lse.ax.pool_grid import grid_pool
 from botorch_lse.ax.pool_space import POOL_INDEX, pool_parameters
 from botorch_lse.ax.recording import save_client
 from botorch_lse.ax.references import allow
-from botorch_lse.ax.results import level_set
+from botorch_lse.ax.results import LevelSetGlobalStoppingStrategy, level_set
 from botorch_lse.ax.run import run_experiment
-from botorch_lse.ax.stopping import LevelSetGlobalStoppingStrategy
 
 __all__ = [
     "POOL_INDEX",

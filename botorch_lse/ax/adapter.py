@@ -11,7 +11,7 @@ from ax.core.observation import ObservationData, ObservationFeatures
 from ax.exceptions.core import UnsupportedError
 from ax.generators.base import Generator
 
-from botorch_lse.ax.metrics import metric_names
+from botorch_lse.ax.measurements import metric_names
 
 if TYPE_CHECKING:
     from botorch_lse.ax.node import LevelSetNode
@@ -45,7 +45,7 @@ class LevelSetAdapter(Adapter):
         super().__init__(
             experiment=experiment, generator=LevelSetGenerator(), fit_on_init=False
         )
-        (metric,) = metric_names(experiment, node.metrics)
+        (metric,) = metric_names(experiment, node.metrics, node.strategy)
         self._signature = experiment.metrics[metric].signature
         self.outcomes = [self._signature]
         self._node = node

@@ -1,36 +1,78 @@
-r"""Strategies as plain JSON and back, without pickle and to the last bit.
+r"""Strategies, and the parts they are made of, as plain JSON and back.
 
-A strategy is a frozen dataclass whose fields are its constructor's arguments; they are
-stored one by one. Functions and classes are stored by name; which names a file may use
-stands in ``ax/references.py``. Everything else in a file is numbers, texts and the
-parts that this module knows by kind.
+Nothing is pickled, and numbers come back to the last bit and data type. A strategy is a
+frozen dataclass whose fields are its constructor's arguments; they are stored one by
+one. Functions and classes are stored by name; which names a file may use stands in
+``ax/references.py``. Everything else in a file is numbers, texts and the parts that
+this module knows by kind: arrays, pools with their tables, GPyTorch kernels with fixed
+hyper-parameters, and schedules of widths.
 """
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import math
+import zlib
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import torch
 from botorch.models.model import Model
+from gpytorch import kernels
+from gpytorch.constraints import Positive
 from gpytorch.kernels import Kernel
 from torch import Tensor
+from torch.nn import Parameter
 
-from botorch_lse.ax.kernel_codec import decode_kernel, encode_kernel
-from botorch_lse.ax.pool_codec import (
-    decode_pool,
-    decode_tensor,
-    encode_pool,
-    encode_tensor,
-)
 from botorch_lse.ax.references import find, reference_to
+from botorch_lse.checks import whole_number
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
 from botorch_lse.models.prior import GPPrior
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import Strategy
 
-_SCHEDULES = {cls.__name__: cls for cls in (BatchEta, ConstantBeta, UnionBeta)}
 _SCALARS = (bool, int, float, str, type(None))
+_SCHEDULES = {cls.__name__: cls for cls in (BatchEta, ConstantBeta, UnionBeta)}
+_POOL_TENSORS = ("X", "features", "costs", "noise_var")
+_DTYPES = "biufMm"
+"""NumPy's letters for booleans, numbers, dates and durations."""
+_DIMS = ("active_dims", "ard_num_dims")
+_KERNEL_OPTIONS: dict[type[Kernel], tuple[str, ...]] = {
+    kernels.AdditiveKernel: (),
+    kernels.ProductKernel: (),
+    kernels.ScaleKernel: _DIMS,
+    kernels.CosineKernel: _DIMS,
+    kernels.LinearKernel: _DIMS,
+    kernels.MaternKernel: ("nu", *_DIMS),
+    kernels.PeriodicKernel: _DIMS,
+    kernels.PiecewisePolynomialKernel: ("q", *_DIMS),
+    kernels.PolynomialKernel: ("power", *_DIMS),
+    kernels.RBFKernel: _DIMS,
+    kernels.RQKernel: _DIMS,
+}
+"""The kernels that can be stored, with the constructor's options of each."""
+_KERNELS = {cls.__name__: cls for cls in _KERNEL_OPTIONS}
+_MOST_INPUTS = 1_000_000
+"""A file with a larger number is not believed: a kernel of that size is allocated."""
+_PROBED = 8
+"""Rows of the pool on which a decoded kernel is compared with the original."""
+
+
+def _check_known(names: Iterable[str], known: Iterable[str], what: str) -> None:
+    strange = [name for name in names if name not in known]
+    if strange:
+        raise ValueError(
+            f"Expected the stored {what} to be one of {sorted(known)}, but got "
+            f"{strange[0]!r}. The file was saved by another version, is damaged or was "
+            "edited."
+        )
+
+
+# --- strategies -----------------------------------------------------------------------
 
 
 def encode_strategy(strategy: Strategy) -> dict[str, Any]:
@@ -44,11 +86,13 @@ def encode_strategy(strategy: Strategy) -> dict[str, Any]:
             "Expected `strategy` to be a Strategy such as `LSEStrategy`, but got "
             f"{type(strategy).__name__}."
         )
-    arguments = {}
-    for argument in dataclasses.fields(strategy):
-        if argument.init and argument.name != "pool":
-            value = getattr(strategy, argument.name)
-            arguments[argument.name] = _encode(value, argument.name, strategy.pool)
+    arguments = {
+        argument.name: _encode(
+            getattr(strategy, argument.name), argument.name, strategy.pool
+        )
+        for argument in dataclasses.fields(strategy)
+        if argument.init and argument.name != "pool"
+    }
     name = reference_to(type(strategy), "strategy")
     return {"class": name, "arguments": arguments, "pool": strategy.pool.hash}
 
@@ -80,7 +124,7 @@ def decode_strategy(stored: dict[str, Any], pool: Pool) -> Strategy:
 
 
 def _encode(value: Any, name: str, pool: Pool) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if isinstance(value, _SCALARS):
         return value
     if isinstance(value, np.generic):
         return value.item()
@@ -110,21 +154,20 @@ def _encode(value: Any, name: str, pool: Pool) -> Any:
 def _decode(value: Any, name: str) -> Any:
     if isinstance(value, _SCALARS):
         return value
-    kind = value.get("kind") if isinstance(value, dict) else None
-    if kind == "pool":
-        return decode_pool(value)
-    if kind == "tensor":
-        return decode_tensor(value)
-    if kind == "kernel":
-        return decode_kernel(value)
-    if kind == "schedule" and value["class"] in _SCHEDULES:
-        parts = {k: v for k, v in value.items() if k not in ("kind", "class")}
-        schedule = _SCHEDULES[value["class"]]
-        return schedule(**_decode_arguments(schedule, parts))
-    if kind == "tuple":
-        return tuple(_decode(item, name) for item in value["items"])
-    if kind == "function":
-        return find(value["name"], name)
+    match value:
+        case {"kind": "pool"}:
+            return decode_pool(value)
+        case {"kind": "tensor"}:
+            return decode_tensor(value)
+        case {"kind": "kernel"}:
+            return decode_kernel(value)
+        case {"kind": "schedule", "class": known, **parts} if known in _SCHEDULES:
+            schedule = _SCHEDULES[known]
+            return schedule(**_decode_arguments(schedule, parts))
+        case {"kind": "tuple", "items": items}:
+            return tuple(_decode(item, name) for item in items)
+        case {"kind": "function", "name": reference}:
+            return find(reference, name)
     raise ValueError(
         f"Expected the stored `{name}` to be a number, a text, or of the kind pool, "
         f"tensor, kernel, schedule, tuple or function, but got {value!r}. The file was "
@@ -132,13 +175,301 @@ def _decode(value: Any, name: str) -> Any:
     )
 
 
-def _decode_arguments(target: Any, stored: dict[str, Any]) -> dict[str, Any]:
-    known = [part.name for part in dataclasses.fields(target) if part.init]
-    strange = [name for name in stored if name not in known or name == "pool"]
-    if strange:
-        raise ValueError(
-            f"Expected the stored arguments of {target.__name__} to be among {known}, "
-            f"but got {strange}. The file was saved by another version, is damaged or "
-            "was edited."
-        )
+def _decode_arguments(target: Any, stored: Mapping[Any, Any]) -> dict[str, Any]:
+    known = {part.name for part in dataclasses.fields(target) if part.init} - {"pool"}
+    _check_known(stored, known, f"names of arguments of {target.__name__}")
     return {name: _decode(value, name) for name, value in stored.items()}
+
+
+# --- kernels --------------------------------------------------------------------------
+
+
+def encode_kernel(kernel: Kernel, name: str, X: Tensor) -> dict[str, Any]:
+    r"""A kernel as JSON; its hyper-parameters' values are kept, priors are not.
+
+    The values are those in float64, with which a strategy computes: a constraint passed
+    in float32 and then converted would differ in the ninth digit.
+
+    Args:
+        kernel: Without batch shape.
+        name: The argument's name.
+        X: ``N x d`` rows on which the stored kernel must give the same values.
+
+    Raises:
+        ValueError: If it holds a kernel that is not known, or one that is changed so
+            that it could not be built again.
+    """
+    used = deepcopy(kernel).double()
+    stored, probe = _encode_kernel(used, name), X[:_PROBED].double()
+    with torch.no_grad():
+        given = used(probe, probe).to_dense()
+        built = decode_kernel(stored)(probe, probe).to_dense()
+    if not torch.equal(given, built):
+        raise ValueError(_refused_kernel(kernel, name))
+    return stored
+
+
+def _encode_kernel(kernel: Kernel, name: str) -> dict[str, Any]:
+    if type(kernel) not in _KERNEL_OPTIONS or len(kernel.batch_shape):
+        raise ValueError(_refused_kernel(kernel, name))
+    children: list[Kernel] = []
+    if isinstance(kernel, (kernels.AdditiveKernel, kernels.ProductKernel)):
+        children = list(kernel.kernels)
+    elif isinstance(kernel, kernels.ScaleKernel):
+        children = [kernel.base_kernel]
+    options = {}
+    for option in _KERNEL_OPTIONS[type(kernel)]:
+        value = getattr(kernel, option)
+        if value is not None:
+            options[option] = value.tolist() if isinstance(value, Tensor) else value
+    return {
+        "class": type(kernel).__name__,
+        "options": options,
+        "values": {
+            part: encode_tensor(getattr(kernel, part))
+            for part in _own_hyper_parameters(kernel)
+        },
+        "children": [_encode_kernel(child, name) for child in children],
+    }
+
+
+def decode_kernel(stored: dict[str, Any]) -> Kernel:
+    r"""The kernel that ``encode_kernel`` wrote.
+
+    Hyper-parameters come back unconstrained, at the values they had.
+
+    Raises:
+        ValueError: If it names a kernel, an option or a hyper-parameter that is not
+            known.
+    """
+    _check_known([stored["class"]], _KERNELS, "kernel")
+    kernel_class, options = _KERNELS[stored["class"]], stored["options"]
+    _check_known(options, _KERNEL_OPTIONS[kernel_class], "option")
+    dims = options.get("ard_num_dims")
+    if dims is not None and whole_number(dims, "ard_num_dims", 1) > _MOST_INPUTS:
+        raise ValueError(
+            f"Expected a stored kernel with at most {_MOST_INPUTS} inputs, but got "
+            f"`ard_num_dims` = {dims}: the file is damaged or was edited."
+        )
+    children = [decode_kernel(child) for child in stored["children"]]
+    kernel = kernel_class(*children, **options)
+    _check_known(stored["values"], _own_hyper_parameters(kernel), "hyper-parameter")
+    for name, value in stored["values"].items():
+        kernel.register_constraint(f"raw_{name}", Positive(transform=None))
+        setattr(kernel, f"raw_{name}", Parameter(decode_tensor(value)))
+    return kernel
+
+
+def _own_hyper_parameters(kernel: Kernel) -> list[str]:
+    r"""Names without those of the kernels that it is made of.
+
+    GPyTorch keeps the unconstrained value of ``lengthscale`` as ``raw_lengthscale``.
+    """
+    raw = dict(kernel.named_parameters(recurse=False))
+    return [name.removeprefix("raw_") for name in raw]
+
+
+def _refused_kernel(kernel: Kernel, name: str) -> str:
+    return (
+        f"Expected `{name}` of the strategy to be made of "
+        f"{', '.join(sorted(_KERNELS))}, without batch shape, which can be stored, but "
+        f"got {type(kernel).__name__}. Give an importable function (train_X, train_Y, "
+        "train_Yvar) -> model instead."
+    )
+
+
+# --- pools and their tables -----------------------------------------------------------
+
+
+def encode_pool(pool: Pool) -> dict[str, Any]:
+    r"""A pool with its table and its hash.
+
+    Raises:
+        ValueError: If a column of the table holds objects that JSON has no word for.
+    """
+    parts = {name: getattr(pool, name) for name in _POOL_TENSORS}
+    return {
+        **{n: None if t is None else encode_tensor(t) for n, t in parts.items()},
+        "names": list(pool.names or ()),
+        "table": None if pool.table is None else encode_table(pool.table),
+        "hash": pool.hash,
+    }
+
+
+def decode_pool(stored: dict[str, Any]) -> Pool:
+    r"""The pool that ``encode_pool`` wrote.
+
+    Raises:
+        ValueError: If its hash is not the one stored.
+    """
+    parts = {
+        name: None if stored[name] is None else decode_tensor(stored[name])
+        for name in _POOL_TENSORS
+    }
+    table = None if stored["table"] is None else decode_table(stored["table"])
+    pool = Pool(**parts, names=stored["names"], table=table)
+    if pool.hash != stored["hash"]:
+        raise ValueError(
+            f"Expected the stored `pool` to have the hash {stored['hash']}, but it has "
+            f"{pool.hash}: the file is damaged or was edited."
+        )
+    return pool
+
+
+def encode_table(table: pd.DataFrame) -> dict[str, Any]:
+    r"""A table with its index, column by column."""
+    for label in table.columns:
+        if not isinstance(label, _SCALARS):
+            raise ValueError(_refused_column(label, f"the label {label!r}"))
+    return {
+        "columns": list(table.columns),
+        "values": [
+            _encode_series(table.iloc[:, i], label)
+            for i, label in enumerate(table.columns)
+        ],
+        "index": _encode_index(table.index),
+    }
+
+
+def decode_table(stored: dict[str, Any]) -> pd.DataFrame:
+    r"""The table that ``encode_table`` wrote."""
+    index = _decode_index(stored["index"])
+    columns = dict(enumerate(map(_decode_series, stored["values"])))
+    table = pd.DataFrame(columns, index=range(len(index)))
+    table.index, table.columns = index, pd.Index(stored["columns"])
+    return table
+
+
+def _encode_index(index: pd.Index) -> dict[str, Any]:
+    if isinstance(index, pd.RangeIndex):
+        bounds = [index.start, index.stop, index.step]
+        return {"range": bounds, "names": list(index.names)}
+    levels = [index.get_level_values(i) for i in range(index.nlevels)]
+    return {
+        "levels": [_encode_series(level.to_series(), "index") for level in levels],
+        "names": list(index.names),
+    }
+
+
+def _decode_index(stored: dict[str, Any]) -> pd.Index:
+    if "range" in stored:
+        start, stop, step = stored["range"]
+        return pd.RangeIndex(start, stop, step, name=stored["names"][0])
+    levels = [pd.Index(_decode_series(level)) for level in stored["levels"]]
+    if len(levels) == 1:
+        return levels[0].rename(stored["names"][0])
+    return pd.MultiIndex.from_arrays(levels, names=stored["names"])
+
+
+def _encode_series(values: pd.Series, label: Any) -> dict[str, Any]:
+    dtype = values.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in _DTYPES:
+        return encode_array(values.to_numpy())
+    if isinstance(dtype, pd.CategoricalDtype):
+        categories = pd.Series(dtype.categories)
+        return {
+            "codes": encode_array(values.cat.codes.to_numpy()),
+            "categories": _encode_series(categories, label),
+            "ordered": bool(dtype.ordered),
+        }
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        naive = values.dt.tz_convert("UTC").dt.tz_localize(None)
+        return {"utc": encode_array(naive.to_numpy()), "dtype": str(dtype)}
+    items = [None if pd.isna(v) else _scalar(v, label) for v in values]
+    return {"items": items, "dtype": str(dtype)}
+
+
+def _decode_series(stored: dict[str, Any]) -> pd.Series:
+    # Of a time zone "dateutil/..." pandas opens the rest as a file.
+    if "dateutil" in str(stored.get("dtype")):
+        raise ValueError(
+            "Expected the stored column to have a time zone by name, but got "
+            f"{stored['dtype']!r}: the file is damaged or was edited."
+        )
+    if "data" in stored:
+        return pd.Series(decode_array(stored))
+    if "codes" in stored:
+        categories = pd.Index(_decode_series(stored["categories"]))
+        codes = decode_array(stored["codes"])
+        values = pd.Categorical.from_codes(
+            codes, categories=categories, ordered=stored["ordered"]
+        )
+        return pd.Series(values)
+    if "utc" in stored:
+        naive = pd.Series(decode_array(stored["utc"]))
+        return naive.dt.tz_localize("UTC").astype(stored["dtype"])
+    return pd.Series(stored["items"], dtype=stored["dtype"])
+
+
+def _scalar(value: Any, label: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(value, _SCALARS):
+        raise ValueError(_refused_column(label, f"{value!r} ({type(value).__name__})"))
+    return value
+
+
+def _refused_column(label: Any, what: str) -> str:
+    return (
+        f"Expected column {label!r} of the pool's `table` to hold numbers, booleans, "
+        f"texts, dates or categories, but got {what}, which cannot be stored. Convert "
+        'it to text: `table[column] = table[column].astype("string")`.'
+    )
+
+
+# --- arrays ---------------------------------------------------------------------------
+
+
+def encode_tensor(tensor: Tensor) -> dict[str, Any]:
+    r"""A tensor as data type, shape and compressed bytes."""
+    return encode_array(tensor.detach().cpu().numpy())
+
+
+def decode_tensor(stored: dict[str, Any]) -> Tensor:
+    r"""The tensor that ``encode_tensor`` wrote."""
+    return torch.from_numpy(decode_array(stored))
+
+
+def encode_array(values: np.ndarray) -> dict[str, Any]:
+    r"""An array as data type, shape and compressed bytes, the same on every machine."""
+    values = values.astype(values.dtype.newbyteorder("<"), copy=False)
+    packed = base64.b64encode(zlib.compress(np.ascontiguousarray(values).tobytes()))
+    return {
+        "dtype": values.dtype.str,
+        "shape": list(values.shape),
+        "data": packed.decode("ascii"),
+    }
+
+
+def decode_array(stored: dict[str, Any]) -> np.ndarray:
+    r"""The array that ``encode_array`` wrote.
+
+    No more is unpacked than the shape says: a few bytes may unpack to gigabytes.
+
+    Raises:
+        ValueError: If type, shape and bytes do not belong together.
+    """
+    dtype, shape = _number_type(stored["dtype"]), stored["shape"]
+    sizes = [whole_number(size, "shape", 0) for size in shape]
+    expected = math.prod(sizes) * dtype.itemsize
+    unpacking = zlib.decompressobj()
+    raw = unpacking.decompress(base64.b64decode(stored["data"]), expected + 1)
+    if len(raw) != expected or not unpacking.eof:
+        raise ValueError(
+            f"Expected the stored array to hold {expected} bytes, as its shape {shape} "
+            f"says, but it holds {'more' if len(raw) > expected else len(raw)}: the "
+            "file is damaged or was edited."
+        )
+    return np.frombuffer(raw, dtype=dtype).copy().reshape(sizes)
+
+
+def _number_type(stored: Any) -> np.dtype:
+    try:
+        dtype = np.dtype(stored) if isinstance(stored, str) else None
+    except TypeError:
+        dtype = None
+    if dtype is None or dtype.kind not in _DTYPES:
+        raise ValueError(
+            "Expected the stored array to be of numbers, booleans, dates or durations, "
+            f"but its `dtype` is {stored!r}: the file is damaged or was edited."
+        )
+    return dtype

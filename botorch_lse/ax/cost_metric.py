@@ -19,10 +19,9 @@ from botorch_lse.ax.compat import (
     has_own_registries,
 )
 from botorch_lse.ax.costs import COST, Bill, check_costs, travel_of
-from botorch_lse.ax.metrics import listed
-from botorch_lse.ax.node import LevelSetNode
-from botorch_lse.ax.results import level_set_node
-from botorch_lse.ax.strategy_store import StoredStrategy
+from botorch_lse.ax.measurements import listed
+from botorch_lse.ax.node import LevelSetNode, level_set_node
+from botorch_lse.ax.pool_store import StoredStrategy
 from botorch_lse.strategies import Strategy
 
 _SAME = 1e-9

@@ -14,8 +14,7 @@ from ax.core.experiment import Experiment
 from botorch_lse.ax.compat import experiment_of, generation_strategy_of
 from botorch_lse.ax.ledger import OpenRound, is_left_out
 from botorch_lse.ax.measurements import Measurement, weight_of
-from botorch_lse.ax.node import LevelSetNode
-from botorch_lse.ax.results import level_set_node
+from botorch_lse.ax.node import LevelSetNode, level_set_node
 from botorch_lse.strategies import Strategy
 from botorch_lse.strategies.costs import RowCost
 

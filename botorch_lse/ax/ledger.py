@@ -16,26 +16,23 @@ The rule, a function of trials and data alone, whatever order results came in:
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from copy import deepcopy
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ax.core.arm import Arm
 from ax.core.base_trial import BaseTrial
-from ax.core.batch_trial import BatchTrial
 from ax.core.data import Data
 from ax.core.experiment import Experiment
 from ax.core.trial_status import TrialStatus
 
 from botorch_lse.ax.compat import DataLook, DataRow, arms_of, node_name_of
 from botorch_lse.ax.measurements import (
-    NOTHING,
-    Found,
     Gap,
     Measurement,
     Measurements,
+    TrialData,
     check_together,
 )
 from botorch_lse.ax.pool_space import PoolSpace
@@ -88,14 +85,33 @@ class OpenRound:
     @property
     def to_ask(self) -> list[int]:
         r"""The rows of the plan that no trial holds, sorted."""
-        told = [m.row for m in self.results for _ in range(m.count)]
-        gone = [*told, *self.used_up, *self.out]
+        measured = [m.row for m in self.results for _ in range(m.count)]
+        gone = [*measured, *self.used_up, *self.out]
         return sorted((Counter(self.plan) - Counter(gone)).elements())
 
     @property
     def is_over(self) -> bool:
         r"""Whether nothing is out and nothing left to ask."""
         return not self.out and not self.to_ask
+
+    def why_wait(self, n_issued: int) -> str:
+        r"""What must happen before the round is over.
+
+        Args:
+            n_issued: Its rows given out in this very call.
+        """
+        if n_issued:
+            return (
+                f"Round {self.number} has {len(self.plan)} rows, and all that were "
+                f"left are given out. Ask for at most {n_issued} trials now."
+            )
+        trials = ", ".join(map(str, self.trials_out))
+        message = (
+            f"Round {self.number} is open: {len(self.out)} of its "
+            f"{len(self.plan)} rows are out (trials {trials}). Complete them, or mark "
+            "them failed (asked again) or abandoned (used up)."
+        )
+        return message if self.gap is None else f"{message} {self.gap.how_to_fill()}"
 
     def close(self) -> Step:
         r"""The round as it is; what is missing counts as used up."""
@@ -127,14 +143,15 @@ class _Run(NamedTuple):
     r"""What is looked at of a generator run.
 
     Args:
-        node: The name of the node that made it.
-        stored: Its round and plan, if this node made it; a copy.
+        plan: The number of its round, the pool's hash and the rows of the round, if
+            this node made the run and they are stored with it.
+        is_own: Whether this node made it.
         arms: The arms with their weights. Ax lets nobody change an arm once it has a
             name.
     """
 
-    node: str | None
-    stored: dict[str, Any] | None
+    plan: tuple[int, str, tuple[int, ...]] | None
+    is_own: bool
     arms: list[tuple[Arm, float]]
 
 
@@ -157,22 +174,22 @@ class _Look(NamedTuple):
 
 
 class _Part(NamedTuple):
-    r"""What one arm of a trial contributes to the round it was asked for.
+    r"""What one arm of a trial contributes.
 
     Args:
-        round: The number of the round.
-        results: Its measurement, if it counts.
+        trial: The trial's number.
+        round: The number of the round it was asked for; ``None``: measured elsewhere.
+        result: Its measurement, if it counts.
         used_up: Its row, as often as it stands in the plan, if it is used up.
         out: The same if it is being measured.
-        trial: The trial's number.
         gap: What is missing of its data, if it is completed.
     """
 
-    round: int
-    results: tuple[Measurement, ...] = ()
+    trial: int
+    round: int | None
+    result: Measurement | None = None
     used_up: tuple[int, ...] = ()
     out: tuple[int, ...] = ()
-    trial: int = 0
     gap: Gap | None = None
 
 
@@ -180,19 +197,13 @@ class _Entry(NamedTuple):
     r"""What a trial says.
 
     Args:
-        plans: Number and plan of each of its rounds.
-        own: What it contributes to these.
-        elsewhere: Its other measurements.
-        pending: The other rows that are being measured.
-        measured: All of its measurements.
+        plans: The plan of each of its rounds, by their numbers.
+        parts: What its arms contribute.
         sizes: Its largest value, and the largest loss of one in Ax's storage.
     """
 
-    plans: tuple[tuple[int, tuple[int, ...]], ...]
-    own: tuple[_Part, ...]
-    elsewhere: tuple[Measurement, ...]
-    pending: tuple[int, ...]
-    measured: tuple[Measurement, ...]
+    plans: dict[int, tuple[int, ...]]
+    parts: tuple[_Part, ...]
     sizes: tuple[float, float]
 
 
@@ -223,7 +234,7 @@ class LedgerReader:
         self._trials: dict[int, BaseTrial] = {}
         self._statuses: dict[TrialStatus, set[int]] = {}
         self._data = DataLook()
-        self._steps: dict[int, tuple[Any, tuple[Step, ...]]] = {}
+        self._closed: dict[int, tuple[Any, list[Step]]] = {}
         self._ledger: Ledger | None = None
 
     def read(self, experiment: Experiment, data: Data) -> Ledger:
@@ -235,24 +246,19 @@ class LedgerReader:
                 known and unknown noise are mixed, or values are lost in Ax's storage.
         """
         suspects = self._data.look_at(data) | self._suspects(experiment)
-        rows, before, new = self._data.rows_by_trial, self._known, []
-        trials, name = experiment.trials, self.node_name
+        rows, before, trials = self._data.rows_by_trial, self._known, experiment.trials
+        new: dict[int, _Look] = {}
         for index in sorted(suspects & trials.keys()):
-            trial, cells = trials[index], rows.get(index, ())
-            known = before.get(index)
-            if known is None or not _is_as_before(trial, cells, known[0], name):
-                new.append(_look(trial, cells, name))
+            look = _look(trials[index], rows.get(index, ()), self.node_name)
+            if index not in before or before[index][0] != look:
+                new[index] = look
         if self._ledger is not None and not new and [*before] == [*trials]:
             return self._ledger
         self._ledger = None
-        changed = {look.trial: look.rows for look in new if look.rows}
         found = self.measurements.read(
-            {i: [DataRow(*cells) for cells in rows] for i, rows in changed.items()}
+            {i: [DataRow(*cells) for cells in look.rows] for i, look in new.items()}
         )
-        fresh = {
-            look.trial: (look, self._entry(look, found.get(look.trial, NOTHING)))
-            for look in new
-        }
+        fresh = {i: (look, self._entry(look, found[i])) for i, look in new.items()}
         self._known = {i: fresh.get(i) or before[i] for i in trials}
         self._ledger = self._arranged([entry for _, entry in self._known.values()])
         return self._ledger
@@ -272,74 +278,56 @@ class LedgerReader:
         self._trials, self._statuses = now, statuses
         return found | statuses[TrialStatus.CANDIDATE]
 
-    def _entry(self, look: _Look, found: Found) -> _Entry:
-        plans: list[tuple[int, tuple[int, ...]]] = []
-        own: dict[str, tuple[int, int]] = {}  # round and number of places of each arm
-        weights: dict[str, float] = {}
+    def _entry(self, look: _Look, data: TrialData) -> _Entry:
+        plans: dict[int, tuple[int, ...]] = {}
+        rounds: dict[str, int] = {}  # of each own arm the first that asked for it
+        n_asked: Counter[str] = Counter()  # of each own arm its places in the plan
+        weights: defaultdict[str, float] = defaultdict(float)
         arms: dict[str, Arm] = {}
         for run in look.runs:
-            if run.node == self.node_name:
-                plans.append(self._plan(run, look.trial))
+            if run.is_own:
+                number, plan = self._plan(run, look.trial)
+                plans.setdefault(number, plan)
             for arm, weight in run.arms:
-                name = arm.name
-                arms.setdefault(name, arm)
-                weights[name] = weights.get(name, 0.0) + weight
-                if run.node == self.node_name:
-                    label, before = own.get(name, (plans[-1][0], 0))
-                    own[name] = (label, before + round(weight))
+                arms.setdefault(arm.name, arm)
+                weights[arm.name] += weight
+                if run.is_own:
+                    rounds.setdefault(arm.name, number)
+                    n_asked[arm.name] += round(weight)
         parts: list[_Part] = []
-        elsewhere: list[Measurement] = []
-        pending: list[int] = []
         for name, arm in arms.items():
-            left_out = _is_left_out(look, name)
-            if left_out and name not in own:
+            is_own = name in rounds
+            left_out = _is_left_out(look.status, look.abandoned, name)
+            if left_out and not is_own:
                 continue
             row = self.space.row_of(arm.parameters, f"trial {look.trial}")
-            results: list[Measurement] = []
-            if look.status in _COUNTS and not left_out:
+            part = _Part(look.trial, rounds.get(name))
+            places = (n_asked[name] if is_own else 1) * (row,)
+            counts = look.status in _COUNTS and not left_out
+            if counts:
                 weight = 1.0 if look.abandoned is None else weights[name]
-                results = self.measurements.of(look.trial, name, row, weight, found)
-            if name in own:
-                label, count = own[name]
-                counted = tuple(replace(m, count=count) for m in results)
-                part = _Part(label, counted, trial=look.trial)
-                parts.append(self._placed(part, look, name, count * (row,), found))
-            elif look.status in _COUNTS:
-                elsewhere += results
-            else:
-                pending.append(row)
-        measured = (*(m for part in parts for m in part.results), *elsewhere)
-        sizes = (found.largest, found.loss)
-        return _Entry(
-            tuple(plans),
-            tuple(parts),
-            tuple(elsewhere),
-            tuple(pending),
-            measured,
-            sizes,
-        )
-
-    def _placed(
-        self, part: _Part, look: _Look, arm: str, rows: tuple[int, ...], found: Found
-    ) -> _Part:
-        r"""Where the places of an own arm went that has no result."""
-        if part.results or look.status in _FREES:
-            return part
-        if _is_left_out(look, arm) or look.status.is_early_stopped:
-            return part._replace(used_up=rows)
-        gap = None
-        if look.status in _COUNTS:
-            gap = self.measurements.gap(look.trial, arm, found)
-        return part._replace(out=rows, gap=gap)
+                result = self.measurements.of(look.trial, name, row, weight, data)
+                if result is not None:
+                    result = replace(result, count=len(places))
+                    parts.append(part._replace(result=result))
+                    continue
+            if look.status in _FREES or (counts and not is_own):
+                continue
+            if left_out or look.status.is_early_stopped:
+                parts.append(part._replace(used_up=places))
+                continue
+            gap = self.measurements.gap(look.trial, name, data) if counts else None
+            parts.append(part._replace(out=places, gap=gap))
+        return _Entry(plans, tuple(parts), (data.largest, data.loss))
 
     def _plan(self, run: _Run, trial: int) -> tuple[int, tuple[int, ...]]:
-        if run.stored is None:
+        if run.plan is None:
             raise ValueError(
                 f"Expected the generator run of trial {trial} to hold its round and "
                 f"plan, but it was made by another node named {self.node_name!r}. Give "
                 "the LevelSetNode another `name`."
             )
-        pool = run.stored["pool"]
+        number, pool, rows = run.plan
         if pool != self.pool.hash:
             raise ValueError(
                 f"Expected trial {trial} to be planned on this `pool` (hash "
@@ -347,11 +335,16 @@ class LedgerReader:
                 f"({pool[:12]}). Use the pool the experiment was begun with, "
                 "or give the new strategy's node another `name`."
             )
-        return int(run.stored["round"]), tuple(int(row) for row in run.stored["plan"])
+        return number, rows
 
     def _arranged(self, entries: Sequence[_Entry]) -> Ledger:
         check_together(
-            (m for entry in entries for m in entry.measured),
+            (
+                p.result
+                for entry in entries
+                for p in entry.parts
+                if p.result is not None
+            ),
             [entry.sizes for entry in entries],
         )
         plans: dict[int, tuple[int, ...]] = {}
@@ -359,42 +352,43 @@ class LedgerReader:
         groups: list[list[Measurement]] = [[]]  # before each own round, and after all
         pending: list[int] = []
         for entry in entries:
-            for label, plan in entry.plans:
-                if label not in plans:
-                    plans[label], parts[label] = plan, []
+            for number, plan in entry.plans.items():
+                if number not in plans:
+                    plans[number], parts[number] = plan, []
                     groups.append([])
-            for part in entry.own:
-                parts[part.round].append(part)
-            groups[-1] += entry.elsewhere
-            pending += entry.pending
-        steps = [*self._kept(0, _elsewhere, *groups[0])]
-        last: OpenRound | None = None
-        for i, (number, after) in enumerate(zip(plans, groups[1:], strict=True), 1):
-            if i == len(plans):
-                last = _round(number, plans[number], *parts[number])
-                if not last.is_over:
+            for part in entry.parts:
+                if part.round is not None:
+                    parts[part.round].append(part)
+                elif part.result is not None:
+                    groups[-1].append(part.result)
+                else:
+                    pending += part.out
+        steps, newest = _elsewhere(groups[0]), next(reversed(plans), None)
+        current: OpenRound | None = None
+        for number, after in zip(plans, groups[1:], strict=True):
+            given = (plans[number], parts[number], after)
+            if number == newest:
+                current = _round(number, plans[number], parts[number])
+                if not current.is_over:
                     break
-            steps += self._kept(-i, _closed, number, plans[number], *parts[number])
-            steps += self._kept(i, _elsewhere, *after)
+            # Worked out again only if something else is given than the last time.
+            if number not in self._closed or self._closed[number][0] != given:
+                closed = _round(number, plans[number], parts[number]).close()
+                self._closed[number] = (given, [closed, *_elsewhere(after)])
+            steps += self._closed[number][1]
         else:
-            last = None
-        tail = () if last is None else tuple(sorted(groups[-1]))
-        return Ledger(tuple(steps), last, tail, tuple(sorted(pending)), len(plans))
-
-    def _kept(
-        self, place: int, make: Callable[..., tuple[Step, ...]], *given: Any
-    ) -> tuple[Step, ...]:
-        r"""``make(*given)``, worked out again only if something else was given."""
-        if place not in self._steps or self._steps[place][0] != given:
-            self._steps[place] = (given, make(*given))
-        return self._steps[place][1]
+            current = None
+        waiting = () if current is None else tuple(sorted(groups[-1]))
+        return Ledger(
+            tuple(steps), current, waiting, tuple(sorted(pending)), len(plans)
+        )
 
 
-def _round(number: int, plan: tuple[int, ...], *parts: _Part) -> OpenRound:
+def _round(number: int, plan: tuple[int, ...], parts: Sequence[_Part]) -> OpenRound:
     return OpenRound(
         number,
         plan,
-        results=tuple(m for part in parts for m in part.results),
+        results=tuple(part.result for part in parts if part.result is not None),
         used_up=tuple(row for part in parts for row in part.used_up),
         out=tuple(row for part in parts for row in part.out),
         trials_out=tuple(part.trial for part in parts if part.out),
@@ -402,47 +396,20 @@ def _round(number: int, plan: tuple[int, ...], *parts: _Part) -> OpenRound:
     )
 
 
-def _closed(number: int, plan: tuple[int, ...], *parts: _Part) -> tuple[Step, ...]:
-    return (_round(number, plan, *parts).close(),)
-
-
-def _elsewhere(*group: Measurement) -> tuple[Step, ...]:
+def _elsewhere(group: Sequence[Measurement]) -> list[Step]:
     results = tuple(sorted(group))
-    return (Step(tuple(m.row for m in results), results),) if results else ()
-
-
-def _is_as_before(
-    trial: BaseTrial, rows: Sequence[tuple[Any, ...]], known: _Look, node_name: str
-) -> bool:
-    r"""Whether a look at a trial would be the known one, without making it."""
-    if trial.status is not known.status or rows != known.rows:
-        return False
-    if getattr(trial, "abandoned_arm_names", None) != known.abandoned:
-        return False
-    runs = trial.generator_runs
-    if len(runs) != len(known.runs):
-        return False
-    for run, (node, stored, arms) in zip(runs, known.runs, strict=True):
-        if node_name_of(run) != node or arms_of(run) != arms:
-            return False
-        if node == node_name and (run.gen_metadata or {}).get(METADATA) != stored:
-            return False
-    return True
+    return [Step(tuple(m.row for m in results), results)] if results else []
 
 
 def _look(trial: BaseTrial, rows: Sequence[tuple[Any, ...]], node_name: str) -> _Look:
-    gone = getattr(trial, "abandoned_arm_names", None)  # a batch has them
     runs = []
     for run in trial.generator_runs:
-        node, stored = node_name_of(run), None
-        if node == node_name:
-            stored = deepcopy((run.gen_metadata or {}).get(METADATA))
-        runs.append(_Run(node, stored, arms_of(run)))
-    return _Look(trial.index, trial.status, gone, runs, rows)
-
-
-def _is_left_out(look: _Look, arm: str) -> bool:
-    return arm in (look.abandoned or ()) or _is_left_out_with(look.status)
+        plan, is_own = None, node_name_of(run) == node_name
+        stored = (run.gen_metadata or {}).get(METADATA)
+        if is_own and stored is not None:
+            plan = (int(stored["round"]), stored["pool"], tuple(stored["plan"]))
+        runs.append(_Run(plan, is_own, arms_of(run)))
+    return _Look(trial.index, trial.status, _abandoned_arms(trial), runs, rows)
 
 
 def round_of(trial: BaseTrial) -> int | None:
@@ -456,10 +423,15 @@ def round_of(trial: BaseTrial) -> int | None:
 
 def is_left_out(trial: BaseTrial, arm: str) -> bool:
     r"""Whether an arm failed or was abandoned."""
-    if isinstance(trial, BatchTrial) and arm in trial.abandoned_arm_names:
-        return True
-    return _is_left_out_with(trial.status)
+    return _is_left_out(trial.status, _abandoned_arms(trial), arm)
 
 
-def _is_left_out_with(status: TrialStatus) -> bool:
-    return status in _FREES or status.is_abandoned
+def _abandoned_arms(trial: BaseTrial) -> set[str] | None:
+    r"""Their names, if the trial is a batch."""
+    return getattr(trial, "abandoned_arm_names", None)
+
+
+def _is_left_out(
+    status: TrialStatus, abandoned: Collection[str] | None, arm: str
+) -> bool:
+    return arm in (abandoned or ()) or status in _FREES or status.is_abandoned

@@ -1,17 +1,19 @@
-r"""Ax data as measurements of rows, with their noise."""
+r"""What a strategy learns from: metrics, and their data as measurements of rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from ax.core.base_trial import BaseTrial
 from ax.core.batch_trial import BatchTrial
+from ax.core.data import Data
+from ax.core.experiment import Experiment
 from torch import Tensor
 
 from botorch_lse.ax.compat import DataRow, as_stored
@@ -20,6 +22,117 @@ from botorch_lse.strategies import Strategy
 
 _LOST_IN_STORAGE = 1e-4
 """Share of the largest value above which Ax's ten decimals cannot be accepted."""
+
+# --- metrics --------------------------------------------------------------------------
+
+
+def listed(metrics: Any) -> tuple[str, ...] | None:
+    r"""Names of metrics as given to a node; ``None`` for those of the objective.
+
+    Raises:
+        ValueError: If they are not a list of different names.
+    """
+    if metrics is None:
+        return None
+    try:
+        names = [] if isinstance(metrics, str) else list(metrics)
+    except TypeError:
+        names = []
+    are_names = bool(names) and all(isinstance(name, str) for name in names)
+    if not are_names or len(set(names)) < len(names):
+        one = [metrics] if isinstance(metrics, str) else ["y"]
+        raise ValueError(
+            "Expected `metrics` to be a list of different names, one per output of the "
+            f"strategy, but got {metrics!r}. Write `metrics={one}`."
+        )
+    return tuple(names)
+
+
+def check_known(
+    experiment: Experiment, data: Data, metrics: Sequence[str] | None
+) -> None:
+    r"""Warn of metrics that the experiment does not have: a mistyped name, most often.
+
+    They may still come with the first data.
+
+    Args:
+        experiment: With its metrics.
+        data: Its data; metrics among them are known, too.
+        metrics: Those given; ``None``: the objective's, which are known.
+
+    Warns:
+        UserWarning: If the experiment has metrics, but not all of these.
+    """
+    known = {*experiment.metrics, *data.metric_names}
+    unknown = [name for name in metrics or () if name not in known]
+    if unknown and experiment.metrics:
+        warnings.warn(
+            "Expected each of `metrics` to be a metric of the experiment, but it has "
+            f"{sorted(known)} and not {unknown}. Correct the name, or call "
+            f"`client.configure_tracking_metrics({unknown})`.",
+            stacklevel=2,
+        )
+
+
+def metric_names(
+    experiment: Experiment, metrics: Sequence[str] | None, strategy: Strategy
+) -> list[str]:
+    r"""The metrics that the strategy learns from: those given, or the objective's.
+
+    Raises:
+        ValueError: If neither is there, there is not one per output of the strategy, or
+            the objective's signs are not those of a strategy for several outputs.
+    """
+    signs = _signs(experiment)
+    names = list(signs) if metrics is None else list(metrics)
+    if len(names) != strategy.n_outputs:
+        found = f"`metrics` is {names}"
+        if metrics is None:
+            found = f"the experiment's objective has {names or 'none'}"
+        raise ValueError(_wanted(strategy.n_outputs, found))
+    for name, up in zip(names, strategy.directions or (), strict=False):
+        if name in signs and (signs[name] > 0) != up:
+            raise ValueError(
+                f"Expected `maximize` of the strategy to agree with the objective, but "
+                f"{name!r} is to be {'maximised' if up else 'minimised'} by the one "
+                "and not by the other. Write the objective of a metric to be minimised "
+                f'as "-{name}".'
+            )
+    return names
+
+
+def objective_metrics(experiment: Experiment) -> list[str]:
+    r"""The metrics of the objective, where no level-set strategy says how many.
+
+    Raises:
+        ValueError: If the experiment has no objective.
+    """
+    names = list(_signs(experiment))
+    if not names:
+        raise ValueError(_wanted(1, "the experiment's objective has none"))
+    return names
+
+
+def _signs(experiment: Experiment) -> dict[str, float]:
+    r"""The metrics of the objective, positive where they are to be maximised."""
+    config = experiment.optimization_config
+    return {} if config is None else dict(config.objective.metric_weights)
+
+
+def _wanted(n: int, found: str) -> str:
+    if n == 1:
+        return (
+            f"Expected an objective with one metric, or `metrics`, but {found}. Call "
+            '`client.configure_optimization(objective="y")`, or pass `metrics=["y"]`.'
+        )
+    return (
+        f"Expected one metric per output of the strategy ({n}), but {found}. Call "
+        '`client.configure_optimization(objective="y, -z")`, or pass '
+        '`metrics=["y", "z"]`, the outputs in order.'
+    )
+
+
+# --- measurements ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, order=True)
@@ -57,148 +170,143 @@ class Gap:
     missing: tuple[str, ...]
     found: tuple[str, ...]
 
+    def how_to_fill(self) -> str:
+        r"""The call that attaches what is missing."""
+        values = ", ".join(f"{name!r}: (mean, sem)" for name in self.missing)
+        words = (
+            f"Trial {self.trial} is completed without data for {list(self.missing)}, "
+            f"its data have {list(self.found) or 'none'}: call "
+            f"`client.attach_data({self.trial}, {{{values}}})`."
+        )
+        if self.found:
+            words += " If it was measured under another name, give that as `metrics`."
+        return words
 
-class Found(NamedTuple):
+
+@dataclass
+class TrialData:
     r"""The data of one trial, as a strategy takes them.
 
     Args:
         values: By arm and metric the value and its standard error.
-        names: By arm all metrics with a value, also those not learned from.
+        metrics: By arm all metrics with a value, also those not learned from.
         largest: The largest value in size.
         loss: The largest change of a value in Ax's storage format.
     """
 
-    values: Mapping[str, Mapping[str, tuple[float, float]]]
-    names: Mapping[str, tuple[str, ...]]
+    values: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
+    metrics: dict[str, set[str]] = field(default_factory=dict)
     largest: float = 0.0
     loss: float = 0.0
-
-
-NOTHING = Found({}, {})
-"""What a trial without data has."""
 
 
 class Measurements:
     r"""Reads the data of trials as measurements of arms.
 
     A standard error (``sem``) that is known gives the noise variance ``sem^2`` of the
-    value. Where it is missing, the strategy's own noise counts (``noise_std`` or
-    ``pool.noise_var``, divided by the weight of the arm, whose value is a mean of so
-    many replicates); where that is missing too, the noise is unknown and learned.
+    value; 0, also one that Ax's storage rounds to 0, is an exact measurement. Where it
+    is missing, the strategy's own noise counts (``noise_std`` or ``pool.noise_var``,
+    divided by the weight of the arm, whose value is a mean of so many replicates);
+    where that is missing too, the noise is unknown and learned.
 
     Args:
         metrics: The metrics in the order of the strategy's outputs.
         strategy: Knows the noise where the data do not.
-
-    A standard error of 0, also one that Ax's storage rounds to 0, is an exact
-    measurement.
     """
 
     def __init__(self, metrics: Sequence[str], strategy: Strategy) -> None:
         self.metrics = tuple(metrics)
         self.strategy = strategy
 
-    def read(self, rows_by_trial: Mapping[int, Sequence[DataRow]]) -> dict[int, Found]:
+    def read(
+        self, rows_by_trial: Mapping[int, Sequence[DataRow]]
+    ) -> dict[int, TrialData]:
         r"""The data of some trials; of several steps of one value the last counts."""
-        last = {t: _last_steps(rows) for t, rows in rows_by_trial.items()}
-        ours = [r for rows in last.values() for r in rows if r.metric in self.metrics]
-        if not ours:
-            return {trial: self._found(rows, iter(())) for trial, rows in last.items()}
-        numbers = np.array([(r.mean, r.sem) for r in ours], dtype=float).reshape(-1, 2)
+        found = {trial: TrialData() for trial in rows_by_trial}
+        rows = [row for rows in rows_by_trial.values() for row in _last_steps(rows)]
+        if not rows:
+            return found
+        numbers = np.array([(row.mean, row.sem) for row in rows], dtype=float)
         # Both columns at once: the way through Ax's format takes milliseconds.
         stored = as_stored(numbers.ravel()).reshape(-1, 2)
         sems = numbers[:, 1]
         stored[:, 1] = np.where(np.isinf(sems), sems, stored[:, 1])  # not as missing
-        there = iter(zip(stored.tolist(), numbers[:, 0].tolist(), strict=True))
-        return {trial: self._found(rows, there) for trial, rows in last.items()}
-
-    def _found(
-        self, rows: list[DataRow], stored: Iterator[tuple[list[float], float]]
-    ) -> Found:
-        values: dict[str, dict[str, tuple[float, float]]] = {}
-        names: dict[str, list[str]] = {}
-        largest = loss = 0.0
-        for row in rows:
-            if pd.notna(row.mean):
-                names.setdefault(row.arm, []).append(row.metric)
-            if row.metric not in self.metrics:
+        for row, (given, _), (mean, sem) in zip(
+            rows, numbers.tolist(), stored.tolist(), strict=True
+        ):
+            if math.isnan(given):
                 continue
-            (mean, sem), given = next(stored)
-            if not math.isnan(given):
-                largest, loss = max(largest, abs(given)), max(loss, abs(mean - given))
-            if not math.isnan(mean):
-                values.setdefault(row.arm, {})[row.metric] = (mean, sem)
-        sorted_names = {arm: tuple(sorted(set(n))) for arm, n in names.items()}
-        return Found(values, sorted_names, largest, loss)
+            data = found[row.trial]
+            data.metrics.setdefault(row.arm, set()).add(row.metric)
+            if row.metric in self.metrics:
+                data.largest = max(data.largest, abs(given))
+                data.loss = max(data.loss, abs(mean - given))
+                if not math.isnan(mean):
+                    by_metric = data.values.setdefault(row.arm, {})
+                    by_metric[row.metric] = (mean, sem)
+        return found
 
     def of(
-        self, trial: int, arm: str, row: int, weight: float, found: Found
-    ) -> list[Measurement]:
-        r"""The measurement of an arm; none if a metric is missing.
+        self, trial: int, arm: str, row: int, weight: float, data: TrialData
+    ) -> Measurement | None:
+        r"""The measurement of an arm; ``None`` if a metric is missing.
 
         Raises:
             ValueError: If a standard error is negative or infinite, or known and
                 unknown noise are mixed.
         """
-        by_metric = found.values.get(arm, {})
+        by_metric = data.values.get(arm, {})
         if any(name not in by_metric for name in self.metrics):
-            return []
-        values = [by_metric[name] for name in self.metrics]
-        yvar = [
-            self._variance(sem, c, row, weight, trial, arm)
-            for c, (_, sem) in enumerate(values)
-        ]
-        known = tuple(v for v in yvar if v is not None)
-        if 0 < len(known) < len(yvar):
-            raise ValueError(_mixed({True: trial, False: trial}))
-        y = tuple(mean for mean, _ in values)
-        return [Measurement(row, y, known, trial, arm)]
+            return None
+        yvar = []
+        for c, name in enumerate(self.metrics):
+            sem = by_metric[name][1]
+            if not math.isnan(sem) and not is_noise(sem):
+                raise ValueError(
+                    f"Expected the `sem` of trial {trial} to be finite and at least 0, "
+                    f"or missing, but got {sem:g}. 0 is an exact measurement; leave it "
+                    f"out where the noise is unknown. `client.attach_data({trial}, "
+                    f"{{{name!r}: (mean, sem)}})` replaces it."
+                )
+            variance = self._variance(sem, c, row, weight, f"{arm} of trial {trial}")
+            yvar += [] if variance is None else [variance]
+        if 0 < len(yvar) < len(self.metrics):
+            raise ValueError(_mixed(trial, trial))
+        y = tuple(by_metric[name][0] for name in self.metrics)
+        return Measurement(row, y, tuple(yvar), trial, arm)
 
-    def gap(self, trial: int, arm: str, found: Found) -> Gap:
+    def gap(self, trial: int, arm: str, data: TrialData) -> Gap:
         r"""What is missing for an arm without a measurement."""
-        names = found.names.get(arm, ())
-        missing = tuple(name for name in self.metrics if name not in names)
-        return Gap(trial, missing, names)
+        found = data.metrics.get(arm, set())
+        missing = tuple(name for name in self.metrics if name not in found)
+        return Gap(trial, missing, tuple(sorted(found)))
 
     def _variance(
-        self,
-        sem: float,
-        column: int,
-        row: int,
-        weight: float,
-        trial: int,
-        arm: str,
+        self, sem: float, output: int, row: int, weight: float, arm: str
     ) -> float | None:
-        if not np.isnan(sem) and not is_noise(sem):
-            raise ValueError(
-                f"Expected the `sem` of trial {trial} to be finite and at least "
-                f"0, or missing, but got {sem:g}. 0 is an exact measurement; leave it "
-                "out where the noise is unknown. "
-                f"`client.attach_data({trial}, "
-                f"{{{self.metrics[column]!r}: (mean, sem)}})` replaces it."
-            )
+        r"""The noise variance of one value; ``None`` if it is unknown."""
         if not self.strategy.takes_means:
             if weight > 1:
                 raise ValueError(
-                    f"Expected one value for each draw, but arm {arm} of trial "
-                    f"{trial} is a mean of {weight:g}. Ask for trials of one "
-                    f"arm: `{type(self.strategy).__name__}` needs every value."
+                    f"Expected one value for each draw, but arm {arm} is a mean of "
+                    f"{weight:g}. Ask for trials of one arm: "
+                    f"`{type(self.strategy).__name__}` needs every value."
                 )
             return None
-        if not np.isnan(sem):
+        if not math.isnan(sem):
             return sem * sem
         std = getattr(self.strategy, "noise_std", None)
         if isinstance(std, Sequence):
-            std = std[column]
+            std = std[output]
         if std is not None:
             return float(std) ** 2 / weight
         if self.strategy.pool.noise_var is not None:
             return float(self.strategy.pool.noise_var[row]) / weight
         if weight > 1 and not self.strategy.weighs_by_counts:
             raise ValueError(
-                f"Expected a sem for arm {arm} of trial {trial}, which is a mean "
-                f"of {weight:g} replicates, but got none. Attach (mean, s / "
-                f"sqrt({weight:g})), or give the strategy `noise_std`."
+                f"Expected a sem for arm {arm}, which is a mean of {weight:g} "
+                f"replicates, but got none. Attach (mean, s / sqrt({weight:g})), or "
+                "give the strategy `noise_std`."
             )
         return None
 
@@ -213,12 +321,9 @@ def as_observations(found: Sequence[Measurement]) -> Observations:
     known = any(m.yvar for m in found)
     rows = torch.tensor([m.row for m in found], dtype=torch.long)
     yvar = _columns([m.yvar for m in found]) if known else None
-    counts = torch.tensor([m.count for m in found]) if _has_means(found) else None
+    has_means = any(m.count > 1 for m in found)
+    counts = torch.tensor([m.count for m in found]) if has_means else None
     return Observations(rows, _columns([m.y for m in found]), yvar, counts=counts)
-
-
-def _has_means(found: Sequence[Measurement]) -> bool:
-    return any(m.count > 1 for m in found)
 
 
 def _columns(values: Sequence[tuple[float, ...]]) -> Tensor:
@@ -226,8 +331,7 @@ def _columns(values: Sequence[tuple[float, ...]]) -> Tensor:
     return matrix[:, 0] if matrix.ndim == 2 and matrix.shape[1] == 1 else matrix
 
 
-def _mixed(trial_by_known: dict[bool, int]) -> str:
-    known, unknown = trial_by_known[True], trial_by_known[False]
+def _mixed(known: int, unknown: int) -> str:
     return (
         f"Expected a sem for all measurements or for none, but trial {known} has one "
         f"and trial {unknown} has not. Attach (mean, sem) everywhere, or nowhere and "
@@ -253,7 +357,7 @@ def check_together(
     for m in measured:
         first.setdefault(bool(m.yvar), m.trial)
     if len(first) > 1:
-        raise ValueError(_mixed(first))
+        raise ValueError(_mixed(first[True], first[False]))
     largest, loss = (max(column) for column in zip((0.0, 0.0), *found, strict=True))
     if loss > _LOST_IN_STORAGE * largest:
         raise ValueError(

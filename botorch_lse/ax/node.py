@@ -6,6 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,23 @@ from ax.core.types import TParameterization
 from ax.exceptions.core import DataRequiredError, UnsupportedError
 from ax.exceptions.generation_strategy import GenerationStrategyCompleted
 from ax.generation_strategy.external_generation_node import ExternalGenerationNode
+from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.transition_criterion import TransitionCriterion
+from ax.storage.json_store.decoder import object_from_json
 
 from botorch_lse.ax.adapter import LevelSetAdapter
-from botorch_lse.ax.fold import Fold
 from botorch_lse.ax.ledger import METADATA, Ledger, LedgerReader, OpenRound
-from botorch_lse.ax.measurements import Measurements
-from botorch_lse.ax.metrics import check_known, listed, metric_names
+from botorch_lse.ax.measurements import (
+    Measurements,
+    check_known,
+    listed,
+    metric_names,
+)
 from botorch_lse.ax.pool_space import PoolSpace
-from botorch_lse.ax.strategy_store import StoredStrategy
-from botorch_lse.ax.summary import summary, why_wait
+from botorch_lse.ax.pool_store import StoredStrategy
+from botorch_lse.ax.replay import Replay, summary
 from botorch_lse.checks import whole_number
-from botorch_lse.strategies import GPStrategy, State, Strategy
+from botorch_lse.strategies import State, Strategy
 
 
 class LevelSetNode(ExternalGenerationNode):
@@ -90,10 +96,10 @@ class LevelSetNode(ExternalGenerationNode):
         self.seed = whole_number(seed, "seed", 0)
         if not isinstance(strategy, StoredStrategy):
             strategy = StoredStrategy(strategy, pool_folder)
-        self._stored = strategy
+        self.stored = strategy
+        r"""The strategy as storage holds it."""
         self._space: tuple[SearchSpace, dict[str, Parameter], PoolSpace] | None = None
-        self._folded: Fold | None = None
-        self._known_reader: tuple[list[str], PoolSpace, LedgerReader] | None = None
+        self._reader: tuple[list[str], PoolSpace, LedgerReader] | None = None
         self._ledger: Ledger | None = None
         self._issued: list[int] = []
         self._places_per_run = self._runs_promised = self._runs_left = 1
@@ -105,23 +111,16 @@ class LevelSetNode(ExternalGenerationNode):
         Raises:
             ValueError: If its pool is not where it was when the experiment was saved.
         """
-        return self._stored.get(self._known_experiment)
-
-    @property
-    def stored(self) -> StoredStrategy:
-        r"""The strategy as storage holds it."""
-        return self._stored
+        return self.stored.get(self._known_experiment)
 
     @property
     def _known_experiment(self) -> Experiment | None:
         strategy = self._generation_strategy
         return None if strategy is None else strategy._experiment
 
-    @property
-    def _fold(self) -> Fold:
-        if self._folded is None:
-            self._folded = Fold(self.strategy, self.seed)
-        return self._folded
+    @cached_property
+    def _replay(self) -> Replay:
+        return Replay(self.strategy, self.seed)
 
     # --- reading ---------------------------------------------------------------------
 
@@ -129,21 +128,17 @@ class LevelSetNode(ExternalGenerationNode):
         r"""The rounds of an experiment, read from its trials and data."""
         data = experiment.lookup_data() if data is None else data
         metrics = metric_names(experiment, self.metrics, self.strategy)
-        return self._reader(metrics, self.space(experiment)).read(experiment, data)
-
-    def _reader(self, metrics: list[str], space: PoolSpace) -> LedgerReader:
-        r"""The reader that knows what it read before by the same metrics and space."""
-        found = self._known_reader
+        space, found = self.space(experiment), self._reader
+        # A reader knows what it read before by the same metrics and space.
         if found is None or found[0] != metrics or found[1] is not space:
             measurements = Measurements(metrics, self.strategy)
-            pool = self.strategy.pool
-            reader = LedgerReader(self.name, pool, space, measurements)
-            found = self._known_reader = (metrics, space, reader)
-        return found[2]
+            reader = LedgerReader(self.name, self.strategy.pool, space, measurements)
+            found = self._reader = (metrics, space, reader)
+        return found[2].read(experiment, data)
 
     def history(self, experiment: Experiment) -> list[State]:
         r"""The states before the first and after each complete round."""
-        return self._fold.history(self.ledger(experiment))
+        return self._replay.history(self.ledger(experiment))
 
     def space(self, experiment: Experiment) -> PoolSpace:
         r"""The rows as parameterizations of the experiment's search space."""
@@ -156,13 +151,13 @@ class LevelSetNode(ExternalGenerationNode):
 
     def state(self, experiment: Experiment, data: Data | None = None) -> State:
         r"""The strategy's state: a function of the experiment alone."""
-        return self._fold.state(self.ledger(experiment, data))
+        return self._replay.state(self.ledger(experiment, data))
 
     @property
     def _fitted_adapter(self) -> LevelSetAdapter | None:  # type: ignore[override]
-        r"""For ``Client.predict`` and Ax's analyses; ``None`` without a GP."""
+        r"""For ``Client.predict`` and Ax's analyses; ``None`` if it can not predict."""
         experiment = self._known_experiment
-        if experiment is None or not isinstance(self.strategy, GPStrategy):
+        if experiment is None or not self.strategy.can_predict:
             return None
         return LevelSetAdapter(self, experiment)
 
@@ -172,7 +167,7 @@ class LevelSetNode(ExternalGenerationNode):
         r"""Read the experiment at the beginning of a call of ``gen``."""
         check_known(experiment, data, self.metrics)
         self._ledger = self.ledger(experiment, data)
-        self._stored.keep_pool(experiment)
+        self.stored.keep_pool(experiment)
         self._issued = []
         self._runs_left, self._runs_promised = self._runs_promised, 1
 
@@ -236,25 +231,25 @@ class LevelSetNode(ExternalGenerationNode):
         assert self._ledger is not None  # read at the beginning of `gen`
         if self._is_done(self._ledger):
             raise GenerationStrategyCompleted(
-                summary(self._fold.state(self._ledger), self.strategy)
+                summary(self._replay.state(self._ledger), self.strategy)
             )
         current = self._current(self._ledger)
         rest = sorted((Counter(current.to_ask) - Counter(self._issued)).elements())
         if not rest:
-            raise DataRequiredError(why_wait(current, len(self._issued)))
+            raise DataRequiredError(current.why_wait(len(self._issued)))
         self._runs_left -= 1
         rows = rest[: max(1, min(n, len(rest) - self._runs_left))]
         self._issued += rows
         return rows
 
     def _is_done(self, ledger: Ledger) -> bool:
-        return ledger.open is None and self._fold.complete(ledger).is_done
+        return ledger.open is None and self._replay.complete(ledger).is_done
 
     def _current(self, ledger: Ledger) -> OpenRound:
         if ledger.open is not None:
             return ledger.open
         try:
-            return OpenRound(ledger.n_rounds, self._fold.plan(ledger))
+            return OpenRound(ledger.n_rounds, self._replay.plan(ledger))
         except ValueError as error:
             if not ledger.pending:
                 raise
@@ -266,7 +261,7 @@ class LevelSetNode(ExternalGenerationNode):
         r"""The constructor's arguments, for Ax's JSON and SQL storage."""
         return {
             "__type": type(self).__name__,
-            "strategy": self._stored.to_json(self._known_experiment),
+            "strategy": self.stored.to_json(self._known_experiment),
             **self._other_arguments(),
         }
 
@@ -281,7 +276,7 @@ class LevelSetNode(ExternalGenerationNode):
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return False
-        same = self._stored.arguments == other._stored.arguments
+        same = self.stored.arguments == other.stored.arguments
         return same and self._other_arguments() == other._other_arguments()
 
     @classmethod
@@ -292,18 +287,104 @@ class LevelSetNode(ExternalGenerationNode):
         class_decoder_registry: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         r"""The constructor's arguments from what ``to_dict`` wrote."""
-        from ax.storage.json_store.decoder import object_from_json
+        given = {key: args[key] for key in ("metrics", "seed", "name")}
+        criteria = object_from_json(
+            args["transition_criteria"],
+            decoder_registry=decoder_registry or {},
+            class_decoder_registry=class_decoder_registry or {},
+        )
+        strategy = StoredStrategy(args["strategy"])
+        return {**given, "strategy": strategy, "transition_criteria": criteria}
 
-        registries = {
-            "decoder_registry": decoder_registry,
-            "class_decoder_registry": class_decoder_registry,
-        }
-        given = {name: value for name, value in registries.items() if value is not None}
-        criteria = object_from_json(args["transition_criteria"], **given)
-        return {
-            "strategy": StoredStrategy(args["strategy"]),
-            "metrics": args["metrics"],
-            "seed": args["seed"],
-            "name": args["name"],
-            "transition_criteria": criteria,
-        }
+
+def level_set_generation_strategy(
+    strategy: Strategy,
+    metrics: Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+    name: str | None = None,
+    pool_folder: str | Path | None = None,
+) -> GenerationStrategy:
+    r"""Any strategy as an Ax generation strategy.
+
+    Example:
+        >>> from ax.api.client import Client
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.ax import pool_parameters
+        >>> from botorch_lse.strategies import LSEStrategy
+        >>> pool = Pool([[0.0], [0.5], [1.0]])
+        >>> client = Client()
+        >>> client.configure_experiment(parameters=pool_parameters(pool), name="lse")
+        >>> client.configure_optimization(objective="y")
+        >>> strategy = LSEStrategy(pool, threshold=0.0, batch_size=2, noise_std=0.1)
+        >>> client.set_generation_strategy(level_set_generation_strategy(strategy))
+        >>> len(client.get_next_trials(max_trials=100))  # the rest of the round
+        2
+
+    Results are attached as ``(mean, sem)``: a known sem is the standard deviation of
+    the value's noise and goes before the strategy's ``noise_std``; without both the
+    noise is learned. A sem of 0 is refused.
+
+    The place of a failed trial is asked again, as a new trial; the place of an
+    abandoned one is used up. ``run_experiment`` runs the whole loop. Where measurements
+    have costs, ``trial_cost`` tells them by trial.
+
+    Args:
+        strategy: The strategy; the experiment's search space comes from
+            ``pool_parameters(strategy.pool)``, or its parameters are columns of the
+            pool.
+        metrics: The metrics in the order of the strategy's outputs; default those of
+            the experiment's objective.
+        seed: Fixes everything random.
+        name: The name of the node and of the generation strategy.
+        pool_folder: Where a pool above 20 MB is written; default the current folder.
+
+    Raises:
+        ValueError: If the strategy cannot be stored, or ``metrics`` is no list.
+    """
+    node = LevelSetNode(
+        strategy, metrics, seed=seed, name=name, pool_folder=pool_folder
+    )
+    return GenerationStrategy(nodes=[node], name=node.name)
+
+
+def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNode:
+    r"""The node that knows the level set: the current one, else the last.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    found = "none"
+    ours: list[LevelSetNode] = []
+    if isinstance(generation_strategy, GenerationStrategy):
+        found = repr(generation_strategy.name)
+        ours = level_set_nodes(generation_strategy)
+    elif generation_strategy is not None:
+        found = type(generation_strategy).__name__
+    if not ours:
+        raise ValueError(
+            f"Expected `generation_strategy` to hold a LevelSetNode, but got {found}. "
+            "Call `client.set_generation_strategy(level_set_generation_strategy("
+            "strategy))`; for a modular generator use `client.predict` on the rows."
+        )
+    return current_level_set_node(generation_strategy) or ours[-1]
+
+
+def level_set_nodes(
+    generation_strategy: GenerationStrategy | None,
+) -> list[LevelSetNode]:
+    r"""All level-set nodes in order."""
+    if generation_strategy is None:
+        return []
+    nodes = generation_strategy.nodes_by_name.values()
+    return [node for node in nodes if isinstance(node, LevelSetNode)]
+
+
+def current_level_set_node(
+    generation_strategy: GenerationStrategy | None,
+) -> LevelSetNode | None:
+    r"""The current node if it is a ``LevelSetNode``, else ``None``."""
+    if generation_strategy is None:
+        return None
+    node = generation_strategy.nodes_by_name[generation_strategy.current_node_name]
+    return node if isinstance(node, LevelSetNode) else None

@@ -1,4 +1,9 @@
-r"""Pools in an experiment's properties: each once, large ones as a file."""
+r"""Where strategies and their pools are kept: in an experiment, large pools as files.
+
+A pool is JSON with compressed bytes. From the first trial on it stands once in the
+properties of the experiment, under its hash, and not with each node or metric that uses
+it; before that, it is written with the strategy's arguments.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +11,100 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ax.core.experiment import Experiment
 
+from botorch_lse.ax.codec import (
+    decode_pool,
+    decode_strategy,
+    encode_pool,
+    encode_strategy,
+)
 from botorch_lse.ax.compat import properties_of, save_properties
 from botorch_lse.ax.files import held, write_whole
-from botorch_lse.ax.pool_codec import decode_pool, encode_pool
 from botorch_lse.problem import Pool
+from botorch_lse.strategies import Strategy
 
-_PATIENCE = 60.0
-"""Seconds to wait for another process that writes the same pool."""
 POOLS = "level_set_pools"
 """The key in an experiment's properties: pools by their hash."""
-_FILE = re.compile(r"level_set_pool_[0-9a-f]{16}\.json")
 LARGEST_INLINE = 20_000_000
 """Bytes of JSON; a larger pool is a file, so that a snapshot stays small."""
+_FILE = re.compile(r"level_set_pool_[0-9a-f]{16}\.json")
+_PATIENCE = 60.0
+"""Seconds to wait for another process that writes the same pool."""
+
+
+class StoredStrategy:
+    r"""A strategy's arguments as JSON, and its pool.
+
+    Args:
+        strategy: The strategy, or the JSON of one.
+        pool_folder: Where a large pool's file goes; default the current folder.
+
+    Raises:
+        ValueError: If the strategy cannot be stored.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy | Mapping[str, Any],
+        pool_folder: str | Path | None = None,
+    ) -> None:
+        self._pool_folder = pool_folder
+        self._strategy: Strategy | None = None
+        self._inline: dict[str, Any] | None = None
+        if isinstance(strategy, Mapping):
+            self.arguments: dict[str, Any] = strategy["arguments"]
+            self._inline = strategy["pool"]
+        else:
+            self.arguments = encode_strategy(strategy)
+            self._take_up(strategy)
+
+    def get(self, experiment: Experiment | None) -> Strategy:
+        r"""The strategy; the first time after loading its pool is read.
+
+        Raises:
+            ValueError: If the pool is not where it was.
+        """
+        if self._strategy is not None:
+            return self._strategy
+        if self._inline is not None:
+            pool = read_pool(self._inline)
+        else:
+            pool = kept_pool(experiment, self.arguments["pool"])
+        return self._take_up(decode_strategy(self.arguments, pool))
+
+    def keep_pool(self, experiment: Experiment) -> None:
+        r"""Put the pool into the experiment's properties, unless it is there."""
+        self.get(experiment)
+        pools = properties_of(experiment).setdefault(POOLS, {})
+        if self.arguments["pool"] not in pools:
+            pools[self.arguments["pool"]] = self._pool_store.write()
+            save_properties(experiment)
+
+    def to_json(self, experiment: Experiment | None) -> dict[str, Any]:
+        r"""The arguments, and the pool unless the experiment holds it."""
+        pool = None
+        if self.arguments["pool"] not in _pools_of(experiment):
+            unread = self._strategy is None
+            pool = self._inline if unread else self._pool_store.write()
+        return {"arguments": self.arguments, "pool": pool}
+
+    def _take_up(self, strategy: Strategy) -> Strategy:
+        self._strategy = strategy
+        self._pool_store = PoolStore(strategy.pool, self._pool_folder)
+        return strategy
 
 
 class PoolStore:
     r"""How a pool is written.
 
-    A pool is JSON with compressed bytes, equal to the last bit when read. If that is
-    larger than ``LARGEST_INLINE``, it is a file ``level_set_pool_<hash>.json``, and
-    what is stored is its path, its size and the SHA-256 digest of its bytes.
+    If its JSON is larger than ``LARGEST_INLINE``, it goes into a file
+    ``level_set_pool_<hash>.json``, and what is stored is the file's path, its size and
+    the SHA-256 digest of its bytes.
 
     Args:
         pool: The pool.
@@ -42,32 +116,25 @@ class PoolStore:
     """
 
     def __init__(self, pool: Pool, folder: str | Path | None = None) -> None:
-        self.hash = pool.hash
-        self.folder = Path.cwd() if folder is None else _folder(folder)
-        self._packed: dict[str, Any] | None = encode_pool(pool)
+        self.folder = Path.cwd() if folder is None else _checked_folder(folder)
+        # At once, so that what cannot be stored is refused before the first trial.
+        self._encoded = encode_pool(pool)
         self._written: dict[str, Any] | None = None
 
     def write(self) -> dict[str, Any]:
         r"""The pool as JSON, or where its file lies; the file is written once."""
         if self._written is None:
-            text = json.dumps(self._packed)
+            text = json.dumps(self._encoded)
             if len(text) <= LARGEST_INLINE:
-                self._written = {"kind": "pool", **(self._packed or {})}
+                self._written = {"kind": "pool", **self._encoded}
             else:
-                self._written = self._to_file(text.encode())
-            self._packed = None
+                self._written = self._to_file(text.encode(), self._encoded["hash"])
+                self._encoded = {}  # it may be large
         return self._written
 
-    def keep(self, experiment: Experiment) -> None:
-        r"""Put the pool into an experiment's properties, unless it is there."""
-        pools = properties_of(experiment).setdefault(POOLS, {})
-        if self.hash not in pools:
-            pools[self.hash] = self.write()
-            save_properties(experiment)
-
-    def _to_file(self, content: bytes) -> dict[str, Any]:
+    def _to_file(self, content: bytes, pool_hash: str) -> dict[str, Any]:
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = (self.folder / f"level_set_pool_{self.hash[:16]}.json").resolve()
+        path = (self.folder / f"level_set_pool_{pool_hash[:16]}.json").resolve()
         with held(path, "pool_folder", _PATIENCE) as file:
             write_whole(file.path, content)
         digest = hashlib.sha256(content).hexdigest()
@@ -79,7 +146,7 @@ class PoolStore:
         }
 
 
-def _folder(given: Any) -> Path:
+def _checked_folder(given: Any) -> Path:
     if not isinstance(given, (str, os.PathLike)):
         raise ValueError(
             f"Expected `pool_folder` to be the path of a folder, but got {given!r}. "
@@ -103,10 +170,10 @@ def read_pool(stored: dict[str, Any]) -> Pool:
     Raises:
         ValueError: If it is damaged, or its file is missing or was changed.
     """
-    parts = {key: value for key, value in stored.items() if key != "kind"}
     if stored["kind"] == "pool":
-        return decode_pool(parts)
-    path, digest = Path(parts["path"]), parts["sha256"]
+        return decode_pool(stored)
+    path, size, digest = Path(stored["path"]), stored["bytes"], stored["sha256"]
+    wanted = f"the file {path} of the `pool` to have"
     remedy = "Put the file back: the experiment's trials hold only its row numbers."
     if not _FILE.fullmatch(path.name):
         raise ValueError(
@@ -118,27 +185,18 @@ def read_pool(stored: dict[str, Any]) -> Pool:
             f"Expected the `pool` in the file {path} (SHA-256 {digest}), but the file "
             f"is missing. {remedy}"
         )
-    size = path.stat().st_size
-    if size != parts["bytes"]:
+    if (found := path.stat().st_size) != size:
         raise ValueError(
-            f"Expected the file {path} of the `pool` to have {parts['bytes']} bytes "
-            f"(SHA-256 {digest}), but it has {size}: it was changed. {remedy}"
+            f"Expected {wanted} {size} bytes (SHA-256 {digest}), but it has {found}: "
+            f"it was changed. {remedy}"
         )
     content = path.read_bytes()
-    found = hashlib.sha256(content).hexdigest()
-    if found != digest:
+    if (given := hashlib.sha256(content).hexdigest()) != digest:
         raise ValueError(
-            f"Expected the file {path} of the `pool` to have the SHA-256 {digest}, but "
-            f"it has {found}: it was changed. {remedy}"
+            f"Expected {wanted} the SHA-256 {digest}, but it has {given}: it was "
+            f"changed. {remedy}"
         )
     return decode_pool(json.loads(content))
-
-
-def holds_pool(experiment: Experiment | None, pool_hash: str) -> bool:
-    r"""Whether an experiment's properties hold a pool."""
-    if experiment is None:
-        return False
-    return pool_hash in properties_of(experiment).get(POOLS, {})
 
 
 def kept_pool(experiment: Experiment | None, pool_hash: str) -> Pool:
@@ -147,7 +205,7 @@ def kept_pool(experiment: Experiment | None, pool_hash: str) -> Pool:
     Raises:
         ValueError: If it is not there, damaged, or its file is missing or changed.
     """
-    pools = {} if experiment is None else properties_of(experiment).get(POOLS, {})
+    pools = _pools_of(experiment)
     if pool_hash not in pools:
         raise ValueError(
             "Expected the experiment's properties to hold the `pool` with the hash "
@@ -155,3 +213,7 @@ def kept_pool(experiment: Experiment | None, pool_hash: str) -> Pool:
             "experiment and its generation strategy together, from the same place."
         )
     return read_pool(pools[pool_hash])
+
+
+def _pools_of(experiment: Experiment | None) -> dict[str, Any]:
+    return {} if experiment is None else properties_of(experiment).get(POOLS, {})

@@ -1,4 +1,4 @@
-r"""The answer of an experiment, as a table."""
+r"""The answer of an experiment: as a table, and as a reason to stop."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import pandas as pd
 from ax.api.client import Client
 from ax.core.experiment import Experiment
 from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.global_stopping.strategies.base import BaseGlobalStoppingStrategy
 
 from botorch_lse.ax.compat import experiment_of, generation_strategy_of
-from botorch_lse.ax.metrics import metric_names
-from botorch_lse.ax.node import LevelSetNode
+from botorch_lse.ax.measurements import metric_names
+from botorch_lse.ax.node import LevelSetNode, level_set_node
+from botorch_lse.ax.replay import summary
 from botorch_lse.plotting import level_set_frame, pareto_frame
-from botorch_lse.strategies import State
 
 
 def level_set(
@@ -54,65 +55,57 @@ def level_set(
         generation_strategy = generation_strategy_of(experiment)
         experiment = experiment_of(experiment)
     node = level_set_node(generation_strategy)
-    return answer_frame(node, experiment, node.state(experiment))
+    return answer_frame(node, experiment)
 
 
-def answer_frame(
-    node: LevelSetNode, experiment: Experiment, state: State
-) -> pd.DataFrame:
-    r"""The table of a state, for one output or several."""
+def answer_frame(node: LevelSetNode, experiment: Experiment) -> pd.DataFrame:
+    r"""The answer as things stand, for a level set or a Pareto set."""
+    state = node.state(experiment)
     answer, observations = state.classification, state.observations
     strategy: Any = node.strategy
-    if not has_several_outputs(strategy):
+    if strategy.directions is None:
         return level_set_frame(answer, observations)
     names = metric_names(experiment, node.metrics, strategy)
     return pareto_frame(answer, strategy.estimate(state), observations, names)
 
 
-def has_several_outputs(strategy: Any) -> bool:
-    r"""Whether it looks for a Pareto set; it then has ``maximize`` and ``estimate``."""
-    return hasattr(strategy, "maximize")
+class LevelSetGlobalStoppingStrategy(BaseGlobalStoppingStrategy):
+    r"""Stops when the strategy is done, with the reason in words.
 
+    The generation strategy stops an orchestrator by itself when it is asked for more;
+    this stops it before, and tells why.
 
-def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNode:
-    r"""The node that knows the level set: the current one, else the last.
+    Example:
+        >>> from ax.orchestration.orchestrator import OrchestratorOptions
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.ax import level_set_generation_strategy
+        >>> from botorch_lse.strategies import LSEStrategy
+        >>> strategy = LSEStrategy(Pool([[0.0], [1.0]]), threshold=0.0, noise_std=0.1)
+        >>> ours = level_set_generation_strategy(strategy)
+        >>> options = OrchestratorOptions(
+        ...     global_stopping_strategy=LevelSetGlobalStoppingStrategy(ours)
+        ... )
+
+    Args:
+        generation_strategy: The one that ``level_set_generation_strategy`` made.
+        min_trials: Completed trials before it may stop.
+        inactive_when_pending_trials: Whether to wait for running trials.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If it holds no ``LevelSetNode``.
     """
-    found = "none"
-    ours: list[LevelSetNode] = []
-    if isinstance(generation_strategy, GenerationStrategy):
-        found = repr(generation_strategy.name)
-        ours = level_set_nodes(generation_strategy)
-    elif generation_strategy is not None:
-        found = type(generation_strategy).__name__
-    if not ours:
-        raise ValueError(
-            f"Expected `generation_strategy` to hold a LevelSetNode, but got {found}. "
-            "Call `client.set_generation_strategy(level_set_generation_strategy("
-            "strategy))`; for a modular generator use `client.predict` on the rows."
-        )
-    return ours[-1]
 
+    def __init__(
+        self,
+        generation_strategy: GenerationStrategy,
+        min_trials: int = 0,
+        inactive_when_pending_trials: bool = True,
+    ) -> None:
+        super().__init__(min_trials, inactive_when_pending_trials)
+        level_set_node(generation_strategy)
+        self.generation_strategy = generation_strategy
 
-def level_set_nodes(
-    generation_strategy: GenerationStrategy | None,
-) -> list[LevelSetNode]:
-    r"""All level-set nodes in order, then once more the current node if it is one."""
-    if generation_strategy is None:
-        return []
-    by_name = generation_strategy.nodes_by_name
-    current = by_name[generation_strategy.current_node_name]
-    nodes = [*by_name.values(), current]
-    return [node for node in nodes if isinstance(node, LevelSetNode)]
-
-
-def current_level_set_node(
-    generation_strategy: GenerationStrategy | None,
-) -> LevelSetNode | None:
-    r"""The current node if it is a ``LevelSetNode``, else ``None``."""
-    if generation_strategy is None:
-        return None
-    node = generation_strategy.nodes_by_name[generation_strategy.current_node_name]
-    return node if isinstance(node, LevelSetNode) else None
+    def _should_stop_optimization(self, experiment: Experiment) -> tuple[bool, str]:
+        node = level_set_node(self.generation_strategy)
+        state = node.state(experiment)
+        return state.is_done, summary(state, node.strategy)

@@ -231,7 +231,7 @@ def growth(n_rows: int, checkpoints: tuple[int, ...], batch_size: int) -> list[C
     silence_ax()
     from botorch_lse.ax import POOL_INDEX
     from botorch_lse.ax.compat import generation_strategy_of
-    from botorch_lse.ax.results import level_set_node
+    from botorch_lse.ax.node import level_set_node
 
     X, truth, kernel = _function(n_rows)
     strategy = LSEStrategy(

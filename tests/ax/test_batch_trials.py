@@ -16,7 +16,7 @@ from botorch_lse.ax import (
     level_set,
     level_set_generation_strategy,
 )
-from botorch_lse.ax.measurements import Found, Measurements
+from botorch_lse.ax.measurements import Measurements, TrialData
 from botorch_lse.strategies import EGESHStrategy, MELKPACStrategy
 
 from .worlds import NOISE, client_for, grid_pool, lse, measure
@@ -233,8 +233,8 @@ def test_an_orchestrator_runs_to_the_stop(trial_type, options, stop):
 
 def a_mean_of_two(strategy, sem):
     metrics = ["a", "b"][: getattr(strategy, "m", 1)]
-    found = Found({"0_0": dict.fromkeys(metrics, (1.0, sem))}, {})
-    return Measurements(metrics, strategy).of(0, "0_0", 3, 2.0, found)
+    data = TrialData({"0_0": dict.fromkeys(metrics, (1.0, sem))}, {})
+    return Measurements(metrics, strategy).of(0, "0_0", 3, 2.0, data)
 
 
 def test_what_takes_no_means_is_given_none():
@@ -247,7 +247,7 @@ def test_what_takes_no_means_is_given_none():
 def test_what_weighs_by_counts_needs_no_standard_error():
     strategy = EGESHStrategy(grid_pool(2), maximize=(True, True), max_observations=16)
     assert strategy.weighs_by_counts
-    assert a_mean_of_two(strategy, float("nan"))[0].yvar == ()
+    assert a_mean_of_two(strategy, float("nan")).yvar == ()
     assert lse().takes_means
     assert not lse().weighs_by_counts
     with pytest.raises(ValueError, match="Expected a sem for arm 0_0"):

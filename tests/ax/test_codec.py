@@ -23,8 +23,12 @@ from gpytorch.priors import LogNormalPrior
 
 from botorch_lse import Pool
 from botorch_lse.ax import LevelSetNode, level_set_generation_strategy
-from botorch_lse.ax.codec import decode_strategy, encode_strategy
-from botorch_lse.ax.pool_codec import decode_pool, encode_pool
+from botorch_lse.ax.codec import (
+    decode_pool,
+    decode_strategy,
+    encode_pool,
+    encode_strategy,
+)
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
 from botorch_lse.models.prior import GPPrior
 from botorch_lse.strategies import ImplicitLSEStrategy, LSELiteralBatchStrategy

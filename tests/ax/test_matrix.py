@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from botorch_lse.ax import POOL_INDEX, CostMetric, LevelSetNode
-from botorch_lse.ax.results import level_set_node
+from botorch_lse.ax.node import level_set_node
 from botorch_lse.strategies import MELKStrategy
 from tests.covering import covering
 

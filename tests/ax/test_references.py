@@ -16,8 +16,13 @@ from gpytorch.kernels import RBFKernel
 
 from botorch_lse import strategies
 from botorch_lse.ax import allow, level_set, references
-from botorch_lse.ax.codec import decode_strategy, encode_strategy
-from botorch_lse.ax.pool_codec import decode_table, decode_tensor, encode_pool
+from botorch_lse.ax.codec import (
+    decode_strategy,
+    decode_table,
+    decode_tensor,
+    encode_pool,
+    encode_strategy,
+)
 from botorch_lse.ax.pool_store import read_pool
 from botorch_lse.moved import MOVED
 from botorch_lse.strategies import LSEStrategy, MELKPACStrategy

@@ -1,4 +1,4 @@
-r"""A strategy's state as a fold over the rounds of an experiment."""
+r"""A strategy's state after the rounds of an experiment, and that state in words."""
 
 from __future__ import annotations
 
@@ -16,8 +16,29 @@ _KEPT = 3
 """States kept: the newest, the one before it, and one that a late result may need."""
 
 
-class Fold:
-    r"""The fold ``state = tell(... tell(tell(init, round 0), round 1) ...)``.
+def summary(state: State, strategy: Strategy) -> str:
+    r"""Where a run stands, in a sentence.
+
+    ``delta`` is named where the answer claims a confidence; the reason for stopping
+    where it is another one than that everything is decided.
+    """
+    N = len(state.classification)
+    decided = N - int(state.classification.undecided.sum())
+    claimed = state.classification.guarantee.startswith("With probability")
+    delta = getattr(strategy, "delta", None)
+    at = f" at delta = {delta:g}" if claimed and delta is not None else ""
+    goes_without_saying = state.stop_reason in (None, "decided")
+    reason = "" if goes_without_saying else f" ({state.stop_reason})"
+    return (
+        f"{decided:,} of {N:,} rows decided{at}; {state.n_used:,} evaluations{reason}"
+    )
+
+
+class Replay:
+    r"""Tells a strategy the rounds of an experiment, one after the other.
+
+    ``state = tell(... tell(tell(init, round 0), round 1) ...)`` is a function of the
+    strategy, the seed and the rounds alone.
 
     States are remembered by a digest of all rounds before them (rows, values,
     variances, plans to the last bit), so that a new round costs one ``tell``. A state

@@ -1,0 +1,248 @@
+r"""The pictures of ``botorch_lse.plotting`` as Ax analysis cards.
+
+The data frame of a card (``card.df``) is what the renderer of the same name takes:
+``plot_progress(card.df)`` draws with matplotlib what the card shows.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, ClassVar
+
+import pandas as pd
+from ax.adapter.base import Adapter
+from ax.analysis.analysis import Analysis
+from ax.analysis.plotly.plotly_analysis import (
+    PlotlyAnalysisCard,
+    create_plotly_analysis_card,
+)
+from ax.core.experiment import Experiment
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from plotly.graph_objects import Figure
+
+from botorch_lse import plotting
+from botorch_lse.ax.costs import Bill, has_costs
+from botorch_lse.ax.node import LevelSetNode, level_set_node
+from botorch_lse.ax.replay import summary
+from botorch_lse.ax.results import answer_frame
+
+Picture = tuple[pd.DataFrame, Figure]
+"""The data frame of a card and the plotly figure drawn from it."""
+
+
+class LevelSetCard(Analysis):
+    r"""A card about the run of a ``LevelSetNode``."""
+
+    title: ClassVar[str]
+    least_outputs: ClassVar[int] = 1
+
+    @abstractmethod
+    def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
+        r"""The data frame and the plotly figure drawn from it."""
+
+    def subtitle(self, node: LevelSetNode, experiment: Experiment) -> str:
+        r"""Where the run stands."""
+        state = node.state(experiment)
+        return f"{summary(state, node.strategy)}. {state.classification.guarantee}"
+
+    def validate_applicable_state(
+        self,
+        experiment: Experiment | None = None,
+        generation_strategy: GenerationStrategy | None = None,
+        adapter: Adapter | None = None,
+    ) -> str | None:
+        r"""What is missing, or ``None``."""
+        if experiment is None:
+            return f"{type(self).__name__} needs an experiment."
+        try:
+            strategy = level_set_node(generation_strategy).strategy
+        except ValueError as error:
+            return str(error)
+        if strategy.n_outputs >= self.least_outputs:
+            return None
+        return (
+            f"{type(self).__name__} needs a strategy for several outputs, but "
+            f"{type(strategy).__name__} has one: use LevelSetAnalysis."
+        )
+
+    def compute(
+        self,
+        experiment: Experiment | None = None,
+        generation_strategy: GenerationStrategy | None = None,
+        adapter: Adapter | None = None,
+    ) -> PlotlyAnalysisCard:
+        r"""The card: a plotly figure and its data frame."""
+        assert experiment is not None  # see validate_applicable_state
+        node = level_set_node(generation_strategy)
+        frame, figure = self.picture(node, experiment)
+        return create_plotly_analysis_card(
+            name=type(self).__name__,
+            title=self.title,
+            subtitle=self.subtitle(node, experiment),
+            df=frame,
+            fig=figure,
+        )
+
+
+class LevelSetAnalysis(LevelSetCard):
+    r"""A map of the pool for two inputs, else every row's interval, sorted.
+
+    The cards of this module are used alike.
+
+    Example:
+        >>> from ax.api.client import Client
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.ax import level_set_generation_strategy, pool_parameters
+        >>> from botorch_lse.strategies import LSEStrategy
+        >>> pool = Pool([[0.0], [0.5], [1.0]], names=["depth"])
+        >>> strategy = LSEStrategy(pool, threshold=0.2, noise_std=0.01, beta=4.0)
+        >>> client = Client()
+        >>> client.configure_experiment(parameters=pool_parameters(pool), name="run")
+        >>> client.configure_optimization(objective="y")
+        >>> client.set_generation_strategy(level_set_generation_strategy(strategy))
+        >>> (card,) = client.compute_analyses([LevelSetAnalysis()], display=False)
+        >>> card.df["depth"].tolist(), card.title
+        ([0.0, 0.5, 1.0], 'Level set')
+
+    Args:
+        threshold: A level to draw; default the strategy's, if it has one.
+    """
+
+    title: ClassVar[str] = "Level set"
+    kind: ClassVar[str | None] = None
+
+    def __init__(self, threshold: float | None = None) -> None:
+        self.threshold = threshold
+
+    def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
+        r"""The pool's table with the answer, and its map or intervals."""
+        state, threshold = node.state(experiment), self.threshold
+        if threshold is None:
+            threshold = getattr(node.strategy, "threshold", None)
+        answer = state.classification, state.observations
+        figure = plotting.level_set_figure(*answer, threshold=threshold, kind=self.kind)
+        return plotting.level_set_frame(*answer), figure
+
+
+class IntervalAnalysis(LevelSetAnalysis):
+    r"""Every row's interval, sorted by mean, for any number of inputs.
+
+    Args:
+        threshold: A level to draw; default the strategy's, if it has one.
+    """
+
+    title: ClassVar[str] = "Confidence intervals"
+    kind: ClassVar[str | None] = "intervals"
+
+
+class SliceAnalysis(LevelSetCard):
+    r"""The sides on slices through one row, one for each pair of inputs.
+
+    Args:
+        anchor: The row; default the most doubtful one.
+        inputs: Names of inputs; default the first four that vary.
+    """
+
+    title: ClassVar[str] = "Level set on slices"
+    shade: ClassVar[str] = "side"
+
+    def __init__(
+        self, anchor: int | None = None, inputs: Sequence[str] | None = None
+    ) -> None:
+        self.anchor, self.inputs = anchor, inputs
+
+    def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
+        r"""The rows of the slices, and their maps."""
+        state = node.state(experiment)
+        frame = plotting.slices_frame(
+            state.classification, state.observations, self.anchor, self.inputs
+        )
+        return frame, plotting.slices_figure(frame, self.shade)
+
+
+class ProbabilityAnalysis(SliceAnalysis):
+    r"""The probability of lying above the level, on the same slices.
+
+    Args:
+        anchor: The row; default the most doubtful one.
+        inputs: Names of inputs; default the first four that vary.
+    """
+
+    title: ClassVar[str] = "Probability of lying above the level"
+    shade: ClassVar[str] = "probability_above"
+
+
+class BatchAnalysis(LevelSetCard):
+    r"""Where each batch was placed, and the rows that are out.
+
+    Args:
+        inputs: Names of inputs; default the first four that vary.
+    """
+
+    title: ClassVar[str] = "Placement of the batches"
+
+    def __init__(self, inputs: Sequence[str] | None = None) -> None:
+        self.inputs = inputs
+
+    def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
+        r"""Each row's last round, and the maps."""
+        ledger = node.ledger(experiment)
+        out = [] if ledger.open is None else [*ledger.open.out, *ledger.open.to_ask]
+        frame = plotting.batches_frame(
+            node.strategy.pool,
+            node.state(experiment).observations,
+            [*out, *ledger.pending],
+            self.inputs,
+        )
+        return frame, plotting.batches_figure(frame)
+
+
+class ParetoAnalysis(LevelSetCard):
+    r"""Two metrics of every row with their intervals: accepted, rejected or open.
+
+    Args:
+        outputs: The two metrics to draw; default the strategy's first two.
+    """
+
+    title: ClassVar[str] = "Pareto set"
+    least_outputs: ClassVar[int] = 2
+
+    def __init__(self, outputs: tuple[str, str] | None = None) -> None:
+        self.outputs = outputs
+
+    def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
+        r"""The table of ``level_set(client)``, and two of its metrics."""
+        frame = answer_frame(node, experiment)
+        return frame, plotting.pareto_set_figure(frame, self.outputs)
+
+
+class ProgressAnalysis(LevelSetCard):
+    r"""Rows decided, F1 where the truth is known, cost and forecast, by evaluations.
+
+    The cost is the sum over all measurements so far: by ``Pool.costs``, or along the
+    way of a strategy whose costs depend on the row before.
+
+    Args:
+        truth: ``N`` bools, the rows that truly lie above the level.
+    """
+
+    title: ClassVar[str] = "Progress"
+
+    def __init__(self, truth: Any = None) -> None:
+        self.truth = truth
+
+    def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
+        r"""One row a round, and the lines."""
+        states = node.history(experiment)
+        costs = None
+        if has_costs(node.strategy):
+            costs = [0.0, *accumulate(Bill(node, experiment).rounds)]
+        frame = plotting.progress_frame(states, self.truth, costs)
+        return frame, plotting.progress_figure(frame)
+
+    def subtitle(self, node: LevelSetNode, experiment: Experiment) -> str:
+        r"""Where the run stands, and what is foreseen."""
+        forecast = node.history(experiment)[-1].forecast()
+        return f"{super().subtitle(node, experiment)} {forecast}"
