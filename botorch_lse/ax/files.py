@@ -27,7 +27,7 @@ class HeldFile:
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self._name = path, name
-        self._seen: bytes | None = None
+        self._last: bytes | None = None  # the digest of what it held at the last look
 
     def read(self) -> bytes | None:
         r"""The content; ``None`` if there is no such file.
@@ -44,7 +44,7 @@ class HeldFile:
                 f"Expected `{self._name}` to be a file that can be read, but "
                 f"{self.path} can not: {error}."
             ) from error
-        self._seen = _digest(content)
+        self._last = _digest(content)
         return content
 
     def write(self, content: bytes) -> None:
@@ -54,9 +54,9 @@ class HeldFile:
             ValueError: If the file is not as it was read or written last.
             OSError: If it cannot be written; what was there before stays.
         """
-        known = self._seen
-        if self.read() is not None and self._seen != known:
-            self._seen = known
+        expected = self._last
+        if self.read() is not None and self._last != expected:
+            self._last = expected
             raise ValueError(
                 f"Expected `{self._name}` to be written by this run alone, but "
                 f"{self.path} was changed by something else. It is left as it is; "
@@ -64,7 +64,7 @@ class HeldFile:
                 '"other.json")` writes it elsewhere.'
             )
         write_whole(self.path, content)
-        self._seen = _digest(content)
+        self._last = _digest(content)
 
 
 @contextmanager
@@ -89,49 +89,31 @@ def held(
     Raises:
         ValueError: If somebody else holds it, or no lock can be made.
     """
-    target = _target(path, name)
-    lock = FileLock(target.with_name(f".{target.name}.lock"))
-    with _locked(lock, label or str(target), name, patience):
-        _remove_leftovers(target)
-        yield HeldFile(target, name)
-
-
-def _target(path: str | Path, name: str) -> Path:
-    r"""Where a path leads; symbolic links are followed."""
     try:
-        return Path(path).resolve()
+        target = Path(path).resolve()  # symbolic links are followed
     except (OSError, RuntimeError) as error:
         raise ValueError(
             f"Expected `{name}` to lead to a file, but {path} does not: {error}."
         ) from error
-
-
-@contextmanager
-def _locked(lock: FileLock, label: str, name: str, patience: float) -> Iterator[None]:
+    label = label or str(target)
+    lock = FileLock(target.with_name(f".{target.name}.lock"))
     try:
-        lock.acquire(timeout=patience)
-    except Timeout as error:
-        if Path(lock.lock_file).exists():
+        locked = lock.acquire(timeout=patience)
+    except OSError as error:  # also `Timeout`
+        if isinstance(error, Timeout) and Path(lock.lock_file).exists():
             raise ValueError(
                 f"Expected `{name}` to have one writer, but {label} is held by another "
                 "run that is under way, in this process or another one. Wait until it "
                 "ends, or take another name."
             ) from error
-        raise ValueError(_no_lock(label, name, error)) from error
-    except OSError as error:
-        raise ValueError(_no_lock(label, name, error)) from error
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _no_lock(label: str, name: str, error: OSError) -> str:
-    return (
-        f"Expected `{name}` to lie in a folder where files can be made, but beside "
-        f"{label} no lock can be made: {error}. Take another folder, or change the "
-        "rights of this one."
-    )
+        raise ValueError(
+            f"Expected `{name}` to lie in a folder where files can be made, but beside "
+            f"{label} no lock can be made: {error}. Take another folder, or change the "
+            "rights of this one."
+        ) from error
+    with locked:
+        _remove_leftovers(target)
+        yield HeldFile(target, name)
 
 
 def write_whole(path: Path, content: bytes) -> None:

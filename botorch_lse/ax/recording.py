@@ -1,28 +1,33 @@
-r"""Writing a client so that a crash at any moment loses nothing recorded."""
+r"""Writing a client so that a crash at any moment loses nothing recorded.
+
+A client that was loaded before another one wrote must not write: what it writes would
+replace the other's results. It knows a stored trial if it has one of the same number
+and parameters; if that one is over wherever the stored one is; and if it has a value of
+each metric that the stored one has. What a client knows beyond that is its own
+progress.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from ax.api.client import Client
+from ax.core.trial_status import TrialStatus
 
-from botorch_lse.ax.compat import (
-    database_file,
-    experiment_of,
-    lies_in_database,
-    one_transaction,
-    save_trials,
-    snapshot_of,
-)
+from botorch_lse.ax import compat
 from botorch_lse.ax.files import HeldFile, held, write_whole
-from botorch_lse.ax.known_trials import ahead_of_database, check_database, check_file
 
+_NOT_AN_EXPERIMENT = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What reading a file as an experiment raises if it is something else."""
 _PATIENCE = 5.0
 """Seconds to wait for another ``save_client``; a run lasts longer."""
 
@@ -53,16 +58,12 @@ class Record:
         self._file: HeldFile | None = None
         self._is_behind = True  # as far as is known
         with ExitStack() as locks:
-            if lies_in_database(client):
+            if compat.lies_in_database(client):
                 self._hold_database(locks)
             if path is not None:
-                self._file = locks.enter_context(
-                    held(_checked(path, "storage"), "storage")
-                )
-                _check_rights(self._file.path)
-                content = self._file.read()
-                if content is not None:
-                    check_file(client, content, self._file.path)
+                file = held(_checked(path, "storage"), "storage")
+                self._file = locks.enter_context(file)
+                self._check_file(self._file)
             self._locks = locks.pop_all()
 
     def __enter__(self) -> Self:
@@ -72,13 +73,43 @@ class Record:
         self._locks.close()
 
     def _hold_database(self, locks: ExitStack) -> None:
-        path, name = database_file(), experiment_of(self.client).name
+        path, name = compat.database_file(), compat.experiment_of(self.client).name
         if path is not None:  # runs of other experiments may share the database
             own = f"{path.name}.{hashlib.sha256(name.encode()).hexdigest()[:16]}"
             label = f"the experiment {name!r} in {path}"
             lock = held(path.with_name(own), "storage_config", label=label)
             locks.enter_context(lock)
-        check_database(self.client)
+        _behind_in_database(self.client)
+
+    def _check_file(self, file: HeldFile) -> None:
+        r"""Refuse a file with anything that the client does not know."""
+        path = file.path
+        # One that may not be written is not replaced either.
+        if path.exists() and not os.access(path, os.W_OK):
+            raise ValueError(
+                f"Expected `storage` to be a file that can be written, but {path} is "
+                "protected. Change its rights, or take another name."
+            )
+        if (content := file.read()) is None:
+            return
+        try:
+            name, stored = _trials_of(json.loads(content))
+        except _NOT_AN_EXPERIMENT as error:
+            raise ValueError(
+                "Expected `storage` to be a new file or one of this run, but "
+                f"{path} holds no experiment. Take another name, or remove it."
+            ) from error
+        text = json.dumps(self._snapshot())
+        own_name, known = _trials_of(json.loads(text))
+        unknown = [i for i, trial in stored.items() if not trial.is_known(known.get(i))]
+        if name != own_name or unknown:
+            raise ValueError(
+                f"Expected `storage` to be a new file or the one this client was "
+                f"loaded from, but {path} holds the experiment {name!r} with "
+                f"{len(stored)} trials, {len(unknown)} of them unknown here or further "
+                "than here. To go on with it: `client = Client.load_from_json_file("
+                f"{str(path)!r})`."
+            )
 
     @contextmanager
     def changes(self) -> Iterator[None]:
@@ -88,13 +119,12 @@ class Record:
             ValueError: If somebody else wrote there; then nothing is written.
         """
         self._is_behind = True
-        if lies_in_database(self.client):
-            with one_transaction():
+        if compat.lies_in_database(self.client):
+            with compat.one_transaction():
                 yield
                 # At the end: the transaction shuts others out from its first change on.
-                check_database(self.client)
-                if late := ahead_of_database(self.client):
-                    save_trials(self.client, late)
+                if behind := _behind_in_database(self.client):
+                    compat.save_trials(self.client, behind)
         else:
             yield
         self.write()
@@ -102,7 +132,7 @@ class Record:
 
     def catch_up(self) -> None:
         r"""Write what the disk may not have yet: at first, and after a failure."""
-        if self._is_behind or lies_in_database(self.client):
+        if self._is_behind or compat.lies_in_database(self.client):
             with self.changes():
                 pass
 
@@ -113,8 +143,95 @@ class Record:
             ValueError: If somebody else wrote it.
         """
         if self._file is not None:
-            snapshot = snapshot_of(self.client, self._known)
-            self._file.write(json.dumps(snapshot).encode())
+            self._file.write(json.dumps(self._snapshot()).encode())
+
+    def _snapshot(self) -> dict[str, Any]:
+        return compat.snapshot_of(self.client, self._known)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    r"""What a file says of a trial.
+
+    Args:
+        parameters: Those of each arm, in order.
+        is_over: Whether it has ended, however.
+        metrics: Those with data.
+    """
+
+    parameters: list[dict[str, Any]]
+    is_over: bool
+    metrics: set[str]
+
+    def is_known(self, here: _Trial | None) -> bool:
+        r"""Whether another writer's trial is this one, at least as far."""
+        return (
+            here is not None
+            and here.parameters == self.parameters
+            and (here.is_over or not self.is_over)
+            and here.metrics >= self.metrics
+        )
+
+
+def _trials_of(snapshot: dict[str, Any]) -> tuple[str, dict[str, _Trial]]:
+    r"""An experiment's name and trials, without making anything that a file names."""
+    experiment = snapshot["experiment"]
+    found = {}
+    for index, trial in experiment["trials"].items():
+        runs = trial.get("generator_runs", [trial.get("generator_run")])
+        tables = experiment["data_by_trial"].get(index, {"value": []})["value"]
+        data = [json.loads(table["df"]["value"]) for _, table in tables]
+        found[index] = _Trial(
+            [arm["parameters"] for run in runs if run for arm in run["arms"]],
+            TrialStatus[trial["status"]["name"]].is_terminal,
+            {metric for table in data for metric in table["metric_name"].values()},
+        )
+    return experiment["name"], found
+
+
+def _behind_in_database(client: Client) -> list[int]:
+    r"""Trials that a client knows further than its database, which it must know whole.
+
+    After a step that failed; or because ``Client.load_from_database`` elsewhere wrote
+    back what it had read before. In a transaction what is found here holds until its
+    end, whoever else writes.
+
+    Raises:
+        ValueError: If the database holds a trial that the client does not know, or the
+            reverse.
+    """
+    experiment = compat.experiment_of(client)
+    stored = compat.database_rows(experiment.name)
+    if stored is None:
+        return []
+    again = (
+        "Nothing is written. To go on with what is there: `client = "
+        f"Client.load_from_database({experiment.name!r}, storage_config)`."
+    )
+    trials = experiment.trials
+    unknown = {
+        index
+        for index, row, status in stored.trials
+        if index not in trials
+        or trials[index].db_id != row
+        or (status.is_terminal and not trials[index].status.is_terminal)
+    }
+    if unknown or experiment.db_id != stored.experiment:
+        raise ValueError(
+            f"Expected the experiment {experiment.name!r} to be written by this client "
+            f"alone, but the database holds {len(stored.trials)} trials of it, "
+            f"{len(unknown)} of them unknown here or further than here. {again}"
+        )
+    rows = {row for _, row, _ in stored.trials}
+    phantoms = [i for i, trial in trials.items() if trial.db_id not in {None, *rows}]
+    if phantoms:
+        raise ValueError(
+            f"Expected all that this client wrote to be in the database, but trials "
+            f"{phantoms} of the experiment {experiment.name!r} are not: they were made "
+            f"in a step that failed as a whole, or were removed. {again}"
+        )
+    statuses = {index: status for index, _, status in stored.trials}
+    return [i for i, trial in trials.items() if statuses.get(i) != trial.status]
 
 
 def save_client(client: Client, path: str | Path) -> None:
@@ -141,7 +258,7 @@ def save_client(client: Client, path: str | Path) -> None:
         ValueError: If a run holds the file, or its folder cannot be written.
         OSError: If the file cannot be written; what was there before stays.
     """
-    content = json.dumps(snapshot_of(client)).encode()
+    content = json.dumps(compat.snapshot_of(client)).encode()
     with held(_checked(path, "path"), "path", _PATIENCE) as file:
         write_whole(file.path, content)
 
@@ -168,10 +285,23 @@ def _checked(path: Any, name: str) -> Path:
     return found
 
 
-def _check_rights(path: Path) -> None:
-    r"""A file that may not be written is not replaced either."""
-    if path.exists() and not os.access(path, os.W_OK):
-        raise ValueError(
-            f"Expected `storage` to be a file that can be written, but {path} is "
-            "protected. Change its rights, or take another name."
-        )
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    r"""Let what is inside end before Ctrl-C takes effect.
+
+    Between the moment at which a result is in memory and that at which it is on the
+    disk. Python interrupts the main thread alone, so there is nothing to hold back in
+    others.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is None:
+        yield  # None: a handler that Python did not set and could not put back
+        return
+    caught: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *args: caught.append(args))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if caught:
+            signal.raise_signal(signal.SIGINT)

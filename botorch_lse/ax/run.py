@@ -22,12 +22,11 @@ from botorch_lse.ax.compat import (
 from botorch_lse.ax.cost_metric import declare_costs, follows_costs, record_costs
 from botorch_lse.ax.costs import COST, has_costs, trial_cost
 from botorch_lse.ax.failures import Failures
-from botorch_lse.ax.interrupts import uninterrupted
 from botorch_lse.ax.ledger import round_of
 from botorch_lse.ax.measurements import metric_names, objective_metrics
 from botorch_lse.ax.node import LevelSetNode, current_level_set_node, level_set_nodes
 from botorch_lse.ax.outcome import by_metric
-from botorch_lse.ax.recording import Record
+from botorch_lse.ax.recording import Record, uninterrupted
 from botorch_lse.ax.replay import summary
 from botorch_lse.ax.workers import Evaluate, Finished, MakeExecutor, Workers
 from botorch_lse.checks import whole_number
