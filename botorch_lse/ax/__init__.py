@@ -24,8 +24,7 @@ from botorch_lse.ax.analysis import (
     ProgressAnalysis,
     SliceAnalysis,
 )
-from botorch_lse.ax.cost_metric import CostMetric, record_costs
-from botorch_lse.ax.costs import trial_cost
+from botorch_lse.ax.costs import CostMetric, record_costs, trial_cost
 from botorch_lse.ax.node import LevelSetNode, level_set_generation_strategy
 from botorch_lse.ax.pool_grid import grid_pool
 from botorch_lse.ax.pool_space import POOL_INDEX, pool_parameters

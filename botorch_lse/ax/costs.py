@@ -1,4 +1,4 @@
-r"""What the trials of an experiment cost, as things stand."""
+r"""What trials cost: by hand, recorded in an experiment, or fetched by Ax."""
 
 from __future__ import annotations
 
@@ -6,33 +6,34 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
 import torch
 from ax.api.client import Client
 from ax.core.base_trial import BaseTrial
+from ax.core.data import Data
 from ax.core.experiment import Experiment
+from ax.core.metric import Metric, MetricFetchE, MetricFetchResult
+from ax.utils.common.result import Err, Ok
 
-from botorch_lse.ax.compat import experiment_of, generation_strategy_of
-from botorch_lse.ax.ledger import OpenRound, is_left_out
-from botorch_lse.ax.measurements import Measurement, weight_of
+from botorch_lse.ax import compat
+from botorch_lse.ax.ledger import is_left_out
+from botorch_lse.ax.measurements import Measurement, listed, weight_of
 from botorch_lse.ax.node import LevelSetNode, level_set_node
+from botorch_lse.ax.pool_store import StoredStrategy
 from botorch_lse.strategies import Strategy
-from botorch_lse.strategies.costs import RowCost
 
 COST = "cost"
 """The tracking metric of a trial's cost."""
+_SAME = 1e-9
+"""Relative difference of costs that Ax's storage may make."""
 
 
 def has_costs(strategy: Strategy) -> bool:
     r"""Whether a strategy's measurements have costs."""
-    return strategy.pool.costs is not None or travel_of(strategy) is not None
+    return strategy.pool.costs is not None or strategy.costs_depend_on_previous
 
 
-def travel_of(strategy: Any) -> RowCost | None:
-    r"""The costs that depend on the row measured before; ``None`` without."""
-    return getattr(strategy, "cost", None)
-
-
-def check_costs(strategy: Strategy) -> None:
+def _check_costs(strategy: Strategy) -> None:
     r"""Refuse a strategy without costs.
 
     Raises:
@@ -83,18 +84,22 @@ def trial_cost(client: Client, trial_index: int) -> float:
     Raises:
         ValueError: If the strategy has no costs or there is no such trial.
     """
-    experiment = experiment_of(client)
-    node = level_set_node(generation_strategy_of(client))
-    check_costs(node.strategy)
+    experiment, node = _costly_run(client)
     if trial_index not in experiment.trials:
         raise ValueError(
             f"Expected `trial_index` to be one of the experiment's "
             f"{len(experiment.trials)} trials, but got {trial_index}."
         )
-    return sum(Bill(node, experiment).of(experiment.trials[trial_index]).values())
+    return TrialCosts(node, experiment).of_trial(experiment.trials[trial_index])
 
 
-class Bill:
+def _costly_run(client: Client) -> tuple[Experiment, LevelSetNode]:
+    node = level_set_node(compat.generation_strategy_of(client))
+    _check_costs(node.strategy)
+    return compat.experiment_of(client), node
+
+
+class TrialCosts:
     r"""The costs of an experiment's measurements, as things stand.
 
     In a round rows are visited in the cheapest order from where the round before
@@ -107,65 +112,270 @@ class Bill:
     """
 
     def __init__(self, node: LevelSetNode, experiment: Experiment) -> None:
-        self.space = node.space(experiment)
-        self.strategy: Any = node.strategy
-        self.end: int | None = None
-        self.measured: dict[tuple[int, str], float] = {}
-        self.expected: dict[int, float] = {}
+        self._space = node.space(experiment)
+        self._strategy: Any = node.strategy
+        self._last_row: int | None = None  # where the way has led so far
+        self._measured: dict[tuple[int, str], float] = {}
+        self._expected: dict[int, float] = {}
+        self._trials_out: Sequence[int] = ()
         ledger = node.ledger(experiment)
-        self.rounds = [self._pay(step.results) for step in ledger.steps]
+        self.by_round = [self._visit(step.results) for step in ledger.steps]
         r"""The summed cost of each complete round."""
-        self.trials_out: Sequence[int] = ()
         if ledger.open is not None:
-            self.trials_out = ledger.open.trials_out
-            self.expected = self._visits(_to_visit(ledger.open))
-            self._enter(ledger.open.results, self.expected)
-        self._pay(ledger.waiting)
+            rows = Counter(ledger.open.plan) - Counter(ledger.open.used_up)
+            self._trials_out = ledger.open.trials_out
+            self._expected = self._along_the_way(sorted(rows.elements()))
+            self._enter(ledger.open.results, self._expected)
+        self._visit(ledger.waiting)
 
-    def of(self, trial: BaseTrial) -> dict[str, float]:
+    def of_trial(self, trial: BaseTrial) -> float:
+        r"""The cost of a trial."""
+        return sum(self.of_arms(trial).values())
+
+    def of_arms(self, trial: BaseTrial) -> dict[str, float]:
         r"""The costs of a trial's arms; of those that are out, as far as known."""
         found = {}
         for arm in trial.arms:
             if is_left_out(trial, arm.name):
                 continue
-            row = self.space.row_of(arm.parameters, f"trial {trial.index}")
-            if (trial.index, arm.name) in self.measured:
-                found[arm.name] = self.measured[trial.index, arm.name]
-            elif trial.index in self.trials_out and row in self.expected:
-                found[arm.name] = self.expected[row] * weight_of(trial, arm.name)
+            row = self._space.row_of(arm.parameters, f"trial {trial.index}")
+            if (trial.index, arm.name) in self._measured:
+                found[arm.name] = self._measured[trial.index, arm.name]
+            elif trial.index in self._trials_out and row in self._expected:
+                found[arm.name] = self._expected[row] * weight_of(trial, arm.name)
             else:
                 found[arm.name] = self._next(row)
         return found
 
-    def _pay(self, results: Sequence[Measurement]) -> float:
-        visits = self._visits([m.row for m in results for _ in range(m.count)])
-        return self._enter(results, visits)
+    def _visit(self, results: Sequence[Measurement]) -> float:
+        rows = [m.row for m in results for _ in range(m.count)]
+        return self._enter(results, self._along_the_way(rows))
 
     def _enter(
-        self, results: Sequence[Measurement], visits: Mapping[int, float]
+        self, results: Sequence[Measurement], costs: Mapping[int, float]
     ) -> float:
-        costs = {(m.trial, m.arm): m.count * visits[m.row] for m in results}
-        self.measured |= costs
-        return sum(costs.values())
+        by_arm = {(m.trial, m.arm): m.count * costs[m.row] for m in results}
+        self._measured |= by_arm
+        return sum(by_arm.values())
 
-    def _visits(self, rows: list[int]) -> dict[int, float]:
-        r"""The cost of a visit by row, on the way from ``end``, which moves on."""
-        if travel_of(self.strategy) is None:
+    def _along_the_way(self, rows: list[int]) -> dict[int, float]:
+        r"""The cost of one visit of each row, from the last row on, which moves on."""
+        if not self._strategy.costs_depend_on_previous:
             return {row: self._next(row) for row in rows}
         spent: defaultdict[int, float] = defaultdict(float)
         wanted = torch.tensor(rows, dtype=torch.long)
-        for row in self.strategy.prices.visiting_order(self.end, wanted).tolist():
+        order = self._strategy.prices.visiting_order(self._last_row, wanted)
+        for row in order.tolist():
             spent[row] += self._next(row)
-            self.end = row
+            self._last_row = row
         counts = Counter(rows)
         return {row: cost / counts[row] for row, cost in spent.items()}
 
     def _next(self, row: int) -> float:
-        if travel_of(self.strategy) is None:
-            return float(self.strategy.pool.costs[row])
-        return float(self.strategy.prices.of(self.end, torch.tensor([row])))
+        if not self._strategy.costs_depend_on_previous:
+            return float(self._strategy.pool.costs[row])
+        return float(self._strategy.prices.of(self._last_row, torch.tensor([row])))
 
 
-def _to_visit(current: OpenRound) -> list[int]:
-    rest = Counter(current.plan) - Counter(current.used_up)
-    return sorted(rest.elements())
+class CostMetric(Metric):
+    r"""The cost of each trial, from the strategy: ``Pool.costs`` or TruVaR's ``cost=``.
+
+    A tracking metric for an ``Experiment`` or ``Orchestrator``; in a loop by hand see
+    ``trial_cost``. Costs that depend on the row measured before follow the way through
+    the rounds as it was; each fetch computes them anew, since a row abandoned later
+    changes the way. Summed over the trials of complete rounds they are
+    ``TruVaRStrategy.spent(state)`` and the ``cost`` of ``ProgressAnalysis``. Trials
+    that are not completed have no data.
+
+    Example:
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.strategies import LSEStrategy
+        >>> pool = Pool([[0.0], [1.0]], costs=[1.0, 3.0])
+        >>> metric = CostMetric(LSEStrategy(pool, threshold=0.2))
+        >>> metric.name
+        'cost'
+
+    ``experiment.add_metric(metric)``, or ``client.configure_metrics([metric])``. A
+    ``RegistryBundle`` of your own must name it: ``metric_clss={CostMetric: None}``.
+
+    Args:
+        strategy: The strategy of the experiment's ``LevelSetNode``, or one from
+            storage.
+        name: The metric's name.
+        metrics: As given to the node.
+        node_name: The name of the node; default as the node's.
+
+    Raises:
+        ValueError: If the strategy has no costs or cannot be stored, or ``metrics`` is
+            no list of names.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy | StoredStrategy,
+        name: str = COST,
+        metrics: Sequence[str] | None = None,
+        node_name: str | None = None,
+    ) -> None:
+        super().__init__(name, lower_is_better=True)
+        self.node_name = type(strategy).__name__ if node_name is None else node_name
+        names = listed(metrics)
+        self.metrics = None if names is None else list(names)
+        if not isinstance(strategy, StoredStrategy):
+            _check_costs(strategy)
+            strategy = StoredStrategy(strategy)
+        self._stored = strategy
+        self._experiment: Experiment | None = None
+
+    @classmethod
+    def is_available_while_running(cls) -> bool:
+        r"""True, so that Ax computes costs anew rather than look them up."""
+        return True
+
+    def fetch_trial_data(self, trial: BaseTrial, **kwargs: Any) -> MetricFetchResult:
+        r"""The cost of each arm of a trial.
+
+        Args:
+            trial: Of an experiment with the strategy's trials.
+            kwargs: Not used.
+        """
+        return self._fetch(trial.experiment, [trial])[trial.index]
+
+    def bulk_fetch_experiment_data(
+        self,
+        experiment: Experiment,
+        metrics: list[Metric],
+        trials: list[BaseTrial] | None = None,
+        **kwargs: Any,
+    ) -> dict[int, dict[str, MetricFetchResult]]:
+        r"""The costs of many trials; the experiment is read once.
+
+        Args:
+            experiment: With the strategy's trials.
+            metrics: All of this class.
+            trials: Default all.
+            kwargs: Not used.
+        """
+        asked = list(experiment.trials.values()) if trials is None else trials
+        asked = [trial for trial in asked if trial.status.expecting_data]
+        found: dict[int, dict[str, MetricFetchResult]] = {t.index: {} for t in asked}
+        for metric in metrics:
+            assert isinstance(metric, CostMetric)  # as Ax groups them
+            for index, result in metric._fetch(experiment, asked).items():
+                found[index][metric.signature] = result
+        return found
+
+    def _fetch(
+        self, experiment: Experiment, trials: Sequence[BaseTrial]
+    ) -> dict[int, MetricFetchResult]:
+        try:
+            self.keep_pool(experiment)
+            node = LevelSetNode(self._stored, self.metrics, name=self.node_name)
+            costs = TrialCosts(node, experiment)
+            return {trial.index: Ok(self._data(trial, costs)) for trial in trials}
+        except Exception as error:  # Ax takes failures as results
+            failed = MetricFetchE(f"No costs: {error}", error)
+            return {trial.index: Err(failed) for trial in trials}
+
+    def keep_pool(self, experiment: Experiment) -> None:
+        r"""Store the pool with an experiment, as its node does, not with the metric."""
+        self._stored.keep_pool(experiment)
+        self._experiment = experiment
+
+    def _data(self, trial: BaseTrial, costs: TrialCosts) -> Data:
+        if not trial.status.is_completed:
+            return Data()
+        found = costs.of_arms(trial)
+        table = pd.DataFrame({"arm_name": list(found), "mean": list(found.values())})
+        return Data(
+            df=table.assign(
+                trial_index=trial.index,
+                metric_name=self.name,
+                metric_signature=self.signature,
+                sem=0.0,
+            )
+        )
+
+    @classmethod
+    def serialize_init_args(cls, obj: Any) -> dict[str, Any]:
+        r"""The constructor's arguments, for Ax's JSON and SQL storage."""
+        return {
+            "strategy": obj._stored.to_json(obj._experiment),
+            "name": obj.name,
+            "metrics": obj.metrics,
+            "node_name": obj.node_name,
+        }
+
+    @classmethod
+    def deserialize_init_args(
+        cls,
+        args: dict[str, Any],
+        decoder_registry: Mapping[str, Any] | None = None,
+        class_decoder_registry: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        r"""The constructor's arguments from what ``serialize_init_args`` wrote."""
+        given = {key: args[key] for key in ("name", "metrics", "node_name")}
+        return {**given, "strategy": StoredStrategy(args["strategy"])}
+
+
+def record_costs(client: Client) -> None:
+    r"""Attach to each completed trial what it cost, as the metric ``cost``.
+
+    For a loop by hand: call it after trials are completed or abandoned, as often as you
+    like. Costs recorded already are corrected where they have changed, which happens
+    only where they depend on the row measured before. ``run_experiment`` does it.
+
+    Example:
+        >>> from ax.api.client import Client
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.ax import level_set_generation_strategy, pool_parameters
+        >>> from botorch_lse.strategies import TruVaRStrategy
+        >>> pool = Pool([[0.0], [0.5], [1.0]], costs=[3.0, 1.0, 2.0])
+        >>> strategy = TruVaRStrategy(pool, 0.2, noise_std=0.01, beta=4.0)
+        >>> client = Client()
+        >>> client.configure_experiment(parameters=pool_parameters(pool), name="priced")
+        >>> client.configure_optimization(objective="y")
+        >>> client.set_generation_strategy(level_set_generation_strategy(strategy))
+        >>> for trial, parameters in client.get_next_trials(1).items():
+        ...     y = float(pool.X[parameters["pool_index"], 0])
+        ...     status = client.complete_trial(trial, {"y": (y, 0.01)})
+        ...     record_costs(client)
+
+    Args:
+        client: With a level-set strategy that has costs.
+
+    Raises:
+        ValueError: If the strategy has no costs.
+    """
+    experiment, node = _costly_run(client)
+    declare_costs(client, node)
+    costs = TrialCosts(node, experiment)
+    table = experiment.lookup_data().df
+    table = table[table["metric_name"] == COST]
+    recorded = dict(zip(table["trial_index"], table["mean"], strict=True))
+    for trial in list(experiment.trials.values()):
+        if trial.status.is_completed:
+            cost, before = costs.of_trial(trial), recorded.get(trial.index)
+            if before is None or abs(cost - before) > _SAME * cost:
+                client.attach_data(trial.index, {COST: (cost, 0.0)})
+
+
+def declare_costs(client: Client, node: LevelSetNode) -> None:
+    r"""Put the metric of costs among the experiment's, unless one has its name.
+
+    Registries of the user may not know it; then Ax makes a plain metric of that name.
+    """
+    experiment = compat.experiment_of(client)
+    if COST not in experiment.metrics and not compat.has_own_registries(client):
+        metric = CostMetric(node.stored, metrics=node.metrics, node_name=node.name)
+        metric.keep_pool(experiment)
+        # Any metric of Ax will do, whatever the annotation says.
+        client.configure_metrics([metric])  # type: ignore[list-item]
+
+
+def follows_costs(client: Client, node: LevelSetNode | None) -> bool:
+    r"""Whether a trial's cost may change later, and is not the user's own metric."""
+    if node is None or not node.strategy.costs_depend_on_previous:
+        return False
+    metric = compat.experiment_of(client).metrics.get(COST)
+    return metric is None or isinstance(metric, CostMetric)

@@ -16,7 +16,7 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 
 from botorch_lse import acquisition
 from botorch_lse.ax.compat import check_ax_version
-from botorch_lse.ax.cost_metric import CostMetric
+from botorch_lse.ax.costs import CostMetric
 from botorch_lse.ax.node import LevelSetNode
 
 COST_METRIC = 8130

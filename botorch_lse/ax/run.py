@@ -2,34 +2,41 @@ r"""An experiment from its first trial to its stop, in parallel, crash or not.""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from ax.api.client import Client
+from ax.core.experiment import Experiment
 from ax.core.trial_status import TrialStatus
 from ax.exceptions.core import DataRequiredError, OptimizationComplete
 from ax.exceptions.generation_strategy import MaxParallelismReachedException
+from ax.generation_strategy.generation_strategy import GenerationStrategy
 from tqdm import tqdm
 
-from botorch_lse.ax.compat import (
-    complete_trial,
-    experiment_of,
-    generation_strategy_of,
+from botorch_lse.ax import compat
+from botorch_lse.ax.compat import complete_trial
+from botorch_lse.ax.costs import (
+    COST,
+    declare_costs,
+    follows_costs,
+    has_costs,
+    record_costs,
+    trial_cost,
 )
-from botorch_lse.ax.cost_metric import declare_costs, follows_costs, record_costs
-from botorch_lse.ax.costs import COST, has_costs, trial_cost
-from botorch_lse.ax.failures import Failures
 from botorch_lse.ax.ledger import round_of
-from botorch_lse.ax.measurements import metric_names, objective_metrics
+from botorch_lse.ax.measurements import is_noise, metric_names, objective_metrics
 from botorch_lse.ax.node import LevelSetNode, current_level_set_node, level_set_nodes
-from botorch_lse.ax.outcome import by_metric
 from botorch_lse.ax.recording import Record, uninterrupted
 from botorch_lse.ax.replay import summary
 from botorch_lse.ax.workers import Evaluate, Finished, MakeExecutor, Workers
-from botorch_lse.checks import whole_number
+from botorch_lse.checks import real_numbers, whole_number
 
 ON_ERROR = ("raise", "retry", "fail")
 
@@ -149,7 +156,7 @@ def run_experiment(
         run = _Run(client, record, out, max_trials, max_pending, on_error, retries)
         try:
             with tqdm(
-                desc=experiment_of(client).name,
+                desc=compat.experiment_of(client).name,
                 total=max_trials,
                 unit="trial",
                 disable=None if progress is None else not progress,
@@ -160,23 +167,28 @@ def run_experiment(
             raise
 
 
+@dataclass
 class _Run:
-    r"""One call of ``run_experiment``."""
+    r"""One call of ``run_experiment``, with its arguments.
 
-    def __init__(
-        self,
-        client: Client,
-        record: Record,
-        workers: Workers,
-        max_trials: int | None,
-        max_pending: int | None,
-        on_error: str,
-        max_retries: int,
-    ) -> None:
-        self.client, self.record, self.workers = client, record, workers
-        self.max_trials, self.max_pending = max_trials, max_pending
-        self.failures = Failures(on_error, max_retries)
-        self.n_finished = 0
+    Args:
+        n_finished: Trials that ended in this call.
+        n_errors: How often the evaluation failed, of a trial or of a row.
+        given_up: Rows that failed too often; they are not evaluated any more.
+        last_evaluated: The newest round a row of which is evaluated.
+    """
+
+    client: Client
+    record: Record
+    workers: Workers
+    max_trials: int | None
+    max_pending: int | None
+    on_error: str
+    max_retries: int
+    n_finished: int = 0
+    n_errors: Counter[Any] = field(default_factory=Counter)
+    given_up: set[str] = field(default_factory=set)
+    last_evaluated: int | None = None
 
     def go(self, bar: Any) -> str:
         self.record.catch_up()  # also what an earlier call could not write
@@ -193,8 +205,16 @@ class _Run:
             bar.update(self.n_finished - before)
 
     @property
+    def experiment(self) -> Experiment:
+        return compat.experiment_of(self.client)
+
+    @property
+    def generation_strategy(self) -> GenerationStrategy | None:
+        return compat.generation_strategy_of(self.client)
+
+    @property
     def node(self) -> LevelSetNode | None:
-        return current_level_set_node(generation_strategy_of(self.client))
+        return current_level_set_node(self.generation_strategy)
 
     @property
     def metrics(self) -> list[str]:
@@ -202,23 +222,22 @@ class _Run:
 
         Also before it: an evaluation without one of its metrics teaches it nothing.
         """
-        experiment = experiment_of(self.client)
-        ours = level_set_nodes(generation_strategy_of(self.client))
+        ours = level_set_nodes(self.generation_strategy)
         if not ours:
-            return objective_metrics(experiment)
+            return objective_metrics(self.experiment)
         node = self.node or ours[0]
-        return metric_names(experiment, node.metrics, node.strategy)
+        return metric_names(self.experiment, node.metrics, node.strategy)
 
     def words(self) -> str:
         if self.node is None:
             return ""
-        return summary(self.node.state(experiment_of(self.client)), self.node.strategy)
+        return summary(self.node.state(self.experiment), self.node.strategy)
 
     # --- asking ----------------------------------------------------------------------
 
     def resume(self) -> None:
         r"""Trials that are out: those with all data are complete, others run again."""
-        experiment, metrics = experiment_of(self.client), set(self.metrics)
+        experiment, metrics = self.experiment, set(self.metrics)
         for index in sorted(experiment.trial_indices_by_status[TrialStatus.RUNNING]):
             table = experiment.lookup_data(trial_indices=[index]).df
             if metrics <= set(table["metric_name"][table["mean"].notna()]):
@@ -252,21 +271,26 @@ class _Run:
             if len(self.workers) > 0 or not trials:
                 return None
             if self._is_fruitless(max(trials)):
-                return f"{self.words()}; {self.failures.why_stop()}"
+                rows = ", ".join(sorted(self.given_up))
+                return (
+                    f"{self.words()}; the strategy asks only for rows whose evaluation "
+                    f"failed: {rows}. Leave them out of the pool, give the strategy "
+                    "`max_repeats`, by which used up places count, or call "
+                    "`run_experiment` again when they can be measured"
+                )
 
     def _submit(self, trial: int, parameters: dict[str, Any]) -> None:
-        if self.node is not None and self.failures.are_hopeless(parameters):
+        if self.node is not None and repr(parameters) in self.given_up:
             self._abandon(trial)
             return
-        self.failures.useful(round_of(experiment_of(self.client).trials[trial]))
+        self.last_evaluated = round_of(self.experiment.trials[trial])
         self.workers.submit(trial, parameters)
 
     def _is_fruitless(self, trial: int) -> bool:
         r"""Whether a trial ends a round none of whose rows is evaluated."""
-        experiment = experiment_of(self.client)
-        if self.node is None or self.node.ledger(experiment).open is not None:
+        if self.node is None or self.node.ledger(self.experiment).open is not None:
             return False
-        return self.failures.were_all_of(round_of(experiment.trials[trial]))
+        return self.last_evaluated != round_of(self.experiment.trials[trial])
 
     def _room(self) -> int:
         out = len(self.workers)
@@ -308,7 +332,7 @@ class _Run:
             error = finished.error
             if error is None:
                 try:
-                    outcome = self._outcome(finished)
+                    outcome = by_metric(finished.value, self.metrics)
                 except ValueError as reason:
                     error = reason
             if error is not None:
@@ -339,9 +363,6 @@ class _Run:
             failed.append(error)
         return failed
 
-    def _outcome(self, finished: Finished) -> dict[str, Any]:
-        return by_metric(finished.value, self.metrics)
-
     def _add_cost(self, trial: int, outcome: dict[str, Any]) -> None:
         r"""What the trial costs beside what it gave, unless that is told."""
         node = self.node
@@ -355,15 +376,36 @@ class _Run:
             record_costs(self.client)
 
     def _handle(self, finished: Finished, error: Exception) -> None:
-        verdict = self.failures.judge(finished, error)
-        if verdict == "retry":
-            self.workers.submit(finished.trial, finished.parameters)
-        elif verdict == "failed":
-            with self.record.changes():
-                self.client.mark_trial_failed(finished.trial)
-            self.n_finished += 1
+        r"""Try a trial again, or give it up, as ``on_error`` says.
+
+        Raises:
+            Exception: The evaluation's own, if so told.
+        """
+        trial, row = finished.trial, repr(finished.parameters)
+        if self.on_error == "raise":
+            error.add_note(
+                f"Trial {trial} ({row}) is still running in the experiment; call "
+                "`run_experiment` again to evaluate it."
+            )
+            raise error
+        key = trial if self.on_error == "retry" else row
+        self.n_errors[key] += 1
+        if self.n_errors[key] > self.max_retries:
+            self.given_up.add(row)
+            warnings.warn(
+                f"Trial {trial} ({row}) is abandoned: its evaluation failed "
+                f"{self.n_errors[key]} times, last with {error!r}. Its place is used "
+                "up, and the row is not evaluated again in this run.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            self._abandon(trial)
+        elif self.on_error == "retry":
+            self.workers.submit(trial, finished.parameters)
         else:
-            self._abandon(finished.trial)
+            with self.record.changes():
+                self.client.mark_trial_failed(trial)
+            self.n_finished += 1
 
     def _abandon(self, trial: int) -> None:
         with self.record.changes():
@@ -379,3 +421,67 @@ def _failure(step: Callable[[], None]) -> list[Exception]:
     except Exception as error:
         return [error]
     return []
+
+
+def by_metric(value: Any, metrics: list[str]) -> dict[str, Any]:
+    r"""The outcome of an evaluation by metric.
+
+    Further metrics may be there: each a number or ``(mean, sem)``, which may be NaN.
+
+    Args:
+        value: A number or ``(mean, sem)``, or these by metric.
+        metrics: The metrics that a strategy learns from.
+
+    Raises:
+        ValueError: If there are several metrics and no dictionary, one is missing, a
+            value is no number, the name of a metric no text, or a metric that the
+            strategy learns from is not finite or its standard error negative or not
+            finite.
+    """
+    if not isinstance(value, Mapping) and len(metrics) == 1:
+        value = {metrics[0]: value}
+    missing = list(metrics)
+    if isinstance(value, Mapping):
+        missing = [name for name in metrics if name not in value]
+    if missing:
+        raise ValueError(
+            f"Expected `evaluate` to return a value for each of the metrics {metrics}, "
+            f"but {missing} are missing in {value!r}. Return a dictionary by metric."
+        )
+    for name in value:
+        if not isinstance(name, str):
+            raise ValueError(
+                "Expected `evaluate` to return a dictionary by the names of metrics, "
+                f"but got the name {name!r}. Write {str(name)!r}."
+            )
+    return {name: _outcome(value[name], name, name in metrics) for name in value}
+
+
+def _outcome(value: Any, name: str, is_learnt: bool) -> Any:
+    r"""A number, or ``(mean, sem)``, as floats; must be usable if it is learnt from."""
+    parts = list(value) if isinstance(value, (tuple, list)) else [value]
+    try:
+        numbers = [
+            None if i and x is None else float(real_numbers(x, name))
+            for i, x in enumerate(parts)
+        ]
+    except (TypeError, ValueError, RuntimeError):
+        numbers = []
+    if len(numbers) not in (1, 2):
+        raise ValueError(
+            "Expected `evaluate` to return a number or `(mean, sem)`, but got "
+            f"{value!r} for {name!r}. Raise an error where a measurement failed."
+        )
+    mean, sem = numbers if len(numbers) == 2 else (numbers[0], None)
+    if is_learnt and (mean is None or not math.isfinite(mean)):
+        raise ValueError(
+            f"Expected `evaluate` to return finite numbers, but got {mean!r} for "
+            f"{name!r}. Raise an error where a measurement failed."
+        )
+    if is_learnt and sem is not None and not is_noise(sem):
+        raise ValueError(
+            "Expected `evaluate` to return a standard error of at least 0, but got "
+            f"{sem!r} for {name!r}. 0 is an exact measurement; leave it out, or return "
+            "None, if it is not known."
+        )
+    return (mean, sem) if len(numbers) == 2 else mean

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from botorch_lse.ax.outcome import by_metric
+from botorch_lse.ax.run import by_metric
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,8 @@ from botorch_lse.ax import (
     save_client,
 )
 from botorch_lse.ax import run as run_module
-from botorch_lse.ax.outcome import by_metric
 from botorch_lse.ax.recording import Record
-from botorch_lse.ax.run import _Run
+from botorch_lse.ax.run import _Run, by_metric
 from botorch_lse.ax.workers import Finished, Workers
 
 from . import benches, several
