@@ -11,8 +11,7 @@ import torch
 from ax.adapter.registry import Generators, MBM_X_trans_base
 from ax.adapter.transforms.base import Transform
 from ax.adapter.transforms.derelativize import Derelativize
-from ax.core.observation import ObservationFeatures
-from ax.core.search_space import SearchSpace
+from ax.core import ObservationFeatures, SearchSpace
 from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generators.torch.botorch_modular.surrogate import SurrogateSpec
 from ax.generators.torch.botorch_modular.utils import ModelConfig

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from ax.adapter.base import Adapter
-from ax.core.experiment import Experiment
-from ax.core.observation import ObservationData, ObservationFeatures
+from ax.core import Experiment, ObservationFeatures
+from ax.core.observation import ObservationData
 from ax.exceptions.core import UnsupportedError
 from ax.generators.base import Generator
 

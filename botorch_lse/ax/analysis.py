@@ -18,7 +18,7 @@ from ax.analysis.plotly.plotly_analysis import (
     PlotlyAnalysisCard,
     create_plotly_analysis_card,
 )
-from ax.core.experiment import Experiment
+from ax.core import Experiment
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from plotly.graph_objects import Figure
 

@@ -16,11 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from ax.api.client import Client
-from ax.core.arm import Arm
-from ax.core.data import Data
-from ax.core.experiment import Experiment
-from ax.core.generator_run import GeneratorRun
+from ax import Client
+from ax.core import Arm, Data, Experiment, GeneratorRun
 from ax.core.trial_status import TrialStatus
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.storage.json_store.encoder import object_to_json

@@ -8,11 +8,10 @@ from typing import Any
 
 import pandas as pd
 import torch
-from ax.api.client import Client
+from ax import Client
+from ax.core import Data, Experiment, Metric
 from ax.core.base_trial import BaseTrial
-from ax.core.data import Data
-from ax.core.experiment import Experiment
-from ax.core.metric import Metric, MetricFetchE, MetricFetchResult
+from ax.core.metric import MetricFetchE, MetricFetchResult
 from ax.utils.common.result import Err, Ok
 
 from botorch_lse.ax import compat

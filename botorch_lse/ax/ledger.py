@@ -21,10 +21,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ax.core.arm import Arm
+from ax.core import Arm, Data, Experiment
 from ax.core.base_trial import BaseTrial
-from ax.core.data import Data
-from ax.core.experiment import Experiment
 from ax.core.trial_status import TrialStatus
 
 from botorch_lse.ax.compat import DataLook, DataRow, arms_of, node_name_of

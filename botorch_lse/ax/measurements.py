@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from ax.core import BatchTrial, Data, Experiment
 from ax.core.base_trial import BaseTrial
-from ax.core.batch_trial import BatchTrial
-from ax.core.data import Data
-from ax.core.experiment import Experiment
 from torch import Tensor
 
 from botorch_lse.ax.compat import DataRow, as_stored

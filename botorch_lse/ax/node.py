@@ -10,13 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ax.core.arm import Arm
-from ax.core.data import Data
-from ax.core.experiment import Experiment
-from ax.core.generator_run import GeneratorRun
-from ax.core.observation import ObservationFeatures
-from ax.core.parameter import Parameter
-from ax.core.search_space import SearchSpace
+from ax.core import (
+    Arm,
+    Data,
+    Experiment,
+    GeneratorRun,
+    ObservationFeatures,
+    Parameter,
+    SearchSpace,
+)
 from ax.core.types import TParameterization
 from ax.exceptions.core import DataRequiredError, UnsupportedError
 from ax.exceptions.generation_strategy import GenerationStrategyCompleted

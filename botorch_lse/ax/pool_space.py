@@ -1,28 +1,42 @@
-r"""A pool of rows as an Ax search space.
+r"""A pool of rows as an Ax search space, and Ax parameters as a pool.
 
 Either the space is one whole-number parameter, the row's number (``pool_parameters``),
-or its parameters are columns of the pool's table.
+or its parameters are columns of the pool's table, such as that of a product grid of
+parameters (``grid_pool``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from ax.api.configs import RangeParameterConfig
-from ax.core.parameter import FixedParameter, Parameter
-from ax.core.search_space import SearchSpace
+from ax import ChoiceParameterConfig, RangeParameterConfig
+from ax.core import FixedParameter, SearchSpace
 
+from botorch_lse.checks import whole_number
 from botorch_lse.problem import Pool
 
 POOL_INDEX = "pool_index"
 """The parameter that is the number of a pool's row, from 0."""
+_TAKE_OUT = (
+    "Take the trial out with `mark_trial_failed` (a completed one with "
+    "`experiment.trials[i].mark_failed(unsafe=True)`)."
+)
 _SAME = 1e-9
 """Share of a column's range up to which two numbers are the same."""
 _SHOWN = 6
 """Columns of a row that a message shows."""
+MOST_ROWS = 10**6
+"""A grid with more rows is refused: it is rarely meant."""
+
+_REMEDY = "Give what `client.configure_experiment(parameters=...)` takes."
+
+Config = RangeParameterConfig | ChoiceParameterConfig
 
 
 def pool_parameters(pool: Pool) -> list[RangeParameterConfig]:
@@ -78,12 +92,45 @@ class PoolSpace:
         self.by_number = POOL_INDEX in search_space.parameters
         if self.by_number:
             return
-        free, fixed = _parameters(pool, search_space)
-        self.names, self._fixed = list(free), fixed
-        self._table = pool.to_frame()[self.names].reset_index(drop=True)
-        self._records = _records(self._table, free)
-        _check_rows(self._records, fixed, search_space)
-        self._rows = _row_by_values(self._records, self.names)
+        parameters = search_space.parameters.items()
+        self._fixed = {
+            name: parameter.value
+            for name, parameter in parameters
+            if isinstance(parameter, FixedParameter)
+        }
+        free = {name: p for name, p in parameters if name not in self._fixed}
+        frame = pool.to_frame()
+        missing = [name for name in free if name not in frame.columns]
+        if missing or not free:
+            raise ValueError(
+                f"Expected each parameter of the search space to be a column of the "
+                f"pool {list(frame.columns)}, but {missing or 'none'} "
+                f"{'are' if missing else 'is'} not. Name the columns as the "
+                "parameters, or build the search space with `pool_parameters(pool)`."
+            )
+        self.names = list(free)
+        self._table = frame[self.names].reset_index(drop=True)
+        columns = [
+            [parameter.cast(value) for value in self._table[name].astype(object)]
+            for name, parameter in free.items()
+        ]
+        self._records: list[tuple[Any, ...]] = list(zip(*columns, strict=True))
+        self._rows: dict[tuple[Any, ...], int] = {}
+        for row, record in enumerate(self._records):
+            if not search_space.check_membership(self.parameters_of(row)):
+                raise ValueError(
+                    "Expected the rows of the pool to lie in the search space, but row "
+                    f"{row} does not: {_shown(self.parameters_of(row))}. Leave it out "
+                    "of the pool, or widen the search space."
+                )
+            first = self._rows.setdefault(record, row)
+            if first != row:
+                raise ValueError(
+                    f"Expected the pool's rows to differ in the parameters "
+                    f"{self.names}, but rows {first} and {row} are both {record}. Add "
+                    "the column in which they differ to the search space, or build it "
+                    "with `pool_parameters(pool)`."
+                )
 
     def parameters_of(self, row: int) -> dict[str, Any]:
         r"""The parameterization of a row."""
@@ -121,7 +168,7 @@ class PoolSpace:
         raise ValueError(
             f"Expected the parameters of {where} to be a row of the pool, but got "
             f"{_shown(asked)}; the nearest is row {nearest}: "
-            f"{_shown(self.parameters_of(nearest))}. {_take_out()}"
+            f"{_shown(self.parameters_of(nearest))}. {_TAKE_OUT}"
         )
 
     def _nearest(self, values: tuple[Any, ...]) -> tuple[int, float]:
@@ -129,7 +176,9 @@ class PoolSpace:
         apart = np.zeros((self.n_rows, len(values)))
         for j, value in enumerate(values):
             column = self._table.iloc[:, j]
-            if _is_number(column) and isinstance(value, (int, float)):
+            is_number = pd.api.types.is_numeric_dtype(column)
+            is_bool = pd.api.types.is_bool_dtype(column)
+            if is_number and not is_bool and isinstance(value, (int, float)):
                 numbers = column.to_numpy(dtype=float)
                 span = float(np.ptp(numbers)) or 1.0
                 apart[:, j] = np.abs(numbers - float(value)) / span
@@ -137,67 +186,6 @@ class PoolSpace:
                 apart[:, j] = [record[j] != value for record in self._records]
         row = int(np.square(apart).sum(axis=1).argmin())
         return row, float(apart[row].max())
-
-
-def _parameters(
-    pool: Pool, search_space: SearchSpace
-) -> tuple[dict[str, Parameter], dict[str, Any]]:
-    fixed = {
-        name: parameter.value
-        for name, parameter in search_space.parameters.items()
-        if isinstance(parameter, FixedParameter)
-    }
-    free = {n: p for n, p in search_space.parameters.items() if n not in fixed}
-    columns = list(pool.to_frame().columns)
-    missing = [name for name in free if name not in columns]
-    if missing or not free:
-        raise ValueError(
-            f"Expected each parameter of the search space to be a column of the pool "
-            f"{columns}, but {missing or 'none'} {'are' if missing else 'is'} not. "
-            "Name the columns as the parameters, or build the search space with "
-            "`pool_parameters(pool)`."
-        )
-    return free, fixed
-
-
-def _records(
-    table: pd.DataFrame, parameters: Mapping[str, Parameter]
-) -> list[tuple[Any, ...]]:
-    columns = []
-    for name, parameter in parameters.items():
-        values = table[name].astype(object).tolist()
-        columns.append([parameter.cast(value) for value in values])
-    return list(zip(*columns, strict=True))
-
-
-def _check_rows(
-    records: list[tuple[Any, ...]], fixed: dict[str, Any], search_space: SearchSpace
-) -> None:
-    names = [name for name in search_space.parameters if name not in fixed]
-    for row, record in enumerate(records):
-        parameters = {**dict(zip(names, record, strict=True)), **fixed}
-        if not search_space.check_membership(parameters):
-            raise ValueError(
-                "Expected the rows of the pool to lie in the search space, but row "
-                f"{row} does not: {_shown(parameters)}. Leave it out of the pool, or "
-                "widen the search space."
-            )
-
-
-def _row_by_values(
-    records: list[tuple[Any, ...]], names: list[str]
-) -> dict[tuple[Any, ...], int]:
-    rows: dict[tuple[Any, ...], int] = {}
-    for row, record in enumerate(records):
-        first = rows.setdefault(record, row)
-        if first != row:
-            raise ValueError(
-                f"Expected the pool's rows to differ in the parameters {names}, but "
-                f"rows {first} and {row} are both {record}. Add the column in which "
-                "they differ to the search space, or build it with "
-                "`pool_parameters(pool)`."
-            )
-    return rows
 
 
 def _row_of_number(parameters: Mapping[str, Any], n_rows: int, where: str) -> int:
@@ -219,14 +207,9 @@ def _row_of_number(parameters: Mapping[str, Any], n_rows: int, where: str) -> in
             f"Expected `{POOL_INDEX}` of {where} to be a row of the pool, 0 to "
             f"{n_rows - 1}, but got {row}; the nearest is "
             f"{min(max(row, 0), n_rows - 1)}. `Pool.nearest(x)` gives the row nearest "
-            f"to a point. {_take_out()}"
+            f"to a point. {_TAKE_OUT}"
         )
     return row
-
-
-def _is_number(column: pd.Series) -> bool:
-    is_bool = pd.api.types.is_bool_dtype(column)
-    return bool(pd.api.types.is_numeric_dtype(column)) and not is_bool
 
 
 def _shown(values: Mapping[str, Any]) -> str:
@@ -235,8 +218,146 @@ def _shown(values: Mapping[str, Any]) -> str:
     return words + (", ..." if len(names) > _SHOWN else "")
 
 
-def _take_out() -> str:
-    return (
-        "Take the trial out with `mark_trial_failed` (a completed one with "
-        "`experiment.trials[i].mark_failed(unsafe=True)`)."
+# --- a grid of parameters as a pool ---------------------------------------------------
+
+
+def grid_pool(
+    parameters: Sequence[Config], points: int | Mapping[str, int] = 10
+) -> Pool:
+    r"""Every combination of the parameters' values, each a row.
+
+    A choice takes its values; a range with a step takes its steps; a range of whole
+    numbers and a real one take ``points`` values from bound to bound, evenly spaced on
+    its scale. The model sees the logarithm (base 10) of a range on a log scale, ordered
+    choices that are words as 0, 1, ..., and other words as one column each. The table
+    has the values themselves, so that the same ``parameters`` make the experiment.
+
+    Example:
+        >>> from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+        >>> parameters = [
+        ...     RangeParameterConfig(
+        ...         name="dose", bounds=(1, 100), parameter_type="float", scaling="log"
+        ...     ),
+        ...     ChoiceParameterConfig(
+        ...         name="mix", values=["a", "b"], parameter_type="str"
+        ...     ),
+        ... ]
+        >>> pool = grid_pool(parameters, points=3)
+        >>> pool.to_frame()["dose"].tolist()
+        [1.0, 1.0, 10.0, 10.0, 100.0, 100.0]
+        >>> pool.names
+        ('dose', 'mix=a', 'mix=b')
+
+    Args:
+        parameters: As for ``client.configure_experiment``.
+        points: Values of each range without a step, at least 2; or by name.
+
+    Raises:
+        ValueError: If ``parameters`` is no list of ranges and choices, a name is there
+            twice, a range has no such scale or steps, a number of points is missing or
+            out of range, or the grid has more than ``MOST_ROWS`` rows.
+    """
+    parameters = _checked(parameters)
+    levels = {p.name: _levels(p, points) for p in parameters}
+    _check_rows(math.prod(len(v) for v in levels.values()) if levels else 0)
+    columns = [pd.DataFrame({name: values}) for name, values in levels.items()]
+    table = reduce(lambda left, right: left.merge(right, how="cross"), columns)
+    return Pool(
+        pd.DataFrame({p.name: _model_column(p, table[p.name]) for p in parameters}),
+        table=table,
     )
+
+
+def _checked(parameters: Any) -> list[Config]:
+    wanted = "Expected `parameters` to be a list of ranges and choices, but"
+    if isinstance(parameters, Config):
+        raise ValueError(
+            f"{wanted} got {type(parameters).__name__}. Write `grid_pool([...])`."
+        )
+    if isinstance(parameters, str) or not isinstance(parameters, Iterable):
+        raise ValueError(f"{wanted} got {parameters!r}. {_REMEDY}")
+    found = list(parameters)
+    for i, parameter in enumerate(found):
+        if not isinstance(parameter, Config):
+            raise ValueError(f"{wanted} entry {i} is {parameter!r}. {_REMEDY}")
+        if isinstance(parameter, RangeParameterConfig):
+            _check_range(parameter)
+    repeated = [n for n, k in Counter(p.name for p in found).items() if k > 1]
+    if repeated:
+        raise ValueError(
+            f"Expected the names of `parameters` to differ, but got {repeated} more "
+            "than once. Rename one of them."
+        )
+    return found
+
+
+def _check_range(parameter: RangeParameterConfig) -> None:
+    low, high = parameter.bounds
+    is_log, step = parameter.scaling == "log", parameter.step_size
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high) or (
+        is_log and low <= 0
+    ):
+        raise ValueError(
+            f"Expected the bounds of the range {parameter.name!r} to be finite, the "
+            f"lower first, and positive on a log scale, but got {parameter.bounds}"
+            + (" on a log scale. Raise the lower one." if is_log else ".")
+        )
+    if step is not None and not step > 0:
+        raise ValueError(
+            f"Expected `step_size` of the range {parameter.name!r} to be positive, but "
+            f"got {step:g}. Leave it out for `points` values."
+        )
+
+
+def _check_rows(n_rows: int) -> None:
+    if not 1 <= n_rows <= MOST_ROWS:
+        raise ValueError(
+            f"Expected `parameters` to make between 1 and {MOST_ROWS:,} rows, but they "
+            f"make {n_rows:,}. Take fewer `points`, or larger steps."
+        )
+
+
+def _levels(parameter: Config, points: int | Mapping[str, int]) -> Any:
+    r"""The values of a parameter, in order."""
+    if isinstance(parameter, ChoiceParameterConfig):
+        return list(parameter.values)
+    low, high = parameter.bounds
+    if parameter.step_size is not None:
+        n = math.floor((high - low) / parameter.step_size + 1e-9) + 1
+        _check_rows(n)
+        values = low + parameter.step_size * np.arange(n)
+    else:
+        n = _points(parameter.name, points)
+        space = np.geomspace if parameter.scaling == "log" else np.linspace
+        values = space(low, high, n)
+        values[[0, -1]] = low, high
+    if parameter.parameter_type == "int":
+        return np.unique(np.round(values)).astype(int)
+    return values.astype(float)
+
+
+def _points(name: str, points: int | Mapping[str, int]) -> int:
+    if isinstance(points, Mapping):
+        if name not in points:
+            raise ValueError(
+                f"Expected `points` to have a number for the range {name!r}, but it "
+                f"has {sorted(points)}."
+            )
+        points = points[name]
+    n = whole_number(points, "points", 2)
+    if n > MOST_ROWS:
+        raise ValueError(
+            f"Expected `points` to be at most {MOST_ROWS:,}, but got {n:,}. Take fewer."
+        )
+    return n
+
+
+def _model_column(parameter: Config, column: pd.Series) -> pd.Series:
+    if isinstance(parameter, RangeParameterConfig):
+        return np.log10(column) if parameter.scaling == "log" else column.astype(float)
+    if parameter.parameter_type in ("int", "float", "bool"):
+        return column if parameter.is_ordered is not False else column.astype(str)
+    if parameter.is_ordered:
+        order = {value: i for i, value in enumerate(parameter.values)}
+        return column.map(order).astype(float)
+    return column

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ax.core.experiment import Experiment
+from ax.core import Experiment
 
 from botorch_lse.ax.codec import (
     decode_pool,

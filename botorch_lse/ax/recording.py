@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from ax.api.client import Client
+from ax import Client
 from ax.core.trial_status import TrialStatus
 
 from botorch_lse.ax import compat

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-from ax.api.client import Client
-from ax.core.experiment import Experiment
+from ax import Client
+from ax.core import Experiment
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.global_stopping.strategies.base import BaseGlobalStoppingStrategy
 

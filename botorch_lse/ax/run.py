@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ax.api.client import Client
-from ax.core.experiment import Experiment
+from ax import Client
+from ax.core import Experiment
 from ax.core.trial_status import TrialStatus
 from ax.exceptions.core import DataRequiredError, OptimizationComplete
 from ax.exceptions.generation_strategy import MaxParallelismReachedException
