@@ -152,7 +152,17 @@ def model_space(search_space: SearchSpace, table: pd.DataFrame) -> Tensor:
         ValueError: If an argument is something else, a column is missing, or a row is
             not in the search space.
     """
-    _check_space(search_space, table)
+    if not isinstance(search_space, SearchSpace):
+        raise ValueError(
+            "Expected `search_space` to be that of an experiment, but got "
+            f"{type(search_space).__name__}. Write `experiment.search_space`."
+        )
+    if not isinstance(table, pd.DataFrame):
+        raise ValueError(
+            "Expected `table` to be a pandas DataFrame with one column per parameter, "
+            f"but got {type(table).__name__}. Write `pd.DataFrame(values, columns="
+            f"{list(search_space.parameters)})`."
+        )
     missing = [name for name in search_space.parameters if name not in table.columns]
     if missing:
         raise ValueError(
@@ -160,10 +170,7 @@ def model_space(search_space: SearchSpace, table: pd.DataFrame) -> Tensor:
             f"missing; it has {list(table.columns)}."
         )
     names = list(search_space.parameters)
-    records: list[dict[str, Any]] = [
-        dict(zip(names, row, strict=True))
-        for row in table[names].astype(object).itertuples(index=False)
-    ]
+    records: list[Any] = table[names].astype(object).to_dict("records")
     for i, record in enumerate(records):
         if not search_space.check_membership(record):
             raise ValueError(
@@ -179,17 +186,3 @@ def model_space(search_space: SearchSpace, table: pd.DataFrame) -> Tensor:
     columns = list(space.parameters)
     values = [[f.parameters[name] for name in columns] for f in features]
     return torch.tensor(values, dtype=torch.float64)
-
-
-def _check_space(search_space: Any, table: Any) -> None:
-    if not isinstance(search_space, SearchSpace):
-        raise ValueError(
-            "Expected `search_space` to be that of an experiment, but got "
-            f"{type(search_space).__name__}. Write `experiment.search_space`."
-        )
-    if not isinstance(table, pd.DataFrame):
-        raise ValueError(
-            "Expected `table` to be a pandas DataFrame with one column per parameter, "
-            f"but got {type(table).__name__}. Write `pd.DataFrame(values, columns="
-            f"{list(search_space.parameters)})`."
-        )

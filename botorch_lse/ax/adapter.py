@@ -62,14 +62,15 @@ class LevelSetAdapter(Adapter):
             )
         space = self._node.space(self._experiment)
         answer = self._node.state(self._experiment).classification
-        found = []
-        for features in observation_features:
-            row = space.row_of(features.parameters, "the point")
-            found.append(
-                ObservationData(
-                    metric_signatures=[self._signature],
-                    means=np.array([float(answer.mean[row])]),
-                    covariance=np.array([[float(answer.sigma[row]) ** 2]]),
-                )
+        rows = [
+            space.row_of(features.parameters, "the point")
+            for features in observation_features
+        ]
+        return [
+            ObservationData(
+                metric_signatures=[self._signature],
+                means=np.array([float(answer.mean[row])]),
+                covariance=np.array([[float(answer.sigma[row]) ** 2]]),
             )
-        return found
+            for row in rows
+        ]

@@ -25,7 +25,6 @@ from plotly.graph_objects import Figure
 from botorch_lse import plotting
 from botorch_lse.ax.costs import TrialCosts, has_costs
 from botorch_lse.ax.node import LevelSetNode, level_set_node
-from botorch_lse.ax.replay import summary
 from botorch_lse.ax.results import answer_frame
 
 Picture = tuple[pd.DataFrame, Figure]
@@ -44,8 +43,8 @@ class LevelSetCard(Analysis):
 
     def subtitle(self, node: LevelSetNode, experiment: Experiment) -> str:
         r"""Where the run stands."""
-        state = node.state(experiment)
-        return f"{summary(state, node.strategy)}. {state.classification.guarantee}"
+        guarantee = node.state(experiment).classification.guarantee
+        return f"{node.summary(experiment)}. {guarantee}"
 
     def validate_applicable_state(
         self,

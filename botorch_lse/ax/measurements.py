@@ -365,14 +365,9 @@ def check_together(
         )
 
 
-def _last_steps(rows: Sequence[DataRow]) -> list[DataRow]:
+def _last_steps(rows: Sequence[DataRow]) -> Iterable[DataRow]:
     r"""Of each value the last step, one without a step before all: as ``Data.df``."""
-    last: dict[tuple[str, str], DataRow] = {}
-    for row in rows:
-        key = (row.arm, row.metric)
-        if key not in last or _step(row) >= _step(last[key]):
-            last[key] = row
-    return list(last.values())
+    return {(r.arm, r.metric): r for r in sorted(rows, key=_step)}.values()
 
 
 def _step(row: DataRow) -> float:

@@ -16,8 +16,6 @@ from ax.core import (
     Experiment,
     GeneratorRun,
     ObservationFeatures,
-    Parameter,
-    SearchSpace,
 )
 from ax.core.types import TParameterization
 from ax.exceptions.core import DataRequiredError, UnsupportedError
@@ -100,7 +98,7 @@ class LevelSetNode(ExternalGenerationNode):
             strategy = StoredStrategy(strategy, pool_folder)
         self.stored = strategy
         r"""The strategy as storage holds it."""
-        self._space: tuple[SearchSpace, dict[str, Parameter], PoolSpace] | None = None
+        self._space: PoolSpace | None = None
         self._reader: tuple[list[str], PoolSpace, LedgerReader] | None = None
         self._ledger: Ledger | None = None
         self._issued: list[int] = []
@@ -144,16 +142,17 @@ class LevelSetNode(ExternalGenerationNode):
 
     def space(self, experiment: Experiment) -> PoolSpace:
         r"""The rows as parameterizations of the experiment's search space."""
-        given, known = experiment.search_space, self._space
-        # Parameters may have been added to the same object.
-        if known is None or known[0] is not given or known[1] != given.parameters:
-            space = PoolSpace(self.strategy.pool, given)
-            known = self._space = (given, dict(given.parameters), space)
-        return known[2]
+        if self._space is None or not self._space.is_of(experiment.search_space):
+            self._space = PoolSpace(self.strategy.pool, experiment.search_space)
+        return self._space
 
     def state(self, experiment: Experiment, data: Data | None = None) -> State:
         r"""The strategy's state: a function of the experiment alone."""
         return self._replay.state(self.ledger(experiment, data))
+
+    def summary(self, experiment: Experiment) -> str:
+        r"""Where the run stands, in a sentence."""
+        return summary(self.state(experiment), self.strategy)
 
     @property
     def _fitted_adapter(self) -> LevelSetAdapter | None:  # type: ignore[override]
@@ -356,14 +355,12 @@ def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNo
     Raises:
         ValueError: If there is none.
     """
-    found = "none"
-    ours: list[LevelSetNode] = []
-    if isinstance(generation_strategy, GenerationStrategy):
-        found = repr(generation_strategy.name)
-        ours = level_set_nodes(generation_strategy)
-    elif generation_strategy is not None:
-        found = type(generation_strategy).__name__
+    ours = level_set_nodes(generation_strategy)
     if not ours:
+        found = "none"
+        if generation_strategy is not None:
+            given = type(generation_strategy).__name__
+            found = repr(getattr(generation_strategy, "name", given))
         raise ValueError(
             f"Expected `generation_strategy` to hold a LevelSetNode, but got {found}. "
             "Call `client.set_generation_strategy(level_set_generation_strategy("
@@ -372,21 +369,16 @@ def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNo
     return current_level_set_node(generation_strategy) or ours[-1]
 
 
-def level_set_nodes(
-    generation_strategy: GenerationStrategy | None,
-) -> list[LevelSetNode]:
-    r"""All level-set nodes in order."""
-    if generation_strategy is None:
+def level_set_nodes(generation_strategy: Any) -> list[LevelSetNode]:
+    r"""All level-set nodes in order; none if it is no generation strategy."""
+    if not isinstance(generation_strategy, GenerationStrategy):
         return []
     nodes = generation_strategy.nodes_by_name.values()
     return [node for node in nodes if isinstance(node, LevelSetNode)]
 
 
-def current_level_set_node(
-    generation_strategy: GenerationStrategy | None,
-) -> LevelSetNode | None:
+def current_level_set_node(generation_strategy: Any) -> LevelSetNode | None:
     r"""The current node if it is a ``LevelSetNode``, else ``None``."""
-    if generation_strategy is None:
-        return None
-    node = generation_strategy.nodes_by_name[generation_strategy.current_node_name]
-    return node if isinstance(node, LevelSetNode) else None
+    ours = level_set_nodes(generation_strategy)
+    now = [n for n in ours if n.name == generation_strategy.current_node_name]
+    return now[0] if now else None

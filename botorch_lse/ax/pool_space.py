@@ -88,11 +88,12 @@ class PoolSpace:
     """
 
     def __init__(self, pool: Pool, search_space: SearchSpace) -> None:
+        self._space, self._parameters = search_space, dict(search_space.parameters)
         self.n_rows = len(pool)
         self.by_number = POOL_INDEX in search_space.parameters
         if self.by_number:
             return
-        parameters = search_space.parameters.items()
+        parameters = self._parameters.items()
         self._fixed = {
             name: parameter.value
             for name, parameter in parameters
@@ -131,6 +132,11 @@ class PoolSpace:
                     "the column in which they differ to the search space, or build it "
                     "with `pool_parameters(pool)`."
                 )
+
+    def is_of(self, search_space: SearchSpace) -> bool:
+        r"""Whether it was made of this space, and no parameter was added since."""
+        same = self._space is search_space
+        return same and self._parameters == search_space.parameters
 
     def parameters_of(self, row: int) -> dict[str, Any]:
         r"""The parameterization of a row."""
@@ -201,8 +207,7 @@ def _row_of_number(parameters: Mapping[str, Any], n_rows: int, where: str) -> in
             f"Expected `{POOL_INDEX}` of {where} to be a whole number, but got "
             f"{value!r}."
         )
-    row = int(value)
-    if not 0 <= row < n_rows:
+    if not 0 <= (row := int(value)) < n_rows:
         raise ValueError(
             f"Expected `{POOL_INDEX}` of {where} to be a row of the pool, 0 to "
             f"{n_rows - 1}, but got {row}; the nearest is "

@@ -12,6 +12,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,8 @@ class StoredStrategy:
         pool_folder: Where a large pool's file goes; default the current folder.
 
     Raises:
-        ValueError: If the strategy cannot be stored.
+        ValueError: If the strategy or its pool cannot be stored, or ``pool_folder`` is
+            no folder.
     """
 
     def __init__(
@@ -53,9 +55,10 @@ class StoredStrategy:
         strategy: Strategy | Mapping[str, Any],
         pool_folder: str | Path | None = None,
     ) -> None:
-        self._pool_folder = pool_folder
+        self._pool_folder = _checked_folder(pool_folder)
         self._strategy: Strategy | None = None
         self._inline: dict[str, Any] | None = None
+        self._encoded_pool: dict[str, Any] = {}
         if isinstance(strategy, Mapping):
             self.arguments: dict[str, Any] = strategy["arguments"]
             self._inline = strategy["pool"]
@@ -82,71 +85,31 @@ class StoredStrategy:
         self.get(experiment)
         pools = properties_of(experiment).setdefault(POOLS, {})
         if self.arguments["pool"] not in pools:
-            pools[self.arguments["pool"]] = self._pool_store.write()
+            pools[self.arguments["pool"]] = self._written_pool
             save_properties(experiment)
 
     def to_json(self, experiment: Experiment | None) -> dict[str, Any]:
         r"""The arguments, and the pool unless the experiment holds it."""
         pool = None
         if self.arguments["pool"] not in _pools_of(experiment):
-            unread = self._strategy is None
-            pool = self._inline if unread else self._pool_store.write()
+            pool = self._inline if self._strategy is None else self._written_pool
         return {"arguments": self.arguments, "pool": pool}
 
+    @cached_property
+    def _written_pool(self) -> dict[str, Any]:
+        encoded, self._encoded_pool = self._encoded_pool, {}  # it may be large
+        return write_pool(encoded, self._pool_folder)
+
     def _take_up(self, strategy: Strategy) -> Strategy:
+        # At once, so that a pool that cannot be stored is refused before any trial.
+        self._encoded_pool = encode_pool(strategy.pool)
         self._strategy = strategy
-        self._pool_store = PoolStore(strategy.pool, self._pool_folder)
         return strategy
 
 
-class PoolStore:
-    r"""How a pool is written.
-
-    If its JSON is larger than ``LARGEST_INLINE``, it goes into a file
-    ``level_set_pool_<hash>.json``, and what is stored is the file's path, its size and
-    the SHA-256 digest of its bytes.
-
-    Args:
-        pool: The pool.
-        folder: Where a large pool's file goes; default the current folder.
-
-    Raises:
-        ValueError: If a column of the pool's table cannot be stored, or ``folder`` is
-            no folder.
-    """
-
-    def __init__(self, pool: Pool, folder: str | Path | None = None) -> None:
-        self.folder = Path.cwd() if folder is None else _checked_folder(folder)
-        # At once, so that what cannot be stored is refused before the first trial.
-        self._encoded = encode_pool(pool)
-        self._written: dict[str, Any] | None = None
-
-    def write(self) -> dict[str, Any]:
-        r"""The pool as JSON, or where its file lies; the file is written once."""
-        if self._written is None:
-            text = json.dumps(self._encoded)
-            if len(text) <= LARGEST_INLINE:
-                self._written = {"kind": "pool", **self._encoded}
-            else:
-                self._written = self._to_file(text.encode(), self._encoded["hash"])
-                self._encoded = {}  # it may be large
-        return self._written
-
-    def _to_file(self, content: bytes, pool_hash: str) -> dict[str, Any]:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = (self.folder / f"level_set_pool_{pool_hash[:16]}.json").resolve()
-        with held(path, "pool_folder", _PATIENCE) as file:
-            write_whole(file.path, content)
-        digest = hashlib.sha256(content).hexdigest()
-        return {
-            "kind": "pool_file",
-            "path": str(path),
-            "bytes": len(content),
-            "sha256": digest,
-        }
-
-
 def _checked_folder(given: Any) -> Path:
+    if given is None:
+        return Path.cwd()
     if not isinstance(given, (str, os.PathLike)):
         raise ValueError(
             f"Expected `pool_folder` to be the path of a folder, but got {given!r}. "
@@ -161,8 +124,31 @@ def _checked_folder(given: Any) -> Path:
     return folder
 
 
+def write_pool(encoded: dict[str, Any], folder: Path) -> dict[str, Any]:
+    r"""What is stored of a pool: all of it, or where its file lies.
+
+    If its JSON is larger than ``LARGEST_INLINE``, it goes into a file
+    ``level_set_pool_<hash>.json``, and what is stored is the file's path, its size and
+    the SHA-256 digest of its bytes.
+
+    Args:
+        encoded: What ``encode_pool`` made of it.
+        folder: Where a large pool's file goes; it is made if need be.
+    """
+    content = json.dumps(encoded).encode()
+    if len(content) <= LARGEST_INLINE:
+        return {"kind": "pool", **encoded}
+    folder.mkdir(parents=True, exist_ok=True)
+    path = (folder / f"level_set_pool_{encoded['hash'][:16]}.json").resolve()
+    with held(path, "pool_folder", _PATIENCE) as file:
+        write_whole(file.path, content)
+    digest = hashlib.sha256(content).hexdigest()
+    where = {"path": str(path), "bytes": len(content), "sha256": digest}
+    return {"kind": "pool_file", **where}
+
+
 def read_pool(stored: dict[str, Any]) -> Pool:
-    r"""The pool that ``PoolStore.write`` wrote.
+    r"""The pool that ``write_pool`` stored.
 
     A file is opened only if it has the name of a pool's file and the size stored, so
     that an experiment from elsewhere cannot point to another file of this machine.

@@ -66,15 +66,10 @@ def register_cost_metric() -> None:
     CORE_DECODER_REGISTRY[CostMetric.__name__] = CostMetric
 
 
-def register_everything() -> None:
-    r"""Register what ``botorch_lse`` exports."""
-    check_ax_version()
-    register_node(LevelSetNode)
-    register_cost_metric()
-    for name in acquisition.__all__:
-        exported = getattr(acquisition, name)
-        if isinstance(exported, type) and issubclass(exported, AcquisitionFunction):
-            register_acquisition(exported)
-
-
-register_everything()
+check_ax_version()
+register_node(LevelSetNode)
+register_cost_metric()
+for _name in acquisition.__all__:
+    _exported = getattr(acquisition, _name)
+    if isinstance(_exported, type) and issubclass(_exported, AcquisitionFunction):
+        register_acquisition(_exported)

@@ -13,7 +13,6 @@ from ax.global_stopping.strategies.base import BaseGlobalStoppingStrategy
 from botorch_lse.ax.compat import experiment_of, generation_strategy_of
 from botorch_lse.ax.measurements import metric_names
 from botorch_lse.ax.node import LevelSetNode, level_set_node
-from botorch_lse.ax.replay import summary
 from botorch_lse.plotting import level_set_frame, pareto_frame
 
 
@@ -107,5 +106,4 @@ class LevelSetGlobalStoppingStrategy(BaseGlobalStoppingStrategy):
 
     def _should_stop_optimization(self, experiment: Experiment) -> tuple[bool, str]:
         node = level_set_node(self.generation_strategy)
-        state = node.state(experiment)
-        return state.is_done, summary(state, node.strategy)
+        return node.state(experiment).is_done, node.summary(experiment)

@@ -34,7 +34,6 @@ from botorch_lse.ax.ledger import round_of
 from botorch_lse.ax.measurements import is_noise, metric_names, objective_metrics
 from botorch_lse.ax.node import LevelSetNode, current_level_set_node, level_set_nodes
 from botorch_lse.ax.recording import Record, uninterrupted
-from botorch_lse.ax.replay import summary
 from botorch_lse.ax.workers import Evaluate, Finished, MakeExecutor, Workers
 from botorch_lse.checks import real_numbers, whole_number
 
@@ -149,11 +148,13 @@ def run_experiment(
             f"Expected `on_error` to be one of {ON_ERROR}, but got {on_error!r}."
         )
     retries = whole_number(max_retries, "max_retries", 0)
-    for name, value in (("max_trials", max_trials), ("max_pending", max_pending)):
-        if value is not None:
-            whole_number(value, name, 1)
+    if max_trials is not None:
+        whole_number(max_trials, "max_trials", 1)
+    if max_pending is not None:
+        whole_number(max_pending, "max_pending", 1)
     with Record(client, storage) as record, closing(Workers(evaluate, executor)) as out:
-        run = _Run(client, record, out, max_trials, max_pending, on_error, retries)
+        limit = math.inf if max_trials is None else max_trials
+        run = _Run(client, record, out, limit, max_pending, on_error, retries)
         try:
             with tqdm(
                 desc=compat.experiment_of(client).name,
@@ -181,7 +182,7 @@ class _Run:
     client: Client
     record: Record
     workers: Workers
-    max_trials: int | None
+    max_trials: float
     max_pending: int | None
     on_error: str
     max_retries: int
@@ -229,9 +230,7 @@ class _Run:
         return metric_names(self.experiment, node.metrics, node.strategy)
 
     def words(self) -> str:
-        if self.node is None:
-            return ""
-        return summary(self.node.state(self.experiment), self.node.strategy)
+        return "" if self.node is None else self.node.summary(self.experiment)
 
     # --- asking ----------------------------------------------------------------------
 
@@ -245,14 +244,14 @@ class _Run:
                     self.client.complete_trial(index)
                     self._follow_costs()
                 continue
-            if self.max_trials is None or len(self.workers) < self.max_trials:
+            if len(self.workers) < self.max_trials:
                 for arm in experiment.trials[index].arms:
                     self.workers.submit(index, dict(arm.parameters))
 
     def ask(self) -> str | None:
         r"""Ask for as many trials as there is room for; why there will be no more."""
         while True:
-            if self.max_trials is not None and self.n_finished >= self.max_trials:
+            if self.n_finished >= self.max_trials:
                 return f"{self.n_finished:,} trials finished in this call"
             try:
                 room = self._room()
@@ -293,15 +292,14 @@ class _Run:
         return self.last_evaluated != round_of(self.experiment.trials[trial])
 
     def _room(self) -> int:
-        out = len(self.workers)
-        rooms = [] if self.max_pending is None else [self.max_pending - out]
-        if self.max_trials is not None:
-            rooms.append(self.max_trials - self.n_finished - out)
+        r"""How many trials may be asked for now."""
+        out, pending = len(self.workers), self.max_pending
+        rooms = [self.max_trials - self.n_finished - out]
+        if pending is not None or self.node is None:
+            rooms.append((pending or 1) - out)
         if self.node is not None:
             rooms.append(max(1, self.node.new_trial_limit()))
-        elif self.max_pending is None:
-            rooms.append(1 - out)
-        return min(rooms)
+        return int(min(rooms))
 
     # --- recording -------------------------------------------------------------------
 

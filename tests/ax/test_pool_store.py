@@ -10,7 +10,8 @@ from ax.storage.json_store.save import save_experiment
 
 from botorch_lse import Pool
 from botorch_lse.ax import level_set, level_set_generation_strategy, pool_store
-from botorch_lse.ax.pool_store import POOLS, PoolStore, kept_pool
+from botorch_lse.ax.codec import encode_pool
+from botorch_lse.ax.pool_store import POOLS, kept_pool, write_pool
 
 from .worlds import client_for, complete, grid_pool, lse, sqlite_storage, state_of
 
@@ -124,18 +125,18 @@ def test_a_missing_or_changed_file_is_named_with_its_hash(tmp_path):
         again.get_next_trials(1)
 
 
-def test_twenty_megabytes_are_the_limit():
+def test_twenty_megabytes_are_the_limit(tmp_path):
     assert pool_store.LARGEST_INLINE == 20_000_000
     generator = torch.Generator().manual_seed(0)
     X = torch.rand(5000, 3, generator=generator, dtype=torch.float64)
-    assert PoolStore(Pool(X)).write()["kind"] == "pool"
+    assert write_pool(encode_pool(Pool(X)), tmp_path)["kind"] == "pool"
 
 
 def test_a_pool_above_the_limit_goes_to_the_folder(tmp_path):
     generator = torch.Generator().manual_seed(0)
     X = torch.rand(500_000, 4, generator=generator, dtype=torch.float64)
     pool = Pool(X)
-    written = PoolStore(pool, tmp_path).write()
+    written = write_pool(encode_pool(pool), tmp_path)
     assert written["kind"] == "pool_file"
     assert written["bytes"] > 20_000_000
     assert torch.equal(pool_store.read_pool(written).X, X)

@@ -1,4 +1,5 @@
 import functools
+import math
 import signal
 from concurrent.futures import (
     BrokenExecutor,
@@ -420,7 +421,7 @@ def test_a_useless_further_metric_is_an_error_of_its_trial(useless, on_error, tm
 def record_together(client, record, results, **options):
     r"""What a run does with results that ended in one moment."""
     workers = Workers(benches.bench)
-    run = _Run(client, record, workers, None, None, "raise", 0)
+    run = _Run(client, record, workers, math.inf, None, "raise", 0)
     for trial, value in results.items():
         row = dict(client._experiment.trials[trial].arm.parameters)
         workers.ended.append(Finished(trial, row, value))
