@@ -357,10 +357,9 @@ def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNo
     """
     ours = level_set_nodes(generation_strategy)
     if not ours:
-        found = "none"
-        if generation_strategy is not None:
-            given = type(generation_strategy).__name__
-            found = repr(getattr(generation_strategy, "name", given))
+        found = type(generation_strategy).__name__
+        if isinstance(generation_strategy, GenerationStrategy):
+            found = repr(generation_strategy.name)
         raise ValueError(
             f"Expected `generation_strategy` to hold a LevelSetNode, but got {found}. "
             "Call `client.set_generation_strategy(level_set_generation_strategy("
