@@ -23,7 +23,7 @@ from ax.generation_strategy.generation_strategy import GenerationStrategy
 from plotly.graph_objects import Figure
 
 from botorch_lse import plotting
-from botorch_lse.ax.costs import TrialCosts, has_costs
+from botorch_lse.ax.costs import TrialCosts
 from botorch_lse.ax.node import LevelSetNode, level_set_node
 from botorch_lse.ax.results import answer_frame
 
@@ -236,7 +236,7 @@ class ProgressAnalysis(LevelSetCard):
         r"""One row a round, and the lines."""
         states = node.history(experiment)
         costs = None
-        if has_costs(node.strategy):
+        if node.strategy.has_costs:
             costs = [0.0, *accumulate(TrialCosts(node, experiment).by_round)]
         frame = plotting.progress_frame(states, self.truth, costs)
         return frame, plotting.progress_figure(frame)

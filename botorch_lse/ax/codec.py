@@ -375,7 +375,14 @@ def _encode_series(values: pd.Series, label: Any) -> dict[str, Any]:
     if isinstance(dtype, pd.DatetimeTZDtype):
         naive = values.dt.tz_convert("UTC").dt.tz_localize(None)
         return {"utc": encode_array(naive.to_numpy()), "dtype": str(dtype)}
-    items = [None if pd.isna(v) else _scalar(v, label) for v in values]
+    items = [
+        None if pd.isna(v) else v.item() if isinstance(v, np.generic) else v
+        for v in values
+    ]
+    for item in items:
+        if not isinstance(item, _SCALARS):
+            shown = f"{item!r} ({type(item).__name__})"
+            raise ValueError(_refused_column(label, shown))
     return {"items": items, "dtype": str(dtype)}
 
 
@@ -399,13 +406,6 @@ def _decode_series(stored: dict[str, Any]) -> pd.Series:
         naive = pd.Series(decode_array(stored["utc"]))
         return naive.dt.tz_localize("UTC").astype(stored["dtype"])
     return pd.Series(stored["items"], dtype=stored["dtype"])
-
-
-def _scalar(value: Any, label: Any) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
-    if not isinstance(value, _SCALARS):
-        raise ValueError(_refused_column(label, f"{value!r} ({type(value).__name__})"))
-    return value
 
 
 def _refused_column(label: Any, what: str) -> str:
@@ -448,7 +448,17 @@ def decode_array(stored: dict[str, Any]) -> np.ndarray:
     Raises:
         ValueError: If type, shape and bytes do not belong together.
     """
-    dtype, shape = _number_type(stored["dtype"]), stored["shape"]
+    try:
+        dtype = np.dtype(stored["dtype"] if isinstance(stored["dtype"], str) else "O")
+    except TypeError:
+        dtype = np.dtype("O")
+    if dtype.kind not in _DTYPES:
+        raise ValueError(
+            "Expected the stored array to be of numbers, booleans, dates or durations, "
+            f"but its `dtype` is {stored['dtype']!r}: the file is damaged or was "
+            "edited."
+        )
+    shape = stored["shape"]
     sizes = [whole_number(size, "shape", 0) for size in shape]
     expected = math.prod(sizes) * dtype.itemsize
     unpacking = zlib.decompressobj()
@@ -460,16 +470,3 @@ def decode_array(stored: dict[str, Any]) -> np.ndarray:
             "file is damaged or was edited."
         )
     return np.frombuffer(raw, dtype=dtype).copy().reshape(sizes)
-
-
-def _number_type(stored: Any) -> np.dtype:
-    try:
-        dtype = np.dtype(stored) if isinstance(stored, str) else None
-    except TypeError:
-        dtype = None
-    if dtype is None or dtype.kind not in _DTYPES:
-        raise ValueError(
-            "Expected the stored array to be of numbers, booleans, dates or durations, "
-            f"but its `dtype` is {stored!r}: the file is damaged or was edited."
-        )
-    return dtype

@@ -27,18 +27,13 @@ _SAME = 1e-9
 """Relative difference of costs that Ax's storage may make."""
 
 
-def has_costs(strategy: Strategy) -> bool:
-    r"""Whether a strategy's measurements have costs."""
-    return strategy.pool.costs is not None or strategy.costs_depend_on_previous
-
-
 def _check_costs(strategy: Strategy) -> None:
     r"""Refuse a strategy without costs.
 
     Raises:
         ValueError: If it has none.
     """
-    if not has_costs(strategy):
+    if not strategy.has_costs:
         raise ValueError(
             "Expected a `strategy` whose measurements have costs, but got a "
             f"{type(strategy).__name__} whose pool has none. Write `Pool(X, "

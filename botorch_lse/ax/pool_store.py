@@ -159,28 +159,25 @@ def read_pool(stored: dict[str, Any]) -> Pool:
     if stored["kind"] == "pool":
         return decode_pool(stored)
     path, size, digest = Path(stored["path"]), stored["bytes"], stored["sha256"]
-    wanted = f"the file {path} of the `pool` to have"
-    remedy = "Put the file back: the experiment's trials hold only its row numbers."
     if not _FILE.fullmatch(path.name):
         raise ValueError(
             "Expected the `pool` in a file named level_set_pool_<hash>.json, but the "
             f"experiment names {path}: it is damaged or was edited."
         )
+    content, problem = b"", None
     if not path.is_file():
+        problem = "the file is missing"
+    elif (found := path.stat().st_size) != size:
+        problem = f"it has {found} bytes: it was changed"
+    else:
+        content = path.read_bytes()
+        if (given := hashlib.sha256(content).hexdigest()) != digest:
+            problem = f"it has the SHA-256 {given}: it was changed"
+    if problem is not None:
         raise ValueError(
-            f"Expected the `pool` in the file {path} (SHA-256 {digest}), but the file "
-            f"is missing. {remedy}"
-        )
-    if (found := path.stat().st_size) != size:
-        raise ValueError(
-            f"Expected {wanted} {size} bytes (SHA-256 {digest}), but it has {found}: "
-            f"it was changed. {remedy}"
-        )
-    content = path.read_bytes()
-    if (given := hashlib.sha256(content).hexdigest()) != digest:
-        raise ValueError(
-            f"Expected {wanted} the SHA-256 {digest}, but it has {given}: it was "
-            f"changed. {remedy}"
+            f"Expected the file {path} of the `pool` to have {size} bytes and the "
+            f"SHA-256 {digest}, but {problem}. Put the file back: the experiment's "
+            "trials hold only its row numbers."
         )
     return decode_pool(json.loads(content))
 

@@ -26,7 +26,6 @@ from botorch_lse.ax.costs import (
     COST,
     declare_costs,
     follows_costs,
-    has_costs,
     record_costs,
     trial_cost,
 )
@@ -364,7 +363,7 @@ class _Run:
     def _add_cost(self, trial: int, outcome: dict[str, Any]) -> None:
         r"""What the trial costs beside what it gave, unless that is told."""
         node = self.node
-        if node is not None and has_costs(node.strategy) and COST not in outcome:
+        if node is not None and node.strategy.has_costs and COST not in outcome:
             declare_costs(self.client, node)
             outcome[COST] = (trial_cost(self.client, trial), 0.0)
 

@@ -94,14 +94,7 @@ class Workers:
         Raises:
             BrokenExecutor: If a worker died and no other executor can be made.
         """
-        if self._executor is None:
-            trial, parameters = self._queue[0]
-            self.ended.append(
-                self._ended(trial, parameters, self._evaluate, parameters)
-            )
-            self._queue.popleft()
-            return
-        self._send(self._executor)
+        self._send()
         if self._flying:
             done, _ = wait(self._flying, return_when=FIRST_COMPLETED)
             self._collect(done)
@@ -117,66 +110,66 @@ class Workers:
         if self._make is not None and self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _send(self, executor: Executor) -> None:
+    def _send(self) -> None:
         while self._queue or self._suspects:
             source = self._suspects or self._queue
-            if self._suspects and self._flying:
-                return  # suspects run alone
+            if self._flying and (self._suspects or self._executor is None):
+                return  # suspects run alone, as all do in this process
             trial, parameters = source[0]
             try:
-                future = executor.submit(self._evaluate, parameters)
+                future = self._begin(parameters)
             except BrokenExecutor:
                 if not self._flying:
                     raise
                 return  # those in flight tell of the crash
-            source.popleft()
             self._flying[future] = trial, parameters
+            source.popleft()
             if source is self._suspects:
                 return
 
+    def _begin(self, parameters: Parameters) -> Future[Any]:
+        if self._executor is not None:
+            return self._executor.submit(self._evaluate, parameters)
+        future: Future[Any] = Future()
+        try:
+            future.set_result(self._evaluate(parameters))
+        except Exception as error:  # the caller decides what becomes of it
+            future.set_exception(error)
+        return future
+
+    def _was_lost(self, future: Future[Any]) -> bool:
+        if self._executor is None or future.cancelled():
+            return False
+        return isinstance(future.exception(), BrokenExecutor)
+
     def _collect(self, done: set[Future[Any]]) -> None:
-        if any(_was_lost(future) for future in done):
+        if any(self._was_lost(future) for future in done):
             wait(self._flying)  # a broken executor ends all of them
             done = set(self._flying)
-        lost = []
+        lost: deque[Finished] = deque()
         for future in sorted(done, key=lambda f: self._flying[f][0]):
             trial, parameters = self._flying.pop(future)
-            if _was_lost(future):
-                lost.append((trial, parameters, future))
-            else:
-                self.ended.append(self._ended(trial, parameters, future.result))
-        if lost:
-            self.ended += self._after_crash(lost)
-
-    def _after_crash(
-        self, lost: list[tuple[int, Parameters, Future[Any]]]
-    ) -> list[Finished]:
-        crash = lost[0][2].exception()
-        if self._make is None:
-            assert isinstance(crash, BrokenExecutor)
-            trials = ", ".join(str(trial) for trial, *_ in lost)
-            crash.add_note(
+            to = lost if self._was_lost(future) else self.ended
+            try:
+                to.append(Finished(trial, parameters, future.result()))
+            except Exception as error:
+                to.append(Finished(trial, parameters, error=error))
+        if lost and self._make is None:
+            trials = ", ".join(str(finished.trial) for finished in lost)
+            assert lost[0].error is not None
+            lost[0].error.add_note(
                 f"A worker died while trials {trials} were evaluated; they are still "
                 "running in the experiment and will be asked again. To go on by itself "
                 "after a crash, a run needs a function that makes an executor, such as "
                 "`executor=lambda: ProcessPoolExecutor(2)`."
             )
-            raise crash
-        self._executor = self._make()
-        if len(lost) == 1:
-            trial, parameters, _ = lost[0]
-            assert isinstance(crash, Exception)
-            return [Finished(trial, parameters, error=crash)]
-        self._suspects.extend((trial, parameters) for trial, parameters, _ in lost)
-        return []
-
-    def _ended(
-        self, trial: int, parameters: Parameters, call: Callable[..., Any], *args: Any
-    ) -> Finished:
-        try:
-            return Finished(trial, parameters, call(*args))
-        except Exception as error:  # the caller decides what becomes of it
-            return Finished(trial, parameters, error=error)
+            raise lost[0].error
+        if lost and self._make is not None:
+            self._executor = self._make()
+            if len(lost) == 1:
+                self.ended += lost
+            else:
+                self._suspects += [(f.trial, f.parameters) for f in lost]
 
 
 def _made(make: MakeExecutor) -> Executor:
@@ -192,10 +185,6 @@ def _made(make: MakeExecutor) -> Executor:
             f"{_REMEDY}"
         )
     return executor
-
-
-def _was_lost(future: Future[Any]) -> bool:
-    return not future.cancelled() and isinstance(future.exception(), BrokenExecutor)
 
 
 def _has_result(future: Future[Any]) -> bool:

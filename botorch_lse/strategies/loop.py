@@ -393,6 +393,11 @@ class Strategy(ABC):
         """
         return False
 
+    @property
+    def has_costs(self) -> bool:
+        r"""Whether measurements have costs, of their own or by the way."""
+        return self.pool.costs is not None or self.costs_depend_on_previous
+
     # --- what may be told -------------------------------------------------------------
 
     @property
