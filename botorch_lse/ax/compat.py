@@ -109,22 +109,14 @@ class DataLook:
 
     def look_at(self, data: Data) -> set[int]:
         r"""See the data as they are now, by value: the trials whose rows changed."""
-        cells, before = list(map(_CELLS, data._data_rows)), self._cells
-        if cells == before:
+        cells = list(map(_CELLS, data._data_rows))
+        if cells == self._cells:
             return set()
-        rows = self.rows_by_trial
-        if cells[: len(before)] == before:  # as a rule rows are only added
-            changed = {row[0] for row in cells[len(before) :]}
-            new = cells[len(before) :]
-        else:
-            changed = {*rows, *(row[0] for row in cells)}
-            rows, new = {}, cells
-        rows = {**rows, **{trial: [*rows.get(trial, ())] for trial in changed}}
-        for row in new:
-            rows[row[0]].append(row)
-        self._cells = cells
-        self.rows_by_trial = {trial: found for trial, found in rows.items() if found}
-        return changed
+        before, now = self.rows_by_trial, dict[int, list[tuple[Any, ...]]]()
+        for row in cells:
+            now.setdefault(row[0], []).append(row)
+        self._cells, self.rows_by_trial = cells, now
+        return {t for t in before.keys() | now.keys() if before.get(t) != now.get(t)}
 
 
 def save_properties(experiment: Experiment) -> None:

@@ -21,7 +21,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ax.core import Arm, Data, Experiment
+from ax.core import Arm, BatchTrial, Data, Experiment
 from ax.core.base_trial import BaseTrial
 from ax.core.trial_status import TrialStatus
 
@@ -212,9 +212,8 @@ class LedgerReader:
     differs from the last time, by value. A trial is looked at if it is another object,
     its status or its data changed, or it may change otherwise: a candidate, whose arms
     Ax lets one change until it runs (``immutable_once_run``), and a batch, whose arms
-    can be abandoned. To find these, statuses and data are compared as a whole, a
-    fraction of a microsecond for each trial; to look at a trial takes ten, to work out
-    what it says some hundred.
+    can be abandoned. To find these takes a fraction of a microsecond for each trial; to
+    look at a trial takes ten, to work out what it says some hundred.
 
     Args:
         node_name: The node whose trials are own.
@@ -229,8 +228,7 @@ class LedgerReader:
         self.node_name, self.pool, self.space = node_name, pool, space
         self.measurements = measurements
         self._known: dict[int, tuple[_Look, _Entry]] = {}
-        self._trials: dict[int, BaseTrial] = {}
-        self._statuses: dict[TrialStatus, set[int]] = {}
+        self._trials: dict[int, tuple[BaseTrial, TrialStatus]] = {}
         self._data = DataLook()
         self._closed: dict[int, tuple[Any, list[Step]]] = {}
         self._ledger: Ledger | None = None
@@ -263,18 +261,19 @@ class LedgerReader:
 
     def _suspects(self, experiment: Experiment) -> set[int]:
         r"""The trials that must be looked at, whatever their data."""
-        if self._ledger is None:  # nothing was read, or the last reading failed
-            self._trials, self._statuses = {}, {}
-        before, now = self._trials, dict(experiment.trials)
-        found = {i for i, trial in now.items() if before.get(i) is not trial}
-        found |= {
-            i for i, (look, _) in self._known.items() if look.abandoned is not None
+        # Without a ledger nothing was read, or the last reading failed.
+        before = {} if self._ledger is None else self._trials
+        trials = experiment.trials
+        self._trials = {i: (trial, trial.status) for i, trial in trials.items()}
+        return {
+            i
+            for i, (trial, status) in self._trials.items()
+            if i not in before
+            or before[i][0] is not trial
+            or before[i][1] is not status
+            or status is TrialStatus.CANDIDATE
+            or isinstance(trial, BatchTrial)
         }
-        statuses = {s: {*i} for s, i in experiment.trial_indices_by_status.items()}
-        for status, indices in statuses.items():
-            found |= indices ^ self._statuses.get(status, set())
-        self._trials, self._statuses = now, statuses
-        return found | statuses[TrialStatus.CANDIDATE]
 
     def _entry(self, look: _Look, data: TrialData) -> _Entry:
         plans: dict[int, tuple[int, ...]] = {}

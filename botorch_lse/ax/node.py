@@ -1,4 +1,4 @@
-r"""One generation node for every strategy."""
+r"""One generation node for every strategy, its predictions, and how to find it."""
 
 from __future__ import annotations
 
@@ -10,29 +10,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ax.core import (
-    Arm,
-    Data,
-    Experiment,
-    GeneratorRun,
-    ObservationFeatures,
-)
+import numpy as np
+from ax.adapter.base import Adapter
+from ax.core import Arm, Data, Experiment, GeneratorRun, ObservationFeatures
+from ax.core.observation import ObservationData
 from ax.core.types import TParameterization
 from ax.exceptions.core import DataRequiredError, UnsupportedError
 from ax.exceptions.generation_strategy import GenerationStrategyCompleted
 from ax.generation_strategy.external_generation_node import ExternalGenerationNode
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.transition_criterion import TransitionCriterion
+from ax.generators.base import Generator
 from ax.storage.json_store.decoder import object_from_json
 
-from botorch_lse.ax.adapter import LevelSetAdapter
 from botorch_lse.ax.ledger import METADATA, Ledger, LedgerReader, OpenRound
-from botorch_lse.ax.measurements import (
-    Measurements,
-    check_known,
-    listed,
-    metric_names,
-)
+from botorch_lse.ax.measurements import Measurements, check_known, listed, metric_names
 from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.ax.pool_store import StoredStrategy
 from botorch_lse.ax.replay import Replay, summary
@@ -296,6 +288,71 @@ class LevelSetNode(ExternalGenerationNode):
         )
         strategy = StoredStrategy(args["strategy"])
         return {**given, "strategy": strategy, "transition_criteria": criteria}
+
+
+# --- predictions ----------------------------------------------------------------------
+
+
+class LevelSetGenerator(Generator):
+    r"""Says that predictions are there; candidates come from the node."""
+
+    @property
+    def can_predict(self) -> bool:
+        r"""True: a Gaussian process predicts every row of the pool."""
+        return True
+
+    @property
+    def can_model_in_sample(self) -> bool:
+        r"""Always: rows that were measured can be asked for, too."""
+        return True
+
+
+class LevelSetAdapter(Adapter):
+    r"""Mean and standard deviation of a GP strategy's function, for rows of its pool.
+
+    The posterior after the complete rounds, in the units of the metric, noise excluded.
+
+    Args:
+        node: The node that holds the strategy.
+        experiment: Its experiment.
+    """
+
+    def __init__(self, node: LevelSetNode, experiment: Experiment) -> None:
+        super().__init__(
+            experiment=experiment, generator=LevelSetGenerator(), fit_on_init=False
+        )
+        (metric,) = metric_names(experiment, node.metrics, node.strategy)
+        self._signature = experiment.metrics[metric].signature
+        self.outcomes = [self._signature]
+        self._node = node
+
+    def _predict(
+        self,
+        observation_features: list[ObservationFeatures],
+        use_posterior_predictive: bool = False,
+    ) -> list[ObservationData]:
+        if use_posterior_predictive:
+            raise UnsupportedError(
+                "Expected `use_posterior_predictive=False`: the prediction is that of "
+                "the function. Add the noise variance for a new measurement's."
+            )
+        space = self._node.space(self._experiment)
+        answer = self._node.state(self._experiment).classification
+        rows = [
+            space.row_of(features.parameters, "the point")
+            for features in observation_features
+        ]
+        return [
+            ObservationData(
+                metric_signatures=[self._signature],
+                means=np.array([float(answer.mean[row])]),
+                covariance=np.array([[float(answer.sigma[row]) ** 2]]),
+            )
+            for row in rows
+        ]
+
+
+# --- generation strategies ------------------------------------------------------------
 
 
 def level_set_generation_strategy(

@@ -7,10 +7,7 @@ from ax.storage.botorch_modular_registry import (
     register_acquisition_function,
 )
 from ax.storage.json_store.encoders import metric_to_dict
-from ax.storage.json_store.registry import (
-    CORE_DECODER_REGISTRY,
-    CORE_ENCODER_REGISTRY,
-)
+from ax.storage.json_store.registry import CORE_DECODER_REGISTRY, CORE_ENCODER_REGISTRY
 from ax.storage.metric_registry import CORE_METRIC_REGISTRY
 from botorch.acquisition.acquisition import AcquisitionFunction
 
