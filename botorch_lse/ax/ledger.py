@@ -21,7 +21,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ax.core import Arm, BatchTrial, Data, Experiment
+from ax.core import Arm, Data, Experiment
 from ax.core.base_trial import BaseTrial
 from ax.core.trial_status import TrialStatus
 
@@ -272,7 +272,7 @@ class LedgerReader:
             or before[i][0] is not trial
             or before[i][1] is not status
             or status is TrialStatus.CANDIDATE
-            or isinstance(trial, BatchTrial)
+            or self._known[i][0].abandoned is not None
         }
 
     def _entry(self, look: _Look, data: TrialData) -> _Entry:
