@@ -16,7 +16,7 @@ from ax.utils.common.result import Err, Ok
 
 from botorch_lse.ax import compat
 from botorch_lse.ax.ledger import is_left_out
-from botorch_lse.ax.measurements import Measurement, listed, weight_of
+from botorch_lse.ax.measurements import Measurement, checked_metrics, weight_of
 from botorch_lse.ax.node import LevelSetNode, level_set_node
 from botorch_lse.ax.pool_store import StoredStrategy
 from botorch_lse.strategies import Strategy
@@ -213,7 +213,7 @@ class CostMetric(Metric):
     ) -> None:
         super().__init__(name, lower_is_better=True)
         self.node_name = type(strategy).__name__ if node_name is None else node_name
-        names = listed(metrics)
+        names = checked_metrics(metrics)
         self.metrics = None if names is None else list(names)
         if not isinstance(strategy, StoredStrategy):
             _check_costs(strategy)

@@ -17,7 +17,7 @@ The rule, a function of trials and data alone, whatever order results came in:
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -159,14 +159,14 @@ class _Look(NamedTuple):
     Args:
         trial: The trial's number.
         status: As Ax says.
-        abandoned: The names of its abandoned arms; ``None`` if it is no batch.
+        abandoned_arm_names: Of a batch; ``None`` for other trials.
         runs: Its generator runs.
         rows: The cells of its rows of data.
     """
 
     trial: int
     status: TrialStatus
-    abandoned: set[str] | None
+    abandoned_arm_names: set[str] | None
     runs: list[_Run]
     rows: Sequence[tuple[Any, ...]]
 
@@ -272,13 +272,19 @@ class LedgerReader:
             or before[i][0] is not trial
             or before[i][1] is not status
             or status is TrialStatus.CANDIDATE
-            or self._known[i][0].abandoned is not None
+            or self._known[i][0].abandoned_arm_names is not None
         }
 
     def _entry(self, look: _Look, data: TrialData) -> _Entry:
+        r"""What a trial says: first who asked for its arms, then what became of each.
+
+        An arm with a result is measured. One without is asked again if its trial
+        failed, used up if it was abandoned or stopped early, else it is out. Of arms
+        that this node did not ask for only results and what is out matter.
+        """
         plans: dict[int, tuple[int, ...]] = {}
         rounds: dict[str, int] = {}  # of each own arm the first that asked for it
-        n_asked: Counter[str] = Counter()  # of each own arm its places in the plan
+        n_asked: Counter[str] = Counter()  # how often the plan holds each own arm
         weights: defaultdict[str, float] = defaultdict(float)
         arms: dict[str, Arm] = {}
         for run in look.runs:
@@ -294,27 +300,27 @@ class LedgerReader:
         parts: list[_Part] = []
         for name, arm in arms.items():
             is_own = name in rounds
-            left_out = _is_left_out(look.status, look.abandoned, name)
+            left_out = is_left_out(look, name)
             if left_out and not is_own:
                 continue
             row = self.space.row_of(arm.parameters, f"trial {look.trial}")
             part = _Part(look.trial, rounds.get(name))
-            places = (n_asked[name] if is_own else 1) * (row,)
+            rows = (n_asked[name] if is_own else 1) * (row,)
             counts = look.status in _COUNTS and not left_out
             if counts:
-                weight = 1.0 if look.abandoned is None else weights[name]
+                weight = 1.0 if look.abandoned_arm_names is None else weights[name]
                 result = self.measurements.of(look.trial, name, row, weight, data)
                 if result is not None:
-                    result = replace(result, count=len(places))
+                    result = replace(result, count=len(rows))
                     parts.append(part._replace(result=result))
                     continue
             if look.status in _FREES or (counts and not is_own):
                 continue
             if left_out or look.status.is_early_stopped:
-                parts.append(part._replace(used_up=places))
+                parts.append(part._replace(used_up=rows))
                 continue
             gap = self.measurements.gap(look.trial, name, data) if counts else None
-            parts.append(part._replace(out=places, gap=gap))
+            parts.append(part._replace(out=rows, gap=gap))
         return _Entry(plans, tuple(parts), (data.largest, data.loss))
 
     def _plan(self, run: _Run, trial: int) -> tuple[int, tuple[int, ...]]:
@@ -406,7 +412,8 @@ def _look(trial: BaseTrial, rows: Sequence[tuple[Any, ...]], node_name: str) -> 
         if is_own and stored is not None:
             plan = (int(stored["round"]), stored["pool"], tuple(stored["plan"]))
         runs.append(_Run(plan, is_own, arms_of(run)))
-    return _Look(trial.index, trial.status, _abandoned_arms(trial), runs, rows)
+    abandoned = getattr(trial, "abandoned_arm_names", None)  # a batch has them
+    return _Look(trial.index, trial.status, abandoned, runs, rows)
 
 
 def round_of(trial: BaseTrial) -> int | None:
@@ -418,17 +425,7 @@ def round_of(trial: BaseTrial) -> int | None:
     return None
 
 
-def is_left_out(trial: BaseTrial, arm: str) -> bool:
+def is_left_out(trial: BaseTrial | _Look, arm: str) -> bool:
     r"""Whether an arm failed or was abandoned."""
-    return _is_left_out(trial.status, _abandoned_arms(trial), arm)
-
-
-def _abandoned_arms(trial: BaseTrial) -> set[str] | None:
-    r"""Their names, if the trial is a batch."""
-    return getattr(trial, "abandoned_arm_names", None)
-
-
-def _is_left_out(
-    status: TrialStatus, abandoned: Collection[str] | None, arm: str
-) -> bool:
-    return arm in (abandoned or ()) or status in _FREES or status.is_abandoned
+    abandoned = getattr(trial, "abandoned_arm_names", None) or ()
+    return arm in abandoned or trial.status in _FREES or trial.status.is_abandoned

@@ -24,7 +24,7 @@ _LOST_IN_STORAGE = 1e-4
 # --- metrics --------------------------------------------------------------------------
 
 
-def listed(metrics: Any) -> tuple[str, ...] | None:
+def checked_metrics(metrics: Any) -> tuple[str, ...] | None:
     r"""Names of metrics as given to a node; ``None`` for those of the objective.
 
     Raises:
@@ -46,7 +46,7 @@ def listed(metrics: Any) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def check_known(
+def warn_of_unknown(
     experiment: Experiment, data: Data, metrics: Sequence[str] | None
 ) -> None:
     r"""Warn of metrics that the experiment does not have: a mistyped name, most often.
@@ -143,7 +143,8 @@ class Measurement:
         yvar: Their noise variances; empty if unknown.
         trial: The trial's index.
         arm: The arm's name.
-        count: How many places of the round's plan it fills: the arm's weight.
+        count: How many of the round's planned measurements it stands for: the arm's
+            weight.
     """
 
     row: int

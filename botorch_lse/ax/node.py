@@ -24,7 +24,12 @@ from ax.generators.base import Generator
 from ax.storage.json_store.decoder import object_from_json
 
 from botorch_lse.ax.ledger import METADATA, Ledger, LedgerReader, OpenRound
-from botorch_lse.ax.measurements import Measurements, check_known, listed, metric_names
+from botorch_lse.ax.measurements import (
+    Measurements,
+    checked_metrics,
+    metric_names,
+    warn_of_unknown,
+)
 from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.ax.pool_store import StoredStrategy
 from botorch_lse.ax.replay import Replay, summary
@@ -84,7 +89,7 @@ class LevelSetNode(ExternalGenerationNode):
             transition_criteria=transition_criteria,
         )
         self.fallback_specs = {}
-        self.metrics = listed(metrics)
+        self.metrics = checked_metrics(metrics)
         self.seed = whole_number(seed, "seed", 0)
         if not isinstance(strategy, StoredStrategy):
             strategy = StoredStrategy(strategy, pool_folder)
@@ -158,7 +163,7 @@ class LevelSetNode(ExternalGenerationNode):
 
     def update_generator_state(self, experiment: Experiment, data: Data) -> None:
         r"""Read the experiment at the beginning of a call of ``gen``."""
-        check_known(experiment, data, self.metrics)
+        warn_of_unknown(experiment, data, self.metrics)
         self._ledger = self.ledger(experiment, data)
         self.stored.keep_pool(experiment)
         self._issued = []
@@ -385,7 +390,7 @@ def level_set_generation_strategy(
 
     The place of a failed trial is asked again, as a new trial; the place of an
     abandoned one is used up. ``run_experiment`` runs the whole loop. Where measurements
-    have costs, ``trial_cost`` tells them by trial.
+    have costs, ``trial_cost`` computes them by trial.
 
     Args:
         strategy: The strategy; the experiment's search space comes from

@@ -35,7 +35,7 @@ def summary(state: State, strategy: Strategy) -> str:
 
 
 class Replay:
-    r"""Tells a strategy the rounds of an experiment, one after the other.
+    r"""Gives a strategy the rounds of an experiment, one after the other.
 
     ``state = tell(... tell(tell(init, round 0), round 1) ...)`` is a function of the
     strategy, the seed and the rounds alone. The last states are remembered with the
@@ -79,7 +79,7 @@ class Replay:
         return self._tell(state, current.plan, sorted(current.results), current.used_up)
 
     def history(self, ledger: Ledger) -> list[State]:
-        r"""The states before the first and after each complete round, told afresh."""
+        r"""The states before the first and after each complete round, anew."""
         states = [self.strategy.init(self.seed)]
         for step in ledger.steps:
             states.append(self._tell(states[-1], step.plan, step.results, step.used_up))

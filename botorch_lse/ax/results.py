@@ -72,7 +72,7 @@ class LevelSetGlobalStoppingStrategy(BaseGlobalStoppingStrategy):
     r"""Stops when the strategy is done, with the reason in words.
 
     The generation strategy stops an orchestrator by itself when it is asked for more;
-    this stops it before, and tells why.
+    this stops it before, and says why.
 
     Example:
         >>> from ax.orchestration.orchestrator import OrchestratorOptions

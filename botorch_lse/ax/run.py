@@ -220,7 +220,7 @@ class _Run:
     def metrics(self) -> list[str]:
         r"""What an evaluation must give: what the level-set strategy learns from.
 
-        Also before it: an evaluation without one of its metrics teaches it nothing.
+        Also before it: an evaluation without one of its metrics is of no use to it.
         """
         ours = level_set_nodes(self.generation_strategy)
         if not ours:
@@ -361,7 +361,7 @@ class _Run:
         return failed
 
     def _add_cost(self, trial: int, outcome: dict[str, Any]) -> None:
-        r"""What the trial costs beside what it gave, unless that is told."""
+        r"""Add what the trial cost to its outcome, unless the evaluation said so."""
         node = self.node
         if node is not None and node.strategy.has_costs and COST not in outcome:
             declare_costs(self.client, node)
@@ -376,7 +376,7 @@ class _Run:
         r"""Try a trial again, or give it up, as ``on_error`` says.
 
         Raises:
-            Exception: The evaluation's own, if so told.
+            Exception: The evaluation's own, with ``on_error="raise"``.
         """
         trial, row = finished.trial, repr(finished.parameters)
         if self.on_error == "raise":

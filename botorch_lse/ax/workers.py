@@ -115,7 +115,7 @@ class Workers:
             except BrokenExecutor:
                 if not self._flying:
                     raise
-                return  # those in flight tell of the crash
+                return  # the crash is noticed by those in flight
             self._flying[future] = trial, parameters
             source.popleft()
             if source is self._suspects:
