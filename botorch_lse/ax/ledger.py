@@ -170,6 +170,10 @@ class _Look(NamedTuple):
     runs: list[_Run]
     rows: Sequence[tuple[Any, ...]]
 
+    @property
+    def is_batch(self) -> bool:
+        return self.abandoned_arm_names is not None
+
 
 class _Part(NamedTuple):
     r"""What one arm of a trial contributes.
@@ -228,7 +232,8 @@ class LedgerReader:
         self.node_name, self.pool, self.space = node_name, pool, space
         self.measurements = measurements
         self._known: dict[int, tuple[_Look, _Entry]] = {}
-        self._trials: dict[int, tuple[BaseTrial, TrialStatus]] = {}
+        self._trials: dict[int, BaseTrial] = {}
+        self._statuses: dict[TrialStatus, set[int]] = {}
         self._data = DataLook()
         self._closed: dict[int, tuple[Any, list[Step]]] = {}
         self._ledger: Ledger | None = None
@@ -261,19 +266,16 @@ class LedgerReader:
 
     def _suspects(self, experiment: Experiment) -> set[int]:
         r"""The trials that must be looked at, whatever their data."""
-        # Without a ledger nothing was read, or the last reading failed.
-        before = {} if self._ledger is None else self._trials
-        trials = experiment.trials
-        self._trials = {i: (trial, trial.status) for i, trial in trials.items()}
-        return {
-            i
-            for i, (trial, status) in self._trials.items()
-            if i not in before
-            or before[i][0] is not trial
-            or before[i][1] is not status
-            or status is TrialStatus.CANDIDATE
-            or self._known[i][0].abandoned_arm_names is not None
-        }
+        if self._ledger is None:  # nothing was read, or the last reading failed
+            self._trials, self._statuses = {}, {}
+        before, now = self._trials, dict(experiment.trials)
+        found = {i for i, trial in now.items() if before.get(i) is not trial}
+        batches = (i for i, (look, _) in self._known.items() if look.is_batch)
+        statuses = {s: {*i} for s, i in experiment.trial_indices_by_status.items()}
+        for status, indices in statuses.items():
+            found |= indices ^ self._statuses.get(status, set())
+        self._trials, self._statuses = now, statuses
+        return found.union(batches, statuses[TrialStatus.CANDIDATE])
 
     def _entry(self, look: _Look, data: TrialData) -> _Entry:
         r"""What a trial says: first who asked for its arms, then what became of each.
@@ -308,7 +310,7 @@ class LedgerReader:
             rows = (n_asked[name] if is_own else 1) * (row,)
             counts = look.status in _COUNTS and not left_out
             if counts:
-                weight = 1.0 if look.abandoned_arm_names is None else weights[name]
+                weight = weights[name] if look.is_batch else 1.0
                 result = self.measurements.of(look.trial, name, row, weight, data)
                 if result is not None:
                     result = replace(result, count=len(rows))
