@@ -17,7 +17,9 @@ from botorch_lse.ax import (
     level_set,
     pool_parameters,
 )
+from botorch_lse.strategies import TruVaRStrategy
 
+from . import several
 from .worlds import client_for, complete, go_on, grid_pool, lse, node_of, state_of
 
 
@@ -209,3 +211,16 @@ def test_a_strategy_is_no_generation_strategy():
         LevelSetGlobalStoppingStrategy(lse())
     with pytest.raises(ValueError, match=message + remedy):
         level_set(client._experiment, lse())
+
+
+def test_a_strategy_says_what_it_gives_and_what_it_costs():
+    one, two = lse(), several.make("APEStrategy")
+    assert (one.n_outputs, one.directions, one.can_predict) == (1, None, True)
+    assert (two.n_outputs, len(two.directions), two.can_predict) == (2, 2, False)
+    assert not one.has_costs
+    priced = Pool(one.pool.X, costs=1 + one.pool.X[:, 0])
+    assert lse(priced).has_costs
+    assert not lse(priced).costs_depend_on_previous
+    way = TruVaRStrategy(grid_pool(), 0.5, noise_std=0.1, cost=lambda _, rows: rows + 1)
+    assert way.has_costs
+    assert way.costs_depend_on_previous
