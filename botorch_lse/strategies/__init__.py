@@ -3,7 +3,6 @@ r"""Strategies: ask which rows to measure, tell what came out, read the answer."
 from typing import TYPE_CHECKING
 
 from botorch_lse.moved import lookup
-from botorch_lse.strategies.gaussian import GPStrategy
 from botorch_lse.strategies.linear import (
     GEGELinearStrategy,
     HRAGELinearStrategy,
@@ -12,7 +11,7 @@ from botorch_lse.strategies.linear import (
     MILKLinearStrategy,
     NoiseWarning,
 )
-from botorch_lse.strategies.loop import Strategy
+from botorch_lse.strategies.loop import SimulatedRun, State, Strategy
 from botorch_lse.strategies.pareto import (
     GEGEStrategy,
     MultiOutputStrategy,
@@ -21,6 +20,7 @@ from botorch_lse.strategies.pareto import (
 )
 from botorch_lse.strategies.presets import (
     DesignStrategy,
+    GPStrategy,
     HRAGEStrategy,
     ImplicitLSEStrategy,
     ImplicitStraddleStrategy,
@@ -33,8 +33,6 @@ from botorch_lse.strategies.presets import (
     StraddleStrategy,
     TruVaRStrategy,
 )
-from botorch_lse.strategies.simulated import SimulatedRun
-from botorch_lse.strategies.state import State
 
 if TYPE_CHECKING:
     from botorch_lse.papers.gotovos2013 import (

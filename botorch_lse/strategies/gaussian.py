@@ -1,66 +1,44 @@
-r"""Strategies on a Gaussian process: what they are given, believe and answer.
+r"""How a run on Gaussian processes goes on: goal, model, rule and widths joined.
 
-A strategy here is made of four parts: the goal says what is to be decided, the process
-what is believed, the rule which rows come next, and the loop (``loop.py``) keeps the
-rounds. ``GPStrategy`` joins them; each of its subclasses names its parts and does
-nothing else.
+The goal says what is to be decided, the model what is believed of each output, the
+widths how far the truth may be from that, the rule which rows come next.
+``GPProcedure`` joins them and knows none of them by name.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
-from botorch_lse.checks import finite_number, in_interval, whole_number
-from botorch_lse.confidence.classify import (
-    UNDECIDED,
-    accuracy,
-    from_sides,
-    ratio,
-    with_contradictions,
-)
+from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.confidence.rkhs import RKHSWidth
-from botorch_lse.confidence.schedules import (
-    BetaSchedule,
-    ConstantBeta,
-    UnionBeta,
-    beta_schedule,
-)
+from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.functional.jitter import TOLD
-from botorch_lse.models.default import ModelArgument, unfitted_prior
-from botorch_lse.models.posterior import MEMORY_BUDGET, PoolPosterior, checked_budget
+from botorch_lse.models.posterior import PoolPosterior
 from botorch_lse.models.prior import GPPrior
-from botorch_lse.planning import PosteriorProblem, Relaxation
+from botorch_lse.planning import PosteriorProblem, Relaxation, relaxed_counts
+from botorch_lse.planning.designed import TOLERANCE
 from botorch_lse.problem import Classification, Observations, Pool
-from botorch_lse.strategies.burn_in import BurnIn, BurnInData
 from botorch_lse.strategies.forecast import (
     ROUGH,
     Forecast,
     observations_needed,
+    smallest,
     squared_gaps,
 )
-from botorch_lse.strategies.goals import Above, Goal, ShareOfMax, View
-from botorch_lse.strategies.learning import (
-    LEVEL_Z,
-    UNFITTED_NOISE,
-    Exactness,
-    GaussianProcess,
-    Learning,
-    least_of_values,
+from botorch_lse.strategies.goals import Goal, View
+from botorch_lse.strategies.loop import Procedure, Request
+from botorch_lse.strategies.processes import (
+    Fits,
+    GaussianProcesses,
     row_means,
     side_of_all,
 )
-from botorch_lse.strategies.loop import Request, Strategy
-from botorch_lse.strategies.rules import Belief, Rule, Situation
-from botorch_lse.strategies.state import State
+from botorch_lse.strategies.rules import Belief, Rule, Situation, problems_of
 
 TOUCHED = 0.5
 """A row counts as looked at once the data have taken this share off its variance."""
@@ -71,420 +49,161 @@ MOST_STEPS = 300
 """The longest forecast that is made measurement by measurement."""
 WORK = 2e10
 """Multiplications that such a forecast may take; fewer steps on a large pool."""
+STRAY = 0.5
+"""A row is decided as soon as its estimate strays to one side once, some standard
+deviations by the time it is nearly decided."""
 
 
-@dataclass(frozen=True, eq=False)
-class GPStrategy(Strategy):
-    r"""A level-set strategy on a Gaussian process.
+@dataclass(frozen=True)
+class Intervals:
+    r"""How wide intervals are, and what becomes of those of earlier rounds.
 
     Args:
-        pool: The candidates.
-        threshold: The level, units of ``y``; exactly one of ``threshold``, ``omega``.
-        omega: The level as a share of the unknown maximum, in (0, 1).
-        model: ``None``: BoTorch's ``SingleTaskGP`` with ``Normalize`` and
-            ``Standardize``, refitted from its initial values. A callable
-            ``(train_X, train_Y, train_Yvar) -> fitted model`` (``n x d``, ``n x 1``,
-            ``n x 1`` or ``None``). Or fixed hyper-parameters: a fitted BoTorch model
-            (its data are ignored) or a GPyTorch kernel with zero mean, units of ``y``.
-        batch_size: Measurements per round.
-        noise_std: The known noise standard deviation, units of ``y``; per-row noise
-            stands in ``pool.noise_var``. Neither: the model's own, or learned. 0 is an
-            exact measurement: a row measured so is not measured again.
-        delta: The failure probability of the theorem's widths.
-        beta: ``None``: the theorem's schedule at ``delta``; a number or a schedule is
-            a heuristic width that ignores ``delta`` and claims no confidence.
-        norm_bound: ``B``, a bound of the norm of ``f`` less the prior mean in the space
-            of the fixed model's kernel: widths of ``RKHSWidth`` at ``delta``, for one
-            unknown function and any sub-Gaussian noise, in place of the widths for a
-            draw from the process.
-        epsilon: The accuracy, units of ``y``.
-        max_observations: Stop after so many measurements.
-        max_repeats: How often one row may be measured.
-        refit: Fit again every so many rounds (1: always), or a function of the number
-            of complete rounds that says whether to. In between, and for fixed models,
-            hyper-parameters stay. Under a model that is learnt the current interval
-            alone decides, in every round anew: hyper-parameters learnt from all data
-            make earlier intervals no evidence, so a row may become undecided again.
-        n_initial: Measurements placed by maximal variance before the rule takes over,
-            rounded up to whole rounds. Default 0 for fixed models, else ``10 d``, at
-            most one per row: few data make a learnt model far too sure.
-        level_z: A model that is learnt keeps the level within so many standard
-            deviations of its prior around the mean of the data: where the fitted scale
-            is smaller, it is raised. First data far from the level would else be taken
-            as proof that nothing reaches it. Less than the width that decides; at most
-            three quarters of it are used. ``None``: as fitted.
-        memory_budget: Bytes for arrays over the pool.
-
-    Under a model that is learnt nothing is decided while all values lie on one side of
-    the level (noise considered; unless every row was measured): the next rows are then
-    those farthest from what was measured. No width that a theorem does not give decides
-    before there are data, nor a row of which the prior alone would be sure and whose
-    variance the data have not halved.
-
-    Raises:
-        ValueError: If a number is out of range, both or none of ``threshold`` and
-            ``omega`` are given, or the noise is given twice or unknown.
-        UnsupportedError: If the model's posterior path is not exact.
+        schedule: The squared width by interval.
+        delta: The failure probability of ``norm_bound``'s widths.
+        is_theorem: Whether a theorem gives the widths, which asks for fixed
+            hyper-parameters: then they may decide before there are data.
+        norm_bound: See ``GPStrategy``; its widths go before the schedule.
+        intersects: Whether the intervals of all rounds are intersected, or the last one
+            counts.
+        is_monotone: Whether what is decided stays decided, as long as intervals do not
+            contradict each other.
     """
 
-    threshold: float | None = None
-    _: KW_ONLY
-    omega: float | None = None
-    model: ModelArgument = None
-    batch_size: int = 1
-    noise_std: float | None = None
-    delta: float = 0.05
-    beta: float | BetaSchedule | None = None
+    schedule: BetaSchedule
+    delta: float
+    is_theorem: bool
     norm_bound: float | None = None
-    epsilon: float = 0.0
-    max_observations: int | None = None
-    max_repeats: int | None = None
-    refit: int | Callable[[int], bool] = 1
-    n_initial: int | None = None
-    level_z: float | None = LEVEL_Z
-    memory_budget: int = MEMORY_BUDGET
+    intersects: bool = True
+    is_monotone: bool = True
 
-    goals: ClassVar[tuple[str, ...]] = ("threshold", "omega")
-    """The levels that may be given; ``"maximiser"``: none as well."""
-    intersects: ClassVar[bool] = True
-    """Whether the intervals of all rounds are intersected, or the last one counts."""
-    is_monotone: ClassVar[bool] = True
-    """Whether what is decided stays decided, as long as intervals do not contradict."""
-    default_beta: ClassVar[float | None] = None
-    """A fixed squared width instead of a theorem's."""
-    source: ClassVar[str] = "Gotovos et al. 2013, {theorem}"
-    """The theorem, for ``guarantee``."""
-    forecasts_by_design: ClassVar[bool] = False
-    """Whether forecasts are by the optimal design of what the batches look at."""
-
-    def __post_init__(self) -> None:
-        self._check_rounds()
-        whole_number(self.batch_size, "batch_size", 1)
-        in_interval(self.delta, "delta", 0.0, 1.0)
-        if self.beta is not None:
-            beta_schedule(self.beta)
-        self.learning  # noqa: B018  (checks its numbers)
-        checked_budget(self.memory_budget, len(self.pool), "one number per row")
-        accuracy(self.epsilon)
-        if self.level_z is not None:
-            in_interval(self.level_z, "level_z", 0.0, float("inf"))
-        check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
-        self._check_noise()
-        if self.norm_bound is not None:
-            in_interval(self.norm_bound, "norm_bound", 0.0, float("inf"))
-            self._check_norm_bound()
-        self.rule  # noqa: B018  (checks its arguments)
-
-    def _check_noise(self) -> None:
-        self.gp.check()
-
-    def _check_norm_bound(self) -> None:
-        if self.fixed is None or not self.claims_confidence:
-            found = "no fixed `model`" if self.fixed is None else "other widths"
-            raise ValueError(
-                "Expected `norm_bound` with a fixed `model`, whose kernel defines the "
-                f"norm, and a strategy with a theorem's widths, but got {found}. Leave "
-                "`norm_bound` out."
-            )
-
-    # --- parts ------------------------------------------------------------------------
-
-    @cached_property
-    def goal(self) -> Goal:
-        r"""What is to be decided."""
-        if self.threshold is not None:
-            return Above(float(self.threshold), self.epsilon)
-        return ShareOfMax(float(self.omega or 0.0), self.epsilon)
-
-    @property
-    @abstractmethod
-    def rule(self) -> Rule:
-        r"""Which rows come next."""
-
-    @cached_property
-    def gp(self) -> GaussianProcess:
-        r"""The model, and what is known of the noise."""
-        return GaussianProcess(self.pool, self.model, self.noise_std)
-
-    @cached_property
-    def learning(self) -> Learning:
-        r"""When the model is learnt."""
-        return Learning(
-            self.pool,
-            (self.gp,),
-            self.refit,
-            self.n_initial,
-            self.max_observations,
-            self.max_repeats,
-        )
-
-    @cached_property
-    def widths(self) -> BetaSchedule:
-        r"""The squared widths by interval."""
-        if self.beta is not None:
-            return beta_schedule(self.beta)
-        return self._default_widths()
-
-    def _default_widths(self) -> BetaSchedule:
-        if self.default_beta is not None:
-            return ConstantBeta(self.default_beta)
-        return UnionBeta(self.goal.n_claims(len(self.items)), self.delta)
-
-    @property
-    def burn_in_plan(self) -> BurnIn | None:
-        r"""The rounds in which the noise is learnt; ``None`` where it is known."""
-        return None
-
-    @property
-    def fixed(self) -> GPPrior | None:
-        r"""The prior if hyper-parameters are fixed, else ``None``."""
-        return self.gp.fixed
-
-    @property
-    def initial_observations(self) -> int:
-        r"""Measurements placed by maximal variance at first; none after a burn-in."""
-        return self.learning.n_first if self.burn_in_plan is None else 0
-
-    @property
-    def items(self) -> Pool:
-        r"""The rows to decide on."""
-        return self.pool
-
-    @property
-    def points(self) -> Tensor | None:
-        r"""``N`` numbers, equal for rows of one point; ``None``: for equal rows."""
-        return None
-
-    @property
-    def _posterior_points(self) -> Tensor:
-        r"""The points that the posterior is about: the pool first."""
-        return self.pool.X
-
-    @cached_property
-    def _item_rows(self) -> Tensor:
-        r"""The rows of the posterior that are items: the last ones."""
-        last = len(self._posterior_points)
-        return torch.arange(last - len(self.items), last)
-
-    @property
-    def _unfitted_prior(self) -> GPPrior:
-        r"""What places the first rows."""
-        return unfitted_prior(self.pool.bounds)
-
-    @property
-    def can_predict(self) -> bool:
-        r"""Yes, by the Gaussian process."""
-        return True
-
-    # --- the promise ------------------------------------------------------------------
-
-    @property
-    def has_theorem(self) -> bool:
-        r"""Whether a theorem gives the default widths."""
-        return True
-
-    @property
-    def claims_confidence(self) -> bool:
-        r"""Whether the widths are a theorem's, and so is what they rest on."""
-        return self.beta is None and self.has_theorem
-
-    @property
-    def is_theorem(self) -> bool:
-        r"""Whether a theorem gives the widths: it asks for fixed hyper-parameters."""
-        return self.claims_confidence and self.fixed is not None
-
-    @property
-    def guarantee(self) -> str:
-        r"""The probability claimed and its assumptions, in words."""
-        plan = self.burn_in_plan
-        if plan is not None and self.beta is None:
-            return (
-                "No confidence is claimed: the widths are those of Gotovos et al. "
-                f"(2013), {self.goal.theorem}, at delta = {self.delta:g}, but the "
-                f"noise variances are estimates from {plan.n} measurements."
-            )
-        if not self.claims_confidence:
-            width = "the rule's own" if self.beta is None else "given, not derived"
-            claim = f"No confidence is claimed: the width is {width}; delta is ignored."
-        else:
-            claim = self._claim
-        return claim if self.fixed is not None else f"{claim} {self._learnt_in_words}"
-
-    @property
-    def _claim(self) -> str:
-        up_to = f" up to epsilon = {self.epsilon:g}" if self.epsilon > 0 else ""
-        claim = f"With probability {1 - self.delta:g} all decided rows are right{up_to}"
-        source = self.source.format(theorem=self.goal.theorem)
-        if self.norm_bound is not None:
-            return (
-                f"{claim}; assumes f less the prior mean of norm at most "
-                f"{self.norm_bound:g} in the space of the given kernel, and noise "
-                "that, given the past, is sub-Gaussian with at most the given variance "
-                "(Chowdhury and Gopalan 2017, Theorem 2)."
-            )
-        if self.fixed is None:
-            return (
-                f"{claim}, were the fitted hyper-parameters the true ones: the theorem "
-                f"({source}) does not cover fitting."
-            )
-        return (
-            f"{claim}; assumes f drawn from the given Gaussian process and independent "
-            f"Gaussian noise of the given variance ({source})."
-        )
-
-    @property
-    def _learnt_in_words(self) -> str:
-        r"""What an answer of a learnt model is worth."""
-        raised = ", whose scale was raised so that the level is plausible"
-        words = (
-            f"Decided under the fitted model{raised if self.level_z else ''}. No "
-            "guarantee if the function varies faster elsewhere than where it was "
-            "measured."
-        )
-        n, wanted = self.initial_observations, self.learning.wanted
-        if n < wanted:
-            words += f" The budget allows {n} of the {wanted} rows of a first design."
-        return words
-
-    def _beta(self, t: int, posterior: PoolPosterior) -> float:
+    def beta(self, t: int, posterior: PoolPosterior) -> float:
         r"""The squared width of interval ``t``, which is that of ``posterior``."""
         if self.norm_bound is None:
-            return self.widths(t)
+            return self.schedule(t)
         width = RKHSWidth(self.norm_bound, 1.0, 1.0, self.delta)  # per row's noise
         return float(width.from_information(posterior.information)) ** 2
 
-    # --- before data ------------------------------------------------------------------
 
-    def _start(self, seed: int) -> Belief:
-        plan = self.burn_in_plan
-        if self.fixed is not None:
-            start = self._prior_belief(self.fixed)
-        else:
-            start = self._uninformed(self._placing(), 0.0)
-        if plan is None:
-            return start
-        blank = self._uninformed(start.posterior, 0.0)
-        return replace(blank, burn_in=BurnInData.empty(len(self.pool)))
+@dataclass(frozen=True, eq=False)
+class GPProcedure(Procedure):
+    r"""How a run on Gaussian processes goes on.
 
-    def _placing(self) -> PoolPosterior:
-        r"""The posterior that places first rows, before any of them."""
-        return PoolPosterior.start(
-            self._unfitted_prior, self._posterior_points, self.memory_budget
-        )
+    Args:
+        pool: What can be measured.
+        items: What is to be decided: the pool, or further points after it.
+        goal: What is to be decided about the items.
+        rule: Which rows come next.
+        model: What is believed of each output.
+        intervals: How wide intervals are.
+        guarantee: The probability claimed and its assumptions, in words.
+        batch_size: Measurements per round.
+        level_z: See ``GPStrategy``.
+        forecasts_by_design: Whether forecasts are by the optimal design of what the
+            batches look at.
+    """
 
-    def _prior_belief(self, prior: GPPrior, yvar: Tensor | None = None) -> Belief:
-        r"""Before any observation; ``yvar`` says what noise to expect of new ones.
+    pool: Pool
+    items: Pool
+    goal: Goal
+    rule: Rule
+    model: GaussianProcesses
+    intervals: Intervals
+    guarantee: str
+    batch_size: int
+    level_z: float | None
+    forecasts_by_design: bool = False
 
-        Only a theorem's width decides anything here.
-        """
-        posterior = PoolPosterior.start(
-            prior, self._posterior_points, self.memory_budget
-        )
-        beta = self._beta(1, posterior)
-        regions = Regions.of_interval(*self._moments(posterior), beta, self.items)
-        sides = self.goal.start(len(self.items))
-        if self.is_theorem and self.rule.decides_before_data:
-            sides = self.goal.update(sides, self._view(posterior, regions, beta))
-        if self.burn_in_plan is None:
-            noise = self.gp.new_noise(prior, yvar)
-        else:
-            noise = self._unfitted_noise  # until the burn-in knows
-        memory = self.rule.start(posterior, beta)
-        return Belief(posterior, regions, sides, noise, memory=memory)
-
-    def _uninformed(self, posterior: PoolPosterior, mean: float) -> Belief:
-        level = torch.full((len(self.items),), mean, dtype=torch.float64)
-        regions = Regions.unknown(level, self.items)
-        sides, memory = self.goal.start(len(self.items)), self.rule.start(None, 0.0)
-        return Belief(posterior, regions, sides, self._unfitted_noise, memory=memory)
-
-    @property
-    def _unfitted_noise(self) -> Tensor:
-        r"""``N`` noise variances while first rows are placed, units of the prior."""
-        return torch.full((len(self.pool),), UNFITTED_NOISE, dtype=torch.float64)
+    @cached_property
+    def item_rows(self) -> Tensor:
+        r"""The rows of the posterior that are items: the last ones."""
+        X = self.pool.X if self.model.X is None else self.model.X
+        return torch.arange(len(X) - len(self.items), len(X))
 
     def _moments(self, posterior: PoolPosterior) -> tuple[Tensor, Tensor]:
         r"""Means and standard deviations of the items."""
         if len(self.items) == len(posterior.mean):
             return posterior.mean, posterior.sigma
-        return posterior.mean[self._item_rows], posterior.sigma[self._item_rows]
+        return posterior.mean[self.item_rows], posterior.sigma[self.item_rows]
 
-    def _view(self, posterior: PoolPosterior, regions: Regions, beta: float) -> View:
-        return View(regions, posterior, self._item_rows, beta)
+    def view(self, fits: Fits, regions: tuple[Regions, ...], beta: float) -> View:
+        r"""What the goal reads."""
+        return View(regions, fits.posteriors, self.item_rows, beta)
+
+    # --- before data ------------------------------------------------------------------
+
+    def start(self, seed: int) -> Belief:
+        r"""The belief before any observation."""
+        fits = self.model.start()
+        return self._prior_belief(fits) if fits.is_informed else self._unknown(fits)
+
+    def _prior_belief(self, fits: Fits) -> Belief:
+        r"""Before any observation. Only a theorem's width decides anything here."""
+        beta = self.intervals.beta(1, fits.posteriors[0])
+        regions = tuple(
+            Regions.of_interval(*self._moments(posterior), beta, self.items)
+            for posterior in fits.posteriors
+        )
+        sides, view = self.goal.start(len(self.items)), self.view(fits, regions, beta)
+        if self.intervals.is_theorem and self.rule.decides_before_data:
+            sides = self.goal.update(sides, view)
+        else:
+            sides = self.goal.before_data(sides, view)
+        memory = self.rule.start(fits.posteriors[0], beta)
+        return Belief(fits, regions, sides, memory=memory)
+
+    def _unknown(self, fits: Fits, history: Observations | None = None) -> Belief:
+        r"""While nothing is believed but that values lie around their mean."""
+        mean = torch.zeros(len(fits.posteriors)).double()
+        if history is not None:
+            mean = history.y.mean(dim=0).expand(len(mean))
+        level = [value.expand(len(self.items)) for value in mean]
+        regions = tuple(Regions.unknown(value, self.items) for value in level)
+        sides, memory = self.goal.start(len(self.items)), self.rule.start(None, 0.0)
+        return Belief(fits, regions, sides, memory=memory)
 
     # --- learning ---------------------------------------------------------------------
 
-    def _learn(
+    def complete(self, observations: Observations) -> Observations:
+        r"""With the noise that is known."""
+        return self.model.complete(observations)
+
+    def learn(
         self, belief: Belief, new: Observations, history: Observations, seed: int
     ) -> Belief:
-        n_rounds = belief.n_rounds + 1
-        data = belief.burn_in
-        if data is None:
-            learnt = self._learn_known(belief, new, history, seed)
-        elif data.variances is not None:
-            new, history = (_with_noise(o, data.variances) for o in (new, history))
-            learnt = self._learn_known(belief, new, history, seed)
+        r"""The belief after one more complete round."""
+        fits = self.model.counted(belief.fits, new)
+        if not self.model.allows_answers(fits, history):
+            learnt = self._unknown(self.model.placed(fits, new), history)
+        elif self.model.is_new(fits):
+
+            def raised(prior: GPPrior) -> GPPrior:
+                return self._raised(prior, history)
+
+            fits = self.model.anew(fits, history, seed, raised)
+            learnt = self._along(self._prior_belief(fits), history)
         else:
-            learnt, data = self._learn_burn_in(belief, data, new, history, seed)
+            learnt = self.observe(replace(belief, fits=fits), new)
+        if self.intervals.is_theorem:
+            pairs = zip(learnt.all_regions, belief.all_regions, strict=True)
+            for regions, before in pairs:
+                newly = regions.contradicted & ~before.contradicted
+                warn_if_empty(replace(regions, contradicted=newly), self.guarantee)
+        if learnt.fits.is_informed and not self.model.is_fixed:
+            learnt = self._two_sided(learnt, history)
         memory = self.rule.measured(belief.memory, learnt.memory, new.measured)
-        learnt = replace(learnt, n_rounds=n_rounds, memory=memory, burn_in=data)
-        if data is None or data.variances is None:
-            return learnt
-        return replace(learnt, new_noise=data.variances)
-
-    def _learn_burn_in(
-        self,
-        belief: Belief,
-        data: BurnInData,
-        new: Observations,
-        history: Observations,
-        seed: int,
-    ) -> tuple[Belief, BurnInData]:
-        r"""After a round of the burn-in; its last round tells the noise of each row."""
-        assert self.burn_in_plan is not None  # it made the data
-        data = self.burn_in_plan.after(data, new)
-        if data.variances is None:
-            mean = float(history.y.mean())
-            return self._uninformed(belief.posterior, mean), data
-        history = _with_noise(history, data.variances)
-        if self.fixed is None:
-            learnt = self._refit(history, seed, belief.n_rounds + 1)
-            return self._two_sided(learnt, history), data
-        return self._along(self._prior_belief(self.fixed), history), data
-
-    def _learn_known(
-        self, belief: Belief, new: Observations, history: Observations, seed: int
-    ) -> Belief:
-        r"""After a round whose noise is known, or learnt with the model."""
-        n_rounds = belief.n_rounds + 1
-        if self.fixed is None and belief.fitted_rounds < 0:
-            exactness = self._exactness(belief, history)
-            if not self.learning.can_fit(history, exactness, self.points):
-                noise = belief.new_noise[new.indices]
-                posterior = belief.posterior.observe(new.indices, 0.0 * new.y, noise)
-                return self._uninformed(posterior, float(history.y.mean()))
-        before = belief.regions.contradicted
-        if self.fixed is None and self.learning.is_due(belief.fitted_rounds, n_rounds):
-            belief = self._refit(history, seed, n_rounds)
-        else:
-            belief = self._observe(belief, new)
-        if self.is_theorem:
-            newly = belief.regions.contradicted & ~before
-            warn_if_empty(replace(belief.regions, contradicted=newly), self.guarantee)
-        return belief if self.fixed is not None else self._two_sided(belief, history)
-
-    def _refit(self, history: Observations, seed: int, n_rounds: int) -> Belief:
-        prior = self._raised(self.gp.fit(history, seed, n_rounds), history)
-        belief = self._along(self._prior_belief(prior, history.yvar), history)
-        return replace(belief, fitted_rounds=n_rounds)
+        return replace(learnt, memory=memory)
 
     def _raised(self, prior: GPPrior, history: Observations) -> GPPrior:
         r"""A fitted process with the level within ``level_z`` of its deviations."""
+        if self.level_z is None:
+            return prior
         values, _ = row_means(history, torch.zeros_like(history.y))
         level = self.goal.level_of(values)
-        if self.level_z is None or level is None:
+        if level is None:
             return prior
-        decides = self.widths(2) ** 0.5  # the width after one round; later ones grow
+        # The width after one round; later ones grow.
+        decides = self.intervals.schedule(2) ** 0.5
         z = min(self.level_z, LEAST_SHARE * decides)
         if z == 0:
             return prior
@@ -493,198 +212,176 @@ class GPStrategy(Strategy):
     def _two_sided(self, belief: Belief, history: Observations) -> Belief:
         r"""With nothing decided while the data of a learnt model are one-sided."""
         side = None
-        if history.indices.unique().numel() < len(self.pool):
-            side = side_of_all(history, self._noise(belief, history), self.goal)
+        is_partial = history.indices.unique().numel() < len(self.pool)
+        if is_partial and history.y.ndim == 1:
+            (noise,) = belief.fits.noise_of(history)
+            side = side_of_all(history, noise, self.goal)
         if side is None:
             return replace(belief, one_sided=None)
         return replace(belief, one_sided=side, sides=self.goal.start(len(self.items)))
 
     def _along(self, belief: Belief, history: Observations) -> Belief:
         r"""After all of ``history``: earlier intervals of a new model are no evidence,
-        so that it is judged once, unless the rule remembers something of each round.
+        so that it is judged once, unless goal or rule remember something of each round.
         """
         assert history.round is not None  # labelled by `tell`
         labels = history.round.unique()
-        if not self.rule.replays_rounds:
+        if not (self.rule.replays_rounds or self.goal.judges_each_round):
             return self._after(belief, history, labels.numel())
         for label in labels.tolist():
             rows = (history.round == label).nonzero().view(-1)
-            belief = self._observe(belief, history.select(rows))
+            belief = self.observe(belief, history.select(rows))
         return belief
 
-    def _observe(self, belief: Belief, new: Observations) -> Belief:
+    def observe(self, belief: Belief, new: Observations) -> Belief:
         r"""After one more round."""
         return self._after(belief, new, 1)
 
     def _after(self, belief: Belief, new: Observations, n_intervals: int) -> Belief:
         r"""After new values, and as many intervals, of which only the last judges."""
-        noise = self._noise(belief, new)
-        posterior = belief.posterior.observe(new.indices, new.y, noise)
-        after = replace(belief, posterior=posterior)
-        return self._judged(after, belief.n_intervals + n_intervals)
+        fits = self.model.observe(belief.fits, new)
+        t = belief.n_intervals + n_intervals
+        return self._judged(replace(belief, fits=fits, n_intervals=t))
 
-    def _judged(self, belief: Belief, t: int) -> Belief:
-        r"""With regions and sides after the interval ``t``.
+    def _judged(self, belief: Belief) -> Belief:
+        r"""With regions and sides after the last interval."""
+        fits, posterior = belief.fits, belief.posterior
+        beta = self.intervals.beta(belief.n_intervals, posterior)
+        belief = self._decided(belief, self.rule.width(belief.memory, beta), beta)
+        sides = belief.sides
+        if not self.intervals.is_theorem:
+            sides = sides.reopened(self._presumed(fits))
+        open_sigma = posterior.sigma[self.item_rows][sides.candidates]
+        widest = float(open_sigma.max()) if open_sigma.numel() else None
+        memory = self.rule.judged(belief.memory, widest, beta)
+        return replace(belief, sides=sides, memory=memory)
+
+    def _decided(self, belief: Belief, width: float, beta: float) -> Belief:
+        r"""With regions by the squared ``width``, and what they decide.
 
         Sides agree with their regions: a row whose intervals contradict each other is
         judged by the current one alone, in every round anew.
         """
-        posterior, past, goal = belief.posterior, belief.regions, self.goal
-        beta = self._beta(t, posterior)
-        width = self.rule.width(belief.memory, beta)
-        moments = self._moments(posterior)
-        if self.intersects and self.fixed is not None:
-            regions = past.intersect(*moments, width)
+        fits, past, goal = belief.fits, belief.all_regions, self.goal
+        is_lasting = self.model.is_fixed or goal.judges_each_round
+        moments = [self._moments(posterior) for posterior in fits.posteriors]
+        if self.intervals.intersects and is_lasting:
+            pairs = zip(past, moments, strict=True)
+            regions = tuple(r.intersect(*parts, width) for r, parts in pairs)
         else:
-            last = Regions.of_interval(*moments, width, self.items)
-            regions = replace(last, contradicted=past.contradicted)
-        before, start = belief.sides, goal.start(len(self.items))
-        if not (self.is_monotone and self.fixed is not None):
-            before = start
-        elif bool(regions.contradicted.any()):
-            before = before.reopened(regions.contradicted)
-        view = self._view(posterior, regions, beta)
+            last = (Regions.of_interval(*parts, width, self.items) for parts in moments)
+            regions = tuple(
+                replace(new, contradicted=old.contradicted)
+                for new, old in zip(last, past, strict=True)
+            )
+        start = goal.start(len(self.items))
+        before = belief.sides if self.intervals.is_monotone and is_lasting else start
+        contradicted = torch.stack([r.contradicted for r in regions]).any(dim=0)
+        if bool(contradicted.any()):
+            before = goal.reopened(before, contradicted)
+        view = self.view(fits, regions, beta)
         sides = goal.update(before, view)
-        against = goal.against(sides, regions)
+        against = goal.against(sides, regions[0])
         if bool(against.any()):
             # Where intervals are not intersected, or decide rows together.
-            contradicted = regions.contradicted | against
-            regions = replace(regions, contradicted=contradicted)
-            sides = goal.update(start, replace(view, regions=regions))
-        if not self.is_theorem:
-            sides = sides.reopened(self._presumed(belief))
-        open_sigma = posterior.sigma[self._item_rows][sides.candidates]
-        widest = float(open_sigma.max()) if open_sigma.numel() else None
-        memory = self.rule.judged(belief.memory, widest, beta)
-        return replace(
-            belief, regions=regions, sides=sides, n_intervals=t, memory=memory
-        )
+            own = regions[0]
+            own = replace(own, contradicted=own.contradicted | against)
+            regions = (own, *regions[1:])
+            sides = goal.update(start, replace(view, all_regions=regions))
+        return replace(belief, all_regions=regions, sides=sides)
 
-    def _presumed(self, belief: Belief) -> Tensor:
+    def _presumed(self, fits: Fits) -> Tensor:
         r"""Items the prior alone would be sure of, and that the data hardly touched."""
-        posterior, items = belief.posterior, self._item_rows
+        posterior, items = fits.posteriors[0], self.item_rows
         level = self.goal.stated_level
         if level is None:
             return torch.zeros(len(items), dtype=torch.bool)
         prior = posterior.prior_variance[items]
-        mean, beta = posterior.prior_mean_at(items), self._beta(1, posterior)
+        mean = posterior.prior_mean_at(items)
+        beta = self.intervals.beta(1, posterior)
         sure = (mean - level).abs() >= (beta * prior).sqrt()
         return sure & (posterior.variance[items] > TOUCHED * prior)
 
-    def _complete(self, observations: Observations) -> Observations:
-        if observations.y.ndim != 1:
-            raise BotorchTensorDimensionError(
-                "Expected `y` to hold one number per measurement, but got shape "
-                f"{tuple(observations.y.shape)}: {type(self).__name__} has one output."
-            )
-        if observations.yvar is not None:
-            return observations
-        known = self.gp.known_noise
-        if known is None:
-            return observations
-        return replace(observations, yvar=known[observations.indices])
-
-    def _noise(self, belief: Belief, new: Observations) -> Tensor:
-        return belief.new_noise[new.indices] if new.yvar is None else new.yvar
-
     # --- choosing ---------------------------------------------------------------------
 
-    def _planning_belief(self, belief: Belief) -> Belief:
+    def planning_belief(self, belief: Belief) -> Belief:
+        r"""While data are one-sided, what looks farthest from all that was measured.
+
+        A model fitted to one-sided data may believe in lengths that it has never seen
+        vary: the unfitted one does not.
+        """
         if belief.one_sided is None:
             return belief
-        # A model fitted to one-sided data may believe in lengths that it has never
-        # seen vary: the unfitted one looks farthest from all that was measured.
-        rows, noise = belief.posterior.indices, self._unfitted_noise
-        zeros = torch.zeros(len(rows), dtype=torch.float64)
-        posterior = self._placing().observe(rows, zeros, noise[rows])
-        return replace(belief, posterior=posterior, new_noise=noise, fitted_rounds=-1)
+        rows = belief.posterior.indices
+        told = Observations(rows, torch.zeros(len(rows), dtype=torch.float64))
+        return replace(belief, fits=self.model.placed(self.model.placing(), told))
 
-    def _plan(self, belief: Belief, request: Request) -> Tensor:
-        if self.burn_in_plan is not None and self._learns_noise(belief):
-            assert belief.burn_in is not None  # since the start
-            counts = self.burn_in_plan.plan(
-                belief.burn_in, request.size, request.left, request.pending
-            )
+    def plan(self, belief: Belief, request: Request) -> Tensor:
+        r"""The rows to measure with replicates."""
+        burn_in, data = self.model.burn_in, belief.fits.burn_in
+        if burn_in is not None and data is not None and data.variances is None:
+            given = (request.size, request.left, request.pending)
+            counts = burn_in.plan(data, *given)
             return torch.arange(len(counts)).repeat_interleave(counts)
-        return self.rule.rows(self._situation(belief, request.pending), request)
+        return self.rule.rows(self.situation(belief, request.pending), request)
 
-    def _situation(self, belief: Belief, pending: Tensor) -> Situation:
-        posterior = belief.posterior
-        for row in pending.tolist():
-            posterior = posterior.expect(row, float(belief.new_noise[row]))
+    def situation(self, belief: Belief, pending: Tensor) -> Situation:
+        r"""What the rule is told when it chooses."""
+        fits = belief.fits.expecting(pending)
         return Situation(
             belief,
-            posterior,
+            fits,
             self.goal,
-            self._item_rows,
-            self._beta(belief.n_intervals, posterior),
-            self._open_rows(belief),
-            self._is_initial(belief),
+            self.item_rows,
+            self.intervals.beta(belief.n_intervals, fits.posteriors[0]),
+            self.open_rows(belief),
+            self.model.is_initial(belief.fits),
         )
 
-    def _open_rows(self, belief: Belief) -> Tensor:
-        if self.rule.only_candidates and not self._is_initial(belief):
+    def open_rows(self, belief: Belief) -> Tensor:
+        r"""``N`` bools: the rows the rule may choose from."""
+        if self.rule.only_candidates and not self.model.is_initial(belief.fits):
             return belief.sides.candidates
         return torch.ones(len(self.pool), dtype=torch.bool)
 
-    def _open_again(
+    def open_again(
         self, belief: Belief, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
-        exactness = self._exactness(belief, data)
-        return self.learning.repeats_left(exactness, data, pending, left, self.points)
+        r"""Nothing that is known exactly is measured again."""
+        return self.model.repeats_left(belief.fits, data, pending, left)
 
-    def _visiting_order(self, belief: Belief, rows: Tensor, before: Tensor) -> Tensor:
+    def visiting_order(self, belief: Belief, rows: Tensor, before: Tensor) -> Tensor:
+        r"""The order that the rule says."""
         return self.rule.order(belief.memory, rows, before)
-
-    def _exactness(self, belief: Belief, data: Observations) -> Sequence[Exactness]:
-        is_known = self.fixed is not None or belief.fitted_rounds >= 0
-        if is_known and not self._learns_noise(belief):
-            return (Exactness(float(belief.posterior.least_noise), belief.new_noise),)
-        return (Exactness(least_of_values(data.y), self.gp.known_noise),)
-
-    def _learns_noise(self, belief: Belief) -> bool:
-        r"""Whether the burn-in has not ended."""
-        return belief.burn_in is not None and belief.burn_in.variances is None
-
-    def _is_initial(self, belief: Belief) -> bool:
-        r"""Whether first rows are placed."""
-        if belief.burn_in is not None:
-            return self._learns_noise(belief)
-        if self.fixed is None:
-            return belief.fitted_rounds < 0
-        return len(belief.posterior.indices) < self.initial_observations
 
     # --- the answer -------------------------------------------------------------------
 
-    def _classification(self, belief: Belief) -> Classification:
-        regions, sides = belief.regions, belief.sides
-        level = self.goal.level(regions.mean)
+    def classification(self, belief: Belief) -> Classification:
+        r"""The side of every item, with bounds and what is guaranteed."""
         words = [self.guarantee]
         if belief.one_sided is not None:
             words.append(_one_sided_in_words(belief.one_sided))
-        if belief.posterior.is_exact:
+        if any(posterior.is_exact for posterior in belief.fits.posteriors):
             words.append(TOLD)
-        claim = with_contradictions(" ".join(words), regions.contradicted)
-        return from_sides(sides.side, regions, level, claim)
+        return self.goal.answer(belief.sides, belief.all_regions, " ".join(words))
 
-    def _forecast(self, state: State) -> Forecast:
-        belief = state.belief
-        if self._is_initial(belief):
+    def forecast(self, belief: Belief) -> Forecast:
+        r"""About how many more evaluations until everything is decided."""
+        if self.model.is_initial(belief.fits):
             return Forecast(None, "No model has been fitted yet.")
         if belief.one_sided is not None:
             return Forecast(None, _one_sided_in_words(belief.one_sided))
         posterior = belief.posterior
-        beta = self._beta(belief.n_intervals + 1, posterior)
+        beta = self.intervals.beta(belief.n_intervals + 1, posterior)
+        if len(self.model.outputs) > 1:
+            return self._one_batch_forecast(belief, beta)
         if not self.forecasts_by_design:
             distances = self.goal.distances(posterior.mean)
             return rows_forecast(
                 belief, distances, beta, self.goal.tolerance, self.batch_size
             )
-        view = self._view(posterior, belief.regions, beta)
-        found = self.goal.gaps(belief.sides, view)
-        problem = PosteriorProblem(
-            posterior, belief.new_noise, found.rows, found.weights, found.factor
-        )
+        view = self.view(belief.fits, belief.all_regions, beta)
+        (problem,) = problems_of(belief.fits, self.goal.gaps(belief.sides, view))
         relaxation = Relaxation.of(problem, self.batch_size, ROUGH)
         if relaxation is None:
             return Forecast(self.batch_size, "Nothing is uncertain any more.")
@@ -694,47 +391,32 @@ class GPStrategy(Strategy):
             "of the next round.",
         )
 
+    def _one_batch_forecast(self, belief: Belief, beta: float) -> Forecast:
+        r"""The smallest designed batch after which every open row is decided.
+
+        The means are taken to stay where they are.
+        """
+        targets = self.goal.targets(belief.sides, self.item_rows)
+        problems = problems_of(belief.fits, targets)
+        usable = torch.ones(len(self.pool), dtype=torch.bool)
+        width = max(beta**0.5 - STRAY, 0.0) ** 2
+
+        def suffices(n: int) -> bool:
+            counts = relaxed_counts(problems, n, usable, TOLERANCE)
+            rows = torch.arange(len(counts)).repeat_interleave(counts)
+            ahead = replace(belief, fits=belief.fits.expecting(rows))
+            sides = self._decided(ahead, width, width).sides
+            return not bool((sides.side == UNDECIDED).any())
+
+        return Forecast(
+            smallest(suffices),
+            "By the optimal design of one batch that decides every row at the current "
+            "means and the width of the next round.",
+        )
+
 
 def _one_sided_in_words(side: str) -> str:
     return f"Every value so far lies {side} the level, so nothing is decided."
-
-
-def _with_noise(observations: Observations, variances: Tensor) -> Observations:
-    r"""The same with the estimated variances, where none were told."""
-    if observations.yvar is not None:
-        return observations
-    return replace(observations, yvar=variances[observations.indices])
-
-
-def check_goal(
-    threshold: float | None, omega: float | None, goals: Sequence[str], name: str
-) -> None:
-    r"""One level, or none where the maximiser is a goal.
-
-    Args:
-        threshold: The level.
-        omega: The level as a share of the maximum.
-        goals: Of ``"threshold"``, ``"omega"``, ``"maximiser"`` those that are allowed.
-        name: The strategy's.
-
-    Raises:
-        ValueError: If none, both or another one is given, or it is out of range.
-    """
-    levels = {"threshold": threshold, "omega": omega}
-    given = [goal for goal, level in levels.items() if level is not None]
-    if not given and "maximiser" in goals:
-        return
-    if len(given) != 1 or given[0] not in goals:
-        wanted = [f"`{goal}`" for goal in goals if goal != "maximiser"]
-        raise ValueError(
-            f"Expected exactly {'one of ' if len(wanted) > 1 else ''}"
-            f"{' or '.join(wanted)} for {name}, but got "
-            f"{' and '.join(given) or 'neither'}."
-        )
-    if threshold is not None:
-        finite_number(threshold, "threshold")
-    elif omega is not None:
-        ratio(omega)
 
 
 def rows_forecast(
@@ -763,16 +445,14 @@ def rows_forecast(
     gaps = squared_gaps(distances[rows], variance, epsilon)
     work = len(posterior.mean) * (len(posterior.indices) + MOST_STEPS)
     steps = min(MOST_STEPS, max(1, int(WORK / work)))
-    planned = planned_observations(
-        posterior, rows, gaps / beta, belief.new_noise, steps
-    )
+    planned = planned_observations(posterior, rows, gaps / beta, belief.noise, steps)
     if planned is not None:
         return Forecast(
             planned,
             "By a plan that narrows the widest interval each time until all are as "
             "narrow as the gaps of the current estimate ask for.",
         )
-    problem = PosteriorProblem(posterior, belief.new_noise, rows, 1 / gaps)
+    problem = PosteriorProblem(posterior, belief.noise, rows, 1 / gaps)
     relaxation = Relaxation.of(problem, size, ROUGH)
     assert relaxation is not None  # else the plan would have decided all
     needed = observations_needed(relaxation, beta)

@@ -21,10 +21,13 @@ from botorch_lse.confidence.classify import (
     UNDECIDED,
     Sides,
     explicit_sides,
+    from_sides,
+    with_contradictions,
 )
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.functional.scores import straddle
 from botorch_lse.models.posterior import PoolPosterior, row_blocks
+from botorch_lse.problem import Classification
 from botorch_lse.strategies.forecast import squared_gaps
 
 
@@ -33,16 +36,26 @@ class View:
     r"""What is believed about the items after an interval.
 
     Args:
-        regions: Their confidence regions.
-        posterior: A posterior that has the items among its rows.
-        rows: ``T`` rows of ``posterior`` that are the items.
+        all_regions: Their confidence regions, for each output.
+        posteriors: For each output a posterior that has the items among its rows.
+        rows: ``T`` rows of the posteriors that are the items.
         beta: The squared width of the last interval.
     """
 
-    regions: Regions
-    posterior: PoolPosterior
+    all_regions: tuple[Regions, ...]
+    posteriors: tuple[PoolPosterior, ...]
     rows: Tensor
     beta: float
+
+    @property
+    def regions(self) -> Regions:
+        r"""The regions of the first output."""
+        return self.all_regions[0]
+
+    @property
+    def posterior(self) -> PoolPosterior:
+        r"""The posterior of the first output."""
+        return self.posteriors[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,40 +85,65 @@ class Goal(ABC):
 
     theorem: ClassVar[str]
     """The union bound of the widths, as ``guarantee`` names it."""
+    judges_each_round: ClassVar[bool] = False
+    """Whether after a fit all rounds are judged again one by one, and what one of them
+    decides stays decided; else they are judged at once, after the last."""
 
     def start(self, n_items: int) -> Sides:
         r"""The sides before any interval: every item is undecided."""
         return Sides.start(n_items)
 
+    def before_data(self, sides: Sides, view: View) -> Sides:
+        r"""The same with what the prior says where it must not decide."""
+        return sides
+
     @abstractmethod
     def update(self, sides: Sides, view: View) -> Sides:
         r"""The sides after one more interval."""
 
-    @abstractmethod
+    def reopened(self, sides: Sides, contradicted: Tensor) -> Sides:
+        r"""The sides where ``contradicted`` items (``T`` bools) are judged anew."""
+        return sides.reopened(contradicted)
+
     def against(self, sides: Sides, regions: Regions) -> Tensor:
         r"""``T`` bools: the side is not what the item's own region says."""
+        return torch.zeros_like(sides.candidates)
 
     @property
     def stated_level(self) -> float | None:
         r"""The level, if it is known beforehand."""
         return None
 
-    @abstractmethod
     def level(self, mean: Tensor) -> float:
         r"""The level that probabilities refer to, units of ``y``."""
+        raise NotImplementedError  # of several outputs, which rules know
 
-    @abstractmethod
     def level_of(self, values: Tensor) -> float | None:
         r"""The level on which measured values have a side, if there is one."""
+        return None
+
+    def answer(
+        self, sides: Sides, regions: tuple[Regions, ...], claim: str
+    ) -> Classification:
+        r"""The answer.
+
+        Args:
+            sides: The side of each item.
+            regions: For each output.
+            claim: What is guaranteed.
+        """
+        own = regions[0]
+        claim = with_contradictions(claim, own.contradicted)
+        return from_sides(sides.side, own, self.level(own.mean), claim)
 
     @property
     def tolerance(self) -> float:
         r"""How much wider than its distance an interval may be when it decides."""
         return self.epsilon
 
-    @abstractmethod
     def distances(self, mean: Tensor) -> Tensor:
         r"""``T`` signed distances: an interval as narrow as its own is decided."""
+        raise NotImplementedError  # of several outputs, which forecasts know
 
     def targets(self, sides: Sides, rows: Tensor) -> Targets:
         r"""What a designed batch is to predict: the items in question.
@@ -137,13 +175,13 @@ class Goal(ABC):
         """
         raise NotImplementedError  # refused at construction
 
-    @abstractmethod
     def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
         r"""``N`` scores that cost nothing, by which rows are chosen to be scored.
 
         Source:
             Bogunovic et al. (2016), Appendix A, for the maximiser; the others are ours.
         """
+        raise NotImplementedError  # where no rule takes hints
 
 
 # --- a level --------------------------------------------------------------------------
@@ -437,10 +475,6 @@ class _Maximiser(Goal):
     def level(self, mean: Tensor) -> float:
         r"""The largest posterior mean."""
         return float(mean.max())
-
-    def level_of(self, values: Tensor) -> None:
-        r"""None: every value but the largest lies below the maximum."""
-        return
 
     @property
     def tolerance(self) -> float:

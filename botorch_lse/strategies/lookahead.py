@@ -188,9 +188,8 @@ class TruncatedVariance(Rule):
             chosen.append(row)
             left[row] -= 1
             if len(chosen) < request.size:
-                noise = float(situation.belief.new_noise[row])
-                expected = situation.posterior.expect(row, noise)
-                situation = replace(situation, posterior=expected)
+                expected = situation.fits.expecting(torch.tensor([row]))
+                situation = replace(situation, fits=expected)
             previous = row
         return torch.tensor(chosen, dtype=torch.long)
 
@@ -217,7 +216,7 @@ class TruncatedVariance(Rule):
         if situation.is_initial:
             return posterior.variance[rows] / costs
         targets = (belief.sides.candidates & self.is_first_copy).nonzero().view(-1)
-        noise = belief.new_noise[rows]
+        noise = belief.noise[rows]
         stays = None
         if self.anticipates and targets.numel():
             stays = situation.goal.stays

@@ -1,25 +1,25 @@
-r"""The loop of a run: ask, tell, replay. The only place that knows rounds."""
+r"""The loop of a run: ask, tell, replay. The only place that knows rounds.
+
+``Strategy`` keeps the rounds, ``State`` says where a run stands. What is believed,
+which rows come next and what the answer is, a ``Procedure`` says.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, reduce
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from botorch_lse.checks import plain_number, row_indices, whole_number
 from botorch_lse.problem import Batch, Classification, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.state import (
-    State,
-    in_canonical_order,
-    matching,
-    matching_at_random,
-    remove,
-)
 
 DECIDED, BUDGET, EXHAUSTED = "decided", "budget", "rows exhausted"
 UNBIASED = "Measurements were abandoned: assumed to be so whatever their values."
@@ -47,6 +47,66 @@ class Request:
     round: int
 
 
+class Procedure(ABC):
+    r"""How a run goes on from what is known.
+
+    All answers are functions of their arguments alone, so that a run can be rebuilt
+    from its seed and its observations. A belief is whatever the procedure keeps of the
+    complete rounds; the loop hands it on and never looks inside.
+    """
+
+    @abstractmethod
+    def start(self, seed: int) -> Any:
+        r"""The belief before any observation."""
+
+    @abstractmethod
+    def learn(
+        self, belief: Any, new: Observations, history: Observations, seed: int
+    ) -> Any:
+        r"""The belief after one more complete round; ``history`` ends with ``new``."""
+
+    def complete(self, observations: Observations) -> Observations:
+        r"""With what is known beforehand about the noise."""
+        return observations
+
+    def planning_belief(self, belief: Any) -> Any:
+        r"""What the next rows are planned from; default what the answer rests on."""
+        return belief
+
+    @abstractmethod
+    def plan(self, belief: Any, request: Request) -> Tensor:
+        r"""The rows to measure with replicates; fewer than asked if none is left."""
+
+    @abstractmethod
+    def open_rows(self, belief: Any) -> Tensor:
+        r"""``N`` bools: the rows that may be chosen."""
+
+    @abstractmethod
+    def open_again(
+        self, belief: Any, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        r"""``N`` counts of how often each row may still be measured.
+
+        Args:
+            belief: What the complete rounds say.
+            data: All that was told.
+            pending: Rows that are out.
+            left: ``N`` counts as ``max_repeats`` leaves them.
+        """
+
+    @abstractmethod
+    def visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
+        r"""The order of a batch, ``before`` being visited first."""
+
+    @abstractmethod
+    def classification(self, belief: Any) -> Classification:
+        r"""The side of every row, with bounds and what is guaranteed."""
+
+    @abstractmethod
+    def forecast(self, belief: Any) -> Forecast:
+        r"""About how many more evaluations until everything is decided."""
+
+
 @dataclass(frozen=True, eq=False)
 class Strategy(ABC):
     r"""What is to be decided about a pool, and how: ``init``, ``ask``, ``tell``.
@@ -57,10 +117,9 @@ class Strategy(ABC):
     own. Told together with a complete batch they count to that round.
 
     A subclass is a frozen dataclass whose fields are its constructor's arguments, so a
-    strategy can be stored by them. It says what is believed after each round
-    (``_start``, ``_learn``), which rows come next (``_plan``) and what the answer is
-    (``_classification``); all of these are functions of their arguments alone, so that
-    a run can be rebuilt from its seed and its observations.
+    strategy can be stored by them. It has a ``procedure``, which says what is believed
+    after each round, which rows come next and what the answer is; or it says so itself,
+    by the methods at the end of this class (``_start``, ``_learn``, ``_plan``, ...).
 
     Args:
         pool: The candidates.
@@ -417,17 +476,20 @@ class Strategy(ABC):
         """
         return False
 
-    # --- what is known ----------------------------------------------------------------
+    # --- what the procedure says ------------------------------------------------------
 
-    @abstractmethod
+    @property
+    def procedure(self) -> Procedure:
+        r"""How a run goes on from what is known."""
+        raise NotImplementedError  # all methods below are then the subclass's own
+
     def _start(self, seed: int) -> Any:
-        r"""The belief before any observation."""
+        return self.procedure.start(seed)
 
-    @abstractmethod
     def _learn(
         self, belief: Any, new: Observations, history: Observations, seed: int
     ) -> Any:
-        r"""The belief after one more complete round; ``history`` ends with ``new``."""
+        return self.procedure.learn(belief, new, history, seed)
 
     @property
     def _needs_plans(self) -> bool:
@@ -449,18 +511,13 @@ class Strategy(ABC):
         return True
 
     def _complete(self, observations: Observations) -> Observations:
-        r"""With what the strategy itself knows about the noise."""
-        return observations
-
-    # --- what is planned --------------------------------------------------------------
+        return self.procedure.complete(observations)
 
     def _planning_belief(self, belief: Any) -> Any:
-        r"""What the next rows are planned from; default what the answer rests on."""
-        return belief
+        return self.procedure.planning_belief(belief)
 
-    @abstractmethod
     def _plan(self, belief: Any, request: Request) -> Tensor:
-        r"""The rows to measure with replicates; fewer than asked if none is left."""
+        return self.procedure.plan(belief, request)
 
     def _round_size(self, belief: Any, room: int | None) -> int:
         r"""Measurements of the next round, of which at most ``room`` may be made."""
@@ -468,35 +525,21 @@ class Strategy(ABC):
         return self.batch_size if room is None else min(self.batch_size, room)
 
     def _open_rows(self, belief: Any) -> Tensor:
-        r"""``N`` bools: the rows the rule may choose from."""
-        return torch.ones(len(self.pool), dtype=torch.bool)
+        return self.procedure.open_rows(belief)
 
     def _open_again(
         self, belief: Any, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
-        r"""``N`` counts of how often each row may still be measured.
-
-        Args:
-            belief: What the complete rounds say.
-            data: All that was told.
-            pending: Rows that are out.
-            left: ``N`` counts as ``max_repeats`` leaves them.
-        """
-        return left
+        return self.procedure.open_again(belief, data, pending, left)
 
     def _visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
-        r"""The order of a batch, ``before`` being visited first; default by row."""
-        return rows.sort().values
+        return self.procedure.visiting_order(belief, rows, before)
 
-    # --- what is said -----------------------------------------------------------------
-
-    @abstractmethod
     def _classification(self, belief: Any) -> Classification:
-        r"""The side of every row, with bounds and what is guaranteed."""
+        return self.procedure.classification(belief)
 
-    @abstractmethod
     def _forecast(self, state: State) -> Forecast:
-        r"""About how many more evaluations until everything is decided."""
+        return self.procedure.forecast(state.belief)
 
 
 def _rows_by_round(given: Any, name: str, n_rows: int) -> dict[int, Tensor]:
@@ -637,3 +680,178 @@ def check_listable(size: int) -> None:
             "anytime widths (`...LinearStrategy`); `planned_counts` and `simulate`, "
             "where there are, do not list the rows."
         )
+
+
+# --- states ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    r"""A strategy's state. It never changes; ``tell`` returns a new one.
+
+    Args:
+        seed: The seed of ``init``.
+        round: The round that ``ask`` asks for.
+        history: The observations of all complete rounds, each round sorted by row.
+        classification: The answer after the complete rounds.
+        stop_reason: ``"decided"``, ``"budget"``, ``"rows exhausted"``, or ``None``.
+        plan: The rows of the open round, if some of them are told already.
+        told: The observations of the open round so far.
+        deferred: Observations nobody asked for, told while a round is open. Once it is
+            complete each is a round of its own, unless the next plan asks for it.
+        abandoned: For each round, rows that were used up without a result.
+        belief: What the strategy derived from ``history``.
+        strategy: The strategy that made the state; another one that asks something
+            else refuses it.
+        stored_plan: The rows of the round as a stored experiment has them; then they
+            are not planned again.
+    """
+
+    seed: int
+    round: int
+    history: Observations
+    classification: Classification
+    stop_reason: str | None
+    belief: Any = field(repr=False)
+    plan: Tensor | None = None
+    told: Observations = field(default_factory=Observations.empty)
+    deferred: tuple[Observations, ...] = ()
+    abandoned: tuple[tuple[int, int], ...] = ()
+    strategy: Strategy = field(kw_only=True, repr=False)
+    stored_plan: Tensor | None = field(default=None, kw_only=True, repr=False)
+
+    @cached_property
+    def planned_rows(self) -> Tensor:
+        r"""The rows of the round, sorted: a function of the complete rounds.
+
+        Kept beside the fields, so that asking and telling plan once; a copy made by
+        ``dataclasses.replace`` does not have it.
+        """
+        for known in (self.plan, self.stored_plan):
+            if known is not None:
+                return known
+        return self.strategy._planned_rows(self)
+
+    @property
+    def is_done(self) -> bool:
+        r"""Whether there is nothing more to ask."""
+        return self.stop_reason is not None
+
+    def forecast(self) -> Forecast:
+        r"""About how many more evaluations until everything is decided.
+
+        Computed when asked: a design or two dozen of the current estimate.
+        """
+        if not bool(self.classification.undecided.any()):
+            return Forecast(0, "Everything is decided.")
+        return self.strategy._forecast(self)
+
+    @property
+    def observations(self) -> Observations:
+        r"""Everything told, labelled by round; ``replay`` makes this state from it."""
+        return self.history.append(self.waiting)
+
+    @property
+    def waiting(self) -> Observations:
+        r"""What was told and no complete round holds yet, labelled by round."""
+        later = [o.at_round(self.round + 1 + i) for i, o in enumerate(self.deferred)]
+        return reduce(Observations.append, (self.told, *later))
+
+    @property
+    def n_used(self) -> int:
+        r"""Measurements made or used up."""
+        return self.observations.n_measured + len(self.abandoned)
+
+    def abandoned_in(self, round: int) -> Tensor:
+        r"""The rows abandoned in a round."""
+        rows = [row for r, row in self.abandoned if r == round]
+        return torch.tensor(rows, dtype=torch.long)
+
+    def uses(self, n_rows: int) -> Tensor:
+        r"""``n_rows`` counts: how often each row was measured or used up."""
+        lost = torch.tensor([row for _, row in self.abandoned], dtype=torch.long)
+        rows = torch.cat((self.observations.measured, lost))
+        return torch.bincount(rows, minlength=n_rows)
+
+
+def remove(rows: Tensor, taken: Tensor) -> Tensor:
+    r"""The multiset ``rows`` without ``taken``, order kept; extra ones are ignored."""
+    return rows[~matching(rows, taken)]
+
+
+def matching(rows: Tensor, wanted: Tensor) -> Tensor:
+    r"""Mask of the first entries of ``rows`` that the multiset ``wanted`` holds."""
+    if torch.equal(rows, wanted):  # as a rule; millions are not sorted for it
+        return torch.ones(rows.numel(), dtype=torch.bool)
+    if rows.numel() == 0 or wanted.numel() == 0:
+        return torch.zeros(rows.numel(), dtype=torch.bool)
+    length = int(torch.maximum(rows.max(), wanted.max())) + 1
+    limits = torch.bincount(wanted, minlength=length)
+    order = rows.argsort(stable=True)
+    counts = torch.bincount(rows, minlength=length)
+    first = counts.cumsum(dim=0) - counts
+    # The how-manieth of its kind each entry is, from 0.
+    rank = torch.empty_like(rows)
+    rank[order] = torch.arange(rows.numel()) - first[rows[order]]
+    return rank < limits[rows]
+
+
+def in_canonical_order(observations: Observations) -> Observations:
+    r"""Sorted by row, then value, then variance: arrival order leaves no trace."""
+    if len(observations) == 0:
+        return observations
+    return observations.select(canonical_order(observations))
+
+
+def canonical_order(observations: Observations) -> Tensor:
+    r"""The permutation that sorts them."""
+    keys = [observations.indices, *_columns(observations.y)]
+    if observations.yvar is not None:
+        keys += _columns(observations.yvar)
+    order = np.lexsort([key.numpy() for key in reversed(keys)])  # the last key leads
+    return torch.from_numpy(order)
+
+
+def _columns(values: Tensor) -> tuple[Tensor, ...]:
+    return (values,) if values.ndim == 1 else values.unbind(dim=-1)
+
+
+def matching_at_random(
+    observations: Observations, wanted: Tensor, seed: int, round: int
+) -> Tensor:
+    r"""Mask of entries that the multiset ``wanted`` holds, whatever their values.
+
+    Of more results than were asked for the first so many would do, were they not sorted
+    by value, or told in such an order: they would be the smallest.
+    """
+    if torch.equal(observations.indices, wanted):  # there is nothing to choose
+        return torch.ones(len(observations), dtype=torch.bool)
+    order = canonical_order(observations)
+    generator = round_generator(seed, round)
+    order = order[torch.randperm(len(order), generator=generator)]
+    mask = torch.zeros(len(order), dtype=torch.bool)
+    mask[order] = matching(observations.indices[order], wanted)
+    return mask
+
+
+def round_generator(seed: int, round: int) -> torch.Generator:
+    r"""The random numbers of one round: a function of seed and round alone."""
+    digest = hashlib.sha256(f"{seed}|{round}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedRun:
+    r"""The end of a simulated run.
+
+    Args:
+        classification: The answer.
+        n_used: Measurements made.
+        rounds: How many rounds or batches they were made in.
+        stop_reason: ``"decided"`` or ``"budget"``.
+    """
+
+    classification: Classification
+    n_used: int
+    rounds: int
+    stop_reason: str

@@ -3,8 +3,8 @@ r"""The strategies by their names: each is a goal and a rule, on a Gaussian proc
 from __future__ import annotations
 
 import math
-from abc import ABC
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from typing import ClassVar
@@ -17,13 +17,24 @@ from botorch.models.transforms.input import ChainedInputTransform, FilterFeature
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, truth_value, whole_number
-from botorch_lse.confidence.schedules import BetaSchedule
+from botorch_lse.checks import finite_number, in_interval, truth_value, whole_number
+from botorch_lse.confidence.classify import accuracy, ratio
+from botorch_lse.confidence.schedules import (
+    BetaSchedule,
+    ConstantBeta,
+    UnionBeta,
+    beta_schedule,
+)
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.functional.scores import first_best
-from botorch_lse.models.default import fit_with_inputs, unfitted_prior
+from botorch_lse.models.default import (
+    ModelArgument,
+    fit_with_inputs,
+    unfitted_prior,
+)
+from botorch_lse.models.posterior import MEMORY_BUDGET
 from botorch_lse.models.prior import GPPrior
-from botorch_lse.problem import Pool
+from botorch_lse.problem import Observations, Pool
 from botorch_lse.problem.pool import NOISE_LEVEL
 from botorch_lse.strategies.arguments import (
     BURN_IN,
@@ -33,7 +44,7 @@ from botorch_lse.strategies.arguments import (
 )
 from botorch_lse.strategies.burn_in import BurnIn
 from botorch_lse.strategies.costs import RowCost, RowCosts
-from botorch_lse.strategies.gaussian import GPStrategy
+from botorch_lse.strategies.gaussian import GPProcedure, Intervals
 from botorch_lse.strategies.goals import (
     Above,
     Goal,
@@ -42,9 +53,13 @@ from botorch_lse.strategies.goals import (
     ShareOfMax,
     ShareOfMaxByPairs,
 )
-from botorch_lse.strategies.learning import GaussianProcess
 from botorch_lse.strategies.lookahead import EpochBeta, TruncatedVariance
-from botorch_lse.strategies.loop import check_state
+from botorch_lse.strategies.loop import State, Strategy, check_state
+from botorch_lse.strategies.processes import (
+    LEVEL_Z,
+    GaussianProcess,
+    GaussianProcesses,
+)
 from botorch_lse.strategies.rules import (
     Ambiguity,
     Design,
@@ -55,11 +70,318 @@ from botorch_lse.strategies.rules import (
     Variance,
     Width,
 )
-from botorch_lse.strategies.state import State
 
 STRADDLE_BETA = 1.96**2
 PAIR_ARRAYS = 6
 """Arrays of all pairs alive at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class GPStrategy(Strategy):
+    r"""A level-set strategy on a Gaussian process.
+
+    Args:
+        pool: The candidates.
+        threshold: The level, units of ``y``; exactly one of ``threshold``, ``omega``.
+        omega: The level as a share of the unknown maximum, in (0, 1).
+        model: ``None``: BoTorch's ``SingleTaskGP`` with ``Normalize`` and
+            ``Standardize``, refitted from its initial values. A callable
+            ``(train_X, train_Y, train_Yvar) -> fitted model`` (``n x d``, ``n x 1``,
+            ``n x 1`` or ``None``). Or fixed hyper-parameters: a fitted BoTorch model
+            (its data are ignored) or a GPyTorch kernel with zero mean, units of ``y``.
+        batch_size: Measurements per round.
+        noise_std: The known noise standard deviation, units of ``y``; per-row noise
+            stands in ``pool.noise_var``. Neither: the model's own, or learned. 0 is an
+            exact measurement: a row measured so is not measured again.
+        delta: The failure probability of the theorem's widths.
+        beta: ``None``: the theorem's schedule at ``delta``; a number or a schedule is
+            a heuristic width that ignores ``delta`` and claims no confidence.
+        norm_bound: ``B``, a bound of the norm of ``f`` less the prior mean in the space
+            of the fixed model's kernel: widths of ``RKHSWidth`` at ``delta``, for one
+            unknown function and any sub-Gaussian noise, in place of the widths for a
+            draw from the process.
+        epsilon: The accuracy, units of ``y``.
+        max_observations: Stop after so many measurements.
+        max_repeats: How often one row may be measured.
+        refit: Fit again every so many rounds (1: always), or a function of the number
+            of complete rounds that says whether to. In between, and for fixed models,
+            hyper-parameters stay. Under a model that is learnt the current interval
+            alone decides, in every round anew: hyper-parameters learnt from all data
+            make earlier intervals no evidence, so a row may become undecided again.
+        n_initial: Measurements placed by maximal variance before the rule takes over,
+            rounded up to whole rounds. Default 0 for fixed models, else ``10 d``, at
+            most one per row: few data make a learnt model far too sure.
+        level_z: A model that is learnt keeps the level within so many standard
+            deviations of its prior around the mean of the data: where the fitted scale
+            is smaller, it is raised. First data far from the level would else be taken
+            as proof that nothing reaches it. Less than the width that decides; at most
+            three quarters of it are used. ``None``: as fitted.
+        memory_budget: Bytes for arrays over the pool.
+
+    Under a model that is learnt nothing is decided while all values lie on one side of
+    the level (noise considered; unless every row was measured): the next rows are then
+    those farthest from what was measured. No width that a theorem does not give decides
+    before there are data, nor a row of which the prior alone would be sure and whose
+    variance the data have not halved.
+
+    Raises:
+        ValueError: If a number is out of range, both or none of ``threshold`` and
+            ``omega`` are given, or the noise is given twice or unknown.
+        UnsupportedError: If the model's posterior path is not exact.
+    """
+
+    threshold: float | None = None
+    _: KW_ONLY
+    omega: float | None = None
+    model: ModelArgument = None
+    batch_size: int = 1
+    noise_std: float | None = None
+    delta: float = 0.05
+    beta: float | BetaSchedule | None = None
+    norm_bound: float | None = None
+    epsilon: float = 0.0
+    max_observations: int | None = None
+    max_repeats: int | None = None
+    refit: int | Callable[[int], bool] = 1
+    n_initial: int | None = None
+    level_z: float | None = LEVEL_Z
+    memory_budget: int = MEMORY_BUDGET
+
+    goals: ClassVar[tuple[str, ...]] = ("threshold", "omega")
+    """The levels that may be given; ``"maximiser"``: none as well."""
+    intersects: ClassVar[bool] = True
+    """Whether the intervals of all rounds are intersected, or the last one counts."""
+    is_monotone: ClassVar[bool] = True
+    """Whether what is decided stays decided, as long as intervals do not contradict."""
+    default_beta: ClassVar[float | None] = None
+    """A fixed squared width instead of a theorem's."""
+    source: ClassVar[str] = "Gotovos et al. 2013, {theorem}"
+    """The theorem, for ``guarantee``."""
+    forecasts_by_design: ClassVar[bool] = False
+    """Whether forecasts are by the optimal design of what the batches look at."""
+
+    def __post_init__(self) -> None:
+        self._check_rounds()
+        whole_number(self.batch_size, "batch_size", 1)
+        in_interval(self.delta, "delta", 0.0, 1.0)
+        if self.beta is not None:
+            beta_schedule(self.beta)
+        self.model_part  # noqa: B018  (checks its numbers)
+        accuracy(self.epsilon)
+        if self.level_z is not None:
+            in_interval(self.level_z, "level_z", 0.0, float("inf"))
+        check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
+        self._check_noise()
+        if self.norm_bound is not None:
+            in_interval(self.norm_bound, "norm_bound", 0.0, float("inf"))
+            self._check_norm_bound()
+        self.rule  # noqa: B018  (checks its arguments)
+
+    def _check_noise(self) -> None:
+        self.gp.check()
+
+    def _check_norm_bound(self) -> None:
+        if self.fixed is None or not self.claims_confidence:
+            found = "no fixed `model`" if self.fixed is None else "other widths"
+            raise ValueError(
+                "Expected `norm_bound` with a fixed `model`, whose kernel defines the "
+                f"norm, and a strategy with a theorem's widths, but got {found}. Leave "
+                "`norm_bound` out."
+            )
+
+    # --- parts ------------------------------------------------------------------------
+
+    @cached_property
+    def procedure(self) -> GPProcedure:
+        r"""The parts joined."""
+        return GPProcedure(
+            pool=self.pool,
+            items=self.items,
+            goal=self.goal,
+            rule=self.rule,
+            model=self.model_part,
+            intervals=Intervals(
+                self.widths,
+                self.delta,
+                self.claims_confidence and self.fixed is not None,
+                self.norm_bound,
+                self.intersects,
+                self.is_monotone,
+            ),
+            guarantee=self.guarantee,
+            batch_size=self.batch_size,
+            level_z=self.level_z,
+            forecasts_by_design=self.forecasts_by_design,
+        )
+
+    @cached_property
+    def goal(self) -> Goal:
+        r"""What is to be decided."""
+        if self.threshold is not None:
+            return Above(float(self.threshold), self.epsilon)
+        return ShareOfMax(float(self.omega or 0.0), self.epsilon)
+
+    @property
+    @abstractmethod
+    def rule(self) -> Rule:
+        r"""Which rows come next."""
+
+    @cached_property
+    def gp(self) -> GaussianProcess:
+        r"""The model, and what is known of the noise."""
+        return GaussianProcess(self.pool, self.model, self.noise_std)
+
+    @cached_property
+    def model_part(self) -> GaussianProcesses:
+        r"""What is believed, and when it is learnt."""
+        return GaussianProcesses(
+            self.pool,
+            (self.gp,),
+            self.refit,
+            self.n_initial,
+            self.max_observations,
+            self.max_repeats,
+            self.memory_budget,
+            burn_in=self.burn_in_plan,
+        )
+
+    @cached_property
+    def widths(self) -> BetaSchedule:
+        r"""The squared widths by interval."""
+        if self.beta is not None:
+            return beta_schedule(self.beta)
+        if self.default_beta is not None:
+            return ConstantBeta(self.default_beta)
+        return UnionBeta(self.goal.n_claims(len(self.items)), self.delta)
+
+    @property
+    def burn_in_plan(self) -> BurnIn | None:
+        r"""The rounds in which the noise is learnt; ``None`` where it is known."""
+        return None
+
+    @property
+    def fixed(self) -> GPPrior | None:
+        r"""The prior if hyper-parameters are fixed, else ``None``."""
+        return self.gp.fixed
+
+    @property
+    def initial_observations(self) -> int:
+        r"""Measurements placed by maximal variance at first; none after a burn-in."""
+        return self.model_part.n_first
+
+    @property
+    def items(self) -> Pool:
+        r"""The rows to decide on."""
+        return self.pool
+
+    @property
+    def can_predict(self) -> bool:
+        r"""Yes, by the Gaussian process."""
+        return True
+
+    def _complete(self, observations: Observations) -> Observations:
+        if observations.y.ndim != 1:
+            raise BotorchTensorDimensionError(
+                "Expected `y` to hold one number per measurement, but got shape "
+                f"{tuple(observations.y.shape)}: {type(self).__name__} has one output."
+            )
+        return super()._complete(observations)
+
+    # --- the promise ------------------------------------------------------------------
+
+    @property
+    def has_theorem(self) -> bool:
+        r"""Whether a theorem gives the default widths."""
+        return True
+
+    @property
+    def claims_confidence(self) -> bool:
+        r"""Whether the widths are a theorem's, and so is what they rest on."""
+        return self.beta is None and self.has_theorem
+
+    @property
+    def guarantee(self) -> str:
+        r"""The probability claimed and its assumptions, in words."""
+        plan = self.burn_in_plan
+        if plan is not None and self.beta is None:
+            return (
+                "No confidence is claimed: the widths are those of Gotovos et al. "
+                f"(2013), {self.goal.theorem}, at delta = {self.delta:g}, but the "
+                f"noise variances are estimates from {plan.n} measurements."
+            )
+        if not self.claims_confidence:
+            width = "the rule's own" if self.beta is None else "given, not derived"
+            claim = f"No confidence is claimed: the width is {width}; delta is ignored."
+        else:
+            claim = self._claim
+        return claim if self.fixed is not None else f"{claim} {self._learnt_in_words}"
+
+    @property
+    def _claim(self) -> str:
+        up_to = f" up to epsilon = {self.epsilon:g}" if self.epsilon > 0 else ""
+        claim = f"With probability {1 - self.delta:g} all decided rows are right{up_to}"
+        source = self.source.format(theorem=self.goal.theorem)
+        if self.norm_bound is not None:
+            return (
+                f"{claim}; assumes f less the prior mean of norm at most "
+                f"{self.norm_bound:g} in the space of the given kernel, and noise "
+                "that, given the past, is sub-Gaussian with at most the given variance "
+                "(Chowdhury and Gopalan 2017, Theorem 2)."
+            )
+        if self.fixed is None:
+            return (
+                f"{claim}, were the fitted hyper-parameters the true ones: the theorem "
+                f"({source}) does not cover fitting."
+            )
+        return (
+            f"{claim}; assumes f drawn from the given Gaussian process and independent "
+            f"Gaussian noise of the given variance ({source})."
+        )
+
+    @property
+    def _learnt_in_words(self) -> str:
+        r"""What an answer of a learnt model is worth."""
+        raised = ", whose scale was raised so that the level is plausible"
+        words = (
+            f"Decided under the fitted model{raised if self.level_z else ''}. No "
+            "guarantee if the function varies faster elsewhere than where it was "
+            "measured."
+        )
+        n, wanted = self.initial_observations, self.model_part.wanted
+        if n < wanted:
+            words += f" The budget allows {n} of the {wanted} rows of a first design."
+        return words
+
+
+def check_goal(
+    threshold: float | None, omega: float | None, goals: Sequence[str], name: str
+) -> None:
+    r"""One level, or none where the maximiser is a goal.
+
+    Args:
+        threshold: The level.
+        omega: The level as a share of the maximum.
+        goals: Of ``"threshold"``, ``"omega"``, ``"maximiser"`` those that are allowed.
+        name: The strategy's.
+
+    Raises:
+        ValueError: If none, both or another one is given, or it is out of range.
+    """
+    levels = {"threshold": threshold, "omega": omega}
+    given = [goal for goal, level in levels.items() if level is not None]
+    if not given and "maximiser" in goals:
+        return
+    if len(given) != 1 or given[0] not in goals:
+        wanted = [f"`{goal}`" for goal in goals if goal != "maximiser"]
+        raise ValueError(
+            f"Expected exactly {'one of ' if len(wanted) > 1 else ''}"
+            f"{' or '.join(wanted)} for {name}, but got "
+            f"{' and '.join(given) or 'neither'}."
+        )
+    if threshold is not None:
+        finite_number(threshold, "threshold")
+    elif omega is not None:
+        ratio(omega)
 
 
 # --- baselines ------------------------------------------------------------------------
@@ -411,15 +733,10 @@ class HRAGEStrategy(GPStrategy):
     forecasts_by_design: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check_targets(self.targets)
         super().__post_init__()
         if self.burn_in_plan is not None:
             check_budget(self.max_observations, self.n_burn_in, *BURN_IN)
-        check_targets(self.targets)
-        if self.targets is not None and self.targets.d != self.pool.d:
-            raise BotorchTensorDimensionError(
-                f"Expected `targets` with the {self.pool.d} columns of `pool`, but got "
-                f"{self.targets.d}."
-            )
         pairs = PAIR_ARRAYS * 8 * len(self.items) ** 2
         if self.threshold is None and pairs > self.memory_budget:
             raise ValueError(
@@ -458,10 +775,18 @@ class HRAGEStrategy(GPStrategy):
         r"""The items to decide on."""
         return self.pool if self.targets is None else self.targets
 
-    @property
-    def _posterior_points(self) -> Tensor:
-        X = self.pool.X
-        return X if self.targets is None else torch.cat((X, self.targets.X))
+    @cached_property
+    def model_part(self) -> GaussianProcesses:
+        r"""What is believed of the pool, followed by the targets."""
+        model = super().model_part
+        if self.targets is None:
+            return model
+        if self.targets.d != self.pool.d:
+            raise BotorchTensorDimensionError(
+                f"Expected `targets` with the {self.pool.d} columns of `pool`, but got "
+                f"{self.targets.d}."
+            )
+        return replace(model, X=torch.cat((self.pool.X, self.targets.X)))
 
     @cached_property
     def goal(self) -> Goal:
@@ -498,7 +823,7 @@ class HRAGEStrategy(GPStrategy):
     def burn_in_used(self, state: State) -> int:
         r"""How many measurements were made during the burn-in."""
         check_state(self, state)
-        data = state.belief.burn_in
+        data = state.belief.fits.burn_in
         return 0 if data is None else data.n
 
     def variances(self, state: State) -> Tensor | None:
@@ -507,7 +832,7 @@ class HRAGEStrategy(GPStrategy):
         Where neither is the case (a model that learns one noise) ``None`` as well.
         """
         check_state(self, state)
-        data = state.belief.burn_in
+        data = state.belief.fits.burn_in
         return self.pool.noise_var if data is None else data.variances
 
 
@@ -643,15 +968,17 @@ class TruVaRStrategy(GPStrategy):
         r"""Whether rows that left the question stay out."""
         return self.monotone
 
+    @cached_property
+    def widths(self) -> BetaSchedule:
+        r"""The squared widths by interval; by ``beta_factor``, if it was given."""
+        if self.beta_factor is not None:
+            return EpochBeta(len(self.pool), self.beta_factor)
+        return super().widths
+
     @property
     def has_theorem(self) -> bool:
         r"""Not for the paper's practical width."""
         return self.beta_factor is None
-
-    def _default_widths(self) -> BetaSchedule:
-        if self.beta_factor is not None:
-            return EpochBeta(len(self.pool), self.beta_factor)
-        return super()._default_widths()
 
     @cached_property
     def prices(self) -> RowCosts:
@@ -685,14 +1012,17 @@ class TruVaRStrategy(GPStrategy):
             model = partial(fit_without_level, self.pool.bounds)
         return GaussianProcess(self.pool, model, self.noise_std)
 
-    @property
-    def _unfitted_prior(self) -> GPPrior:
+    @cached_property
+    def model_part(self) -> GaussianProcesses:
+        r"""What is believed of each point, whatever the level it is measured at."""
+        model = replace(super().model_part, points=self.points)
         if self.model is not None or not self.has_levels:
-            return super()._unfitted_prior
+            return model
         prior = unfitted_prior(self.pool.bounds[:, :-1])
         scale = prior.transform_inputs
         assert scale is not None  # the scaling to the unit cube
-        return replace(prior, transform_inputs=partial(_of_the_rest, scale))
+        unfitted = replace(prior, transform_inputs=partial(_of_the_rest, scale))
+        return replace(model, unfitted=unfitted)
 
     # --- answers ----------------------------------------------------------------------
 

@@ -34,10 +34,9 @@ from botorch_lse.planning import (
     designed_batch,
 )
 from botorch_lse.planning.designed import FINE, TOLERANCE
-from botorch_lse.strategies.burn_in import BurnInData
 from botorch_lse.strategies.goals import Goal, Targets
-from botorch_lse.strategies.loop import Request
-from botorch_lse.strategies.state import round_generator
+from botorch_lse.strategies.loop import Request, round_generator
+from botorch_lse.strategies.processes import Fits
 
 DESIGNS = ("posterior", "prior")
 LEAST_TOLERANCE = 1e-5
@@ -49,30 +48,37 @@ class Belief:
     r"""What the complete rounds say.
 
     Args:
-        posterior: Posterior on the pool, followed by items that cannot be measured.
-        regions: ``C_t`` of the items, or the last interval where a strategy does not
-            intersect or learns its model.
+        fits: The posterior of each output.
+        all_regions: For each output ``C_t`` of the items, or the last interval where a
+            strategy does not intersect or learns its model.
         sides: The sets of the classification.
-        new_noise: ``N`` noise variances of new observations, units of the posterior.
         n_intervals: How many intervals the regions hold; the next is number + 1.
-        fitted_rounds: Rounds in the data at the last fit; -1 before any.
-        n_rounds: Complete rounds with data.
         one_sided: ``"above"`` or ``"below"`` while every value lies on that side of the
             level, so that a learnt model decides nothing.
         memory: What the rule remembers of the rounds.
-        burn_in: What the burn-in measured; ``None`` where the noise is known.
     """
 
-    posterior: PoolPosterior
-    regions: Regions
+    fits: Fits
+    all_regions: tuple[Regions, ...]
     sides: Sides
-    new_noise: Tensor
     n_intervals: int = 1
-    fitted_rounds: int = -1
-    n_rounds: int = 0
     one_sided: str | None = None
     memory: Any = None
-    burn_in: BurnInData | None = None
+
+    @property
+    def posterior(self) -> PoolPosterior:
+        r"""The posterior of the first output."""
+        return self.fits.posteriors[0]
+
+    @property
+    def regions(self) -> Regions:
+        r"""The regions of the first output."""
+        return self.all_regions[0]
+
+    @property
+    def noise(self) -> Tensor:
+        r"""``N`` noise variances of new observations of the first output."""
+        return self.fits.noise[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +87,7 @@ class Situation:
 
     Args:
         belief: What the complete rounds say.
-        posterior: The posterior to improve on: rows that are out are expected.
+        fits: The posteriors to improve on: rows that are out are expected.
         goal: What is to be decided.
         items: Rows of the posterior that are to be decided.
         beta: The squared width of the last interval.
@@ -90,7 +96,7 @@ class Situation:
     """
 
     belief: Belief
-    posterior: PoolPosterior
+    fits: Fits
     goal: Goal
     items: Tensor
     beta: float
@@ -98,16 +104,40 @@ class Situation:
     is_initial: bool
 
     @property
+    def posteriors(self) -> tuple[PoolPosterior, ...]:
+        r"""The posteriors to improve on, one per output."""
+        return self.fits.posteriors
+
+    @property
+    def posterior(self) -> PoolPosterior:
+        r"""The posterior of the first output."""
+        return self.fits.posteriors[0]
+
+    @property
     def targets(self) -> Targets:
         r"""What is still open."""
         return self.goal.targets(self.belief.sides, self.items)
 
-    def problem(self, posterior: PoolPosterior, noise_var: Tensor) -> PosteriorProblem:
-        r"""What a batch is to predict, for the planner."""
-        found = self.targets
-        return PosteriorProblem(
-            posterior, noise_var, found.rows, found.weights, found.factor
-        )
+    @property
+    def problems(self) -> list[PosteriorProblem]:
+        r"""For each output what a batch is to predict, for the planner."""
+        return problems_of(self.fits, self.targets)
+
+
+def problems_of(fits: Fits, targets: Targets) -> list[PosteriorProblem]:
+    r"""For each output what a batch is to predict, for the planner.
+
+    Several outputs compare in units of their prior's largest deviation.
+    """
+    found = []
+    for posterior, noise in zip(fits.posteriors, fits.noise, strict=True):
+        weights = targets.weights
+        if len(fits.posteriors) > 1:
+            weights = torch.ones(len(targets.rows)).double() / posterior.scale**2
+        rows, factor = targets.rows, targets.factor
+        problem = PosteriorProblem(posterior, noise.contiguous(), rows, weights, factor)
+        found.append(problem)
+    return found
 
 
 class Rule(ABC):
@@ -176,9 +206,8 @@ class ScoreRule(Rule):
 
     def rows(self, situation: Situation, request: Request) -> Tensor:
         r"""The rows of the best scores one after the other."""
-        if situation.is_initial:
-            return one_by_one(situation, request, _variance)
-        return one_by_one(situation, request, self.scores)
+        scores = variance_left if situation.is_initial else self.scores
+        return one_by_one(situation, request, scores)
 
 
 def one_by_one(
@@ -186,22 +215,28 @@ def one_by_one(
 ) -> Tensor:
     r"""Greedy choice; of equal scores the lowest row."""
     left, N = request.left.clone(), len(situation.open_rows)
-    noise, rows = situation.belief.new_noise, list[int]()
+    # Scores of several outputs count in units of their scales.
+    several = len(situation.posteriors) > 1
+    scale, rows = 1.0 if several else situation.posterior.scale, list[int]()
     while len(rows) < request.size:
-        found, posterior = scores(situation)[:N], situation.posterior
-        row = first_best(found, situation.open_rows & (left > 0), posterior.scale)
+        found = scores(situation)[:N]
+        row = first_best(found, situation.open_rows & (left > 0), scale)
         if row is None:
             break
         rows.append(row)
         left[row] -= 1
         if len(rows) < request.size:
-            expected = posterior.expect(row, float(noise[row]))
-            situation = replace(situation, posterior=expected)
+            expected = situation.fits.expecting(torch.tensor([row]))
+            situation = replace(situation, fits=expected)
     return torch.tensor(rows, dtype=torch.long)
 
 
-def _variance(situation: Situation) -> Tensor:
-    return situation.posterior.variance
+def variance_left(situation: Situation) -> Tensor:
+    r"""The variance of each row; of several outputs the sum, in units of the prior."""
+    posteriors = situation.posteriors
+    if len(posteriors) == 1:
+        return posteriors[0].variance
+    return torch.stack([p.variance / p.scale**2 for p in posteriors]).sum(dim=0)
 
 
 @dataclass(frozen=True)
@@ -214,7 +249,7 @@ class Variance(ScoreRule):
 
     def scores(self, situation: Situation) -> Tensor:
         r"""The posterior variances of all rows."""
-        return situation.posterior.variance
+        return variance_left(situation)
 
 
 @dataclass(frozen=True)
@@ -271,9 +306,9 @@ class StraddleRank(Rule):
     def rows(self, situation: Situation, request: Request) -> Tensor:
         r"""The best distinct rows, none that is out."""
         if situation.is_initial:
-            return one_by_one(situation, request, _variance)
+            return one_by_one(situation, request, variance_left)
         posterior = situation.belief.posterior
-        scores = Straddle().scores(replace(situation, posterior=posterior))
+        scores = Straddle().scores(replace(situation, fits=situation.belief.fits))
         eligible = request.left > 0
         eligible[request.pending] = False
         rows = best_distinct(scores, eligible, posterior.scale, request.size)
@@ -361,14 +396,13 @@ class Design(Rule):
     def rows(self, situation: Situation, request: Request) -> Tensor:
         r"""The designed batch; first rows by maximal variance."""
         if situation.is_initial:
-            return one_by_one(situation, request, _variance)
+            return one_by_one(situation, request, variance_left)
         generator = round_generator(request.seed, request.round)
         if self.design == "prior":
             counts = self._prior_counts(situation, request, generator)
         else:
-            noise = situation.belief.new_noise.contiguous()
             counts = designed_batch(
-                [situation.problem(situation.posterior, noise)],
+                situation.problems,
                 request.size,
                 request.left,
                 rounding=self.rounding,
@@ -393,10 +427,12 @@ class Design(Rule):
     ) -> Tensor:
         r"""``N`` counts of the paper's design, which knows no earlier measurement."""
         unit = torch.ones(len(request.left), dtype=torch.float64)
-        problem = situation.problem(situation.posterior.before_data(), unit)
+        before = situation.posterior.before_data()
+        found = Fits((before,), (unit,))
+        (problem,) = problems_of(found, situation.targets)
         counts, left = torch.zeros_like(request.left), request.left
         method = "sample" if self.rounding == "sample" else "quota"
-        gamma = 1 / (10 * (situation.belief.n_rounds + 1))
+        gamma = 1 / (10 * (situation.belief.fits.n_rounds + 1))
         while (q := request.size - int(counts.sum())) > 0 and bool((left > 0).any()):
             # Again without the rows that may not be repeated so often.
             usable = left > 0

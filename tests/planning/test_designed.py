@@ -71,8 +71,8 @@ def test_melk_and_the_optimiser_find_batches_alike(seed, q):
 
 def problem_of_round(strategy, state):
     none = torch.empty(0, dtype=torch.long)
-    situation = strategy._situation(state.belief, none)
-    return situation.problem(situation.posterior, state.belief.new_noise)
+    (problem,) = strategy.procedure.situation(state.belief, none).problems
+    return problem
 
 
 DESIGNED = [
@@ -186,7 +186,7 @@ def test_on_the_table_of_runs_no_batch_leaves_more_than_the_rounded_design():
         state = strategy.init()
         while not state.is_done and state.round < 4:
             rows = strategy.ask(state).order
-            if not strategy._is_initial(state.belief):
+            if not strategy.procedure.model.is_initial(state.belief.fits):
                 batches = {
                     rounding: replace(strategy, rounding=rounding).ask(state).order
                     for rounding in ("quota", "exchange")

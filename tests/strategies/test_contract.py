@@ -30,7 +30,7 @@ from botorch_lse.strategies import (
     StraddleStrategy,
     Strategy,
 )
-from botorch_lse.strategies.state import in_canonical_order, matching, remove
+from botorch_lse.strategies.loop import in_canonical_order, matching, remove
 from tests.covering import covering
 from tests.strategies.runs import (
     EXPLICIT,

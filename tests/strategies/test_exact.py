@@ -127,7 +127,7 @@ def test_a_fitted_model_takes_exact_measurements(cls, std, side) -> None:
     strategy = cls(pool, 1.2, noise_std=std, batch_size=3, beta=9.0)
     state = run(strategy, lambda row: float(f[row]))
     assert int(state.observations.times_measured(len(pool)).max()) == 1
-    assert state.belief.fitted_rounds >= 0  # also where the start takes all rows
+    assert state.belief.fits.fitted_rounds >= 0  # also where the start takes all rows
     if cls.intersects:  # what earlier fits decided stays
         return
     answer = state.classification

@@ -17,7 +17,7 @@ from botorch_lse import Pool
 from botorch_lse.models.default import TINY, fit_single_task_gp, unfitted_prior
 from botorch_lse.models.prior import GPPrior
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.learning import GaussianProcess
+from botorch_lse.strategies.processes import GaussianProcess
 
 X = torch.rand(40, 3, generator=torch.Generator().manual_seed(0)).double()
 POOL = Pool(X)

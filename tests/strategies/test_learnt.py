@@ -267,8 +267,8 @@ def test_hidden_regions_are_overlooked_by_no_rule(cls):
 
 def test_without_the_cure_one_is(monkeypatch):
     r"""The check above can fail: six first rows, and the model taken at its word."""
-    none = lambda strategy, _: torch.zeros(len(strategy.pool), dtype=torch.bool)  # noqa: E731
+    none = lambda part, _: torch.zeros(len(part.pool), dtype=torch.bool)  # noqa: E731
     monkeypatch.setattr(base, "side_of_all", lambda *_: None)
-    monkeypatch.setattr(base.GPStrategy, "_presumed", none)
+    monkeypatch.setattr(base.GPProcedure, "_presumed", none)
     options = {"n_initial": 6, "level_z": None}
     assert false_ones(LSEStrategy, [0], [bump], **options) == [("bump", 0)]

@@ -88,7 +88,7 @@ def test_default_model_is_a_single_task_gp_refitted_each_round() -> None:
     mean, sigma = posterior.mean.view(-1), posterior.variance.view(-1).sqrt()
     assert torch.allclose(state.classification.mean, mean, rtol=0, atol=1e-4)
     assert torch.allclose(state.classification.sigma, sigma, rtol=0, atol=1e-4)
-    assert state.belief.fitted_rounds == 3
+    assert state.belief.fits.fitted_rounds == 3
 
 
 def test_after_a_fit_the_current_interval_alone_decides() -> None:
@@ -161,19 +161,19 @@ def test_learning_strategies_replay_exactly(noise: str, refit: int) -> None:
 
 def test_refit_schedules_say_when() -> None:
     every_second = play(learning(refit=2), 5)
-    assert [s.belief.fitted_rounds for s in every_second[1:]] == [1, 1, 3, 3, 5]
+    assert [s.belief.fits.fitted_rounds for s in every_second[1:]] == [1, 1, 3, 3, 5]
     early = play(learning(refit=lambda n: n <= 2), 4)
-    assert [s.belief.fitted_rounds for s in early[1:]] == [1, 2, 2, 2]
+    assert [s.belief.fits.fitted_rounds for s in early[1:]] == [1, 2, 2, 2]
 
 
 def test_first_rows_spread_before_any_fit() -> None:
     strategy = learning(batch_size=2)
     states = play(strategy, 3)
     for state in states[:3]:
-        assert state.belief.fitted_rounds == -1
+        assert state.belief.fits.fitted_rounds == -1
         assert state.classification.undecided.all()
         assert not torch.isnan(state.classification.probability_above).any()
-    assert states[3].belief.fitted_rounds == 3
+    assert states[3].belief.fits.fitted_rounds == 3
     first = states[3].history.indices
     assert len(set(first.tolist())) == 6
     distances = torch.pdist(X[first])
@@ -184,7 +184,7 @@ def test_first_rows_spread_before_any_fit() -> None:
 def test_one_observation_is_enough_to_fit(n_initial: int) -> None:
     strategy = learning(batch_size=1, n_initial=n_initial)
     state = play(strategy, 2)[-1]
-    assert state.belief.fitted_rounds == 2
+    assert state.belief.fits.fitted_rounds == 2
     assert torch.isfinite(state.classification.lower).all()
 
 

@@ -20,7 +20,7 @@ from botorch_lse.models.prior import GPPrior
 from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.strategies import GEGEStrategy, PALStrategy, State
-from botorch_lse.strategies.pareto import base as pareto_base
+from botorch_lse.strategies import pareto as pareto_base
 from tests.covering import covering, more_when_slow
 from tests.reference.dense_gp import DenseGP
 from tests.strategies.pareto_runs import GAUSSIAN
@@ -231,7 +231,7 @@ def left(state: State, rows: list[int], c: int) -> np.ndarray:
 def test_gege_makes_the_worst_variance_of_the_active_rows_small(rounds) -> None:
     strategy = make(GEGEStrategy, batch_size=12)
     state = run(strategy, rounds)[-1]
-    active = state.belief.active.numpy()
+    active = state.belief.sides.active.numpy()
     scales = [gp.outputscale for gp in GPS]
 
     def worst(rows: list[int]) -> float:
@@ -247,7 +247,7 @@ def test_gege_makes_the_worst_variance_of_the_active_rows_small(rounds) -> None:
 def test_accepted_rows_stay_active_while_they_threaten_open_ones() -> None:
     kept = 0
     for state in run(make(GEGEStrategy, epsilon=0.0, batch_size=8), 12)[1:]:
-        active, answer = state.belief.active, state.classification
+        active, answer = state.belief.sides.active, state.classification
         assert bool((active | ~answer.undecided).all())
         assert not bool((active & answer.below).any())
         kept += int((active & answer.above).sum())
@@ -543,8 +543,8 @@ def test_guarantees_say_what_they_rest_on() -> None:
     assert "does not cover fitting" in fitted
     assert "at most 0.1, 0.5 in each" in fitted
     N = len(POOL)
-    assert make(GEGEStrategy).n_claims == 2 * (N * (N - 1) // 2 + N)
-    assert make(PALStrategy).n_claims == 2 * N
+    assert make(GEGEStrategy).goal.n_claims(N) == 2 * (N * (N - 1) // 2 + N)
+    assert make(PALStrategy).goal.n_claims(N) == 2 * N
 
 
 def test_rectangles_with_nothing_in_common_are_reported() -> None:

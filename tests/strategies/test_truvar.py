@@ -315,7 +315,7 @@ def test_prefilter_scores_the_most_promising_rows(goal: str) -> None:
     row = int(strategy.ask(state).order)
     top = quick.argsort(descending=True)[:3].tolist()
     assert row in top
-    situation = strategy._situation(belief, torch.empty(0, dtype=torch.long))
+    situation = strategy.procedure.situation(belief, torch.empty(0, dtype=torch.long))
     previous = belief.memory.previous
     scores = strategy.rule.scores(situation, previous, torch.arange(N))
     assert float(scores[row]) == float(scores[top].max())

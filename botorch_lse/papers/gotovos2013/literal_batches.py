@@ -3,7 +3,7 @@ r"""Algorithm 3 to the letter: batches that classify before their results are th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -11,13 +11,19 @@ import torch
 from torch import Tensor
 
 from botorch_lse.checks import truth_value
-from botorch_lse.confidence.schedules import BatchEta, BetaSchedule, UnionBeta
+from botorch_lse.confidence.schedules import (
+    BatchEta,
+    BetaSchedule,
+    UnionBeta,
+    beta_schedule,
+)
 from botorch_lse.functional.scores import first_best
 from botorch_lse.models.posterior import PoolPosterior
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.gaussian import GPStrategy
+from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import Goal, ShareOfMax
 from botorch_lse.strategies.loop import Request
+from botorch_lse.strategies.presets import GPStrategy
 from botorch_lse.strategies.rules import Ambiguity, Belief, ScoreRule, Width
 
 
@@ -49,7 +55,9 @@ class LSELiteralBatchStrategy(GPStrategy):
         r"""The most ambiguous row."""
         return Ambiguity()
 
-    def _default_widths(self) -> BetaSchedule:
+    @cached_property
+    def widths(self) -> BetaSchedule:
+        r"""The squared widths by observation."""
         return _widths(self)
 
     @cached_property
@@ -70,11 +78,11 @@ class LSELiteralBatchStrategy(GPStrategy):
         r"""The theorem with its ``C``."""
         return f"Gotovos et al. 2013, Theorem 3 with C = {self.information:.3g}"
 
-    def _plan(self, belief: Belief, request: Request) -> Tensor:
-        return _plan(self, belief, request)
-
-    def _observe(self, belief: Belief, new: Observations) -> Belief:
-        return self._after(_inside_the_batch(self, belief, new), new, 1)
+    @cached_property
+    def procedure(self) -> LiteralBatches:
+        r"""The parts joined, with batches that classify inside."""
+        parts = super().procedure
+        return LiteralBatches(**{f.name: getattr(parts, f.name) for f in fields(parts)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +116,9 @@ class ImplicitLSELiteralBatchStrategy(GPStrategy):
         r"""The widest region."""
         return Width()
 
-    def _default_widths(self) -> BetaSchedule:
+    @cached_property
+    def widths(self) -> BetaSchedule:
+        r"""The squared widths by observation."""
         return _widths(self)
 
     @cached_property
@@ -126,11 +136,11 @@ class ImplicitLSELiteralBatchStrategy(GPStrategy):
         r"""The theorem with its ``C``."""
         return f"Gotovos et al. 2013, Theorem 3 with C = {self.information:.3g}"
 
-    def _plan(self, belief: Belief, request: Request) -> Tensor:
-        return _plan(self, belief, request)
-
-    def _observe(self, belief: Belief, new: Observations) -> Belief:
-        return self._after(_inside_the_batch(self, belief, new), new, 1)
+    @cached_property
+    def procedure(self) -> LiteralBatches:
+        r"""The parts joined, with batches that classify inside."""
+        parts = super().procedure
+        return LiteralBatches(**{f.name: getattr(parts, f.name) for f in fields(parts)})
 
 
 _Literal = LSELiteralBatchStrategy | ImplicitLSELiteralBatchStrategy
@@ -145,6 +155,8 @@ def _refuse_norm_bound(strategy: _Literal) -> None:
 
 
 def _widths(strategy: _Literal) -> BetaSchedule:
+    if strategy.beta is not None:
+        return beta_schedule(strategy.beta)
     union = UnionBeta(len(strategy.pool), strategy.delta)
     return BatchEta(union, strategy.batch_size, strategy.information)
 
@@ -157,56 +169,65 @@ def _information(strategy: _Literal) -> float:
     return information_bound(start, noise, strategy.batch_size - 1)
 
 
-def _plan(strategy: _Literal, belief: Belief, request: Request) -> Tensor:
-    left = request.left.clone()
-    rows: list[int] = []
-    for row in request.pending.tolist():
-        belief = _step(strategy, belief, row)
-    while len(rows) < request.size:
-        row = _choice(strategy, belief, left)
-        if row is None:
-            break
-        rows.append(row)
-        left[row] -= 1
-        belief = _step(strategy, belief, row)
-    return torch.tensor(rows, dtype=torch.long)
+@dataclass(frozen=True, eq=False)
+class LiteralBatches(GPProcedure):
+    r"""Rounds in which each row that is chosen tightens regions and sides at once.
 
+    Arguments: see ``GPProcedure``.
+    """
 
-def _choice(strategy: _Literal, belief: Belief, left: Tensor) -> int | None:
-    situation = strategy._situation(belief, left[:0])
-    posterior = belief.posterior
-    scores = posterior.variance
-    if not situation.is_initial:
-        scores = strategy.rule.scores(situation)
-    return first_best(scores, situation.open_rows & (left > 0), posterior.scale)
+    def plan(self, belief: Belief, request: Request) -> Tensor:
+        r"""The best row after each step inside the batch."""
+        left = request.left.clone()
+        rows: list[int] = []
+        for row in request.pending.tolist():
+            belief = self._step(belief, row)
+        while len(rows) < request.size:
+            row = self._choice(belief, left)
+            if row is None:
+                break
+            rows.append(row)
+            left[row] -= 1
+            belief = self._step(belief, row)
+        return torch.tensor(rows, dtype=torch.long)
 
+    def observe(self, belief: Belief, new: Observations) -> Belief:
+        r"""After one more round, whose steps inside the batch are taken first."""
+        return super().observe(self._inside_the_batch(belief, new), new)
 
-def _step(strategy: _Literal, belief: Belief, row: int) -> Belief:
-    noise = float(belief.new_noise[row])
-    posterior, t = belief.posterior.expect(row, noise), belief.n_intervals + 1
-    beta = strategy.widths(t)
-    regions = belief.regions.intersect(posterior.mean, posterior.sigma, beta)
-    view = strategy._view(posterior, regions, beta)
-    return replace(
-        belief,
-        posterior=posterior,
-        regions=regions,
-        sides=strategy.goal.update(belief.sides, view),
-        n_intervals=t,
-    )
+    def _choice(self, belief: Belief, left: Tensor) -> int | None:
+        situation = self.situation(belief, left[:0])
+        posterior = belief.posterior
+        scores = posterior.variance
+        if not situation.is_initial:
+            assert isinstance(self.rule, ScoreRule)  # as both strategies have
+            scores = self.rule.scores(situation)
+        return first_best(scores, situation.open_rows & (left > 0), posterior.scale)
 
+    def _step(self, belief: Belief, row: int) -> Belief:
+        fits, t = belief.fits.expecting(torch.tensor([row])), belief.n_intervals + 1
+        beta = self.intervals.schedule(t)
+        posterior = fits.posteriors[0]
+        tighter = belief.regions.intersect(posterior.mean, posterior.sigma, beta)
+        return replace(
+            belief,
+            fits=fits,
+            all_regions=(tighter,),
+            sides=self.goal.update(belief.sides, self.view(fits, (tighter,), beta)),
+            n_intervals=t,
+        )
 
-def _inside_the_batch(strategy: _Literal, belief: Belief, new: Observations) -> Belief:
-    r"""The steps inside the batch again, in the order in which rows were chosen."""
-    inside = belief
-    left = torch.bincount(new.indices, minlength=len(strategy.pool))
-    for _ in range(len(new) - 1 if len(new) <= strategy.batch_size else 0):
-        row = _choice(strategy, inside, left)
-        row = int(left.nonzero()[0]) if row is None else row
-        left[row] -= 1
-        inside = _step(strategy, inside, row)
-    last = belief.n_intervals + strategy.batch_size - 1  # where the next batch begins
-    return replace(inside, posterior=belief.posterior, n_intervals=last)
+    def _inside_the_batch(self, belief: Belief, new: Observations) -> Belief:
+        r"""The steps inside the batch again, in the order in which rows were chosen."""
+        inside, size = belief, self.batch_size
+        left = torch.bincount(new.indices, minlength=len(self.pool))
+        for _ in range(len(new) - 1 if len(new) <= size else 0):
+            row = self._choice(inside, left)
+            row = int(left.nonzero()[0]) if row is None else row
+            left[row] -= 1
+            inside = self._step(inside, row)
+        last = belief.n_intervals + size - 1  # where the next batch begins
+        return replace(inside, fits=belief.fits, n_intervals=last)
 
 
 def information_bound(posterior: PoolPosterior, noise_var: float, n: int) -> float:

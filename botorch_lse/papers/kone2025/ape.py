@@ -18,7 +18,7 @@ from botorch_lse.papers.kone2025.least_squares import LinearFit
 from botorch_lse.papers.kone2025.totals import ParetoTotalsStrategy, TotalsBelief
 from botorch_lse.pareto import empirical_gaps, pareto_mask
 from botorch_lse.strategies.forecast import Forecast, likely_gaps
-from botorch_lse.strategies.state import State
+from botorch_lse.strategies.loop import State
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,10 +24,12 @@ from botorch_lse.strategies.loop import (
     BUDGET,
     DECIDED,
     Request,
+    SimulatedRun,
+    State,
     Strategy,
     check_state,
 )
-from botorch_lse.strategies.pareto.outputs import (
+from botorch_lse.strategies.pareto import (
     MultiOutputStrategy,
     ParetoEstimate,
     checked_directions,
@@ -35,8 +37,6 @@ from botorch_lse.strategies.pareto.outputs import (
     signs_of,
     with_columns,
 )
-from botorch_lse.strategies.simulated import SimulatedRun
-from botorch_lse.strategies.state import State
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +189,20 @@ class ParetoStrategy(Strategy):
     def _round_size(self, belief: ParetoBelief, room: int | None) -> int:
         size = int(belief.counts.sum())
         return size if room is None or size <= room else 0
+
+    def _planning_belief(self, belief: Any) -> Any:
+        return belief
+
+    def _open_rows(self, belief: Any) -> Tensor:
+        return torch.ones(len(self.pool), dtype=torch.bool)
+
+    def _open_again(
+        self, belief: Any, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        return left
+
+    def _visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
+        return rows.sort().values
 
     def _plan(self, belief: ParetoBelief, request: Request) -> Tensor:
         if request.pending.numel():  # the next round needs the results of this one

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from gpytorch.kernels import Kernel
@@ -24,9 +24,11 @@ from botorch_lse.problem import Classification, Observations
 from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.arguments import check_noise_once
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.loop import Request, Strategy, check_state
-from botorch_lse.strategies.state import (
+from botorch_lse.strategies.loop import (
+    Request,
     State,
+    Strategy,
+    check_state,
     matching_at_random,
     remove,
     round_generator,
@@ -278,6 +280,20 @@ class PACStrategy(Strategy):
 
     def _learns(self, state: State) -> bool:
         return not state.is_done
+
+    def _planning_belief(self, belief: Any) -> Any:
+        return belief
+
+    def _open_rows(self, belief: Any) -> Tensor:
+        return torch.ones(len(self.pool), dtype=torch.bool)
+
+    def _open_again(
+        self, belief: Any, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        return left
+
+    def _visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
+        return rows.sort().values
 
     def _plan(self, belief: PACBelief, request: Request) -> Tensor:
         if request.pending.numel() or belief.design is None:

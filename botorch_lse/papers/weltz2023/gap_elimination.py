@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
@@ -27,8 +27,7 @@ from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.problem.classification import gaussian_probability_above
 from botorch_lse.strategies.arguments import check_targets
 from botorch_lse.strategies.forecast import Forecast, likely_gaps
-from botorch_lse.strategies.loop import Request, Strategy, check_state
-from botorch_lse.strategies.state import State
+from botorch_lse.strategies.loop import Request, State, Strategy, check_state
 
 DESIGN_TOLERANCE = 1e-2
 
@@ -263,6 +262,20 @@ class GapEliminationStrategy(Strategy):
     def _round_size(self, belief: RageBelief, room: int | None) -> int:
         size = int(belief.missing.sum())
         return size if room is None or size <= room else 0
+
+    def _complete(self, observations: Observations) -> Observations:
+        return observations
+
+    def _planning_belief(self, belief: Any) -> Any:
+        return belief
+
+    def _open_rows(self, belief: Any) -> Tensor:
+        return torch.ones(len(self.pool), dtype=torch.bool)
+
+    def _open_again(
+        self, belief: Any, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        return left
 
     def _plan(self, belief: RageBelief, request: Request) -> Tensor:
         if request.pending.numel():

@@ -22,8 +22,7 @@ from botorch_lse.papers.weltz2023.gap_elimination import (
     RageBelief,
 )
 from botorch_lse.strategies.arguments import BURN_IN, check_budget, check_noise_once
-from botorch_lse.strategies.loop import check_state
-from botorch_lse.strategies.state import State
+from botorch_lse.strategies.loop import State, check_state
 
 
 @dataclass(frozen=True, eq=False)

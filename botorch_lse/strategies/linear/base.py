@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
@@ -41,10 +42,15 @@ from botorch_lse.strategies.linear.belief import (
     with_martingale,
 )
 from botorch_lse.strategies.linear.goals import LinearGoal
-from botorch_lse.strategies.loop import BUDGET, DECIDED, Request, Strategy
-from botorch_lse.strategies.pareto.outputs import with_columns
-from botorch_lse.strategies.simulated import SimulatedRun
-from botorch_lse.strategies.state import State
+from botorch_lse.strategies.loop import (
+    BUDGET,
+    DECIDED,
+    Request,
+    SimulatedRun,
+    State,
+    Strategy,
+)
+from botorch_lse.strategies.pareto import with_columns
 
 GROWTH = 0.1
 """The share of the data so far that the next batch adds."""
@@ -298,6 +304,17 @@ class LinearStrategy(Strategy):
         grown = math.ceil(GROWTH * belief.sums.n)
         size = max(LEAST * self.rank, grown)
         return size if room is None else min(size, room)
+
+    def _planning_belief(self, belief: Any) -> Any:
+        return belief
+
+    def _open_rows(self, belief: Any) -> Tensor:
+        return torch.ones(len(self.pool), dtype=torch.bool)
+
+    def _open_again(
+        self, belief: Any, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        return left
 
     def _plan(self, belief: LinearBelief, request: Request) -> Tensor:
         counts = self.planned_batch(belief, request)

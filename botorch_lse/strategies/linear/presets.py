@@ -21,14 +21,13 @@ from botorch_lse.strategies.linear.goals import (
     ParetoSet,
     Share,
 )
-from botorch_lse.strategies.loop import check_state
-from botorch_lse.strategies.pareto.outputs import (
+from botorch_lse.strategies.loop import State, check_state
+from botorch_lse.strategies.pareto import (
     MultiOutputStrategy,
     ParetoEstimate,
     checked_directions,
     signs_of,
 )
-from botorch_lse.strategies.state import State
 
 
 @dataclass(frozen=True, eq=False)

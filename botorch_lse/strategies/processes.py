@@ -1,11 +1,14 @@
-r"""What models are learnt from: noise, first rows, fits, what is known exactly."""
+r"""The model of a strategy: Gaussian processes, given or learnt, one per output.
+
+What is learnt from data, and when: the noise, first rows, fits, what is known exactly.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import RLock
 
@@ -15,12 +18,19 @@ from torch import Tensor
 
 from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.functional.jitter import JITTER
-from botorch_lse.models.default import ModelArgument, fit_single_task_gp, fixed_prior
+from botorch_lse.models.default import (
+    ModelArgument,
+    fit_single_task_gp,
+    fixed_prior,
+    unfitted_prior,
+)
+from botorch_lse.models.posterior import MEMORY_BUDGET, PoolPosterior, checked_budget
 from botorch_lse.models.prior import GPPrior
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.arguments import points_of
+from botorch_lse.strategies.burn_in import BurnIn, BurnInData
 from botorch_lse.strategies.goals import Goal
-from botorch_lse.strategies.state import round_generator
+from botorch_lse.strategies.loop import round_generator
 
 FIRST_PER_INPUT = 10
 """Rows of the first design per input where a model is learnt: with ``2 (d + 1)`` of
@@ -192,16 +202,70 @@ def _one_process(prior: GPPrior) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Learning:
-    r"""When the models of a strategy are learnt, at first and again.
+class Fits:
+    r"""What the processes say after the complete rounds.
+
+    Args:
+        posteriors: One per output, on the pool followed by items that cannot be
+            measured; units and signs of ``y``.
+        noise: For each output ``N`` noise variances of new observations.
+        is_informed: Whether the posteriors are those of a model that was given or
+            fitted, so that they may decide; else they only place first rows.
+        fitted_rounds: Rounds in the data at the last fit; -1 before any.
+        n_rounds: Complete rounds with data.
+        burn_in: What the burn-in measured; ``None`` where the noise is known.
+    """
+
+    posteriors: tuple[PoolPosterior, ...]
+    noise: tuple[Tensor, ...]
+    is_informed: bool = False
+    fitted_rounds: int = -1
+    n_rounds: int = 0
+    burn_in: BurnInData | None = None
+
+    @property
+    def learns_noise(self) -> bool:
+        r"""Whether the burn-in has not ended."""
+        return self.burn_in is not None and self.burn_in.variances is None
+
+    def noise_of(self, new: Observations) -> tuple[Tensor, ...]:
+        r"""For each output the noise variances of measurements, as told or believed."""
+        if new.yvar is None:
+            return tuple(noise[new.indices] for noise in self.noise)
+        return new.yvar.view(len(new), len(self.noise)).unbind(dim=-1)
+
+    def expecting(self, rows: Tensor) -> Fits:
+        r"""The same with rows that are out or planned: variances shrink."""
+        posteriors = list(self.posteriors)
+        each, counts = rows.unique(return_counts=True)
+        for row, count in zip(each.tolist(), counts.tolist(), strict=True):
+            posteriors = [
+                posterior.expect(row, float(noise[row]) / count)
+                for posterior, noise in zip(posteriors, self.noise, strict=True)
+            ]
+        return replace(self, posteriors=tuple(posteriors))
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianProcesses:
+    r"""The model of a strategy: what is believed of each output, and when it is learnt.
+
+    The outputs are independent given the data, and every measurement has all of them.
 
     Args:
         pool: The candidates.
-        gps: The model of each output, with its noise.
+        outputs: The process of each output, with its noise.
         refit: See ``GPStrategy``, as are the next ones.
         n_initial: Measurements of the first design.
         max_observations: The budget.
         max_repeats: How often one row may be measured.
+        memory_budget: Bytes for arrays over the pool.
+        X: The points that the posteriors are about, the pool first; default the pool.
+        points: ``N`` numbers, equal for rows that are one point; default equal for
+            equal rows.
+        unfitted: What places first rows; default BoTorch's default model before any
+            data.
+        burn_in: The rounds in which the noise is learnt; ``None`` where it is known.
 
     Raises:
         ValueError: If a number is out of range, or model and noise do not fit.
@@ -209,35 +273,46 @@ class Learning:
     """
 
     pool: Pool
-    gps: tuple[GaussianProcess, ...]
-    refit: int | Callable[[int], bool]
-    n_initial: int | None
-    max_observations: int | None
-    max_repeats: int | None
+    outputs: tuple[GaussianProcess, ...]
+    refit: int | Callable[[int], bool] = 1
+    n_initial: int | None = None
+    max_observations: int | None = None
+    max_repeats: int | None = None
+    memory_budget: int = MEMORY_BUDGET
+    X: Tensor | None = None
+    points: Tensor | None = None
+    unfitted: GPPrior | None = None
+    burn_in: BurnIn | None = None
 
     def __post_init__(self) -> None:
         if self.n_initial is not None:
             whole_number(self.n_initial, "n_initial", 0)
         if not callable(self.refit):
             whole_number(self.refit, "refit", 1)
+        checked_budget(self.memory_budget, len(self.pool), "one number per row")
 
     @cached_property
     def is_fixed(self) -> bool:
         r"""Whether all hyper-parameters are fixed."""
-        return all(gp.fixed is not None for gp in self.gps)
+        return all(output.fixed is not None for output in self.outputs)
 
     @property
     def wanted(self) -> int:
         r"""Measurements of the first design, if the budget has room for them."""
         if self.n_initial is not None:
             return self.n_initial if self.is_fixed else max(self.n_initial, 1)
-        return (
-            0 if self.is_fixed else min(FIRST_PER_INPUT * self.pool.d, len(self.pool))
-        )
+        if self.is_fixed:
+            return 0
+        return min(FIRST_PER_INPUT * self.pool.d, len(self.pool))
 
     @property
     def n_first(self) -> int:
-        r"""Measurements placed by maximal variance at first, at most all of the run."""
+        r"""Measurements placed by maximal variance at first, at most all of the run.
+
+        None after a burn-in, which comes first.
+        """
+        if self.burn_in is not None:
+            return 0
         n = self.wanted
         if self.max_observations is not None:
             n = min(n, self.max_observations)
@@ -245,101 +320,204 @@ class Learning:
             n = min(n, self.max_repeats * len(self.pool))
         return n
 
-    def can_fit(
-        self,
-        history: Observations,
-        exactness: Sequence[Exactness],
-        points: Tensor | None = None,
-    ) -> bool:
-        r"""Whether the data allow a first fit.
+    # --- before data ------------------------------------------------------------------
+
+    def start(self) -> Fits:
+        r"""Before any measurement: the given processes, or what places first rows."""
+        if self.burn_in is not None:
+            fits = self.placing()
+            if self.is_fixed:
+                fits = replace(fits, posteriors=self._priors(self._given))
+            return replace(fits, burn_in=BurnInData.empty(len(self.pool)))
+        return self.of_priors(self._given) if self.is_fixed else self.placing()
+
+    def placing(self) -> Fits:
+        r"""What places the first rows, before any of them."""
+        prior = self.unfitted or unfitted_prior(self.pool.bounds)
+        noise = torch.full((len(self.pool),), UNFITTED_NOISE, dtype=torch.float64)
+        m = len(self.outputs)
+        return Fits(self._priors([prior]) * m, (noise,) * m)
+
+    def of_priors(
+        self, priors: Sequence[GPPrior], history: Observations | None = None
+    ) -> Fits:
+        r"""The posteriors of given or fitted processes before any observation.
 
         Args:
-            history: All observations.
-            exactness: Which measurements count as exact, by output.
-            points: See ``repeats_left``.
+            priors: One per output.
+            history: The data, whose variances say what noise to expect of new ones.
         """
+        told: list[Tensor | None] = [None] * len(priors)
+        if history is not None:
+            told = [data.yvar for data in self._by_output(history)]
+        posteriors = self._priors(priors)
+        triples = zip(self.outputs, priors, told, strict=True)
+        noise = tuple(output.new_noise(prior, yvar) for output, prior, yvar in triples)
+        return Fits(posteriors, noise, is_informed=True)
+
+    @property
+    def _given(self) -> list[GPPrior]:
+        return [output.fixed for output in self.outputs if output.fixed is not None]
+
+    def _priors(self, priors: Sequence[GPPrior]) -> tuple[PoolPosterior, ...]:
+        X = self.pool.X if self.X is None else self.X
+        return tuple(PoolPosterior.start(p, X, self.memory_budget) for p in priors)
+
+    def _by_output(self, data: Observations) -> list[Observations]:
+        if data.y.ndim == 1:  # of one output, or empty
+            return [data] * len(self.outputs)
+        return [data.output(c) for c in range(len(self.outputs))]
+
+    # --- data -------------------------------------------------------------------------
+
+    def complete(self, observations: Observations) -> Observations:
+        r"""With the noise variances that are known, where none were told."""
+        known = [output.known_noise for output in self.outputs]
+        if observations.yvar is not None or any(v is None for v in known):
+            return observations
+        columns = [v[observations.indices] for v in known if v is not None]
+        yvar = columns[0] if observations.y.ndim == 1 else torch.stack(columns, dim=-1)
+        return replace(observations, yvar=yvar)
+
+    def counted(self, fits: Fits, new: Observations) -> Fits:
+        r"""With one more complete round; what it says comes by ``observe``."""
+        fits = replace(fits, n_rounds=fits.n_rounds + 1)
+        if self.burn_in is None or fits.burn_in is None or not fits.learns_noise:
+            return fits
+        return replace(fits, burn_in=self.burn_in.after(fits.burn_in, new))
+
+    def allows_answers(self, fits: Fits, history: Observations) -> bool:
+        r"""Whether a model is there, or the data suffice to learn one."""
+        if fits.is_informed or fits.burn_in is not None:
+            return not fits.learns_noise
         n, none = self.n_first, history.indices[:0]
         once = torch.ones(len(self.pool), dtype=torch.long)
-        rest = self.repeats_left(exactness, history, none, once, points)
-        is_all = not bool(rest.any())
-        enough = is_all or len(history) >= n
-        return enough and self.gps[0].allows_fit(history, n)
+        rest = self.repeats_left(fits, history, none, once)
+        enough = len(history) >= n or not bool(rest.any())
+        return enough and self.outputs[0].allows_fit(history, n)
 
-    def is_due(self, fitted_rounds: int, n_rounds: int) -> bool:
-        r"""Whether the models are fitted again after so many rounds."""
-        if fitted_rounds < 0:
+    def placed(self, fits: Fits, new: Observations) -> Fits:
+        r"""With the places of new measurements; their values wait for a model."""
+        if fits.learns_noise:
+            return fits
+        posterior, noise = fits.posteriors[0], fits.noise[0][new.indices]
+        zeros = torch.zeros(len(new), dtype=torch.float64)
+        posterior = posterior.observe(new.indices, zeros, noise)
+        return replace(fits, posteriors=(posterior,) * len(self.outputs))
+
+    def is_new(self, fits: Fits) -> bool:
+        r"""Whether after this round the posteriors start anew from a prior."""
+        if not fits.is_informed:
             return True
+        if self.is_fixed:
+            return False
         if callable(self.refit):
-            return bool(self.refit(n_rounds))
-        return n_rounds - fitted_rounds >= self.refit
+            return bool(self.refit(fits.n_rounds))
+        return fits.n_rounds - fits.fitted_rounds >= self.refit
+
+    def anew(
+        self,
+        fits: Fits,
+        history: Observations,
+        seed: int,
+        altered: Callable[[GPPrior], GPPrior],
+    ) -> Fits:
+        r"""Before any observation, of the given or of newly fitted processes.
+
+        Args:
+            fits: Where the run stands.
+            history: All observations, to fit to.
+            seed: The run's seed.
+            altered: What becomes of a process that was fitted.
+        """
+        variances = None if fits.burn_in is None else fits.burn_in.variances
+        if variances is not None and history.yvar is None:
+            history = replace(history, yvar=variances[history.indices])
+        priors, fitted_rounds = self._given, fits.fitted_rounds
+        if not self.is_fixed:
+            pairs = zip(self.outputs, self._by_output(history), strict=True)
+            fitted = [out.fit(data, seed, fits.n_rounds) for out, data in pairs]
+            priors, fitted_rounds = [altered(p) for p in fitted], fits.n_rounds
+        found = self.of_priors(priors, history)
+        return replace(
+            found,
+            noise=found.noise if variances is None else (variances,),
+            fitted_rounds=fitted_rounds,
+            n_rounds=fits.n_rounds,
+            burn_in=fits.burn_in,
+        )
+
+    def observe(self, fits: Fits, new: Observations) -> Fits:
+        r"""The posteriors after new values."""
+        posteriors = tuple(
+            posterior.observe(new.indices, y, noise)
+            for posterior, y, noise in zip(
+                fits.posteriors,
+                new.y.view(len(new), len(self.outputs)).unbind(dim=-1),
+                fits.noise_of(new),
+                strict=True,
+            )
+        )
+        return replace(fits, posteriors=posteriors)
+
+    # --- what may be measured ---------------------------------------------------------
+
+    def is_initial(self, fits: Fits) -> bool:
+        r"""Whether first rows are placed, or the burn-in lasts."""
+        if not fits.is_informed:
+            return True
+        if self.burn_in is not None or not self.is_fixed:
+            return False
+        return len(fits.posteriors[0].indices) < self.n_first
 
     def repeats_left(
-        self,
-        exactness: Sequence[Exactness],
-        data: Observations,
-        pending: Tensor,
-        left: Tensor,
-        points: Tensor | None = None,
+        self, fits: Fits, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
         r"""Nothing that is known exactly, in all outputs, is measured again.
 
         Args:
-            exactness: Which measurements count as exact, by output.
+            fits: What the complete rounds say.
             data: All that was told.
             pending: Rows that are out.
             left: ``N`` counts as ``max_repeats`` leaves them.
-            points: ``N`` numbers, equal for rows that are one point; default equal for
-                equal rows.
         """
-        m = len(self.gps)
+        m, N = len(self.outputs), len(left)
         columns: list[Tensor | None] = [None] * m
         if data.yvar is not None:
             columns = list(data.yvar.view(len(data), m).unbind(dim=-1))
-        exact = torch.ones(len(left), dtype=torch.bool)
+        exact = torch.ones(N, dtype=torch.bool)
         told = torch.ones(len(data), dtype=torch.bool)
-        for output, yvar in zip(exactness, columns, strict=True):
-            exact &= output.of_rows(len(left))
-            told &= output.of_told(data.indices, yvar)
+        for (least, noise), yvar in zip(
+            self._exactness(fits, data), columns, strict=True
+        ):
+            is_exact = torch.zeros(N, dtype=torch.bool)
+            if noise is not None:
+                is_exact = noise[:N] <= least
+            exact &= is_exact
+            told &= is_exact[data.indices] if yvar is None else yvar <= least
         if not bool(exact.any()) and not bool(told.any()):
             return left
         known = torch.cat((data.indices[told], pending[exact[pending]]))
-        points = self._points if points is None else points
-        return repeats_left(left, exact, known, points)
+        return repeats_left(left, exact, known, self._points)
+
+    def _exactness(
+        self, fits: Fits, data: Observations
+    ) -> list[tuple[float, Tensor | None]]:
+        r"""For each output: noise up to this counts as none; noise of new values.
+
+        While no model says how much the function varies, the spread of the values does.
+        """
+        if fits.is_informed:
+            both = zip(fits.posteriors, fits.noise, strict=True)
+            return [(float(p.least_noise), noise) for p, noise in both]
+        return [
+            (least_of_values(told.y), output.known_noise)
+            for told, output in zip(self._by_output(data), self.outputs, strict=True)
+        ]
 
     @cached_property
     def _points(self) -> Tensor:
-        return points_of(self.pool.X)
-
-
-@dataclass(frozen=True)
-class Exactness:
-    r"""Which measurements of one output count as exact.
-
-    Args:
-        least: Noise variances up to this count as none, units of ``y`` squared.
-        noise: ``N`` noise variances of measurements to come; ``None`` while nobody
-            knows them.
-    """
-
-    least: float
-    noise: Tensor | None
-
-    def of_rows(self, n_rows: int) -> Tensor:
-        r"""``n_rows`` bools: the next measurement of the row is exact."""
-        if self.noise is None:
-            return torch.zeros(n_rows, dtype=torch.bool)
-        return self.noise[:n_rows] <= self.least
-
-    def of_told(self, indices: Tensor, yvar: Tensor | None) -> Tensor:
-        r"""``n`` bools: this measurement was exact.
-
-        Args:
-            indices: ``n`` rows.
-            yvar: Their noise variances, if they were told.
-        """
-        if yvar is not None:
-            return yvar <= self.least
-        return self.of_rows(int(indices.max()) + 1 if len(indices) else 0)[indices]
+        return points_of(self.pool.X) if self.points is None else self.points
 
 
 def least_of_values(y: Tensor) -> float:

@@ -1,0 +1,846 @@
+r"""Which rows are Pareto optimal: outputs, margins, goals, and strategies by name."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from torch import Tensor
+
+from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.confidence.classify import (
+    ABOVE,
+    BELOW,
+    UNDECIDED,
+    Sides,
+    with_contradictions,
+)
+from botorch_lse.confidence.regions import Regions
+from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta, beta_schedule
+from botorch_lse.models.default import ModelArgument
+from botorch_lse.models.posterior import MEMORY_BUDGET, PoolPosterior, row_blocks
+from botorch_lse.pareto import pareto_mask
+from botorch_lse.problem import Classification, Observations, Pool
+from botorch_lse.problem.classification import gaussian_probability_above
+from botorch_lse.strategies.arguments import points_of
+from botorch_lse.strategies.gaussian import GPProcedure, Intervals
+from botorch_lse.strategies.goals import Goal, Targets, View
+from botorch_lse.strategies.loop import State, Strategy, check_state
+from botorch_lse.strategies.processes import GaussianProcess, GaussianProcesses
+from botorch_lse.strategies.rules import (
+    Design,
+    Rule,
+    ScoreRule,
+    Situation,
+)
+
+_COPIES = 8
+"""Arrays of outputs times rows times rivals alive at once."""
+
+
+# --- outputs and answers --------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoEstimate:
+    r"""What is known of every row; of margins in the last round it was open.
+
+    Args:
+        mean: ``N x m`` estimated means, units and signs of ``y``.
+        lower: ``N x m`` lower ends of their confidence intervals.
+        upper: ``N x m`` upper ends.
+        sigma: ``N x m`` standard deviations.
+        margin: ``N``, how far the row is from being dominated by another that was not
+            rejected, negative if it is, units of ``y``.
+        margin_lower: ``N`` lower ends of the margins' intervals.
+        margin_upper: ``N`` upper ends.
+        margin_sigma: ``N`` standard deviations of the comparison that decides.
+    """
+
+    mean: Tensor
+    lower: Tensor
+    upper: Tensor
+    sigma: Tensor
+    margin: Tensor
+    margin_lower: Tensor
+    margin_upper: Tensor
+    margin_sigma: Tensor
+
+    @classmethod
+    def unknown(cls, N: int, m: int) -> ParetoEstimate:
+        r"""Before any observation: means 0, intervals without end."""
+        zero = torch.zeros(N, m, dtype=torch.float64)
+        endless = torch.full_like(zero, torch.inf)
+        each = (zero, -endless, endless, endless)
+        return cls(*each, *(part[:, 0].clone() for part in each))
+
+    @property
+    def half_width(self) -> Tensor:
+        r"""``N x m`` half widths of the intervals."""
+        return (self.upper - self.lower) / 2
+
+
+class MultiOutputStrategy(ABC):  # noqa: B024  (a name for several classes)
+    r"""Any strategy for the Pareto set of several outputs, to ask for by name.
+
+    Above is accepted, below rejected. ``y`` has one column per output. The columns
+    ``mean``, ``lower`` and ``upper`` of the answer are margins: how far a row is from
+    being dominated, negative if it is; ``estimate(state)`` has the outputs themselves.
+    """
+
+
+def checked_directions(maximize: object) -> tuple[bool, ...]:
+    r"""For each output, whether more is better.
+
+    Raises:
+        ValueError: If it is not one bool per output.
+    """
+    if not isinstance(maximize, Sequence) or not len(maximize):
+        raise ValueError(
+            f"Expected `maximize` to be one bool per output, but got {maximize!r}. "
+            "Write `(True, False)` for two outputs."
+        )
+    if not all(isinstance(flag, bool) for flag in maximize):
+        raise ValueError(f"Expected `maximize` to hold bools, but got {maximize!r}.")
+    return tuple(maximize)
+
+
+def signs_of(maximize: Sequence[bool]) -> Tensor:
+    r"""``m`` signs: ``signs * y`` is maximised."""
+    return torch.tensor([1.0 if up else -1.0 for up in maximize]).double()
+
+
+def with_columns(observations: Observations, m: int) -> Observations:
+    r"""The same with one column per output.
+
+    Raises:
+        BotorchTensorDimensionError: If there are other columns.
+    """
+    y, yvar = observations.y, observations.yvar
+    if y.ndim == 1 and m == 1:
+        yvar = None if yvar is None else yvar.unsqueeze(-1)
+        return replace(observations, y=y.unsqueeze(-1), yvar=yvar)
+    if y.ndim != 2 or y.shape[1] != m:
+        raise BotorchTensorDimensionError(
+            f"Expected `y` with one column per entry of `maximize` ({m}), but got "
+            f"shape {tuple(y.shape)}."
+        )
+    return observations
+
+
+def pareto_answer(
+    side: Tensor,
+    found: ParetoEstimate,
+    guarantee: str,
+    pool: Pool,
+    contradicted: Tensor | None = None,
+) -> Classification:
+    r"""The answer.
+
+    Args:
+        side: ``N`` codes.
+        found: The margins of every row.
+        guarantee: What is claimed.
+        pool: The rows.
+        contradicted: ``N x m`` bools of rows and outputs; default none.
+    """
+    rows = torch.zeros_like(side, dtype=torch.bool)
+    if contradicted is not None:
+        rows = contradicted.any(dim=-1)
+    return Classification(
+        above=side == ABOVE,
+        below=side == BELOW,
+        undecided=side == UNDECIDED,
+        lower=found.margin_lower,
+        upper=found.margin_upper,
+        mean=found.margin,
+        sigma=found.margin_sigma,
+        probability_above=gaussian_probability_above(
+            found.margin, found.margin_sigma, 0.0
+        ),
+        guarantee=with_contradictions(guarantee, rows),
+        pool=pool,
+        contradicted=rows,
+    )
+
+
+# --- margins --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    r"""``B`` rows compared with ``L`` rivals: ``g(row) - g(rival)``, maximised.
+
+    Args:
+        lower: ``m x B x L`` lower ends of the intervals.
+        upper: ``m x B x L`` upper ends.
+        mean: ``m x B x L`` means.
+        sigma: ``m x B x L`` standard deviations.
+    """
+
+    lower: Tensor
+    upper: Tensor
+    mean: Tensor
+    sigma: Tensor
+
+
+Compare = Callable[[Tensor, Tensor], Comparison]
+"""From rows and rivals to their comparison."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    r"""What the intervals say of ``R`` rows.
+
+    A row is dominated where a rival exceeds it in every output, so its margin is ``min
+    over rivals of max over outputs of g(row) - g(rival)``.
+
+    Args:
+        lower: ``R`` lower ends of the margins.
+        upper: ``R`` upper ends; negative where a rival certainly exceeds the row.
+        mean: ``R`` margins of the means; infinite for a row without rival.
+        sigma: ``R`` standard deviations of the comparison that decides.
+        threatened: ``R x L`` bools: the rival may exceed the row by ``epsilon`` in
+            every output.
+    """
+
+    lower: Tensor
+    upper: Tensor
+    mean: Tensor
+    sigma: Tensor
+    threatened: Tensor
+
+
+def judge(
+    rows: Tensor,
+    rivals: Tensor,
+    compare: Compare,
+    epsilon: Tensor,
+    budget: int,
+    points: Tensor,
+) -> Judgement:
+    r"""Judge rows against rivals; a row is no rival of itself or of an equal one.
+
+    Args:
+        rows: ``R`` rows.
+        rivals: ``L`` rows.
+        compare: Their intervals.
+        epsilon: ``m`` tolerances, units of the outputs.
+        budget: Bytes for temporary arrays.
+        points: ``N`` numbers, equal for equal rows.
+    """
+    per_row = _COPIES * epsilon.numel() * rivals.numel()
+    parts = [
+        _judged(
+            compare(rows[block], rivals),
+            epsilon,
+            points[rows[block]].unsqueeze(-1) == points[rivals],
+        )
+        for block in row_blocks(rows.numel(), per_row, budget)
+    ]
+    lower, upper, mean, sigma, threatened = (
+        torch.cat(part) for part in zip(*parts, strict=True)
+    )
+    return Judgement(lower, upper, mean, sigma, threatened)
+
+
+def _judged(found: Comparison, epsilon: Tensor, own: Tensor) -> tuple[Tensor, ...]:
+    ends = [
+        end.amax(dim=0).masked_fill(own, torch.inf).amin(dim=1)
+        for end in (found.lower, found.upper)
+    ]
+    best, output = found.mean.max(dim=0)
+    mean, rival = best.masked_fill(own, torch.inf).min(dim=1)
+    at = torch.arange(len(rival))
+    sigma = found.sigma[output[at, rival], at, rival]
+    tolerant = (found.lower + epsilon.view(-1, 1, 1)).amax(dim=0)
+    return *ends, mean, sigma, (tolerant <= 0) & ~own
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoSides(Sides):
+    r"""Which rows are accepted, rejected, open.
+
+    Args:
+        active: ``N`` bools: open rows, and accepted ones that may still decide these.
+        estimate: The estimate of every row; else see ``Sides``.
+    """
+
+    active: Tensor = field(kw_only=True)
+    estimate: ParetoEstimate = field(kw_only=True)
+
+    @property
+    def open(self) -> Tensor:
+        r"""The open rows, ascending."""
+        return (self.side == UNDECIDED).nonzero().view(-1)
+
+    @property
+    def live(self) -> Tensor:
+        r"""The rows that are not rejected, ascending."""
+        return (self.side != BELOW).nonzero().view(-1)
+
+    def reopened(self, rows: Tensor) -> ParetoSides:
+        r"""The same with ``rows`` (``N`` bools) open."""
+        found = super().reopened(rows)
+        active = self.active | rows
+        return replace(
+            self, side=found.side, candidates=found.candidates, active=active
+        )
+
+    def sorted_out(self, found: Judgement) -> ParetoSides:
+        r"""After a judgement of the open rows against the live ones.
+
+        Rows certainly exceeded are rejected first and threaten nobody any more:
+        whatever they exceed, the row that exceeds them does too.
+        """
+        rows, rivals = self.open, self.live
+        side = self.side.clone()
+        side[rows[found.upper < 0]] = BELOW
+        remains = side[rivals] != BELOW
+        is_open = side[rows] == UNDECIDED
+        threatened = found.threatened[:, remains]
+        accepted = is_open & ~threatened.any(dim=1)
+        side[rows[accepted]] = ABOVE
+        active = side == UNDECIDED
+        needed = threatened[is_open & ~accepted].any(dim=0)
+        active[rivals[remains][needed]] = True
+        estimate = with_margins(self.estimate, rows, found)
+        return replace(
+            self, side=side, candidates=side != BELOW, active=active, estimate=estimate
+        )
+
+
+def with_margins(
+    estimate: ParetoEstimate, rows: Tensor, found: Judgement
+) -> ParetoEstimate:
+    r"""The estimate with the margins of ``rows``; a single row keeps its own."""
+    new = {
+        "margin": found.mean,
+        "margin_lower": found.lower,
+        "margin_upper": found.upper,
+        "margin_sigma": found.sigma,
+    }
+    has_rival = found.mean.isfinite()
+    kept = {
+        part.name: getattr(estimate, part.name).index_put(
+            (rows[has_rival],), new[part.name][has_rival]
+        )
+        for part in fields(estimate)
+        if part.name in new
+    }
+    return replace(estimate, **kept)
+
+
+# --- goals ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _ParetoSet(Goal):
+    r"""Which rows are Pareto optimal: above is accepted, below rejected.
+
+    Args:
+        signs: ``m`` signs: ``signs * y`` is maximised.
+        tolerances: ``m`` accuracies, units of the outputs.
+        points: ``N`` numbers; rows with one number are one point.
+        memory_budget: Bytes for temporary arrays.
+    """
+
+    signs: Tensor
+    tolerances: Tensor
+    points: Tensor
+    memory_budget: int
+
+    judges_each_round: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def promise(self) -> str:
+        r"""What holds with the stated probability."""
+
+    @property
+    def up_to(self) -> str:
+        r"""The accuracies in words: one number if all are equal."""
+        parts = [f"{e:g}" for e in self.tolerances.tolist()]
+        return parts[0] if len({*parts}) == 1 else ", ".join(parts)
+
+    def start(self, n_items: int) -> ParetoSides:
+        r"""The sides before any interval: every row is open."""
+        start, m = Sides.start(n_items), len(self.signs)
+        return ParetoSides(
+            start.side,
+            start.candidates,
+            active=start.candidates,
+            estimate=ParetoEstimate.unknown(n_items, m),
+        )
+
+    def before_data(self, sides: Sides, view: View) -> Sides:
+        r"""The margins of the prior, by which nothing is decided."""
+        found = self.update(sides, view)
+        return found.reopened(torch.ones_like(found.candidates))
+
+    def targets(self, sides: Sides, rows: Tensor) -> Targets:
+        r"""The rows that are open or may still decide open ones."""
+        return Targets(rows[_pareto(sides).active])
+
+    def answer(
+        self, sides: Sides, regions: tuple[Regions, ...], claim: str
+    ) -> Classification:
+        r"""The answer, whose mean and bounds are margins."""
+        contradicted = torch.stack([r.contradicted for r in regions], dim=-1)
+        found = _pareto(sides)
+        pool = regions[0].pool
+        assert pool is not None  # the items
+        return pareto_answer(found.side, found.estimate, claim, pool, contradicted)
+
+    def _judged(self, sides: ParetoSides, compare: Compare) -> ParetoSides:
+        r"""After a judgement of the open rows; at least one is open."""
+        given = (self.tolerances, self.memory_budget, self.points)
+        return sides.sorted_out(judge(sides.open, sides.live, compare, *given))
+
+
+def _pareto(sides: Sides) -> ParetoSides:
+    assert isinstance(sides, ParetoSides)  # the goal made them
+    return sides
+
+
+def _with_outputs(sides: Sides, view: View) -> ParetoSides:
+    r"""The same sides, with the outputs' current regions in the estimate."""
+    found = _pareto(sides)
+    columns = {
+        name: torch.stack([getattr(r, name) for r in view.all_regions], dim=-1)
+        for name in ("mean", "lower", "upper", "sigma")
+    }
+    return replace(found, estimate=replace(found.estimate, **columns))
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoByDifferences(_ParetoSet):
+    r"""The same by the intervals of differences between rows, output by output.
+
+    A row is rejected once another one certainly exceeds it in every output, and
+    accepted once each other row is certainly exceeded (up to the tolerances) in some
+    output.
+
+    Args:
+        signs: ``m`` signs: ``signs * y`` is maximised.
+        tolerances: ``m`` accuracies, units of the outputs.
+        points: ``N`` numbers; rows with one number are one point.
+        memory_budget: Bytes for temporary arrays.
+
+    Source:
+        Auer et al. (2016), with posterior intervals in place of empirical gaps.
+    """
+
+    @property
+    def promise(self) -> str:
+        r"""What holds with the stated probability."""
+        if not bool(self.tolerances.any()):
+            return "accepted rows are Pareto optimal and rejected ones are not"
+        return (
+            "no rejected row is Pareto optimal, and no accepted row is exceeded by "
+            f"more than {self.up_to} in every output"
+        )
+
+    def n_claims(self, n_items: int) -> int:
+        r"""Outputs times rows and unordered pairs of rows."""
+        return len(self.signs) * n_items * (n_items + 1) // 2
+
+    def update(self, sides: Sides, view: View) -> Sides:
+        r"""After a judgement by the current intervals of all differences."""
+        found = _with_outputs(sides, view)
+        if found.open.numel() == 0:
+            return found
+
+        def compare(rows: Tensor, rivals: Tensor) -> Comparison:
+            parts = [
+                difference(posterior, rows, rivals, float(sign))
+                for posterior, sign in zip(view.posteriors, self.signs, strict=True)
+            ]
+            mean, sigma = (torch.stack(part) for part in zip(*parts, strict=True))
+            half = view.beta**0.5 * sigma
+            return Comparison(mean - half, mean + half, mean, sigma)
+
+        return self._judged(found, compare)
+
+
+def difference(
+    posterior: PoolPosterior, rows: Tensor, rivals: Tensor, sign: float
+) -> tuple[Tensor, Tensor]:
+    r"""``B x L`` means and standard deviations of ``sign (f(row) - f(rival))``."""
+    mean = posterior.mean[rows].unsqueeze(-1) - posterior.mean[rivals]
+    return sign * mean, posterior.variance_between(rows, rivals).sqrt()
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoByRectangles(_ParetoSet):
+    r"""The same by rectangles: intersected intervals, one side per output.
+
+    A row is rejected if its best corner does not exceed, up to the tolerances, the
+    worst corner of a row on the pessimistic front; it is accepted if no row's best
+    corner exceeds its worst corner by them in every output.
+
+    Args:
+        signs: ``m`` signs: ``signs * y`` is maximised.
+        tolerances: ``m`` accuracies, units of the outputs.
+        points: ``N`` numbers; rows with one number are one point.
+        memory_budget: Bytes for temporary arrays.
+
+    Source:
+        Zuluaga et al. (2016), epsilon-PAL.
+    """
+
+    @property
+    def promise(self) -> str:
+        r"""What holds with the stated probability."""
+        if not bool(self.tolerances.any()):
+            return (
+                "accepted rows are Pareto optimal, and each rejected one is nowhere "
+                "above some row that is not rejected"
+            )
+        return (
+            f"every rejected row exceeds an accepted one by at most {self.up_to} in "
+            "each output once no row is open, and no accepted row is exceeded by more "
+            "than twice that in every output"
+        )
+
+    def n_claims(self, n_items: int) -> int:
+        r"""One interval for each output of each row."""
+        return len(self.signs) * n_items
+
+    def reopened(self, sides: Sides, contradicted: Tensor) -> Sides:
+        r"""Every row: what earlier rectangles decided is not believed any more."""
+        return sides.reopened(torch.ones_like(contradicted))
+
+    def update(self, sides: Sides, view: View) -> Sides:
+        r"""After a judgement by the corners of the rectangles."""
+        found = _with_outputs(sides, view)
+        estimate = found.estimate
+        ends = self.signs * estimate.lower, self.signs * estimate.upper
+        low, high = torch.minimum(*ends), torch.maximum(*ends)
+        side = found.side.clone()
+        side[self._covered(found, low, high)] = BELOW
+        found = replace(found, side=side, candidates=side != BELOW)
+        if found.open.numel() == 0:
+            return replace(found, active=torch.zeros_like(found.active))
+
+        def compare(rows: Tensor, rivals: Tensor) -> Comparison:
+            mean, sigma = (self.signs * estimate.mean).mT, estimate.sigma.mT
+            return Comparison(
+                low.mT[:, rows, None] - high.mT[:, None, rivals],
+                high.mT[:, rows, None] - low.mT[:, None, rivals],
+                mean[:, rows, None] - mean[:, None, rivals],
+                torch.hypot(sigma[:, rows, None], sigma[:, None, rivals]),
+            )
+
+        return self._judged(found, compare)
+
+    def _covered(self, sides: ParetoSides, low: Tensor, high: Tensor) -> Tensor:
+        r"""Open rows that exceed nothing that a row of the pessimistic front has."""
+        live, rows = sides.live, sides.open
+        on_front = torch.zeros_like(sides.active)
+        on_front[live[pareto_mask(low[live])]] = True
+        front, rows = on_front.nonzero().view(-1), rows[~on_front[rows]]
+        covered = [rows[:0]]
+        worst = low[front] + self.tolerances
+        for block in row_blocks(rows.numel(), worst.numel(), self.memory_budget):
+            best = high[rows[block]].unsqueeze(1)
+            covered.append(rows[block][(best <= worst).all(dim=-1).any(dim=1)])
+        return torch.cat(covered)
+
+
+@dataclass(frozen=True)
+class Diameter(ScoreRule):
+    r"""Measure the row of the largest hyper-rectangle, in units of the prior.
+
+    Source:
+        Zuluaga et al. (2016). Deviation: the diameter is taken in units of the prior
+        standard deviations, not of ``y``.
+    """
+
+    only_candidates = True
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""Diameters of the rectangles, with the intervals that planned rows leave."""
+        sides = []
+        for posterior, regions in zip(
+            situation.posteriors, situation.belief.all_regions, strict=True
+        ):
+            expected = posterior.mean, posterior.sigma, situation.beta
+            left = regions.intersect(*expected)
+            sides.append((left.upper - left.lower).clamp_min(0.0) / posterior.scale)
+        return torch.stack(sides, dim=-1).norm(dim=-1)
+
+
+# --- strategies -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class GPParetoStrategy(Strategy):
+    r"""A strategy for the Pareto set of several outputs, each a Gaussian process.
+
+    The outputs are independent given the data, and every measurement has all of them.
+
+    Args:
+        pool: The candidates.
+        maximize: For each output, whether more is better.
+        model: As in ``GPStrategy``: ``None``, a callable ``(train_X, train_Y,
+            train_Yvar) -> fitted model`` of one output, or fixed hyper-parameters; or
+            one of these per output.
+        batch_size: Measurements per round.
+        noise_std: The known noise standard deviation, or one per output, units of
+            ``y``; per-row noise, the same in all outputs, stands in ``pool.noise_var``.
+            Neither: the model's own, or learned. 0 is an exact measurement: a row
+            measured so in all outputs is not measured again.
+        delta: The failure probability of the theorem's widths.
+        beta: ``None``: the theorem's schedule at ``delta``, its union bound taken over
+            all outputs; a number or a schedule is a heuristic width that ignores
+            ``delta`` and claims no confidence.
+        epsilon: The accuracy, units of ``y``, one for all outputs or one for each.
+        max_observations: Stop after so many measurements.
+        max_repeats: How often one row may be measured.
+        refit: Fit again every so many rounds, or a function of the number of complete
+            rounds that says whether to. After a fit the whole past is judged again with
+            the new hyper-parameters, so that rows may open again.
+        n_initial: Measurements placed by maximal variance before the rule takes over,
+            rounded up to whole rounds. Default 0 for fixed models, else ``2 (d + 1)``.
+        memory_budget: Bytes for arrays over the pool and its pairs.
+
+    Raises:
+        ValueError: If a number is out of range, the noise is given twice or unknown, an
+            argument has not one entry per output, or the pairs of the pool's rows do
+            not fit the memory budget.
+        UnsupportedError: If a model's posterior path is not exact.
+    """
+
+    _: KW_ONLY
+    maximize: Sequence[bool]
+    model: ModelArgument | Sequence[ModelArgument] = None
+    batch_size: int = 1
+    noise_std: float | Sequence[float] | None = None
+    delta: float = 0.05
+    beta: float | BetaSchedule | None = None
+    epsilon: float | Sequence[float] = 0.0
+    max_observations: int | None = None
+    max_repeats: int | None = None
+    refit: int | Callable[[int], bool] = 1
+    n_initial: int | None = None
+    memory_budget: int = MEMORY_BUDGET
+
+    intersects: ClassVar[bool] = False
+    """Whether the intervals of all rounds are intersected, or the last one counts."""
+
+    def __post_init__(self) -> None:
+        self._check_rounds()
+        object.__setattr__(self, "maximize", checked_directions(self.maximize))
+        whole_number(self.batch_size, "batch_size", 1)
+        in_interval(self.delta, "delta", 0.0, 1.0)
+        if self.beta is not None:
+            beta_schedule(self.beta)
+        pairs = len(self.pool) ** 2
+        model = self.model_part
+        if pairs > self.memory_budget:
+            raise ValueError(
+                "Expected a `pool` whose pairs fit `memory_budget` = "
+                f"{self.memory_budget} bytes, but {len(self.pool)} rows need {pairs}. "
+                "Give a larger budget or fewer rows."
+            )
+        for output in model.outputs:
+            output.check()
+        assert len(model.outputs) == len(self.tolerances)  # both are checked
+
+    @property
+    def directions(self) -> tuple[bool, ...]:
+        r"""As given by ``maximize``."""
+        return tuple(self.maximize)
+
+    def estimate(self, state: State) -> ParetoEstimate:
+        r"""The estimated outputs of every row with their intervals."""
+        check_state(self, state)
+        return _pareto(state.belief.sides).estimate
+
+    # --- parts ------------------------------------------------------------------------
+
+    @cached_property
+    def procedure(self) -> GPProcedure:
+        r"""The parts joined."""
+        goal, model = self.goal, self.model_part
+        widths = self.beta
+        if widths is None:
+            widths = UnionBeta(goal.n_claims(len(self.pool)), self.delta)
+        return GPProcedure(
+            pool=self.pool,
+            items=self.pool,
+            goal=goal,
+            rule=self.rule,
+            model=model,
+            intervals=Intervals(
+                beta_schedule(widths),
+                self.delta,
+                is_theorem=self.beta is None and model.is_fixed,
+                intersects=self.intersects,
+            ),
+            guarantee=self.guarantee,
+            batch_size=self.batch_size,
+            level_z=None,
+        )
+
+    @property
+    @abstractmethod
+    def goal(self) -> _ParetoSet:
+        r"""Which rows are Pareto optimal."""
+
+    @property
+    @abstractmethod
+    def rule(self) -> Rule:
+        r"""Which rows come next."""
+
+    @cached_property
+    def model_part(self) -> GaussianProcesses:
+        r"""One process per output, with its noise."""
+        m = len(self.maximize)
+        models = _each(self.model, "model", m)
+        stds = _each(self.noise_std, "noise_std", m)
+        return GaussianProcesses(
+            self.pool,
+            tuple(
+                GaussianProcess(self.pool, model, std)
+                for model, std in zip(models, stds, strict=True)
+            ),
+            self.refit,
+            self.n_initial,
+            self.max_observations,
+            self.max_repeats,
+            self.memory_budget,
+        )
+
+    @cached_property
+    def tolerances(self) -> Tensor:
+        r"""``m`` accuracies, one per output, in its units."""
+        given = _each(self.epsilon, "epsilon", len(self.maximize))
+        end = float("inf")
+        found = [in_interval(e, "epsilon", 0.0, end, closed_low=True) for e in given]
+        return torch.tensor(found, dtype=torch.float64)
+
+    @property
+    def guarantee(self) -> str:
+        r"""The probability claimed and its assumptions, as a sentence."""
+        if self.beta is not None:
+            return "No confidence is claimed: the width is given; delta is ignored."
+        promise = f"With probability {1 - self.delta:g} {self.goal.promise}"
+        if not self.model_part.is_fixed:
+            return (
+                f"{promise}, were the fitted hyper-parameters the true ones: the "
+                "theorem does not cover fitting."
+            )
+        return (
+            f"{promise}; assumes outputs drawn from the given Gaussian processes and "
+            "independent Gaussian noise of the given variances (by a union bound as in "
+            "Srinivas et al. 2012, Lemma 5.1)."
+        )
+
+    def _complete(self, observations: Observations) -> Observations:
+        return super()._complete(with_columns(observations, len(self.maximize)))
+
+
+def _each(value: object, name: str, m: int) -> tuple:  # type: ignore[type-arg]
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return (value,) * m
+    if len(value) != m:
+        raise ValueError(
+            f"Expected `{name}` to be one, or one per output ({m}), but got "
+            f"{len(value)}."
+        )
+    return tuple(value)
+
+
+MultiOutputStrategy.register(GPParetoStrategy)  # type: ignore[type-abstract]
+
+
+@dataclass(frozen=True, eq=False)
+class GEGEStrategy(GPParetoStrategy):
+    r"""GEGE on Gaussian processes, in batches of the user's size.
+
+    Rows are judged by the posterior intervals of their differences, output by output: a
+    row is rejected once another one certainly exceeds it in every output, and accepted
+    once each other row is certainly exceeded (up to ``epsilon``) in some output. What
+    is decided stays decided. The batch is the optimal design for the active rows, those
+    open and those accepted ones that may still reject an open one; for several outputs
+    the best mixture of their own designs, rounded by quota, replicates included, and
+    improved by pair exchange.
+
+    Arguments: see ``GPParetoStrategy``. Equal rows share their side; rows of equal
+    values are told apart by no data: give ``epsilon`` or ``max_observations``.
+
+    Example:
+        >>> import torch
+        >>> from gpytorch.kernels import RBFKernel
+        >>> from botorch_lse import Pool
+        >>> pool = Pool(torch.linspace(0, 10, 21).unsqueeze(-1))
+        >>> kernels = (RBFKernel().double(), RBFKernel().double())
+        >>> strategy = GEGEStrategy(
+        ...     pool,
+        ...     maximize=(True, False),
+        ...     model=kernels,
+        ...     noise_std=0.1,
+        ...     batch_size=7,
+        ... )
+        >>> strategy.ask(strategy.init()).counts.tolist()
+        [1, 1, 1, 1, 1, 1, 1]
+
+    Source:
+        Kone et al. (2025), Algorithm 1 for the design and section 3.3 for ``epsilon``;
+        the rule of Auer et al. (2016) with posterior intervals in place of empirical
+        gaps, since in batches of a given size no round reaches the gap it decides.
+        Widths: a union bound over all outputs, pairs of rows and rounds.
+    """
+
+    @cached_property
+    def goal(self) -> _ParetoSet:
+        r"""Which rows are Pareto optimal, by differences."""
+        signs = signs_of(self.maximize)
+        points = points_of(self.pool.X)
+        return ParetoByDifferences(signs, self.tolerances, points, self.memory_budget)
+
+    @property
+    def rule(self) -> Rule:
+        r"""Measure what the optimal design for the active rows says."""
+        return Design()
+
+
+@dataclass(frozen=True, eq=False)
+class PALStrategy(GPParetoStrategy):
+    r"""Measure the row of the largest hyper-rectangle until all rows are decided.
+
+    A row's rectangle is the intersection of its intervals so far, one side per output.
+    A row is rejected if its best corner does not exceed, up to ``epsilon``, the worst
+    corner of a row on the pessimistic front; it is accepted if no row's best corner
+    exceeds its worst corner by ``epsilon`` in every output. In batches each choice
+    shrinks the rectangles as if it had been measured.
+
+    Arguments: see ``GPParetoStrategy``.
+
+    Source:
+        Zuluaga et al. (2016), epsilon-PAL, with the widths of its Theorem 1; the
+        intersections are those of Zuluaga et al. (2013). Deviations: the diameter is
+        taken in units of the prior standard deviations, not of ``y``; the first
+        interval is the prior's.
+    """
+
+    intersects: ClassVar[bool] = True
+
+    @cached_property
+    def goal(self) -> _ParetoSet:
+        r"""Which rows are Pareto optimal, by rectangles."""
+        signs = signs_of(self.maximize)
+        points = points_of(self.pool.X)
+        return ParetoByRectangles(signs, self.tolerances, points, self.memory_budget)
+
+    @property
+    def rule(self) -> Rule:
+        r"""Measure the row of the largest rectangle."""
+        return Diameter()
