@@ -27,9 +27,9 @@ if TYPE_CHECKING:
         catoni_alpha,
         catoni_mean,
         catoni_width,
-        rips,
         rips_projection,
     )
+    from botorch_lse.papers.mason2022.rips import rips
     from botorch_lse.papers.weltz2023 import (
         separate_arm_variance,
         separate_arms,
