@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -39,8 +38,11 @@ from botorch_lse.strategies import (
     LinearStrategy,
     NoiseWarning,
 )
-from botorch_lse.strategies.linear.base import BurnInPlan
-from botorch_lse.strategies.linear.belief import LinearBelief
+from botorch_lse.strategies.linear.procedure import (
+    BurnInPlan,
+    LinearBelief,
+    LinearProcedure,
+)
 from botorch_lse.strategies.loop import Request
 
 NOTES = (
@@ -62,11 +64,10 @@ NOTES = (
 COLUMNS = ("instances", "form", *WRONG, "arms decided", "measurements")
 
 
-def altered(strategy: LinearStrategy, name: str, **methods: Any) -> LinearStrategy:
-    r"""The same strategy with some methods replaced."""
-    kind = type(strategy)
-    options = {f.name: getattr(strategy, f.name) for f in fields(kind) if f.init}
-    new: LinearStrategy = type(f"{name}{kind.__name__}", (kind,), methods)(**options)
+def altered(strategy: LinearStrategy, procedure: LinearProcedure) -> LinearStrategy:
+    r"""The same strategy with another procedure."""
+    new = replace(strategy)
+    vars(new)["procedure"] = procedure  # in place of the one it would make
     return new
 
 
@@ -90,40 +91,48 @@ def narrowed(strategy: LinearStrategy, divisor: float) -> LinearStrategy:
 
     Its plans and estimates stay as they are; its widths are divided by the number.
     """
-    kind = type(strategy)
-
-    def first_noise_var(self: LinearStrategy) -> Tensor:
-        return kind.first_noise_var(self) / divisor**2
-
-    methods: dict[str, Any] = {"first_noise_var": first_noise_var}
-    plan = strategy.burn_in_plan
+    procedure = strategy.procedure
+    plan = procedure.burn_in
     if plan is not None:
         given = {f.name: getattr(plan, f.name) for f in fields(BurnInPlan)}
-        methods["burn_in_plan"] = NarrowBurnIn(**given, divisor=divisor)
-    return altered(strategy, "Narrow", **methods)
+        plan = NarrowBurnIn(**given, divisor=divisor)
+    noise_var = procedure.noise_var / divisor**2
+    return altered(strategy, replace(procedure, noise_var=noise_var, burn_in=plan))
 
 
-def chasing(strategy: LinearStrategy, above: Tensor, means: Tensor) -> LinearStrategy:
-    r"""The same strategy, but its batches go where a wrong decision is nearest."""
-    kind = type(strategy)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Chasing(LinearProcedure):
+    r"""Batches that go where a wrong decision is nearest; else as it was.
 
-    def planned_batch(
-        self: LinearStrategy, belief: LinearBelief, request: Request
-    ) -> Tensor:
+    Args:
+        above: ``T`` bools: the truth.
+        means: ``T x m`` true means.
+    """
+
+    above: Tensor
+    means: Tensor
+
+    def planned_batch(self, belief: LinearBelief, request: Request) -> Tensor:
+        r"""``N`` counts, all of one row once nothing else must be measured."""
         burning = belief.burn_in is not None and belief.burn_in.stage < 2
         if burning or not belief.information.is_complete:
-            return kind.planned_batch(self, belief, request)
-        error = (belief.mean - means).sum(dim=-1)
-        wrongness = torch.where(above, -error, error) / belief.sigma
+            return super().planned_batch(belief, request)
+        error = (belief.mean - self.means).sum(dim=-1)
+        wrongness = torch.where(self.above, -error, error) / belief.sigma
         chased = belief.open[wrongness[belief.open].argmax()]
         counts = torch.zeros_like(request.left)
         if not self.goal.by_items:  # pairs need their other arm as well
             half = replace(request, size=request.size // 2)
-            counts = kind.planned_batch(self, belief, half)
+            counts = super().planned_batch(belief, half)
         counts[chased] += request.size - counts.sum()
         return counts
 
-    return altered(strategy, "Chasing", planned_batch=planned_batch)
+
+def chasing(strategy: LinearStrategy, above: Tensor, means: Tensor) -> LinearStrategy:
+    r"""The same strategy, but its batches go where a wrong decision is nearest."""
+    parts = strategy.procedure
+    given = {f.name: getattr(parts, f.name) for f in fields(parts)}
+    return altered(strategy, Chasing(**given, above=above, means=means))
 
 
 def is_wrong(answer: Classification, above: Tensor) -> bool:

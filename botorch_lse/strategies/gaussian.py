@@ -316,6 +316,10 @@ class GPProcedure(Procedure):
         told = Observations(rows, torch.zeros(len(rows), dtype=torch.float64))
         return replace(belief, fits=self.model.placed(self.model.placing(), told))
 
+    def round_size(self, belief: Belief, room: int | None) -> int:
+        r"""As given."""
+        return self.batch_size if room is None else min(self.batch_size, room)
+
     def plan(self, belief: Belief, request: Request) -> Tensor:
         r"""The rows to measure with replicates."""
         burn_in, data = self.model.burn_in, belief.fits.burn_in

@@ -65,13 +65,32 @@ class Procedure(ABC):
     ) -> Any:
         r"""The belief after one more complete round; ``history`` ends with ``new``."""
 
+    @property
+    def needs_plans(self) -> bool:
+        r"""Whether ``learn_planned`` differs from ``learn``.
+
+        Some widths hold only for rounds whose rows were fixed before any of their
+        values was seen: rounds that came exactly as they were planned.
+        """
+        return False
+
+    def learn_planned(
+        self, belief: Any, new: Observations, history: Observations, seed: int
+    ) -> Any:
+        r"""The belief after one more round that holds just what was planned for it."""
+        return self.learn(belief, new, history, seed)
+
+    @abstractmethod
     def complete(self, observations: Observations) -> Observations:
         r"""With what is known beforehand about the noise."""
-        return observations
 
+    @abstractmethod
     def planning_belief(self, belief: Any) -> Any:
-        r"""What the next rows are planned from; default what the answer rests on."""
-        return belief
+        r"""What the next rows are planned from, if not what the answer rests on."""
+
+    @abstractmethod
+    def round_size(self, belief: Any, room: int | None) -> int:
+        r"""Measurements of the next round, of which at most ``room`` may be made."""
 
     @abstractmethod
     def plan(self, belief: Any, request: Request) -> Tensor:
@@ -493,18 +512,12 @@ class Strategy(ABC):
 
     @property
     def _needs_plans(self) -> bool:
-        r"""Whether ``_learn_planned`` differs from ``_learn``.
-
-        Some widths hold only for rounds whose rows were fixed before any of their
-        values was seen: rounds that came exactly as they were planned.
-        """
-        return False
+        return self.procedure.needs_plans
 
     def _learn_planned(
         self, belief: Any, new: Observations, history: Observations, seed: int
     ) -> Any:
-        r"""The belief after one more round that holds just what was planned for it."""
-        return self._learn(belief, new, history, seed)
+        return self.procedure.learn_planned(belief, new, history, seed)
 
     def _learns(self, state: State) -> bool:
         r"""Whether what is told in this state changes the answer."""
@@ -520,9 +533,7 @@ class Strategy(ABC):
         return self.procedure.plan(belief, request)
 
     def _round_size(self, belief: Any, room: int | None) -> int:
-        r"""Measurements of the next round, of which at most ``room`` may be made."""
-        assert self.batch_size is not None  # else a subclass says it
-        return self.batch_size if room is None else min(self.batch_size, room)
+        return self.procedure.round_size(belief, room)
 
     def _open_rows(self, belief: Any) -> Tensor:
         return self.procedure.open_rows(belief)

@@ -190,6 +190,10 @@ class ParetoStrategy(Strategy):
         size = int(belief.counts.sum())
         return size if room is None or size <= room else 0
 
+    @property
+    def _needs_plans(self) -> bool:
+        return False
+
     def _planning_belief(self, belief: Any) -> Any:
         return belief
 

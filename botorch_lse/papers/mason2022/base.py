@@ -281,6 +281,10 @@ class PACStrategy(Strategy):
     def _learns(self, state: State) -> bool:
         return not state.is_done
 
+    @property
+    def _needs_plans(self) -> bool:
+        return False
+
     def _planning_belief(self, belief: Any) -> Any:
         return belief
 

@@ -266,6 +266,10 @@ class GapEliminationStrategy(Strategy):
     def _complete(self, observations: Observations) -> Observations:
         return observations
 
+    @property
+    def _needs_plans(self) -> bool:
+        return False
+
     def _planning_belief(self, belief: Any) -> Any:
         return belief
 

@@ -6,7 +6,6 @@ compared when they are needed; nothing is stored for them.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import torch
@@ -16,70 +15,12 @@ from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, explicit_si
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.problem import Classification, Pool
 from botorch_lse.problem.classification import gaussian_probability_above
-from botorch_lse.strategies.linear.belief import LinearBelief, Questions
+from botorch_lse.strategies.linear.procedure import LinearBelief, LinearGoal, Questions
 
 PAIRS = 2**21
 """Pairs of items compared at once."""
 SAME = 1e-9
 """Widths below this share of the largest belong to equal items."""
-
-
-class LinearGoal(ABC):
-    r"""What is to be decided; ``epsilon`` is the accuracy in units of ``y``."""
-
-    epsilon: float
-
-    by_items: bool = False
-    """Whether items are decided one by one, not in pairs."""
-
-    @property
-    def m(self) -> int:
-        r"""The number of outputs."""
-        return 1
-
-    @abstractmethod
-    def decided(self, belief: LinearBelief) -> LinearBelief:
-        r"""The belief in which every item has its side that is certain by now."""
-
-    @abstractmethod
-    def questions(self, belief: LinearBelief) -> Questions:
-        r"""The undecided directions and their gaps."""
-
-    @property
-    def promise(self) -> str:
-        r"""What holds with the stated probability."""
-        return f"all decided rows are right{self._up_to}"
-
-    @property
-    def _up_to(self) -> str:
-        return f" up to {self.epsilon:g}" if self.epsilon > 0 else ""
-
-    @abstractmethod
-    def probabilities(self, belief: LinearBelief) -> Tensor:
-        r"""``T`` probabilities of being above, were errors Gaussian."""
-
-    def answer(self, belief: LinearBelief, claim: str, items: Pool) -> Classification:
-        r"""The answer.
-
-        Args:
-            belief: Where the run stands.
-            claim: What is guaranteed.
-            items: What was to be decided.
-        """
-        side = belief.side
-        return Classification(
-            above=side == ABOVE,
-            below=side == BELOW,
-            undecided=side == UNDECIDED,
-            lower=belief.lower[:, 0],
-            upper=belief.upper[:, 0],
-            mean=belief.mean[:, 0],
-            sigma=belief.sigma,
-            probability_above=self.probabilities(belief),
-            guarantee=claim,
-            pool=items,
-            contradicted=belief.contradicted[:, 0],
-        )
 
 
 # --- level ----------------------------------------------------------------------------

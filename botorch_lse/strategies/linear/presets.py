@@ -2,32 +2,197 @@ r"""The strategies on linear features by their names."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
-from botorch_lse.checks import finite_number, whole_number
-from botorch_lse.confidence.classify import ratio
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from torch import Tensor
+
+from botorch_lse.checks import finite_number, in_interval, whole_number
+from botorch_lse.confidence.classify import accuracy, ratio
 from botorch_lse.estimators import burn_in_size, head_designs
 from botorch_lse.estimators.variance import variance_bounds
-from botorch_lse.problem import Pool
-from botorch_lse.strategies.arguments import BURN_IN, check_budget, check_targets
-from botorch_lse.strategies.linear.base import BurnInPlan, LinearStrategy
-from botorch_lse.strategies.linear.belief import LinearBelief
+from botorch_lse.problem import Observations, Pool
+from botorch_lse.strategies.arguments import (
+    BURN_IN,
+    check_budget,
+    check_noise_once,
+    check_targets,
+)
 from botorch_lse.strategies.linear.goals import (
     Best,
     Level,
-    LinearGoal,
     ParetoSet,
     Share,
 )
-from botorch_lse.strategies.loop import State, check_state
+from botorch_lse.strategies.linear.procedure import (
+    BurnInPlan,
+    LinearBelief,
+    LinearGoal,
+    LinearProcedure,
+    Measure,
+    features_of,
+)
+from botorch_lse.strategies.loop import SimulatedRun, State, Strategy, check_state
 from botorch_lse.strategies.pareto import (
     MultiOutputStrategy,
     ParetoEstimate,
     checked_directions,
     signs_of,
+    with_columns,
 )
+
+DESIGNS = ("uniform", "gaps")
+
+
+@dataclass(frozen=True, eq=False)
+class LinearStrategy(Strategy):
+    r"""Designs on what is undecided, least squares on all data, anytime widths.
+
+    Works on ``pool.features``, or ``pool.X`` without. Each batch is the optimal
+    addition to what is known; intervals hold at all times together, so they are
+    intersected, decisions are final, and batches may have any size. Replicates may be
+    told as means, ``Observations(indices, means, counts=...)``. ``yvar`` is not used:
+    the noise is what the constructor says.
+
+    Args:
+        noise_std: A bound of the noise's sub-Gaussian scale (for Gaussian noise its
+            standard deviation); default the roots of ``pool.noise_var``.
+        delta: The failure probability.
+        epsilon: The accuracy, units of ``y``.
+        design: ``"uniform"`` treats all that is undecided alike; ``"gaps"`` weights it
+            by its estimated gaps, floored by their standard errors.
+        batch_size: Measurements per round; ``None``: a tenth of the data so far, at
+            least two per dimension of the features.
+        max_observations: Stop after so many measurements.
+        max_repeats: How often one row may be measured.
+
+    Raises:
+        ValueError: If a number is out of range, the noise is given twice or never, or
+            an item is outside the span of the pool's features.
+
+    Warns:
+        EmptyRegionWarning: If intervals contradict each other.
+        NoiseWarning: Once, if residuals are larger than the stated noise allows; every
+            ``guarantee`` from then on says so.
+    """
+
+    _: KW_ONLY
+    noise_std: float | None = None
+    delta: float = 0.05
+    epsilon: float = 0.0
+    design: str = "uniform"
+    batch_size: int | None = None
+    max_observations: int | None = None
+    max_repeats: int | None = None
+
+    def __post_init__(self) -> None:
+        self._check_rounds()
+        in_interval(self.delta, "delta", 0.0, 1.0)
+        accuracy(self.epsilon)
+        if self.design not in DESIGNS:
+            raise ValueError(
+                f"Expected `design` to be one of {DESIGNS}, but got {self.design!r}."
+            )
+        self._check_noise()
+        self.procedure.check_items()
+
+    def _check_noise(self) -> None:
+        check_noise_once(self.noise_std, self.pool)
+
+    # --- parts ------------------------------------------------------------------------
+
+    @cached_property
+    def procedure(self) -> LinearProcedure:
+        r"""The parts joined."""
+        return LinearProcedure(
+            self.pool,
+            self.items,
+            self.goal,
+            self.first_noise_var,
+            self.noise_in_words,
+            self.delta,
+            self.design,
+            self.batch_size,
+            self.max_repeats,
+            self.burn_in_plan,
+        )
+
+    @property
+    def items(self) -> Pool:
+        r"""The items to decide on."""
+        return self.pool
+
+    @property
+    @abstractmethod
+    def goal(self) -> LinearGoal:
+        r"""What is to be decided."""
+
+    @property
+    def burn_in_plan(self) -> BurnInPlan | None:
+        r"""The measurements that tell the noise; ``None`` where it is known."""
+        return None
+
+    @property
+    def m(self) -> int:
+        r"""The number of outputs."""
+        return self.goal.m
+
+    @property
+    def first_noise_var(self) -> Tensor:
+        r"""``N`` squared noise scales; the largest variance before a burn-in."""
+        N = len(self.pool)
+        if self.burn_in_plan is not None:
+            largest = float(self.burn_in_plan.bounds[1])
+            return torch.full((N,), largest, dtype=torch.float64)
+        if self.pool.noise_var is not None:
+            return self.pool.noise_var
+        assert self.noise_std is not None  # one of the two is given
+        return torch.full((N,), self.noise_std**2, dtype=torch.float64)
+
+    @property
+    def guarantee(self) -> str:
+        r"""The probability claimed and its assumptions, as a sentence."""
+        return self.procedure.guarantee
+
+    def _complete(self, observations: Observations) -> Observations:
+        if self.directions is not None:
+            return with_columns(observations, self.m)
+        if observations.y.ndim != 1:
+            raise BotorchTensorDimensionError(
+                "Expected `y` with one output, but got shape "
+                f"{tuple(observations.y.shape)}."
+            )
+        return observations
+
+    def simulate(self, measure: Measure, seed: int = 0) -> SimulatedRun:
+        r"""The whole run on a function, by counts and means.
+
+        The same as asking and telling means, without a list of millions of rows.
+
+        Args:
+            measure: From ``k`` rows and ``k`` counts to means; see ``Measure``.
+            seed: The seed of ``init``.
+        """
+        limit = self.max_observations
+        return self.procedure.simulate(measure, self._complete, limit, seed)
+
+    @property
+    def noise_in_words(self) -> str:
+        r"""The assumption about the noise."""
+        if self.burn_in_plan is not None:
+            low, high = self.burn_in_plan.bounds
+            return (
+                "Gaussian noise whose variance is a quadratic form of the features "
+                f"between {low:g} and {high:g}, estimated by {self.burn_in_plan.n} "
+                "measurements"
+            )
+        if self.noise_std is not None:
+            return f"noise sub-Gaussian with sd <= {self.noise_std:g}"
+        return "noise sub-Gaussian with the given variances"
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +310,7 @@ class HRAGELinearStrategy(LinearStrategy):
                     f"Expected no `burn_in` with known noise, but got {self.burn_in}."
                 )
             whole_number(self.burn_in, "burn_in", 2)
-            head_designs(self.X).counts(self.burn_in)  # or it raises
+            head_designs(features_of(self.pool)).counts(self.burn_in)  # or it raises
         if self.max_observations is not None:
             check_budget(self.max_observations, self.n_burn_in, *BURN_IN)
 
@@ -179,11 +344,11 @@ class HRAGELinearStrategy(LinearStrategy):
         r"""The burn-in; ``None`` where the noise is known."""
         if self.variance_bounds is None:
             return None
-        n = self.burn_in
+        X, n = features_of(self.pool), self.burn_in
         if n is None:
-            least = head_designs(self.X).least
-            n = max(burn_in_size(self.X, self.variance_bounds, self.delta), least)
-        return BurnInPlan(self.X, self.variance_bounds, n, self.delta)
+            least = head_designs(X).least
+            n = max(burn_in_size(X, self.variance_bounds, self.delta), least)
+        return BurnInPlan(X, self.variance_bounds, n, self.delta)
 
     @property
     def n_burn_in(self) -> int:

@@ -1,0 +1,1003 @@
+r"""Runs on linear features: least squares on all data, optimal additions to them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.exceptions.warnings import BotorchWarning
+from torch import Tensor
+
+from botorch_lse.confidence.anytime import (
+    OUTSIDE,
+    AnytimeWidth,
+    BatchMartingale,
+    Information,
+    StitchedWidth,
+)
+from botorch_lse.confidence.classify import (
+    ABOVE,
+    BELOW,
+    UNDECIDED,
+    with_contradictions,
+)
+from botorch_lse.confidence.regions import Regions, warn_if_empty
+from botorch_lse.designs import DesignWarning, optimal_design, round_design
+from botorch_lse.designs.basis import span_map
+from botorch_lse.estimators import (
+    ArmStatistics,
+    head_designs,
+    head_from_arms,
+    quadratic_features,
+)
+from botorch_lse.problem import Classification, Observations, Pool
+from botorch_lse.strategies.forecast import Forecast, smallest, squared_gaps
+from botorch_lse.strategies.loop import (
+    BUDGET,
+    DECIDED,
+    Procedure,
+    Request,
+    SimulatedRun,
+)
+
+ALARM = 1e-3
+"""Probability of a false alarm along a whole run, each of the two tests."""
+ROUNDING = 1e-9
+"""Share of the sum of squares below which a difference of two sums is rounding."""
+
+
+GROWTH = 0.1
+"""The share of the data so far that the next batch adds."""
+LEAST = 2
+"""A batch of the strategy's own size has so many measurements per dimension."""
+FIRST_TOLERANCE = 1e-3
+DESIGN_TOLERANCE = 2e-2
+START = 0.1
+"""The first design's information that counts as known, in measurements: with it every
+direction has a finite norm, and unmeasured ones by far the largest."""
+ENOUGH = 2
+"""So many measurements per point of the design round efficiently; below, quota."""
+STRAY = 1.5
+"""A row is decided as soon as its estimate strays to one side once; along a run the
+largest stray is about so many standard deviations, and it shortens the wait."""
+Measure = Callable[[Tensor, Tensor], Tensor | tuple[Tensor, Tensor]]
+"""From ``k`` rows and how often each is measured to ``k`` or ``k x m`` means, or to
+these and their ``yvar``, which a burn-in needs."""
+
+
+class NoiseWarning(BotorchWarning):
+    r"""The noise is larger or has heavier tails than stated: no guarantee holds."""
+
+
+# --- items ----------------------------------------------------------------------------
+
+
+def features_of(pool: Pool) -> Tensor:
+    r"""``N x d``: the pool's features, else its inputs."""
+    return pool.X if pool.features is None else pool.features
+
+
+def check_items(X: Tensor, items: Tensor, to_span: Tensor) -> None:
+    r"""Refuse items that no measurement predicts.
+
+    Args:
+        X: ``N x d`` features of what can be measured.
+        items: ``T x d`` features of what is to be decided.
+        to_span: ``d x h``, the map onto the span of ``X``.
+
+    Raises:
+        ValueError: If all features are zero, or an item is outside their span.
+        BotorchTensorDimensionError: If the items have other features.
+    """
+    if not bool((X != 0).any()):
+        raise ValueError(
+            "Expected a feature other than zero in `pool`, but all are zero."
+        )
+    if items.shape[1] != X.shape[1]:
+        raise BotorchTensorDimensionError(
+            f"Expected `targets` with {X.shape[1]} features as `pool`, but got "
+            f"{items.shape[1]}."
+        )
+    basis = torch.linalg.qr(to_span).Q
+    missing = (items - items @ basis @ basis.mT).norm(dim=-1)
+    outside = missing > OUTSIDE * items.norm(dim=-1)
+    if bool(outside.any()):
+        raise ValueError(
+            "Expected `targets` in the span of the pool's features, but item "
+            f"{int(outside.nonzero()[0])} is not: no measurement of the pool predicts "
+            "it. Leave it out, or add rows to the pool."
+        )
+
+
+# --- what is known --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    r"""Weighted sums over all measurements; the rows are ``z = phi / sd``.
+
+    Args:
+        counts: ``N`` int64, how often each row was measured.
+        V: ``h x h``, ``sum z z'``.
+        moment: ``h x m``, ``sum z y / sd``.
+        squares: ``m``, ``sum (y / sd)^2``, a mean of ``k`` counting ``k`` times.
+        entries: How many values came.
+    """
+
+    counts: Tensor
+    V: Tensor
+    moment: Tensor
+    squares: Tensor
+    entries: int
+
+    @classmethod
+    def empty(cls, N: int, h: int, m: int) -> Sums:
+        r"""No measurement of ``N`` rows with ``h`` features and ``m`` outputs."""
+        moment = torch.zeros(h, m, dtype=torch.float64)
+        V = torch.zeros(h, h, dtype=torch.float64)
+        counts = torch.zeros(N, dtype=torch.long)
+        return cls(counts, V, moment, torch.zeros(m, dtype=torch.float64), 0)
+
+    @classmethod
+    def of(
+        cls, Phi: Tensor, noise_var: Tensor, rows: Tensor, y: Tensor, each: Tensor
+    ) -> Sums:
+        r"""From measurements.
+
+        Args:
+            Phi: ``N x h`` features.
+            noise_var: ``N`` squared noise scales, fixed before these values were seen.
+            rows: ``n`` rows measured.
+            y: ``n x m`` values, some of them means.
+            each: ``n``, how many measurements each value is the mean of.
+        """
+        weights = (each / noise_var[rows]).unsqueeze(-1)
+        Z = Phi[rows]
+        counts = torch.zeros(len(Phi), dtype=torch.long).index_add(0, rows, each)
+        return cls(
+            counts,
+            (weights * Z).mT @ Z,
+            Z.mT @ (weights * y),
+            (weights * y.square()).sum(dim=0),
+            len(rows),
+        )
+
+    def add(self, other: Sums) -> Sums:
+        r"""The sums over the measurements of both."""
+        return Sums(
+            self.counts + other.counts,
+            self.V + other.V,
+            self.moment + other.moment,
+            self.squares + other.squares,
+            self.entries + other.entries,
+        )
+
+    @property
+    def n(self) -> int:
+        r"""How many measurements were made in all."""
+        return int(self.counts.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class BurnIn:
+    r"""The measurements from which the noise is estimated.
+
+    Args:
+        stage: 0 and 1 while it lasts, 2 after it.
+        first: The measurements of the first stage, for the mean.
+        second: Those of the second, for the variances.
+    """
+
+    stage: int
+    first: ArmStatistics
+    second: ArmStatistics
+
+
+@dataclass(frozen=True, eq=False)
+class LinearBelief:
+    r"""Where the run stands; ``T`` items, ``m`` outputs, ``h`` features.
+
+    Args:
+        sums: The sums over all measurements.
+        noise_var: ``N`` squared noise scales of the measurements that come.
+        Z: ``T x h`` features of the items.
+        side: ``T`` codes.
+        lower: ``T x m``, the largest lower ends so far, units of ``y``; where intervals
+            contradict each other, those of the current ones.
+        upper: ``T x m``, the smallest upper ends so far, likewise.
+        information: ``V`` seen from the first design.
+        width: The width of all directions.
+        martingale: The items' batch estimates, where they are used.
+        candidates: ``T`` bools: items that may be the maximiser.
+        margins: ``T x 3``: for several outputs how far an item is from being
+            dominated, the width of this, and its standard deviation.
+        contradicted: ``T x m`` bools: intervals that have nothing in common.
+        alarm: The first sign that the noise is not what was stated, as a clause;
+            ``None`` if there was none.
+        burn_in: The burn-in's measurements; ``None`` where the noise is known.
+    """
+
+    sums: Sums
+    noise_var: Tensor
+    Z: Tensor
+    side: Tensor
+    lower: Tensor
+    upper: Tensor
+    information: Information
+    width: StitchedWidth
+    martingale: BatchMartingale | None
+    candidates: Tensor
+    margins: Tensor
+    contradicted: Tensor
+    alarm: str | None = None
+    burn_in: BurnIn | None = None
+
+    def reopened(self) -> LinearBelief:
+        r"""The same estimates with nothing decided."""
+        side = torch.full_like(self.side, UNDECIDED)
+        return replace(self, side=side, candidates=side == UNDECIDED)
+
+    @cached_property
+    def theta(self) -> Tensor:
+        r"""``h x m`` least squares on all measurements."""
+        return self.information.solve(self.sums.moment)
+
+    @cached_property
+    def mean(self) -> Tensor:
+        r"""``T x m`` estimates, units of ``y``."""
+        return self.Z @ self.theta
+
+    @cached_property
+    def sigma(self) -> Tensor:
+        r"""``T`` standard deviations; infinite where an item is not determined."""
+        return self.information.squared_norms(self.Z).sqrt()
+
+    @cached_property
+    def open(self) -> Tensor:
+        r"""The undecided items' numbers, ascending."""
+        return (self.side == UNDECIDED).nonzero().view(-1)
+
+    @cached_property
+    def left(self) -> Tensor:
+        r"""The numbers of the items that are not below."""
+        return (self.side != BELOW).nonzero().view(-1)
+
+    def pair_widths(self, i: Tensor, j: Tensor, factor: float) -> Tensor:
+        r"""``len(i) x len(j)`` widths of ``f(i) - factor f(j)``."""
+        first, second = self.Z[i], factor * self.Z[j]
+        return self.width.squared_differences(self.information, first, second).sqrt()
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    r"""What is undecided, as directions with the gaps that decide them.
+
+    Args:
+        vectors: ``Q x h`` directions.
+        gaps: ``Q`` estimated distances from being decided the other way, at least 0,
+            units of ``y``; ``None``: nothing is known yet.
+    """
+
+    vectors: Tensor
+    gaps: Tensor | None = None
+
+
+# --- goals ----------------------------------------------------------------------------
+
+
+class LinearGoal(ABC):
+    r"""What is to be decided; ``epsilon`` is the accuracy in units of ``y``."""
+
+    epsilon: float
+
+    by_items: bool = False
+    """Whether items are decided one by one, not in pairs."""
+
+    @property
+    def m(self) -> int:
+        r"""The number of outputs."""
+        return 1
+
+    @abstractmethod
+    def decided(self, belief: LinearBelief) -> LinearBelief:
+        r"""The belief in which every item has its side that is certain by now."""
+
+    @abstractmethod
+    def questions(self, belief: LinearBelief) -> Questions:
+        r"""The undecided directions and their gaps."""
+
+    @property
+    def promise(self) -> str:
+        r"""What holds with the stated probability."""
+        return f"all decided rows are right{self._up_to}"
+
+    @property
+    def _up_to(self) -> str:
+        return f" up to {self.epsilon:g}" if self.epsilon > 0 else ""
+
+    @abstractmethod
+    def probabilities(self, belief: LinearBelief) -> Tensor:
+        r"""``T`` probabilities of being above, were errors Gaussian."""
+
+    def answer(self, belief: LinearBelief, claim: str, items: Pool) -> Classification:
+        r"""The answer.
+
+        Args:
+            belief: Where the run stands.
+            claim: What is guaranteed.
+            items: What was to be decided.
+        """
+        side = belief.side
+        return Classification(
+            above=side == ABOVE,
+            below=side == BELOW,
+            undecided=side == UNDECIDED,
+            lower=belief.lower[:, 0],
+            upper=belief.upper[:, 0],
+            mean=belief.mean[:, 0],
+            sigma=belief.sigma,
+            probability_above=self.probabilities(belief),
+            guarantee=claim,
+            pool=items,
+            contradicted=belief.contradicted[:, 0],
+        )
+
+
+# --- the burn-in ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class BurnInPlan:
+    r"""HEAD's two stages, after which the noise of each row is known.
+
+    Args:
+        X: ``N x d`` features as given.
+        bounds: The least and the largest variance.
+        n: Planned measurements.
+        delta: The strategy's failure probability, half of which is spent here.
+    """
+
+    X: Tensor
+    bounds: tuple[float, float]
+    n: int
+    delta: float
+
+    @cached_property
+    def _stages(self) -> tuple[Tensor, Tensor]:
+        return head_designs(self.X).counts(self.n)
+
+    def missing(self, data: BurnIn) -> Tensor:
+        r"""``N`` counts that the current stage still needs."""
+        made = (data.first, data.second)[data.stage].counts
+        return (self._stages[data.stage] - made).clamp_min(0)
+
+    def counts(self, data: BurnIn, request: Request) -> Tensor:
+        r"""``N`` counts of the next batch: part of the stage."""
+        out = torch.bincount(request.pending, minlength=len(self.X))
+        counts = (self.missing(data) - out).clamp_min(0)
+        counts = torch.minimum(counts, request.left)
+        excess = (counts.cumsum(dim=0) - request.size).clamp_min(0)
+        return (counts - excess).clamp_min(0)
+
+    def after(self, belief: LinearBelief, new: Observations) -> LinearBelief:
+        r"""With one more batch of the burn-in; with the noise, if it was the last."""
+        data = belief.burn_in
+        assert data is not None  # it lasts
+        arms = ArmStatistics.of_observations(new, len(self.X))
+        if data.stage == 0:
+            data = replace(data, first=data.first.merge(arms))
+        else:
+            data = replace(data, second=data.second.merge(arms))
+        if bool(self.missing(data).any()):
+            return replace(belief, burn_in=data)
+        belief = replace(belief, burn_in=replace(data, stage=data.stage + 1))
+        if data.stage == 0:
+            return belief
+        return replace(belief, noise_var=self.inflated(data.first, data.second))
+
+    def inflated(self, first: ArmStatistics, second: ArmStatistics) -> Tensor:
+        r"""``N`` upper bounds of the variances, with probability ``1 - delta / 2``.
+
+        ``s2 + sqrt(2) s2_max |phi_x| sqrt(2 log(2 N / delta))``, at most ``s2_max``,
+        ``|phi_x|`` the norm of the quadratic features in the second stage's design.
+        """
+        largest = self.bounds[1]
+        found = head_from_arms(self.X, first, second, self.bounds).variances
+        quadratic = quadratic_features(self.X)
+        norms = second.fit(quadratic).squared_norms(quadratic)
+        reach = math.sqrt(2 * math.log(2 * len(self.X) / self.delta))
+        return (found + math.sqrt(2) * largest * norms.sqrt() * reach).clamp_max(
+            largest
+        )
+
+
+# --- the procedure --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProcedure(Procedure):
+    r"""How a run on linear features goes on.
+
+    Args:
+        pool: What can be measured.
+        items: What is to be decided, in the span of the pool's features.
+        goal: What is to be decided about the items.
+        noise_var: ``N`` squared noise scales; with a burn-in the largest variance.
+        noise_in_words: The assumption about the noise.
+        delta: The failure probability.
+        design: See ``LinearStrategy``, as are the next ones.
+        batch_size: Measurements per round.
+        max_repeats: How often one row may be measured.
+        burn_in: The measurements that tell the noise; ``None`` where it is known.
+    """
+
+    pool: Pool
+    items: Pool
+    goal: LinearGoal
+    noise_var: Tensor
+    noise_in_words: str
+    delta: float
+    design: str
+    batch_size: int | None
+    max_repeats: int | None
+    burn_in: BurnInPlan | None = None
+
+    @cached_property
+    def X(self) -> Tensor:
+        r"""``N x d`` features as given."""
+        return features_of(self.pool)
+
+    @cached_property
+    def _to_span(self) -> Tensor:
+        return span_map(self.X)
+
+    @cached_property
+    def Phi(self) -> Tensor:
+        r"""``N x h`` features in coordinates of their span."""
+        return self.X @ self._to_span
+
+    @cached_property
+    def Z(self) -> Tensor:
+        r"""``T x h`` features of the items, in the same coordinates."""
+        return features_of(self.items) @ self._to_span
+
+    def check_items(self) -> None:
+        r"""Refuse items that no measurement predicts.
+
+        Raises:
+            ValueError: If all features are zero, or an item is outside their span.
+            BotorchTensorDimensionError: If the items have other features.
+        """
+        check_items(self.X, features_of(self.items), self._to_span)
+
+    @cached_property
+    def W(self) -> Tensor:
+        r"""``h x h``, the information of one measurement of the first G-design."""
+        rows = self.Phi / self.noise_var.sqrt().unsqueeze(-1)
+        design = optimal_design(rows, tol=FIRST_TOLERANCE)
+        return (design.weights.unsqueeze(-1) * rows).mT @ rows
+
+    @cached_property
+    def widths(self) -> AnytimeWidth:
+        r"""The widths, fixed before the first measurement.
+
+        Half of ``delta`` is the burn-in's, where there is one.
+        """
+        rank = self.Phi.shape[1]
+        spans = self.batch_size is None or self.batch_size >= LEAST * rank
+        return AnytimeWidth(
+            self.W,
+            self.delta if self.burn_in is None else self.delta / 2,
+            len(self.items),
+            self.goal.m,
+            batches=self.goal.by_items and spans and self.max_repeats is None,
+        )
+
+    # --- rounds -----------------------------------------------------------------------
+
+    def start(self, seed: int) -> LinearBelief:
+        r"""The belief before any observation."""
+        start = first_belief(self.Z, self.noise_var, self.widths)
+        if self.burn_in is None:
+            return start
+        none = ArmStatistics.empty(len(self.pool))
+        return replace(start, burn_in=BurnIn(0, none, none))
+
+    def complete(self, observations: Observations) -> Observations:
+        r"""As they were told: the noise is what the constructor says."""
+        return observations
+
+    def planning_belief(self, belief: LinearBelief) -> LinearBelief:
+        r"""The same that the answer rests on."""
+        return belief
+
+    def round_size(self, belief: LinearBelief, room: int | None) -> int:
+        r"""As given; else the rest of the burn-in's stage, or a share of the data."""
+        plan, data = self.burn_in, belief.burn_in
+        if self.batch_size is not None:
+            size = self.batch_size
+        elif plan is not None and data is not None and data.stage < 2:
+            size = int(plan.missing(data).sum())
+        else:
+            grown = math.ceil(GROWTH * belief.sums.n)
+            size = max(LEAST * self.Phi.shape[1], grown)
+        return size if room is None else min(size, room)
+
+    def plan(self, belief: LinearBelief, request: Request) -> Tensor:
+        r"""The rows to measure with replicates."""
+        counts = self.planned_batch(belief, request)
+        return torch.arange(len(counts)).repeat_interleave(counts)
+
+    def open_rows(self, belief: LinearBelief) -> Tensor:
+        r"""All rows: each may help to decide others."""
+        return torch.ones(len(self.pool), dtype=torch.bool)
+
+    def open_again(
+        self, belief: LinearBelief, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        r"""As often as ``max_repeats`` allows: no measurement is exact."""
+        return left
+
+    def visiting_order(
+        self, belief: LinearBelief, rows: Tensor, before: Tensor
+    ) -> Tensor:
+        r"""As planned, which is by row; sorting millions again takes seconds."""
+        return rows
+
+    def planned_batch(self, belief: LinearBelief, request: Request) -> Tensor:
+        r"""``N`` counts of the next batch; in a burn-in part of its stage."""
+        plan, data = self.burn_in, belief.burn_in
+        if plan is not None and data is not None and data.stage < 2:
+            return plan.counts(data, request)
+        rows = self._scaled_rows(belief)
+        known = torch.zeros_like(self.W) if belief.martingale else belief.sums.V
+        out = rows[request.pending]
+        usable = (request.left > 0).nonzero().view(-1)
+        weights = torch.zeros_like(rows[:, 0])
+        weights[usable] = next_weights(
+            rows[usable],
+            known + out.mT @ out,
+            self.W,
+            self._asked(belief),
+            request.size,
+            self.design == "gaps",
+        )
+        return rounded(weights, request.size, request.left)
+
+    def _scaled_rows(self, belief: LinearBelief) -> Tensor:
+        return self.Phi / belief.noise_var.sqrt().unsqueeze(-1)
+
+    def _asked(self, belief: LinearBelief) -> Questions:
+        r"""All rows of the pool before they span it, then what is undecided."""
+        if not belief.information.is_complete:
+            return Questions(self.Phi)
+        return self.goal.questions(belief)
+
+    @property
+    def needs_plans(self) -> bool:
+        r"""Whether widths hold for rounds alone that came just as planned."""
+        return self.widths.uses_martingales
+
+    def learn_planned(
+        self, belief: LinearBelief, new: Observations, history: Observations, seed: int
+    ) -> LinearBelief:
+        r"""The belief after one more round that holds just what was planned for it."""
+        belief = with_martingale(belief, self.Phi, new, self.widths)
+        return self.learn(belief, new, history, seed)
+
+    def learn(
+        self, belief: LinearBelief, new: Observations, history: Observations, seed: int
+    ) -> LinearBelief:
+        r"""The belief after one more round."""
+        belief = with_batch(belief, self.Phi, new, self.widths)
+        if belief.alarm is not None and belief.alarm not in self._warned:
+            self._warned.add(belief.alarm)
+            warn_of(belief.alarm)
+        belief = intersected(belief, self.widths, self.delta)
+        if belief.information.is_complete and belief.open.numel():
+            belief = self.goal.decided(belief)
+        plan, data = self.burn_in, belief.burn_in
+        if plan is None or data is None or data.stage == 2:
+            return belief
+        return plan.after(belief, new)
+
+    @cached_property
+    def _warned(self) -> set[str]:
+        r"""Alarms that were given: a replay of the same data says nothing new."""
+        return set()
+
+    def simulate(
+        self,
+        measure: Measure,
+        complete: Callable[[Observations], Observations],
+        limit: int | None,
+        seed: int,
+    ) -> SimulatedRun:
+        r"""The whole run on a function, by counts and means.
+
+        The same as asking and telling means, without a list of millions of rows.
+
+        Args:
+            measure: From ``k`` rows and ``k`` counts to means; see ``Measure``.
+            complete: What the strategy makes of observations that it is told.
+            limit: The budget.
+            seed: The seed of ``init``.
+        """
+        belief, rounds, reason = self.start(seed), 0, DECIDED
+        none, N = torch.empty(0, dtype=torch.long), len(self.pool)
+        while belief.open.numel():
+            n = belief.sums.n
+            size = self.round_size(belief, None if limit is None else limit - n)
+            left = torch.full((N,), torch.iinfo(torch.long).max)
+            if self.max_repeats is not None:
+                left = self.max_repeats - belief.sums.counts
+            if size <= 0 or not bool((left > 0).any()):
+                reason = BUDGET
+                break
+            request = Request(size, left, none, seed, rounds)
+            counts = self.planned_batch(belief, request)
+            rows = counts.nonzero().view(-1)
+            found = measure(rows, counts[rows])
+            y, yvar = found if isinstance(found, tuple) else (found, None)
+            new = Observations(rows, y, yvar, torch.tensor(rounds), counts[rows])
+            belief = self.learn_planned(belief, complete(new), new, seed)
+            rounds += 1
+        answer = self.classification(belief)
+        return SimulatedRun(answer, belief.sums.n, rounds, reason)
+
+    # --- the answer -------------------------------------------------------------------
+
+    @property
+    def guarantee(self) -> str:
+        r"""The probability claimed and its assumptions, as a sentence."""
+        d = self.X.shape[1]
+        return (
+            f"With probability {1 - self.delta:g}, {self.goal.promise}; assumes "
+            f"{self.noise_in_words}, independent within a batch, f linear in the {d} "
+            f"feature{'s' if d > 1 else ''}."
+        )
+
+    def classification(self, belief: LinearBelief) -> Classification:
+        r"""The side of every item, and whether the data contradict the assumptions."""
+        claim = self.guarantee
+        if belief.alarm is not None:
+            claim = f"{claim} {contradicted(belief.alarm)}"
+        claim = with_contradictions(claim, belief.contradicted.any(dim=-1))
+        return self.goal.answer(belief, claim, self.items)
+
+    def forecast(self, belief: LinearBelief) -> Forecast:
+        r"""About how many more evaluations until everything is decided."""
+        if not belief.information.is_complete:
+            return Forecast(None, "The measurements do not span the features yet.")
+        questions, rows = self.goal.questions(belief), self._scaled_rows(belief)
+        return linear_forecast(belief, questions, rows, self.W, self.widths)
+
+
+# --- planning -------------------------------------------------------------------------
+
+
+def gap_weights(questions: Questions, norms: Tensor) -> Tensor | None:
+    r"""One over the squared gaps, each floored by its standard error."""
+    if questions.gaps is None:
+        return None
+    floored = torch.maximum(questions.gaps.square(), norms)
+    weights = floored.clamp_min(torch.finfo(norms.dtype).tiny).reciprocal()
+    return torch.where(weights.isfinite(), weights, 0.0)
+
+
+def next_weights(
+    rows: Tensor,
+    known: Tensor,
+    W: Tensor,
+    questions: Questions,
+    size: int,
+    weighted: bool,
+) -> Tensor:
+    r"""Weights that make the worst undecided direction's variance smallest.
+
+    ``min over lam of max_v w_v v' (V + n sum lam z z')^-1 v`` for a batch of ``n``.
+
+    Args:
+        rows: ``N x h``, the features over their noise scales.
+        known: ``h x h``, ``V`` of what was measured.
+        W: ``h x h``, the first design's information.
+        questions: The directions.
+        size: ``n``.
+        weighted: Whether ``w_v`` are the gaps' weights, or ones.
+    """
+    L = torch.linalg.cholesky(known + START * W)
+    norms = _whitened(L, questions.vectors).square().sum(dim=-1)
+    weights = gap_weights(questions, norms) if weighted else None
+    if not bool((norms > 0).any()):
+        return torch.full_like(rows[:, 0], 1 / len(rows))
+    with warnings.catch_warnings():
+        # A design that is a little worse costs a few measurements, no validity.
+        warnings.simplefilter("ignore", DesignWarning)
+        design = optimal_design(
+            _whitened(L, rows),
+            _whitened(L, questions.vectors),
+            gamma=1 / size,
+            target_weights=None if weights is None else weights / weights.max(),
+            tol=DESIGN_TOLERANCE,
+        )
+    return design.weights
+
+
+def _whitened(L: Tensor, vectors: Tensor) -> Tensor:
+    return torch.linalg.solve_triangular(L.mT, vectors, upper=True, left=False)
+
+
+def rounded(weights: Tensor, size: int, left: Tensor) -> Tensor:
+    r"""``N`` counts that sum to ``size``, or to all that is ``left``.
+
+    Args:
+        weights: ``N`` weights on the simplex.
+        size: Measurements wanted.
+        left: ``N``, how often each row may still be measured.
+    """
+    counts = torch.zeros_like(left)
+    weights = torch.where(left > 0, weights, 0.0)
+    while size > 0 and bool((left > counts).any()):
+        if float(weights.sum()) <= 0:  # the design's rows are used up
+            weights = (left > counts).to(weights)
+        weights = weights / weights.sum()
+        few = size < ENOUGH * int((weights > 0).sum())
+        more = round_design(weights, size, "quota" if few else "pukelsheim")
+        more = torch.minimum(more, left - counts)
+        counts, size = counts + more, size - int(more.sum())
+        weights = torch.where(left > counts, weights, 0.0)
+    return counts
+
+
+def information_of(rows: Tensor, counts: Tensor, W: Tensor) -> Information:
+    r"""The information of so many measurements of each row."""
+    return Information.of((counts.unsqueeze(-1) * rows).mT @ rows, W)
+
+
+def linear_forecast(
+    belief: LinearBelief,
+    questions: Questions,
+    rows: Tensor,
+    W: Tensor,
+    widths: AnytimeWidth,
+) -> Forecast:
+    r"""The smallest ``n`` after which every width is below its gap.
+
+    Args:
+        belief: Where the run stands.
+        questions: What is undecided.
+        rows: ``N x h``, the features over their noise scales.
+        W: ``h x h``, the first design's information.
+        widths: The widths in use.
+    """
+    assert questions.gaps is not None  # the data span the features
+    norms = belief.information.squared_norms(questions.vectors)
+    gaps = squared_gaps(questions.gaps, norms, 0.0).sqrt()
+    start = None
+    if belief.martingale is not None:
+        start = BatchMartingale.start(questions.vectors, W, 1)
+
+    def suffices(n: int) -> bool:
+        weights = next_weights(rows, belief.sums.V, W, questions, n, True)
+        more = n * (weights.unsqueeze(-1) * rows).mT @ rows
+        information = Information.of(belief.sums.V + more, W)
+        squared = belief.width.squared(information, questions.vectors)
+        norms = information.squared_norms(questions.vectors)
+        if start is not None:  # as if all batches were alike
+            scalar = replace(start, precision=1 / norms).squared(widths.target_delta)
+            squared = torch.minimum(squared, scalar)
+        return bool((squared.sqrt() - STRAY * norms.sqrt() <= gaps).all())
+
+    n = smallest(suffices)
+    basis = (
+        f"Assumes the estimated gaps of the {belief.open.numel()} undecided items and "
+        "an optimal design."
+    )
+    return Forecast(n, basis)
+
+
+# --- rounds ---------------------------------------------------------------------------
+
+
+def first_belief(Z: Tensor, noise_var: Tensor, widths: AnytimeWidth) -> LinearBelief:
+    r"""Nothing was measured.
+
+    Args:
+        Z: ``T x h`` features of the items.
+        noise_var: ``N`` squared noise scales.
+        widths: Fixed for the whole run.
+    """
+    (T, h), m = Z.shape, widths.m
+    unknown = torch.full((T, m), torch.inf, dtype=torch.float64)
+    sums = Sums.empty(len(noise_var), h, m)
+    martingale = None
+    if widths.uses_martingales:
+        martingale = BatchMartingale.start(Z, widths.W, m)
+    side = torch.full((T,), UNDECIDED, dtype=torch.int8)
+    return LinearBelief(
+        sums,
+        noise_var,
+        Z,
+        side,
+        -unknown,
+        unknown,
+        Information.of(sums.V, widths.W),
+        widths.stitched(),
+        martingale,
+        side == UNDECIDED,
+        torch.tensor([0.0, torch.inf, torch.inf]).double().repeat(T, 1),
+        torch.zeros(T, m, dtype=torch.bool),
+    )
+
+
+def with_batch(
+    belief: LinearBelief, Phi: Tensor, new: Observations, widths: AnytimeWidth
+) -> LinearBelief:
+    r"""Estimates after a batch, with the first alarm if its noise is not as stated.
+
+    Args:
+        belief: Before.
+        Phi: ``N x h`` features of what can be measured.
+        new: The batch.
+        widths: Fixed for the whole run.
+    """
+    batch, each = _sums(belief, Phi, new)
+    rows, y = new.indices, new.y.view(len(new), -1)
+    sums = belief.sums.add(batch)
+    information = Information.of(sums.V, widths.W)
+    belief = replace(belief, sums=sums, information=information)
+    roots = (each / belief.noise_var[rows]).sqrt()
+    if belief.alarm is not None:
+        return belief
+    found = noise_alarm(belief, rows, *standardised(belief, Phi, rows, y, roots))
+    return replace(belief, alarm=found)
+
+
+def with_martingale(
+    belief: LinearBelief, Phi: Tensor, new: Observations, widths: AnytimeWidth
+) -> LinearBelief:
+    r"""Before ``with_batch``, for a batch whose rows were fixed before any value of it.
+
+    What was told otherwise must not enter: rows that came back because of the values
+    of others make the batch's least squares biased.
+    """
+    if belief.martingale is None:
+        return belief
+    batch, _ = _sums(belief, Phi, new)
+    alone = Information.of(batch.V, widths.W)
+    martingale = belief.martingale.add(belief.Z, alone, batch.moment)
+    return replace(belief, martingale=martingale)
+
+
+def _sums(belief: LinearBelief, Phi: Tensor, new: Observations) -> tuple[Sums, Tensor]:
+    rows, y = new.indices, new.y.view(len(new), -1)
+    each = torch.ones_like(rows) if new.counts is None else new.counts
+    return Sums.of(Phi, belief.noise_var, rows, y, each), each
+
+
+def intersected(
+    belief: LinearBelief, widths: AnytimeWidth, delta: float
+) -> LinearBelief:
+    r"""With the current intervals, warning if they contradict earlier ones.
+
+    Then nothing that earlier intervals decided is believed any more: all items are
+    judged anew.
+
+    Args:
+        belief: With the estimates.
+        widths: Fixed for the whole run.
+        delta: The strategy's failure probability, for the warning.
+    """
+    squared = belief.width.squared(belief.information, belief.Z)
+    ends = widths.interval(belief.mean, squared, belief.martingale)
+    lower = torch.maximum(belief.lower, ends[0])
+    upper = torch.minimum(belief.upper, ends[1])
+    newly = (lower > upper) & ~belief.contradicted
+    contradicted = belief.contradicted | newly
+    lower = torch.where(contradicted, ends[0], lower)
+    upper = torch.where(contradicted, ends[1], upper)
+    for c in range(widths.m):
+        found = Regions(
+            lower[:, c],
+            upper[:, c],
+            belief.mean[:, c],
+            belief.sigma,
+            contradicted=newly[:, c],
+        )
+        claim = f"at all times, with probability {1 - delta:g}"
+        warn_if_empty(found, claim, "f not linear in the features")
+    belief = replace(belief, lower=lower, upper=upper, contradicted=contradicted)
+    return belief.reopened() if bool(contradicted.any()) else belief
+
+
+# --- signs that the noise is not what was stated --------------------------------------
+
+
+def noise_alarm(
+    belief: LinearBelief, rows: Tensor, residuals: Tensor, reach: Tensor
+) -> str | None:
+    r"""Which residual is larger than sub-Gaussian noise of the stated scale allows.
+
+    Two tests, each with a false alarm with probability 0.001 at most along the run: a
+    single residual beyond its own confidence width by more than ``sqrt(2 log(2 m n (n +
+    1) / 0.001))`` scales, and the residual sum of squares of ``n`` values above ``n + 2
+    sqrt(n x) + 2 x``, ``x = log(m n (n + 1) / 0.001)``.
+
+    Args:
+        belief: After the values were learnt.
+        rows: ``n`` rows just measured.
+        residuals: ``n x m``, in noise scales of the values.
+        reach: ``n``, the widths of the estimates at these rows, in the same scales.
+
+    Returns:
+        A clause with the row of the largest residual; ``None`` if there is no sign.
+
+    Source:
+        The sum of squares: Hsu, Kakade and Zhang (2012), Theorem 1; least squares makes
+        it smaller than that of the noise.
+    """
+    sums = belief.sums
+    n, m = sums.entries, len(sums.squares)
+    tests = math.log(m * n * (n + 1) / ALARM)
+    excess = residuals.abs().amax(dim=-1) - reach
+    worst = int(excess.argmax())
+    spread = sums.squares - (belief.theta * sums.moment).sum(dim=0)
+    spread = spread - ROUNDING * sums.squares
+    limit = n + 2 * math.sqrt(n * tests) + 2 * tests
+    if float(excess[worst]) > math.sqrt(2 * (tests + math.log(2))):
+        return (
+            f"a value of row {int(rows[worst])} is "
+            f"{float(residuals[worst].abs().max()):.1f} noise scales off the estimate"
+        )
+    if bool((spread > limit).any()):
+        largest = float(spread.max()) / n
+        return (
+            f"the mean squared residual is {largest:.2f} squared noise scales, last at "
+            f"row {int(rows[worst])}"
+        )
+    return None
+
+
+def contradicted(alarm: str) -> str:
+    r"""What a guarantee says after an alarm."""
+    return (
+        f"The data contradict the stated noise ({alarm}): the guarantee does not hold."
+    )
+
+
+def warn_of(alarm: str) -> None:
+    r"""Say that the noise is not what was stated, and what to do.
+
+    Warns:
+        NoiseWarning: Always.
+    """
+    warnings.warn(
+        f"{contradicted(alarm)} The noise is larger or has heavier tails than stated, "
+        "or f is not linear in the features. State a larger `noise_std`, or use the "
+        "PAC strategies, which need no more than a variance.",
+        NoiseWarning,
+        stacklevel=2,
+    )
+
+
+def standardised(
+    belief: LinearBelief, Phi: Tensor, rows: Tensor, y: Tensor, roots: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""Residuals, and the estimates' widths, in noise scales of the values.
+
+    Args:
+        belief: After the values were learnt.
+        Phi: ``N x h`` features.
+        rows: ``n`` rows.
+        y: ``n x m`` values.
+        roots: ``n``, one over the noise scale of each value.
+    """
+    residuals = roots.unsqueeze(-1) * (y - Phi[rows] @ belief.theta)
+    squared = belief.width.squared(belief.information, Phi[rows])
+    return residuals, roots * squared.sqrt().nan_to_num(posinf=torch.inf)
