@@ -3,7 +3,7 @@ r"""The guarantee for one unknown function of bounded norm, without a prior."""
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from botorch_lse.papers.problems import Problem, grid, matern_prior
 from botorch_lse.papers.report import Report
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import GPStrategy, LSEStrategy, MELKStrategy, TruVaRStrategy
+from botorch_lse.strategies.gaussian import GPProcedure
 
 DELTA, NOISE, NORM, LEVEL = 0.1, 1.0, 0.5, 0.1
 SIZE, CENTRES, LENGTHSCALE, LIMIT = 4, 8, 0.2, 400
@@ -44,26 +45,18 @@ def bounded_norm_problem(seed: int) -> Problem:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Divided:
-    r"""Widths divided by a number."""
+class Divided(GPProcedure):
+    r"""Widths divided by a number; else as it was.
 
-    divisor: float = 1.0
+    Args:
+        divisor: The number.
+    """
 
-    def _beta(self, t: int, posterior: PoolPosterior) -> float:
-        beta: float = super()._beta(t, posterior)  # type: ignore[misc]
-        return beta / self.divisor**2
+    divisor: float
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _LSE(_Divided, LSEStrategy): ...
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _MELK(_Divided, MELKStrategy): ...
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _TruVaR(_Divided, TruVaRStrategy): ...
+    def width_of(self, t: int, posterior: PoolPosterior) -> float:
+        r"""The squared width of interval ``t``."""
+        return super().width_of(t, posterior) / self.divisor**2
 
 
 def _build(
@@ -78,8 +71,10 @@ def _build(
         delta=DELTA,
         norm_bound=NORM,
         max_observations=LIMIT,
-        divisor=divisor,
     )
+    parts = strategy.procedure
+    given = {f.name: getattr(parts, f.name) for f in fields(parts)}
+    vars(strategy)["procedure"] = Divided(**given, divisor=divisor)  # in its place
     return strategy
 
 
@@ -87,10 +82,10 @@ def _build(
 def guarantee_norm(options: Options) -> Report:
     r"""Widths of ``RKHSWidth``."""
     forms = [
-        Form("LSE, B = 1", partial(_build, _LSE, 1)),
-        Form("LSE, B = 10", partial(_build, _LSE, 10)),
-        Form("MELK, B = 10", partial(_build, _MELK, 10)),
-        Form("TruVaR, B = 10", partial(_build, _TruVaR, 10)),
+        Form("LSE, B = 1", partial(_build, LSEStrategy, 1)),
+        Form("LSE, B = 10", partial(_build, LSEStrategy, 10)),
+        Form("MELK, B = 10", partial(_build, MELKStrategy, 10)),
+        Form("TruVaR, B = 10", partial(_build, TruVaRStrategy, 10)),
     ]
     with warnings.catch_warnings():  # a third of the widths contradict themselves
         warnings.simplefilter("ignore", EmptyRegionWarning)

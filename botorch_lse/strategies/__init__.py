@@ -3,6 +3,16 @@ r"""Strategies: ask which rows to measure, tell what came out, read the answer."
 from typing import TYPE_CHECKING
 
 from botorch_lse.moved import lookup
+from botorch_lse.strategies.composed import ComposedStrategy
+from botorch_lse.strategies.costs import RowCosts
+from botorch_lse.strategies.goals import (
+    Above,
+    Goal,
+    Maximiser,
+    MaximiserByPairs,
+    ShareOfMax,
+    ShareOfMaxByPairs,
+)
 from botorch_lse.strategies.linear import (
     GEGELinearStrategy,
     HRAGELinearStrategy,
@@ -11,11 +21,15 @@ from botorch_lse.strategies.linear import (
     MILKLinearStrategy,
     NoiseWarning,
 )
+from botorch_lse.strategies.lookahead import TruncatedVariance
 from botorch_lse.strategies.loop import SimulatedRun, State, Strategy
 from botorch_lse.strategies.pareto import (
+    Diameter,
     GEGEStrategy,
     MultiOutputStrategy,
     PALStrategy,
+    ParetoByDifferences,
+    ParetoByRectangles,
     ParetoEstimate,
 )
 from botorch_lse.strategies.presets import (
@@ -32,6 +46,18 @@ from botorch_lse.strategies.presets import (
     StraddleRankStrategy,
     StraddleStrategy,
     TruVaRStrategy,
+)
+from botorch_lse.strategies.processes import GaussianProcess
+from botorch_lse.strategies.rules import (
+    Ambiguity,
+    Design,
+    Random,
+    Rule,
+    ScoreRule,
+    Straddle,
+    StraddleRank,
+    Variance,
+    Width,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +90,12 @@ else:
 
 __all__ = [
     "APEStrategy",
+    "Above",
+    "Ambiguity",
+    "ComposedStrategy",
+    "Design",
     "DesignStrategy",
+    "Diameter",
     "EGESHStrategy",
     "EGESRStrategy",
     "GEGEBudgetStrategy",
@@ -73,6 +104,8 @@ __all__ = [
     "GEGEStrategy",
     "GPStrategy",
     "GapEliminationStrategy",
+    "GaussianProcess",
+    "Goal",
     "HRAGELinearStrategy",
     "HRAGEPACStrategy",
     "HRAGEStrategy",
@@ -89,20 +122,35 @@ __all__ = [
     "MILKPACStrategy",
     "MILKStrategy",
     "MaxVarianceStrategy",
+    "Maximiser",
+    "MaximiserByPairs",
     "MultiOutputStrategy",
     "NoiseWarning",
     "PACStrategy",
     "PALStrategy",
+    "ParetoByDifferences",
+    "ParetoByRectangles",
     "ParetoEstimate",
     "ParetoStrategy",
     "RAGEPACStrategy",
     "RacingStrategy",
+    "Random",
     "RandomStrategy",
+    "RowCosts",
+    "Rule",
+    "ScoreRule",
+    "ShareOfMax",
+    "ShareOfMaxByPairs",
     "SimulatedRun",
     "State",
+    "Straddle",
+    "StraddleRank",
     "StraddleRankStrategy",
     "StraddleStrategy",
     "Strategy",
     "TruVaRStrategy",
+    "TruncatedVariance",
     "UniformStrategy",
+    "Variance",
+    "Width",
 ]

@@ -79,6 +79,15 @@ def points_of(X: Tensor) -> Tensor:
     return torch.unique(X + 0.0, dim=0, return_inverse=True)[1]  # + 0: -0 is 0
 
 
+def first_of_each(points: Tensor) -> Tensor:
+    r"""``N`` bools: the first row of each point."""
+    first = torch.full_like(points, len(points))
+    first = first.scatter_reduce(0, points, torch.arange(len(points)), "amin")
+    mask = torch.zeros(len(points), dtype=torch.bool)
+    mask[first[first < len(points)]] = True
+    return mask
+
+
 def check_targets(targets: Any) -> None:
     r"""The items to decide on are a pool, or not given.
 

@@ -13,16 +13,18 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from botorch_lse.checks import in_interval
 from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.confidence.rkhs import RKHSWidth
-from botorch_lse.confidence.schedules import BetaSchedule
+from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
 from botorch_lse.functional.jitter import TOLD
 from botorch_lse.models.posterior import PoolPosterior
 from botorch_lse.models.prior import GPPrior
 from botorch_lse.planning import PosteriorProblem, Relaxation, relaxed_counts
 from botorch_lse.planning.designed import TOLERANCE
 from botorch_lse.problem import Classification, Observations, Pool
+from botorch_lse.strategies.arguments import first_of_each, points_of
 from botorch_lse.strategies.forecast import (
     ROUGH,
     Forecast,
@@ -54,37 +56,6 @@ STRAY = 0.5
 deviations by the time it is nearly decided."""
 
 
-@dataclass(frozen=True)
-class Intervals:
-    r"""How wide intervals are, and what becomes of those of earlier rounds.
-
-    Args:
-        schedule: The squared width by interval.
-        delta: The failure probability of ``norm_bound``'s widths.
-        is_theorem: Whether a theorem gives the widths, which asks for fixed
-            hyper-parameters: then they may decide before there are data.
-        norm_bound: See ``GPStrategy``; its widths go before the schedule.
-        intersects: Whether the intervals of all rounds are intersected, or the last one
-            counts.
-        is_monotone: Whether what is decided stays decided, as long as intervals do not
-            contradict each other.
-    """
-
-    schedule: BetaSchedule
-    delta: float
-    is_theorem: bool
-    norm_bound: float | None = None
-    intersects: bool = True
-    is_monotone: bool = True
-
-    def beta(self, t: int, posterior: PoolPosterior) -> float:
-        r"""The squared width of interval ``t``, which is that of ``posterior``."""
-        if self.norm_bound is None:
-            return self.schedule(t)
-        width = RKHSWidth(self.norm_bound, 1.0, 1.0, self.delta)  # per row's noise
-        return float(width.from_information(posterior.information)) ** 2
-
-
 @dataclass(frozen=True, eq=False)
 class GPProcedure(Procedure):
     r"""How a run on Gaussian processes goes on.
@@ -95,12 +66,15 @@ class GPProcedure(Procedure):
         goal: What is to be decided about the items.
         rule: Which rows come next.
         model: What is believed of each output.
-        intervals: How wide intervals are.
-        guarantee: The probability claimed and its assumptions, in words.
         batch_size: Measurements per round.
+        delta: The failure probability of a theorem's widths.
+        beta: The squared width by interval, if one was given; default the rule's own,
+            or the theorem's at ``delta``.
+        norm_bound: See ``GPStrategy``; its widths go before the theorem's.
         level_z: See ``GPStrategy``.
         forecasts_by_design: Whether forecasts are by the optimal design of what the
             batches look at.
+        source: The theorem, for ``guarantee``.
     """
 
     pool: Pool
@@ -108,11 +82,140 @@ class GPProcedure(Procedure):
     goal: Goal
     rule: Rule
     model: GaussianProcesses
-    intervals: Intervals
-    guarantee: str
     batch_size: int
-    level_z: float | None
+    delta: float
+    beta: BetaSchedule | None = None
+    norm_bound: float | None = None
+    level_z: float | None = None
     forecasts_by_design: bool = False
+    source: str = "Gotovos et al. 2013, {theorem}"
+
+    def check(self) -> None:
+        r"""Whether the parts fit each other.
+
+        Raises:
+            ValueError: If a number is out of range, the noise is given twice or
+                unknown, a rule does not fit the goal, or pairs of items that must be
+                kept do not fit the memory budget.
+            UnsupportedError: If a model's posterior path is not exact.
+        """
+        in_interval(self.delta, "delta", 0.0, 1.0)
+        if self.level_z is not None:
+            in_interval(self.level_z, "level_z", 0.0, float("inf"))
+        for output in self.model.outputs if self.model.burn_in is None else ():
+            output.check()
+        self._check_norm_bound()
+        several = len(self.model.outputs) > 1
+        if several and not self.rule.several_outputs:
+            raise ValueError(
+                "Expected a `rule` for several outputs, such as `Design()` or "
+                f"`Variance()`, but got {type(self.rule).__name__}."
+            )
+        n, budget = len(self.items), self.model.memory_budget
+        needed = self.goal.bytes_for(n)
+        if needed > budget:
+            raise ValueError(
+                f"Expected items whose pairs fit `memory_budget` = {budget} bytes, but "
+                f"{n} need {needed}. Give a larger budget or fewer items; "
+                "`ImplicitLSEStrategy` and `TruVaRStrategy` keep no pairs."
+            )
+
+    def _check_norm_bound(self) -> None:
+        if self.norm_bound is None:
+            return
+        in_interval(self.norm_bound, "norm_bound", 0.0, float("inf"))
+        if not self.is_theorem:
+            found = "other widths" if self.model.is_fixed else "no fixed `model`"
+            raise ValueError(
+                "Expected `norm_bound` with a fixed `model`, whose kernel defines the "
+                f"norm, and a strategy with a theorem's widths, but got {found}. Leave "
+                "`norm_bound` out."
+            )
+
+    # --- widths and what they promise -------------------------------------------------
+
+    @cached_property
+    def widths(self) -> BetaSchedule:
+        r"""The squared widths by interval."""
+        for schedule in (self.beta, self.rule.own_width):
+            if schedule is not None:
+                return schedule
+        return UnionBeta(self.goal.n_claims(len(self.items)), self.delta)
+
+    def width_of(self, t: int, posterior: PoolPosterior) -> float:
+        r"""The squared width of interval ``t``, which is that of ``posterior``."""
+        if self.norm_bound is None:
+            return self.widths(t)
+        width = RKHSWidth(self.norm_bound, 1.0, 1.0, self.delta)  # per row's noise
+        return float(width.from_information(posterior.information)) ** 2
+
+    @property
+    def claims_confidence(self) -> bool:
+        r"""Whether the widths are a theorem's, and the noise is not estimated."""
+        is_given = self.beta is not None or self.rule.own_width is not None
+        return not is_given and self.model.burn_in is None
+
+    @cached_property
+    def is_theorem(self) -> bool:
+        r"""Whether a theorem gives the widths: it asks for fixed hyper-parameters."""
+        return self.claims_confidence and self.model.is_fixed
+
+    @cached_property
+    def guarantee(self) -> str:
+        r"""The probability claimed and its assumptions, in words."""
+        burn_in = self.model.burn_in
+        if burn_in is not None and self.beta is None:
+            return (
+                "No confidence is claimed: the widths are those of Gotovos et al. "
+                f"(2013), {self.goal.theorem}, at delta = {self.delta:g}, but the "
+                f"noise variances are estimates from {burn_in.n} measurements."
+            )
+        if not self.claims_confidence:
+            width = "the rule's own" if self.beta is None else "given, not derived"
+            claim = f"No confidence is claimed: the width is {width}; delta is ignored."
+        else:
+            claim = self._claim
+        return claim if self.model.is_fixed else f"{claim} {self._learnt_in_words}"
+
+    @property
+    def _claim(self) -> str:
+        claim = f"With probability {1 - self.delta:g} {self.goal.promise}"
+        source = self.source.format(theorem=self.goal.theorem)
+        if self.norm_bound is not None:
+            return (
+                f"{claim}; assumes f less the prior mean of norm at most "
+                f"{self.norm_bound:g} in the space of the given kernel, and noise "
+                "that, given the past, is sub-Gaussian with at most the given variance "
+                "(Chowdhury and Gopalan 2017, Theorem 2)."
+            )
+        if not self.model.is_fixed:
+            return (
+                f"{claim}, were the fitted hyper-parameters the true ones: the theorem "
+                f"({source}) does not cover fitting."
+            )
+        drawn = "f drawn from the given Gaussian process"
+        if len(self.model.outputs) > 1:
+            drawn = "outputs drawn from the given, independent Gaussian processes"
+        return (
+            f"{claim}; assumes {drawn} and independent Gaussian noise of the given "
+            f"variance ({source})."
+        )
+
+    @property
+    def _learnt_in_words(self) -> str:
+        r"""What an answer of a learnt model is worth."""
+        raised = ", whose scale was raised so that the level is plausible"
+        words = (
+            f"Decided under the fitted model{raised if self.level_z else ''}. No "
+            "guarantee if the function varies faster elsewhere than where it was "
+            "measured."
+        )
+        n, wanted = self.model.n_first, self.model.wanted
+        if n < wanted:
+            words += f" The budget allows {n} of the {wanted} rows of a first design."
+        return words
+
+    # --- items ------------------------------------------------------------------------
 
     @cached_property
     def item_rows(self) -> Tensor:
@@ -128,7 +231,17 @@ class GPProcedure(Procedure):
 
     def view(self, fits: Fits, regions: tuple[Regions, ...], beta: float) -> View:
         r"""What the goal reads."""
-        return View(regions, fits.posteriors, self.item_rows, beta)
+        return View(regions, fits.posteriors, self.item_rows, self.points, beta)
+
+    @cached_property
+    def points(self) -> Tensor:
+        r"""``T`` numbers; items with one number are one point."""
+        own = self.model.points
+        return points_of(self.items.X) if own is None else own
+
+    @cached_property
+    def _is_first_copy(self) -> Tensor:
+        return first_of_each(self.points)
 
     # --- before data ------------------------------------------------------------------
 
@@ -139,13 +252,13 @@ class GPProcedure(Procedure):
 
     def _prior_belief(self, fits: Fits) -> Belief:
         r"""Before any observation. Only a theorem's width decides anything here."""
-        beta = self.intervals.beta(1, fits.posteriors[0])
+        beta = self.width_of(1, fits.posteriors[0])
         regions = tuple(
             Regions.of_interval(*self._moments(posterior), beta, self.items)
             for posterior in fits.posteriors
         )
         sides, view = self.goal.start(len(self.items)), self.view(fits, regions, beta)
-        if self.intervals.is_theorem and self.rule.decides_before_data:
+        if self.is_theorem and self.rule.decides_before_data:
             sides = self.goal.update(sides, view)
         else:
             sides = self.goal.before_data(sides, view)
@@ -184,7 +297,7 @@ class GPProcedure(Procedure):
             learnt = self._along(self._prior_belief(fits), history)
         else:
             learnt = self.observe(replace(belief, fits=fits), new)
-        if self.intervals.is_theorem:
+        if self.is_theorem:
             pairs = zip(learnt.all_regions, belief.all_regions, strict=True)
             for regions, before in pairs:
                 newly = regions.contradicted & ~before.contradicted
@@ -203,7 +316,7 @@ class GPProcedure(Procedure):
         if level is None:
             return prior
         # The width after one round; later ones grow.
-        decides = self.intervals.schedule(2) ** 0.5
+        decides = self.widths(2) ** 0.5
         z = min(self.level_z, LEAST_SHARE * decides)
         if z == 0:
             return prior
@@ -246,10 +359,10 @@ class GPProcedure(Procedure):
     def _judged(self, belief: Belief) -> Belief:
         r"""With regions and sides after the last interval."""
         fits, posterior = belief.fits, belief.posterior
-        beta = self.intervals.beta(belief.n_intervals, posterior)
+        beta = self.width_of(belief.n_intervals, posterior)
         belief = self._decided(belief, self.rule.width(belief.memory, beta), beta)
         sides = belief.sides
-        if not self.intervals.is_theorem:
+        if not self.is_theorem:
             sides = sides.reopened(self._presumed(fits))
         open_sigma = posterior.sigma[self.item_rows][sides.candidates]
         widest = float(open_sigma.max()) if open_sigma.numel() else None
@@ -265,7 +378,7 @@ class GPProcedure(Procedure):
         fits, past, goal = belief.fits, belief.all_regions, self.goal
         is_lasting = self.model.is_fixed or goal.judges_each_round
         moments = [self._moments(posterior) for posterior in fits.posteriors]
-        if self.intervals.intersects and is_lasting:
+        if self.rule.intersects and is_lasting:
             pairs = zip(past, moments, strict=True)
             regions = tuple(r.intersect(*parts, width) for r, parts in pairs)
         else:
@@ -275,7 +388,7 @@ class GPProcedure(Procedure):
                 for new, old in zip(last, past, strict=True)
             )
         start = goal.start(len(self.items))
-        before = belief.sides if self.intervals.is_monotone and is_lasting else start
+        before = belief.sides if self.rule.is_monotone and is_lasting else start
         contradicted = torch.stack([r.contradicted for r in regions]).any(dim=0)
         if bool(contradicted.any()):
             before = goal.reopened(before, contradicted)
@@ -298,7 +411,7 @@ class GPProcedure(Procedure):
             return torch.zeros(len(items), dtype=torch.bool)
         prior = posterior.prior_variance[items]
         mean = posterior.prior_mean_at(items)
-        beta = self.intervals.beta(1, posterior)
+        beta = self.width_of(1, posterior)
         sure = (mean - level).abs() >= (beta * prior).sqrt()
         return sure & (posterior.variance[items] > TOUCHED * prior)
 
@@ -337,9 +450,10 @@ class GPProcedure(Procedure):
             fits,
             self.goal,
             self.item_rows,
-            self.intervals.beta(belief.n_intervals, fits.posteriors[0]),
+            self.width_of(belief.n_intervals, fits.posteriors[0]),
             self.open_rows(belief),
             self.model.is_initial(belief.fits),
+            self._is_first_copy,
         )
 
     def open_rows(self, belief: Belief) -> Tensor:
@@ -376,11 +490,11 @@ class GPProcedure(Procedure):
         if belief.one_sided is not None:
             return Forecast(None, _one_sided_in_words(belief.one_sided))
         posterior = belief.posterior
-        beta = self.intervals.beta(belief.n_intervals + 1, posterior)
+        beta = self.width_of(belief.n_intervals + 1, posterior)
         if len(self.model.outputs) > 1:
             return self._one_batch_forecast(belief, beta)
         if not self.forecasts_by_design:
-            distances = self.goal.distances(posterior.mean)
+            distances = self.goal.distances(posterior.mean, self.points)
             return rows_forecast(
                 belief, distances, beta, self.goal.tolerance, self.batch_size
             )

@@ -15,13 +15,16 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from botorch_lse.checks import finite_number
 from botorch_lse.confidence.classify import (
     ABOVE,
     BELOW,
     UNDECIDED,
     Sides,
+    accuracy,
     explicit_sides,
     from_sides,
+    ratio,
     with_contradictions,
 )
 from botorch_lse.confidence.regions import Regions
@@ -29,6 +32,9 @@ from botorch_lse.functional.scores import straddle
 from botorch_lse.models.posterior import PoolPosterior, row_blocks
 from botorch_lse.problem import Classification
 from botorch_lse.strategies.forecast import squared_gaps
+
+PAIR_ARRAYS = 6
+"""Arrays of all pairs alive at once where the best item is looked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +45,14 @@ class View:
         all_regions: Their confidence regions, for each output.
         posteriors: For each output a posterior that has the items among its rows.
         rows: ``T`` rows of the posteriors that are the items.
+        points: ``T`` numbers; items with one number are one point.
         beta: The squared width of the last interval.
     """
 
     all_regions: tuple[Regions, ...]
     posteriors: tuple[PoolPosterior, ...]
     rows: Tensor
+    points: Tensor
     beta: float
 
     @property
@@ -85,9 +93,26 @@ class Goal(ABC):
 
     theorem: ClassVar[str]
     """The union bound of the widths, as ``guarantee`` names it."""
+    by_pairs: ClassVar[bool] = False
+    """Whether items are decided by comparing them with each other."""
     judges_each_round: ClassVar[bool] = False
     """Whether after a fit all rounds are judged again one by one, and what one of them
     decides stays decided; else they are judged at once, after the last."""
+
+    @property
+    def directions(self) -> tuple[bool, ...] | None:
+        r"""For a Pareto set, whether more is better in each output; else ``None``."""
+        return None
+
+    def bytes_for(self, n_items: int) -> int:
+        r"""Memory for what must be kept of all pairs of items, if anything."""
+        return 0
+
+    @property
+    def promise(self) -> str:
+        r"""What holds with the stated probability."""
+        up_to = f" up to epsilon = {self.epsilon:g}" if self.epsilon > 0 else ""
+        return f"all decided rows are right{up_to}"
 
     def start(self, n_items: int) -> Sides:
         r"""The sides before any interval: every item is undecided."""
@@ -141,8 +166,13 @@ class Goal(ABC):
         r"""How much wider than its distance an interval may be when it decides."""
         return self.epsilon
 
-    def distances(self, mean: Tensor) -> Tensor:
-        r"""``T`` signed distances: an interval as narrow as its own is decided."""
+    def distances(self, mean: Tensor, points: Tensor) -> Tensor:
+        r"""``T`` signed distances: an interval as narrow as its own is decided.
+
+        Args:
+            mean: ``T`` means.
+            points: ``T`` numbers; items with one number are one point.
+        """
         raise NotImplementedError  # of several outputs, which forecasts know
 
     def targets(self, sides: Sides, rows: Tensor) -> Targets:
@@ -157,7 +187,7 @@ class Goal(ABC):
     def gaps(self, sides: Sides, view: View) -> Targets:
         r"""The same, weighted by one over the squared gaps that are expected."""
         targets = self.targets(sides, view.rows)
-        distances = self.distances(view.regions.mean)[sides.candidates]
+        distances = self.distances(view.regions.mean, view.points)[sides.candidates]
         variance = view.posterior.variance[targets.rows]
         gaps = squared_gaps(distances, variance, self.epsilon)
         return replace(targets, weights=1 / gaps)
@@ -204,6 +234,10 @@ class Above(Goal):
 
     theorem: ClassVar[str] = "Theorem 1"
 
+    def __post_init__(self) -> None:
+        finite_number(self.threshold, "threshold")
+        accuracy(self.epsilon)
+
     def update(self, sides: Sides, view: View) -> Sides:
         r"""The items that are still undecided, by their regions."""
         lower, upper = view.regions.lower, view.regions.upper
@@ -230,7 +264,7 @@ class Above(Goal):
         r"""The threshold, whatever was measured."""
         return self.threshold
 
-    def distances(self, mean: Tensor) -> Tensor:
+    def distances(self, mean: Tensor, points: Tensor) -> Tensor:
         r"""From the means to the level."""
         return mean - self.threshold
 
@@ -258,6 +292,10 @@ class _ShareOfMax(Goal):
     omega: float
     epsilon: float = 0.0
 
+    def __post_init__(self) -> None:
+        ratio(self.omega)
+        accuracy(self.epsilon)
+
     def against(self, sides: Sides, regions: Regions) -> Tensor:
         r"""``T`` bools: the side is not what the regions say of item and level."""
         low = self.omega * regions.lower.max() - self.epsilon
@@ -273,7 +311,7 @@ class _ShareOfMax(Goal):
         r"""``omega`` times the largest value."""
         return self.omega * float(values.max())
 
-    def distances(self, mean: Tensor) -> Tensor:
+    def distances(self, mean: Tensor, points: Tensor) -> Tensor:
         r"""From the means to the level, if the maximum were known."""
         return mean - self.level(mean)
 
@@ -346,6 +384,11 @@ class ShareOfMaxByPairs(_ShareOfMax):
     """
 
     theorem: ClassVar[str] = "Theorem 1, its union bound over all ordered pairs"
+    by_pairs: ClassVar[bool] = True
+
+    def bytes_for(self, n_items: int) -> int:
+        r"""For the variances of all ordered pairs."""
+        return 8 * n_items**2
 
     def start(self, n_items: int) -> PairSides:
         r"""The sides before any interval: every ordered pair is open."""
@@ -450,18 +493,18 @@ def eliminate_pairs(
 # --- the maximiser --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class _Maximiser(Goal):
     r"""Find ``argmax f``: "above" is the accepted item, "below" what is ruled out.
 
     Args:
-        points: ``T`` numbers; items with one number are one point, at several noise
-            levels.
         epsilon: An item is accepted once every other one is at most this much better.
     """
 
-    points: Tensor
     epsilon: float = 0.0
+
+    def __post_init__(self) -> None:
+        accuracy(self.epsilon)
 
     def against(self, sides: Sides, regions: Regions) -> Tensor:
         r"""``T`` bools: accepted but exceeded, or ruled out but better than all."""
@@ -481,10 +524,10 @@ class _Maximiser(Goal):
         r"""Half of the accuracy: two intervals meet in the middle."""
         return self.epsilon / 2
 
-    def distances(self, mean: Tensor) -> Tensor:
+    def distances(self, mean: Tensor, points: Tensor) -> Tensor:
         r"""Half of what the best other point is away."""
         best = int(mean.argmax())
-        copies = self.points == self.points[best]
+        copies = points == points[best]
         if bool(copies.all()):
             return torch.zeros_like(mean)
         rival = mean[~copies].max()
@@ -499,12 +542,11 @@ class _Maximiser(Goal):
         return mean + beta**0.5 * sigma
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Maximiser(_Maximiser):
     r"""The same by the regions of the items.
 
     Args:
-        points: ``T`` numbers; items with one number are one point.
         epsilon: The accuracy.
 
     Source:
@@ -525,7 +567,7 @@ class Maximiser(_Maximiser):
         lower = torch.where(M, regions.lower, -torch.inf)
         best = int(lower.argmax())
         stays = M & (regions.upper >= lower[best])
-        accepted = stays & (self.points == self.points[best])
+        accepted = stays & (view.points == view.points[best])
         others = stays & ~accepted
         rivals = regions.upper[others] > lower[best] + self.epsilon
         if bool(rivals.any()):
@@ -535,18 +577,22 @@ class Maximiser(_Maximiser):
         return replace(sides, side=side, candidates=accepted)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class MaximiserByPairs(_Maximiser):
     r"""The same by the intervals of the differences between items.
 
     Args:
-        points: ``T`` numbers; items with one number are one point.
         epsilon: The accuracy.
     """
 
     theorem: ClassVar[str] = (
         "Theorem 1, its union bound over all ordered pairs of items"
     )
+    by_pairs: ClassVar[bool] = True
+
+    def bytes_for(self, n_items: int) -> int:
+        r"""For the arrays of all pairs that are alive at once."""
+        return PAIR_ARRAYS * 8 * n_items**2
 
     def update(self, sides: Sides, view: View) -> Sides:
         r"""An item is out once another one is better for certain."""
@@ -556,7 +602,7 @@ class MaximiserByPairs(_Maximiser):
         half = (view.beta * variance).sqrt()
         values = view.regions.mean[items]
         side = eliminate_for_best(
-            sides.side, items, values, half, self.epsilon, self.points
+            sides.side, items, values, half, self.epsilon, view.points
         )
         open_ = side == UNDECIDED
         return replace(sides, side=side, candidates=open_ if open_.any() else side > 0)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.functional.scores import first_best
 from botorch_lse.functional.variance_reduction import (
     single_gain,
@@ -113,12 +114,13 @@ class TruncatedVariance(Rule):
 
     Args:
         costs: What rows cost.
-        is_first_copy: ``N`` bools: the first row of each point, over which sums run.
         eta: See ``TruVaRStrategy``, as are the next ones.
         eta_ratio: ``r``.
         delta_bar: The slack.
+        own_width: The paper's practical width; default a theorem's, or a given one.
         is_theorem: Whether the width is a theorem's, which grows in every round; else
             it stays as it is through an epoch.
+        is_monotone: Whether rows that left the question stay out.
         only_candidates: Whether only rows in question are measured.
         anticipates: See ``TruVaRStrategy``.
         prefilter: Score only so many rows.
@@ -129,15 +131,17 @@ class TruncatedVariance(Rule):
     """
 
     costs: RowCosts
-    is_first_copy: Tensor
     eta: float = 1.0
     eta_ratio: float = 0.1
     delta_bar: float = 0.0
+    own_width: BetaSchedule | None = None
     is_theorem: bool = True
+    is_monotone: bool = True
     only_candidates: bool = False
     anticipates: bool = False
     prefilter: int | None = None
 
+    intersects = False
     decides_before_data = False
     replays_rounds = True
 
@@ -215,7 +219,7 @@ class TruncatedVariance(Rule):
         costs = self.costs.of(previous, rows)
         if situation.is_initial:
             return posterior.variance[rows] / costs
-        targets = (belief.sides.candidates & self.is_first_copy).nonzero().view(-1)
+        targets = (belief.sides.candidates & situation.is_first_copy).nonzero().view(-1)
         noise = belief.noise[rows]
         stays = None
         if self.anticipates and targets.numel():

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -126,7 +126,7 @@ class Procedure(ABC):
         r"""About how many more evaluations until everything is decided."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)  # each subclass has its own fields
 class Strategy(ABC):
     r"""What is to be decided about a pool, and how: ``init``, ``ask``, ``tell``.
 
@@ -155,6 +155,15 @@ class Strategy(ABC):
     batch_size: int | None
     max_observations: int | None
     max_repeats: int | None
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        r"""``Strategy(pool, goal, ...)`` itself is a ``ComposedStrategy``."""
+        if cls is Strategy:
+            # As ``pathlib.Path`` does; the class that is made knows this module.
+            from botorch_lse.strategies.composed import ComposedStrategy
+
+            return cast("Self", object.__new__(ComposedStrategy))
+        return super().__new__(cls)
 
     # --- the loop -------------------------------------------------------------------
 

@@ -21,17 +21,20 @@ from botorch_lse.confidence.classify import (
     with_contradictions,
 )
 from botorch_lse.confidence.regions import Regions
-from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta, beta_schedule
+from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.models.default import ModelArgument
 from botorch_lse.models.posterior import MEMORY_BUDGET, PoolPosterior, row_blocks
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.problem.classification import gaussian_probability_above
-from botorch_lse.strategies.arguments import points_of
-from botorch_lse.strategies.gaussian import GPProcedure, Intervals
+from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import Goal, Targets, View
 from botorch_lse.strategies.loop import State, Strategy, check_state
-from botorch_lse.strategies.processes import GaussianProcess, GaussianProcesses
+from botorch_lse.strategies.processes import (
+    GaussianProcess,
+    GaussianProcesses,
+    one_each,
+)
 from botorch_lse.strategies.rules import (
     Design,
     Rule,
@@ -339,28 +342,46 @@ def with_margins(
 # --- goals ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class _ParetoSet(Goal):
     r"""Which rows are Pareto optimal: above is accepted, below rejected.
 
     Args:
-        signs: ``m`` signs: ``signs * y`` is maximised.
-        tolerances: ``m`` accuracies, units of the outputs.
-        points: ``N`` numbers; rows with one number are one point.
-        memory_budget: Bytes for temporary arrays.
+        maximize: For each output, whether more is better.
+        accuracies: One accuracy per output, in its units; default none.
     """
 
-    signs: Tensor
-    tolerances: Tensor
-    points: Tensor
-    memory_budget: int
+    maximize: tuple[bool, ...]
+    accuracies: tuple[float, ...] = ()
 
+    def __post_init__(self) -> None:
+        checked_directions(self.maximize)
+        given = self.accuracies or (0.0,) * len(self.maximize)
+        for accuracy in one_each(given, "accuracies", len(self.maximize)):
+            in_interval(accuracy, "accuracies", 0.0, float("inf"), closed_low=True)
+
+    theorem: ClassVar[str] = "Theorem 1, its union bound over all outputs"
     judges_each_round: ClassVar[bool] = True
 
     @property
-    @abstractmethod
-    def promise(self) -> str:
-        r"""What holds with the stated probability."""
+    def directions(self) -> tuple[bool, ...]:
+        r"""As given by ``maximize``."""
+        return self.maximize
+
+    def bytes_for(self, n_items: int) -> int:
+        r"""For one bool per pair of items."""
+        return n_items**2
+
+    @property
+    def signs(self) -> Tensor:
+        r"""``m`` signs: ``signs * y`` is maximised."""
+        return signs_of(self.maximize)
+
+    @property
+    def tolerances(self) -> Tensor:
+        r"""``m`` accuracies."""
+        given = self.accuracies or (0.0,) * len(self.maximize)
+        return torch.tensor(given, dtype=torch.float64)
 
     @property
     def up_to(self) -> str:
@@ -370,7 +391,7 @@ class _ParetoSet(Goal):
 
     def start(self, n_items: int) -> ParetoSides:
         r"""The sides before any interval: every row is open."""
-        start, m = Sides.start(n_items), len(self.signs)
+        start, m = Sides.start(n_items), len(self.maximize)
         return ParetoSides(
             start.side,
             start.candidates,
@@ -385,32 +406,41 @@ class _ParetoSet(Goal):
 
     def targets(self, sides: Sides, rows: Tensor) -> Targets:
         r"""The rows that are open or may still decide open ones."""
-        return Targets(rows[_pareto(sides).active])
+        return Targets(rows[pareto_sides(sides).active])
 
     def answer(
         self, sides: Sides, regions: tuple[Regions, ...], claim: str
     ) -> Classification:
         r"""The answer, whose mean and bounds are margins."""
         contradicted = torch.stack([r.contradicted for r in regions], dim=-1)
-        found = _pareto(sides)
+        found = pareto_sides(sides)
         pool = regions[0].pool
         assert pool is not None  # the items
         return pareto_answer(found.side, found.estimate, claim, pool, contradicted)
 
-    def _judged(self, sides: ParetoSides, compare: Compare) -> ParetoSides:
+    def _judged(self, sides: ParetoSides, view: View, compare: Compare) -> ParetoSides:
         r"""After a judgement of the open rows; at least one is open."""
-        given = (self.tolerances, self.memory_budget, self.points)
+        given = (self.tolerances, view.posterior.memory_budget, view.points)
         return sides.sorted_out(judge(sides.open, sides.live, compare, *given))
 
 
-def _pareto(sides: Sides) -> ParetoSides:
-    assert isinstance(sides, ParetoSides)  # the goal made them
+def pareto_sides(sides: Sides) -> ParetoSides:
+    r"""The sides that a goal for several outputs made.
+
+    Raises:
+        ValueError: If another goal made them.
+    """
+    if not isinstance(sides, ParetoSides):
+        raise ValueError(
+            "Expected a strategy whose goal is a Pareto set, but its answer has no "
+            "outputs. Read `state.classification`."
+        )
     return sides
 
 
 def _with_outputs(sides: Sides, view: View) -> ParetoSides:
     r"""The same sides, with the outputs' current regions in the estimate."""
-    found = _pareto(sides)
+    found = pareto_sides(sides)
     columns = {
         name: torch.stack([getattr(r, name) for r in view.all_regions], dim=-1)
         for name in ("mean", "lower", "upper", "sigma")
@@ -418,7 +448,7 @@ def _with_outputs(sides: Sides, view: View) -> ParetoSides:
     return replace(found, estimate=replace(found.estimate, **columns))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ParetoByDifferences(_ParetoSet):
     r"""The same by the intervals of differences between rows, output by output.
 
@@ -427,10 +457,8 @@ class ParetoByDifferences(_ParetoSet):
     output.
 
     Args:
-        signs: ``m`` signs: ``signs * y`` is maximised.
-        tolerances: ``m`` accuracies, units of the outputs.
-        points: ``N`` numbers; rows with one number are one point.
-        memory_budget: Bytes for temporary arrays.
+        maximize: For each output, whether more is better.
+        accuracies: One accuracy per output, in its units; default none.
 
     Source:
         Auer et al. (2016), with posterior intervals in place of empirical gaps.
@@ -448,7 +476,7 @@ class ParetoByDifferences(_ParetoSet):
 
     def n_claims(self, n_items: int) -> int:
         r"""Outputs times rows and unordered pairs of rows."""
-        return len(self.signs) * n_items * (n_items + 1) // 2
+        return len(self.maximize) * n_items * (n_items + 1) // 2
 
     def update(self, sides: Sides, view: View) -> Sides:
         r"""After a judgement by the current intervals of all differences."""
@@ -465,7 +493,7 @@ class ParetoByDifferences(_ParetoSet):
             half = view.beta**0.5 * sigma
             return Comparison(mean - half, mean + half, mean, sigma)
 
-        return self._judged(found, compare)
+        return self._judged(found, view, compare)
 
 
 def difference(
@@ -476,7 +504,7 @@ def difference(
     return sign * mean, posterior.variance_between(rows, rivals).sqrt()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ParetoByRectangles(_ParetoSet):
     r"""The same by rectangles: intersected intervals, one side per output.
 
@@ -485,10 +513,8 @@ class ParetoByRectangles(_ParetoSet):
     corner exceeds its worst corner by them in every output.
 
     Args:
-        signs: ``m`` signs: ``signs * y`` is maximised.
-        tolerances: ``m`` accuracies, units of the outputs.
-        points: ``N`` numbers; rows with one number are one point.
-        memory_budget: Bytes for temporary arrays.
+        maximize: For each output, whether more is better.
+        accuracies: One accuracy per output, in its units; default none.
 
     Source:
         Zuluaga et al. (2016), epsilon-PAL.
@@ -510,7 +536,7 @@ class ParetoByRectangles(_ParetoSet):
 
     def n_claims(self, n_items: int) -> int:
         r"""One interval for each output of each row."""
-        return len(self.signs) * n_items
+        return len(self.maximize) * n_items
 
     def reopened(self, sides: Sides, contradicted: Tensor) -> Sides:
         r"""Every row: what earlier rectangles decided is not believed any more."""
@@ -523,7 +549,8 @@ class ParetoByRectangles(_ParetoSet):
         ends = self.signs * estimate.lower, self.signs * estimate.upper
         low, high = torch.minimum(*ends), torch.maximum(*ends)
         side = found.side.clone()
-        side[self._covered(found, low, high)] = BELOW
+        budget = view.posterior.memory_budget
+        side[self._covered(found, low, high, budget)] = BELOW
         found = replace(found, side=side, candidates=side != BELOW)
         if found.open.numel() == 0:
             return replace(found, active=torch.zeros_like(found.active))
@@ -537,9 +564,11 @@ class ParetoByRectangles(_ParetoSet):
                 torch.hypot(sigma[:, rows, None], sigma[:, None, rivals]),
             )
 
-        return self._judged(found, compare)
+        return self._judged(found, view, compare)
 
-    def _covered(self, sides: ParetoSides, low: Tensor, high: Tensor) -> Tensor:
+    def _covered(
+        self, sides: ParetoSides, low: Tensor, high: Tensor, budget: int
+    ) -> Tensor:
         r"""Open rows that exceed nothing that a row of the pessimistic front has."""
         live, rows = sides.live, sides.open
         on_front = torch.zeros_like(sides.active)
@@ -547,7 +576,7 @@ class ParetoByRectangles(_ParetoSet):
         front, rows = on_front.nonzero().view(-1), rows[~on_front[rows]]
         covered = [rows[:0]]
         worst = low[front] + self.tolerances
-        for block in row_blocks(rows.numel(), worst.numel(), self.memory_budget):
+        for block in row_blocks(rows.numel(), worst.numel(), budget):
             best = high[rows[block]].unsqueeze(1)
             covered.append(rows[block][(best <= worst).all(dim=-1).any(dim=1)])
         return torch.cat(covered)
@@ -562,6 +591,7 @@ class Diameter(ScoreRule):
         standard deviations, not of ``y``.
     """
 
+    several_outputs = True
     only_candidates = True
 
     def scores(self, situation: Situation) -> Tensor:
@@ -631,27 +661,11 @@ class GPParetoStrategy(Strategy):
     n_initial: int | None = None
     memory_budget: int = MEMORY_BUDGET
 
-    intersects: ClassVar[bool] = False
-    """Whether the intervals of all rounds are intersected, or the last one counts."""
-
     def __post_init__(self) -> None:
         self._check_rounds()
         object.__setattr__(self, "maximize", checked_directions(self.maximize))
         whole_number(self.batch_size, "batch_size", 1)
-        in_interval(self.delta, "delta", 0.0, 1.0)
-        if self.beta is not None:
-            beta_schedule(self.beta)
-        pairs = len(self.pool) ** 2
-        model = self.model_part
-        if pairs > self.memory_budget:
-            raise ValueError(
-                "Expected a `pool` whose pairs fit `memory_budget` = "
-                f"{self.memory_budget} bytes, but {len(self.pool)} rows need {pairs}. "
-                "Give a larger budget or fewer rows."
-            )
-        for output in model.outputs:
-            output.check()
-        assert len(model.outputs) == len(self.tolerances)  # both are checked
+        self.procedure.check()
 
     @property
     def directions(self) -> tuple[bool, ...]:
@@ -661,32 +675,22 @@ class GPParetoStrategy(Strategy):
     def estimate(self, state: State) -> ParetoEstimate:
         r"""The estimated outputs of every row with their intervals."""
         check_state(self, state)
-        return _pareto(state.belief.sides).estimate
+        return pareto_sides(state.belief.sides).estimate
 
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
     def procedure(self) -> GPProcedure:
         r"""The parts joined."""
-        goal, model = self.goal, self.model_part
-        widths = self.beta
-        if widths is None:
-            widths = UnionBeta(goal.n_claims(len(self.pool)), self.delta)
         return GPProcedure(
-            pool=self.pool,
-            items=self.pool,
-            goal=goal,
-            rule=self.rule,
-            model=model,
-            intervals=Intervals(
-                beta_schedule(widths),
-                self.delta,
-                is_theorem=self.beta is None and model.is_fixed,
-                intersects=self.intersects,
-            ),
-            guarantee=self.guarantee,
-            batch_size=self.batch_size,
-            level_z=None,
+            self.pool,
+            self.pool,
+            self.goal,
+            self.rule,
+            self.model_part,
+            self.batch_size,
+            self.delta,
+            None if self.beta is None else beta_schedule(self.beta),
         )
 
     @property
@@ -702,60 +706,32 @@ class GPParetoStrategy(Strategy):
     @cached_property
     def model_part(self) -> GaussianProcesses:
         r"""One process per output, with its noise."""
-        m = len(self.maximize)
-        models = _each(self.model, "model", m)
-        stds = _each(self.noise_std, "noise_std", m)
-        return GaussianProcesses(
-            self.pool,
-            tuple(
-                GaussianProcess(self.pool, model, std)
-                for model, std in zip(models, stds, strict=True)
-            ),
+        settings = GaussianProcess(
+            self.model,
+            self.noise_std,
             self.refit,
             self.n_initial,
-            self.max_observations,
-            self.max_repeats,
-            self.memory_budget,
+            memory_budget=self.memory_budget,
         )
+        m = len(self.maximize)
+        return settings.on(self.pool, m, self.max_observations, self.max_repeats)
 
     @cached_property
-    def tolerances(self) -> Tensor:
-        r"""``m`` accuracies, one per output, in its units."""
-        given = _each(self.epsilon, "epsilon", len(self.maximize))
+    def accuracies(self) -> tuple[float, ...]:
+        r"""One accuracy per output, in its units."""
+        given = one_each(self.epsilon, "epsilon", len(self.maximize))
         end = float("inf")
-        found = [in_interval(e, "epsilon", 0.0, end, closed_low=True) for e in given]
-        return torch.tensor(found, dtype=torch.float64)
+        return tuple(
+            in_interval(e, "epsilon", 0.0, end, closed_low=True) for e in given
+        )
 
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, as a sentence."""
-        if self.beta is not None:
-            return "No confidence is claimed: the width is given; delta is ignored."
-        promise = f"With probability {1 - self.delta:g} {self.goal.promise}"
-        if not self.model_part.is_fixed:
-            return (
-                f"{promise}, were the fitted hyper-parameters the true ones: the "
-                "theorem does not cover fitting."
-            )
-        return (
-            f"{promise}; assumes outputs drawn from the given Gaussian processes and "
-            "independent Gaussian noise of the given variances (by a union bound as in "
-            "Srinivas et al. 2012, Lemma 5.1)."
-        )
+        return self.procedure.guarantee
 
     def _complete(self, observations: Observations) -> Observations:
         return super()._complete(with_columns(observations, len(self.maximize)))
-
-
-def _each(value: object, name: str, m: int) -> tuple:  # type: ignore[type-arg]
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        return (value,) * m
-    if len(value) != m:
-        raise ValueError(
-            f"Expected `{name}` to be one, or one per output ({m}), but got "
-            f"{len(value)}."
-        )
-    return tuple(value)
 
 
 MultiOutputStrategy.register(GPParetoStrategy)  # type: ignore[type-abstract]
@@ -802,9 +778,7 @@ class GEGEStrategy(GPParetoStrategy):
     @cached_property
     def goal(self) -> _ParetoSet:
         r"""Which rows are Pareto optimal, by differences."""
-        signs = signs_of(self.maximize)
-        points = points_of(self.pool.X)
-        return ParetoByDifferences(signs, self.tolerances, points, self.memory_budget)
+        return ParetoByDifferences(tuple(self.maximize), self.accuracies)
 
     @property
     def rule(self) -> Rule:
@@ -831,14 +805,10 @@ class PALStrategy(GPParetoStrategy):
         interval is the prior's.
     """
 
-    intersects: ClassVar[bool] = True
-
     @cached_property
     def goal(self) -> _ParetoSet:
         r"""Which rows are Pareto optimal, by rectangles."""
-        signs = signs_of(self.maximize)
-        points = points_of(self.pool.X)
-        return ParetoByRectangles(signs, self.tolerances, points, self.memory_budget)
+        return ParetoByRectangles(tuple(self.maximize), self.accuracies)
 
     @property
     def rule(self) -> Rule:

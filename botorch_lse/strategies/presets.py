@@ -17,12 +17,9 @@ from botorch.models.transforms.input import ChainedInputTransform, FilterFeature
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_lse.checks import finite_number, in_interval, truth_value, whole_number
-from botorch_lse.confidence.classify import accuracy, ratio
+from botorch_lse.checks import in_interval, truth_value, whole_number
 from botorch_lse.confidence.schedules import (
     BetaSchedule,
-    ConstantBeta,
-    UnionBeta,
     beta_schedule,
 )
 from botorch_lse.estimators.variance import variance_bounds
@@ -44,7 +41,7 @@ from botorch_lse.strategies.arguments import (
 )
 from botorch_lse.strategies.burn_in import BurnIn
 from botorch_lse.strategies.costs import RowCost, RowCosts
-from botorch_lse.strategies.gaussian import GPProcedure, Intervals
+from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import (
     Above,
     Goal,
@@ -57,8 +54,8 @@ from botorch_lse.strategies.lookahead import EpochBeta, TruncatedVariance
 from botorch_lse.strategies.loop import State, Strategy, check_state
 from botorch_lse.strategies.processes import (
     LEVEL_Z,
-    GaussianProcess,
     GaussianProcesses,
+    OutputModel,
 )
 from botorch_lse.strategies.rules import (
     Ambiguity,
@@ -70,10 +67,6 @@ from botorch_lse.strategies.rules import (
     Variance,
     Width,
 )
-
-STRADDLE_BETA = 1.96**2
-PAIR_ARRAYS = 6
-"""Arrays of all pairs alive at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,45 +142,14 @@ class GPStrategy(Strategy):
 
     goals: ClassVar[tuple[str, ...]] = ("threshold", "omega")
     """The levels that may be given; ``"maximiser"``: none as well."""
-    intersects: ClassVar[bool] = True
-    """Whether the intervals of all rounds are intersected, or the last one counts."""
-    is_monotone: ClassVar[bool] = True
-    """Whether what is decided stays decided, as long as intervals do not contradict."""
-    default_beta: ClassVar[float | None] = None
-    """A fixed squared width instead of a theorem's."""
     source: ClassVar[str] = "Gotovos et al. 2013, {theorem}"
     """The theorem, for ``guarantee``."""
-    forecasts_by_design: ClassVar[bool] = False
-    """Whether forecasts are by the optimal design of what the batches look at."""
 
     def __post_init__(self) -> None:
         self._check_rounds()
         whole_number(self.batch_size, "batch_size", 1)
-        in_interval(self.delta, "delta", 0.0, 1.0)
-        if self.beta is not None:
-            beta_schedule(self.beta)
-        self.model_part  # noqa: B018  (checks its numbers)
-        accuracy(self.epsilon)
-        if self.level_z is not None:
-            in_interval(self.level_z, "level_z", 0.0, float("inf"))
         check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
-        self._check_noise()
-        if self.norm_bound is not None:
-            in_interval(self.norm_bound, "norm_bound", 0.0, float("inf"))
-            self._check_norm_bound()
-        self.rule  # noqa: B018  (checks its arguments)
-
-    def _check_noise(self) -> None:
-        self.gp.check()
-
-    def _check_norm_bound(self) -> None:
-        if self.fixed is None or not self.claims_confidence:
-            found = "no fixed `model`" if self.fixed is None else "other widths"
-            raise ValueError(
-                "Expected `norm_bound` with a fixed `model`, whose kernel defines the "
-                f"norm, and a strategy with a theorem's widths, but got {found}. Leave "
-                "`norm_bound` out."
-            )
+        self.procedure.check()
 
     # --- parts ------------------------------------------------------------------------
 
@@ -195,23 +157,18 @@ class GPStrategy(Strategy):
     def procedure(self) -> GPProcedure:
         r"""The parts joined."""
         return GPProcedure(
-            pool=self.pool,
-            items=self.items,
-            goal=self.goal,
-            rule=self.rule,
-            model=self.model_part,
-            intervals=Intervals(
-                self.widths,
-                self.delta,
-                self.claims_confidence and self.fixed is not None,
-                self.norm_bound,
-                self.intersects,
-                self.is_monotone,
-            ),
-            guarantee=self.guarantee,
-            batch_size=self.batch_size,
-            level_z=self.level_z,
-            forecasts_by_design=self.forecasts_by_design,
+            self.pool,
+            self.items,
+            self.goal,
+            self.rule,
+            self.model_part,
+            self.batch_size,
+            self.delta,
+            None if self.beta is None else beta_schedule(self.beta),
+            self.norm_bound,
+            self.level_z,
+            self.goal.by_pairs,
+            self.source,
         )
 
     @cached_property
@@ -227,9 +184,9 @@ class GPStrategy(Strategy):
         r"""Which rows come next."""
 
     @cached_property
-    def gp(self) -> GaussianProcess:
+    def gp(self) -> OutputModel:
         r"""The model, and what is known of the noise."""
-        return GaussianProcess(self.pool, self.model, self.noise_std)
+        return OutputModel(self.pool, self.model, self.noise_std)
 
     @cached_property
     def model_part(self) -> GaussianProcesses:
@@ -244,15 +201,6 @@ class GPStrategy(Strategy):
             self.memory_budget,
             burn_in=self.burn_in_plan,
         )
-
-    @cached_property
-    def widths(self) -> BetaSchedule:
-        r"""The squared widths by interval."""
-        if self.beta is not None:
-            return beta_schedule(self.beta)
-        if self.default_beta is not None:
-            return ConstantBeta(self.default_beta)
-        return UnionBeta(self.goal.n_claims(len(self.items)), self.delta)
 
     @property
     def burn_in_plan(self) -> BurnIn | None:
@@ -287,70 +235,10 @@ class GPStrategy(Strategy):
             )
         return super()._complete(observations)
 
-    # --- the promise ------------------------------------------------------------------
-
-    @property
-    def has_theorem(self) -> bool:
-        r"""Whether a theorem gives the default widths."""
-        return True
-
-    @property
-    def claims_confidence(self) -> bool:
-        r"""Whether the widths are a theorem's, and so is what they rest on."""
-        return self.beta is None and self.has_theorem
-
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, in words."""
-        plan = self.burn_in_plan
-        if plan is not None and self.beta is None:
-            return (
-                "No confidence is claimed: the widths are those of Gotovos et al. "
-                f"(2013), {self.goal.theorem}, at delta = {self.delta:g}, but the "
-                f"noise variances are estimates from {plan.n} measurements."
-            )
-        if not self.claims_confidence:
-            width = "the rule's own" if self.beta is None else "given, not derived"
-            claim = f"No confidence is claimed: the width is {width}; delta is ignored."
-        else:
-            claim = self._claim
-        return claim if self.fixed is not None else f"{claim} {self._learnt_in_words}"
-
-    @property
-    def _claim(self) -> str:
-        up_to = f" up to epsilon = {self.epsilon:g}" if self.epsilon > 0 else ""
-        claim = f"With probability {1 - self.delta:g} all decided rows are right{up_to}"
-        source = self.source.format(theorem=self.goal.theorem)
-        if self.norm_bound is not None:
-            return (
-                f"{claim}; assumes f less the prior mean of norm at most "
-                f"{self.norm_bound:g} in the space of the given kernel, and noise "
-                "that, given the past, is sub-Gaussian with at most the given variance "
-                "(Chowdhury and Gopalan 2017, Theorem 2)."
-            )
-        if self.fixed is None:
-            return (
-                f"{claim}, were the fitted hyper-parameters the true ones: the theorem "
-                f"({source}) does not cover fitting."
-            )
-        return (
-            f"{claim}; assumes f drawn from the given Gaussian process and independent "
-            f"Gaussian noise of the given variance ({source})."
-        )
-
-    @property
-    def _learnt_in_words(self) -> str:
-        r"""What an answer of a learnt model is worth."""
-        raised = ", whose scale was raised so that the level is plausible"
-        words = (
-            f"Decided under the fitted model{raised if self.level_z else ''}. No "
-            "guarantee if the function varies faster elsewhere than where it was "
-            "measured."
-        )
-        n, wanted = self.initial_observations, self.model_part.wanted
-        if n < wanted:
-            words += f" The budget allows {n} of the {wanted} rows of a first design."
-        return words
+        return self.procedure.guarantee
 
 
 def check_goal(
@@ -378,10 +266,6 @@ def check_goal(
             f"{' or '.join(wanted)} for {name}, but got "
             f"{' and '.join(given) or 'neither'}."
         )
-    if threshold is not None:
-        finite_number(threshold, "threshold")
-    elif omega is not None:
-        ratio(omega)
 
 
 # --- baselines ------------------------------------------------------------------------
@@ -498,10 +382,6 @@ class StraddleStrategy(GPStrategy):
     """
 
     goals: ClassVar[tuple[str, ...]] = ("threshold",)
-    intersects: ClassVar[bool] = False
-    is_monotone: ClassVar[bool] = False
-    has_theorem: ClassVar[bool] = False
-    default_beta: ClassVar[float | None] = STRADDLE_BETA
 
     @property
     def rule(self) -> Rule:
@@ -521,10 +401,6 @@ class StraddleRankStrategy(GPStrategy):
     """
 
     goals: ClassVar[tuple[str, ...]] = ("threshold",)
-    intersects: ClassVar[bool] = False
-    is_monotone: ClassVar[bool] = False
-    has_theorem: ClassVar[bool] = False
-    default_beta: ClassVar[float | None] = STRADDLE_BETA
 
     @property
     def rule(self) -> Rule:
@@ -545,10 +421,6 @@ class ImplicitStraddleStrategy(GPStrategy):
     """
 
     goals: ClassVar[tuple[str, ...]] = ("omega",)
-    intersects: ClassVar[bool] = False
-    is_monotone: ClassVar[bool] = False
-    has_theorem: ClassVar[bool] = False
-    default_beta: ClassVar[float | None] = STRADDLE_BETA
 
     @property
     def rule(self) -> Rule:
@@ -601,7 +473,6 @@ class MELKStrategy(GPStrategy):
     design: str = "posterior"
 
     goals: ClassVar[tuple[str, ...]] = ("threshold",)
-    intersects: ClassVar[bool] = False
 
     @cached_property
     def rule(self) -> Rule:
@@ -638,18 +509,6 @@ class MILKStrategy(GPStrategy):
     design: str = "posterior"
 
     goals: ClassVar[tuple[str, ...]] = ("omega",)
-    intersects: ClassVar[bool] = False
-    forecasts_by_design: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        needed = 8 * len(self.pool) ** 2
-        if needed > self.memory_budget:
-            raise ValueError(
-                f"Expected a `pool` whose pairs fit `memory_budget` = "
-                f"{self.memory_budget} bytes, but {len(self.pool)} rows need {needed}. "
-                "Give a larger budget or fewer rows, or use `ImplicitLSEStrategy`."
-            )
 
     @cached_property
     def goal(self) -> Goal:
@@ -729,30 +588,22 @@ class HRAGEStrategy(GPStrategy):
     targets: Pool | None = None
 
     goals: ClassVar[tuple[str, ...]] = ("threshold", "maximiser")
-    intersects: ClassVar[bool] = False
-    forecasts_by_design: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        self._check_rounds()
         check_targets(self.targets)
+        self._check_burn_in()
         super().__post_init__()
         if self.burn_in_plan is not None:
             check_budget(self.max_observations, self.n_burn_in, *BURN_IN)
-        pairs = PAIR_ARRAYS * 8 * len(self.items) ** 2
-        if self.threshold is None and pairs > self.memory_budget:
-            raise ValueError(
-                "Expected items whose pairs fit `memory_budget` = "
-                f"{self.memory_budget} bytes, but {len(self.items)} need {pairs}. Give "
-                "a larger budget or fewer `targets`."
-            )
 
-    def _check_noise(self) -> None:
+    def _check_burn_in(self) -> None:
         if self.variance_bounds is None:
             if self.burn_in is not None:
                 raise ValueError(
                     "Expected `burn_in` with `variance_bounds` only, because nothing "
                     f"is estimated without, but got {self.burn_in}."
                 )
-            super()._check_noise()
             return
         variance_bounds(self.variance_bounds, "variance_bounds")
         if self.burn_in is not None:
@@ -793,17 +644,17 @@ class HRAGEStrategy(GPStrategy):
         r"""The level, or the maximiser by pairs."""
         if self.threshold is not None:
             return Above(float(self.threshold), self.epsilon)
-        return MaximiserByPairs(points_of(self.items.X), self.epsilon)
+        return MaximiserByPairs(self.epsilon)
 
     @cached_property
     def rule(self) -> Rule:
         r"""Measure what the optimal design for the open targets says."""
         return Design(self.rounding, self.design, may_race=True)
 
-    @property
-    def has_theorem(self) -> bool:
-        r"""No theorem holds for estimated noise."""
-        return self.variance_bounds is None
+    @cached_property
+    def procedure(self) -> GPProcedure:
+        r"""The parts joined; forecasts are by the design of what batches look at."""
+        return replace(super().procedure, forecasts_by_design=True)
 
     # --- the burn-in ------------------------------------------------------------------
 
@@ -913,22 +764,21 @@ class TruVaRStrategy(GPStrategy):
     prefilter: int | None = None
 
     goals: ClassVar[tuple[str, ...]] = ("threshold", "omega", "maximiser")
-    intersects: ClassVar[bool] = False
     source: ClassVar[str] = "Bogunovic et al. 2016, Lemma C.1"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         inf = math.inf
+        if self.beta_factor is not None:
+            in_interval(self.beta_factor, "beta_factor", 0.0, inf)
+        super().__post_init__()
         in_interval(self.eta, "eta", 0.0, inf, closed_low=True)
         in_interval(self.eta_ratio, "eta_ratio", 0.0, 1.0)
         in_interval(self.delta_bar, "delta_bar", 0.0, inf, closed_low=True)
-        if self.beta_factor is not None:
-            in_interval(self.beta_factor, "beta_factor", 0.0, inf)
-            if self.beta is not None:
-                raise ValueError(
-                    "Expected the width once, but got both `beta` and `beta_factor`. "
-                    "Leave one out."
-                )
+        if self.beta_factor is not None and self.beta is not None:
+            raise ValueError(
+                "Expected the width once, but got both `beta` and `beta_factor`. Leave "
+                "one out."
+            )
         for name in ("monotone", "only_open", "anticipates"):
             truth_value(getattr(self, name), name)
         if self.prefilter is not None:
@@ -946,39 +796,26 @@ class TruVaRStrategy(GPStrategy):
             return Above(float(self.threshold), self.epsilon)
         if self.omega is not None:
             return ShareOfMax(float(self.omega), self.epsilon, drop_maximisers=True)
-        return Maximiser(self.points, self.epsilon)
+        return Maximiser(self.epsilon)
 
     @cached_property
     def rule(self) -> Rule:
         r"""Measure what most shrinks the widths in question, per cost."""
+        own = None
+        if self.beta_factor is not None:
+            own = EpochBeta(len(self.pool), self.beta_factor)
         return TruncatedVariance(
             self.prices,
-            first_of_each(self.points),
             self.eta,
             self.eta_ratio,
             self.delta_bar,
-            self.claims_confidence,
+            own,
+            self.beta is None and own is None,
+            self.monotone,
             self.only_open,
             self.anticipates,
             self.prefilter,
         )
-
-    @property
-    def is_monotone(self) -> bool:  # type: ignore[override]  # an argument here
-        r"""Whether rows that left the question stay out."""
-        return self.monotone
-
-    @cached_property
-    def widths(self) -> BetaSchedule:
-        r"""The squared widths by interval; by ``beta_factor``, if it was given."""
-        if self.beta_factor is not None:
-            return EpochBeta(len(self.pool), self.beta_factor)
-        return super().widths
-
-    @property
-    def has_theorem(self) -> bool:
-        r"""Not for the paper's practical width."""
-        return self.beta_factor is None
 
     @cached_property
     def prices(self) -> RowCosts:
@@ -1003,14 +840,14 @@ class TruVaRStrategy(GPStrategy):
         return points_of(self.pool.X[:, :-1] if self.has_levels else self.pool.X)
 
     @cached_property
-    def gp(self) -> GaussianProcess:
+    def gp(self) -> OutputModel:
         r"""The model, which does not see the level, and what is known of the noise."""
         model = self.model
         if self.has_levels and isinstance(model, Kernel):
             model = replace(GPPrior.from_kernel(model), transform_inputs=_without_last)
         elif self.has_levels and model is None:
             model = partial(fit_without_level, self.pool.bounds)
-        return GaussianProcess(self.pool, model, self.noise_std)
+        return OutputModel(self.pool, model, self.noise_std)
 
     @cached_property
     def model_part(self) -> GaussianProcesses:
@@ -1051,15 +888,6 @@ class TruVaRStrategy(GPStrategy):
         """
         check_state(self, state)
         return float(state.belief.memory.spent)
-
-
-def first_of_each(points: Tensor) -> Tensor:
-    r"""``N`` bools: the first row of each point."""
-    first = torch.full_like(points, len(points))
-    first = first.scatter_reduce(0, points, torch.arange(len(points)), "amin")
-    mask = torch.zeros(len(points), dtype=torch.bool)
-    mask[first[first < len(points)]] = True
-    return mask
 
 
 def fit_without_level(

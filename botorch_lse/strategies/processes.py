@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import RLock
+from typing import Any
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -68,7 +69,7 @@ def as_if_alone(seed: int) -> Iterator[None]:
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianProcess:
+class OutputModel:
     r"""A Gaussian process for one output, fixed or to be fitted.
 
     Args:
@@ -273,7 +274,7 @@ class GaussianProcesses:
     """
 
     pool: Pool
-    outputs: tuple[GaussianProcess, ...]
+    outputs: tuple[OutputModel, ...]
     refit: int | Callable[[int], bool] = 1
     n_initial: int | None = None
     max_observations: int | None = None
@@ -518,6 +519,80 @@ class GaussianProcesses:
     @cached_property
     def _points(self) -> Tensor:
         return points_of(self.pool.X) if self.points is None else self.points
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianProcess:
+    r"""The model of a composed strategy: a Gaussian process for each output.
+
+    Args:
+        model: As in ``GPStrategy``, or one per output.
+        noise_std: The known noise standard deviation, or one per output, units of
+            ``y``; else see ``GPStrategy``, as for the next ones.
+        refit: Fit again every so many rounds.
+        n_initial: Measurements placed by maximal variance before the rule takes over.
+        level_z: Prior standard deviations within which a learnt model holds the level.
+        norm_bound: A bound of the norm of ``f`` less the prior mean.
+        memory_budget: Bytes for arrays over the pool.
+    """
+
+    model: ModelArgument | Sequence[ModelArgument] = None
+    noise_std: float | Sequence[float] | None = None
+    refit: int | Callable[[int], bool] = 1
+    n_initial: int | None = None
+    level_z: float | None = LEVEL_Z
+    norm_bound: float | None = None
+    memory_budget: int = MEMORY_BUDGET
+
+    def on(
+        self,
+        pool: Pool,
+        n_outputs: int = 1,
+        max_observations: int | None = None,
+        max_repeats: int | None = None,
+    ) -> GaussianProcesses:
+        r"""What is believed of a pool.
+
+        Args:
+            pool: The candidates.
+            n_outputs: How many numbers a measurement gives.
+            max_observations: The budget.
+            max_repeats: How often one row may be measured.
+
+        Raises:
+            ValueError: If there is not one model, or one noise, for each output, or a
+                number is out of range.
+        """
+        models = one_each(self.model, "model", n_outputs)
+        stds = one_each(self.noise_std, "noise_std", n_outputs)
+        return GaussianProcesses(
+            pool,
+            tuple(
+                OutputModel(pool, model, std)
+                for model, std in zip(models, stds, strict=True)
+            ),
+            self.refit,
+            self.n_initial,
+            max_observations,
+            max_repeats,
+            self.memory_budget,
+        )
+
+
+def one_each(value: Any, name: str, n_outputs: int) -> tuple[Any, ...]:
+    r"""One value per output, of a sequence of them or of one for all.
+
+    Raises:
+        ValueError: If it is a sequence of another length.
+    """
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return (value,) * n_outputs
+    if len(value) != n_outputs:
+        raise ValueError(
+            f"Expected `{name}` to be one, or one per output ({n_outputs}), but got "
+            f"{len(value)}."
+        )
+    return tuple(value)
 
 
 def least_of_values(y: Tensor) -> float:

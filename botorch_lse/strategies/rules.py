@@ -18,6 +18,7 @@ from torch import Tensor
 
 from botorch_lse.confidence.classify import Sides
 from botorch_lse.confidence.regions import Regions
+from botorch_lse.confidence.schedules import BetaSchedule, ConstantBeta
 from botorch_lse.designs import exchange_design, round_design
 from botorch_lse.functional.scores import (
     ambiguity,
@@ -39,6 +40,7 @@ from botorch_lse.strategies.loop import Request, round_generator
 from botorch_lse.strategies.processes import Fits
 
 DESIGNS = ("posterior", "prior")
+STRADDLE_WIDTH = ConstantBeta(1.96**2)
 LEAST_TOLERANCE = 1e-5
 """Gaps that the solver reaches in every case."""
 
@@ -93,6 +95,7 @@ class Situation:
         beta: The squared width of the last interval.
         open_rows: ``N`` bools: the rows that may be chosen at all.
         is_initial: Whether these are first rows, before the rule takes over.
+        is_first_copy: ``T`` bools: of items that are one point the first.
     """
 
     belief: Belief
@@ -102,6 +105,7 @@ class Situation:
     beta: float
     open_rows: Tensor
     is_initial: bool
+    is_first_copy: Tensor
 
     @property
     def posteriors(self) -> tuple[PoolPosterior, ...]:
@@ -143,6 +147,14 @@ def problems_of(fits: Fits, targets: Targets) -> list[PosteriorProblem]:
 class Rule(ABC):
     r"""Chooses the rows of the next round from what is believed and still open."""
 
+    several_outputs: bool = False
+    """Whether it can choose for several outputs at once."""
+    own_width: BetaSchedule | None = None
+    """The squared width that belongs to the rule, in place of a theorem's."""
+    intersects: bool = True
+    """Whether the intervals of all rounds are intersected, or the last one counts."""
+    is_monotone: bool = True
+    """Whether what is decided stays decided, as long as intervals do not contradict."""
     only_candidates: bool = False
     """Whether only rows in question are measured."""
     decides_before_data: bool = True
@@ -247,6 +259,8 @@ class Variance(ScoreRule):
         Gotovos et al. (2013), section 5, VAR.
     """
 
+    several_outputs = True
+
     def scores(self, situation: Situation) -> Tensor:
         r"""The posterior variances of all rows."""
         return variance_left(situation)
@@ -259,6 +273,8 @@ class Random(Rule):
     Source:
         The usual baseline.
     """
+
+    several_outputs = True
 
     def rows(self, situation: Situation, request: Request) -> Tensor:
         r"""First rows are drawn likewise."""
@@ -286,6 +302,10 @@ class Straddle(ScoreRule):
         Bryan et al. (2005); Gotovos et al. (2013), section 5, STR and STR_batch.
     """
 
+    own_width = STRADDLE_WIDTH
+    intersects = False
+    is_monotone = False
+
     def scores(self, situation: Situation) -> Tensor:
         r"""Straddle scores, units of ``y``."""
         posterior = situation.posterior
@@ -302,6 +322,10 @@ class StraddleRank(Rule):
     Source:
         Gotovos et al. (2013), section 5, STR_rank.
     """
+
+    own_width = STRADDLE_WIDTH
+    intersects = False
+    is_monotone = False
 
     def rows(self, situation: Situation, request: Request) -> Tensor:
         r"""The best distinct rows, none that is out."""
@@ -326,9 +350,14 @@ def expected_regions(situation: Situation) -> tuple[Tensor, Tensor]:
 class Ambiguity(ScoreRule):
     r"""Measure the row whose region reaches farthest over the level on both sides.
 
+    Args:
+        intersects: Whether regions are intersections, or the last interval alone.
+
     Source:
         Gotovos et al. (2013), Algorithm 1.
     """
+
+    intersects: bool = True
 
     only_candidates = True
 
@@ -384,6 +413,9 @@ class Design(Rule):
     rounding: str = "exchange"
     design: str = "posterior"
     may_race: bool = False
+
+    several_outputs = True
+    intersects = False
 
     def __post_init__(self) -> None:
         for name, known in (("rounding", ROUNDINGS), ("design", DESIGNS)):

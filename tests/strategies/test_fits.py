@@ -17,7 +17,7 @@ from botorch_lse import Pool
 from botorch_lse.models.default import TINY, fit_single_task_gp, unfitted_prior
 from botorch_lse.models.prior import GPPrior
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.processes import GaussianProcess
+from botorch_lse.strategies.processes import OutputModel
 
 X = torch.rand(40, 3, generator=torch.Generator().manual_seed(0)).double()
 POOL = Pool(X)
@@ -47,7 +47,7 @@ def moments(prior: GPPrior) -> tuple[Tensor, ...]:
 
 
 def fitted(seed: int, model=None, yvar: float | None = None) -> tuple[Tensor, ...]:
-    return moments(GaussianProcess(POOL, model, None).fit(history(seed, yvar), seed, 3))
+    return moments(OutputModel(POOL, model, None).fit(history(seed, yvar), seed, 3))
 
 
 def assert_equal(one, other) -> None:

@@ -296,7 +296,9 @@ def test_only_the_theorem_s_width_claims_a_confidence(cls: type) -> None:
 
 def test_pairs_have_wider_intervals_than_rows() -> None:
     rows, pairs = make(MELKStrategy, beta=None), make(MILKStrategy, beta=None)
-    assert pairs.widths(1) == pytest.approx(rows.widths(1) + 2 * np.log(36))
+    assert pairs.procedure.widths(1) == pytest.approx(
+        rows.procedure.widths(1) + 2 * np.log(36)
+    )
 
 
 @both

@@ -139,7 +139,7 @@ def test_rows_have_their_own_cost_and_noise(goal: str) -> None:
 
 def test_widths_of_the_theorem_grow_with_time() -> None:
     strategy = build("threshold", beta_factor=None)
-    assert strategy.claims_confidence
+    assert strategy.procedure.claims_confidence
     assert "Lemma C.1" in strategy.guarantee
     for t, state in enumerate(run(strategy, 5)):
         want = 2 * math.log(N * (math.pi * (t + 1)) ** 2 / (6 * strategy.delta))

@@ -15,7 +15,6 @@ from botorch_lse.confidence.schedules import (
     BatchEta,
     BetaSchedule,
     UnionBeta,
-    beta_schedule,
 )
 from botorch_lse.functional.scores import first_best
 from botorch_lse.models.posterior import PoolPosterior
@@ -47,18 +46,10 @@ class LSELiteralBatchStrategy(GPStrategy):
 
     goals: ClassVar[tuple[str, ...]] = ("threshold",)
 
-    def _check_norm_bound(self) -> None:
-        _refuse_norm_bound(self)
-
     @property
     def rule(self) -> ScoreRule:
         r"""The most ambiguous row."""
         return Ambiguity()
-
-    @cached_property
-    def widths(self) -> BetaSchedule:
-        r"""The squared widths by observation."""
-        return _widths(self)
 
     @cached_property
     def information(self) -> float:
@@ -69,11 +60,6 @@ class LSELiteralBatchStrategy(GPStrategy):
         return _information(self)
 
     @property
-    def has_theorem(self) -> bool:
-        r"""Only where the information bound that the theorem asks for is known."""
-        return self.fixed is not None or self.batch_size == 1
-
-    @property
     def source(self) -> str:  # type: ignore[override]  # it has a number in it
         r"""The theorem with its ``C``."""
         return f"Gotovos et al. 2013, Theorem 3 with C = {self.information:.3g}"
@@ -82,7 +68,8 @@ class LSELiteralBatchStrategy(GPStrategy):
     def procedure(self) -> LiteralBatches:
         r"""The parts joined, with batches that classify inside."""
         parts = super().procedure
-        return LiteralBatches(**{f.name: getattr(parts, f.name) for f in fields(parts)})
+        given = {f.name: getattr(parts, f.name) for f in fields(parts)}
+        return LiteralBatches(**given, information=self.information)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +90,6 @@ class ImplicitLSELiteralBatchStrategy(GPStrategy):
         super().__post_init__()
         truth_value(self.drop_maximisers, "drop_maximisers")
 
-    def _check_norm_bound(self) -> None:
-        _refuse_norm_bound(self)
-
     @cached_property
     def goal(self) -> Goal:
         r"""The implicit level."""
@@ -117,19 +101,9 @@ class ImplicitLSELiteralBatchStrategy(GPStrategy):
         return Width()
 
     @cached_property
-    def widths(self) -> BetaSchedule:
-        r"""The squared widths by observation."""
-        return _widths(self)
-
-    @cached_property
     def information(self) -> float:
         r"""``C``; see ``LSELiteralBatchStrategy``."""
         return _information(self)
-
-    @property
-    def has_theorem(self) -> bool:
-        r"""Only where the information bound that the theorem asks for is known."""
-        return self.fixed is not None or self.batch_size == 1
 
     @property
     def source(self) -> str:  # type: ignore[override]  # it has a number in it
@@ -140,25 +114,11 @@ class ImplicitLSELiteralBatchStrategy(GPStrategy):
     def procedure(self) -> LiteralBatches:
         r"""The parts joined, with batches that classify inside."""
         parts = super().procedure
-        return LiteralBatches(**{f.name: getattr(parts, f.name) for f in fields(parts)})
+        given = {f.name: getattr(parts, f.name) for f in fields(parts)}
+        return LiteralBatches(**given, information=self.information)
 
 
 _Literal = LSELiteralBatchStrategy | ImplicitLSELiteralBatchStrategy
-
-
-def _refuse_norm_bound(strategy: _Literal) -> None:
-    raise ValueError(
-        f"Expected no `norm_bound` for {type(strategy).__name__}, whose intervals "
-        f"inside a batch it does not cover, but got {strategy.norm_bound}. Use "
-        "`LSEStrategy`."
-    )
-
-
-def _widths(strategy: _Literal) -> BetaSchedule:
-    if strategy.beta is not None:
-        return beta_schedule(strategy.beta)
-    union = UnionBeta(len(strategy.pool), strategy.delta)
-    return BatchEta(union, strategy.batch_size, strategy.information)
 
 
 def _information(strategy: _Literal) -> float:
@@ -169,12 +129,37 @@ def _information(strategy: _Literal) -> float:
     return information_bound(start, noise, strategy.batch_size - 1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LiteralBatches(GPProcedure):
     r"""Rounds in which each row that is chosen tightens regions and sides at once.
 
-    Arguments: see ``GPProcedure``.
+    Args:
+        information: ``C``; else see ``GPProcedure``.
     """
+
+    information: float
+
+    @cached_property
+    def widths(self) -> BetaSchedule:
+        r"""The squared widths by observation."""
+        if self.beta is not None:
+            return self.beta
+        union = UnionBeta(len(self.pool), self.delta)
+        return BatchEta(union, self.batch_size, self.information)
+
+    @property
+    def claims_confidence(self) -> bool:
+        r"""Only where the information bound that the theorem asks for is known."""
+        is_known = self.model.is_fixed or self.batch_size == 1
+        return self.beta is None and is_known
+
+    def _check_norm_bound(self) -> None:
+        if self.norm_bound is not None:
+            raise ValueError(
+                "Expected no `norm_bound` for batches to the letter, whose intervals "
+                f"inside a batch it does not cover, but got {self.norm_bound}. Use "
+                "`LSEStrategy`."
+            )
 
     def plan(self, belief: Belief, request: Request) -> Tensor:
         r"""The best row after each step inside the batch."""
@@ -206,7 +191,7 @@ class LiteralBatches(GPProcedure):
 
     def _step(self, belief: Belief, row: int) -> Belief:
         fits, t = belief.fits.expecting(torch.tensor([row])), belief.n_intervals + 1
-        beta = self.intervals.schedule(t)
+        beta = self.widths(t)
         posterior = fits.posteriors[0]
         tighter = belief.regions.intersect(posterior.mean, posterior.sigma, beta)
         return replace(

@@ -13,7 +13,7 @@ from botorch_lse.datasets import f1_score
 from botorch_lse.papers.mason2022.problems import BATCH, METHODS, Method, Panel
 from botorch_lse.papers.problems import Problem
 from botorch_lse.papers.report import Claim, Table
-from botorch_lse.strategies import GPStrategy
+from botorch_lse.strategies import Strategy
 
 Scores = Mapping[str, Tensor]
 """By method: ``runs x k x 2``, F1 of the declared set and of the best guess after 10,
@@ -23,7 +23,7 @@ DECLARED, GUESSED = 0, 1
 AHEAD, BEHIND = 0.15, 0.1
 
 
-def score_run(problem: Problem, strategy: GPStrategy, n: int) -> Tensor:
+def score_run(problem: Problem, strategy: Strategy, n: int) -> Tensor:
     r"""``k x 2`` F1 scores after 10, 20, ..., ``n`` measurements.
 
     The declared set are the rows classified as above, the best guess also the undecided

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from gpytorch.kernels import RBFKernel
@@ -17,9 +17,12 @@ from botorch_lse.models.prior import GPPrior
 from botorch_lse.papers.problems import NUGGET, Problem, grid
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import (
-    GPStrategy,
+    Above,
+    Ambiguity,
+    GaussianProcess,
     LSEStrategy,
     MELKStrategy,
+    Strategy,
     TruVaRStrategy,
 )
 
@@ -114,8 +117,16 @@ PANELS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class CurrentLSE(LSEStrategy):
+def current_lse(
+    pool: Pool,
+    threshold: float,
+    *,
+    model: GPPrior,
+    batch_size: int,
+    noise_std: float,
+    beta: float,
+    max_observations: int,
+) -> Strategy:
     r"""LSE on the current interval instead of the intersection of all so far.
 
     Arguments: see ``GPStrategy``.
@@ -123,8 +134,16 @@ class CurrentLSE(LSEStrategy):
     Source:
         Mason et al. (2022), Appendix F.1, their ``Q_t``.
     """
-
-    intersects: ClassVar[bool] = False
+    found: Strategy = Strategy(
+        pool,
+        Above(threshold),
+        model=GaussianProcess(model, noise_std),
+        rule=Ambiguity(intersects=False),
+        batch_size=batch_size,
+        beta=beta,
+        max_observations=max_observations,
+    )
+    return found
 
 
 @dataclass(frozen=True)
@@ -140,12 +159,12 @@ class Method:
     """
 
     name: str
-    kind: Callable[..., GPStrategy]
+    kind: Callable[..., Strategy]
     batch: int = BATCH
     options: Mapping[str, Any] = field(default_factory=dict)
     main_only: bool = False
 
-    def build(self, problem: Problem, n: int) -> GPStrategy:
+    def build(self, problem: Problem, n: int) -> Strategy:
         r"""The strategy for a problem and ``n`` measurements."""
         return self.kind(
             problem.pool,
@@ -165,6 +184,6 @@ METHODS = (
     Method("MELK F.1", MELKStrategy, options={"rounding": "sample", "design": "prior"}),
     Method("VR", TruVaRStrategy, options={"eta": 0.0}),
     Method("LSE", LSEStrategy, batch=1),
-    Method("LSE F.1", CurrentLSE, batch=1, main_only=True),
+    Method("LSE F.1", current_lse, batch=1, main_only=True),
     Method("LSE, B = 10", LSEStrategy),
 )

@@ -1,0 +1,152 @@
+r"""A strategy of one's own: a goal, a model and a rule put together."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+
+from botorch.exceptions.errors import BotorchTensorDimensionError
+
+from botorch_lse.checks import whole_number
+from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
+from botorch_lse.problem import Observations
+from botorch_lse.strategies.gaussian import GPProcedure
+from botorch_lse.strategies.goals import Above, Goal
+from botorch_lse.strategies.loop import State, Strategy, check_state
+from botorch_lse.strategies.pareto import (
+    ParetoEstimate,
+    pareto_sides,
+    with_columns,
+)
+from botorch_lse.strategies.processes import GaussianProcess
+from botorch_lse.strategies.rules import Ambiguity, Design, Rule, Width
+
+
+@dataclass(frozen=True, eq=False)
+class ComposedStrategy(Strategy):
+    r"""A strategy of a goal, a model and a rule: ``Strategy(pool, goal, ...)`` is one.
+
+    The strategies with names of their own (``LSEStrategy`` and so on) are such
+    combinations; this one takes any goal with any rule, also rules and goals that were
+    written elsewhere.
+
+    Args:
+        pool: The candidates.
+        goal: What is to be decided, such as ``Above(0.5)``.
+        model: What is believed of the outputs, and how it is learnt.
+        rule: Which rows come next; default ``Ambiguity`` for a level, ``Design`` where
+            items are compared with each other, else ``Width``.
+        batch_size: Measurements per round.
+        delta: The failure probability of the theorem's widths.
+        beta: ``None``: the theorem's schedule at ``delta``, or the rule's own; a number
+            or a schedule is a heuristic width that claims no confidence.
+        max_observations: Stop after so many measurements.
+        max_repeats: How often one row may be measured.
+
+    Raises:
+        ValueError: If a part is none, a number is out of range, or the rule does not
+            fit the goal.
+        UnsupportedError: If a model's posterior path is not exact.
+
+    Example:
+        >>> import torch
+        >>> from gpytorch.kernels import RBFKernel
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.strategies import Above, GaussianProcess, Straddle
+        >>> from botorch_lse.strategies import Strategy
+        >>> pool = Pool(torch.linspace(0, 10, 21).unsqueeze(-1))
+        >>> model = GaussianProcess(RBFKernel().double(), noise_std=0.1)
+        >>> strategy = Strategy(
+        ...     pool, Above(0.5), model=model, rule=Straddle(), batch_size=3
+        ... )
+        >>> strategy.ask(strategy.init()).indices.tolist()
+        [0, 7, 14]
+    """
+
+    goal: Goal
+    _: KW_ONLY
+    model: GaussianProcess = field(default_factory=GaussianProcess)
+    rule: Rule | None = None
+    batch_size: int = 1
+    delta: float = 0.05
+    beta: float | BetaSchedule | None = None
+    max_observations: int | None = None
+    max_repeats: int | None = None
+
+    def __post_init__(self) -> None:
+        self._check_rounds()
+        for name, kind, example in (
+            ("goal", Goal, "Above(0.5)"),
+            ("model", GaussianProcess, "GaussianProcess(kernel, noise_std=0.1)"),
+            ("rule", Rule | None, "Straddle()"),
+        ):
+            # What is given in place of a part is most often a number or a kernel.
+            if not isinstance(getattr(self, name), kind):
+                raise ValueError(
+                    f"Expected `{name}` such as `{example}`, but got "
+                    f"{type(getattr(self, name)).__name__}."
+                )
+        whole_number(self.batch_size, "batch_size", 1)
+        self.procedure.check()
+
+    @cached_property
+    def procedure(self) -> GPProcedure:
+        r"""The parts joined."""
+        given = self.max_observations, self.max_repeats
+        return GPProcedure(
+            self.pool,
+            self.pool,
+            self.goal,
+            self.rule or default_rule(self.goal),
+            self.model.on(self.pool, self.n_outputs, *given),
+            self.batch_size,
+            self.delta,
+            None if self.beta is None else beta_schedule(self.beta),
+            self.model.norm_bound,
+            self.model.level_z,
+            self.goal.by_pairs,
+        )
+
+    @property
+    def directions(self) -> tuple[bool, ...] | None:
+        r"""As the goal says, if it is a Pareto set."""
+        return self.goal.directions
+
+    @property
+    def can_predict(self) -> bool:
+        r"""Yes for one output, by the Gaussian process."""
+        return self.directions is None
+
+    @property
+    def guarantee(self) -> str:
+        r"""The probability claimed and its assumptions, in words."""
+        return self.procedure.guarantee
+
+    def estimate(self, state: State) -> ParetoEstimate:
+        r"""For a Pareto set, the estimated outputs of every row with their intervals.
+
+        Args:
+            state: Where the run stands.
+
+        Raises:
+            ValueError: If the goal is no Pareto set.
+        """
+        check_state(self, state)
+        return pareto_sides(state.belief.sides).estimate
+
+    def _complete(self, observations: Observations) -> Observations:
+        if self.directions is not None:
+            return super()._complete(with_columns(observations, self.n_outputs))
+        if observations.y.ndim != 1:
+            raise BotorchTensorDimensionError(
+                "Expected `y` to hold one number per measurement, but got shape "
+                f"{tuple(observations.y.shape)}: the `goal` is about one output."
+            )
+        return super()._complete(observations)
+
+
+def default_rule(goal: Goal) -> Rule:
+    r"""What measures well for a goal."""
+    if goal.by_pairs or goal.directions is not None:
+        return Design()
+    return Ambiguity() if isinstance(goal, Above) else Width()

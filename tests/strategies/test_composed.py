@@ -1,0 +1,238 @@
+r"""Strategies of one's own: any goal, rule and model put together."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import dataclass
+
+import pytest
+import torch
+from gpytorch.kernels import RBFKernel
+
+from botorch_lse import Pool
+from botorch_lse.strategies import (
+    Above,
+    Ambiguity,
+    ComposedStrategy,
+    Design,
+    Diameter,
+    GaussianProcess,
+    GEGEStrategy,
+    LSEStrategy,
+    Maximiser,
+    MaximiserByPairs,
+    MELKStrategy,
+    MILKStrategy,
+    PALStrategy,
+    ParetoByDifferences,
+    ParetoByRectangles,
+    Random,
+    RandomStrategy,
+    RowCosts,
+    ScoreRule,
+    ShareOfMax,
+    ShareOfMaxByPairs,
+    State,
+    Straddle,
+    StraddleStrategy,
+    Strategy,
+    TruncatedVariance,
+    TruVaRStrategy,
+    Variance,
+    Width,
+)
+from botorch_lse.strategies.rules import Situation
+
+POOL = Pool(torch.linspace(0, 10, 21).unsqueeze(-1).double())
+F = (POOL.X[:, 0]).sin()
+TWO = torch.stack([F, (POOL.X[:, 0] / 2).cos()], dim=-1)
+MODEL = RBFKernel().double()
+GIVEN = {"batch_size": 3, "max_observations": 30}
+
+
+def played(strategy: Strategy, truth: torch.Tensor) -> State:
+    state = strategy.init(seed=3)
+    while not state.is_done:
+        batch = strategy.ask(state)
+        generator = torch.Generator().manual_seed(state.round)
+        noise = torch.randn(truth[batch.order].shape, generator=generator).double()
+        state = strategy.tell(state, batch.observe(truth[batch.order] + 0.1 * noise))
+    return state
+
+
+def assert_same_run(one: State, other: State) -> None:
+    assert one.observations.indices.tolist() == other.observations.indices.tolist()
+    assert one.stop_reason == other.stop_reason
+    for name in ("above", "below", "lower", "upper", "probability_above"):
+        mine, theirs = (getattr(s.classification, name) for s in (one, other))
+        assert torch.equal(mine, theirs)
+    claims = [s.classification.guarantee.rpartition(" (")[0] for s in (one, other)]
+    assert claims[0] == claims[1]  # up to the theorem's name
+
+
+NAMED = [
+    (LSEStrategy, {"threshold": 0.3}, Above(0.3), Ambiguity()),
+    (StraddleStrategy, {"threshold": 0.3}, Above(0.3), Straddle()),
+    (RandomStrategy, {"threshold": 0.3}, Above(0.3), Random()),
+    (MELKStrategy, {"threshold": 0.3}, Above(0.3), Design()),
+    (MILKStrategy, {"omega": 0.7}, ShareOfMaxByPairs(0.7), None),
+    (TruVaRStrategy, {}, Maximiser(), TruncatedVariance(RowCosts(POOL))),
+]
+
+
+@pytest.mark.parametrize(
+    ("cls", "options", "goal", "rule"), NAMED, ids=[n[0].__name__ for n in NAMED]
+)
+def test_its_parts_do_what_the_named_strategy_does(cls, options, goal, rule) -> None:
+    named = cls(POOL, **options, model=MODEL, noise_std=0.1, **GIVEN)
+    model = GaussianProcess(MODEL, noise_std=0.1)
+    own = Strategy(POOL, goal, model=model, rule=rule, **GIVEN)
+    assert_same_run(played(own, F), played(named, F))
+
+
+@pytest.mark.parametrize(
+    ("cls", "goal", "rule"),
+    [
+        (GEGEStrategy, ParetoByDifferences((True, False), (0.1, 0.2)), None),
+        (PALStrategy, ParetoByRectangles((True, False), (0.1, 0.2)), Diameter()),
+    ],
+)
+def test_a_pareto_set_is_a_goal_like_others(cls, goal, rule) -> None:
+    options = {"model": MODEL, "noise_std": (0.1, 0.1)}
+    given = {"maximize": (True, False), "epsilon": (0.1, 0.2), **GIVEN}
+    named = cls(POOL, **given, **options)
+    own = Strategy(POOL, goal, model=GaussianProcess(**options), rule=rule, **GIVEN)
+    assert own.directions == (True, False)
+    ends = played(own, TWO), played(named, TWO)
+    assert_same_run(*ends)
+    found, wanted = own.estimate(ends[0]), named.estimate(ends[1])
+    assert torch.equal(found.mean, wanted.mean)
+
+
+GOALS = [
+    Above(0.3),
+    ShareOfMax(0.7),
+    ShareOfMaxByPairs(0.7),
+    Maximiser(),
+    MaximiserByPairs(),
+]
+RULES = [
+    Ambiguity(),
+    Design(),
+    Random(),
+    Straddle(),
+    TruncatedVariance(RowCosts(POOL)),
+    Variance(),
+    Width(),
+]
+
+
+@pytest.mark.some(8)
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("rule", RULES)
+def test_any_rule_serves_any_goal(goal, rule) -> None:
+    model = GaussianProcess(MODEL, noise_std=0.1)
+    strategy = Strategy(POOL, goal, model=model, rule=rule, **GIVEN)
+    state = played(strategy, F)
+    assert state.stop_reason is not None
+    assert_same_run(state, strategy.replay(state.observations, seed=3))
+    assert strategy.ask(strategy.init()).counts.sum() == 3
+
+
+@dataclass(frozen=True)
+class Nearest(ScoreRule):
+    r"""A rule of one's own: the row whose mean is nearest to the level."""
+
+    def scores(self, situation: Situation) -> torch.Tensor:
+        mean = situation.posterior.mean
+        return -(mean - situation.goal.level(mean)).abs()
+
+
+def test_a_rule_written_elsewhere_is_asked_like_ours() -> None:
+    model = GaussianProcess(MODEL, noise_std=0.1)
+    strategy = Strategy(POOL, Above(0.3), model=model, rule=Nearest(), batch_size=1)
+    state = strategy.init()
+    state = strategy.tell(state, strategy.ask(state).observe(torch.tensor([1.0])))
+    mean = state.classification.mean
+    assert int(strategy.ask(state).order) == int((mean - 0.3).abs().argmin())
+
+
+def test_the_default_rule_is_one_for_the_goal() -> None:
+    rules = {
+        type(goal): type(Strategy(POOL, goal).procedure.rule)
+        for goal in (*GOALS, ParetoByDifferences((True, True)))
+    }
+    assert rules == {
+        Above: Ambiguity,
+        ShareOfMax: Width,
+        ShareOfMaxByPairs: Design,
+        Maximiser: Width,
+        MaximiserByPairs: Design,
+        ParetoByDifferences: Design,
+    }
+
+
+def test_it_is_a_strategy_that_can_be_copied() -> None:
+    strategy = Strategy(POOL, Above(0.3), model=GaussianProcess(None, noise_std=0.1))
+    assert type(strategy) is ComposedStrategy
+    for again in (copy.deepcopy(strategy), pickle.loads(pickle.dumps(strategy))):
+        state = again.init()
+        assert (
+            again.ask(state).order.tolist()
+            == strategy.ask(strategy.init()).order.tolist()
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"goal": 0.5}, "`goal` such as `Above"),
+        ({"model": MODEL}, "`model` such as `GaussianProcess"),
+        ({"rule": "straddle"}, "`rule` such as `Straddle"),
+        ({"delta": 2.0}, "`delta` in"),
+        ({"batch_size": 0}, "`batch_size`"),
+        ({"model": GaussianProcess(MODEL)}, "Expected `noise_std`"),
+        ({"model": GaussianProcess(None, norm_bound=1.0)}, "no fixed `model`"),
+        (
+            {"goal": ParetoByDifferences((True, True)), "rule": Ambiguity()},
+            "`rule` for several outputs",
+        ),
+        (
+            {
+                "goal": ParetoByDifferences((True,)),
+                "model": GaussianProcess((None,) * 2),
+            },
+            "one per output",
+        ),
+        (
+            {"goal": MaximiserByPairs(), "model": GaussianProcess(memory_budget=2000)},
+            "pairs fit `memory_budget`",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Strategy(POOL, **{"goal": Above(0.5), **options})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Above(float("nan")), "`threshold` to be finite"),
+        (lambda: Above(0.5, -1.0), "`epsilon`"),
+        (lambda: ShareOfMax(1.5), "`omega`"),
+        (lambda: MaximiserByPairs(-0.1), "`epsilon`"),
+        (lambda: ParetoByDifferences((1, 0)), "`maximize` to hold bools"),
+        (lambda: ParetoByDifferences((True,), (-1.0,)), "`accuracies`"),
+    ],
+)
+def test_goals_refuse_bad_numbers(make, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_an_answer_of_one_output_has_no_estimate() -> None:
+    strategy = Strategy(POOL, Above(0.3), model=GaussianProcess(MODEL, noise_std=0.1))
+    with pytest.raises(ValueError, match="goal is a Pareto set"):
+        strategy.estimate(strategy.init())
