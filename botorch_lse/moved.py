@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 _GOTOVOS2013 = "botorch_lse.papers.gotovos2013"
+_COMPLEXITY = "botorch_lse.papers.complexity"
 _KONE2025 = "botorch_lse.papers.kone2025"
 _MASON2022 = "botorch_lse.papers.mason2022"
 _WELTZ2023 = "botorch_lse.papers.weltz2023"
@@ -59,15 +60,26 @@ MOVED: dict[str, dict[str, str]] = {
         "uniform_variance": _WELTZ2023,
     },
     "botorch_lse.designs": {
+        "Complexity": _COMPLEXITY,
+        "ParetoComplexity": _KONE2025,
+        "best_arm_complexity": _COMPLEXITY,
         "frank_wolfe_design": _MASON2022,
+        "implicit_complexity": _COMPLEXITY,
+        "level_set_complexity": _COMPLEXITY,
         "mirror_descent_design": _KONE2025,
+        "pareto_complexity": _KONE2025,
+    },
+    "botorch_lse.pareto": {
+        "empirical_gaps": _KONE2025,
+        "pareto_gaps": _KONE2025,
+        "pareto_margins": _KONE2025,
     },
 }
 """By package the names that it had, and the package each has moved to."""
 
 
 def lookup(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    r"""``__getattr__`` and ``__dir__`` of a package that had some of the names.
+    r"""``__getattr__`` and ``__dir__`` of a module that had some of the names.
 
     Args:
         package: Its name, one of ``MOVED``.

@@ -1,20 +1,32 @@
-r"""Pareto dominance on a finite set: who is dominated, and by how much.
+r"""Pareto dominance on a finite set: who is dominated.
 
 All outputs are maximised. Pairs of rows are compared in blocks, so memory does not grow
-with the square of the number of rows.
+with the square of the number of rows. How far the rows of a known instance are from
+changing sides (``pareto_gaps`` and its relatives) stands with the paper that asks it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from botorch_lse.checks import real_matrix, truth_value
+from botorch_lse.moved import lookup
+
+if TYPE_CHECKING:
+    from botorch_lse.papers.kone2025 import (
+        empirical_gaps,
+        pareto_gaps,
+        pareto_margins,
+    )
+else:
+    __getattr__, __dir__ = lookup(__name__)
+
+__all__ = ["empirical_gaps", "pareto_gaps", "pareto_margins", "pareto_mask"]
 
 PAIRS = 2**21
 """Pairs compared at once; a block holds four arrays of this size, 64 MiB in all."""
@@ -92,110 +104,3 @@ def _any_dominates(best: Tensor, values: Tensor, strict: bool) -> Tensor:
 
 def _all(parts: Iterable[Tensor]) -> Tensor:
     return reduce(torch.logical_and, parts)
-
-
-def pareto_gaps(means: Any) -> Tensor:
-    r"""How far each row is from changing sides between Pareto optimal and not.
-
-    With ``m(i, j) = min_c (mu_j(c) - mu_i(c))`` and ``M = -m``: a dominated row has
-    ``Delta*_i = max_j m(i, j)``, what must be added to all its outputs to make it
-    undominated; an optimal row has ``min_{j != i} min(M(i, j), M(j, i)_+ +
-    (Delta*_j)_+)``.
-
-    Args:
-        means: ``K x m`` true means, all outputs maximised.
-
-    Returns:
-        ``K`` gaps, at least 0, units of ``y``; infinite for a single row.
-
-    Source:
-        Kone et al. (2025), Eq. (1).
-    """
-    values = real_matrix(means, "means")
-    own = _dominance(values)
-    return _gaps(values, own.amount, ~own.dominated)
-
-
-def empirical_gaps(means: Any) -> Tensor:
-    r"""Like ``pareto_gaps``, for estimated means of the rows still active.
-
-    A row counts as optimal if no other is larger in every output, as in ``S_r``.
-
-    Args:
-        means: ``K x m`` estimates, all outputs maximised.
-
-    Returns:
-        ``K`` gaps, at least 0, units of ``y``; infinite for a single row.
-
-    Source:
-        Kone et al. (2025), Eq. (5). Deviation: ``(Delta*_j)_+`` as in Eq. (1), where
-        Eq. (5) prints ``i``: erratum 1 (papers/kone2025/errata.md).
-    """
-    values = real_matrix(means, "means")
-    own = _dominance(values)
-    return _gaps(values, own.amount, own.amount <= 0)
-
-
-def pareto_margins(means: Any) -> Tensor:
-    r"""How far each row is from being strictly dominated, negative if it is.
-
-    ``min_{j != i} M(i, j)``: the row is undominated where this is positive, and where
-    it is negative minus this is what must be added to all its outputs.
-
-    Args:
-        means: ``K x m`` values, all outputs maximised.
-
-    Returns:
-        ``K`` margins, units of ``y``; infinite for a single row.
-    """
-    values = real_matrix(means, "means")
-    result = torch.full_like(values[:, 0], torch.inf)
-    everything = torch.arange(len(values))
-    for rows in _blocks(everything, len(values)):
-        low, _ = _differences(values, rows)
-        low[torch.arange(len(rows)), rows] = -torch.inf
-        result[rows] = -low.amax(dim=1)
-    return result
-
-
-@dataclass(frozen=True, eq=False)
-class _Dominance:
-    amount: Tensor  # Delta*_i, 0 at least through j = i
-    dominated: Tensor  # in the weak sense
-
-
-def _dominance(means: Tensor) -> _Dominance:
-    K = len(means)
-    amount = torch.empty_like(means[:, 0])
-    dominated = torch.empty(K, dtype=torch.bool)
-    for rows in _blocks(torch.arange(K), K):
-        low, high = _differences(means, rows)
-        amount[rows] = low.amax(dim=1)
-        dominated[rows] = ((low >= 0) & (high > 0)).any(dim=1)
-    return _Dominance(amount, dominated)
-
-
-def _gaps(means: Tensor, amount: Tensor, optimal: Tensor) -> Tensor:
-    gaps = amount.clone()
-    for rows in _blocks(optimal.nonzero().view(-1), len(means)):
-        low, high = _differences(means, rows)
-        # M(i, j) = -low and M(j, i) = high.
-        rival = torch.minimum(low.neg_(), high.clamp_min_(0.0).add_(amount))
-        rival[torch.arange(len(rows)), rows] = torch.inf
-        gaps[rows] = rival.amin(dim=1)
-    return gaps.clamp_min_(0.0)
-
-
-def _differences(means: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Smallest and largest ``mu_j(c) - mu_i(c)`` over ``c``: ``rows x K`` each."""
-    low = means[:, 0] - means[rows, 0, None]
-    high = low.clone()
-    for c in range(1, means.shape[1]):
-        difference = means[:, c] - means[rows, c, None]
-        torch.minimum(low, difference, out=low)
-        torch.maximum(high, difference, out=high)
-    return low, high
-
-
-def _blocks(rows: Tensor, K: int) -> Iterator[Tensor]:
-    yield from rows.split(max(1, PAIRS // K))

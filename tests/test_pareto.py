@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from botorch_lse import pareto
+from botorch_lse.papers.kone2025 import gaps as gaps_module
 from botorch_lse.pareto import (
     empirical_gaps,
     pareto_gaps,
@@ -189,6 +190,7 @@ def test_blocks_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> Non
     functions = (pareto_mask, pareto_gaps, empirical_gaps, pareto_margins)
     whole = [f(means) for f in functions]
     monkeypatch.setattr(pareto, "PAIRS", 120)
+    monkeypatch.setattr(gaps_module, "PAIRS", 120)
     for f, expected in zip(functions, whole, strict=True):
         assert torch.equal(f(means), expected)
 

@@ -2,6 +2,13 @@ r"""Kone et al. (2025): GEGE and its rivals to the letter, mirror descent."""
 
 from botorch_lse.papers.kone2025.ape import APEStrategy
 from botorch_lse.papers.kone2025.base import ParetoStrategy
+from botorch_lse.papers.kone2025.gaps import (
+    ParetoComplexity,
+    empirical_gaps,
+    pareto_complexity,
+    pareto_gaps,
+    pareto_margins,
+)
 from botorch_lse.papers.kone2025.gege import GEGEBudgetStrategy, GEGEPACStrategy
 from botorch_lse.papers.kone2025.least_squares import (
     ArmTotals,
@@ -24,9 +31,14 @@ __all__ = [
     "GEGEBudgetStrategy",
     "GEGEPACStrategy",
     "LinearFit",
+    "ParetoComplexity",
     "ParetoStrategy",
     "RacingStrategy",
     "UniformStrategy",
+    "empirical_gaps",
     "mirror_descent_design",
+    "pareto_complexity",
+    "pareto_gaps",
+    "pareto_margins",
     "span_least_squares",
 ]

@@ -14,9 +14,10 @@ from torch import Tensor
 from botorch_lse.checks import whole_number
 from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.papers.fixed_confidence import MOST_REHEARSED, first_round_of
+from botorch_lse.papers.kone2025.gaps import empirical_gaps
 from botorch_lse.papers.kone2025.least_squares import LinearFit
 from botorch_lse.papers.kone2025.totals import ParetoTotalsStrategy, TotalsBelief
-from botorch_lse.pareto import empirical_gaps, pareto_mask
+from botorch_lse.pareto import pareto_mask
 from botorch_lse.strategies.forecast import Forecast, likely_gaps
 from botorch_lse.strategies.loop import State
 

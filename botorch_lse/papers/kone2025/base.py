@@ -15,8 +15,8 @@ from torch import Tensor
 from botorch_lse.checks import in_interval
 from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.papers.fixed_confidence import first_round_of, rehearsed
+from botorch_lse.papers.kone2025.gaps import pareto_margins
 from botorch_lse.papers.kone2025.least_squares import LinearFit
-from botorch_lse.pareto import pareto_margins
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies.arguments import NOISY, check_noise_once
 from botorch_lse.strategies.forecast import Forecast

@@ -26,6 +26,7 @@ from botorch_lse.papers.kone2025.figures import (
     draw_samples,
     draw_shares,
 )
+from botorch_lse.papers.kone2025.gaps import pareto_gaps
 from botorch_lse.papers.kone2025.problems import (
     ENERGY_FILE,
     NOC_FILE,
@@ -44,7 +45,6 @@ from botorch_lse.papers.kone2025.runs import (
     trace,
 )
 from botorch_lse.papers.report import Claim, Report, Table, claims_table
-from botorch_lse.pareto import pareto_gaps
 
 Scores = Mapping[str, Score | None]
 """By method; ``None`` where it cannot run."""

@@ -16,13 +16,14 @@ from botorch_lse.designs.basis import span_map
 from botorch_lse.designs.rounding import LARGEST_KAPPA
 from botorch_lse.papers.fixed_confidence import countable
 from botorch_lse.papers.kone2025.base import ParetoBelief
+from botorch_lse.papers.kone2025.gaps import empirical_gaps
 from botorch_lse.papers.kone2025.least_squares import LinearFit, span_least_squares
 from botorch_lse.papers.kone2025.rounds import (
     HalvingStrategy,
     ParetoRoundStrategy,
     accept_rest,
 )
-from botorch_lse.pareto import empirical_gaps, pareto_mask
+from botorch_lse.pareto import pareto_mask
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.arguments import points_of
 from botorch_lse.strategies.forecast import NEAREST

@@ -14,8 +14,9 @@ from torch import Tensor
 from botorch_lse.checks import whole_number
 from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.papers.kone2025.base import ParetoBelief, ParetoStrategy
+from botorch_lse.papers.kone2025.gaps import empirical_gaps
 from botorch_lse.papers.kone2025.least_squares import ArmTotals, LinearFit
-from botorch_lse.pareto import empirical_gaps, pareto_mask
+from botorch_lse.pareto import pareto_mask
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.arguments import check_budget
 

@@ -8,8 +8,9 @@ import torch
 from gpytorch.kernels import RBFKernel
 from torch import Tensor
 
-from botorch_lse.designs import Design, level_set_complexity, optimal_design
+from botorch_lse.designs import Design, optimal_design
 from botorch_lse.functional.path import factorize
+from botorch_lse.papers.complexity import level_set_complexity
 from botorch_lse.papers.mason2022.problems import rbf_prior
 from botorch_lse.papers.problems import NUGGET
 from botorch_lse.papers.report import Claim, Table

@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 
 from botorch_lse import datasets
-from botorch_lse.designs import (
+from botorch_lse.estimators import ArmStatistics
+from botorch_lse.papers.complexity import (
     Complexity,
     best_arm_complexity,
     level_set_complexity,
 )
-from botorch_lse.estimators import ArmStatistics
 from botorch_lse.problem import Observations, Pool
 
 WIDE_ARMS, NARROW_ARMS, NARROW = 200, 1800, 0.1

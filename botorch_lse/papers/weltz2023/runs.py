@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from botorch_lse.designs import Complexity, best_arm_complexity
 from botorch_lse.estimators import (
     ArmStatistics,
     VarianceEstimate,
     head_designs,
     head_from_arms,
 )
+from botorch_lse.papers.complexity import Complexity, best_arm_complexity
 from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.papers.weltz2023 import (
     GapEliminationStrategy,

@@ -1,0 +1,176 @@
+r"""How far the rows of an instance are from changing sides, and how hard it is.
+
+All outputs are maximised. Pairs of rows are compared in blocks, so memory does not grow
+with the square of the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_lse.checks import real_matrix
+from botorch_lse.designs.basis import span_map
+from botorch_lse.pareto import PAIRS
+
+
+def pareto_gaps(means: Any) -> Tensor:
+    r"""How far each row is from changing sides between Pareto optimal and not.
+
+    With ``m(i, j) = min_c (mu_j(c) - mu_i(c))`` and ``M = -m``: a dominated row has
+    ``Delta*_i = max_j m(i, j)``, what must be added to all its outputs to make it
+    undominated; an optimal row has ``min_{j != i} min(M(i, j), M(j, i)_+ +
+    (Delta*_j)_+)``.
+
+    Args:
+        means: ``K x m`` true means, all outputs maximised.
+
+    Returns:
+        ``K`` gaps, at least 0, units of ``y``; infinite for a single row.
+
+    Source:
+        Kone et al. (2025), Eq. (1).
+    """
+    values = real_matrix(means, "means")
+    own = _dominance(values)
+    return _gaps(values, own.amount, ~own.dominated)
+
+
+def empirical_gaps(means: Any) -> Tensor:
+    r"""Like ``pareto_gaps``, for estimated means of the rows still active.
+
+    A row counts as optimal if no other is larger in every output, as in ``S_r``.
+
+    Args:
+        means: ``K x m`` estimates, all outputs maximised.
+
+    Returns:
+        ``K`` gaps, at least 0, units of ``y``; infinite for a single row.
+
+    Source:
+        Kone et al. (2025), Eq. (5). Deviation: ``(Delta*_j)_+`` as in Eq. (1), where
+        Eq. (5) prints ``i``: erratum 1 (papers/kone2025/errata.md).
+    """
+    values = real_matrix(means, "means")
+    own = _dominance(values)
+    return _gaps(values, own.amount, own.amount <= 0)
+
+
+def pareto_margins(means: Any) -> Tensor:
+    r"""How far each row is from being strictly dominated, negative if it is.
+
+    ``min_{j != i} M(i, j)``: the row is undominated where this is positive, and where
+    it is negative minus this is what must be added to all its outputs.
+
+    Args:
+        means: ``K x m`` values, all outputs maximised.
+
+    Returns:
+        ``K`` margins, units of ``y``; infinite for a single row.
+    """
+    values = real_matrix(means, "means")
+    result = torch.full_like(values[:, 0], torch.inf)
+    everything = torch.arange(len(values))
+    for rows in _blocks(everything, len(values)):
+        low, _ = _differences(values, rows)
+        low[torch.arange(len(rows)), rows] = -torch.inf
+        result[rows] = -low.amax(dim=1)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class _Dominance:
+    amount: Tensor  # Delta*_i, 0 at least through j = i
+    dominated: Tensor  # in the weak sense
+
+
+def _dominance(means: Tensor) -> _Dominance:
+    K = len(means)
+    amount = torch.empty_like(means[:, 0])
+    dominated = torch.empty(K, dtype=torch.bool)
+    for rows in _blocks(torch.arange(K), K):
+        low, high = _differences(means, rows)
+        amount[rows] = low.amax(dim=1)
+        dominated[rows] = ((low >= 0) & (high > 0)).any(dim=1)
+    return _Dominance(amount, dominated)
+
+
+def _gaps(means: Tensor, amount: Tensor, optimal: Tensor) -> Tensor:
+    gaps = amount.clone()
+    for rows in _blocks(optimal.nonzero().view(-1), len(means)):
+        low, high = _differences(means, rows)
+        # M(i, j) = -low and M(j, i) = high.
+        rival = torch.minimum(low.neg_(), high.clamp_min_(0.0).add_(amount))
+        rival[torch.arange(len(rows)), rows] = torch.inf
+        gaps[rows] = rival.amin(dim=1)
+    return gaps.clamp_min_(0.0)
+
+
+def _differences(means: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Smallest and largest ``mu_j(c) - mu_i(c)`` over ``c``: ``rows x K`` each."""
+    low = means[:, 0] - means[rows, 0, None]
+    high = low.clone()
+    for c in range(1, means.shape[1]):
+        difference = means[:, c] - means[rows, c, None]
+        torch.minimum(low, difference, out=low)
+        torch.maximum(high, difference, out=high)
+    return low, high
+
+
+def _blocks(rows: Tensor, K: int) -> Iterator[Tensor]:
+    yield from rows.split(max(1, PAIRS // K))
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoComplexity:
+    r"""``sum`` and ``max`` of inverse squared gaps, smallest gaps first.
+
+    Args:
+        gaps: ``K`` gaps, units of ``y``.
+        H_1: ``sum_i 1 / gap_i^2`` over all arms.
+        H_2: ``max_i i / gap_(i)^2`` over all arms, gaps ascending.
+        H_1_lin: ``H_1`` over the ``rank`` smallest gaps.
+        H_2_lin: ``H_2`` over the ``rank`` smallest gaps.
+        rank: The rank of the features; ``K`` without features.
+    """
+
+    gaps: Tensor
+    H_1: float
+    H_2: float
+    H_1_lin: float
+    H_2_lin: float
+    rank: int
+
+
+def pareto_complexity(means: Any, X: Any = None) -> ParetoComplexity:
+    r"""``H_1``, ``H_2`` and their linear forms.
+
+    Args:
+        means: ``K x m`` true means, all outputs maximised.
+        X: ``K x h`` features of the arms; ``None``: unstructured, the linear forms
+            equal the others.
+
+    Returns:
+        Infinite values where a gap is 0: two arms tie and no budget separates them.
+
+    Source:
+        Kone et al. (2025), section 2.1, Eq. (1) and (2).
+    """
+    values = real_matrix(means, "means")
+    K = values.shape[0]
+    rank = K if X is None else span_map(real_matrix(X, "X")).shape[1]
+    gaps = pareto_gaps(values)
+    inverse = gaps.sort().values ** -2.0
+    ranked = inverse * torch.arange(1, K + 1).to(inverse)
+    return ParetoComplexity(
+        gaps,
+        float(inverse.sum()),
+        float(ranked.max()),
+        float(inverse[:rank].sum()),
+        float(ranked[:rank].max()),
+        rank,
+    )
