@@ -11,7 +11,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedEr
 from torch import Tensor
 
 from botorch_lse.acquisition.covariance import PosteriorCovariance, PreparedPoints
-from botorch_lse.acquisition.design import CACHE, DesignAcquisitionFunction, qGEGE
+from botorch_lse.acquisition.targets import CACHE, qGEGE, qNegMaxPosteriorVariance
 from botorch_lse.checks import real_matrix, truth_value, whole_number
 from botorch_lse.models.posterior import row_blocks
 from botorch_lse.planning import designed_batch
@@ -132,7 +132,7 @@ class AcquisitionProblem:
 
     @classmethod
     def of(
-        cls, acq_function: DesignAcquisitionFunction, choices: Tensor
+        cls, acq_function: qNegMaxPosteriorVariance, choices: Tensor
     ) -> AcquisitionProblem:
         r"""The problem of an acquisition function on ``N x d`` choices."""
         N, covariance = len(choices), acq_function.covariance
@@ -149,7 +149,7 @@ class AcquisitionProblem:
         blocks = row_blocks(points.F.shape[-2], width)
         variance = torch.cat([covariance.variance(points.rows(b)) for b in blocks])
         noise = acq_function.future_noise(choices)
-        factor, weights = acq_function.pairs_factor, acq_function.weights
+        factor, weights = acq_function.pairs_factor, acq_function.target_weights
         return cls(covariance, points, noise, targets, factor, variance, weights)
 
     @property
@@ -176,11 +176,11 @@ class AcquisitionProblem:
         return self.block(self.targets, self.targets) if fits else None
 
 
-def _supported(acq_function: AcquisitionFunction) -> list[DesignAcquisitionFunction]:
+def _supported(acq_function: AcquisitionFunction) -> list[qNegMaxPosteriorVariance]:
     r"""The criterion of each output."""
     if isinstance(acq_function, qGEGE):
         parts = acq_function.parts
-    elif isinstance(acq_function, DesignAcquisitionFunction):
+    elif isinstance(acq_function, qNegMaxPosteriorVariance):
         parts = [acq_function]
     else:
         raise UnsupportedError(
@@ -200,7 +200,7 @@ def _supported(acq_function: AcquisitionFunction) -> list[DesignAcquisitionFunct
 
 def _once_if_exact(
     allowed: Tensor,
-    parts: list[DesignAcquisitionFunction],
+    parts: list[qNegMaxPosteriorVariance],
     problems: list[AcquisitionProblem],
     q: int,
 ) -> Tensor:

@@ -1,16 +1,21 @@
 r"""BoTorch acquisition functions for level sets, with input constructors."""
 
 from botorch_lse.acquisition import input_constructors as _registered  # noqa: F401
-from botorch_lse.acquisition.design import (
+from botorch_lse.acquisition.points import (
+    ImplicitStraddle,
+    LSEAmbiguity,
+    LSEWidth,
+    MaxVariance,
+    Straddle,
+)
+from botorch_lse.acquisition.targets import (
     qGEGE,
     qHRAGE,
     qMELK,
     qMILK,
     qNegMaxPosteriorVariance,
+    qTruVaR,
 )
-from botorch_lse.acquisition.regions import LSEAmbiguity, LSEWidth
-from botorch_lse.acquisition.straddle import ImplicitStraddle, MaxVariance, Straddle
-from botorch_lse.acquisition.truvar import qTruVaR
 
 __all__ = [
     "ImplicitStraddle",

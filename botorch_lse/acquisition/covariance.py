@@ -1,12 +1,13 @@
 r"""Posterior covariances between points, and the noise of observations to come.
 
-Two ways behind one interface: from the factor of the training data, where the model is
+Two ways with the same methods: from the factor of the training data, where the model is
 an exact GP, and from joint posteriors, for every other model with a Gaussian posterior.
+Covariances are those of the latent function, float64, in units of ``y`` squared.
+``members`` is the batch shape ``S`` of an ensemble, ``()`` for other models.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -57,48 +58,7 @@ class PreparedPoints:
         return PreparedPoints(self.F[batches], self.V[batches])
 
 
-class PosteriorCovariance(ABC):
-    r"""Covariances of the latent function, float64, in units of ``y`` squared.
-
-    ``members`` is the batch shape ``S`` of an ensemble, ``()`` for other models.
-    """
-
-    members: torch.Size
-
-    @abstractmethod
-    def prepare(self, X: Tensor) -> PreparedPoints:
-        r"""Points ``S x p x d`` or ``b x S x p x d``, prepared."""
-
-    @abstractmethod
-    def between(self, left: PreparedPoints, right: PreparedPoints) -> Tensor:
-        r"""``b x S x p x p'``; ``right`` may lack the ``b`` of ``left``."""
-
-    @abstractmethod
-    def variance(self, points: PreparedPoints) -> Tensor:
-        r"""``S x p`` variances of points without ``b``."""
-
-    @abstractmethod
-    def least_noise(self, X: Tensor) -> Tensor:
-        r"""``S``: the least noise variance of an observation at ``S x p x d``."""
-
-    @abstractmethod
-    def own_noise(self, X: Tensor) -> Tensor:
-        r"""``b x S x q`` noise variances of observations at ``b x q x d``: the model's.
-
-        For models that know the noise of observations to come (``check_noise``).
-        """
-
-    @abstractmethod
-    def after(self, X: Tensor, noise_var: Tensor) -> PosteriorCovariance:
-        r"""With ``S x p x d`` further points observed, whatever their values.
-
-        Args:
-            X: ``S x p x d``.
-            noise_var: ``S x p``.
-        """
-
-
-class ExactCovariance(PosteriorCovariance):
+class ExactCovariance:
     r"""``k(x, x') - v(x)' v(x')`` with ``v = L^-1 k(train, x)``.
 
     Args:
@@ -137,17 +97,26 @@ class ExactCovariance(PosteriorCovariance):
         return self.prior.least_noise(self.prior.features(X))
 
     def own_noise(self, X: Tensor) -> Tensor:
-        r"""``b x S x q``: the same at all points."""
+        r"""``b x S x q`` noise variances of observations at ``b x q x d``: the model's.
+
+        The same at all points. For models that know the noise of observations to come
+        (``check_noise``).
+        """
         own, (*batch, q, _) = self.prior.noise_var, X.shape
         assert own is not None  # `check_noise` refuses such models
         return own.double().unsqueeze(-1).expand(*batch, *self.members, q)
 
     def after(self, X: Tensor, noise_var: Tensor) -> ExactCovariance:
-        r"""With ``S x p x d`` further points observed, whatever their values."""
+        r"""With ``S x p x d`` further points observed, whatever their values.
+
+        Args:
+            X: ``S x p x d``.
+            noise_var: ``S x p``.
+        """
         return ExactCovariance(self.path.after(self.prior.features(X), noise_var))
 
 
-class JointCovariance(PosteriorCovariance):
+class JointCovariance:
     r"""Blocks of joint posteriors, with pending points eliminated.
 
     Args:
@@ -217,17 +186,26 @@ class JointCovariance(PosteriorCovariance):
         return torch.cat(parts).clamp_min(0.0)
 
     def least_noise(self, X: Tensor) -> Tensor:
-        r"""Relative to the posterior variances: the model keeps its prior to itself."""
+        r"""The least noise variance of an observation at ``p x d`` points.
+
+        Relative to the posterior variances: the model keeps its prior to itself.
+        """
         return least_noise(self.variance(self.prepare(X)), X.dtype)
 
     def own_noise(self, X: Tensor) -> Tensor:
-        r"""``b x q``: what an observation varies more than the function."""
+        r"""``b x q`` noise variances of observations at ``b x q x d``: the model's.
+
+        What an observation varies more than the function.
+        """
         noisy, latent = predicted_variances(self.model, X, self.posterior_transform)
         return (noisy.double() - latent.double()).clamp_min(0.0)
 
     def after(self, X: Tensor, noise_var: Tensor) -> JointCovariance:
         r"""With ``p x d`` further points observed; called once, without others."""
         return JointCovariance(self.model, self.posterior_transform, X, noise_var)
+
+
+PosteriorCovariance = ExactCovariance | JointCovariance
 
 
 def posterior_covariance(

@@ -9,16 +9,21 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.input_constructors import acqf_input_constructor
 from botorch.models.model import Model
 
-from botorch_lse.acquisition.design import (
+from botorch_lse.acquisition.points import (
+    ImplicitStraddle,
+    LSEAmbiguity,
+    LSEWidth,
+    MaxVariance,
+    Straddle,
+)
+from botorch_lse.acquisition.targets import (
     qGEGE,
     qHRAGE,
     qMELK,
     qMILK,
     qNegMaxPosteriorVariance,
+    qTruVaR,
 )
-from botorch_lse.acquisition.regions import LSEAmbiguity, LSEWidth
-from botorch_lse.acquisition.straddle import ImplicitStraddle, MaxVariance, Straddle
-from botorch_lse.acquisition.truvar import qTruVaR
 
 
 def register(acqf_class: type[AcquisitionFunction]) -> None:

@@ -11,7 +11,6 @@ from botorch.models.deterministic import GenericDeterministicModel
 from botorch.optim import optimize_acqf, optimize_acqf_discrete
 from gpytorch.kernels import LinearKernel
 
-from botorch_lse.acquisition import design as design_module
 from botorch_lse.acquisition import (
     qGEGE,
     qHRAGE,
@@ -19,6 +18,7 @@ from botorch_lse.acquisition import (
     qMILK,
     qNegMaxPosteriorVariance,
 )
+from botorch_lse.acquisition import targets as targets_module
 from botorch_lse.problem import Pool
 from tests.acquisition.conftest import assert_differentiable, make_model
 from tests.acquisition.test_contract import ensemble, member
@@ -196,10 +196,10 @@ def test_a_scalarised_model_equals_the_single_one(acqf_class, options, n_pending
 def test_blocks_of_targets_change_nothing(monkeypatch, acqf_class, options, budget):
     model, X = make_model()[0], batches((3,), 2)
     whole = acqf_class(model, **options)(X)
-    monkeypatch.setattr(design_module, "CACHE", 0)
-    blocks = design_module.row_blocks
+    monkeypatch.setattr(targets_module, "CACHE", 0)
+    blocks = targets_module.row_blocks
     monkeypatch.setattr(
-        design_module, "row_blocks", lambda n, per: blocks(n, per, budget)
+        targets_module, "row_blocks", lambda n, per: blocks(n, per, budget)
     )
     torch.testing.assert_close(acqf_class(model, **options)(X), whole)
 

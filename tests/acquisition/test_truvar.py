@@ -16,8 +16,8 @@ from botorch.models.transforms import Normalize, Standardize
 from botorch.models.transforms.input import ChainedInputTransform, FilterFeatures
 from botorch.optim import optimize_acqf, optimize_acqf_discrete
 
-from botorch_lse.acquisition import design as design_module
 from botorch_lse.acquisition import qTruVaR
+from botorch_lse.acquisition import targets as targets_module
 from botorch_lse.problem import Pool
 from tests.acquisition.conftest import assert_differentiable, make_model
 from tests.acquisition.test_contract import ensemble, member
@@ -130,17 +130,14 @@ def test_an_ensemble_can_be_weighed_by_a_utility():
 
 @etas
 def test_memory_blocks_change_nothing(monkeypatch, eta):
-    from botorch_lse.acquisition import truvar as module
-
     model, X = make_model()[0], batches((6,), 2)
     want = qTruVaR(model, TARGETS, BETA, eta)(X)
-    monkeypatch.setattr(design_module, "CACHE", 0)
+    monkeypatch.setattr(targets_module, "CACHE", 0)
 
     def singles(n_rows, per_row):
         return [slice(i, min(i + 5, n_rows)) for i in range(0, n_rows, 5)]
 
-    for place in (module, design_module):
-        monkeypatch.setattr(place, "row_blocks", singles)
+    monkeypatch.setattr(targets_module, "row_blocks", singles)
     torch.testing.assert_close(qTruVaR(model, TARGETS, BETA, eta)(X), want)
 
 

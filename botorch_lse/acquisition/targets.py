@@ -1,12 +1,14 @@
-r"""The worst posterior variance that a batch leaves over a set of targets."""
+r"""What a q-batch tells about targets: truncated and worst posterior variances."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+import math
+from abc import ABC
+from collections.abc import Callable, Sequence
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.cost_aware import CostAwareUtility
 from botorch.acquisition.objective import (
     PosteriorTransform,
     ScalarizedPosteriorTransform,
@@ -34,17 +36,24 @@ from botorch_lse.acquisition.covariance import (
 )
 from botorch_lse.checks import (
     check_columns,
+    check_map,
     in_interval,
     non_negative_vector,
     real_matrix,
 )
 from botorch_lse.confidence.classify import ratio
 from botorch_lse.functional.path import factorize, path_rows
+from botorch_lse.functional.variance_reduction import joint_gain, truncated_reduction
 from botorch_lse.models.posterior import MEMORY_BUDGET, row_blocks
 from botorch_lse.problem import Pool
 
 CACHE = MEMORY_BUDGET // 4
 """Bytes that may be kept about the targets between evaluations."""
+TRUVAR_BETA = 9.0
+Cost = float | Callable[[Tensor], Tensor]
+"""One cost, or a function from ``b x q x d`` points to ``b x q`` costs."""
+
+FREE = "A free measurement would be repeated for ever: add what it costs at least."
 
 
 class TargetAcquisitionFunction(AcquisitionFunction, ABC):
@@ -135,6 +144,23 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         blocks = row_blocks(len(self.targets), self._width)
         variances = [self.covariance.variance(self._targets_at(b)) for b in blocks]
         self.variance = torch.cat(variances, dim=-1)
+        self._gram: Tensor | None = None  # among all targets, once a pair is asked for
+
+    def _among_targets(self, rows: slice) -> Tensor:
+        r"""Covariances of targets ``rows`` with all: ``S x r x T``."""
+        if self._gram is None:
+            T = len(self.targets)
+            if 8 * T * self.variance.numel() > CACHE:
+                return self._gram_rows(rows)
+            self._gram = self._gram_rows(slice(0, T))
+        return self._gram[..., rows, :]
+
+    def _gram_rows(self, rows: slice) -> Tensor:
+        r"""The same, computed."""
+        blocks = row_blocks(len(self.targets), self._width)
+        left = self._targets_at(rows)
+        parts = [self.covariance.between(left, self._targets_at(b)) for b in blocks]
+        return torch.cat(parts, dim=-1)
 
     def _prepare(self, X: Tensor) -> PreparedPoints:
         r"""Points ``b x p x d``, prepared for every member of an ensemble."""
@@ -173,71 +199,23 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         return batch, factorize(block, noise, self.least_noise)
 
 
-class DesignAcquisitionFunction(TargetAcquisitionFunction, ABC):
-    r"""Minus the largest posterior variance over all targets after a q-batch.
+class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
+    r"""Minus the worst posterior variance over the targets, given the q-batch.
 
-    A target is a linear combination of function values at points (``combination``). The
-    variance after the batch does not depend on the values to come, so it is exact:
+    ``a(X) = -max over t of weight_t var(f(t) | data, pending, X)``, units of ``y``
+    squared: the criterion of a G-optimal (minimax) design on a Gaussian process. The
+    whole batch counts at once; on a pool use ``optimize_acqf_design``, since one point
+    alone often does not lower the largest variance and greedy choices then have no
+    direction.
+
+    The variance after the batch does not depend on the values to come, so it is exact:
     ``var(t) - c_t' (C + diag(noise_var))^-1 c_t`` with ``C`` the posterior covariance
     of the batch and ``c_t`` that of the batch with the target. Replicates inside the
-    batch count as separate observations.
+    batch count as separate observations. ``qMILK``'s targets are differences of two
+    function values.
 
     The worst target is found without gradients, in blocks; the value and its gradient
     are then computed for it alone, so memory does not grow with the targets.
-    """
-
-    pairs_factor: float | None = None
-    """``c`` where the targets are the pairs ``f(x) - c f(x')``."""
-
-    @property
-    def weights(self) -> Tensor | None:
-        r"""``T`` factors of the variances of single targets; ``None``: all 1."""
-        return None
-
-    def combination(self) -> Tensor:
-        r"""``m`` coefficients of a target's points: ``(1,)``, for pairs ``(1, -c)``."""
-        c = self.pairs_factor
-        both = [1.0] if c is None else [1.0, -c]
-        return torch.tensor(both, dtype=torch.float64, device=self.targets.device)
-
-    @abstractmethod
-    def _worst(self, batch: PreparedPoints, L: Tensor) -> Tensor:
-        r"""The targets of largest variance after each batch, by their points.
-
-        Args:
-            batch: ``b x S x q`` points.
-            L: ``b x S x q x q``, the factor of their noisy covariance.
-
-        Returns:
-            ``b x S x m`` rows of ``targets``, combined by ``combination``: ``m``.
-        """
-
-    @t_batch_mode_transform()
-    @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
-    def forward(self, X: Tensor) -> Tensor:
-        r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
-        batch, L = self._batch(X)
-        with torch.no_grad():
-            rows = self._worst(batch, L)
-            worst = self.targets[rows]  # b x S x m x d
-            points = self.covariance.prepare(worst)
-            own = self.covariance.between(points, points)
-        a = self.combination()
-        cross = self.covariance.between(batch, points) @ a  # b x S x q
-        gain = path_rows(L, cross.unsqueeze(-1)).square().sum(dim=(-2, -1))
-        variance = (a @ own @ a - gain).clamp_min(0.0)
-        if self.weights is not None:
-            variance = variance * self.weights[rows[..., 0]]
-        return -variance.reshape(*X.shape[:-2], *variance.shape[1:]).to(X)
-
-
-class qNegMaxPosteriorVariance(DesignAcquisitionFunction):  # noqa: N801 (BoTorch's q)
-    r"""Minus the worst posterior variance over the targets, given the q-batch.
-
-    ``a(X) = -max over t of var(f(t) | data, pending, X)``, units of ``y`` squared: the
-    criterion of a G-optimal (minimax) design on a Gaussian process. The whole batch
-    counts at once; on a pool use ``optimize_acqf_design``, since one point alone often
-    does not lower the largest variance and greedy choices then have no direction.
 
     Example:
         >>> acqf = qNegMaxPosteriorVariance(model, targets=pool_X, noise_var=25.0)
@@ -249,18 +227,122 @@ class qNegMaxPosteriorVariance(DesignAcquisitionFunction):  # noqa: N801 (BoTorc
         to a factor, for a Gaussian process. Deviation: averaged over an ensemble.
     """
 
+    pairs_factor: float | None = None
+    """``c`` where the targets are the pairs ``f(x) - c f(x')``."""
+    target_weights: Tensor | None
+
+    def __init__(
+        self,
+        model: Model,
+        targets: Pool | Tensor,
+        noise_var: NoiseVar | None = None,
+        X_pending: Tensor | None = None,
+        posterior_transform: PosteriorTransform | None = None,
+        *,
+        target_weights: Tensor | None = None,
+    ) -> None:
+        r"""The model, what to predict, and how future observations are measured.
+
+        Args:
+            model: A fitted model with a Gaussian posterior.
+            targets: ``T x d`` points whose values matter, or a ``Pool``: all its rows.
+            noise_var: The noise variance of a future observation, units of ``y``
+                squared: a number, a function from ``b x q x d`` points to ``b x q``, or
+                a model with ``predict_noise``. Default the model's own.
+            X_pending: ``n' x d`` points submitted and not observed yet.
+            posterior_transform: Required for a model with several outputs.
+            target_weights: ``T`` factors of the variances, such as one over the squared
+                gaps, at least 0; default 1.
+
+        Raises:
+            UnsupportedError: If the model has several outputs and no transform, knows
+                the noise of its own observations only, or has no Gaussian posterior, or
+                if ``noise_var`` is a model that predicts no noise.
+            ValueError: If ``targets`` is empty or not finite, ``noise_var`` not
+                positive, a weight negative, or all are 0.
+            BotorchTensorDimensionError: If there is not one weight per target.
+        """
+        super().__init__(model, targets, noise_var, X_pending, posterior_transform)
+        self.register_buffer("target_weights", None)
+        if target_weights is not None:
+            T = len(self.targets)
+            weights = non_negative_vector(
+                target_weights, "target_weights", T, "target", booleans=True
+            )
+            if not bool(weights.any()):
+                raise ValueError(
+                    "Expected `target_weights` with a positive entry, but all are 0."
+                )
+            self.target_weights = weights.to(self.targets.device)
+
+    @t_batch_mode_transform()
+    @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
+    def forward(self, X: Tensor) -> Tensor:
+        r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
+        batch, L = self._batch(X)
+        c = self.pairs_factor
+        # Coefficients of a target's points.
+        a = L.new_tensor([1.0] if c is None else [1.0, -c])
+        with torch.no_grad():
+            rows = (
+                self._worst(batch, L) if c is None else self._worst_pairs(batch, L, c)
+            )
+            worst = self.targets[rows]  # b x S x m x d
+            points = self.covariance.prepare(worst)
+            own = self.covariance.between(points, points)
+        cross = self.covariance.between(batch, points) @ a  # b x S x q
+        gain = path_rows(L, cross.unsqueeze(-1)).square().sum(dim=(-2, -1))
+        variance = (a @ own @ a - gain).clamp_min(0.0)
+        if self.target_weights is not None:
+            variance = variance * self.target_weights[rows[..., 0]]
+        return -variance.reshape(*X.shape[:-2], *variance.shape[1:]).to(X)
+
     def _worst(self, batch: PreparedPoints, L: Tensor) -> Tensor:
+        r"""The targets of largest variance after each batch.
+
+        Args:
+            batch: ``b x S x q`` points.
+            L: ``b x S x q x q``, the factor of their noisy covariance.
+
+        Returns:
+            ``b x S x 1`` rows of ``targets``.
+        """
         largest = L.new_full(L.shape[:-2], -torch.inf)  # b x S
         where = torch.zeros_like(largest, dtype=torch.long)
         for block in row_blocks(len(self.targets), self._width + L[..., 0].numel()):
             W = path_rows(L, self.covariance.between(batch, self._targets_at(block)))
             left = self.variance[..., block] - W.square().sum(dim=-2)
-            if self.weights is not None:
-                left = left * self.weights[block]
+            if self.target_weights is not None:
+                left = left * self.target_weights[block]
             top, at = left.max(dim=-1)
             where = torch.where(top > largest, at + block.start, where)
             largest = torch.maximum(top, largest)
         return where.unsqueeze(-1)
+
+    def _worst_pairs(self, batch: PreparedPoints, L: Tensor, c: float) -> Tensor:
+        r"""The same for pairs of targets: ``b x S x 2`` rows of ``targets``."""
+        T = len(self.targets)
+        chunks = row_blocks(L.shape[0], T * L[0, ..., 0].numel())
+        parts = [self._worst_pairs_of(batch.batches(b), L[b], c) for b in chunks]
+        return torch.cat(parts)
+
+    def _worst_pairs_of(self, batch: PreparedPoints, L: Tensor, c: float) -> Tensor:
+        r"""The worst pairs for some of the t-batches, which fit into memory."""
+        T = len(self.targets)
+        blocks = row_blocks(T, self._width + L[..., 0].numel())
+        parts = [self.covariance.between(batch, self._targets_at(b)) for b in blocks]
+        W = path_rows(L, torch.cat(parts, dim=-1))  # b x S x q x T
+        left = self.variance - W.square().sum(dim=-2)  # b x S x T
+        largest = L.new_full(L.shape[:-2], -torch.inf)
+        where = torch.zeros_like(largest, dtype=torch.long)
+        for rows in row_blocks(T, left.numel()):
+            C = self._among_targets(rows) - W[..., rows].mT @ W  # b x S x r x T
+            own = left[..., rows].unsqueeze(-1)
+            pairs = own + c**2 * left.unsqueeze(-2) - 2 * c * C
+            top, at = pairs.flatten(-2).max(dim=-1)
+            where = torch.where(top > largest, at + rows.start * T, where)
+            largest = torch.maximum(top, largest)
+        return torch.stack((where // T, where % T), dim=-1)
 
 
 class qMELK(qNegMaxPosteriorVariance):  # noqa: N801
@@ -293,56 +375,8 @@ class qHRAGE(qNegMaxPosteriorVariance):  # noqa: N801
         ensemble.
     """
 
-    target_weights: Tensor | None
 
-    def __init__(
-        self,
-        model: Model,
-        targets: Pool | Tensor,
-        noise_var: NoiseVar | None = None,
-        X_pending: Tensor | None = None,
-        *,
-        target_weights: Tensor | None = None,
-        posterior_transform: PosteriorTransform | None = None,
-    ) -> None:
-        r"""See ``qNegMaxPosteriorVariance``.
-
-        Args:
-            model: A fitted model with a Gaussian posterior.
-            targets: ``T x d`` points whose values matter, or a ``Pool``: all its rows.
-            noise_var: The noise variance of a future observation, units of ``y``
-                squared: a number, a function from ``b x q x d`` points to ``b x q``, or
-                a model with ``predict_noise``. Default the model's own.
-            X_pending: ``n' x d`` points submitted and not observed yet.
-            target_weights: ``T`` factors of the variances, such as one over the squared
-                gaps, at least 0; default 1.
-            posterior_transform: Required for a model with several outputs.
-
-        Raises:
-            UnsupportedError: Also if ``noise_var`` is a model that predicts no noise.
-            ValueError: Also if a weight is negative, or all are 0.
-            BotorchTensorDimensionError: If there is not one weight per target.
-        """
-        super().__init__(model, targets, noise_var, X_pending, posterior_transform)
-        self.register_buffer("target_weights", None)
-        if target_weights is not None:
-            T = len(self.targets)
-            weights = non_negative_vector(
-                target_weights, "target_weights", T, "target", booleans=True
-            )
-            if not bool(weights.any()):
-                raise ValueError(
-                    "Expected `target_weights` with a positive entry, but all are 0."
-                )
-            self.target_weights = weights.to(self.targets.device)
-
-    @property
-    def weights(self) -> Tensor | None:
-        r"""``T`` factors of the variances; ``None``: all 1."""
-        return self.target_weights
-
-
-class qMILK(DesignAcquisitionFunction):  # noqa: N801 (BoTorch's q)
+class qMILK(qNegMaxPosteriorVariance):  # noqa: N801 (BoTorch's q)
     r"""Minus the worst variance of ``f(x) - omega f(x')``, given the q-batch.
 
     The maximum runs over all ordered pairs of targets, ``x = x'`` included. These
@@ -369,7 +403,7 @@ class qMILK(DesignAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         X_pending: Tensor | None = None,
         posterior_transform: PosteriorTransform | None = None,
     ) -> None:
-        r"""See ``DesignAcquisitionFunction``.
+        r"""See ``qNegMaxPosteriorVariance``.
 
         Args:
             model: A fitted model with a Gaussian posterior.
@@ -388,46 +422,7 @@ class qMILK(DesignAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         """
         omega = ratio(omega)
         super().__init__(model, targets, noise_var, X_pending, posterior_transform)
-        self.pairs_factor: float = omega
-
-    def _prepare_targets(self) -> None:
-        super()._prepare_targets()
-        T = len(self.targets)
-        small = 8 * T * self.variance.numel() <= CACHE
-        self._gram = None
-        self._gram = self._gram_rows(slice(0, T)) if small else None
-
-    def _gram_rows(self, rows: slice) -> Tensor:
-        r"""Covariances of targets ``rows`` with all: ``S x r x T``."""
-        if self._gram is not None:
-            return self._gram[..., rows, :]
-        blocks = row_blocks(len(self.targets), self._width)
-        left = self._targets_at(rows)
-        parts = [self.covariance.between(left, self._targets_at(b)) for b in blocks]
-        return torch.cat(parts, dim=-1)
-
-    def _worst(self, batch: PreparedPoints, L: Tensor) -> Tensor:
-        T = len(self.targets)
-        chunks = row_blocks(L.shape[0], T * L[0, ..., 0].numel())
-        return torch.cat([self._worst_of(batch.batches(c), L[c]) for c in chunks])
-
-    def _worst_of(self, batch: PreparedPoints, L: Tensor) -> Tensor:
-        r"""The worst pairs for some of the t-batches, which fit into memory."""
-        T, c = len(self.targets), self.pairs_factor
-        blocks = row_blocks(T, self._width + L[..., 0].numel())
-        parts = [self.covariance.between(batch, self._targets_at(b)) for b in blocks]
-        W = path_rows(L, torch.cat(parts, dim=-1))  # b x S x q x T
-        left = self.variance - W.square().sum(dim=-2)  # b x S x T
-        largest = L.new_full(L.shape[:-2], -torch.inf)
-        where = torch.zeros_like(largest, dtype=torch.long)
-        for rows in row_blocks(T, left.numel()):
-            C = self._gram_rows(rows) - W[..., rows].mT @ W  # b x S x r x T
-            own = left[..., rows].unsqueeze(-1)
-            pairs = own + c**2 * left.unsqueeze(-2) - 2 * c * C
-            top, at = pairs.flatten(-2).max(dim=-1)
-            where = torch.where(top > largest, at + rows.start * T, where)
-            largest = torch.maximum(top, largest)
-        return torch.stack((where // T, where % T), dim=-1)
+        self.pairs_factor = omega
 
 
 class qGEGE(AcquisitionFunction):  # noqa: N801 (BoTorch's q)
@@ -491,7 +486,7 @@ class qGEGE(AcquisitionFunction):  # noqa: N801 (BoTorch's q)
         self.set_X_pending(X_pending)
 
     @property
-    def parts(self) -> list[DesignAcquisitionFunction]:
+    def parts(self) -> list[qNegMaxPosteriorVariance]:
         r"""The criterion of each output, weighted."""
         return list(self.outputs)  # type: ignore[arg-type]  # made above
 
@@ -562,15 +557,15 @@ def _output(model: BatchedMultiOutputGPyTorchModel, c: int) -> Output:
 
 def _criterion(
     output: Output, X: Tensor, noise_var: NoiseVar | None, weight: float | None
-) -> qHRAGE:
+) -> qNegMaxPosteriorVariance:
     r"""The criterion of one output, every target with the output's weight."""
     factors = None
     if weight is not None:
         weight = in_interval(weight, "output_weights", 0.0, float("inf"))
         factors = torch.full((len(X),), weight, dtype=torch.float64)
     model, transform = output
-    return qHRAGE(
-        model, X, noise_var, target_weights=factors, posterior_transform=transform
+    return qNegMaxPosteriorVariance(
+        model, X, noise_var, posterior_transform=transform, target_weights=factors
     )
 
 
@@ -585,3 +580,134 @@ def _per_output(values: object, name: str, m: int) -> list:  # type: ignore[type
             f"Expected `{name}` with one entry per output ({m}), but got {len(values)}."
         )
     return list(values)
+
+
+class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
+    r"""Truncated variance reduction over the targets, per cost of the q-batch.
+
+    ``a(X) = sum_v [max(beta s(v)^2, eta^2) - max(beta s_X(v)^2, eta^2)] / sum_x c(x)``
+    over the targets ``v``, where ``s(v)^2`` is the posterior variance given data and
+    pending points and ``s_X(v)^2`` that after the whole batch ``X`` besides; neither
+    depends on values to come, so the value is exact. Targets whose width ``sqrt(beta)
+    s(v)`` is ``eta`` already add nothing. ``eta = 0`` is pure variance reduction. Units
+    of ``y`` squared per cost.
+
+    Targets are the points still in question: undecided rows of a pool for a level set,
+    possible maximisers for optimisation, or a dense grid of them on a box (representer
+    points). A choice between noise levels is a last column ``noise_level`` of ``X``
+    that the model's input transform drops and that ``cost`` and ``noise_var`` read.
+
+    Greedy batches (``optimize_acqf(..., sequential=True)``, ``optimize_acqf_discrete``)
+    pass points already chosen as ``X_pending``: then each is the best next step per
+    cost. (The latter's ``unique=True`` never measures a point twice in a batch.)
+
+    Example:
+        >>> acqf = qTruVaR(model, targets=pool_X[:4], beta=9.0, eta=0.1)
+        >>> values = acqf(X)  # X: batch_shape x q x d; values: batch_shape
+
+    Source:
+        Bogunovic et al. (2016), Eq. (3), in the form of Eq. (18); representer points
+        and pure variance reduction: Appendix A. Deviation: averaged over an ensemble.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        targets: Pool | Tensor,
+        beta: float = TRUVAR_BETA,
+        eta: float = 0.0,
+        cost: Cost | CostAwareUtility | None = None,
+        noise_var: NoiseVar | None = None,
+        X_pending: Tensor | None = None,
+        posterior_transform: PosteriorTransform | None = None,
+    ) -> None:
+        r"""Truncated variance reduction per cost.
+
+        Args:
+            model: A fitted model with a Gaussian posterior.
+            targets: ``T x d`` points whose values matter, or a ``Pool``: all its rows.
+            beta: The squared width, positive.
+            eta: The width to reach, at least 0, units of ``y``.
+            cost: The cost of one evaluation: a positive number, a function from ``b x q
+                x d`` points to ``b x q`` positive costs, or a ``CostAwareUtility``,
+                which weighs the reduction itself. Default 1.
+            noise_var: The noise variance of a future observation, units of ``y``
+                squared: a number, or a function from ``b x q x d`` points to ``b x q``.
+                Default the model's own.
+            X_pending: ``n' x d`` points submitted and not observed yet.
+            posterior_transform: Required for a model with several outputs.
+
+        Raises:
+            UnsupportedError: If the model has several outputs and no transform, knows
+                the noise of its own observations only, or has no Gaussian posterior.
+            ValueError: If ``beta``, ``cost`` or ``noise_var`` is not positive, ``eta``
+                negative, or ``targets`` empty or not finite.
+        """
+        self.beta = in_interval(beta, "beta", 0.0, math.inf)
+        self.eta = in_interval(eta, "eta", 0.0, math.inf, closed_low=True)
+        cost = check_cost(cost)
+        super().__init__(model, targets, noise_var, X_pending, posterior_transform)
+        self.cost = cost
+
+    @t_batch_mode_transform()
+    @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
+    def forward(self, X: Tensor) -> Tensor:
+        r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
+        batch, L = self._batch(X)
+        total = L.new_zeros(L.shape[:-2])  # b x S
+        for block in row_blocks(len(self.targets), self._width + L[..., 0].numel()):
+            cross = self.covariance.between(batch, self._targets_at(block))
+            gain = joint_gain(L, cross)  # b x S x block
+            variance = self.variance[..., block]
+            total = total + truncated_reduction(gain, variance, self.beta, self.eta)
+        value = total.reshape(*X.shape[:-2], *total.shape[1:])
+        return per_cost(value, X, self.cost).to(X)
+
+
+def check_cost(cost: Cost | CostAwareUtility | None) -> Cost | CostAwareUtility:
+    r"""``cost`` as a positive number, a function or a utility; ``None`` is 1.
+
+    Raises:
+        ValueError: If it is not positive.
+    """
+    if cost is None:
+        return 1.0
+    if callable(cost):
+        return cost
+    return in_interval(cost, "cost", 0.0, float("inf"), remedy=FREE)
+
+
+def per_cost(value: Tensor, X: Tensor, cost: Cost | CostAwareUtility) -> Tensor:
+    r"""Values divided by the summed costs of their q-batches.
+
+    Args:
+        value: ``b x S``.
+        X: ``b x q x d``.
+        cost: From ``check_cost``.
+
+    Returns:
+        ``b x S``.
+
+    Raises:
+        BotorchTensorDimensionError: If a function returns another shape than ``b x q``.
+        ValueError: If it returns a cost that is not positive.
+    """
+    members = value.ndim - (X.ndim - 2)
+    if isinstance(cost, CostAwareUtility):
+        # BoTorch puts samples first; here they are the members of an ensemble.
+        flat = value.flatten(X.ndim - 2).movedim(-1, 0) if members else value[None]
+        weighed = cost(X=X, deltas=flat.to(X)).movedim(0, -1)
+        return weighed.reshape(value.shape)
+    if not callable(cost):
+        return value / (cost * X.shape[-2])
+    returned = cost(X)
+    try:
+        found = torch.as_tensor(returned)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected `cost` to return b x q costs, here {tuple(X.shape[:-1])}, but "
+            f"got {returned!r}."
+        ) from error
+    check_map(found, X, "cost", "costs", positive=True, remedy=FREE)
+    total = found.to(value).sum(dim=-1)
+    return value / total[(..., *[None] * members)]
