@@ -14,7 +14,7 @@ from torch import Tensor
 from botorch_lse.confidence import RKHSWidth
 from botorch_lse.confidence.classify import ABOVE
 from botorch_lse.designs import optimal_design
-from botorch_lse.designs.kernel import KernelGram
+from botorch_lse.designs.basis import KernelGram
 from botorch_lse.papers.complexity import level_set_complexity
 from botorch_lse.papers.mason2022 import MELKPACStrategy
 from botorch_lse.papers.mason2022.linear import (

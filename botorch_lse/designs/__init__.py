@@ -3,9 +3,8 @@ r"""Optimal designs on finite sets: weights, proofs, integer counts, complexitie
 from typing import TYPE_CHECKING
 
 from botorch_lse.designs.certificate import Certificate, certify
-from botorch_lse.designs.exchange import exchange_design
 from botorch_lse.designs.optimal import Design, DesignWarning, optimal_design
-from botorch_lse.designs.rounding import round_design
+from botorch_lse.designs.rounding import exchange_design, round_design
 from botorch_lse.moved import lookup
 
 if TYPE_CHECKING:

@@ -12,31 +12,16 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, non_negative_vector, whole_number
-from botorch_lse.designs.active_newton import (
-    WorkingSet,
-    active_newton,
-    first_working_set,
-    with_rows,
-)
-from botorch_lse.designs.kernel import (
-    Covariance,
-    KernelProblem,
-    KernelTargets,
-    value_on_kernel,
-)
+from botorch_lse.designs.basis import Covariance
 from botorch_lse.designs.problem import (
     Arguments,
-    Problem,
-    Solution,
+    KernelProblem,
     feature_problem,
     read_arguments,
-    trimmed,
+    value_on_kernel,
 )
-from botorch_lse.designs.wolfe_atwood import wolfe_atwood
+from botorch_lse.designs.solver import Solution, nothing_to_predict, solve
 
-NEWTON_BELOW = 1e-4
-"""Below this tolerance Wolfe and Atwood's linear convergence loses to Newton's."""
-WOLFE_STEPS = 20_000
 BASIS_SHARE = 0.1
 """The share of the tolerance that the basis of a kernel may use up."""
 REFINEMENTS = 3
@@ -140,7 +125,7 @@ def optimal_design(
     Source:
         The criterion of Mason et al. (2022), Algorithms 1 and 2; Weltz et al. (2023),
         Eq. (4); Kone et al. (2025), Eq. (56). The solver and the certificate are own
-        (``active_newton``, ``certificate``), not the papers' Frank-Wolfe, which is
+        (``solver``, ``certificate``), not the papers' Frank-Wolfe, which is
         ``frank_wolfe_design``.
     """
     tol = in_interval(tol, "tol", 0.0, 1.0)
@@ -181,48 +166,8 @@ def _solve_features(
                 "Expected a feature other than zero in `X` where `gamma` is 0, but all "
                 "are zero: no design predicts the targets. Give a positive `gamma`."
             )
-        return _nothing_to_predict(X)
+        return nothing_to_predict(X)
     return solve(feature_problem(arguments, X, V), None, tol, initial, max_rounds)
-
-
-def _nothing_to_predict(Phi: Tensor) -> Solution:
-    r"""All targets are zero: every design has the value 0."""
-    N = Phi.shape[0]
-    rows = torch.arange(N, device=Phi.device)
-    uniform = torch.full((N,), 1 / N, dtype=Phi.dtype, device=Phi.device)
-    return Solution(rows, uniform, 0.0, 0.0, rows[:0], uniform[:0], 0)
-
-
-def solve(
-    problem: Problem,
-    pivots: Tensor | None,
-    tol: float,
-    initial: Tensor | None,
-    max_rounds: int,
-) -> Solution:
-    r"""Choose the engine.
-
-    Args:
-        problem: The problem in features.
-        pivots: Rows that describe the others well, or ``None``.
-        tol: The gap to reach.
-        initial: ``N`` weights to start from, or ``None``.
-        max_rounds: Rounds of Newton's method at most.
-    """
-    eye = torch.eye(problem.Phi.shape[1]).to(problem.Phi)
-    if problem.targets.largest(eye, 1).largest <= 0:
-        return _nothing_to_predict(problem.Phi)
-    if problem.everywhere and problem.gamma == 0:
-        first_tol = max(tol, NEWTON_BELOW)
-        solution = wolfe_atwood(problem, first_tol, WOLFE_STEPS, initial)
-        if solution.gap <= tol:
-            return solution
-        held, masses = solution.columns, solution.masses
-        start = with_rows(WorkingSet(held, masses, held, masses), problem.span)
-    else:
-        rows = problem.span if pivots is None else pivots
-        start = first_working_set(problem, rows, initial)
-    return trimmed(problem, active_newton(problem, start, tol, max_rounds), tol)
 
 
 def _solve_kernel(
@@ -234,7 +179,7 @@ def _solve_kernel(
     for _ in range(REFINEMENTS):
         Phi, V, pivots = basis_for(arguments, on_kernel, share * tol)
         if Phi.shape[1] == 0:
-            return _nothing_to_predict(Phi)
+            return nothing_to_predict(Phi)
         problem = feature_problem(arguments, Phi, V)
         inner = tol * (1 - 2 * BASIS_SHARE)
         solution = solve(problem, pivots, inner, initial, max_rounds)
@@ -269,7 +214,7 @@ def basis_for(
     diagonal, N = problem.gram.diagonal(), problem.sigma.numel()
     noisy = diagonal[:N] / problem.sigma.square()
     ceiling = float(noisy.max()) + problem.gamma
-    least = float(_squared_lengths(problem.targets, diagonal).max())
+    least = float(_squared_lengths(problem, diagonal).max())
     error = error * problem.gamma * least / max(ceiling, TINY)
     allowed = torch.full_like(diagonal, error)
     allowed[:N] = allowed[:N] * problem.sigma.square().clamp_max(1.0)
@@ -278,12 +223,12 @@ def basis_for(
     return basis.Phi[:N], V, basis.pivots[basis.pivots < N]
 
 
-def _squared_lengths(targets: KernelTargets, diagonal: Tensor) -> Tensor:
+def _squared_lengths(problem: KernelProblem, diagonal: Tensor) -> Tensor:
     r"""``k`` at the target points, weighted relative to the heaviest target."""
-    lengths = diagonal[targets.points]
-    if targets.weights is None:
+    lengths = diagonal[problem.targets]
+    if problem.weights is None:
         return lengths
-    weights = targets.weights / targets.weights.max()
+    weights = problem.weights / problem.weights.max()
     return lengths * (weights if weights.ndim == 1 else weights.amax(dim=1))
 
 

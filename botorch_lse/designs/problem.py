@@ -1,13 +1,24 @@
-r"""A design problem: as the user states it, in coordinates, and a solver's answer.
+r"""A design problem: as the user states it, in coordinates, or on the kernel itself.
+
+What a design must predict well are vectors or all ordered pairs of vectors. Both answer
+two questions, so that no solver knows which one it holds: the vectors of given targets,
+and the targets with the largest squared norm ``|v|^2_{A^-1}``. A target has a number:
+its row, or ``i * T + j`` for the pair ``(i, j)``.
 
 Squares and fourth powers of the features are taken on the way to a norm. Dividing the
 features and the targets by ``u`` and the ridge by ``u^2`` changes no norm, so features
 of extraordinary size are brought near 1; what then is still out of range is refused.
+
+A solver works on features that agree with the kernel up to a small error. The value
+that is reported is that of the kernel: ``phi(x)' A^-1 phi(y) = (k(x, y) - k_lam(x)'
+(K_lam + gamma I)^-1 k_lam(y)) / gamma`` needs the kernel between the support of the
+design and all points only.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,27 +36,12 @@ from botorch_lse.checks import (
     real_numbers,
     row_indices,
 )
-from botorch_lse.designs.basis import span_map, spanning_rows
-from botorch_lse.designs.certificate import (
-    information,
-    lower_bound,
-    relative_gap,
-    sensitivities,
-    whiten,
-)
-from botorch_lse.designs.kernel import (
-    Covariance,
-    KernelGram,
-    KernelProblem,
-    KernelTargets,
-)
-from botorch_lse.designs.targets import PairTargets, Targets, VectorTargets, Violators
+from botorch_lse.designs.basis import Covariance, KernelGram, span_map, spanning_rows
+from botorch_lse.designs.certificate import information, row_blocks, whiten
 
 SAFETY = tuple(10.0**k for k in range(-12, -2))
 """Masses tried in turn on spanning rows where ``gamma = 0`` and the information of a
 design is singular in float64: its value is that of the design mixed with them."""
-TRIM = (1.0, 0.1, 0.01)
-"""Shares of the tolerance, tried in turn as the mass to drop."""
 OUTSIDE = 1e-6
 """A target is outside the span of the design points if this fraction of its length is:
 far above float64's noise after whitening, far below what a user means by outside."""
@@ -56,6 +52,149 @@ DIGITS = 140
 SMALLEST_RIDGE = 1e-13
 """A ridge below this fraction of the largest squared length of a column is lost in the
 rounding of the information matrix: neither 0 nor itself is then being solved."""
+
+
+@dataclass(frozen=True, eq=False)
+class Violators:
+    r"""The largest norms found, and where.
+
+    Args:
+        largest: The largest squared norm over all targets.
+        ids: Targets that may enter a working set, by falling norm.
+        norms: Their squared norms.
+    """
+
+    largest: float
+    ids: Tensor
+    norms: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class VectorTargets:
+    r"""Targets ``v``, one per row.
+
+    Args:
+        V: ``T x m``; the square roots of the target weights are in it already.
+    """
+
+    V: Tensor
+
+    def __len__(self) -> int:
+        return self.V.shape[0]
+
+    def vectors(self, ids: Tensor) -> Tensor:
+        r"""Rows of ``V``: ``t x m``."""
+        return self.V[ids]
+
+    def norms(self, L: Tensor) -> Tensor:
+        r"""``T`` squared norms ``v' A^-1 v``."""
+        blocks = row_blocks(*self.V.shape)
+        return torch.cat([whiten(L, self.V[b]).square().sum(dim=-1) for b in blocks])
+
+    def largest(self, L: Tensor, many: int) -> Violators:
+        r"""The ``many`` largest norms."""
+        return top_norms(self.norms(L), many)
+
+    def mapped(self, transform: Tensor) -> VectorTargets:
+        r"""The rows of ``V @ transform``."""
+        return VectorTargets(self.V @ transform)
+
+
+def top_norms(norms: Tensor, many: int) -> Violators:
+    r"""The ``many`` largest entries of ``norms``."""
+    top, ids = norms.topk(min(many, norms.numel()))
+    return Violators(float(top[0]), ids, top)
+
+
+@dataclass(frozen=True, eq=False)
+class PairTargets:
+    r"""Targets ``y_i - factor y_j`` for all ordered pairs, ``(i, i)`` included.
+
+    The pairs are never listed: ``|y_i - c y_j|^2 = a_ii - 2 c a_ij + c^2 a_jj`` with
+    the Gram matrix ``a = Z Z'``, ``Z = Y L^-T``, taken in blocks of rows.
+
+    Args:
+        Y: ``T x m``.
+        factor: ``c``.
+        weights: ``T x T`` factors of the squared norms (0 leaves a pair out), or
+            ``None`` for ones.
+    """
+
+    Y: Tensor
+    factor: float
+    weights: Tensor | None = None
+
+    def __len__(self) -> int:
+        return self.Y.shape[0] ** 2
+
+    def vectors(self, ids: Tensor) -> Tensor:
+        r"""``y_i - factor y_j``, times the root of the pair's weight: ``t x m``."""
+        T = self.Y.shape[0]
+        i, j = ids // T, ids % T
+        difference = self.Y[i] - self.factor * self.Y[j]
+        if self.weights is None:
+            return difference
+        return self.weights[i, j].sqrt().unsqueeze(-1) * difference
+
+    def largest(self, L: Tensor, many: int) -> Violators:
+        r"""Row-wise and column-wise maxima, the ``many`` largest of them."""
+        Z = whiten(L, self.Y)
+        return largest_pairs(
+            Z.square().sum(dim=-1),
+            lambda rows: Z[rows] @ Z.mT,
+            self.factor,
+            self.weights,
+            many,
+        )
+
+    def mapped(self, transform: Tensor) -> PairTargets:
+        r"""The pairs of the rows of ``Y @ transform``."""
+        return PairTargets(self.Y @ transform, self.factor, self.weights)
+
+
+def largest_pairs(
+    own: Tensor,
+    gram: Callable[[slice], Tensor],
+    factor: float,
+    weights: Tensor | None,
+    many: int,
+) -> Violators:
+    r"""The row-wise and column-wise maxima of ``|y_i - factor y_j|^2``.
+
+    Args:
+        own: ``T`` squared norms ``a_ii``.
+        gram: Rows of ``a``: a slice in, ``rows x T`` out.
+        factor: ``c``.
+        weights: ``T x T`` factors of the squared norms, or ``None``.
+        many: How many to return.
+    """
+    T = own.numel()
+    everyone = torch.arange(T, device=own.device)
+    column, row_of = torch.full_like(own, -torch.inf), torch.zeros_like(everyone)
+    tops, places = [], []
+    for block in row_blocks(T, T):
+        g = own[block, None] + factor**2 * own - 2 * factor * gram(block)
+        if weights is not None:
+            g = g * weights[block]
+        top, j = g.max(dim=1)
+        tops.append(top)
+        places.append(everyone[block] * T + j)
+        best, i = g.max(dim=0)
+        row_of = torch.where(best > column, i + block.start, row_of)
+        column = torch.maximum(best, column)
+    # Half from each list: for a small factor all columns have the same best row.
+    by_row, by_column = top_norms(torch.cat(tops), many), top_norms(column, many)
+    half = (many + 1) // 2
+    rows, columns = by_row.ids[:half], by_column.ids[:half]
+    ids = torch.cat((torch.cat(places)[rows], row_of[columns] * T + columns))
+    ids, where = ids.unique(return_inverse=True)
+    norms = torch.zeros_like(ids, dtype=own.dtype)
+    norms[where] = torch.cat((by_row.norms[:half], by_column.norms[:half]))
+    found = top_norms(norms, many)
+    return Violators(by_row.largest, ids[found.ids], found.norms)
+
+
+Targets = VectorTargets | PairTargets
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,118 +249,87 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class Priced:
-    r"""A design and target weights, priced against everything.
+class KernelProblem:
+    r"""The design problem on a kernel, with combinations of points as targets.
 
     Args:
-        columns: Rows with mass.
-        masses: Their weights.
-        violators: The largest norms.
-        lower: A lower bound of the optimal value.
-        s: ``N`` sensitivities of the rows.
-        target_ids: Targets with dual weight, which prove the lower bound.
-        target_weights: Their weights, on the simplex.
+        gram: The kernel on all points.
+        sigma: One noise standard deviation per design point; the design points are
+            the first ``len(sigma)`` points of ``gram``.
+        gamma: The ridge, above 0.
+        targets: ``T`` points of the Gram matrix.
+        weights: Factors of the squared norms: ``T``, for pairs ``T x T``, or ``None``.
+        factor: ``c`` for the pairs ``(i, j) -> phi_i - c phi_j``; ``None`` for the
+            points themselves.
     """
 
-    columns: Tensor
-    masses: Tensor
-    violators: Violators
-    lower: float
-    s: Tensor
-    target_ids: Tensor
-    target_weights: Tensor
-
-    @property
-    def upper(self) -> float:
-        r"""The design's value."""
-        return self.violators.largest
-
-    def solution(self, steps: int) -> Solution:
-        r"""The same as a solution that took so many ``steps``."""
-        proof = self.target_ids, self.target_weights
-        return Solution(
-            self.columns, self.masses, self.upper, self.lower, *proof, steps
-        )
+    gram: KernelGram
+    sigma: Tensor
+    gamma: float
+    targets: Tensor
+    weights: Tensor | None = None
+    factor: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Solution:
-    r"""The best design and the best lower bound a solver found.
-
-    Args:
-        columns: Rows with mass.
-        masses: Their weights, on the simplex.
-        value: The largest squared norm.
-        lower_bound: What no design can beat.
-        target_ids: Targets with dual weight.
-        target_weights: Their weights, on the simplex.
-        steps: Steps taken; the unit is the solver's.
-    """
-
-    columns: Tensor
-    masses: Tensor
-    value: float
-    lower_bound: float
-    target_ids: Tensor
-    target_weights: Tensor
-    steps: int
-
-    @property
-    def gap(self) -> float:
-        r"""``value / lower_bound - 1``."""
-        return relative_gap(self.value, self.lower_bound)
-
-
-def price(
-    problem: Problem,
-    columns: Tensor,
-    masses: Tensor,
-    target_ids: Tensor,
-    target_weights: Tensor,
-    many: int,
-) -> Priced:
-    r"""The certificate over all rows and targets, and the targets that violate it.
+class KernelInverse:
+    r"""Inner products in ``A(lam)^-1`` for a sparse design.
 
     Args:
         problem: The problem.
-        columns: Rows with mass.
+        columns: Design points with mass.
         masses: Their weights.
-        target_ids: Targets with dual weight.
-        target_weights: Their weights, on the simplex.
-        many: How many violators to report.
+
+    Source:
+        Mason et al. (2022), Lemma G.1, with the columns ``phi / sigma``.
     """
-    L, columns, masses = problem.factor(columns, masses)
-    V = problem.targets.vectors(target_ids)
-    f = float(target_weights @ whiten(L, V).square().sum(dim=-1))
-    s = sensitivities(problem.Phi, L, V, target_weights)
-    lower = lower_bound(f, float(s.max()), float(masses @ s[columns]))
-    violators, lower = problem.targets.largest(L, many), max(lower, problem.floor)
-    return Priced(columns, masses, violators, lower, s, target_ids, target_weights)
+
+    def __init__(self, problem: KernelProblem, columns: Tensor, masses: Tensor) -> None:
+        self.gram, self.gamma, self.columns = problem.gram, problem.gamma, columns
+        self.root = masses.sqrt() / problem.sigma[columns]
+        K = self.root.unsqueeze(-1) * self.gram.block(columns, columns) * self.root
+        eye = torch.eye(K.shape[0], dtype=K.dtype, device=K.device)
+        self.L = torch.linalg.cholesky(K + self.gamma * eye)
+
+    def loadings(self, points: Tensor) -> Tensor:
+        r"""``R = k_lam(points) L^-T``: ``p x s``."""
+        k = self.gram.block(points, self.columns) * self.root
+        return torch.linalg.solve_triangular(self.L.mT, k, upper=True, left=False)
+
+    def norms(self, points: Tensor, diagonal: Tensor) -> Tensor:
+        r"""``phi' A^-1 phi`` of each point, given its ``k(x, x)``."""
+        blocks = row_blocks(points.numel(), self.columns.numel())
+        gains = [self.loadings(points[b]).square().sum(dim=-1) for b in blocks]
+        return ((diagonal[points] - torch.cat(gains)) / self.gamma).clamp_min(0.0)
+
+    def products(self, left: Tensor, right: Tensor, R: Tensor) -> Tensor:
+        r"""``phi_l' A^-1 phi_r``, with ``R`` the loadings of ``right``: ``l x r``."""
+        half = torch.linalg.solve_triangular(self.L.mT, R.mT, upper=True)
+        k = self.gram.block(left, self.columns) * self.root
+        return (self.gram.block(left, right) - k @ half) / self.gamma
 
 
-def trimmed(problem: Problem, solution: Solution, tol: float) -> Solution:
-    r"""The solution without the light masses, as far as the tolerance allows.
+def value_on_kernel(problem: KernelProblem, columns: Tensor, masses: Tensor) -> float:
+    r"""The largest (weighted) squared norm over all targets, exact up to float64."""
+    inverse = KernelInverse(problem, columns, masses)
+    return largest_on_kernel(problem, inverse, 1).largest
 
-    The lightest masses, in total ``TRIM`` times the tolerance, are dropped if the rest
-    is still certified within the tolerance.
 
-    Args:
-        problem: The problem.
-        solution: A solution.
-        tol: The gap that must not be exceeded.
-    """
-    order = solution.masses.argsort()
-    total = solution.masses[order].cumsum(dim=0)
-    for share in TRIM:
-        kept = order[total > share * tol]
-        if kept.numel() == order.numel():
-            continue
-        masses = solution.masses[kept] / solution.masses[kept].sum()
-        L, columns, masses = problem.factor(solution.columns[kept], masses)
-        value = problem.targets.largest(L, 1).largest
-        if value <= max(solution.lower_bound * (1 + tol), solution.value):
-            return replace(solution, columns=columns, masses=masses, value=value)
-    return solution
+def largest_on_kernel(
+    problem: KernelProblem, inverse: KernelInverse, many: int
+) -> Violators:
+    r"""The ``many`` largest (weighted) squared norms over all targets."""
+    points, weights = problem.targets, problem.weights
+    own = inverse.norms(points, problem.gram.diagonal())
+    if problem.factor is None:
+        return top_norms(own if weights is None else own * weights, many)
+    R = inverse.loadings(points)
+    return largest_pairs(
+        own,
+        lambda rows: inverse.products(points[rows], points, R),
+        problem.factor,
+        weights,
+        many,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,8 +380,8 @@ class Arguments:
             points = torch.cat((self.X, self.others))
             targets = torch.arange(self.X.shape[0], len(points), device=points.device)
         gram = KernelGram.of(self.kernel, points)
-        combined = KernelTargets(targets, self.weights, self.factor)
-        return KernelProblem(gram, self.sigma, self.gamma, combined)
+        stated = self.sigma, self.gamma, targets, self.weights, self.factor
+        return KernelProblem(gram, *stated)
 
 
 def read_arguments(
@@ -375,16 +483,13 @@ def _read_weights(target_weights: Any, count: int, pairs: bool) -> Tensor:
     return weights
 
 
-def feature_problem(
-    arguments: Arguments, Phi: Tensor, V: Tensor | None, pivots: Tensor | None = None
-) -> Problem:
+def feature_problem(arguments: Arguments, Phi: Tensor, V: Tensor | None) -> Problem:
     r"""The problem in features, brought near 1 where their size is extraordinary.
 
     Args:
         arguments: The problem as stated.
         Phi: ``N x m`` features of the design points, noise not yet divided out.
         V: ``T x m`` targets, or ``None``: rows of ``Phi``.
-        pivots: Rows that describe the others well, if known.
 
     Raises:
         ValueError: If ``gamma = 0`` and a target is outside the span of ``Phi``, or if

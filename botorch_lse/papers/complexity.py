@@ -17,11 +17,15 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, real_matrix, real_vector
+from botorch_lse.designs.basis import Covariance
 from botorch_lse.designs.certificate import relative_gap, whiten
-from botorch_lse.designs.kernel import Covariance, KernelInverse
 from botorch_lse.designs.optimal import Design, optimal_design
-from botorch_lse.designs.problem import feature_problem, read_arguments
-from botorch_lse.designs.targets import PairTargets
+from botorch_lse.designs.problem import (
+    KernelInverse,
+    PairTargets,
+    feature_problem,
+    read_arguments,
+)
 
 TIE = 1e-14
 """A gap below this fraction of the means' scale is rounding, not a gap."""

@@ -8,14 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botorch_lse.designs import certify, optimal_design
+from botorch_lse.designs.basis import KernelGram
 from botorch_lse.designs.certificate import relative_gap
-from botorch_lse.designs.kernel import (
-    KernelGram,
-    KernelInverse,
-    KernelProblem,
-    KernelTargets,
-    value_on_kernel,
-)
+from botorch_lse.designs.problem import KernelInverse, KernelProblem, value_on_kernel
 from botorch_lse.papers.mason2022.frank_wolfe import certify_on_kernel
 from tests.designs.reference import sdp_value
 
@@ -85,7 +80,7 @@ def kernel_problem(N=12, factor=None):
     sigma = torch.linspace(0.5, 2.0, N, dtype=torch.float64)
     gram = KernelGram.of(lambda a, b: a @ b.T, Phi)
     points = torch.arange(0, N, 2)
-    return Phi, KernelProblem(gram, sigma, 0.3, KernelTargets(points, None, factor))
+    return Phi, KernelProblem(gram, sigma, 0.3, points, None, factor)
 
 
 def test_the_kernel_form_of_the_inverse_is_lemma_g1():
@@ -108,7 +103,7 @@ def test_the_kernel_certificate_is_that_of_the_features(factor):
     Phi, problem = kernel_problem(factor=factor)
     generator = torch.Generator().manual_seed(5)
     lam = simplex(12, generator, 1.0)
-    Y = Phi[problem.targets.points]
+    Y = Phi[problem.targets]
     V = Y if factor is None else torch.stack([a - factor * b for a in Y for b in Y])
     w = simplex(len(V), generator, 1.0)
     columns = torch.arange(12)

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from botorch_lse.benchmark.design_instances import INSTANCES
 from botorch_lse.designs import optimal_design
-from botorch_lse.designs.active_newton import NEAR, spread_out
 from botorch_lse.designs.basis import pivoted_cholesky, span_map, spanning_rows
-from botorch_lse.designs.interior_point import solve_restricted
-from botorch_lse.designs.problem import ridge_of
-from botorch_lse.designs.targets import PairTargets, largest_pairs
-from botorch_lse.designs.wolfe_atwood import deletion_level
+from botorch_lse.designs.problem import PairTargets, largest_pairs, ridge_of
+from botorch_lse.designs.solver import (
+    NEAR,
+    deletion_level,
+    solve_restricted,
+    spread_out,
+)
 from botorch_lse.papers.mason2022 import frank_wolfe_design
 
 

@@ -10,7 +10,8 @@ import torch
 from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.designs.certificate import information, whiten
 from botorch_lse.designs.optimal import Design, as_design
-from botorch_lse.designs.problem import Solution, feature_problem, price, read_arguments
+from botorch_lse.designs.problem import feature_problem, read_arguments
+from botorch_lse.designs.solver import price
 
 
 def mirror_descent_design(
@@ -53,6 +54,5 @@ def mirror_descent_design(
         eta = (2 * torch.log(torch.tensor(float(N)))).sqrt() / (lipschitz * steps**0.5)
         w = torch.softmax(w.log() + eta.to(w) * g, dim=0)
     rows = torch.arange(N, device=w.device)
-    priced = price(problem, rows, w, rows, w, 1)
-    found = Solution(rows, w, priced.upper, priced.lower, rows, w, steps)
-    return as_design(found, arguments, tol)
+    priced = price(problem, rows, w, rows, w, 1, steps)
+    return as_design(priced.solution, arguments, tol)

@@ -16,8 +16,7 @@ from torch import Tensor
 from botorch_lse.checks import in_interval
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, accuracy
 from botorch_lse.designs import Design, round_design
-from botorch_lse.designs.basis import span_map
-from botorch_lse.designs.kernel import KernelGram
+from botorch_lse.designs.basis import KernelGram, span_map
 from botorch_lse.papers.fixed_confidence import countable, first_round_of, rehearsed
 from botorch_lse.papers.mason2022.rips import RIPSEstimate, rips, rips_projection
 from botorch_lse.problem import Classification, Observations

@@ -10,27 +10,23 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.designs.basis import Covariance
 from botorch_lse.designs.certificate import (
     Certificate,
     lower_bound,
     row_blocks,
     sensitivities,
 )
-from botorch_lse.designs.kernel import (
-    Covariance,
-    KernelInverse,
-    KernelProblem,
-    KernelTargets,
-    largest_on_kernel,
-)
 from botorch_lse.designs.optimal import Design, as_design
 from botorch_lse.designs.problem import (
+    KernelInverse,
+    KernelProblem,
     Problem,
-    Solution,
     feature_problem,
-    price,
+    largest_on_kernel,
     read_arguments,
 )
+from botorch_lse.designs.solver import Solution, price
 
 
 class _Oracle(Protocol):
@@ -59,8 +55,8 @@ class _FeatureOracle:
     def prove(
         self, columns: Tensor, masses: Tensor, ids: Tensor, w: Tensor
     ) -> tuple[float, float]:
-        priced = price(self.problem, columns, masses, ids, w, 1)
-        return priced.upper, priced.lower
+        found = price(self.problem, columns, masses, ids, w, 1, 0).solution
+        return found.value, found.lower_bound
 
 
 class _KernelOracle:
@@ -71,7 +67,7 @@ class _KernelOracle:
     def step(self, columns: Tensor, masses: Tensor) -> tuple[int, int]:
         inverse = KernelInverse(self.problem, columns, masses)
         worst = largest_on_kernel(self.problem, inverse, 1).ids
-        points, mix = as_points(self.problem.targets, worst)
+        points, mix = as_points(self.problem, worst)
         products = inverse.products(self.rows, points, inverse.loadings(points))
         s = (products @ mix.mT).square().squeeze(-1) / self.problem.sigma.square()
         return int(worst[0]), int(s.argmax())
@@ -177,7 +173,7 @@ def certify_on_kernel(
     upper = largest_on_kernel(problem, inverse, 1).largest
     N = problem.sigma.numel()
     rows = torch.arange(N, device=columns.device)
-    points, mix = as_points(problem.targets, target_ids)
+    points, mix = as_points(problem, target_ids)
     R = inverse.loadings(points)
     s = (
         torch.cat(
@@ -195,22 +191,22 @@ def certify_on_kernel(
     return Certificate(upper, lower_bound(f, float(s.max()), average))
 
 
-def as_points(targets: KernelTargets, ids: Tensor) -> tuple[Tensor, Tensor]:
+def as_points(problem: KernelProblem, ids: Tensor) -> tuple[Tensor, Tensor]:
     r"""Targets ``ids`` as ``mix @ phi(points)``."""
     dtype = torch.float64
-    if targets.factor is None:
+    if problem.factor is None:
         scale = torch.ones_like(ids, dtype=dtype)
-        if targets.weights is not None:
-            scale = targets.weights[ids].sqrt()
-        return targets.points[ids], torch.diag(scale)
-    T = targets.points.numel()
+        if problem.weights is not None:
+            scale = problem.weights[ids].sqrt()
+        return problem.targets[ids], torch.diag(scale)
+    T = problem.targets.numel()
     i, j = ids // T, ids % T
     members, where = torch.cat((i, j)).unique(return_inverse=True)
     mix = torch.zeros(ids.numel(), members.numel(), dtype=dtype, device=ids.device)
     each = torch.arange(ids.numel(), device=ids.device)
-    minus = torch.full_like(each, -targets.factor, dtype=dtype)
+    minus = torch.full_like(each, -problem.factor, dtype=dtype)
     mix.index_put_((each, where[: len(ids)]), torch.ones_like(minus), accumulate=True)
     mix.index_put_((each, where[len(ids) :]), minus, accumulate=True)
-    if targets.weights is not None:
-        mix = targets.weights[i, j].sqrt().unsqueeze(-1) * mix
-    return targets.points[members], mix
+    if problem.weights is not None:
+        mix = problem.weights[i, j].sqrt().unsqueeze(-1) * mix
+    return problem.targets[members], mix

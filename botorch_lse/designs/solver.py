@@ -1,0 +1,813 @@
+r"""The solver: two engines, and the certificate that says when they are done.
+
+The engine for every criterion is an active set around an interior-point method.
+Multiplicative sweeps give a rough design fast. From then on few columns and few targets
+are in play; the restricted problem is solved; its design, padded with zeros, is priced
+against all rows and all targets by the certificate; what violates it enters, what lost
+its mass leaves. Where the targets are the design points, a newcomer enters as both:
+this halves the number of rounds.
+
+The restricted problem, few columns and few targets, is solved to high accuracy:
+``min t`` subject to ``g_v(lam) <= t`` and ``lam`` on the simplex, by a primal-dual
+Newton method with Mehrotra's predictor and corrector. With ``B = V A^-1 Phi'`` the
+Jacobian of ``g`` is ``J = -(B o B)`` and the Hessian of ``sum_v w_v g_v`` is
+``H = 2 (B' diag(w) B) o (Phi A^-1 Phi')``. The slacks are kept exact, ``z = t - g`` and
+``nu = mu - s`` with ``s = w (B o B)``: a step costs one ``n x n`` Cholesky factor, and
+the duality gap cannot run ahead of the equations, which would leave the iterate in a
+corner of the simplex, unable to move.
+
+The engine of Wolfe and Atwood is for linear features without a ridge, predicted where
+they are measured. There the G- and the D-design are one (Kiefer and Wolfowitz 1960),
+and a step that moves mass to or from one point has a closed form and a rank-one update.
+Above a gap of ``NEWTON_BELOW`` it is as fast, and its designs have fewer points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from botorch_lse.designs.certificate import (
+    Certificate,
+    information,
+    lower_bound,
+    relative_gap,
+    sensitivities,
+    whiten,
+)
+from botorch_lse.designs.problem import Problem, VectorTargets, Violators
+
+TRIM = (1.0, 0.1, 0.01)
+"""Shares of the tolerance, tried in turn as the mass to drop."""
+NEWTON_BELOW = 1e-4
+"""Below this tolerance Wolfe and Atwood's linear convergence loses to Newton's."""
+WOLFE_STEPS = 20_000
+
+# The active set and its first sweeps.
+ALL_IN = 300
+"""Up to so many rows and targets, all are in play: one Newton step takes a few ms."""
+COARSE = 1500
+"""The sweeps see at most about so many rows and targets; more only cost time."""
+NEAR = 0.98
+"""Of two newcomers with a larger correlation only the better enters: on a fine grid
+the violators lie in clumps, and one of each clump does the work."""
+CHUNK = 256
+"""Newcomers compared at once: all with all would be a large matrix."""
+SIZE = 100
+"""A working set usually has twice as many members as there are features, but at least
+so many: fewer would save nothing."""
+CROWD, LIGHT = 3, 1e-6
+"""Working sets above ``CROWD`` times the usual size lose what has less than ``LIGHT``
+of the heaviest mass; a light member may still bind, so smaller sets keep all."""
+D_SWEEPS, SADDLE_SWEEPS = 40, 30
+BOLDNESS = 3.0
+"""The step of the target weights' exponential update, found best by trial."""
+TRACE = 1e-3
+"""The mass that a sweep leaves to all rows together, so that they go on spanning."""
+
+# The restricted problem.
+MAX_STEPS = 60
+ROOM = 1.1
+"""Where ``t`` and ``mu`` start: 10 % above the largest ``g`` and ``s``."""
+TO_BOUNDARY = 0.99
+"""A step goes at most this far towards the nearest bound (Mehrotra 1992)."""
+SHRINK, SHRINKAGES = 0.7, 60
+KEPT, LIFT = 0.3, 0.3
+"""``g`` and ``s`` curve, so that a true slack may be below the predicted one. ``t`` and
+``mu`` are lifted until each slack keeps 0.3 of it; a step is shortened until that
+costs at most 0.3 of the duality gap."""
+FLOOR = 1e-14
+"""The smallest mass or slack inside the method: the logarithmic barrier
+needs positive numbers; 1e-14 changes no value that float64 can tell apart."""
+
+# Wolfe and Atwood's engine.
+DELETE_EVERY = 25
+FAR, FIRST_TOL = 1000, 0.05
+"""A large pool is first solved to 5 % on its 1000 longest rows (in coordinates where
+the whole pool has unit information): these hold most of the support."""
+REFRESH_EVERY = 200
+"""Rank-one updates lose about a digit in some hundred steps: refactor then."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    r"""A design and a proven lower bound: the best that a solver found.
+
+    Args:
+        columns: Rows with mass.
+        masses: Their weights, on the simplex.
+        value: The largest squared norm.
+        lower_bound: What no design can beat.
+        target_ids: Targets with dual weight.
+        target_weights: Their weights, on the simplex.
+        steps: Steps taken; the unit is the solver's.
+    """
+
+    columns: Tensor
+    masses: Tensor
+    value: float
+    lower_bound: float
+    target_ids: Tensor
+    target_weights: Tensor
+    steps: int
+
+    @property
+    def gap(self) -> float:
+        r"""``value / lower_bound - 1``."""
+        return relative_gap(self.value, self.lower_bound)
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    r"""A design and target weights, priced against everything.
+
+    Args:
+        solution: The design, its value, and the bound that the target weights prove.
+        violators: The largest norms.
+        s: ``N`` sensitivities of the rows.
+    """
+
+    solution: Solution
+    violators: Violators
+    s: Tensor
+
+
+def price(
+    problem: Problem,
+    columns: Tensor,
+    masses: Tensor,
+    target_ids: Tensor,
+    target_weights: Tensor,
+    many: int,
+    steps: int,
+) -> Priced:
+    r"""The certificate over all rows and targets, and the targets that violate it.
+
+    Args:
+        problem: The problem.
+        columns: Rows with mass.
+        masses: Their weights.
+        target_ids: Targets with dual weight.
+        target_weights: Their weights, on the simplex.
+        many: How many violators to report.
+        steps: Steps taken so far.
+    """
+    L, columns, masses = problem.factor(columns, masses)
+    V = problem.targets.vectors(target_ids)
+    f = float(target_weights @ whiten(L, V).square().sum(dim=-1))
+    s = sensitivities(problem.Phi, L, V, target_weights)
+    lower = lower_bound(f, float(s.max()), float(masses @ s[columns]))
+    violators, lower = problem.targets.largest(L, many), max(lower, problem.floor)
+    ends, proof = (violators.largest, lower), (target_ids, target_weights)
+    return Priced(Solution(columns, masses, *ends, *proof, steps), violators, s)
+
+
+def trimmed(problem: Problem, solution: Solution, tol: float) -> Solution:
+    r"""The solution without the light masses, as far as the tolerance allows.
+
+    The lightest masses, in total ``TRIM`` times the tolerance, are dropped if the rest
+    is still certified within the tolerance.
+
+    Args:
+        problem: The problem.
+        solution: A solution.
+        tol: The gap that must not be exceeded.
+    """
+    order = solution.masses.argsort()
+    total = solution.masses[order].cumsum(dim=0)
+    for share in TRIM:
+        kept = order[total > share * tol]
+        if kept.numel() == order.numel():
+            continue
+        masses = solution.masses[kept] / solution.masses[kept].sum()
+        L, columns, masses = problem.factor(solution.columns[kept], masses)
+        value = problem.targets.largest(L, 1).largest
+        if value <= max(solution.lower_bound * (1 + tol), solution.value):
+            return replace(solution, columns=columns, masses=masses, value=value)
+    return solution
+
+
+def nothing_to_predict(Phi: Tensor) -> Solution:
+    r"""All targets are zero: every design has the value 0."""
+    N = Phi.shape[0]
+    rows = torch.arange(N, device=Phi.device)
+    uniform = torch.full((N,), 1 / N, dtype=Phi.dtype, device=Phi.device)
+    return Solution(rows, uniform, 0.0, 0.0, rows[:0], uniform[:0], 0)
+
+
+def solve(
+    problem: Problem,
+    pivots: Tensor | None,
+    tol: float,
+    initial: Tensor | None,
+    max_rounds: int,
+) -> Solution:
+    r"""Choose the engine.
+
+    Args:
+        problem: The problem in features.
+        pivots: Rows that describe the others well, or ``None``.
+        tol: The gap to reach.
+        initial: ``N`` weights to start from, or ``None``.
+        max_rounds: Rounds of Newton's method at most.
+    """
+    eye = torch.eye(problem.Phi.shape[1]).to(problem.Phi)
+    if problem.targets.largest(eye, 1).largest <= 0:
+        return nothing_to_predict(problem.Phi)
+    if problem.everywhere and problem.gamma == 0:
+        first_tol = max(tol, NEWTON_BELOW)
+        solution = wolfe_atwood(problem, first_tol, WOLFE_STEPS, initial)
+        if solution.gap <= tol:
+            return solution
+        held, masses = solution.columns, solution.masses
+        start = with_rows(WorkingSet(held, masses, held, masses), problem.span)
+    else:
+        rows = problem.span if pivots is None else pivots
+        start = first_working_set(problem, rows, initial)
+    return trimmed(problem, active_newton(problem, start, tol, max_rounds), tol)
+
+
+@dataclass(frozen=True, eq=False)
+class WorkingSet:
+    r"""What is in play, with the masses to start from.
+
+    Args:
+        columns: Rows in play.
+        masses: Their weights.
+        target_ids: Targets in play.
+        target_weights: Their weights.
+    """
+
+    columns: Tensor
+    masses: Tensor
+    target_ids: Tensor
+    target_weights: Tensor
+
+    @property
+    def has_newcomers(self) -> bool:
+        r"""Whether a member has no mass yet."""
+        return bool((self.masses == 0).any() or (self.target_weights == 0).any())
+
+
+def active_newton(
+    problem: Problem, start: WorkingSet, tol: float, max_rounds: int
+) -> Solution:
+    r"""Solve to a certified relative gap of ``tol``, from ``start``.
+
+    Args:
+        problem: The problem.
+        start: The first working set.
+        tol: The relative gap to reach.
+        max_rounds: How often to price at most.
+
+    Source:
+        Own combination; simplicial decomposition (von Hohenbalken 1977) in the design
+        and a cutting-surface method in the targets, both solved by Mehrotra's method.
+    """
+    many = usual_size(problem)
+    working, best, gap = start, None, 1.0
+    rounds_shown = tqdm(
+        range(1, max_rounds + 1), "Design", delay=2.0, disable=None, leave=False
+    )
+    for rounds in rounds_shown:
+        inner = max(min(0.1 * gap, 0.1), 0.2 * tol)
+        solved = solve_restricted(
+            problem.Phi[working.columns],
+            problem.targets.vectors(working.target_ids),
+            problem.gamma,
+            working.masses,
+            working.target_weights,
+            inner,
+        )
+        w = solved.target_weights
+        working = replace(working, masses=solved.weights, target_weights=w)
+        design, proof = (working.columns, solved.weights), (working.target_ids, w)
+        priced = price(problem, *design, *proof, 10 * many, rounds)
+        before = best.gap if best is not None else torch.inf
+        best = _better(best, priced.solution)
+        gap = best.gap
+        if best.gap <= tol:
+            break
+        working = _next(problem, working, priced, solved.certificate.upper, many)
+        if best.gap >= before and not working.has_newcomers:
+            break  # float64 gives no more
+    assert best is not None
+    return best
+
+
+def _better(best: Solution | None, new: Solution) -> Solution:
+    r"""The better design and the better bound, each with its own witness."""
+    if best is None:
+        return new
+    design = new if new.value <= best.value else best
+    bound = new if new.lower_bound >= best.lower_bound else best
+    return replace(
+        design,
+        lower_bound=bound.lower_bound,
+        target_ids=bound.target_ids,
+        target_weights=bound.target_weights,
+        steps=new.steps,
+    )
+
+
+def _next(
+    problem: Problem, working: WorkingSet, priced: Priced, inside: float, many: int
+) -> WorkingSet:
+    r"""Keep what carries mass or nearly binds, and let the violators in."""
+    s_inside = priced.s[working.columns]
+    keep = heavy(working.masses, CROWD * many)
+    keep |= torch.isin(working.columns, problem.span)
+    top, rows = priced.s.topk(min(10 * many, priced.s.numel()))
+    rows = rows[top > float(s_inside.max()) * (1 + 1e-12)]
+    rows = rows[~torch.isin(rows, working.columns)]
+    rows = rows[spread_out(problem.Phi[rows], many // 2)]
+    keep_t = heavy(working.target_weights, CROWD * many)
+    ids = priced.violators.ids[priced.violators.norms > inside]
+    ids = ids[~torch.isin(ids, working.target_ids)]
+    ids = ids[spread_out(problem.targets.vectors(ids), many // 2)]
+    if problem.everywhere:
+        both = torch.cat((rows, ids)).unique()
+        rows = both[~torch.isin(both, working.columns[keep])]
+        ids = both[~torch.isin(both, working.target_ids[keep_t])]
+    masses, weights = working.masses[keep], working.target_weights[keep_t]
+    return WorkingSet(
+        torch.cat((working.columns[keep], rows)),
+        torch.cat((masses, masses.new_zeros(rows.numel()))),
+        torch.cat((working.target_ids[keep_t], ids)),
+        torch.cat((weights, weights.new_zeros(ids.numel()))),
+    )
+
+
+def usual_size(problem: Problem) -> int:
+    r"""How many rows or targets are in play, give or take."""
+    return max(2 * problem.Phi.shape[1], SIZE)
+
+
+def heavy(masses: Tensor, many: int) -> Tensor:
+    r"""Mask of all, or where there are more than ``many``, of those not light."""
+    if masses.numel() <= many:
+        return torch.ones_like(masses, dtype=torch.bool)
+    return masses > LIGHT * masses.max()
+
+
+def spread_out(vectors: Tensor, many: int) -> Tensor:
+    r"""Greedily, at most ``many`` rows, none closer than ``NEAR`` to an earlier one.
+
+    Args:
+        vectors: ``n x m``, the most wanted first.
+        many: How many to take.
+
+    Returns:
+        Indices into ``vectors``.
+    """
+    unit = torch.nn.functional.normalize(vectors, dim=-1)
+    taken = torch.zeros(0, dtype=torch.long, device=vectors.device)
+    for start in range(0, len(unit), CHUNK):
+        chunk = unit[start : start + CHUNK]
+        free = ~((chunk @ unit[taken].mT).abs() > NEAR).any(dim=1).cpu()
+        close = ((chunk @ chunk.mT).abs() > NEAR).cpu()
+        new = []
+        for i in range(len(chunk)):
+            if free[i]:
+                new.append(start + i)
+                free &= ~close[i]
+        more = torch.tensor(new, dtype=torch.long, device=vectors.device)
+        taken = torch.cat((taken, more))
+        if len(taken) >= many:
+            break
+    return taken[:many]
+
+
+def first_working_set(
+    problem: Problem, pivots: Tensor, initial: Tensor | None = None
+) -> WorkingSet:
+    r"""Where Newton's method starts: sweeps on a coarse subset, the heaviest in play.
+
+    Args:
+        problem: The problem.
+        pivots: Rows that describe the others well.
+        initial: ``N`` weights of an earlier design, or ``None``.
+    """
+    Phi = problem.Phi
+    rows = coarse(Phi.shape[0], torch.cat((pivots, problem.span)))
+    weights = torch.full_like(Phi[rows, 0], 1 / rows.numel())
+    if initial is not None:
+        rows = torch.cat((rows, initial.nonzero().squeeze(-1))).unique()
+        weights = 0.9 * initial[rows] + 0.1 / rows.numel()
+    vectors = problem.targets
+    many = usual_size(problem)
+    if problem.everywhere:
+        weights = d_sweeps(Phi[rows], problem.gamma, weights)
+        ids, w = rows, weights
+    elif isinstance(vectors, VectorTargets):
+        ids = coarse(len(vectors), pivots[:0])
+        weights, w = saddle_sweeps(Phi[rows], vectors.V[ids], problem.gamma, weights)
+    else:
+        weights = d_sweeps(Phi[rows], problem.gamma, weights)
+        L, _, _ = problem.factor(rows, weights)
+        found = vectors.largest(L, 10 * many)
+        ids = found.ids[spread_out(vectors.vectors(found.ids), many)]
+        w = torch.full_like(Phi[: len(ids), 0], 1 / len(ids))
+    columns = heaviest(weights, many)
+    targets = heaviest(w, many)
+    working = WorkingSet(rows[columns], weights[columns], ids[targets], w[targets])
+    return with_rows(working, problem.span)
+
+
+def with_rows(working: WorkingSet, rows: Tensor) -> WorkingSet:
+    r"""The working set with ``rows`` in play."""
+    rows = rows[~torch.isin(rows, working.columns)]
+    columns = torch.cat((working.columns, rows))
+    masses = torch.cat((working.masses, torch.zeros_like(rows, dtype=torch.float64)))
+    return WorkingSet(columns, masses, working.target_ids, working.target_weights)
+
+
+def heaviest(masses: Tensor, many: int) -> Tensor:
+    r"""Indices of the ``many`` heaviest, or of all if there are few."""
+    if masses.numel() <= ALL_IN:
+        return torch.arange(masses.numel(), device=masses.device)
+    return masses.topk(min(many, masses.numel())).indices
+
+
+def coarse(total: int, wanted: Tensor) -> Tensor:
+    r"""All rows if few, else ``wanted`` and an even spread of others, seeded."""
+    device = wanted.device
+    if total <= COARSE:
+        return torch.arange(total, device=device)
+    generator = torch.Generator().manual_seed(0)
+    others = torch.randperm(total, generator=generator)[:COARSE].to(device)
+    return torch.cat((wanted, others)).unique()
+
+
+def d_sweeps(Phi: Tensor, gamma: float, weights: Tensor) -> Tensor:
+    r"""``lam <- lam g / sum(lam g)``: towards the D-design, nearly the G-design.
+
+    Args:
+        Phi: ``N x m``.
+        gamma: The ridge.
+        weights: ``N``, positive, where to start.
+
+    Source:
+        Silvey, Titterington and Torsney (1978).
+    """
+    for _ in range(D_SWEEPS):
+        L = torch.linalg.cholesky(information(Phi, weights, gamma))
+        weights = weights * whiten(L, Phi).square().sum(dim=-1)
+        weights = weights / weights.sum()
+    return weights
+
+
+def saddle_sweeps(
+    Phi: Tensor, V: Tensor, gamma: float, weights: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""Alternate ``w <- w exp(3 g / (sqrt(t) F))`` and ``lam <- lam sqrt(s)``.
+
+    The second is the multiplicative algorithm of the ``w``-averaged (A- or L-) design.
+
+    Args:
+        Phi: ``N x m``.
+        V: ``T x m`` targets.
+        gamma: The ridge.
+        weights: ``N``, positive, where to start.
+
+    Returns:
+        The design and the target weights.
+    """
+    w = torch.full_like(V[:, 0], 1 / V.shape[0])
+    for t in range(1, SADDLE_SWEEPS + 1):
+        L = torch.linalg.cholesky(information(Phi, weights, gamma))
+        Y = whiten(L, V)
+        g = Y.square().sum(dim=-1)
+        w = torch.softmax(w.log() + BOLDNESS / t**0.5 * g / g.max(), dim=0)
+        C = Y.mT @ (w.unsqueeze(-1) * Y)
+        Z = whiten(L, Phi)
+        s = ((Z @ C) * Z).sum(dim=-1).clamp_min(0.0)
+        if float(s.max()) <= 0:
+            break  # No row tells anything about the targets: any design is optimal.
+        weights = weights * s.sqrt()
+        # Without a ridge a design may drift to fewer points than span: keep a trace.
+        weights = (weights / weights.sum()).clamp_min(TRACE / weights.numel())
+    return weights / weights.sum(), w
+
+
+@dataclass(frozen=True, eq=False)
+class Restricted:
+    r"""A solution of the restricted problem.
+
+    Args:
+        weights: ``n`` masses of the columns.
+        target_weights: ``t`` masses of the targets.
+        certificate: Valid for the restricted problem only.
+        steps: Newton steps taken.
+    """
+
+    weights: Tensor
+    target_weights: Tensor
+    certificate: Certificate
+    steps: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    r"""Everything the method needs at one design: ``B``, ``Phi A^-1 Phi'``, ``g``."""
+
+    lam: Tensor
+    B: Tensor
+    Q: Tensor
+    g: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    r"""The iterate: design, ``w``, ``t``, multipliers of the bounds and the simplex."""
+
+    point: _Point
+    w: Tensor
+    nu: Tensor
+    t: Tensor
+    mu: Tensor
+
+    def certificate(self) -> Certificate:
+        r"""The certificate of the restricted, scaled problem."""
+        w = self.w / self.w.sum()
+        s = w @ self.point.B.square()
+        f, average = float(w @ self.point.g), float(self.point.lam @ s)
+        lower = lower_bound(f, float(s.max()), average)
+        return Certificate(float(self.point.g.max()), lower)
+
+
+def solve_restricted(
+    Phi: Tensor,
+    V: Tensor,
+    gamma: float,
+    weights: Tensor,
+    target_weights: Tensor,
+    tol: float,
+) -> Restricted:
+    r"""Solve the problem on all given columns and targets.
+
+    Args:
+        Phi: ``n x m`` features of the columns in play; with ``gamma = 0`` they span.
+        V: ``t x m`` targets in play.
+        gamma: The ridge.
+        weights: ``n``, where to start.
+        target_weights: ``t``, where to start.
+        tol: Stop at this relative gap of the restricted problem.
+
+    Source:
+        Mehrotra (1992) for the predictor and corrector; the derivatives are those of
+        Mason et al. (2022), Appendix G.
+    """
+    lam, w = _interior(weights), _interior(target_weights)
+    point = _evaluate(Phi, V, gamma, lam)
+    if point is None:
+        return Restricted(lam, w, Certificate(float("inf"), 0.0), 0)
+    scale = float(point.g.max())
+    if scale <= 0:
+        return Restricted(lam, w, Certificate(0.0, 0.0), 0)
+    V = V / scale**0.5  # the values are about 1 from here on
+    point = _Point(lam, point.B / scale**0.5, point.Q, point.g / scale)
+    s = w @ point.B.square()
+    mu = s.max() * ROOM
+    if float(mu) <= FLOOR:
+        # The columns tell nothing about these targets: only the worst one counts.
+        worst = torch.zeros_like(w)
+        worst[point.g.argmax()] = 1.0
+        return Restricted(lam, worst, Certificate(scale, scale), 0)
+    state: _State | None = _State(point, w, mu - s, point.g.max() * ROOM, mu)
+    best = Restricted(lam, w, Certificate(float("inf"), 0.0), 0)
+    for steps in range(MAX_STEPS):
+        if state is None:
+            break
+        found = state.certificate()
+        if found.gap < best.certificate.gap:
+            best = Restricted(state.point.lam, state.w / state.w.sum(), found, steps)
+        if found.gap <= tol:
+            break
+        state = _step(Phi, V, gamma, state)
+    ends = Certificate(best.certificate.upper * scale, best.certificate.lower * scale)
+    return replace(best, certificate=ends)
+
+
+def _interior(masses: Tensor) -> Tensor:
+    r"""Masses on the simplex, each at least a little above zero."""
+    inside = (masses / masses.sum()).clamp_min(1e-3 / masses.numel())
+    return inside / inside.sum()
+
+
+def _evaluate(Phi: Tensor, V: Tensor, gamma: float, lam: Tensor) -> _Point | None:
+    r"""The quantities of the method at ``lam``; ``None`` where ``A`` is singular."""
+    L, info = torch.linalg.cholesky_ex(information(Phi, lam, gamma))
+    if int(info) != 0:
+        return None
+    Z, Y = whiten(L, Phi), whiten(L, V)
+    return _Point(lam, Y @ Z.mT, Z @ Z.mT, Y.square().sum(dim=-1))
+
+
+def _step(Phi: Tensor, V: Tensor, gamma: float, state: _State) -> _State | None:
+    r"""One predictor-corrector step; ``None`` when float64 gives no more progress."""
+    w, nu, t, mu = state.w, state.nu, state.t, state.mu
+    lam, z = state.point.lam, t - state.point.g
+    system = _System(state.point, w, nu, z, mu)
+    if not system.regular:
+        return None
+    d_lam, d_nu, d_w, d_z, _, _ = system.solve(-lam * nu, -w * z)
+    reach = _reach((lam, d_lam), (nu, d_nu), (w, d_w), (z, d_z))
+    count = lam.numel() + w.numel()
+    gap = (lam @ nu + w @ z) / count
+    ahead = (lam + reach * d_lam) @ (nu + reach * d_nu)
+    ahead = (ahead + (w + reach * d_w) @ (z + reach * d_z)) / count
+    centre = gap * (ahead / gap).clamp(0, 1) ** 3
+    d_lam, d_nu, d_w, d_z, d_t, d_mu = system.solve(
+        centre - lam * nu - d_lam * d_nu, centre - w * z - d_w * d_z
+    )
+    primal = TO_BOUNDARY * _reach((lam, d_lam), (z, d_z))
+    dual = TO_BOUNDARY * _reach((w, d_w), (nu, d_nu))
+    for _ in range(SHRINKAGES):
+        trial = (lam + primal * d_lam).clamp_min(FLOOR)
+        moved = _evaluate(Phi, V, gamma, trial / trial.sum())
+        if moved is not None:
+            new_w = (w + dual * d_w).clamp_min(FLOOR)
+            s = new_w @ moved.B.square()
+            low_t, low_mu = t + primal * d_t, mu + dual * d_mu
+            kept_z = (KEPT * (z + primal * d_z)).clamp_min(FLOOR)
+            kept_nu = (KEPT * (nu + dual * d_nu)).clamp_min(FLOOR)
+            new_t = (moved.g + kept_z).max().clamp_min(low_t)
+            new_mu = (s + kept_nu).max().clamp_min(low_mu)
+            if bool(new_t - low_t + new_mu - low_mu <= LIFT * count * gap):
+                return _State(moved, new_w, new_mu - s, new_t, new_mu)
+        primal, dual = SHRINK * primal, SHRINK * dual
+    return None
+
+
+def _reach(*pairs: tuple[Tensor, Tensor]) -> Tensor:
+    r"""The largest step, at most 1, that keeps every first entry non-negative."""
+    shortest = torch.ones((), dtype=pairs[0][0].dtype, device=pairs[0][0].device)
+    for value, change in pairs:
+        ratio = torch.where(change < 0, -value / change, torch.inf)
+        shortest = torch.minimum(shortest, ratio.min())
+    return shortest
+
+
+class _System:
+    r"""The Newton equations at one point, factored once and solved twice."""
+
+    def __init__(
+        self, point: _Point, w: Tensor, nu: Tensor, z: Tensor, mu: Tensor
+    ) -> None:
+        self.lam, self.w, self.nu, self.z = point.lam, w, nu, z
+        self.J = -point.B.square()
+        self.D = w / z
+        H = 2 * (point.B.mT @ (w.unsqueeze(-1) * point.B)) * point.Q
+        M = H + self.J.mT @ (self.D.unsqueeze(-1) * self.J)
+        M.diagonal().add_(nu / point.lam)
+        # Symmetric scaling: masses span many decades near the solution.
+        self.scale = M.diagonal().rsqrt()
+        scaled = self.scale.unsqueeze(-1) * M * self.scale
+        self.L, info = torch.linalg.cholesky_ex(scaled)
+        self.regular = int(info) == 0
+        if self.regular:
+            self.dual_residual = -(self.J.mT @ w - nu + mu)
+            self.border = torch.stack(
+                (-(self.J.mT @ self.D), torch.ones_like(self.lam)), dim=1
+            )
+            self.M_border = self._inverse(self.border)
+            corner = self.border.mT @ self.M_border
+            corner[0, 0] -= self.D.sum()
+            self.corner = corner
+
+    def _inverse(self, right: Tensor) -> Tensor:
+        r"""``M^-1 right``, through the scaled factor."""
+        scaled = self.scale.unsqueeze(-1) * right
+        return self.scale.unsqueeze(-1) * torch.cholesky_solve(scaled, self.L)
+
+    def solve(
+        self, r_lam: Tensor, r_w: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+        r"""Directions of ``lam, nu, w, z, t, mu`` for two complementarity targets.
+
+        ``M dlam - J'D1 dt + 1 dmu = r``, ``-(J'D1)' dlam - 1'D1 dt = ...`` and
+        ``1'dlam = ...``; the two border rows are eliminated by their Schur complement.
+        """
+        e = r_w / self.z
+        right = self.dual_residual + r_lam / self.lam - self.J.mT @ e
+        # Rows of the border: -(J'D1)' dlam + 1'D1 dt = 1'w - 1 + 1'e; 1'dlam = 1-1'lam.
+        b = torch.stack((self.w.sum() - 1 + e.sum(), 1 - self.lam.sum()))
+        first = self._inverse(right.unsqueeze(-1))
+        y = torch.linalg.solve(self.corner, self.border.mT @ first.squeeze(-1) - b)
+        d_t, d_mu = y[0], y[1]
+        d_lam = first.squeeze(-1) - self.M_border @ y
+        d_w = self.D * (self.J @ d_lam - d_t) + e
+        d_z = d_t - self.J @ d_lam
+        d_nu = (r_lam - self.nu * d_lam) / self.lam
+        return d_lam, d_nu, d_w, d_z, d_t, d_mu
+
+
+def wolfe_atwood(
+    problem: Problem, tol: float, max_steps: int, initial: Tensor | None = None
+) -> Solution:
+    r"""G-optimal design for ``gamma = 0`` and all design points as targets.
+
+    Each step takes the point with the largest norm and moves towards it, or the point
+    of the support with the smallest and moves away, whichever promises more, by the
+    step that is best for the determinant. Points that no optimal design can hold are
+    deleted on the way.
+
+    Args:
+        problem: With ``gamma = 0``, targets equal to ``Phi`` and ``span`` given.
+        tol: The gap ``max g / d - 1`` to reach.
+        max_steps: Give up after so many steps.
+        initial: ``N`` weights to start from, or ``None``.
+
+    Source:
+        Wolfe (1970), Atwood (1973), in the form of Todd (2016), section 3.2; deletion
+        by Harman and Pronzato (2007); start of Kumar and Yildirim (2005), with pivots
+        in the place of their random directions.
+    """
+    Phi = problem.Phi
+    weights = torch.zeros_like(Phi[:, 0])
+    weights[problem.span] = 1 / problem.span.numel()
+    steps = 0
+    if initial is not None:
+        weights = 0.99 * initial + 0.01 * weights
+    elif Phi.shape[0] > 2 * FAR:
+        far = Phi.square().sum(dim=-1).topk(FAR).indices
+        some = torch.cat((problem.span, far)).unique()
+        weights[some], steps = _climb(Phi[some], weights[some], FIRST_TOL, max_steps)
+    weights, more = _climb(Phi, weights, tol, max_steps - steps)
+    columns = weights.nonzero().squeeze(-1)
+    masses = weights[columns]
+    priced = price(problem, columns, masses, columns, masses, 1, steps + more)
+    return trimmed(problem, priced.solution, tol)
+
+
+def _climb(
+    Phi: Tensor, weights: Tensor, tol: float, max_steps: int
+) -> tuple[Tensor, int]:
+    r"""Steps on the rows of ``Phi`` until their gap is ``tol``: weights and steps."""
+    N, d, weights = *Phi.shape, weights.clone()
+    rows = torch.arange(N, device=Phi.device)
+    inverse, g = _restart(Phi, weights)
+    steps = 0
+    for steps in range(1, max_steps + 1):
+        worst = int(g.argmax())
+        largest = float(g[worst])
+        if largest <= d * (1 + tol):
+            break
+        if steps % DELETE_EVERY == 1:
+            keep = g >= deletion_level(largest, d)
+            if not bool(keep.all()):
+                rows, Phi = rows[keep], Phi[keep]
+                weights = weights[keep] / weights[keep].sum()
+                inverse, g = _restart(Phi, weights)
+                continue
+        if steps % REFRESH_EVERY == 0:
+            inverse, g = _restart(Phi, weights)
+        held = weights.nonzero().squeeze(-1)
+        lightest = int(held[g[held].argmin()])
+        towards = largest - d >= d - float(g[lightest])
+        i = worst if towards else lightest
+        inverse, g = _move(Phi, weights, inverse, g, i, d)
+    full = torch.zeros(N, dtype=Phi.dtype, device=Phi.device)
+    full[rows] = weights / weights.sum()
+    return full, steps
+
+
+def deletion_level(largest: float, d: int) -> float:
+    r"""Points with a norm below this are in no optimal design.
+
+    With ``e = largest - d`` the level is
+    ``d (1 + e / 2 - sqrt(e (4 + e - 4 / d)) / 2)``.
+
+    Source:
+        Harman and Pronzato (2007), Theorem 1 (there ``m`` for ``d``).
+    """
+    e = max(largest - d, 0.0)
+    return d * (1 + e / 2 - (e * (4 + e - 4 / d)) ** 0.5 / 2) * (1 - 1e-9)
+
+
+def _restart(Phi: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    r"""``A^-1`` and the norms, from scratch."""
+    L = torch.linalg.cholesky(information(Phi, weights, 0.0))
+    return torch.cholesky_inverse(L), whiten(L, Phi).square().sum(dim=-1)
+
+
+def _move(
+    Phi: Tensor, weights: Tensor, inverse: Tensor, g: Tensor, i: int, d: int
+) -> tuple[Tensor, Tensor]:
+    r"""``lam <- (1 - step) lam + step e_i``, best step; ``weights`` in place."""
+    g_i, held = float(g[i]), float(weights[i])
+    step = (g_i / d - 1) / (g_i - 1) if g_i > 1 else -torch.inf
+    # Away: no further than to zero mass.
+    step = max(step, -held / (1 - held)) if held < 1 else 0.0
+    weights *= 1 - step
+    weights[i] = max(float(weights[i]) + step, 0.0)
+    if step < 0 and float(weights[i]) < 1e-14:
+        weights[i] = 0.0
+    u = inverse @ Phi[i]
+    factor = step / (1 - step + step * g_i)
+    inverse = (inverse - factor * torch.outer(u, u)) / (1 - step)
+    return inverse, (g - factor * (Phi @ u).square()) / (1 - step)
