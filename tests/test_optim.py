@@ -19,7 +19,7 @@ from botorch_lse.acquisition import (
     qNegMaxPosteriorVariance,
 )
 from botorch_lse.optim import AcquisitionProblem, optimize_acqf_design
-from botorch_lse.planning import Relaxation, search
+from botorch_lse.planning import Relaxation, designed
 from botorch_lse.problem import Pool
 from tests.acquisition.test_contract import ensemble
 from tests.covering import covering
@@ -113,8 +113,8 @@ def test_never_worse_than_greedy(form, seed, noise):
 def test_greedy_in_pieces_is_still_greedy(monkeypatch):
     choices = draw(200, 3)
     acqf = qMELK(make_model(), targets=choices)
-    monkeypatch.setattr(search, "ENTRIES", 2**14)
-    monkeypatch.setattr(search, "MAX_SWAPS", 0)
+    monkeypatch.setattr(designed, "ENTRIES", 2**14)
+    monkeypatch.setattr(designed, "MAX_SWAPS", 0)
     greedy, _ = optimize_acqf_discrete(acqf, q=6, choices=choices, unique=False)
     acqf.set_X_pending(None)
     _, value = optimize_acqf_design(acqf, choices, 6)

@@ -1,6 +1,5 @@
 r"""BoTorch acquisition functions for level sets, with input constructors."""
 
-from botorch_lse.acquisition import input_constructors as _registered  # noqa: F401
 from botorch_lse.acquisition.points import (
     ImplicitStraddle,
     LSEAmbiguity,

@@ -1,8 +1,13 @@
-r"""Checks of the arguments that several acquisition functions share."""
+r"""What the acquisition functions share: their registration, checks of arguments."""
 
 from __future__ import annotations
 
+from inspect import signature
+from typing import Any, TypeVar
+
 import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.input_constructors import acqf_input_constructor
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models.model import Model
@@ -14,6 +19,38 @@ from gpytorch.likelihoods import (
 from torch import Tensor
 
 from botorch_lse.checks import finite_number
+
+Acqf = TypeVar("Acqf", bound=AcquisitionFunction)
+
+
+def constructible(acqf_class: type[Acqf]) -> type[Acqf]:
+    r"""Let Ax and BoTorch build a class from the arguments that its constructor names.
+
+    A scalarisation of a model with one output is dropped: Ax passes the objective's
+    sign in it, and the sign is not part of a level set. Thresholds are in the units of
+    ``y``.
+
+    Args:
+        acqf_class: A class whose constructor takes the model first.
+
+    Returns:
+        The class itself: a decorator.
+    """
+    known = signature(acqf_class)
+
+    def construct_inputs(model: Model, **given: Any) -> dict[str, Any]:
+        r"""All arguments of the class by name, defaults filled in."""
+        bound = known.bind(model, **given)
+        bound.apply_defaults()
+        if model.num_outputs == 1 and "posterior_transform" in bound.arguments:
+            bound.arguments["posterior_transform"] = None
+        return dict(bound.arguments)
+
+    # BoTorch passes what the signature names, and names the function in its errors.
+    construct_inputs.__signature__ = known  # type: ignore[attr-defined]
+    construct_inputs.__name__ = acqf_class.__name__
+    acqf_input_constructor(acqf_class)(construct_inputs)
+    return acqf_class
 
 
 def check_outputs(model: Model, posterior_transform: PosteriorTransform | None) -> None:

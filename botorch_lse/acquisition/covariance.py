@@ -21,7 +21,7 @@ from botorch.utils.transforms import is_ensemble
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
 from torch import Tensor
 
-from botorch_lse.checks import check_map, in_interval
+from botorch_lse.checks import in_interval
 from botorch_lse.functional.jitter import least_noise
 from botorch_lse.functional.path import factorize, path_rows
 from botorch_lse.models.posterior import PosteriorPath
@@ -243,19 +243,17 @@ def check_noise(noise_var: NoiseVar | None, model: Model) -> NoiseVar | None:
             own data, or a model that predicts no noise.
         ValueError: If it is negative.
     """
-    own: Any = getattr(model, "predict_noise", None)
-    if noise_var is None and own is not None:
-        return check_noise(own, model)
-    if isinstance(noise_var, Model):
-        predicted: Any = getattr(noise_var, "predict_noise", None)
-        if predicted is None:
+    if noise_var is None or isinstance(noise_var, Model):
+        source = model if noise_var is None else noise_var
+        predicted: Any = getattr(source, "predict_noise", None)
+        if predicted is not None:
+            return predicted  # type: ignore[no-any-return]  # a method of the model
+        if noise_var is not None:
             raise UnsupportedError(
                 "Expected `noise_var` to be a number, a function of `X` or a model "
                 "with `predict_noise`, such as `HeteroscedasticGP`, but got "
                 f"{type(noise_var).__name__}."
             )
-        return check_noise(predicted, model)
-    if noise_var is None:
         modules = model.modules()
         if any(isinstance(m, FixedNoiseGaussianLikelihood) for m in modules):
             raise UnsupportedError(
@@ -267,32 +265,6 @@ def check_noise(noise_var: NoiseVar | None, model: Model) -> NoiseVar | None:
     if callable(noise_var):
         return noise_var
     return in_interval(noise_var, "noise_var", 0.0, float("inf"), closed_low=True)
-
-
-def future_noise(
-    noise_var: NoiseVar | None, X: Tensor, covariance: PosteriorCovariance
-) -> Tensor:
-    r"""Noise variances at ``X``: ``b x q x d`` to ``b x S x q``, float64.
-
-    Args:
-        noise_var: From ``check_noise``.
-        X: ``b x q x d``.
-        covariance: The model's; it knows ``S`` and the model's own noise.
-
-    Raises:
-        BotorchTensorDimensionError: If a function returns another shape than ``b x q``.
-        ValueError: If it returns a negative variance.
-    """
-    if noise_var is None:
-        return covariance.own_noise(X)
-    shape = (*X.shape[:-2], *covariance.members, X.shape[-2])
-    if not callable(noise_var):
-        filled = torch.full((), noise_var, dtype=torch.float64, device=X.device)
-        return filled.expand(shape)
-    found = torch.as_tensor(noise_var(X), dtype=torch.float64, device=X.device)
-    check_map(found, X, "noise_var", "variances")
-    members = [None] * len(covariance.members)
-    return found[(..., *members, slice(None))].expand(shape)
 
 
 def predicted_variances(

@@ -23,7 +23,12 @@ from botorch.utils.transforms import (
 )
 from torch import Tensor
 
-from botorch_lse.acquisition.base import check_outputs, level_buffer, pending_matrix
+from botorch_lse.acquisition.base import (
+    check_outputs,
+    constructible,
+    level_buffer,
+    pending_matrix,
+)
 from botorch_lse.acquisition.covariance import predicted_variances
 from botorch_lse.checks import check_columns, in_interval, real_matrix
 from botorch_lse.confidence.classify import ratio
@@ -150,6 +155,7 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         return is_ensemble(self.model)
 
 
+@constructible
 class Straddle(MarginalAcquisitionFunction):
     r"""Straddle: uncertain and near the level.
 
@@ -198,6 +204,7 @@ class Straddle(MarginalAcquisitionFunction):
         return straddle(mean, sigma, self.threshold.to(mean), self.beta)
 
 
+@constructible
 class ImplicitStraddle(MarginalAcquisitionFunction):
     r"""Straddle for the level ``omega max f``, with the maximum of the mean plugged in.
 
@@ -257,6 +264,7 @@ class ImplicitStraddle(MarginalAcquisitionFunction):
         return straddle(mean, sigma, self.threshold.to(mean), self.beta)
 
 
+@constructible
 class MaxVariance(MarginalAcquisitionFunction):
     r"""The posterior variance: explore, whatever the level.
 
@@ -374,6 +382,7 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
         return self._score(*self._region(X))
 
 
+@constructible
 class LSEAmbiguity(RegionAcquisitionFunction):
     r"""Ambiguity of the side: how far the region reaches over the level.
 
@@ -423,6 +432,7 @@ class LSEAmbiguity(RegionAcquisitionFunction):
         return ambiguity(lower, upper, self.threshold.to(lower))
 
 
+@constructible
 class LSEWidth(RegionAcquisitionFunction):
     r"""The width of the confidence region, ``max C(x) - min C(x)``, units of ``y``.
 

@@ -25,13 +25,17 @@ from botorch.utils.transforms import (
 from torch import Tensor
 from torch.nn import ModuleList
 
-from botorch_lse.acquisition.base import check_model, check_outputs, pending_matrix
+from botorch_lse.acquisition.base import (
+    check_model,
+    check_outputs,
+    constructible,
+    pending_matrix,
+)
 from botorch_lse.acquisition.covariance import (
     NoiseVar,
     PosteriorCovariance,
     PreparedPoints,
     check_noise,
-    future_noise,
     posterior_covariance,
 )
 from botorch_lse.checks import (
@@ -179,8 +183,25 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         return wide.expand(*X.shape[:-2], *members, *X.shape[-2:])
 
     def future_noise(self, X: Tensor) -> Tensor:
-        r"""Noise variances ``b x S x q`` of observations at ``X``: ``b x q x d``."""
-        found = future_noise(self.noise_var, X, self._data_only)
+        r"""Noise variances ``b x S x q`` of observations at ``X``: ``b x q x d``.
+
+        Float64, at least ``least_noise``.
+
+        Raises:
+            BotorchTensorDimensionError: If a function returns another shape than ``b x
+                q``.
+            ValueError: If it returns a negative variance.
+        """
+        members, noise_var = self._data_only.members, self.noise_var
+        if noise_var is None:
+            found = self._data_only.own_noise(X)
+        elif callable(noise_var):
+            found = torch.as_tensor(noise_var(X), dtype=torch.float64, device=X.device)
+            check_map(found, X, "noise_var", "variances")
+            found = found[(..., *[None] * len(members), slice(None))]
+        else:
+            found = torch.full((), noise_var, dtype=torch.float64, device=X.device)
+        found = found.expand(*X.shape[:-2], *members, X.shape[-2])
         return torch.maximum(found, self.least_noise.unsqueeze(-1))
 
     def _batch(self, X: Tensor) -> tuple[PreparedPoints, Tensor]:
@@ -199,6 +220,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         return batch, factorize(block, noise, self.least_noise)
 
 
+@constructible
 class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
     r"""Minus the worst posterior variance over the targets, given the q-batch.
 
@@ -345,6 +367,7 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
         return torch.stack((where // T, where % T), dim=-1)
 
 
+@constructible
 class qMELK(qNegMaxPosteriorVariance):  # noqa: N801
     r"""MELK's batch criterion on a Gaussian process.
 
@@ -356,6 +379,7 @@ class qMELK(qNegMaxPosteriorVariance):  # noqa: N801
     """
 
 
+@constructible
 class qHRAGE(qNegMaxPosteriorVariance):  # noqa: N801
     r"""H-RAGE's batch criterion: weighted, and every row with its own noise.
 
@@ -376,6 +400,7 @@ class qHRAGE(qNegMaxPosteriorVariance):  # noqa: N801
     """
 
 
+@constructible
 class qMILK(qNegMaxPosteriorVariance):  # noqa: N801 (BoTorch's q)
     r"""Minus the worst variance of ``f(x) - omega f(x')``, given the q-batch.
 
@@ -425,6 +450,7 @@ class qMILK(qNegMaxPosteriorVariance):  # noqa: N801 (BoTorch's q)
         self.pairs_factor = omega
 
 
+@constructible
 class qGEGE(AcquisitionFunction):  # noqa: N801 (BoTorch's q)
     r"""GEGE's batch criterion on Gaussian processes: several outputs at once.
 
@@ -582,6 +608,7 @@ def _per_output(values: object, name: str, m: int) -> list:  # type: ignore[type
     return list(values)
 
 
+@constructible
 class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
     r"""Truncated variance reduction over the targets, per cost of the q-batch.
 

@@ -4,6 +4,7 @@ from botorch_lse.confidence.anytime import (
     AnytimeWidth,
     BatchMartingale,
     Information,
+    RKHSWidth,
     StitchedWidth,
 )
 from botorch_lse.confidence.classify import classify, classify_implicit
@@ -12,7 +13,6 @@ from botorch_lse.confidence.regions import (
     Regions,
     confidence_regions,
 )
-from botorch_lse.confidence.rkhs import RKHSWidth
 from botorch_lse.confidence.schedules import (
     BatchEta,
     BetaSchedule,

@@ -22,6 +22,9 @@ RANK_TOLERANCE = 1e-13
 float64 cannot tell such a feature from a combination of the others."""
 SPAN_TOLERANCE = 1e-10
 """Singular values below this, relative to the largest, count as zero."""
+OUTSIDE = 1e-6
+"""A vector is outside a span if this fraction of its length is: far above float64's
+noise after whitening, far below what a user means by outside."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +111,21 @@ def span_map(Phi: Tensor) -> Tensor:
     _, sizes, Vh = torch.linalg.svd(Phi / size, full_matrices=False)
     kept = sizes > SPAN_TOLERANCE * sizes[0]
     return Vh[kept].mT / (sizes[kept] * size) * Phi.shape[0] ** 0.5
+
+
+def outside_span(V: Tensor, columns: Tensor) -> Tensor:
+    r"""Which vectors are outside the span of the columns, noticeably.
+
+    Args:
+        V: ``T x m`` vectors.
+        columns: ``m x h``, of full rank.
+
+    Returns:
+        ``T`` bools.
+    """
+    basis = torch.linalg.qr(columns).Q
+    missing = (V - V @ basis @ basis.mT).norm(dim=-1)
+    return missing > OUTSIDE * V.norm(dim=-1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,15 +36,18 @@ from botorch_lse.checks import (
     real_numbers,
     row_indices,
 )
-from botorch_lse.designs.basis import Covariance, KernelGram, span_map, spanning_rows
+from botorch_lse.designs.basis import (
+    Covariance,
+    KernelGram,
+    outside_span,
+    span_map,
+    spanning_rows,
+)
 from botorch_lse.designs.certificate import information, row_blocks, whiten
 
 SAFETY = tuple(10.0**k for k in range(-12, -2))
 """Masses tried in turn on spanning rows where ``gamma = 0`` and the information of a
 design is singular in float64: its value is that of the design mixed with them."""
-OUTSIDE = 1e-6
-"""A target is outside the span of the design points if this fraction of its length is:
-far above float64's noise after whitening, far below what a user means by outside."""
 ORDINARY = (1e-30, 1e30)
 """Features whose largest entry is in here are used as they are."""
 DIGITS = 140
@@ -534,9 +537,7 @@ def _spanning(Phi: Tensor, targets: Targets, V: Tensor, everywhere: bool) -> Pro
 
 def _refuse_outside(Phi: Tensor, V: Tensor, to_span: Tensor) -> None:
     r"""Complain about the first target that no design can predict."""
-    basis = torch.linalg.qr(to_span).Q
-    missing = (V - V @ basis @ basis.mT).norm(dim=-1)
-    outside = missing > OUTSIDE * V.norm(dim=-1)
+    outside = outside_span(V, to_span)
     if bool(outside.any()):
         raise ValueError(
             "Expected every target in the span of the rows of `X` where `gamma` is 0, "

@@ -8,15 +8,13 @@ from botorch_lse.estimators.least_squares import (
     weighted_least_squares,
 )
 from botorch_lse.estimators.variance import (
+    HeadDesigns,
     VarianceEstimate,
+    burn_in_size,
     head,
+    head_designs,
     head_from_arms,
     quadratic_features,
-)
-from botorch_lse.estimators.variance_design import (
-    HeadDesigns,
-    burn_in_size,
-    head_designs,
 )
 from botorch_lse.moved import lookup
 

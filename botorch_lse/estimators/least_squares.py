@@ -15,12 +15,11 @@ from botorch_lse.checks import (
     real_vector,
     row_indices,
 )
+from botorch_lse.designs.basis import outside_span
 from botorch_lse.problem import Observations
 
 RANK_TOLERANCE = 1e-10
 """Singular values below this, relative to the largest, count as zero."""
-OUTSIDE = 1e-6
-"""A direction is not estimable if this fraction of its length is outside the span."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +41,8 @@ class LeastSquares:
         Args:
             V: ``T x d``.
         """
-        basis = torch.linalg.qr(self.root).Q
-        missing = (V - V @ basis @ basis.mT).norm(dim=-1)
         norms = (V @ self.root).square().sum(dim=-1)
-        return norms.masked_fill(missing > OUTSIDE * V.norm(dim=-1), torch.inf)
+        return norms.masked_fill(outside_span(V, self.root), torch.inf)
 
 
 def weighted_least_squares(X: Any, y: Any, weights: Any = None) -> LeastSquares:
