@@ -258,6 +258,25 @@ def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
     return indices
 
 
+def same_columns(X: Tensor, name: str, d: int, others: str) -> None:
+    r"""Complain about points with other columns than the ``others`` have.
+
+    Args:
+        X: ``... x p x d'`` points.
+        name: The argument's name.
+        d: The number of columns wanted.
+        others: What has them.
+
+    Raises:
+        BotorchTensorDimensionError: If ``d'`` is not ``d``.
+    """
+    if X.shape[-1] != d:
+        raise BotorchTensorDimensionError(
+            f"Expected `{name}` to have the {d} columns of {others}, but got shape "
+            f"{tuple(X.shape)}."
+        )
+
+
 def check_columns(look: Callable[[Tensor], object], X: Tensor, name: str) -> None:
     r"""Complain about points that a model cannot take.
 

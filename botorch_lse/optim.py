@@ -7,12 +7,12 @@ from functools import cached_property
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
-from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse.acquisition.covariance import PosteriorCovariance, PreparedPoints
 from botorch_lse.acquisition.targets import CACHE, qGEGE, qNegMaxPosteriorVariance
-from botorch_lse.checks import real_matrix, truth_value, whole_number
+from botorch_lse.checks import real_matrix, same_columns, truth_value, whole_number
 from botorch_lse.models.posterior import row_blocks
 from botorch_lse.planning import designed_batch
 from botorch_lse.problem import Pool
@@ -78,13 +78,9 @@ def optimize_acqf_design(
     """
     parts = _supported(acq_function)
     X = choices.X if isinstance(choices, Pool) else real_matrix(choices, "choices")
-    d = parts[0].targets.shape[-1]
-    if X.shape[-1] != d:
-        raise BotorchTensorDimensionError(
-            f"Expected `choices` to have the {d} columns of the acquisition "
-            f"function's targets, but got shape {tuple(X.shape)}."
-        )
-    X = X.to(parts[0].targets)
+    targets = parts[0].targets
+    same_columns(X, "choices", targets.shape[-1], "the acquisition function's targets")
+    X = X.to(targets)
     q, exchange = whole_number(q, "q", 1), truth_value(exchange, "exchange")
     allowed = _allowed(max_repeats, q, X)
     if method not in METHODS:

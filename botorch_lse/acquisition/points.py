@@ -18,7 +18,6 @@ from botorch.models.model import Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.utils.transforms import (
     average_over_ensemble_models,
-    is_ensemble,
     t_batch_mode_transform,
 )
 from torch import Tensor
@@ -149,11 +148,6 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         r"""Values at ``X``: ``batch_shape x 1 x d`` to ``batch_shape``."""
         return self._score(*self._mean_and_sigma(X))
 
-    @property
-    def is_ensemble(self) -> bool:
-        r"""Whether values are averages over an ensemble."""
-        return is_ensemble(self.model)
-
 
 @constructible
 class Straddle(MarginalAcquisitionFunction):
@@ -253,11 +247,9 @@ class ImplicitStraddle(MarginalAcquisitionFunction):
 
     def _largest_mean(self, X: Tensor) -> Tensor:
         r"""The largest posterior mean among the rows of a pool, in chunks."""
-        best = []
         with torch.no_grad():
-            for chunk in X.split(_POOL_CHUNK):
-                posterior = self._posterior(chunk.unsqueeze(-2))
-                best.append(posterior.mean[..., 0, 0].amax(dim=0))
+            posteriors = map(self._posterior, X.unsqueeze(-2).split(_POOL_CHUNK))
+            best = [each.mean[..., 0, 0].amax(dim=0) for each in posteriors]
         return torch.stack(best).amax(dim=0)
 
     def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:

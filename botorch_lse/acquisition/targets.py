@@ -44,6 +44,7 @@ from botorch_lse.checks import (
     in_interval,
     non_negative_vector,
     real_matrix,
+    same_columns,
 )
 from botorch_lse.confidence.classify import ratio
 from botorch_lse.functional.path import factorize, path_rows
@@ -132,12 +133,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
 
     def _check_columns(self, X: Tensor, name: str) -> None:
         r"""Complain about points of other columns than the targets have."""
-        d = self.targets.shape[-1]
-        if X.shape[-1] != d:
-            raise BotorchTensorDimensionError(
-                f"Expected `{name}` to have the {d} columns of `targets`, but got "
-                f"shape {tuple(X.shape)}."
-            )
+        same_columns(X, name, self.targets.shape[-1], "`targets`")
 
     def _prepare_targets(self) -> None:
         r"""What every evaluation needs of the targets, as far as memory allows."""

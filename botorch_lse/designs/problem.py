@@ -35,6 +35,7 @@ from botorch_lse.checks import (
     real_matrix,
     real_numbers,
     row_indices,
+    same_columns,
 )
 from botorch_lse.designs.basis import (
     Covariance,
@@ -82,21 +83,15 @@ class VectorTargets:
 
     V: Tensor
 
-    def __len__(self) -> int:
-        return self.V.shape[0]
-
     def vectors(self, ids: Tensor) -> Tensor:
         r"""Rows of ``V``: ``t x m``."""
         return self.V[ids]
 
-    def norms(self, L: Tensor) -> Tensor:
-        r"""``T`` squared norms ``v' A^-1 v``."""
-        blocks = row_blocks(*self.V.shape)
-        return torch.cat([whiten(L, self.V[b]).square().sum(dim=-1) for b in blocks])
-
     def largest(self, L: Tensor, many: int) -> Violators:
-        r"""The ``many`` largest norms."""
-        return top_norms(self.norms(L), many)
+        r"""The ``many`` largest squared norms ``v' A^-1 v``, where ``A = L L'``."""
+        blocks = row_blocks(*self.V.shape)
+        norms = [whiten(L, self.V[b]).square().sum(dim=-1) for b in blocks]
+        return top_norms(torch.cat(norms), many)
 
     def mapped(self, transform: Tensor) -> VectorTargets:
         r"""The rows of ``V @ transform``."""
@@ -127,9 +122,6 @@ class PairTargets:
     factor: float
     weights: Tensor | None = None
 
-    def __len__(self) -> int:
-        return self.Y.shape[0] ** 2
-
     def vectors(self, ids: Tensor) -> Tensor:
         r"""``y_i - factor y_j``, times the root of the pair's weight: ``t x m``."""
         T = self.Y.shape[0]
@@ -140,7 +132,7 @@ class PairTargets:
         return self.weights[i, j].sqrt().unsqueeze(-1) * difference
 
     def largest(self, L: Tensor, many: int) -> Violators:
-        r"""Row-wise and column-wise maxima, the ``many`` largest of them."""
+        r"""Row- and column-wise maxima in ``A^-1``, the ``many`` largest of them."""
         Z = whiten(L, self.Y)
         return largest_pairs(
             Z.square().sum(dim=-1),
@@ -435,11 +427,7 @@ def _read_targets(targets: Any, X: Tensor) -> tuple[Tensor | None, Tensor | None
     read = real_numbers(targets, "targets", booleans=True)
     if read.ndim == 2:
         others = real_matrix(read, "targets").to(X)
-        if others.shape[1] != X.shape[1]:
-            raise BotorchTensorDimensionError(
-                f"Expected `targets` to have the {X.shape[1]} columns of `X`, but got "
-                f"shape {tuple(others.shape)}."
-            )
+        same_columns(others, "targets", X.shape[1], "`X`")
         return None, others
     if _is_mask(targets):
         if read.shape != (N,):

@@ -397,23 +397,21 @@ def first_working_set(
     if initial is not None:
         rows = torch.cat((rows, initial.nonzero().squeeze(-1))).unique()
         weights = 0.9 * initial[rows] + 0.1 / rows.numel()
-    vectors = problem.targets
-    many = usual_size(problem)
+    targets, many = problem.targets, usual_size(problem)
     if problem.everywhere:
         weights = d_sweeps(Phi[rows], problem.gamma, weights)
         ids, w = rows, weights
-    elif isinstance(vectors, VectorTargets):
-        ids = coarse(len(vectors), pivots[:0])
-        weights, w = saddle_sweeps(Phi[rows], vectors.V[ids], problem.gamma, weights)
+    elif isinstance(targets, VectorTargets):
+        ids = coarse(len(targets.V), pivots[:0])
+        weights, w = saddle_sweeps(Phi[rows], targets.V[ids], problem.gamma, weights)
     else:
         weights = d_sweeps(Phi[rows], problem.gamma, weights)
         L, _, _ = problem.factor(rows, weights)
-        found = vectors.largest(L, 10 * many)
-        ids = found.ids[spread_out(vectors.vectors(found.ids), many)]
+        found = targets.largest(L, 10 * many)
+        ids = found.ids[spread_out(targets.vectors(found.ids), many)]
         w = torch.full_like(Phi[: len(ids), 0], 1 / len(ids))
-    columns = heaviest(weights, many)
-    targets = heaviest(w, many)
-    working = WorkingSet(rows[columns], weights[columns], ids[targets], w[targets])
+    top, top_w = heaviest(weights, many), heaviest(w, many)
+    working = WorkingSet(rows[top], weights[top], ids[top_w], w[top_w])
     return with_rows(working, problem.span)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError
 from scipy.optimize import linprog
 from scipy.sparse import bmat, coo_matrix, eye
 from torch import Tensor
@@ -20,6 +19,7 @@ from botorch_lse.checks import (
     real_matrix,
     real_vector,
     row_indices,
+    same_columns,
 )
 from botorch_lse.papers.mason2022.catoni import catoni_alpha, catoni_means
 from botorch_lse.papers.mason2022.quadrature import Nodes, condensed
@@ -164,11 +164,7 @@ def _whitened(
     pairs: tuple[Tensor, Tensor | None, float],
 ) -> tuple[Tensor, Tensor]:
     r"""``V R`` and ``Phi[used] R`` with ``R R' = A^-1``, the pseudo-inverse."""
-    if V.shape[1] != Phi.shape[1]:
-        raise BotorchTensorDimensionError(
-            f"Expected `V` to have the {Phi.shape[1]} columns of `X`, but got shape "
-            f"{tuple(V.shape)}."
-        )
+    same_columns(V, "V", Phi.shape[1], "`X`")
     ridge = in_interval(gamma, "gamma", 0.0, math.inf, closed_low=True)
     sizes, axes = _axes(Phi, lam)
     if ridge == 0:
