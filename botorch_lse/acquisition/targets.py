@@ -126,9 +126,9 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         self.covariance = self._data_only
         with torch.no_grad():
             if self.X_pending is not None:
-                X = self._for_members(self.X_pending.to(self.targets))
-                noise = self.future_noise(self.X_pending.to(self.targets))
-                self.covariance = self._data_only.after(X, noise)
+                X = self.X_pending.to(self.targets)
+                noise = self.future_noise(X)
+                self.covariance = self._data_only.after(self._for_members(X), noise)
             self._prepare_targets()
 
     def _check_columns(self, X: Tensor, name: str) -> None:

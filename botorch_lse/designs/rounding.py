@@ -21,11 +21,11 @@ from botorch_lse.designs.certificate import information, sensitivities, whiten
 from botorch_lse.designs.optimal import DesignWarning, basis_for
 from botorch_lse.designs.problem import Problem, feature_problem, read_arguments
 
-METHODS = ("quota", "pukelsheim", "regret", "sample")
 MOST = 10**17
 """Measurements at most: their shares are no whole numbers in float64 beyond."""
 LARGEST = {"quota": MOST, "pukelsheim": MOST, "regret": 10**6, "sample": 10**8}
-"""``"regret"`` decomposes a matrix per measurement; ``"sample"`` holds all draws."""
+"""The methods: ``"regret"`` decomposes a matrix per measurement, ``"sample"`` holds all
+draws."""
 SUM_TOLERANCE = 1e-6
 """How far weights may be from summing to one: float32 weights of a large pool are."""
 TIE = 1e-9
@@ -85,7 +85,10 @@ def round_design(
     """
     masses = on_simplex(weights)
     n = whole_number(n, "n", 1)
-    if method in METHODS and n > LARGEST[method]:
+    if method not in LARGEST:
+        known = tuple(LARGEST)
+        raise ValueError(f"Expected `method` to be one of {known}, but got {method!r}.")
+    if n > LARGEST[method]:
         said = "The weights themselves say as much."
         remedy = said if LARGEST[method] == MOST else 'Use `method="quota"`.'
         raise ValueError(
@@ -96,13 +99,11 @@ def round_design(
         return quota_counts(masses, n)
     if method == "pukelsheim":
         return pukelsheim_counts(masses, n)
-    if method == "regret":
-        if X is None:
-            raise ValueError('Expected the features `X` for `method="regret"`.')
-        return regret_counts(masses, n, real_matrix(X, "X").to(masses), kappa)
     if method == "sample":
         return sampled_counts(masses, n, generator)
-    raise ValueError(f"Expected `method` to be one of {METHODS}, but got {method!r}.")
+    if X is None:
+        raise ValueError('Expected the features `X` for `method="regret"`.')
+    return regret_counts(masses, n, real_matrix(X, "X").to(masses), kappa)
 
 
 def on_simplex(weights: Any) -> Tensor:

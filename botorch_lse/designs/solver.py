@@ -25,6 +25,7 @@ Above a gap of ``NEWTON_BELOW`` it is as fast, and its designs have fewer points
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 
 import torch
 from torch import Tensor
@@ -93,6 +94,28 @@ REFRESH_EVERY = 200
 
 
 @dataclass(frozen=True, eq=False)
+class WorkingSet:
+    r"""Rows and targets in play: a design, and target weights that prove a bound.
+
+    Args:
+        columns: Rows in play.
+        masses: Their weights.
+        target_ids: Targets in play.
+        target_weights: Their weights.
+    """
+
+    columns: Tensor
+    masses: Tensor
+    target_ids: Tensor
+    target_weights: Tensor
+
+    @property
+    def has_newcomers(self) -> bool:
+        r"""Whether a member has no mass yet."""
+        return bool((self.masses == 0).any() or (self.target_weights == 0).any())
+
+
+@dataclass(frozen=True, eq=False)
 class Solution:
     r"""A design and a proven lower bound: the best that a solver found.
 
@@ -135,34 +158,24 @@ class Priced:
     s: Tensor
 
 
-def price(
-    problem: Problem,
-    columns: Tensor,
-    masses: Tensor,
-    target_ids: Tensor,
-    target_weights: Tensor,
-    many: int,
-    steps: int,
-) -> Priced:
+def price(problem: Problem, working: WorkingSet, many: int, steps: int) -> Priced:
     r"""The certificate over all rows and targets, and the targets that violate it.
 
     Args:
         problem: The problem.
-        columns: Rows with mass.
-        masses: Their weights.
-        target_ids: Targets with dual weight.
-        target_weights: Their weights, on the simplex.
+        working: A design, and target weights on the simplex.
         many: How many violators to report.
         steps: Steps taken so far.
     """
-    L, columns, masses = problem.factor(columns, masses)
-    V = problem.targets.vectors(target_ids)
-    f = float(target_weights @ whiten(L, V).square().sum(dim=-1))
-    s = sensitivities(problem.Phi, L, V, target_weights)
+    L, columns, masses = problem.factor(working.columns, working.masses)
+    ids, w = working.target_ids, working.target_weights
+    V = problem.targets.vectors(ids)
+    f = float(w @ whiten(L, V).square().sum(dim=-1))
+    s = sensitivities(problem.Phi, L, V, w)
     lower = lower_bound(f, float(s.max()), float(masses @ s[columns]))
     violators, lower = problem.targets.largest(L, many), max(lower, problem.floor)
-    ends, proof = (violators.largest, lower), (target_ids, target_weights)
-    return Priced(Solution(columns, masses, *ends, *proof, steps), violators, s)
+    found = Solution(columns, masses, violators.largest, lower, ids, w, steps)
+    return Priced(found, violators, s)
 
 
 def trimmed(problem: Problem, solution: Solution, tol: float) -> Solution:
@@ -230,28 +243,6 @@ def solve(
     return trimmed(problem, active_newton(problem, start, tol, max_rounds), tol)
 
 
-@dataclass(frozen=True, eq=False)
-class WorkingSet:
-    r"""What is in play, with the masses to start from.
-
-    Args:
-        columns: Rows in play.
-        masses: Their weights.
-        target_ids: Targets in play.
-        target_weights: Their weights.
-    """
-
-    columns: Tensor
-    masses: Tensor
-    target_ids: Tensor
-    target_weights: Tensor
-
-    @property
-    def has_newcomers(self) -> bool:
-        r"""Whether a member has no mass yet."""
-        return bool((self.masses == 0).any() or (self.target_weights == 0).any())
-
-
 def active_newton(
     problem: Problem, start: WorkingSet, tol: float, max_rounds: int
 ) -> Solution:
@@ -274,24 +265,14 @@ def active_newton(
     )
     for rounds in rounds_shown:
         inner = max(min(0.1 * gap, 0.1), 0.2 * tol)
-        solved = solve_restricted(
-            problem.Phi[working.columns],
-            problem.targets.vectors(working.target_ids),
-            problem.gamma,
-            working.masses,
-            working.target_weights,
-            inner,
-        )
-        w = solved.target_weights
-        working = replace(working, masses=solved.weights, target_weights=w)
-        design, proof = (working.columns, solved.weights), (working.target_ids, w)
-        priced = price(problem, *design, *proof, 10 * many, rounds)
+        working, ends = solve_restricted(problem, working, inner)
+        priced = price(problem, working, 10 * many, rounds)
         before = best.gap if best is not None else torch.inf
         best = _better(best, priced.solution)
         gap = best.gap
         if best.gap <= tol:
             break
-        working = _next(problem, working, priced, solved.certificate.upper, many)
+        working = _next(problem, working, priced, ends.upper, many)
         if best.gap >= before and not working.has_newcomers:
             break  # float64 gives no more
     assert best is not None
@@ -492,23 +473,6 @@ def saddle_sweeps(
 
 
 @dataclass(frozen=True, eq=False)
-class Restricted:
-    r"""A solution of the restricted problem.
-
-    Args:
-        weights: ``n`` masses of the columns.
-        target_weights: ``t`` masses of the targets.
-        certificate: Valid for the restricted problem only.
-        steps: Newton steps taken.
-    """
-
-    weights: Tensor
-    target_weights: Tensor
-    certificate: Certificate
-    steps: int
-
-
-@dataclass(frozen=True, eq=False)
 class _Point:
     r"""Everything the method needs at one design: ``B``, ``Phi A^-1 Phi'``, ``g``."""
 
@@ -538,34 +502,33 @@ class _State:
 
 
 def solve_restricted(
-    Phi: Tensor,
-    V: Tensor,
-    gamma: float,
-    weights: Tensor,
-    target_weights: Tensor,
-    tol: float,
-) -> Restricted:
-    r"""Solve the problem on all given columns and targets.
+    problem: Problem, working: WorkingSet, tol: float
+) -> tuple[WorkingSet, Certificate]:
+    r"""Solve the problem on the columns and targets in play.
 
     Args:
-        Phi: ``n x m`` features of the columns in play; with ``gamma = 0`` they span.
-        V: ``t x m`` targets in play.
-        gamma: The ridge.
-        weights: ``n``, where to start.
-        target_weights: ``t``, where to start.
+        problem: The problem.
+        working: What is in play, with the masses to start from; with ``gamma = 0`` the
+            columns span.
         tol: Stop at this relative gap of the restricted problem.
+
+    Returns:
+        The same with the masses of the solution, and its certificate, which is valid
+        for the restricted problem only.
 
     Source:
         Mehrotra (1992) for the predictor and corrector; the derivatives are those of
         Mason et al. (2022), Appendix G.
     """
-    lam, w = _interior(weights), _interior(target_weights)
-    point = _evaluate(Phi, V, gamma, lam)
+    Phi, V = problem.Phi[working.columns], problem.targets.vectors(working.target_ids)
+    lam, w = _interior(working.masses), _interior(working.target_weights)
+    best, ends = replace(working, masses=lam, target_weights=w), Certificate(inf, 0.0)
+    point = _evaluate(Phi, V, problem.gamma, lam)
     if point is None:
-        return Restricted(lam, w, Certificate(float("inf"), 0.0), 0)
+        return best, ends
     scale = float(point.g.max())
     if scale <= 0:
-        return Restricted(lam, w, Certificate(0.0, 0.0), 0)
+        return best, Certificate(0.0, 0.0)
     V = V / scale**0.5  # the values are about 1 from here on
     point = _Point(lam, point.B / scale**0.5, point.Q, point.g / scale)
     s = w @ point.B.square()
@@ -574,20 +537,19 @@ def solve_restricted(
         # The columns tell nothing about these targets: only the worst one counts.
         worst = torch.zeros_like(w)
         worst[point.g.argmax()] = 1.0
-        return Restricted(lam, worst, Certificate(scale, scale), 0)
+        return replace(best, target_weights=worst), Certificate(scale, scale)
     state: _State | None = _State(point, w, mu - s, point.g.max() * ROOM, mu)
-    best = Restricted(lam, w, Certificate(float("inf"), 0.0), 0)
-    for steps in range(MAX_STEPS):
+    for _ in range(MAX_STEPS):
         if state is None:
             break
         found = state.certificate()
-        if found.gap < best.certificate.gap:
-            best = Restricted(state.point.lam, state.w / state.w.sum(), found, steps)
+        if found.gap < ends.gap:
+            lam, w, ends = state.point.lam, state.w / state.w.sum(), found
         if found.gap <= tol:
             break
-        state = _step(Phi, V, gamma, state)
-    ends = Certificate(best.certificate.upper * scale, best.certificate.lower * scale)
-    return replace(best, certificate=ends)
+        state = _step(Phi, V, problem.gamma, state)
+    best = replace(working, masses=lam, target_weights=w)
+    return best, Certificate(ends.upper * scale, ends.lower * scale)
 
 
 def _interior(masses: Tensor) -> Tensor:
@@ -738,8 +700,8 @@ def wolfe_atwood(
     weights, more = _climb(Phi, weights, tol, max_steps - steps)
     columns = weights.nonzero().squeeze(-1)
     masses = weights[columns]
-    priced = price(problem, columns, masses, columns, masses, 1, steps + more)
-    return trimmed(problem, priced.solution, tol)
+    found = WorkingSet(columns, masses, columns, masses)
+    return trimmed(problem, price(problem, found, 1, steps + more).solution, tol)
 
 
 def _climb(

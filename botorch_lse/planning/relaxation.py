@@ -85,16 +85,11 @@ class Relaxation:
         if weights is not None and bool((weights == weights.view(-1)[0]).all()):
             factor, weights = float(weights.view(-1)[0]), None
         rows = Phi[:N]
-        targets: Tensor | None = problem.targets
-        every = torch.arange(N, device=Phi.device)
         everywhere = usable is None or bool(usable.all())
-        if len(Phi) > N or not everywhere:
-            targets = Phi[problem.targets]
-        elif torch.equal(problem.targets, every):
-            targets = None
+        are_rows = everywhere and len(Phi) == N
         stated = {
             "X": rows if everywhere else rows[usable],
-            "targets": targets,
+            "targets": problem.targets if are_rows else Phi[problem.targets],
             "gamma": ridge_of(q, rows, noise),
             "noise_var": noise if everywhere or noise is None else noise[usable],
             "target_weights": weights,

@@ -26,7 +26,7 @@ from botorch_lse.designs.problem import (
     largest_on_kernel,
     read_arguments,
 )
-from botorch_lse.designs.solver import Solution, price
+from botorch_lse.designs.solver import Solution, WorkingSet, price
 
 
 class _Oracle(Protocol):
@@ -55,7 +55,8 @@ class _FeatureOracle:
     def prove(
         self, columns: Tensor, masses: Tensor, ids: Tensor, w: Tensor
     ) -> tuple[float, float]:
-        found = price(self.problem, columns, masses, ids, w, 1, 0).solution
+        working = WorkingSet(columns, masses, ids, w)
+        found = price(self.problem, working, 1, 0).solution
         return found.value, found.lower_bound
 
 
