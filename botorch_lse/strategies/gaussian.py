@@ -16,8 +16,7 @@ from torch import Tensor
 from botorch_lse.checks import in_interval
 from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.confidence.regions import Regions, warn_if_empty
-from botorch_lse.confidence.rkhs import RKHSWidth
-from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
+from botorch_lse.confidence.schedules import BetaSchedule, RKHSWidth, UnionBeta
 from botorch_lse.functional.jitter import TOLD
 from botorch_lse.models.posterior import PoolPosterior
 from botorch_lse.models.prior import GPPrior
