@@ -10,8 +10,7 @@ from torch import Tensor
 
 from botorch_lse.checks import finite_number, in_interval
 from botorch_lse.confidence.regions import Regions
-from botorch_lse.problem import Classification
-from botorch_lse.problem.classification import gaussian_probability_above
+from botorch_lse.problem import Classification, gaussian_probability_above
 
 ABOVE, UNDECIDED, BELOW = 1, 0, -1
 

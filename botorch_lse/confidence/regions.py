@@ -26,8 +26,7 @@ from botorch_lse.models.posterior import (
     checked_budget,
     row_blocks,
 )
-from botorch_lse.problem import Pool
-from botorch_lse.problem.classification import refuse_crossed
+from botorch_lse.problem import Pool, refuse_crossed
 
 
 class EmptyRegionWarning(BotorchWarning):

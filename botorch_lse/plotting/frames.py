@@ -11,8 +11,7 @@ import pandas as pd
 import torch
 
 from botorch_lse.checks import real_vector, whole_number
-from botorch_lse.problem import Classification, Observations, Pool
-from botorch_lse.problem.classification import SIDES
+from botorch_lse.problem import SIDES, Classification, Observations, Pool
 from botorch_lse.strategies import ParetoEstimate, State
 
 WORDS = {"above": "accepted", "below": "rejected", "undecided": "open"}

@@ -17,8 +17,7 @@ import pandas as pd
 from botorch_lse.checks import finite_number, real_vector
 from botorch_lse.plotting import marks as m
 from botorch_lse.plotting.frames import WORDS, bare_frame, check_answer, slices_frame
-from botorch_lse.problem import Classification, Observations
-from botorch_lse.problem.classification import SIDES
+from botorch_lse.problem import SIDES, Classification, Observations
 
 COLOURS = {"below": "#f4cf73", "undecided": "#8f9a97", "above": "#20488c"}
 """Light, in between and dark: lightness 84, 63 and 31 of 100."""

@@ -19,8 +19,7 @@ from botorch_lse.designs import Design, round_design
 from botorch_lse.designs.basis import KernelGram, span_map
 from botorch_lse.papers.fixed_confidence import countable, first_round_of, rehearsed
 from botorch_lse.papers.mason2022.rips import RIPSEstimate, rips, rips_projection
-from botorch_lse.problem import Classification, Observations
-from botorch_lse.problem.classification import gaussian_probability_above
+from botorch_lse.problem import Classification, Observations, gaussian_probability_above
 from botorch_lse.strategies.arguments import check_noise_once
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.loop import (

@@ -23,8 +23,12 @@ from botorch_lse.papers.fixed_confidence import (
     first_round_of,
     rehearsed,
 )
-from botorch_lse.problem import Classification, Observations, Pool
-from botorch_lse.problem.classification import gaussian_probability_above
+from botorch_lse.problem import (
+    Classification,
+    Observations,
+    Pool,
+    gaussian_probability_above,
+)
 from botorch_lse.strategies.arguments import check_targets
 from botorch_lse.strategies.forecast import Forecast, likely_gaps
 from botorch_lse.strategies.loop import Request, State, Strategy, check_state

@@ -1,0 +1,848 @@
+r"""The records that travel: pool, observations, batch, classification.
+
+A strategy on a ``Pool`` asks for a ``Batch``, is told ``Observations`` and answers with
+a ``Classification``. A table becomes a pool, and pool, batch and answer a table again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.utils.sampling import draw_sobol_samples
+from torch import Tensor
+
+from botorch_lse.checks import (
+    is_number,
+    non_negative_vector,
+    real_matrix,
+    real_numbers,
+    real_vector,
+    row_indices,
+    truth_value,
+    whole_number,
+    whole_numbers,
+)
+
+NOISE_LEVEL = "noise_level"
+"""The last column of a pool whose rows are points at one of several noise levels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    r"""A finite candidate set of ``N`` rows.
+
+    A ``DataFrame`` given as ``X`` is encoded (numbers as they are, also those written
+    as text, booleans as 0 and 1, words one column per level) and kept as ``table``, so
+    that answers come back as the same table with columns added. What names the rows
+    belongs in the index, or in ``table`` alone.
+
+    Example:
+        >>> import pandas as pd
+        >>> pool = Pool(pd.DataFrame({"depth": [1.0, 2.0], "soil": ["clay", "sand"]}))
+        >>> pool.names
+        ('depth', 'soil=clay', 'soil=sand')
+        >>> pool.X.shape
+        torch.Size([2, 3])
+
+    Args:
+        X: ``N x d`` inputs of the model (kept as a float64 tensor), or a ``DataFrame``
+            with one row a candidate.
+        features: ``N x m`` features for the linear strategies; default ``X``.
+        costs: ``N`` costs of one evaluation, at least 0.
+        noise_var: ``N`` known noise variances of one observation, units of ``y``
+            squared; 0 for exact measurements.
+        names: The names of the ``d`` columns of ``X``.
+        table: ``N`` rows that describe the candidates to people; its columns and index
+            come back in every answer.
+
+    Raises:
+        ValueError: If the pool is empty, an entry is not finite, a cost is negative, a
+            noise variance negative, names repeat, ``table`` is no ``DataFrame``, or
+            a column of one cannot be encoded.
+        BotorchTensorDimensionError: If an argument has another number of rows.
+    """
+
+    X: Any
+    features: Tensor | None = None
+    costs: Tensor | None = None
+    noise_var: Tensor | None = None
+    names: Sequence[str] | None = None
+    table: pd.DataFrame | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        X: Any = self.X
+        names = self.names
+        if isinstance(X, pd.DataFrame):
+            encoded = encode(X)
+            names = list(encoded.columns) if names is None else names
+            if self.table is None:
+                object.__setattr__(self, "table", X)
+            X = encoded.to_numpy(dtype=float)
+        X = real_matrix(X, "X")
+        N, d = X.shape
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "names", _check_names(names, d))
+        if self.features is not None:
+            features = real_matrix(self.features, "features")
+            real_vector(features[:, 0], "features", N, "row of `X`")
+            object.__setattr__(self, "features", features)
+        for name in ("costs", "noise_var"):
+            given = getattr(self, name)
+            if given is not None:
+                numbers = non_negative_vector(given, name, N, "row of `X`")
+                object.__setattr__(self, name, numbers)
+        if not isinstance(self.table, pd.DataFrame | None):
+            raise ValueError(
+                "Expected `table` to be a DataFrame with one row per row of `X`, but "
+                f"got {type(self.table).__name__}. Write `pd.DataFrame({{'name': "
+                "table})`."
+            )
+        if self.table is not None and len(self.table) != N:
+            raise ValueError(
+                f"Expected `table` to have one row per row of `X` ({N}), but it has "
+                f"{len(self.table)}."
+            )
+        if self.table is not None:
+            object.__setattr__(self, "table", self.table.copy())
+
+    @classmethod
+    def from_box(
+        cls,
+        bounds: Any,
+        n: int,
+        *,
+        seed: int = 0,
+        names: Sequence[str] | None = None,
+    ) -> Pool:
+        r"""Representer points of a continuous box: ``n`` scrambled Sobol points.
+
+        Every strategy then works on the box: the points are candidates and targets at
+        once, and stand for the volume around them.
+
+        Example:
+            >>> pool = Pool.from_box([[0.0, 10.0], [1.0, 30.0]], 256)
+            >>> len(pool), bool((pool.X[:, 1] >= 10).all())
+            (256, True)
+
+        Args:
+            bounds: ``2 x d``: the smallest and the largest value of each input.
+            n: How many points; a power of two is evenest.
+            seed: Of the scrambling.
+            names: The names of the ``d`` inputs.
+
+        Raises:
+            ValueError: If a bound is not finite, an upper bound is not above its lower
+                one, ``n`` is less than 1, or ``seed`` less than 0.
+            BotorchTensorDimensionError: If ``bounds`` has another shape.
+        """
+        box = real_matrix(bounds, "bounds")
+        if len(box) != 2:
+            raise BotorchTensorDimensionError(
+                "Expected `bounds` to have two rows, lower and upper, but got shape "
+                f"{tuple(box.shape)}."
+            )
+        if bool((box[1] <= box[0]).any()):
+            i = int((box[1] <= box[0]).nonzero()[0])
+            raise ValueError(
+                "Expected the upper row of `bounds` to be above the lower one, but "
+                f"input {i} has {float(box[0, i]):g} and {float(box[1, i]):g}."
+            )
+        n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
+        points = draw_sobol_samples(box, n=n, q=1, seed=seed).squeeze(-2)
+        return cls(points, names=names)
+
+    def __len__(self) -> int:
+        return self.X.shape[-2]
+
+    @property
+    def d(self) -> int:
+        r"""The number of inputs of the model."""
+        return self.X.shape[-1]
+
+    @cached_property
+    def bounds(self) -> Tensor:
+        r"""``2 x d``: the smallest and largest value of each input.
+
+        A constant input gets an interval of length 1 around its value.
+        """
+        low, high = self.X.amin(dim=0), self.X.amax(dim=0)
+        flat = high <= low
+        return torch.stack((low - 0.5 * flat, high + 0.5 * flat))
+
+    @cached_property
+    def hash(self) -> str:
+        r"""A fingerprint of everything that changes an answer (hex digits)."""
+        digest = hashlib.sha256(repr((tuple(self.X.shape), self.names)).encode())
+        for part in (self.X, self.features, self.costs, self.noise_var):
+            digest.update(b"-" if part is None else part.numpy().tobytes())
+        return digest.hexdigest()
+
+    def nearest(self, x: Any) -> int:
+        r"""The row nearest to a point, inputs scaled to the pool's bounds.
+
+        Args:
+            x: ``d`` numbers.
+
+        Raises:
+            BotorchTensorDimensionError: If ``x`` has another length.
+        """
+        point = real_vector(x, "x", self.d, "column of the pool", booleans=True)
+        low, high = self.bounds
+        return int(((self.X - point) / (high - low)).square().sum(dim=-1).argmin())
+
+    def at_noise_levels(self, noise_var: Any, costs: Any) -> Pool:
+        r"""Every row at each of ``K`` noise levels: ``K N`` rows, level by level.
+
+        The level ``0, ..., K - 1`` is a last column ``noise_level`` that the model's
+        input transform must drop (``TruVaRStrategy`` does it for kernels and for its
+        default model).
+
+        Args:
+            noise_var: ``K`` noise variances, units of ``y`` squared, at least 0.
+            costs: ``K`` costs of one evaluation.
+
+        Raises:
+            ValueError: If a number is out of range, or the rows have costs, features or
+                noise variances of their own.
+            BotorchTensorDimensionError: If the lengths differ.
+        """
+        parts = ("features", "costs", "noise_var")
+        own = [name for name in parts if getattr(self, name) is not None]
+        names = tuple(self.names or ())
+        if own or NOISE_LEVEL in names:
+            raise ValueError(
+                "Expected a pool of bare points, but it has "
+                f"{' and '.join(own) or NOISE_LEVEL} already. Leave it out."
+            )
+        variances = real_vector(noise_var, "noise_var")
+        K, N = len(variances), len(self)
+        prices = non_negative_vector(costs, "costs", K, "noise level")
+        level = torch.arange(K, dtype=torch.float64).repeat_interleave(N).unsqueeze(-1)
+        table = None
+        if self.table is not None:
+            table = pd.concat([self.table] * K, ignore_index=True)
+            table[NOISE_LEVEL] = level.squeeze(-1).long().numpy()
+        return Pool(
+            torch.cat((self.X.repeat(K, 1), level), dim=-1),
+            costs=prices.repeat_interleave(N),
+            noise_var=variances.repeat_interleave(N),
+            names=(*names, NOISE_LEVEL),
+            table=table,
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        r"""The table the pool was made from, else its inputs under their names."""
+        if self.table is not None:
+            return self.table.copy()
+        assert self.names is not None  # set in __post_init__
+        return pd.DataFrame(self.X.numpy(), columns=list(self.names))
+
+
+def _check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
+    r"""One different name per column; ``x0, x1, ...`` where none are given."""
+    if names is None:
+        return tuple(f"x{i}" for i in range(d))
+    if isinstance(names, str) or not isinstance(names, Iterable) or len(names) != d:
+        raise ValueError(
+            f"Expected `names` to name each of the {d} columns of `X`, but got "
+            f"{names!r}."
+        )
+    if len(set(names)) != d:
+        raise ValueError(f"Expected `names` to differ, but got {list(names)}.")
+    return tuple(str(name) for name in names)
+
+
+FEW_LEVELS = 20
+"""So many different words are taken as levels however few the rows are: in a small
+pool every row may have its own."""
+MOST_LEVELS = 200
+"""More are refused however many the rows are: each is an input of the model."""
+_TIMES = ("date", "time", "period")  # datetime64, timedelta, ... as pandas infers them
+
+
+def encode(table: pd.DataFrame) -> pd.DataFrame:
+    r"""Numbers as they are, booleans as 0 and 1, words one column per level.
+
+    A column of text that holds only numbers counts as numbers; ``astype("category")``
+    keeps its levels apart.
+
+    Args:
+        table: ``N`` rows, one a candidate.
+
+    Returns:
+        ``N`` rows of floats; a level's column is named ``NAME=LEVEL``.
+
+    Raises:
+        ValueError: If the table is empty or misses values, or if a column holds times,
+            numbers but for a few cells, or too many different words to be levels.
+    """
+    for size, unit in zip(table.shape, ("row", "column"), strict=True):
+        if size == 0:
+            raise ValueError(f"Expected `X` to have at least one {unit}, but got none.")
+    columns: list[pd.Series] = []
+    for i, name in enumerate(table.columns):
+        columns += _encoded(table.iloc[:, i].rename(str(name)))
+    return pd.concat(columns, axis=1)
+
+
+def _encoded(column: pd.Series) -> list[pd.Series]:
+    r"""The numbers of one column: itself, or one column per level."""
+    _check_complete(column)
+    kind = pd.api.types.infer_dtype(column)
+    if kind.startswith(_TIMES):
+        raise ValueError(
+            f"Expected `X` to hold numbers or words, but column {column.name!r} holds "
+            f"{kind} values. Convert it to numbers, such as the days since the first: "
+            "`(t - t.min()) / pd.Timedelta(days=1)`, or give it in `table=` only."
+        )
+    booleans = kind == "boolean" or pd.api.types.is_bool_dtype(column)
+    if booleans or pd.api.types.is_numeric_dtype(column):
+        return [column.astype(float)]
+    numbers = None if kind == "categorical" else _as_numbers(column)
+    return _one_per_level(column) if numbers is None else [numbers]
+
+
+def _check_complete(column: pd.Series) -> None:
+    r"""Complain about the first missing values."""
+    missing = column.isna()
+    if bool(missing.any()):
+        raise ValueError(
+            f"Expected `X` to be complete, but column {column.name!r} misses values, "
+            f"first in rows {column.index[missing].tolist()[:3]}. Fill or drop them."
+        )
+
+
+def _as_numbers(column: pd.Series) -> pd.Series | None:
+    r"""The numbers in a column of objects or text, or ``None`` if it holds words."""
+    numbers = pd.to_numeric(column, errors="coerce")
+    broken = numbers.isna()
+    if 2 * int(broken.sum()) >= len(column):  # words, some of which are digits
+        return None
+    if bool(broken.any()):
+        i = int(broken.to_numpy().argmax())
+        raise ValueError(
+            f"Expected column {column.name!r} of `X` to hold numbers, as most of its "
+            f"cells do, but row {column.index[i]!r} has {column.iloc[i]!r}. Write a "
+            'number or drop the row; if they are labels, say `astype("category")`.'
+        )
+    return numbers.astype(float)
+
+
+def _one_per_level(column: pd.Series) -> list[pd.Series]:
+    r"""One column of 0 and 1 per word, in alphabetical order."""
+    words = column.astype(str)
+    levels, N = sorted(words.unique()), len(words)
+    if len(levels) > MOST_LEVELS or (len(levels) > FEW_LEVELS and 2 * len(levels) > N):
+        raise ValueError(
+            f"Expected column {column.name!r} of `X` to have at most {MOST_LEVELS} "
+            f"levels, and at most {FEW_LEVELS} or half as many as rows, but got "
+            f"{len(levels)} different words in {N} rows. If it names the rows, set it "
+            f"as the index, `X.set_index({column.name!r})`, or leave it out of `X` and "
+            "give the whole table as `table=`; if it is an input, describe it by "
+            "numbers."
+        )
+    return [
+        (words == level).astype(float).rename(f"{column.name}={level}")
+        for level in levels
+    ]
+
+
+POOL_INDEX, ROUND = "pool_index", "round"
+"""The columns of a sheet that say which row was measured, and in which round."""
+_SEVERAL = (list, tuple, pd.Index, np.ndarray)
+"""What holds names of columns, and is none itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    r"""Measurements, one entry each, in the order in which they were told.
+
+    Args:
+        indices: ``n`` rows of the pool.
+        y: ``n`` measured values, or ``n x m`` for ``m`` outputs.
+        yvar: The known noise variance of each value, the shape of ``y``; ``None`` if
+            the strategy knows the noise or the model learns it.
+        round: The round of each entry, one number or ``n``; ``None``: not asked for by
+            anybody, so a round of their own.
+        counts: How many measurements each entry is the mean of; ``None``: one each.
+
+    Raises:
+        ValueError: If a value is not finite or a variance negative, or if known and
+            unknown variances are mixed.
+        BotorchTensorDimensionError: If the lengths differ.
+    """
+
+    indices: Tensor
+    y: Tensor
+    yvar: Tensor | None = None
+    round: Tensor | None = None
+    counts: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        indices = row_indices(self.indices, "indices")
+        n = indices.numel()
+        y = _values(self.y, "y", n)
+        object.__setattr__(self, "indices", indices)
+        object.__setattr__(self, "y", y)
+        if self.yvar is not None:
+            object.__setattr__(self, "yvar", _variances(self.yvar, y))
+        if self.round is not None:
+            rounds = whole_numbers(self.round, "round")
+            rounds = rounds.expand(n).clone() if rounds.ndim == 0 else rounds
+            if rounds.shape != (n,) or (rounds < 0).any():
+                raise ValueError(
+                    f"Expected `round` to be one number of at least 0 per entry ({n}), "
+                    f"but got {self.round!r}."
+                )
+            object.__setattr__(self, "round", rounds)
+        if self.counts is not None:
+            counts = whole_numbers(self.counts, "counts")
+            if counts.shape != (n,) or bool((counts < 1).any()):
+                raise ValueError(
+                    "Expected `counts` to be one number of at least 1 per entry "
+                    f"({n}), but got {self.counts!r}."
+                )
+            object.__setattr__(self, "counts", counts)
+
+    def __len__(self) -> int:
+        return self.indices.numel()
+
+    @property
+    def measured(self) -> Tensor:
+        r"""The row of every single measurement, entries that are means spelled out."""
+        if self.counts is None:
+            return self.indices
+        return self.indices.repeat_interleave(self.counts)
+
+    @property
+    def _each(self) -> Tensor:
+        r"""``n``, how many measurements each entry is the mean of."""
+        return torch.ones_like(self.indices) if self.counts is None else self.counts
+
+    @property
+    def n_measured(self) -> int:
+        r"""The number of single measurements."""
+        return len(self) if self.counts is None else int(self.counts.sum())
+
+    def times_measured(self, n_rows: int) -> Tensor:
+        r"""How often each of ``n_rows`` rows was measured, means spelled out."""
+        times = torch.zeros(n_rows, dtype=torch.long)
+        return times.index_add_(0, self.indices, self._each)
+
+    @classmethod
+    def empty(cls) -> Observations:
+        r"""No measurement."""
+        none = torch.empty(0, dtype=torch.long)
+        return cls(none, torch.empty(0, dtype=torch.float64), round=none)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        y: str | Sequence[str],
+        yvar: str | Sequence[str] | None = None,
+    ) -> Observations:
+        r"""Results from a table such as ``Batch.to_frame`` gives, filled in.
+
+        Lines without a result are passed over: they are not measured yet, and a
+        strategy asks for them again. A line without a round was asked for by nobody.
+        Numbers written as text are numbers.
+
+        Args:
+            frame: One line a measurement, with the columns ``pool_index`` and, for what
+                was asked for, ``round``; sheets of several batches one below the other.
+            y: The column of the results, or ``m`` columns for ``m`` outputs.
+            yvar: The column of their known noise variances, ``m`` of them for ``m``
+                outputs, in the order of ``y``.
+
+        Raises:
+            ValueError: If a column is missing or there twice, an entry is no number,
+                there are fewer columns of variances than of results, or some lines have
+                a round and others have none.
+        """
+        if not isinstance(frame, pd.DataFrame):
+            raise ValueError(
+                "Expected `frame` to be a DataFrame, but got "
+                f"{type(frame).__name__}. Write `pd.DataFrame(frame)`."
+            )
+        names, variances = _labels(y), [] if yvar is None else _labels(yvar)
+        if not names or any(names.count(name) > 1 for name in names):
+            raise ValueError(
+                "Expected `y` to name the columns of the results, each once, but got "
+                f"{y!r}."
+            )
+        if yvar is not None and len(variances) != len(names):
+            raise ValueError(
+                "Expected `yvar` to name one column for each column of `y`, "
+                f"{names}, but got {yvar!r}."
+            )
+        wanted = [POOL_INDEX, *names, *variances]
+        _check_columns(frame, wanted)
+        done = frame[frame[names].notna().all(axis=1)]
+        rounds = done.get(ROUND)
+        if rounds is not None and rounds.isna().all():
+            rounds = None
+        if rounds is not None and bool(rounds.isna().any()):
+            raise ValueError(
+                f"Expected `frame` to have a {ROUND!r} in all lines or in none, but "
+                f"line {done.index[rounds.isna()][0]} has none. Tell rows measured "
+                "elsewhere apart."
+            )
+        values, noise = _columns(done, names), _columns(done, variances)
+        if not isinstance(y, _SEVERAL):
+            values, noise = values[:, 0], noise[:, :1].squeeze(-1)
+        return cls(
+            _column(done, POOL_INDEX),
+            values,
+            None if yvar is None else noise,
+            None if rounds is None else _column(done, ROUND),
+        )
+
+    def output(self, column: int) -> Observations:
+        r"""One of several outputs by itself.
+
+        Args:
+            column: Its column in ``y``.
+        """
+        yvar = None if self.yvar is None else self.yvar[:, column]
+        return replace(self, y=self.y[:, column], yvar=yvar)
+
+    def select(self, rows: Tensor) -> Observations:
+        r"""The entries at ``rows`` (indices or mask), in that order."""
+
+        def taken(part: Tensor | None) -> Tensor | None:
+            r"""The rows of a part, if it is there."""
+            return None if part is None else part[rows]
+
+        parts = taken(self.yvar), taken(self.round), taken(self.counts)
+        return Observations(self.indices[rows], self.y[rows], *parts)
+
+    def at_round(self, round: int) -> Observations:
+        r"""The same entries, labelled with one round."""
+        return replace(self, round=torch.tensor(round))
+
+    def append(self, other: Observations) -> Observations:
+        r"""These entries, then the others.
+
+        Raises:
+            ValueError: If one has known variances and the other not.
+        """
+        if len(self) == 0:
+            return other
+        if len(other) == 0:
+            return self
+        if (self.yvar is None) != (other.yvar is None):
+            raise ValueError(
+                "Expected `yvar` for all observations or for none, but "
+                f"{'earlier' if self.yvar is not None else 'new'} ones have it and "
+                f"{'new' if self.yvar is not None else 'earlier'} ones do not. Give "
+                "every measurement a variance, or none and let the model learn it."
+            )
+        if self.y.shape[1:] != other.y.shape[1:]:
+            raise BotorchTensorDimensionError(
+                f"Expected `y` with shape n x {tuple(self.y.shape[1:])} as before, but "
+                f"got {tuple(other.y.shape)}."
+            )
+        if (self.round is None) != (other.round is None):
+            raise ValueError("Expected `round` for all observations or for none.")
+        counts = None
+        if self.counts is not None or other.counts is not None:
+            counts = torch.cat((self._each, other._each))
+        return Observations(
+            torch.cat((self.indices, other.indices)),
+            torch.cat((self.y, other.y)),
+            _joined(self.yvar, other.yvar),
+            _joined(self.round, other.round),
+            counts,
+        )
+
+
+def _labels(given: Any) -> list[Any]:
+    r"""A list of column names from one name or several."""
+    return list(given) if isinstance(given, _SEVERAL) else [given]
+
+
+def _check_columns(frame: pd.DataFrame, wanted: Sequence[Any]) -> None:
+    r"""Complain about a wanted column that is missing or there twice."""
+    there = list(frame.columns)
+    for name in wanted:
+        if name not in there:
+            raise ValueError(
+                f"Expected `frame` to have the columns {list(wanted)}, but it has "
+                f"{there}: {name!r} is missing."
+            )
+    for name in (*wanted, ROUND):
+        if there.count(name) > 1:
+            raise ValueError(
+                f"Expected `frame` to have the column {name!r} once, but got it "
+                f"{there.count(name)} times. Rename or drop the others."
+            )
+
+
+def _columns(frame: pd.DataFrame, names: Sequence[Any]) -> Tensor:
+    r"""Columns side by side: ``n x k``."""
+    columns = [_column(frame, name) for name in names]
+    return torch.stack(columns, dim=-1) if columns else torch.empty(len(frame), 0)
+
+
+def _column(frame: pd.DataFrame, name: Any) -> Tensor:
+    r"""One column as numbers; ``None`` counts as nan."""
+    column = frame[name]
+    if not pd.api.types.is_numeric_dtype(column):
+        column = column.astype(object).map(_spelled_out)
+    return real_numbers(column, f"frame[{name!r}]", gaps=True)
+
+
+def _spelled_out(entry: Any) -> Any:
+    r"""The number that a text spells, else the entry as it is."""
+    try:
+        return float(entry) if isinstance(entry, str) else entry
+    except ValueError:
+        return entry
+
+
+def _joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
+    r"""Both parts, or ``None`` if one of them is unknown."""
+    return None if first is None or second is None else torch.cat((first, second))
+
+
+def _values(y: Any, name: str, n: int) -> Tensor:
+    r"""``n`` measured values, or ``n x m``, checked column by column."""
+    values = real_numbers(y, name)
+    if values.ndim == 2 and values.shape[1]:
+        checked = [
+            real_vector(column, f"{name}[:, {j}]", n, "measurement")
+            for j, column in enumerate(values.unbind(dim=1))
+        ]
+        return torch.stack(checked, dim=-1)
+    return real_vector(torch.atleast_1d(values), name, n, "measurement")
+
+
+def _variances(yvar: Any, y: Tensor) -> Tensor:
+    r"""Noise variances in the shape of ``y``; one number stands for all."""
+    flat = real_numbers(yvar, "yvar", gaps=True)
+    if flat.ndim == 0:
+        flat = flat.expand(y.shape)
+    if torch.isnan(flat).any():
+        raise ValueError(
+            "Expected `yvar` for all observations or for none, but entry "
+            f"{int(torch.isnan(flat).reshape(-1).nonzero()[0])} is nan. Give every "
+            "measurement a variance, or none and let the model learn it."
+        )
+    if flat.shape != y.shape:
+        raise BotorchTensorDimensionError(
+            f"Expected `yvar` to have the shape of `y`, {tuple(y.shape)}, but got "
+            f"{tuple(flat.shape)}."
+        )
+    own = non_negative_vector(flat.reshape(-1), "yvar", flat.numel(), "measurement")
+    return own.reshape(flat.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    r"""The rows to measure next.
+
+    Args:
+        pool: The pool the rows belong to.
+        order: The rows in visiting order, replicates included.
+        round: The round these measurements belong to.
+
+    Attributes:
+        indices: ``k`` rows, sorted, each once.
+        counts: ``k``, how often each row is to be measured.
+        X: ``k x d``, the inputs of ``indices``.
+    """
+
+    pool: Pool = field(repr=False)
+    order: Tensor
+    round: int
+    indices: Tensor = field(init=False)
+    counts: Tensor = field(init=False)
+    X: Tensor = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        order = row_indices(self.order, "order", len(self.pool))
+        indices, counts = torch.unique(order, return_counts=True)
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "indices", indices)
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "X", self.pool.X[indices])
+
+    def __len__(self) -> int:
+        return self.order.numel()
+
+    def to_frame(self) -> pd.DataFrame:
+        r"""A sheet to fill in: one line per measurement, in visiting order.
+
+        Returns:
+            The pool's table behind the columns ``pool_index`` and ``round``; a row with
+            replicates has several lines. See ``Observations.from_frame``.
+        """
+        frame = self.pool.to_frame().iloc[self.order.numpy()].reset_index(drop=True)
+        for name in (ROUND, POOL_INDEX):
+            if name in frame.columns:
+                raise ValueError(
+                    f"Expected the pool's table to leave the column {name!r} to the "
+                    "batch. Rename the table's column."
+                )
+        frame.insert(0, ROUND, self.round)
+        frame.insert(0, POOL_INDEX, self.order.numpy())
+        return frame
+
+    def observe(self, y: Any, yvar: Any = None, *, means: bool = False) -> Observations:
+        r"""The batch with its results, ready for ``tell``.
+
+        Args:
+            y: One value per replicate, in the order ``.order``; with ``means=True`` one
+                mean per row of ``.indices``.
+            yvar: The known variances of these values; with ``means=True`` required, the
+                variance of each mean.
+            means: Whether ``y`` holds means over the replicates of a row.
+
+        Raises:
+            BotorchTensorDimensionError: If ``y`` has another length.
+            ValueError: If a value is not finite, or means come without variance.
+        """
+        rows = self.indices if truth_value(means, "means") else self.order
+        if means and yvar is None:
+            raise ValueError(
+                "Expected `yvar`, the variance of each mean, with `means=True`, but "
+                "got None. For k replicates of noise variance v it is v / k."
+            )
+        length = 1 if is_number(y) else len(y)
+        if length != rows.numel():
+            remedy = (
+                " For one mean per row say `means=True`."
+                if not means and length == self.indices.numel()
+                else ""
+            )
+            raise BotorchTensorDimensionError(
+                f"Expected `y` to have {rows.numel()} values, one per "
+                f"{'row' if means else 'replicate in the order `.order`'}, but got "
+                f"{length}.{remedy}"
+            )
+        counts = self.counts if means else None
+        return Observations(rows, y, yvar, torch.tensor(self.round), counts)
+
+
+SIDES = ("above", "below", "undecided")
+
+
+@dataclass(frozen=True, eq=False)
+class Classification:
+    r"""Above, below or undecided, for each of ``N`` rows.
+
+    Args:
+        above: ``N`` bools: said to lie above the level (Pareto: accepted).
+        below: ``N`` bools: said to lie at or below it (rejected).
+        undecided: ``N`` bools: neither yet (open). The three partition the pool.
+        lower: ``N`` lower confidence bounds, units of ``y``.
+        upper: ``N`` upper confidence bounds, units of ``y``.
+        mean: ``N`` posterior means, units of ``y``.
+        sigma: ``N`` posterior standard deviations of the function, units of ``y``.
+        probability_above: ``N`` posterior probabilities of lying above the level; for
+            an implicit level, above ``omega`` times the largest posterior mean.
+        guarantee: A sentence: the probability claimed, and what it assumes.
+        pool: The rows' pool, for ``to_frame``.
+        contradicted: ``N`` bools: earlier confidence intervals of this row have nothing
+            in common with each other or with the current one, which alone counts. Under
+            a width that claims a confidence an assumption is then wrong. Default none.
+
+    Raises:
+        ValueError: If the three sets are not a partition, or a lower bound is above its
+            upper bound.
+    """
+
+    above: Tensor
+    below: Tensor
+    undecided: Tensor
+    lower: Tensor
+    upper: Tensor
+    mean: Tensor
+    sigma: Tensor
+    probability_above: Tensor
+    guarantee: str = "No confidence is claimed."
+    pool: Pool | None = field(default=None, repr=False)
+    contradicted: Tensor = field(default=None, repr=False)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.contradicted is None:
+            none = torch.zeros_like(self.above, dtype=torch.bool)
+            object.__setattr__(self, "contradicted", none)
+        refuse_crossed(self.lower, self.upper)
+        times = self.above.int() + self.below.int() + self.undecided.int()
+        if not bool((times == 1).all()):
+            raise ValueError(
+                "Expected `above`, `below` and `undecided` to partition the rows, but "
+                f"row {int((times != 1).nonzero()[0])} is in "
+                f"{int(times[times != 1][0])} of them."
+            )
+
+    def __len__(self) -> int:
+        return self.above.numel()
+
+    @cached_property
+    def side(self) -> np.ndarray:
+        r"""``N`` words: ``"above"``, ``"below"`` or ``"undecided"``."""
+        code = 2 * self.undecided.int() + self.below.int()
+        return np.asarray(SIDES, dtype=object)[code.cpu().numpy()]
+
+    @property
+    def expected_wrong(self) -> float:
+        r"""The expected number of decided rows on the wrong side, by the posterior."""
+        p = self.probability_above
+        return float(((1 - p) * self.above + p * self.below).sum())
+
+    @cached_property
+    def best_guess(self) -> Tensor:
+        r"""``N`` bools: above, with undecided rows on the likelier side."""
+        return self.above | (self.undecided & (self.probability_above > 0.5))
+
+    def to_frame(self) -> pd.DataFrame:
+        r"""The pool's table with the answer in columns beside it.
+
+        Columns added: ``side``, ``probability_above``, ``mean``, ``sigma``, ``lower``,
+        ``upper``; where intervals contradict each other, ``contradicted`` says of which
+        rows. Where the table has such a name already, ours ends in ``_lse``.
+        """
+        answer = pd.DataFrame({"side": self.side})
+        for name in ("probability_above", "mean", "sigma", "lower", "upper"):
+            answer[name] = getattr(self, name).detach().cpu().numpy()
+        if bool(self.contradicted.any()):
+            answer["contradicted"] = self.contradicted.cpu().numpy()
+        if self.pool is None:
+            return answer
+        table = self.pool.to_frame()
+        taken = {name: f"{name}_lse" for name in answer if name in table}
+        answer = answer.rename(columns=taken).set_index(table.index)
+        return pd.concat((table, answer), axis=1)
+
+    def __repr__(self) -> str:
+        counts = (int(getattr(self, name).sum()) for name in SIDES)
+        words = ", ".join(f"{n} {name}" for n, name in zip(counts, SIDES, strict=True))
+        return f"Classification({len(self)} rows: {words}; {self.guarantee})"
+
+
+def refuse_crossed(lower: Tensor, upper: Tensor) -> None:
+    r"""Complain about the first row whose lower bound is above its upper bound."""
+    crossed = lower > upper
+    if bool(crossed.any()):
+        row = int(crossed.nonzero()[0])
+        raise ValueError(
+            "Expected no entry of `lower` to be above that of `upper`, but row "
+            f"{row} has {float(lower[row]):g} and {float(upper[row]):g}."
+        )
+
+
+def gaussian_probability_above(mean: Tensor, sigma: Tensor, threshold: float) -> Tensor:
+    r"""``P(f(x) > threshold)`` for Gaussian ``f(x)``; a step where ``sigma`` is 0."""
+    z = (mean - threshold) / sigma.clamp_min(torch.finfo(sigma.dtype).tiny)
+    return torch.special.ndtr(z)
