@@ -13,7 +13,7 @@ from torch import Tensor
 from botorch_lse.acquisition.covariance import PosteriorCovariance, PreparedPoints
 from botorch_lse.acquisition.targets import CACHE, qGEGE, qNegMaxPosteriorVariance
 from botorch_lse.checks import real_matrix, same_columns, truth_value, whole_number
-from botorch_lse.models.posterior import row_blocks
+from botorch_lse.models.gaussian_process import row_blocks
 from botorch_lse.planning import designed_batch
 from botorch_lse.problem import Pool
 

@@ -10,12 +10,12 @@ from botorch.models import SingleTaskGP
 from gpytorch.kernels import LinearKernel
 
 from botorch_lse.acquisition import qHRAGE, qTruVaR
-from botorch_lse.models.heteroscedastic import (
+from botorch_lse.models.fitted import (
     HeteroscedasticGP,
     QuadraticNoise,
     fit_heteroscedastic_gp,
 )
-from botorch_lse.models.posterior import PosteriorPath
+from botorch_lse.models.gaussian_process import PosteriorPath
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies import MELKStrategy, TruVaRStrategy
 

@@ -11,10 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from botorch_lse.functional.jitter import JITTER, JITTER_SINGLE, least_noise
 from botorch_lse.functional.variance_reduction import single_gain
-from botorch_lse.models.posterior import PoolPosterior, PosteriorPath
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import (
+    JITTER,
+    JITTER_SINGLE,
+    GPPrior,
+    PoolPosterior,
+    PosteriorPath,
+    least_noise,
+)
 from botorch_lse.planning import BatchPosterior, PosteriorProblem
 from tests.reference.dense_gp import DenseGP
 

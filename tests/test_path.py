@@ -23,9 +23,13 @@ from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean, LinearMean, ZeroMean
 from torch import Tensor
 
-from botorch_lse.functional.path import JitterWarning, factorize
-from botorch_lse.models.posterior import PosteriorPath, row_blocks
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import (
+    GPPrior,
+    JitterWarning,
+    PosteriorPath,
+    factorize,
+    row_blocks,
+)
 
 N_TRAIN = 12
 

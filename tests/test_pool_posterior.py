@@ -8,9 +8,7 @@ import torch
 from gpytorch.means import ConstantMean
 from torch import Tensor
 
-from botorch_lse.functional.jitter import JITTER
-from botorch_lse.models.posterior import PoolPosterior
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import JITTER, GPPrior, PoolPosterior
 from tests.covering import covering
 from tests.reference.dense_gp import DenseGP
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from botorch_lse.functional.jitter import least_noise
 from botorch_lse.functional.variance_reduction import (
     excess,
     joint_gain,
@@ -12,6 +11,7 @@ from botorch_lse.functional.variance_reduction import (
     truncated_reduction,
     truncated_sum,
 )
+from botorch_lse.models.gaussian_process import least_noise
 
 RTOL = 1e-9
 _RANDOM = np.random.default_rng(0)

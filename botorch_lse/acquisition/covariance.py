@@ -22,10 +22,13 @@ from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
 from torch import Tensor
 
 from botorch_lse.checks import in_interval
-from botorch_lse.functional.jitter import least_noise
-from botorch_lse.functional.path import factorize, path_rows
-from botorch_lse.models.posterior import PosteriorPath
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import (
+    GPPrior,
+    PosteriorPath,
+    factorize,
+    least_noise,
+    path_rows,
+)
 
 NoiseVar = float | Callable[[Tensor], Tensor]
 """One variance, or a function from ``b x q x d`` points to ``b x q`` variances; units

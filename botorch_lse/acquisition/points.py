@@ -33,10 +33,13 @@ from botorch_lse.checks import check_columns, in_interval, real_matrix
 from botorch_lse.confidence.classify import ratio
 from botorch_lse.confidence.regions import intersect_path, path_betas, safe_sqrt
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
-from botorch_lse.functional.jitter import least_noise
-from botorch_lse.functional.path import factorize, path_rows
 from botorch_lse.functional.scores import ambiguity, straddle
-from botorch_lse.models.posterior import PosteriorPath
+from botorch_lse.models.gaussian_process import (
+    PosteriorPath,
+    factorize,
+    least_noise,
+    path_rows,
+)
 from botorch_lse.problem import Pool
 
 STRADDLE_BETA = 1.96**2

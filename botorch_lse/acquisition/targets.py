@@ -47,9 +47,13 @@ from botorch_lse.checks import (
     same_columns,
 )
 from botorch_lse.confidence.classify import ratio
-from botorch_lse.functional.path import factorize, path_rows
 from botorch_lse.functional.variance_reduction import joint_gain, truncated_reduction
-from botorch_lse.models.posterior import MEMORY_BUDGET, row_blocks
+from botorch_lse.models.gaussian_process import (
+    MEMORY_BUDGET,
+    factorize,
+    path_rows,
+    row_blocks,
+)
 from botorch_lse.problem import Pool
 
 CACHE = MEMORY_BUDGET // 4

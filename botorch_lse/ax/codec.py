@@ -31,7 +31,7 @@ from torch.nn import Parameter
 from botorch_lse.ax.references import find, reference_to
 from botorch_lse.checks import whole_number
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import Strategy
 

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from botorch_lse.benchmark.guarantee import COLUMNS, Form, Outcome, power_report
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.papers.mason2022 import MELKPACStrategy, MILKPACStrategy, PACStrategy
 from botorch_lse.papers.problems import Problem
 from botorch_lse.papers.report import Report

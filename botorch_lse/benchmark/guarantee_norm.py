@@ -12,7 +12,7 @@ import torch
 from botorch_lse.benchmark.guarantee import Form, guarantee_report
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.confidence import EmptyRegionWarning
-from botorch_lse.models.posterior import PoolPosterior
+from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.papers.problems import Problem, grid, matern_prior
 from botorch_lse.papers.report import Report
 from botorch_lse.problem import Pool

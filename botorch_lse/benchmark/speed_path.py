@@ -9,8 +9,12 @@ from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.benchmark.speed import MIB, Cost, in_fresh_process, measured, target
 from botorch_lse.confidence import ConstantBeta
 from botorch_lse.confidence.regions import intersect_path, path_betas
-from botorch_lse.models.posterior import PoolPosterior, PosteriorPath, row_blocks
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import (
+    GPPrior,
+    PoolPosterior,
+    PosteriorPath,
+    row_blocks,
+)
 from botorch_lse.papers.problems import grid, matern_prior
 from botorch_lse.papers.report import Report, Table
 

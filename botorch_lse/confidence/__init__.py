@@ -20,7 +20,7 @@ from botorch_lse.confidence.schedules import (
     UnionBeta,
     beta_schedule,
 )
-from botorch_lse.models.posterior import PosteriorPath
+from botorch_lse.models.gaussian_process import PosteriorPath
 
 __all__ = [
     "AnytimeWidth",

@@ -19,7 +19,7 @@ from botorch_lse.confidence.schedules import (
     beta_schedule,
 )
 from botorch_lse.functional.scores import interval
-from botorch_lse.models.posterior import (
+from botorch_lse.models.gaussian_process import (
     COPIES,
     MEMORY_BUDGET,
     PosteriorPath,

@@ -10,8 +10,7 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from torch import Tensor
 
-from botorch_lse.functional.path import factorize
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import GPPrior, factorize
 from botorch_lse.problem import Pool
 
 NUGGET = 1e-8

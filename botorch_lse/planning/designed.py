@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from botorch_lse.models.posterior import row_blocks
+from botorch_lse.models.gaussian_process import row_blocks
 from botorch_lse.planning.problem import (
     BatchPosterior,
     BatchProblem,

@@ -14,8 +14,13 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from botorch_lse.functional.path import extended, factorize, path_rows
-from botorch_lse.models.posterior import PoolPosterior, row_blocks
+from botorch_lse.models.gaussian_process import (
+    PoolPosterior,
+    extended,
+    factorize,
+    path_rows,
+    row_blocks,
+)
 
 
 class BatchProblem(Protocol):

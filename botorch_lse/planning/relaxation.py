@@ -13,7 +13,7 @@ from torch import Tensor
 from botorch_lse.designs import Design, DesignWarning, optimal_design, round_design
 from botorch_lse.designs.basis import pivoted_cholesky
 from botorch_lse.designs.problem import ridge_of
-from botorch_lse.models.posterior import row_blocks
+from botorch_lse.models.gaussian_process import row_blocks
 from botorch_lse.planning.problem import BatchProblem
 
 RESIDUAL = 0.5

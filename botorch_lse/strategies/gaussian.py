@@ -17,9 +17,7 @@ from botorch_lse.checks import in_interval
 from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.confidence.schedules import BetaSchedule, RKHSWidth, UnionBeta
-from botorch_lse.functional.jitter import TOLD
-from botorch_lse.models.posterior import PoolPosterior
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import TOLD, GPPrior, PoolPosterior
 from botorch_lse.planning import PosteriorProblem, Relaxation, relaxed_counts
 from botorch_lse.planning.designed import TOLERANCE
 from botorch_lse.problem import Classification, Observations, Pool

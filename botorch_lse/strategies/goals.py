@@ -29,7 +29,7 @@ from botorch_lse.confidence.classify import (
 )
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.functional.scores import straddle
-from botorch_lse.models.posterior import PoolPosterior, row_blocks
+from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
 from botorch_lse.problem import Classification
 from botorch_lse.strategies.forecast import squared_gaps
 

@@ -17,7 +17,7 @@ from botorch_lse.functional.variance_reduction import (
     truncated_reduction,
     truncated_sum,
 )
-from botorch_lse.models.posterior import PoolPosterior, row_blocks
+from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
 from botorch_lse.strategies.costs import RowCosts
 from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.rules import Rule, Situation

@@ -22,11 +22,15 @@ from botorch_lse.confidence.classify import (
 )
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
-from botorch_lse.models.default import ModelArgument
-from botorch_lse.models.posterior import MEMORY_BUDGET, PoolPosterior, row_blocks
+from botorch_lse.models.fitted import ModelArgument
+from botorch_lse.models.gaussian_process import MEMORY_BUDGET, PoolPosterior, row_blocks
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.problem import Classification, Observations, Pool
-from botorch_lse.problem.classification import gaussian_probability_above
+from botorch_lse.problem import (
+    Classification,
+    Observations,
+    Pool,
+    gaussian_probability_above,
+)
 from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import Goal, Targets, View
 from botorch_lse.strategies.loop import State, Strategy, check_state

@@ -24,15 +24,13 @@ from botorch_lse.confidence.schedules import (
 )
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.functional.scores import first_best
-from botorch_lse.models.default import (
+from botorch_lse.models.fitted import (
     ModelArgument,
     fit_with_inputs,
     unfitted_prior,
 )
-from botorch_lse.models.posterior import MEMORY_BUDGET
-from botorch_lse.models.prior import GPPrior
-from botorch_lse.problem import Observations, Pool
-from botorch_lse.problem.pool import NOISE_LEVEL
+from botorch_lse.models.gaussian_process import MEMORY_BUDGET, GPPrior
+from botorch_lse.problem import NOISE_LEVEL, Observations, Pool
 from botorch_lse.strategies.arguments import (
     BURN_IN,
     check_budget,

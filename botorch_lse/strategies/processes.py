@@ -18,15 +18,19 @@ from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, whole_number
-from botorch_lse.functional.jitter import JITTER
-from botorch_lse.models.default import (
+from botorch_lse.models.fitted import (
     ModelArgument,
     fit_single_task_gp,
     fixed_prior,
     unfitted_prior,
 )
-from botorch_lse.models.posterior import MEMORY_BUDGET, PoolPosterior, checked_budget
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import (
+    JITTER,
+    MEMORY_BUDGET,
+    GPPrior,
+    PoolPosterior,
+    checked_budget,
+)
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.arguments import points_of
 from botorch_lse.strategies.burn_in import BurnIn, BurnInData

@@ -27,7 +27,7 @@ from botorch_lse.functional.scores import (
     interval,
     straddle,
 )
-from botorch_lse.models.posterior import PoolPosterior
+from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.planning import (
     ROUNDINGS,
     PosteriorProblem,

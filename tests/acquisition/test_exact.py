@@ -6,7 +6,7 @@ from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.models import SingleTaskGP
 
 from botorch_lse.acquisition import qGEGE, qHRAGE, qMELK, qMILK, qTruVaR
-from botorch_lse.functional.jitter import JITTER
+from botorch_lse.models.gaussian_process import JITTER
 from botorch_lse.optim import optimize_acqf_design
 from tests.acquisition.conftest import OUTPUTSCALE, make_model
 

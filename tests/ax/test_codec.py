@@ -30,7 +30,7 @@ from botorch_lse.ax.codec import (
     encode_strategy,
 )
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.strategies import ImplicitLSEStrategy, LSELiteralBatchStrategy
 
 from . import fitting

@@ -22,7 +22,7 @@ from botorch_lse.confidence import (
     confidence_regions,
 )
 from botorch_lse.confidence.regions import warn_if_empty
-from botorch_lse.models.posterior import COPIES
+from botorch_lse.models.gaussian_process import COPIES
 from tests.reference.dense_gp import DenseGP
 
 GP = DenseGP(lengthscale=(0.3, 0.4), outputscale=1.3)

@@ -12,8 +12,7 @@ from gpytorch.means import ZeroMean
 
 from botorch_lse import Pool
 from botorch_lse.acquisition import qMELK
-from botorch_lse.models.posterior import PoolPosterior
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import GPPrior, PoolPosterior
 from botorch_lse.optim import optimize_acqf_design
 from botorch_lse.planning import (
     JointBatchPosterior,

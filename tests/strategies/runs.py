@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from botorch_lse import Pool
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.strategies import (
     HRAGELinearStrategy,
     HRAGEStrategy,

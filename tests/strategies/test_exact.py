@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from botorch_lse import Pool
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     HRAGELinearStrategy,

@@ -14,8 +14,8 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from botorch_lse import Pool
-from botorch_lse.models.default import TINY, fit_single_task_gp, unfitted_prior
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.fitted import TINY, fit_single_task_gp, unfitted_prior
+from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.processes import OutputModel
 

@@ -10,7 +10,7 @@ from gpytorch.kernels import ScaleKernel
 from gpytorch.means import ConstantMean
 
 from botorch_lse import Observations, Pool
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.strategies import (
     ImplicitLSEStrategy,
     ImplicitStraddleStrategy,

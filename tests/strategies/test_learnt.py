@@ -8,8 +8,8 @@ from botorch.models import SingleTaskGP
 from gpytorch.kernels import MaternKernel, ScaleKernel
 
 from botorch_lse import Pool
-from botorch_lse.models.default import fit_single_task_gp
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.fitted import fit_single_task_gp
+from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     HRAGEStrategy,

@@ -6,7 +6,7 @@ import torch
 
 from botorch_lse import Observations, Pool
 from botorch_lse.designs import optimal_design
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.strategies import (
     LSEStrategy,
     MELKStrategy,

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from botorch_lse import Observations, Pool
 from botorch_lse.confidence import EmptyRegionWarning, UnionBeta
-from botorch_lse.models.default import fit_single_task_gp
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.fitted import fit_single_task_gp
+from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.strategies import GEGEStrategy, PALStrategy, State

@@ -15,8 +15,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from botorch_lse.functional.scores import first_best
-from botorch_lse.models.posterior import PoolPosterior
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import GPPrior, PoolPosterior
 from botorch_lse.papers.bogunovic2016.level_sets import Sizes, progress
 from botorch_lse.papers.bogunovic2016.problems import (
     PricedProblem,

@@ -11,8 +11,7 @@ import torch
 from gpytorch.kernels import RBFKernel
 from torch import Tensor
 
-from botorch_lse.functional.path import factorize
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import GPPrior, factorize
 from botorch_lse.papers.gotovos2013.problems import sea_problem
 from botorch_lse.papers.problems import gp_sample, grid
 from botorch_lse.problem import Pool

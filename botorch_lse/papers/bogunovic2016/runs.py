@@ -20,7 +20,7 @@ from torch import Tensor
 from botorch_lse.confidence import UnionBeta
 from botorch_lse.datasets import f1_score
 from botorch_lse.functional.scores import first_best
-from botorch_lse.models.posterior import PoolPosterior
+from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.papers.bogunovic2016.problems import PricedProblem
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import GPStrategy, TruVaRStrategy

@@ -17,7 +17,7 @@ from botorch_lse.confidence.schedules import (
     UnionBeta,
 )
 from botorch_lse.functional.scores import first_best
-from botorch_lse.models.posterior import PoolPosterior
+from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import Goal, ShareOfMax

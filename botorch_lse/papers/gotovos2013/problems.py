@@ -16,7 +16,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from botorch_lse.datasets import bathymetry
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.papers.problems import Problem, gp_sample
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import (

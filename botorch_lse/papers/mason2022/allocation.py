@@ -9,7 +9,7 @@ from gpytorch.kernels import RBFKernel
 from torch import Tensor
 
 from botorch_lse.designs import Design, optimal_design
-from botorch_lse.functional.path import factorize
+from botorch_lse.models.gaussian_process import factorize
 from botorch_lse.papers.complexity import level_set_complexity
 from botorch_lse.papers.mason2022.problems import rbf_prior
 from botorch_lse.papers.problems import NUGGET

@@ -12,8 +12,7 @@ import torch
 from gpytorch.kernels import RBFKernel
 from torch import Tensor
 
-from botorch_lse.functional.path import factorize
-from botorch_lse.models.prior import GPPrior
+from botorch_lse.models.gaussian_process import GPPrior, factorize
 from botorch_lse.papers.problems import NUGGET, Problem, grid
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import (

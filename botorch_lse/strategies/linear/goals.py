@@ -13,8 +13,7 @@ from torch import Tensor
 
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, explicit_sides
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.problem import Classification, Pool
-from botorch_lse.problem.classification import gaussian_probability_above
+from botorch_lse.problem import Classification, Pool, gaussian_probability_above
 from botorch_lse.strategies.linear.procedure import LinearBelief, LinearGoal, Questions
 
 PAIRS = 2**21

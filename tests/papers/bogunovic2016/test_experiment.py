@@ -15,7 +15,7 @@ from botorch.models import SingleTaskGP
 
 from botorch_lse.benchmark.__main__ import main
 from botorch_lse.benchmark.registry import entries
-from botorch_lse.models.posterior import PoolPosterior
+from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.papers.bogunovic2016 import experiment, level_sets
 from botorch_lse.papers.bogunovic2016.claims import trimmed_mean
 from botorch_lse.papers.bogunovic2016.level_sets import Sizes, spending
@@ -200,7 +200,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib")
-@pytest.mark.filterwarnings("ignore::botorch_lse.functional.path.JitterWarning")
+@pytest.mark.filterwarnings("ignore::botorch_lse.models.gaussian_process.JitterWarning")
 def test_paper_prints_claims_and_writes_figures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -218,7 +218,7 @@ def test_paper_prints_claims_and_writes_figures(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
-@pytest.mark.filterwarnings("ignore::botorch_lse.functional.path.JitterWarning")
+@pytest.mark.filterwarnings("ignore::botorch_lse.models.gaussian_process.JitterWarning")
 def test_svm_grid_is_run_where_its_file_is(tmp_path: Path) -> None:
     line = np.linspace(0, 1, 4)
     X = np.array(np.meshgrid(line, line, line)).reshape(3, -1).T

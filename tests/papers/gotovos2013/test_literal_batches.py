@@ -2,7 +2,7 @@ import math
 
 import torch
 
-from botorch_lse.models.posterior import PoolPosterior
+from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.papers.gotovos2013.literal_batches import information_bound
 from botorch_lse.papers.problems import gp_sample
 

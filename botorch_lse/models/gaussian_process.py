@@ -1,0 +1,971 @@
+r"""A Gaussian process with everything fixed, and its posteriors.
+
+``GPPrior`` is the process, in the units of ``y``; ``GPPrior.from_model`` is the only
+place that knows how GPyTorch and BoTorch store kernels, noise and transforms.
+``PosteriorPath`` holds the past of a fitted model: the posteriors after each of its
+observations or rounds, at any points. ``PoolPosterior`` goes forward: the posterior on
+all rows of a pool, one new observation at a time, measured or only planned.
+
+Both read every posterior from one triangular factor. Notation: ``n`` observations with
+prior means ``m``, covariance ``K`` and noise variances ``s``; ``L L' = K + diag(s)``;
+``k(x)`` the prior covariances between the observations and ``x``. With
+``V = L^-1 k(x)`` and ``a = L^-1 (y - m)`` the posterior after the first ``t``
+observations has
+
+    mean      m(x) + sum_{i <= t} a_i V_i(x)
+    variance  k(x, x) - sum_{i <= t} V_i(x)^2
+
+because the leading block of ``L`` is the factor of the leading block of ``K``.
+Everything is batch-shaped: leading dimensions are those of an ensemble.
+
+A measurement divides by the variance that it has, ``k(x, x)`` given the data plus its
+noise. Without noise, and where the row is known already, that variance is what rounding
+left of it: of any size and any sign, another one on each processor. Every variance of
+noise is therefore raised to a share of the process's own variance that is far above
+rounding, and far below what anybody measures (``least_noise``). Exact measurements
+(simulators) are such measurements; they leave the standard deviation ``1e-5`` of the
+prior's.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.exceptions.warnings import BotorchWarning
+from botorch.models.model import Model
+from botorch.models.multitask import MultiTaskGP
+from botorch.models.transforms.outcome import OutcomeTransform, Standardize
+from botorch.utils.transforms import is_ensemble
+from gpytorch.constraints import Positive
+from gpytorch.kernels import Kernel, ScaleKernel
+from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
+from gpytorch.means import Mean, ZeroMean
+from gpytorch.models import ExactGP
+from torch import Tensor
+from torch.nn import Module, Parameter
+
+from botorch_lse.checks import whole_number, whole_numbers
+
+JITTER = 1e-10
+"""The least noise as a share of the prior variance, in float64. A Cholesky factor of
+``n`` rows is off by about ``n 1e-16`` of that variance, so that 10,000 measurements
+keep two digits of what this leaves."""
+JITTER_SINGLE = 1e-5
+"""The same where the kernel is evaluated in float32, for 100 measurements likewise."""
+ROUNDING = 1e-14
+"""What differences of variances are off, as a share of the prior variance."""
+TOLD = (
+    "Measurements without noise count as exact, up to a noise variance of "
+    f"{JITTER:g} of the prior's ({JITTER_SINGLE:g} in float32)."
+)
+"""What an answer says that rests on such measurements."""
+STEPS = (0.0, 1.0, 1e2, 1e4)
+"""Tried in turn, times the least noise, until the factor exists: covariances of nearly
+equal points with hardly any noise are singular in float64."""
+
+MEMORY_BUDGET = 2**30
+"""Bytes that the temporary arrays over a pool may take, unless said otherwise."""
+
+FAST_BLOCK = 2**25
+"""Bytes beyond which blocks are not made larger even where the budget allows: arrays
+that stay near the processor's caches are several times faster."""
+
+COPIES = 6
+"""Arrays of observations times rows alive at once: covariances and their temporaries,
+path rows, and two cumulative sums."""
+
+WHOLE_GRAM = 400
+"""Rows up to which all prior covariances are computed at once: a call of a kernel takes
+about as long for this table as for five of its columns."""
+
+_REMEDY = (
+    "Use an exact single-output GP such as `SingleTaskGP`, or a criterion that only "
+    "needs a posterior, such as `Straddle`."
+)
+
+
+def least_noise(prior_variance: Tensor, dtype: torch.dtype) -> Tensor:
+    r"""The least noise variance of a measurement, units of ``y`` squared.
+
+    Args:
+        prior_variance: ``... x N`` variances of the function before any measurement.
+        dtype: The precision in which the kernel is evaluated.
+
+    Returns:
+        ``...``, relative to the largest of them; 0 if there are none.
+    """
+    share = JITTER if dtype == torch.float64 else JITTER_SINGLE
+    variance = torch.nn.functional.pad(prior_variance.detach().double(), (0, 1))
+    return share * variance.amax(dim=-1)
+
+
+class JitterWarning(BotorchWarning):
+    r"""Noise was added to a covariance to factorise it; answers change a little."""
+
+
+def factorize(
+    covariance: Tensor, noise_var: Tensor, least: Tensor | None = None
+) -> Tensor:
+    r"""The lower Cholesky factor of ``covariance + diag(noise_var)``.
+
+    Args:
+        covariance: ``... x n x n``.
+        noise_var: ``... x n``.
+        least: ``...``, see ``least_noise``: smaller noise variances are raised to it.
+            ``None`` where no prior is known: they stay, and a jitter is a share of the
+            mean of the diagonal.
+
+    Returns:
+        ``... x n x n``, float64.
+
+    Raises:
+        ValueError: If even the largest jitter does not help.
+    """
+    noise_var = noise_var.double()
+    if least is not None:
+        noise_var = torch.maximum(noise_var, least.unsqueeze(-1))
+    noisy = covariance.double() + torch.diag_embed(noise_var)
+    if least is None:
+        least = JITTER * noisy.diagonal(dim1=-2, dim2=-1).mean(dim=-1)
+    eye = torch.eye(noisy.shape[-1], dtype=noisy.dtype, device=noisy.device)
+    for step in STEPS:
+        L, info = torch.linalg.cholesky_ex(noisy + step * least[..., None, None] * eye)
+        if not bool(info.any()):
+            if step > 0:
+                warnings.warn(
+                    f"The covariance of {noisy.shape[-1]} observations is singular; "
+                    f"{step * float(least.max()):g} was added to the noise variance. "
+                    "Give a larger one to avoid this.",
+                    JitterWarning,
+                    stacklevel=2,
+                )
+            return L
+    raise ValueError(
+        "Expected the prior covariance of the observations plus `noise_var` to be "
+        "positive definite, but its Cholesky factor does not exist even with a jitter "
+        f"of {STEPS[-1] * float(least.max()):g}. Check the kernel and give a positive "
+        "noise variance."
+    )
+
+
+def path_rows(L: Tensor, cross: Tensor) -> Tensor:
+    r"""``V = L^-1 cross``: one row per observation, one column per point.
+
+    Args:
+        L: ``... x n x n`` lower factor.
+        cross: ``... x n x N`` prior covariances.
+    """
+    return torch.linalg.solve_triangular(L, cross.to(L.dtype), upper=False)
+
+
+def extended(L: Tensor, cross: Tensor, block: Tensor) -> Tensor:
+    r"""The factor of a covariance with ``q`` more rows and columns.
+
+    Args:
+        L: ``... x n x n``, the factor so far.
+        cross: ``... x q x n``, the path rows at the new points, transposed.
+        block: ``... x q x q``, the factor of what is left of their covariance.
+    """
+    n, q = cross.shape[-1], cross.shape[-2]
+    full = L.new_zeros(*L.shape[:-2], n + q, n + q)
+    full[..., :n, :n], full[..., n:, :n], full[..., n:, n:] = L, cross, block
+    return full
+
+
+def path_moments(
+    V: Tensor, a: Tensor, mean: Tensor, variance: Tensor, ends: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""Posterior means and variances after the first ``ends[r]`` observations.
+
+    Args:
+        V: ``... x n x N`` from ``path_rows``.
+        a: ``... x n``, the whitened residuals ``L^-1 (y - m)``.
+        mean: ``... x N`` prior means.
+        variance: ``... x N`` prior variances.
+        ends: ``R`` numbers from 0 (the prior) to ``n``, not decreasing.
+
+    Returns:
+        Two tensors, ``R x ... x N``; variances are at least 0.
+
+    Source:
+        Rasmussen and Williams (2006), Eq. (2.25), (2.26), in the factored form of
+        Algorithm 2.1; the prefix property is that of the Cholesky factor.
+    """
+    zero = V.new_zeros(*V.shape[:-2], 1, V.shape[-1])
+    gain = torch.cat((zero, (V * a.unsqueeze(-1)).cumsum(dim=-2)), dim=-2)
+    loss = torch.cat((zero, V.square().cumsum(dim=-2)), dim=-2)
+    means = mean.unsqueeze(-2) + gain.index_select(-2, ends)
+    variances = (variance.unsqueeze(-2) - loss.index_select(-2, ends)).clamp_min(0.0)
+    return means.movedim(-2, 0), variances.movedim(-2, 0)
+
+
+def round_ends(rounds: Tensor) -> Tensor:
+    r"""Where each round ends: 0, then the number of observations up to each round.
+
+    Args:
+        rounds: ``n`` round numbers, not decreasing.
+
+    Returns:
+        ``R + 1`` counts for ``R`` different rounds, the first 0, the last ``n``.
+    """
+    _, counts = torch.unique_consecutive(rounds, return_counts=True)
+    return torch.cat((counts.new_zeros(1), counts.cumsum(dim=0)))
+
+
+@dataclass(frozen=True, eq=False)
+class GPPrior:
+    r"""Mean, kernel, noise and transforms of a GP with all hyper-parameters fixed.
+
+    Values come in the units of ``y``: the standardised process times ``scale`` plus
+    ``shift``. ``S`` stands for the ensemble's batch shape, usually ``()``.
+
+    Args:
+        mean_module: The mean of the standardised process.
+        covar_module: Its kernel, on transformed inputs.
+        scale: ``S``, the outcome transform's standard deviation, or 1.
+        shift: ``S``, the outcome transform's mean, or 0.
+        noise_var: ``S``, the noise variance of one observation in the units of ``y``
+            squared; ``None`` if the model knows the noise of its data only.
+        transform_inputs: From the user's inputs to the kernel's.
+        batch_shape: ``S``.
+        is_ensemble: Whether ``S`` holds the members of an ensemble.
+        predict_noise: Noise variances at points, ``... x d`` in the user's space to
+            ``...``, units of ``y`` squared; ``None`` where ``noise_var`` is all.
+    """
+
+    mean_module: Module
+    covar_module: Kernel
+    scale: Tensor
+    shift: Tensor
+    noise_var: Tensor | None = None
+    transform_inputs: Callable[[Tensor], Tensor] | None = None
+    batch_shape: torch.Size = field(default_factory=torch.Size)
+    is_ensemble: bool = False
+    predict_noise: Callable[[Tensor], Tensor] | None = None
+
+    @classmethod
+    def from_kernel(
+        cls, kernel: Kernel, mean: Mean | None = None, noise_var: float | None = None
+    ) -> GPPrior:
+        r"""A prior from a GPyTorch kernel in the units of the inputs and of ``y``.
+
+        Args:
+            kernel: The covariance; its hyper-parameters are copied, frozen and held in
+                float64.
+            mean: The mean; default zero. Treated likewise.
+            noise_var: The noise variance of one observation.
+
+        Raises:
+            UnsupportedError: If the kernel is batched.
+        """
+        if len(kernel.batch_shape):
+            raise UnsupportedError(
+                f"Expected a kernel without batch shape, but got {kernel.batch_shape}."
+            )
+        one = torch.ones((), dtype=torch.float64)
+        return cls(
+            _frozen(mean if mean is not None else ZeroMean()).double(),
+            _frozen(kernel).double(),
+            one,
+            0.0 * one,
+            None if noise_var is None else noise_var * one,
+        )
+
+    @classmethod
+    def from_model(cls, model: Any) -> GPPrior:
+        r"""The prior inside a fitted exact GP with one output.
+
+        Args:
+            model: A ``SingleTaskGP`` or another ``ExactGP`` with ``mean_module`` and
+                ``covar_module``, a Gaussian likelihood, any input transform, and a
+                ``Standardize`` outcome transform or none.
+
+        Raises:
+            UnsupportedError: If the posterior along the data cannot be computed exactly
+                for this model; the message says what to use instead.
+        """
+        _refuse_inexact(model)
+        model.eval()
+        _refuse_other_forward(model)
+        scale, shift = _affine_outcome(model, getattr(model, "outcome_transform", None))
+        parameter = model.train_inputs[0]
+        likelihood = model.likelihood
+        if type(likelihood) is GaussianLikelihood or hasattr(likelihood, "raw_noise"):
+            noise = likelihood.noise.detach()[..., 0] * scale.square()
+        else:
+            noise = None
+        transform = getattr(model, "input_transform", None)
+        return cls(
+            _frozen(model.mean_module),
+            _frozen(model.covar_module),
+            scale.to(parameter),
+            shift.to(parameter),
+            noise,
+            None if transform is None else _frozen(transform),
+            model.batch_shape if hasattr(model, "batch_shape") else torch.Size(),
+            is_ensemble(model),
+            getattr(model, "predict_noise", None),
+        )
+
+    def at_least(self, sigma: float, X: Tensor) -> GPPrior:
+        r"""The same process, its scale raised where its deviations are smaller.
+
+        Mean, lengthscales and noise stay as they are in the units of ``y``.
+
+        Args:
+            sigma: The prior standard deviation wanted at the widest point, units of
+                ``y``.
+            X: ``N x d`` points.
+
+        Raises:
+            UnsupportedError: If the process is an ensemble.
+        """
+        if self.batch_shape:
+            raise UnsupportedError(
+                "Expected one process, but got an ensemble of "
+                f"{tuple(self.batch_shape)}."
+            )
+        with torch.no_grad():
+            now = float(self.variance(self.features(X)).max().sqrt())
+        if not 0 < now < sigma:
+            return self
+        kernel = ScaleKernel(self.covar_module)
+        kernel.to(dtype=self.dtype, device=self.device)
+        # Unconstrained, so that the factor is what it says to the last digit.
+        kernel.register_constraint("raw_outputscale", Positive(transform=None))
+        kernel.raw_outputscale = Parameter(
+            torch.tensor((sigma / now) ** 2, dtype=self.dtype, device=self.device)
+        )
+        return replace(self, covar_module=_frozen(kernel))
+
+    @property
+    def knows_new_noise(self) -> bool:
+        r"""Whether the noise of an observation to come is known."""
+        return self.noise_var is not None or self.predict_noise is not None
+
+    def new_noise(self, X: Tensor) -> Tensor | None:
+        r"""Noise variances of one observation at each of ``N x d`` points, if known.
+
+        Returns:
+            ``N``, units of ``y`` squared.
+        """
+        if self.predict_noise is not None:
+            return self.predict_noise(X).detach().double()
+        if self.noise_var is None:
+            return None
+        return self.noise_var.detach().double().expand(len(X))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        r"""The precision in which the kernel is evaluated."""
+        return next((p.dtype for p in self.covar_module.parameters()), self.scale.dtype)
+
+    @property
+    def device(self) -> torch.device:
+        r"""Where the kernel is evaluated."""
+        return self.scale.device
+
+    def features(self, X: Tensor) -> Tensor:
+        r"""The kernel's inputs ``S x N x d'`` for ``N x d`` or ``S x N x d`` points."""
+        X = X.to(dtype=self.dtype, device=self.device)
+        if self.batch_shape and X.ndim < 2 + len(self.batch_shape):
+            X = X.expand(*self.batch_shape, *X.shape)
+        return X if self.transform_inputs is None else self.transform_inputs(X)
+
+    def mean(self, F: Tensor) -> Tensor:
+        r"""Prior means at features ``S x N x d'``: ``S x N``, units of ``y``."""
+        return self.in_units(self.mean_module(F).double())
+
+    def in_units(self, standardised: Tensor) -> Tensor:
+        r"""Values ``S x N`` of the standardised process in the units of ``y``."""
+        scale, shift = self.scale.double(), self.shift.double()
+        return standardised * scale.unsqueeze(-1) + shift.unsqueeze(-1)
+
+    def covariance(self, F: Tensor, G: Tensor) -> Tensor:
+        r"""Prior covariances of ``S x N x d'`` with ``S x M x d'``: ``S x N x M``."""
+        block = self.covar_module(F, G).to_dense().double()
+        return block * self.scale.double().square()[..., None, None]
+
+    def variance(self, F: Tensor) -> Tensor:
+        r"""Prior variances at features: ``S x N``, float64, units of ``y`` squared."""
+        value = self.covar_module(F, diag=True).double()
+        return value * self.scale.double().square().unsqueeze(-1)
+
+    def least_noise(self, F: Tensor) -> Tensor:
+        r"""The least noise variance of an observation among features: ``S``."""
+        with torch.no_grad():
+            return least_noise(self.variance(F), self.dtype)
+
+
+def training_data(model: ExactGP, prior: GPPrior) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Features ``S x n x d'``, values and noise variances ``S x n`` in units of ``y``.
+
+    ``train_inputs`` are transformed already in evaluation mode and ``train_targets``
+    standardised; the noise stands in the likelihood.
+    """
+    model.eval()
+    F = model.train_inputs[0].detach()
+    # The members of a fully Bayesian model share one copy of the inputs.
+    F = F.expand(*prior.batch_shape, *F.shape[-2:])
+    y = prior.in_units(model.train_targets.detach().double())
+    unit = prior.scale.double().square().unsqueeze(-1)
+    noise = model.likelihood.noise.detach().double() * unit
+    return F, y, noise.expand(y.shape).clone()
+
+
+def _frozen(module: Module) -> Module:
+    r"""A copy in evaluation mode, without gradients."""
+    module = deepcopy(module).eval()
+    return module.requires_grad_(False)
+
+
+def _refuse_inexact(model: Any) -> None:
+    r"""Complain about a model that is not one exact GP of one output."""
+    name = type(model).__name__
+    if not isinstance(model, ExactGP):
+        raise UnsupportedError(
+            "Expected `model` to be an exact GP (gpytorch.models.ExactGP), but got "
+            f"{name}, whose posteriors after each observation are not available. "
+            f"{_REMEDY}"
+        )
+    if getattr(model, "num_outputs", 1) != 1:
+        raise UnsupportedError(
+            f"Expected `model` to have one output, but got {name} with "
+            f"{model.num_outputs}. Take one output with `model.subset_output([i])`."
+        )
+    if isinstance(model, MultiTaskGP):
+        raise UnsupportedError(
+            "Expected `model` to have the data of one task, but got "
+            f"{name} with {model.num_tasks} tasks, whose observations of other tasks "
+            f"are no rounds of this one. {_REMEDY}"
+        )
+    if model.train_inputs is None or model.train_targets is None:
+        raise UnsupportedError(f"Expected `model` to have data, but {name} has none.")
+    if not (hasattr(model, "mean_module") and hasattr(model, "covar_module")):
+        raise UnsupportedError(
+            f"Expected `model` to have `mean_module` and `covar_module`, but {name} "
+            f"has not. {_REMEDY}"
+        )
+    if not isinstance(
+        model.likelihood, (GaussianLikelihood, FixedNoiseGaussianLikelihood)
+    ):
+        raise UnsupportedError(
+            "Expected `model` to have a Gaussian likelihood, but got "
+            f"{type(model.likelihood).__name__}. {_REMEDY}"
+        )
+    if getattr(getattr(model, "input_transform", None), "is_one_to_many", False):
+        raise UnsupportedError(
+            "Expected the input transform of `model` to keep the number of points, but "
+            f"{type(model.input_transform).__name__} makes several of one. Leave it "
+            "out."
+        )
+    batched = bool(len(getattr(model, "batch_shape", ())))
+    if batched and not is_ensemble(model):
+        raise UnsupportedError(
+            f"Expected `model` without batch shape, but got {tuple(model.batch_shape)}"
+            ". Ensembles such as fully Bayesian models are supported; fit others one "
+            "by one."
+        )
+
+
+def _refuse_other_forward(model: ExactGP) -> None:
+    r"""Complain about a ``forward`` that does more than call mean and kernel."""
+    # A deep kernel, for one, maps the inputs in `forward`, which we do not call.
+    with torch.no_grad():
+        F = model.train_inputs[0][..., :2, :]
+        said = model.forward(F)
+        mean, covariance = model.mean_module(F), model.covar_module(F).to_dense()
+        exact = torch.allclose(
+            said.mean, mean.expand(said.mean.shape), rtol=1e-4, atol=1e-6
+        ) and torch.allclose(said.covariance_matrix, covariance, rtol=1e-4, atol=1e-6)
+    if not exact:
+        raise UnsupportedError(
+            "Expected `model.forward` to return `mean_module(x)` and `covar_module(x)`"
+            f", but that of {type(model).__name__} does more. Move it into the kernel "
+            f"or the input transform. {_REMEDY}"
+        )
+
+
+def _affine_outcome(
+    model: ExactGP, transform: OutcomeTransform | None
+) -> tuple[Tensor, Tensor]:
+    r"""The factor and the offset that lead from standardised values to ``y``."""
+    one = torch.ones(
+        getattr(model, "batch_shape", ()),
+        dtype=torch.float64,
+        device=model.train_targets.device,
+    )
+    if transform is None:
+        return one, 0.0 * one
+    if type(transform) is not Standardize:
+        raise UnsupportedError(
+            "Expected the outcome transform of `model` to be `Standardize` or none, "
+            f"but got {type(transform).__name__}, after which the posterior in the "
+            "units of `y` is not Gaussian. Transform `y` and the threshold yourself."
+        )
+    scale, shift = transform.stdvs[..., 0, 0], transform.means[..., 0, 0]
+    return scale.double() * one, shift.double() * one
+
+
+def checked_budget(memory_budget: Any, per_row: int, what: str) -> int:
+    r"""``memory_budget`` if one row of an array fits it.
+
+    Args:
+        memory_budget: Bytes.
+        per_row: Numbers in the row.
+        what: What the row is, for people.
+
+    Raises:
+        ValueError: If it is no whole number or too small; the message says the least.
+    """
+    budget, least = whole_number(memory_budget, "memory_budget", 1), 8 * per_row
+    if budget < least:
+        raise ValueError(
+            f"Expected `memory_budget` of at least {least} bytes, {what}, but got "
+            f"{budget}. The default is {MEMORY_BUDGET}."
+        )
+    return budget
+
+
+def row_blocks(n_rows: int, per_row: int, budget: int = MEMORY_BUDGET) -> list[slice]:
+    r"""Slices of a pool such that ``per_row`` float64 numbers a row fit the budget.
+
+    Args:
+        n_rows: Rows of the pool.
+        per_row: Numbers held per row in one array (usually the observations).
+        budget: Bytes for all temporary arrays together.
+    """
+    rows = max(1, min(budget, FAST_BLOCK) // (8 * COPIES * max(per_row, 1)))
+    return [slice(i, min(i + rows, n_rows)) for i in range(0, n_rows, rows)]
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorPath:
+    r"""The posteriors of an exact GP after each prefix of its data.
+
+    All hyper-parameters and transforms are fixed, so the past is one triangular solve
+    (see this module). Results are exact, float64 inside, in the units of ``y``.
+
+    Example:
+        >>> path = PosteriorPath.from_model(model)
+        >>> means, variances = path.moments(pool_X)  # (n + 1) x N; row 0 is the prior
+
+    Args:
+        prior: The process.
+        F: ``S x n x d'`` features of the observations.
+        L: ``S x n x n`` factor of their covariance plus noise.
+        a: ``S x n`` whitened residuals.
+        noise_var: ``S x n`` noise variances, units of ``y`` squared.
+        rounds: ``n`` round numbers, not decreasing.
+    """
+
+    prior: GPPrior
+    F: Tensor
+    L: Tensor
+    a: Tensor
+    noise_var: Tensor
+    rounds: Tensor
+
+    @classmethod
+    def from_model(cls, model: Model, rounds: Tensor | None = None) -> PosteriorPath:
+        r"""The path of a fitted model along its training data.
+
+        Args:
+            model: See ``GPPrior.from_model``.
+            rounds: ``n`` round numbers, one per training observation, not decreasing;
+                default each observation its own round.
+
+        Raises:
+            UnsupportedError: See ``GPPrior.from_model``.
+            ValueError: If ``rounds`` has another length or decreases.
+        """
+        prior = GPPrior.from_model(model)
+        F, y, noise_var = training_data(model, prior)  # type: ignore[arg-type]
+        return cls.from_data(prior, F, y, noise_var, rounds)
+
+    @classmethod
+    def from_data(
+        cls,
+        prior: GPPrior,
+        F: Tensor,
+        y: Tensor,
+        noise_var: Tensor,
+        rounds: Tensor | None = None,
+    ) -> PosteriorPath:
+        r"""The path of ``S x n`` observations ``y`` at features ``S x n x d'``."""
+        n = F.shape[-2]
+        with torch.no_grad():
+            L = factorize(prior.covariance(F, F), noise_var, prior.least_noise(F))
+            residual = (y - prior.mean(F)).unsqueeze(-1)
+            a = torch.linalg.solve_triangular(L, residual, upper=False).squeeze(-1)
+        return cls(prior, F, L, a, noise_var, _check_rounds(rounds, n).to(L.device))
+
+    @property
+    def n_rounds(self) -> int:
+        r"""The number of rounds, the prior not counted."""
+        return int(torch.unique_consecutive(self.rounds).numel())
+
+    def moments(self, X: Tensor, prefixes: bool = False) -> tuple[Tensor, Tensor]:
+        r"""Means and variances at ``X`` before the first and after each round.
+
+        Differentiable in ``X``. The caller chooses ``N`` so that ``n x N`` numbers fit
+        into memory; ``blocks`` gives such pieces of a pool.
+
+        Args:
+            X: ``N x d`` points, or ``S x N x d``, in the user's space.
+            prefixes: After each observation rather than after each round.
+
+        Returns:
+            Two tensors ``(R + 1) x S x N``, float64, in units of ``y`` and squared.
+        """
+        G = self.prior.features(X)
+        V = path_rows(self.L, self.prior.covariance(self.F, G))
+        rounds = torch.arange(self.rounds.numel()) if prefixes else self.rounds
+        ends = round_ends(rounds).to(V.device)
+        return path_moments(V, self.a, self.prior.mean(G), self.prior.variance(G), ends)
+
+    def new_noise_var(self, p: int) -> Tensor:
+        r"""``S x p`` noise variances of observations to come, units of ``y`` squared.
+
+        The model's own; for known per-observation noise the average of the training
+        data's, as in BoTorch's ``posterior(..., observation_noise=True)``.
+        """
+        noise = self.prior.noise_var
+        noise = self.noise_var.mean(dim=-1) if noise is None else noise
+        return noise.double().unsqueeze(-1).expand(*noise.shape, p)
+
+    def after(self, F: Tensor, noise_var: Tensor) -> PosteriorPath:
+        r"""The path with ``p`` further rows of unknown values: their residuals are 0.
+
+        They shrink variances and leave means; they count as one more round.
+
+        Args:
+            F: ``S x p x d'`` features.
+            noise_var: ``S x p`` variances of the observations to come.
+        """
+        cross = path_rows(self.L, self.prior.covariance(self.F, F)).mT  # S x p x n
+        block = factorize(
+            self.prior.covariance(F, F) - cross @ cross.mT,
+            noise_var,
+            self.prior.least_noise(torch.cat((self.F, F), dim=-2)),
+        )
+        none = self.rounds.new_zeros(1)
+        last = self.rounds[-1:] + 1 if self.rounds.numel() else none
+        new_a = self.a.new_zeros(*self.a.shape[:-1], F.shape[-2])
+        return replace(
+            self,
+            F=torch.cat((self.F, F), dim=-2),
+            L=extended(self.L, cross, block),
+            a=torch.cat((self.a, new_a), dim=-1),
+            noise_var=torch.cat((self.noise_var, noise_var), dim=-1),
+            rounds=torch.cat((self.rounds, last.expand(F.shape[-2]))),
+        )
+
+
+def _check_rounds(rounds: Tensor | None, n: int) -> Tensor:
+    r"""``n`` round numbers that do not decrease; default 0, 1, ..., ``n - 1``."""
+    if rounds is None:
+        return torch.arange(n)
+    rounds = whole_numbers(rounds, "rounds")
+    if rounds.shape != (n,):
+        raise ValueError(
+            f"Expected `rounds` to hold one round per training observation ({n}), but "
+            f"got shape {tuple(rounds.shape)}."
+        )
+    if (rounds.diff() < 0).any():
+        raise ValueError("Expected `rounds` not to decrease; sort the data by round.")
+    return rounds
+
+
+class _Rows:
+    r"""Append-only storage of path rows that several posteriors share.
+
+    A posterior of ``n`` observations sees the first ``n`` rows. Appending to the
+    longest one writes in place; appending to a shorter one copies first, so that no
+    posterior ever changes.
+    """
+
+    def __init__(self, N: int, capacity: int = 0) -> None:
+        self.data = torch.empty(capacity, N, dtype=torch.float64)
+        self.used = 0
+
+    def extended(self, n: int, q: int, most: int) -> _Rows:
+        r"""Storage with the first ``n`` rows and room for ``q`` more to be written.
+
+        Args:
+            n: Rows held so far.
+            q: Rows to come.
+            most: Rows that the storage may hold, at least ``n + q``.
+        """
+        target = self
+        if n != self.used or n + q > self.data.shape[0]:
+            capacity = min(max(2 * n, n + q, 16), most)
+            target = _Rows(self.data.shape[1], capacity)
+            target.data[:n] = self.data[:n]
+        target.used = n + q
+        return target
+
+
+@dataclass(frozen=True, eq=False)
+class PoolPosterior:
+    r"""Mean and variance of every row of a pool, given observations at rows.
+
+    ``observe`` and ``expect`` return new objects; each new observation costs one new
+    path row (``O(n N)``). Rows of the path are kept while ``n x N`` numbers fit half
+    the memory budget (storage that grows is copied, so both halves are used); beyond
+    it they are computed again each time, in blocks of rows.
+
+    Args:
+        prior: The process, without batch shape.
+        F: ``N x d'`` features of the pool.
+        mean: ``N`` posterior means, units of ``y``.
+        variance: ``N`` posterior variances, at least 0.
+        prior_variance: ``N`` variances before any observation.
+        indices: ``n`` rows observed or expected.
+        L: ``n x n`` factor of their covariance plus noise.
+        a: ``n`` whitened residuals.
+        information: ``1/2 log det(I + K / noise)`` of what was observed, nats.
+        memory_budget: Bytes for the path rows and for temporary arrays.
+        is_exact: Whether a measurement counted as exact: with the least noise.
+    """
+
+    prior: GPPrior
+    F: Tensor
+    mean: Tensor
+    variance: Tensor
+    prior_variance: Tensor
+    indices: Tensor
+    L: Tensor
+    a: Tensor
+    information: Tensor
+    memory_budget: int = MEMORY_BUDGET
+    is_exact: bool = False
+    _rows: _Rows | None = None
+    _gram: Tensor | None = None
+    _expected: tuple[Tensor, ...] = ()
+
+    @classmethod
+    def start(
+        cls, prior: GPPrior, X: Tensor, memory_budget: int = MEMORY_BUDGET
+    ) -> PoolPosterior:
+        r"""Before any observation, on ``N x d`` rows in the user's space.
+
+        Raises:
+            BotorchTensorDimensionError: If the prior is for other columns.
+        """
+        with torch.no_grad():
+            _check_columns(prior, X)
+            F = prior.features(X)
+            mean, variance = prior.mean(F), prior.variance(F)
+            N = F.shape[-2]
+            is_small = N <= WHOLE_GRAM and memory_budget // 2 >= 8 * N * N
+            gram = prior.covariance(F, F) if is_small else None
+        none = mean.new_zeros(0)
+        return cls(
+            prior,
+            F,
+            mean.expand(F.shape[-2]).clone(),
+            variance.clone(),
+            variance,
+            torch.empty(0, dtype=torch.long),
+            none.view(0, 0),
+            none,
+            mean.new_zeros(()),
+            memory_budget,
+            _rows=_Rows(N),
+            _gram=gram,
+        )
+
+    @property
+    def sigma(self) -> Tensor:
+        r"""``N`` posterior standard deviations of the function."""
+        return self.variance.sqrt()
+
+    @property
+    def scale(self) -> float:
+        r"""The prior's standard deviation: the unit of ties."""
+        return float(self.prior_variance.max().sqrt())
+
+    @cached_property
+    def least_noise(self) -> Tensor:
+        r"""The least noise variance of an observation, units of ``y`` squared."""
+        return least_noise(self.prior_variance, self.prior.dtype)
+
+    def observe(self, indices: Tensor, y: Tensor, noise_var: Tensor) -> PoolPosterior:
+        r"""After ``q`` more observations.
+
+        Args:
+            indices: ``q`` rows.
+            y: ``q`` values, units of ``y``.
+            noise_var: ``q`` noise variances, units of ``y`` squared; those below
+                ``least_noise`` are raised to it.
+        """
+        if self._expected:
+            raise ValueError("Expected no hypothetical rows when observing real ones.")
+        if indices.numel() == 0:
+            return self
+        with torch.no_grad():
+            cross = self._cross(indices)  # q x n
+            left = self.prior_covariance(indices, indices) - cross @ cross.mT
+            is_exact = self.is_exact or bool((noise_var <= self.least_noise).any())
+            noise_var = torch.maximum(noise_var, self.least_noise)
+            L22 = factorize(left, noise_var, self.least_noise)
+            residual = (y - self.prior_mean_at(indices) - cross @ self.a).unsqueeze(-1)
+            a2 = torch.linalg.solve_triangular(L22, residual, upper=False).squeeze(-1)
+            n, q = self.a.numel(), indices.numel()
+            storage = self._room(q)
+            mean, variance = self.mean.clone(), self.variance.clone()
+            for rows, covariance in self._residual_blocks(indices, cross):
+                V = path_rows(L22, covariance)
+                mean[rows] += a2 @ V
+                variance[rows] -= V.square().sum(dim=0)
+                variance[rows].clamp_min_(0.0)
+                if storage is not None:
+                    storage.data[n : n + q, rows] = V
+            information = self.information + L22.diagonal().log().sum()
+            return replace(
+                self,
+                mean=mean,
+                variance=variance,
+                indices=torch.cat((self.indices, indices)),
+                L=extended(self.L, cross, L22),
+                information=information - noise_var.log().sum() / 2,
+                a=torch.cat((self.a, a2)),
+                is_exact=is_exact,
+                _rows=storage,
+            )
+
+    def before_data(self) -> PoolPosterior:
+        r"""The same process before any observation."""
+        none = self.a[:0]
+        every = torch.arange(self.F.shape[-2])
+        return replace(
+            self,
+            mean=self.prior_mean_at(every).clone(),
+            variance=self.prior_variance.clone(),
+            indices=self.indices[:0],
+            L=none.view(0, 0),
+            a=none,
+            information=torch.zeros_like(self.information),
+            is_exact=False,
+            _rows=_Rows(len(every)),
+            _expected=(),
+        )
+
+    def expect(self, index: int, noise_var: float) -> PoolPosterior:
+        r"""After one more observation that is planned, not known: variances shrink.
+
+        Args:
+            index: The row.
+            noise_var: The noise variance the observation will have, raised likewise.
+        """
+        with torch.no_grad():
+            at = torch.tensor([index])
+            row = self.covariance_with(at)[0]
+            observed = row[index].clamp_min(0.0) + self.least_noise.clamp_min(noise_var)
+            row = row / observed.sqrt()
+            return replace(
+                self,
+                variance=(self.variance - row.square()).clamp_min(0.0),
+                _expected=(*self._expected, row),
+            )
+
+    def variance_between(self, i: Tensor, j: Tensor, factor: float = 1.0) -> Tensor:
+        r"""``B x L`` posterior variances of ``f(i) - factor f(j)``.
+
+        Where the prior's variances cancel to within rounding, that rounding is what
+        remains: two rows that nearly coincide are never told apart for certain.
+
+        Args:
+            i: ``B`` rows.
+            j: ``L`` rows.
+            factor: Of the second function value.
+        """
+        spread = self.variance[i].unsqueeze(-1) + factor**2 * self.variance[j]
+        spread = spread - 2 * factor * self.covariance_between(i, j)
+        return spread.clamp_min(ROUNDING * self.scale**2)
+
+    def covariance_with(self, indices: Tensor) -> Tensor:
+        r"""``q x N`` posterior covariances between rows ``indices`` and the pool."""
+        with torch.no_grad():
+            covariance = self.mean.new_empty(indices.numel(), self.F.shape[-2])
+            for rows, block in self._residual_blocks(indices, self._cross(indices)):
+                covariance[:, rows] = block
+            for row in self._expected:
+                covariance = covariance - row[indices].unsqueeze(-1) * row
+            return covariance
+
+    def covariance_between(self, rows: Tensor, columns: Tensor) -> Tensor:
+        r"""``r x c`` posterior covariances of some rows with others, in one piece."""
+        with torch.no_grad():
+            prior = self.prior_covariance(rows, columns)
+            covariance = prior - self._cross(rows) @ self._cross(columns).mT
+            for row in self._expected:
+                covariance = covariance - row[rows].unsqueeze(-1) * row[columns]
+            return covariance
+
+    def prior_covariance(self, rows: Tensor, columns: Tensor | slice) -> Tensor:
+        r"""``r x c`` covariances before any observation, units of ``y`` squared."""
+        with torch.no_grad():
+            if self._gram is not None:
+                return self._gram[rows][:, columns]
+            return self.prior.covariance(self.F[rows], self.F[columns])
+
+    def prior_mean_at(self, indices: Tensor) -> Tensor:
+        r"""``q`` prior means at rows."""
+        return self.prior.mean(self.F[indices]).expand(indices.numel())
+
+    def _cross(self, indices: Tensor) -> Tensor:
+        r"""``q x n`` entries of the path rows at rows ``indices``."""
+        n = self.a.numel()
+        if n == 0:
+            return self.a.new_zeros(indices.numel(), 0)
+        if self._rows is not None:
+            return self._rows.data[:n, indices].mT
+        return path_rows(self.L, self.prior_covariance(self.indices, indices)).mT
+
+    def _residual_blocks(
+        self, indices: Tensor, cross: Tensor
+    ) -> Iterator[tuple[slice, Tensor]]:
+        r"""Blocks of the pool, and ``q x block`` covariances with what is unexplained.
+
+        Prior covariances less ``cross V``. Where the path rows ``V = L^-1 k(train, x)``
+        are not stored, ``cross V = W' k(train, x)`` with ``W = L^-T cross'``.
+        """
+        n, N = self.a.numel(), self.F.shape[-2]
+        stored = self._rows.data[:n] if self._rows is not None else None
+        if stored is None:
+            W = torch.linalg.solve_triangular(self.L.mT, cross.mT, upper=True)
+        per_row = indices.numel() + (n if stored is None else 0)
+        for rows in row_blocks(N, per_row, self.memory_budget):
+            block = self.prior_covariance(indices, rows)
+            if stored is not None:
+                yield rows, block - cross @ stored[:, rows]
+            else:
+                yield rows, block - W.mT @ self.prior_covariance(self.indices, rows)
+
+    def _room(self, q: int) -> _Rows | None:
+        r"""Storage for ``q`` more rows, if half the memory budget can hold them all."""
+        n, N = self.a.numel(), self.F.shape[-2]
+        most = self.memory_budget // (2 * 8 * N)
+        if self._rows is None or n + q > most:
+            return None
+        return self._rows.extended(n, q, most)
+
+
+def _check_columns(prior: GPPrior, X: Tensor) -> None:
+    r"""Complain about a prior that cannot take the columns of the pool."""
+    try:
+        prior.variance(prior.features(X[:1]))
+    except RuntimeError as error:
+        raise BotorchTensorDimensionError(
+            f"Expected `model` to be for the {X.shape[-1]} columns of the pool, but it "
+            f"cannot take them: {error}"
+        ) from error
