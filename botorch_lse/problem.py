@@ -78,40 +78,36 @@ class Pool:
     table: pd.DataFrame | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        X: Any = self.X
-        names = self.names
+        X, names, table = self.X, self.names, self.table
         if isinstance(X, pd.DataFrame):
             encoded = encode(X)
             names = list(encoded.columns) if names is None else names
-            if self.table is None:
-                object.__setattr__(self, "table", X)
+            table = X if table is None else table
             X = encoded.to_numpy(dtype=float)
         X = real_matrix(X, "X")
         N, d = X.shape
-        object.__setattr__(self, "X", X)
-        object.__setattr__(self, "names", _check_names(names, d))
+        _settle(self, X=X, names=_check_names(names, d))
         if self.features is not None:
-            features = real_matrix(self.features, "features")
-            real_vector(features[:, 0], "features", N, "row of `X`")
-            object.__setattr__(self, "features", features)
+            _settle(self, features=real_matrix(self.features, "features"))
+            real_vector(self.features[:, 0], "features", N, "row of `X`")
         for name in ("costs", "noise_var"):
             given = getattr(self, name)
             if given is not None:
                 numbers = non_negative_vector(given, name, N, "row of `X`")
-                object.__setattr__(self, name, numbers)
-        if not isinstance(self.table, pd.DataFrame | None):
+                _settle(self, **{name: numbers})
+        if table is None:
+            return
+        if not isinstance(table, pd.DataFrame):
             raise ValueError(
                 "Expected `table` to be a DataFrame with one row per row of `X`, but "
-                f"got {type(self.table).__name__}. Write `pd.DataFrame({{'name': "
-                "table})`."
+                f"got {type(table).__name__}. Write `pd.DataFrame({{'name': table}})`."
             )
-        if self.table is not None and len(self.table) != N:
+        if len(table) != N:
             raise ValueError(
                 f"Expected `table` to have one row per row of `X` ({N}), but it has "
-                f"{len(self.table)}."
+                f"{len(table)}."
             )
-        if self.table is not None:
-            object.__setattr__(self, "table", self.table.copy())
+        _settle(self, table=table.copy())
 
     @classmethod
     def from_box(
@@ -268,6 +264,19 @@ MOST_LEVELS = 200
 _TIMES = ("date", "time", "period")  # datetime64, timedelta, ... as pandas infers them
 
 
+def _settle(record: Any, **values: Any) -> None:
+    r"""Give a new record, which is frozen, its checked values."""
+    for name, value in values.items():
+        object.__setattr__(record, name, value)
+
+
+def beside(table: pd.DataFrame, answer: pd.DataFrame) -> pd.DataFrame:
+    r"""A table with columns added; a name that it has already ends in ``_lse``."""
+    taken = {name: f"{name}_lse" for name in answer if name in table}
+    answer = answer.rename(columns=taken).set_index(table.index)
+    return pd.concat((table, answer), axis=1)
+
+
 def encode(table: pd.DataFrame) -> pd.DataFrame:
     r"""Numbers as they are, booleans as 0 and 1, words one column per level.
 
@@ -287,15 +296,18 @@ def encode(table: pd.DataFrame) -> pd.DataFrame:
     for size, unit in zip(table.shape, ("row", "column"), strict=True):
         if size == 0:
             raise ValueError(f"Expected `X` to have at least one {unit}, but got none.")
-    columns: list[pd.Series] = []
-    for i, name in enumerate(table.columns):
-        columns += _encoded(table.iloc[:, i].rename(str(name)))
-    return pd.concat(columns, axis=1)
+    named = (table.iloc[:, i].rename(str(n)) for i, n in enumerate(table.columns))
+    return pd.concat([_encoded(column) for column in named], axis=1)
 
 
-def _encoded(column: pd.Series) -> list[pd.Series]:
+def _encoded(column: pd.Series) -> pd.Series | pd.DataFrame:
     r"""The numbers of one column: itself, or one column per level."""
-    _check_complete(column)
+    missing = column.isna()
+    if bool(missing.any()):
+        raise ValueError(
+            f"Expected `X` to be complete, but column {column.name!r} misses values, "
+            f"first in rows {column.index[missing].tolist()[:3]}. Fill or drop them."
+        )
     kind = pd.api.types.infer_dtype(column)
     if kind.startswith(_TIMES):
         raise ValueError(
@@ -305,19 +317,9 @@ def _encoded(column: pd.Series) -> list[pd.Series]:
         )
     booleans = kind == "boolean" or pd.api.types.is_bool_dtype(column)
     if booleans or pd.api.types.is_numeric_dtype(column):
-        return [column.astype(float)]
+        return column.astype(float)
     numbers = None if kind == "categorical" else _as_numbers(column)
-    return _one_per_level(column) if numbers is None else [numbers]
-
-
-def _check_complete(column: pd.Series) -> None:
-    r"""Complain about the first missing values."""
-    missing = column.isna()
-    if bool(missing.any()):
-        raise ValueError(
-            f"Expected `X` to be complete, but column {column.name!r} misses values, "
-            f"first in rows {column.index[missing].tolist()[:3]}. Fill or drop them."
-        )
+    return _one_per_level(column) if numbers is None else numbers
 
 
 def _as_numbers(column: pd.Series) -> pd.Series | None:
@@ -336,23 +338,20 @@ def _as_numbers(column: pd.Series) -> pd.Series | None:
     return numbers.astype(float)
 
 
-def _one_per_level(column: pd.Series) -> list[pd.Series]:
+def _one_per_level(column: pd.Series) -> pd.DataFrame:
     r"""One column of 0 and 1 per word, in alphabetical order."""
     words = column.astype(str)
-    levels, N = sorted(words.unique()), len(words)
-    if len(levels) > MOST_LEVELS or (len(levels) > FEW_LEVELS and 2 * len(levels) > N):
+    levels, N = words.nunique(), len(words)
+    if levels > MOST_LEVELS or (levels > FEW_LEVELS and 2 * levels > N):
         raise ValueError(
             f"Expected column {column.name!r} of `X` to have at most {MOST_LEVELS} "
             f"levels, and at most {FEW_LEVELS} or half as many as rows, but got "
-            f"{len(levels)} different words in {N} rows. If it names the rows, set it "
+            f"{levels} different words in {N} rows. If it names the rows, set it "
             f"as the index, `X.set_index({column.name!r})`, or leave it out of `X` and "
             "give the whole table as `table=`; if it is an input, describe it by "
             "numbers."
         )
-    return [
-        (words == level).astype(float).rename(f"{column.name}={level}")
-        for level in levels
-    ]
+    return pd.get_dummies(words, prefix=str(column.name), prefix_sep="=", dtype=float)
 
 
 POOL_INDEX, ROUND = "pool_index", "round"
@@ -390,27 +389,22 @@ class Observations:
         indices = row_indices(self.indices, "indices")
         n = indices.numel()
         y = _values(self.y, "y", n)
-        object.__setattr__(self, "indices", indices)
-        object.__setattr__(self, "y", y)
+        _settle(self, indices=indices, y=y)
         if self.yvar is not None:
-            object.__setattr__(self, "yvar", _variances(self.yvar, y))
-        if self.round is not None:
-            rounds = whole_numbers(self.round, "round")
-            rounds = rounds.expand(n).clone() if rounds.ndim == 0 else rounds
-            if rounds.shape != (n,) or (rounds < 0).any():
+            _settle(self, yvar=_variances(self.yvar, y))
+        for name, least in (("round", 0), ("counts", 1)):
+            given = getattr(self, name)
+            if given is None:
+                continue
+            numbers = whole_numbers(given, name)
+            if name == "round" and numbers.ndim == 0:
+                numbers = numbers.expand(n).clone()
+            if numbers.shape != (n,) or bool((numbers < least).any()):
                 raise ValueError(
-                    f"Expected `round` to be one number of at least 0 per entry ({n}), "
-                    f"but got {self.round!r}."
+                    f"Expected `{name}` to be one number of at least {least} per entry "
+                    f"({n}), but got {given!r}."
                 )
-            object.__setattr__(self, "round", rounds)
-        if self.counts is not None:
-            counts = whole_numbers(self.counts, "counts")
-            if counts.shape != (n,) or bool((counts < 1).any()):
-                raise ValueError(
-                    "Expected `counts` to be one number of at least 1 per entry "
-                    f"({n}), but got {self.counts!r}."
-                )
-            object.__setattr__(self, "counts", counts)
+            _settle(self, **{name: numbers})
 
     def __len__(self) -> int:
         return self.indices.numel()
@@ -418,9 +412,12 @@ class Observations:
     @property
     def measured(self) -> Tensor:
         r"""The row of every single measurement, entries that are means spelled out."""
-        if self.counts is None:
-            return self.indices
-        return self.indices.repeat_interleave(self.counts)
+        return self.indices.repeat_interleave(self._each)
+
+    @property
+    def _parts(self) -> dict[str, Tensor]:
+        r"""What is known of the entries, by name."""
+        return {name: part for name, part in vars(self).items() if part is not None}
 
     @property
     def _each(self) -> Tensor:
@@ -430,7 +427,7 @@ class Observations:
     @property
     def n_measured(self) -> int:
         r"""The number of single measurements."""
-        return len(self) if self.counts is None else int(self.counts.sum())
+        return int(self._each.sum())
 
     def times_measured(self, n_rows: int) -> Tensor:
         r"""How often each of ``n_rows`` rows was measured, means spelled out."""
@@ -517,13 +514,7 @@ class Observations:
 
     def select(self, rows: Tensor) -> Observations:
         r"""The entries at ``rows`` (indices or mask), in that order."""
-
-        def taken(part: Tensor | None) -> Tensor | None:
-            r"""The rows of a part, if it is there."""
-            return None if part is None else part[rows]
-
-        parts = taken(self.yvar), taken(self.round), taken(self.counts)
-        return Observations(self.indices[rows], self.y[rows], *parts)
+        return Observations(**{name: part[rows] for name, part in self._parts.items()})
 
     def at_round(self, round: int) -> Observations:
         r"""The same entries, labelled with one round."""
@@ -553,16 +544,11 @@ class Observations:
             )
         if (self.round is None) != (other.round is None):
             raise ValueError("Expected `round` for all observations or for none.")
-        counts = None
-        if self.counts is not None or other.counts is not None:
-            counts = torch.cat((self._each, other._each))
-        return Observations(
-            torch.cat((self.indices, other.indices)),
-            torch.cat((self.y, other.y)),
-            _joined(self.yvar, other.yvar),
-            _joined(self.round, other.round),
-            counts,
-        )
+        first, second = self._parts, other._parts
+        if "counts" in first | second:
+            first["counts"], second["counts"] = self._each, other._each
+        joined = {name: torch.cat((first[name], second[name])) for name in first}
+        return Observations(**joined)
 
 
 def _labels(given: Any) -> list[Any]:
@@ -607,11 +593,6 @@ def _spelled_out(entry: Any) -> Any:
         return float(entry) if isinstance(entry, str) else entry
     except ValueError:
         return entry
-
-
-def _joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
-    r"""Both parts, or ``None`` if one of them is unknown."""
-    return None if first is None or second is None else torch.cat((first, second))
 
 
 def _values(y: Any, name: str, n: int) -> Tensor:
@@ -671,10 +652,8 @@ class Batch:
     def __post_init__(self) -> None:
         order = row_indices(self.order, "order", len(self.pool))
         indices, counts = torch.unique(order, return_counts=True)
-        object.__setattr__(self, "order", order)
-        object.__setattr__(self, "indices", indices)
-        object.__setattr__(self, "counts", counts)
-        object.__setattr__(self, "X", self.pool.X[indices])
+        X = self.pool.X[indices]
+        _settle(self, order=order, indices=indices, counts=counts, X=X)
 
     def __len__(self) -> int:
         return self.order.numel()
@@ -775,8 +754,7 @@ class Classification:
 
     def __post_init__(self) -> None:
         if self.contradicted is None:
-            none = torch.zeros_like(self.above, dtype=torch.bool)
-            object.__setattr__(self, "contradicted", none)
+            _settle(self, contradicted=torch.zeros_like(self.above, dtype=torch.bool))
         refuse_crossed(self.lower, self.upper)
         times = self.above.int() + self.below.int() + self.undecided.int()
         if not bool((times == 1).all()):
@@ -818,12 +796,7 @@ class Classification:
             answer[name] = getattr(self, name).detach().cpu().numpy()
         if bool(self.contradicted.any()):
             answer["contradicted"] = self.contradicted.cpu().numpy()
-        if self.pool is None:
-            return answer
-        table = self.pool.to_frame()
-        taken = {name: f"{name}_lse" for name in answer if name in table}
-        answer = answer.rename(columns=taken).set_index(table.index)
-        return pd.concat((table, answer), axis=1)
+        return answer if self.pool is None else beside(self.pool.to_frame(), answer)
 
     def __repr__(self) -> str:
         counts = (int(getattr(self, name).sum()) for name in SIDES)

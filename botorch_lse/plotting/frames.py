@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pandas as pd
 import torch
 
 from botorch_lse.checks import real_vector, whole_number
-from botorch_lse.problem import SIDES, Classification, Observations, Pool
+from botorch_lse.datasets import f1_score
+from botorch_lse.problem import SIDES, Classification, Observations, Pool, beside
 from botorch_lse.strategies import ParetoEstimate, State
 
 WORDS = {"above": "accepted", "below": "rejected", "undecided": "open"}
@@ -22,6 +24,7 @@ _FEWEST = 9
 """Rows that make a slice when their other inputs are exactly the anchor's."""
 _NEAREST = 60
 """Rows that a slice shows where fewer than those lie in it."""
+_BARE = ("side", "probability_above", "mean", "lower", "upper", "n_observations")
 _SAME = 1e-9
 """Share of an input's range up to which two values are the same."""
 
@@ -59,24 +62,16 @@ def level_set_frame(
         ``_lse`` where the table has that name).
     """
     check_answer(classification, observations)
-    frame = classification.to_frame()
-    name = "n_observations_lse" if "n_observations" in frame else "n_observations"
-    frame[name] = _times_measured(classification, observations)
-    return frame
+    times = _times_measured(classification, observations)
+    return beside(classification.to_frame(), pd.DataFrame({"n_observations": times}))
 
 
 def bare_frame(
     classification: Classification, observations: Observations | None
 ) -> pd.DataFrame:
     r"""``N`` rows: side, probability, mean, bounds, number of measurements."""
-    names = ("probability_above", "mean", "lower", "upper")
-    return pd.DataFrame(
-        {
-            "side": classification.side,
-            **{name: _array(getattr(classification, name)) for name in names},
-            "n_observations": _times_measured(classification, observations),
-        }
-    )
+    frame = level_set_frame(replace(classification, pool=None), observations)
+    return frame[list(_BARE)]
 
 
 def slices_frame(
@@ -205,13 +200,8 @@ def pareto_frame(
         for part in ("mean", "lower", "upper"):
             columns[f"{name}_{part}"] = _array(getattr(estimate, part)[:, c])
     columns["n_observations"] = _times_measured(classification, observations)
-    ours = pd.DataFrame(columns)
-    if classification.pool is None:
-        return ours
-    table = classification.pool.to_frame()
-    taken = {name: f"{name}_lse" for name in ours if name in table}
-    ours = ours.rename(columns=taken).set_index(table.index)
-    return pd.concat((table, ours), axis=1)
+    ours, pool = pd.DataFrame(columns), classification.pool
+    return ours if pool is None else beside(pool.to_frame(), ours)
 
 
 def progress_frame(
@@ -259,7 +249,7 @@ def progress_frame(
     if truth is not None:
         N = len(answers[0])
         above = real_vector(truth, "truth", N, "row of the pool", booleans=True) > 0.5
-        frame["f1"] = [_f1(answer, above.numpy()) for answer in answers]
+        frame["f1"] = [f1_score(answer.best_guess.cpu(), above) for answer in answers]
     return frame
 
 
@@ -335,10 +325,3 @@ def _cost(state: State) -> float:
     if pool is None or pool.costs is None:
         return float(state.n_used)
     return float((state.uses(len(pool)) * pool.costs).sum())
-
-
-def _f1(answer: Classification, above: np.ndarray) -> float:
-    r"""``2 TP / (2 TP + FP + FN)``; 1 where both sets are empty."""
-    said = answer.best_guess.cpu().numpy()
-    right, wrong = int((said & above).sum()), int((said ^ above).sum())
-    return 1.0 if right + wrong == 0 else 2 * right / (2 * right + wrong)

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from botorch_lse.checks import in_interval
+from botorch_lse.confidence.anytime import RKHSWidth
 from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.confidence.regions import Regions, warn_if_empty
-from botorch_lse.confidence.anytime import RKHSWidth
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
 from botorch_lse.models.gaussian_process import TOLD, GPPrior, PoolPosterior
 from botorch_lse.planning import PosteriorProblem, Relaxation, relaxed_counts
