@@ -32,30 +32,12 @@ class Bathymetry:
     Args:
         pool: ``N`` cells; inputs ``x_km`` (east) and ``y_km`` (north) from the chart's
             south-west corner, a table with ``longitude`` and ``latitude`` (degrees),
-            ``row`` and ``column`` of the chart besides.
+            ``row`` (0 is the southernmost) and ``column`` of the chart besides.
         depth: ``N`` depths in metres, positive down, float64.
-        mask: ``rows x columns`` bools, true at sea; row 0 is the southernmost.
-        longitude: ``columns`` degrees east.
-        latitude: ``rows`` degrees north.
     """
 
     pool: Pool
     depth: Tensor
-    mask: np.ndarray
-    longitude: np.ndarray
-    latitude: np.ndarray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        r"""Rows and columns of the chart."""
-        rows, columns = self.mask.shape
-        return rows, columns
-
-    def on_map(self, values: Tensor | np.ndarray) -> np.ndarray:
-        r"""``N`` values of the cells on the chart, ``nan`` on land."""
-        chart = np.full(self.shape, np.nan)
-        chart[self.mask] = np.asarray(values, dtype=float)
-        return chart
 
 
 def bathymetry(raw: bool = False) -> Bathymetry:
@@ -78,35 +60,17 @@ def bathymetry(raw: bool = False) -> Bathymetry:
     depth = -depth
     sea = depth > 0
     if not raw:
-        depth = _footprint_mean(depth, sea)
-    table = _cells(sea, longitude, latitude)
-    pool = Pool(table[["x_km", "y_km"]], table=table)
-    return Bathymetry(pool, torch.from_numpy(depth[sea]), sea, longitude, latitude)
-
-
-def _footprint_mean(depth: np.ndarray, sea: np.ndarray) -> np.ndarray:
-    inside = gaussian_filter(sea.astype(float), FOOTPRINT)
-    total = gaussian_filter(np.where(sea, depth, 0.0), FOOTPRINT)
-    return total / np.maximum(inside, np.finfo(float).tiny)
-
-
-def _cells(
-    sea: np.ndarray, longitude: np.ndarray, latitude: np.ndarray
-) -> pd.DataFrame:
+        inside = gaussian_filter(sea.astype(float), FOOTPRINT)
+        total = gaussian_filter(np.where(sea, depth, 0.0), FOOTPRINT)
+        depth = total / np.maximum(inside, np.finfo(float).tiny)
     row, column = np.nonzero(sea)
     shrink = np.cos(np.radians(latitude.mean()))
     east = (longitude - longitude.min()) * KM_PER_DEGREE * shrink
     north = (latitude - latitude.min()) * KM_PER_DEGREE
-    return pd.DataFrame(
-        {
-            "x_km": east[column],
-            "y_km": north[row],
-            "longitude": longitude[column],
-            "latitude": latitude[row],
-            "row": row,
-            "column": column,
-        }
-    )
+    inputs = pd.DataFrame({"x_km": east[column], "y_km": north[row]})
+    degrees = {"longitude": longitude[column], "latitude": latitude[row]}
+    table = inputs.assign(**degrees, row=row, column=column)
+    return Bathymetry(Pool(inputs, table=table), torch.from_numpy(depth[sea]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,17 +109,13 @@ def web_page() -> WebPage:
     Source:
         Weltz et al. (2023), Example 3, erratum 5 (papers/weltz2023/errata.md).
     """
-    layouts = _real(list(itertools.product((0.0, 1.0), repeat=3)))
-    a, b, c = layouts.T
+    layouts = list(itertools.product((0, 1), repeat=3))
+    a, b, c = torch.tensor(layouts, dtype=torch.float64).T
     X = torch.stack((torch.ones_like(a), a, b, c, a * b, a * c, b * c), dim=1)
-    theta = _real([0.0, 0.01, 0.015, 0.02, -0.1, -0.1, -0.1])
-    Sigma = _real([0.3, 0.7, *[1e-3] * 5])
-    names = tuple("".join(str(int(v)) for v in row) for row in layouts)
+    theta = X.new_tensor([0.0, 0.01, 0.015, 0.02, -0.1, -0.1, -0.1])
+    Sigma = X.new_tensor([0.3, 0.7, *[1e-3] * 5])
+    names = tuple("".join(map(str, layout)) for layout in layouts)
     return WebPage(X, theta, Sigma, names)
-
-
-def _real(values: Any) -> Tensor:
-    return torch.tensor(values, dtype=torch.float64)
 
 
 def f1_score(predicted: Tensor, truth: Tensor) -> float:
