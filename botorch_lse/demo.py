@@ -8,19 +8,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import pandas as pd
 import torch
 from ax.api.client import Client
-from ax.exceptions.generation_strategy import GenerationStrategyCompleted
 from torch import Tensor
 from tqdm import tqdm
 
-from botorch_lse.ax import level_set_generation_strategy, pool_parameters
-from botorch_lse.ax.node import LevelSetNode
+from botorch_lse.ax import (
+    POOL_INDEX,
+    level_set_generation_strategy,
+    pool_parameters,
+    run_experiment,
+)
+from botorch_lse.ax.compat import experiment_of
+from botorch_lse.ax.node import level_set_node
 from botorch_lse.checks import real_vector
 from botorch_lse.datasets import bathymetry, f1_score
-from botorch_lse.problem import Classification, Observations, Pool
+from botorch_lse.problem import Classification, Pool
 from botorch_lse.strategies import (
     GPStrategy,
     LSEStrategy,
@@ -81,14 +87,6 @@ class Survey:
     unit: str
 
 
-@dataclass(frozen=True)
-class Run:
-    r"""A finished run: its last state, and the table's rows."""
-
-    state: State
-    rows: list[dict[str, object]]
-
-
 def run_demo(options: Namespace) -> None:
     r"""Run every method, print the table, write the picture and the answer."""
     survey = load_survey(options.pool, options.raw)
@@ -98,16 +96,16 @@ def run_demo(options: Namespace) -> None:
         f"{options.batch}, at most {options.budget} measurements, accuracy epsilon = "
         f"{options.epsilon:g} {survey.unit}"
     )
-    print(f"{options.methods[0]} runs through Ax, the others by ask and tell\n")
-    runs: dict[str, Run] = {}
+    first, *_ = options.methods
+    print(f"{first} runs through Ax, the others by ask and tell\n")
     time_left = TimeLeft(options.methods, options.budget)
+    ends, rows = dict[str, State](), list[dict[str, object]]()
     for method in options.methods:
-        runs[method] = run_method(method, survey, options, time_left)
-    rows = [row for run in runs.values() for row in run.rows]
+        ends[method], milestones = run_method(method, survey, options, time_left)
+        rows += milestones
     print(f"{pd.DataFrame(rows).to_string(index=False)}\n")
-    first = runs[options.methods[0]]
-    print(how_it_ended(options.methods[0], first, survey, options))
-    write_files(options.out, first, survey, options)
+    print(how_it_ended(first, ends[first], survey, options))
+    write_files(options.out, ends[first], survey, options)
 
 
 def load_survey(pool: str, raw: bool) -> Survey:
@@ -166,59 +164,66 @@ def strategy_for(method: str, survey: Survey, options: Namespace) -> GPStrategy:
 
 def run_method(
     method: str, survey: Survey, options: Namespace, time_left: TimeLeft
-) -> Run:
-    r"""One run; the first method's goes through Ax and is looked ahead.
+) -> tuple[State, list[dict[str, object]]]:
+    r"""One run: its end, and the table's rows. The first method's goes through Ax.
 
-    The others are there for comparison. Ax changes none of their numbers, only the
-    time, and where a random run will end nobody asks.
+    That one is looked ahead. The others are there for comparison: Ax changes none of
+    their numbers, only the time, and where a random run will end nobody asks.
     """
     is_first = method == options.methods[0]
     rounds = through_ax if is_first else by_ask_and_tell
+    states = rounds(strategy_for(method, survey, options), survey, options)
     start, rows, outlook = perf_counter(), list[dict[str, object]](), "-"
-    with Progress(method, options.budget, time_left) as progress:
-        for state in rounds(strategy_for(method, survey, options), survey, options):
-            n = len(state.observations)
-            is_milestone = n > 0 and (n % MILESTONE == 0 or state.is_done)
-            if is_first and (is_milestone or n == OUTLOOK):
-                outlook, end = foreseen(state)
-                time_left.expect(method, end)
-            if is_milestone:
-                seconds = perf_counter() - start
-                row = summary(method, state, survey, options.threshold, seconds)
-                rows.append({**row, "done at": outlook})
-            progress.show(state)
-    time_left.expect(method, len(state.observations))
-    return Run(state, rows)
+    for state in watched(states, method, time_left):
+        n = len(state.observations)
+        is_milestone = n % MILESTONE == 0 or state.is_done
+        if is_first and (is_milestone or n == OUTLOOK):
+            outlook, end = foreseen(state)
+            time_left.expect(method, end)
+        if is_milestone:
+            answer, truth = state.classification, survey.truth > options.threshold
+            row = {
+                "method": method,
+                "soundings": n,
+                "F1": f"{f1_score(answer.best_guess, truth):.3f}",
+                "undecided": int(answer.undecided.sum()),
+                "decided": f"{1 - float(answer.undecided.double().mean()):.1%}",
+                "wrong": f"{wrong_share(answer, truth):.2%}",
+                "done at": outlook,
+                "seconds": f"{perf_counter() - start:.1f}",
+                "stopped": state.stop_reason or "",
+            }
+            rows.append(row)
+    time_left.expect(method, n)
+    return state, rows
 
 
 def through_ax(
     strategy: GPStrategy, survey: Survey, options: Namespace
 ) -> Iterator[State]:
     r"""An Ax experiment: ask for a batch, measure, complete, until Ax says stop."""
-    generation = level_set_generation_strategy(strategy, seed=options.seed)
     client = Client(random_seed=options.seed)
     client.configure_experiment(parameters=pool_parameters(survey.pool), name="demo")
     client.configure_optimization(objective=METRIC)
+    generation = level_set_generation_strategy(strategy, seed=options.seed)
     client.set_generation_strategy(generation)
-    node = generation.current_node
-    assert isinstance(node, LevelSetNode)
-    measure = Sounder(survey, options)
-    while True:
-        yield node.state(client._experiment)
-        try:
-            trials = client.get_next_trials(max_trials=options.batch)
-        except GenerationStrategyCompleted:
-            return
-        for index, parameters in trials.items():
-            y = measure(int(parameters["pool_index"]))
-            client.complete_trial(index, raw_data={METRIC: (y, options.noise)})
+    node, measure = level_set_node(generation), sounder(survey, options)
+
+    def evaluate(parameters: Mapping[str, Any]) -> tuple[float, float]:
+        return measure(int(parameters[POOL_INDEX])), options.noise
+
+    state = strategy.init(options.seed)
+    while not state.is_done:
+        run_experiment(client, evaluate, max_trials=options.batch, progress=False)
+        state = node.state(experiment_of(client))
+        yield state
 
 
 def by_ask_and_tell(
     strategy: GPStrategy, survey: Survey, options: Namespace
 ) -> Iterator[State]:
     r"""The same without Ax."""
-    measure, state = Sounder(survey, options), strategy.init(options.seed)
+    measure, state = sounder(survey, options), strategy.init(options.seed)
     while not state.is_done:
         batch = strategy.ask(state)
         y = [measure(row) for row in batch.order.tolist()]
@@ -226,17 +231,15 @@ def by_ask_and_tell(
         yield state
 
 
-class Sounder:
-    r"""Measures rows of a survey, with noise of its own random numbers."""
+def sounder(survey: Survey, options: Namespace) -> Callable[[int], float]:
+    r"""What measures a row of a survey, with noise of its own random numbers."""
+    generator = torch.Generator().manual_seed(options.seed)
 
-    def __init__(self, survey: Survey, options: Namespace) -> None:
-        self.survey, self.noise = survey, options.noise
-        self.generator = torch.Generator().manual_seed(options.seed)
+    def measure(row: int) -> float:
+        noise = options.noise * float(torch.randn((), generator=generator))
+        return float(survey.truth[row]) + noise
 
-    def __call__(self, row: int) -> float:
-        r"""A noisy value of a row."""
-        noise = self.noise * float(torch.randn((), generator=self.generator))
-        return float(self.survey.truth[row]) + noise
+    return measure
 
 
 class TimeLeft:
@@ -283,36 +286,27 @@ class TimeLeft:
         return seconds
 
 
-class Progress:
-    r"""Shows where a run stands: a bar in a terminal, else a line now and then."""
-
-    def __init__(self, method: str, budget: int, time_left: TimeLeft) -> None:
-        self.method, self.time_left = method, time_left
-        self.shown_at = -math.inf
-        form = "{desc}: {n_fmt}/{total_fmt} soundings |{bar}| {postfix}"
-        self.bar = tqdm(total=budget, desc=method, disable=None, bar_format=form)
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.bar.close()
-
-    def show(self, state: State) -> None:
-        r"""Show a state."""
-        n, now = len(state.observations), perf_counter()
-        self.time_left.done[self.method] = n
-        if not self.time_left.is_known:
-            return
-        left = f"about {self.time_left.seconds():.0f} s left in all"
-        undecided = int(state.classification.undecided.sum())
-        if not self.bar.disable:
-            self.bar.set_postfix_str(f"{undecided:,} undecided; {left}")
-            self.bar.update(n - self.bar.n)
-        elif now - self.shown_at >= LINES_APART:
-            words = f"{self.method}: {n} soundings, {undecided:,} undecided; {left}"
-            print(words, flush=True)
-            self.shown_at = now
+def watched(
+    states: Iterator[State], method: str, time_left: TimeLeft
+) -> Iterator[State]:
+    r"""The states; where they stand: a bar in a terminal, else a line now and then."""
+    form = "{desc}: {n_fmt}/{total_fmt} soundings |{bar}| {postfix}"
+    budget, shown_at = time_left.budget, -math.inf
+    with tqdm(total=budget, desc=method, disable=None, bar_format=form) as bar:
+        for state in states:
+            yield state  # first, so that a forecast made of it counts
+            n, now = len(state.observations), perf_counter()
+            time_left.done[method] = n
+            if not time_left.is_known:
+                continue
+            left = f"about {time_left.seconds():.0f} s left in all"
+            undecided = f"{int(state.classification.undecided.sum()):,} undecided"
+            if not bar.disable:
+                bar.set_postfix_str(f"{undecided}; {left}")
+                bar.update(n - bar.n)
+            elif now - shown_at >= LINES_APART:
+                print(f"{method}: {n} soundings, {undecided}; {left}", flush=True)
+                shown_at = now
 
 
 def foreseen(state: State) -> tuple[str, int | None]:
@@ -324,24 +318,6 @@ def foreseen(state: State) -> tuple[str, int | None]:
     return ("?", None) if more is None else (f"~{n + more}", n + more)
 
 
-def summary(
-    name: str, state: State, survey: Survey, threshold: float, seconds: float
-) -> dict[str, object]:
-    r"""A row of the printed table."""
-    answer, truth = state.classification, survey.truth > threshold
-    return {
-        "method": name,
-        "soundings": len(state.observations),
-        "F1": f"{f1_score(answer.best_guess, truth):.3f}",
-        "undecided": int(answer.undecided.sum()),
-        "decided": f"{1 - float(answer.undecided.double().mean()):.1%}",
-        "wrong": f"{wrong_share(answer, truth):.2%}",
-        "done at": "-",
-        "seconds": f"{seconds:.1f}",
-        "stopped": state.stop_reason or "",
-    }
-
-
 def wrong_share(answer: Classification, truth: Tensor) -> float:
     r"""The share of decided rows that lie on the other side."""
     decided = ~answer.undecided
@@ -349,9 +325,8 @@ def wrong_share(answer: Classification, truth: Tensor) -> float:
     return float(wrong.sum()) / max(int(decided.sum()), 1)
 
 
-def how_it_ended(name: str, run: Run, survey: Survey, options: Namespace) -> str:
+def how_it_ended(name: str, state: State, survey: Survey, options: Namespace) -> str:
     r"""Why the run ended and how far to trust it, in sentences."""
-    state = run.state
     n, undecided = len(state.observations), int(state.classification.undecided.sum())
     if state.stop_reason == "decided":
         end = (
@@ -371,30 +346,24 @@ def how_it_ended(name: str, run: Run, survey: Survey, options: Namespace) -> str
     return f"{end}\n{state.classification.guarantee}"
 
 
-def write_files(out: Path, run: Run, survey: Survey, options: Namespace) -> None:
-    r"""``level_set.png`` and ``level_set.csv`` in a folder."""
+def write_files(out: Path, state: State, survey: Survey, options: Namespace) -> None:
+    r"""``level_set.png`` and ``level_set.csv`` in a folder.
+
+    The table has the number of soundings and the truth beside the answer.
+    """
     from botorch_lse.plotting import plot_level_set
 
-    out.mkdir(parents=True, exist_ok=True)
-    answer, observations = run.state.classification, run.state.observations
+    answer, observations = state.classification, state.observations
     axes = plot_level_set(
         answer, observations, threshold=options.threshold, truth=survey.truth
     )
     axes.set_title(f"Deeper than {options.threshold:g} {survey.unit}?")
     figure = axes.get_figure(root=True)
     assert figure is not None  # drawn just now
-    figure.savefig(out / "level_set.png", dpi=150, bbox_inches="tight")
-    level_set_table(answer, observations, survey).to_csv(
-        out / "level_set.csv", index=False, float_format="%.6g"
-    )
-    print(f"\nWrote {out / 'level_set.png'} and {out / 'level_set.csv'}")
-
-
-def level_set_table(
-    answer: Classification, observations: Observations, survey: Survey
-) -> pd.DataFrame:
-    r"""The answer as a table, with the number of soundings and the truth beside it."""
-    counts = observations.times_measured(len(survey.pool))
-    return answer.to_frame().assign(
-        soundings=counts.numpy(), true_value=survey.truth.numpy()
-    )
+    picture, table = out / "level_set.png", out / "level_set.csv"
+    figure.savefig(picture, dpi=150, bbox_inches="tight")
+    soundings = observations.times_measured(len(survey.pool)).numpy()
+    columns = {"soundings": soundings, "true_value": survey.truth.numpy()}
+    frame = answer.to_frame().assign(**columns)
+    frame.to_csv(table, index=False, float_format="%.6g")
+    print(f"\nWrote {picture} and {table}")
