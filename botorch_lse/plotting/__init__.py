@@ -1,7 +1,7 @@
 r"""Pictures of an answer: one data frame, drawn by matplotlib or plotly.
 
 ``frames`` makes the data frames, ``pictures`` says what is to be seen of them in the
-words of ``marks``, ``with_matplotlib`` and ``with_plotly`` draw whatever is said in
+words of ``marks``, and ``with_matplotlib`` and ``with_plotly`` draw whatever is said in
 them. Both libraries are imported only when a picture is drawn.
 """
 
@@ -12,7 +12,7 @@ from botorch_lse.plotting.frames import (
     progress_frame,
     slices_frame,
 )
-from botorch_lse.plotting.plots import (
+from botorch_lse.plotting.pictures import (
     batches_figure,
     level_set_figure,
     pareto_set_figure,

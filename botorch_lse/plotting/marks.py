@@ -130,7 +130,6 @@ class Panel:
         marks: What is drawn, in this order.
         x_label: Of the horizontal axis.
         y_label: Of the vertical axis.
-        title: Above the panel.
         x_range: Of the horizontal axis.
         y_range: Of the vertical axis.
     """
@@ -138,7 +137,6 @@ class Panel:
     marks: tuple[Mark, ...]
     x_label: str
     y_label: str
-    title: str = ""
     x_range: Range = None
     y_range: Range = None
 

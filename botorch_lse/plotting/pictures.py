@@ -1,23 +1,30 @@
-r"""What each picture shows, in the words of ``marks.py``; nothing is drawn here.
+r"""The pictures: what each shows, drawn by matplotlib (``plot_...``) and by plotly.
 
-One function for each picture; their arguments are explained where they are public, in
-``plots.py``. Colours differ in lightness as well as in hue, so that they can be told
-apart in print and by colour-blind readers.
+One specification for each picture, in the words of ``marks.py``, and the two functions
+that draw it; both take the same arguments, and matplotlib's say what they mean. Colours
+differ in lightness as well as in hue, so that they can be told apart in print and by
+colour-blind readers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from botorch_lse.checks import finite_number, real_vector
 from botorch_lse.plotting import marks as m
+from botorch_lse.plotting import with_matplotlib, with_plotly
 from botorch_lse.plotting.frames import WORDS, bare_frame, check_answer, slices_frame
 from botorch_lse.problem import SIDES, Classification, Observations
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from plotly.graph_objects import Figure as PlotlyFigure
 
 COLOURS = {"below": "#f4cf73", "undecided": "#8f9a97", "above": "#20488c"}
 """Light, in between and dark: lightness 84, 63 and 31 of 100."""
@@ -43,7 +50,56 @@ _PLACEMENT = ("row", "round", "n_observations", "n_upcoming")
 """What a reader is told who points at a row."""
 
 
-def level_set(
+def plot_level_set(
+    classification: Classification,
+    observations: Observations | None = None,
+    threshold: float | None = None,
+    ax: Axes | None = None,
+    truth: Any = None,
+    kind: str | None = None,
+) -> Axes:
+    r"""Draw a classification with matplotlib.
+
+    For a pool with two inputs a map (cells where the rows lie on a grid or part of one,
+    else points) with the measured rows; otherwise every row's interval, rows sorted by
+    mean.
+
+    Args:
+        classification: The answer for ``N`` rows.
+        observations: What was measured.
+        threshold: The level, units of ``y``: a line across the intervals; with
+            ``truth`` the contour on the map.
+        ax: Where to draw; default a new figure.
+        truth: ``N`` true values; on a grid their contour at ``threshold``, else points
+            on the intervals.
+        kind: ``"map"``, ``"intervals"``, or ``None``: a map where there are two inputs.
+
+    Returns:
+        The axes drawn on.
+
+    Raises:
+        ValueError: If ``truth`` comes without ``threshold`` for a map, or ``kind`` is
+            unknown or a map of other than two inputs.
+        BotorchTensorDimensionError: If ``truth`` has another length.
+    """
+    picture = _level_set(classification, observations, threshold, truth, kind)
+    return with_matplotlib.draw_on(picture, ax)
+
+
+def level_set_figure(
+    classification: Classification,
+    observations: Observations | None = None,
+    threshold: float | None = None,
+    truth: Any = None,
+    kind: str | None = None,
+) -> PlotlyFigure:
+    r"""Draw a classification with plotly; arguments as in ``plot_level_set``."""
+    return with_plotly.draw(
+        _level_set(classification, observations, threshold, truth, kind)
+    )
+
+
+def _level_set(
     classification: Classification,
     observations: Observations | None = None,
     threshold: float | None = None,
@@ -80,7 +136,28 @@ def level_set(
     return _intervals(bare_frame(classification, observations), threshold, truth)
 
 
-def slices(frame: pd.DataFrame, shade: str = "side") -> m.Picture:
+def plot_slices(frame: pd.DataFrame, shade: str = "side") -> Figure:
+    r"""Draw slices with matplotlib: a map for each pair of inputs.
+
+    Args:
+        frame: Of ``slices_frame``.
+        shade: ``"side"`` (above, below, undecided), or ``"probability_above"``.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: If ``shade`` is neither.
+    """
+    return with_matplotlib.draw(_slices(frame, shade))
+
+
+def slices_figure(frame: pd.DataFrame, shade: str = "side") -> PlotlyFigure:
+    r"""Draw slices with plotly; arguments as in ``plot_slices``."""
+    return with_plotly.draw(_slices(frame, shade))
+
+
+def _slices(frame: pd.DataFrame, shade: str = "side") -> m.Picture:
     r"""A map for each pair of inputs."""
     if shade not in SHADES:
         raise ValueError(f"Expected `shade` to be one of {SHADES}, but got {shade!r}.")
@@ -88,7 +165,25 @@ def slices(frame: pd.DataFrame, shade: str = "side") -> m.Picture:
     return _maps(frame, shade, contours)
 
 
-def batches(frame: pd.DataFrame) -> m.Picture:
+def plot_batches(frame: pd.DataFrame) -> Figure:
+    r"""Draw the placement of batches with matplotlib.
+
+    Args:
+        frame: Of ``batches_frame``.
+
+    Returns:
+        The figure: pool rows small and grey, measured ones in the shade of their last
+        round and larger for replicates, those to come as rings.
+    """
+    return with_matplotlib.draw(_batches(frame))
+
+
+def batches_figure(frame: pd.DataFrame) -> PlotlyFigure:
+    r"""Draw the placement of batches with plotly; argument as in ``plot_batches``."""
+    return with_plotly.draw(_batches(frame))
+
+
+def _batches(frame: pd.DataFrame) -> m.Picture:
     r"""Where each batch was placed, one panel for each pair of inputs."""
     last = float(np.nanmax(frame["round"].to_numpy(), initial=0.0))
     ticks = tuple(np.unique(np.linspace(0, last, 6).round()).tolist())
@@ -109,7 +204,25 @@ def batches(frame: pd.DataFrame) -> m.Picture:
     return _panels(frame, marks, _PLACEMENT)
 
 
-def progress(frame: pd.DataFrame) -> m.Picture:
+def plot_progress(frame: pd.DataFrame) -> Figure:
+    r"""Draw a run's progress with matplotlib.
+
+    Args:
+        frame: Of ``progress_frame``.
+
+    Returns:
+        The figure: rows on each side by evaluations, and below them F1 (where the truth
+        is known) and the cumulative cost; the forecast as a dotted line.
+    """
+    return with_matplotlib.draw(_progress(frame))
+
+
+def progress_figure(frame: pd.DataFrame) -> PlotlyFigure:
+    r"""Draw a run's progress with plotly; argument as in ``plot_progress``."""
+    return with_plotly.draw(_progress(frame))
+
+
+def _progress(frame: pd.DataFrame) -> m.Picture:
     r"""Rows on each side by evaluations; below, F1 (if known) and the cost."""
     frame, last = frame.assign(x=frame["evaluations"]), frame.iloc[-1]
     symbols, dashes = ("circle", "square", "triangle"), ("solid", "dash", "dashdot")
@@ -124,18 +237,49 @@ def progress(frame: pd.DataFrame) -> m.Picture:
         label = f"forecast: about {int(foreseen - spent):,} more"
         marks.append(m.Series(ends, look, label))
         x_range = (0.0, 1.05 * min(foreseen, FORECAST_SHOWN * spent))
-    panels = [m.Panel(tuple(marks), "", "rows", "", x_range, (0.0, None))]
+    panels = [m.Panel(tuple(marks), "", "rows", x_range, (0.0, None))]
     look = m.Look(INK, dash="solid", width=1.5, steps=True)
     for name, word, y_range in (("f1", "F1", (0.0, 1.05)), ("cost", "cost", None)):
         if name in frame:
             line = m.Series(frame.assign(y=frame[name]), look)
-            panels.append(m.Panel((line,), "", word, "", x_range, y_range))
+            panels.append(m.Panel((line,), "", word, x_range, y_range))
     panels[-1] = replace(panels[-1], x_label="evaluations")
     size, heights = (7.0, 2.0 + 1.5 * len(panels)), (2.0, 1.0, 1.0)[: len(panels)]
     return m.Picture(tuple(panels), size, _legend(marks), heights=heights)
 
 
-def pareto_set(
+def plot_pareto_set(
+    frame: pd.DataFrame,
+    outputs: tuple[str, str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""Draw two outputs of a Pareto strategy with matplotlib.
+
+    Every row's means with their intervals, by whether it is accepted, rejected or open;
+    measured rows are ringed.
+
+    Args:
+        frame: From ``pareto_frame``.
+        outputs: The two outputs to draw; default the first two.
+        ax: Where to draw; default a new figure.
+
+    Returns:
+        The axes drawn on.
+
+    Raises:
+        ValueError: If ``frame`` has not two such outputs.
+    """
+    return with_matplotlib.draw_on(_pareto_set(frame, outputs), ax)
+
+
+def pareto_set_figure(
+    frame: pd.DataFrame, outputs: tuple[str, str] | None = None
+) -> PlotlyFigure:
+    r"""Two outputs of a Pareto strategy with plotly; see ``plot_pareto_set``."""
+    return with_plotly.draw(_pareto_set(frame, outputs))
+
+
+def _pareto_set(
     frame: pd.DataFrame, outputs: tuple[str, str] | None = None
 ) -> m.Picture:
     r"""Two outputs of every row with their intervals; what matters most on top."""

@@ -42,8 +42,6 @@ def _fill(axes: list[Axes], picture: m.Picture) -> None:
             # lines are that a user may add.
             _draw_mark(place, mark, {"zorder": 1 + k / 1000})
         place.set(xlabel=panel.x_label, ylabel=panel.y_label)
-        if panel.title:
-            place.set_title(panel.title)
         if panel.x_range is not None:
             place.set_xlim(*panel.x_range)
         if panel.y_range is not None:

@@ -25,14 +25,12 @@ def draw(picture: m.Picture) -> Figure:
     r"""Draw a picture."""
     from plotly.subplots import make_subplots
 
-    titles = [panel.title for panel in picture.panels]
     figure = make_subplots(
         *picture.grid,
         shared_xaxes=bool(picture.heights),
         row_heights=list(picture.heights) or None,
         horizontal_spacing=0.1,
         vertical_spacing=0.35 / picture.grid[0],
-        subplot_titles=titles if any(titles) else None,
     )
     marks = [mark for panel in picture.panels for mark in panel.marks]
     n = max((len(mark.rows) for mark in marks if isinstance(mark, m.Series)), default=0)
@@ -51,14 +49,11 @@ def draw(picture: m.Picture) -> Figure:
         figure.add_trace(kind | entry | _style(key.look))
     for k, scale in enumerate(picture.scales):
         figure.update_layout({f"coloraxis{k + 1}": _colours(scale, 1.02 + 0.14 * k)})
-    y, top = (1.1, 90) if any(titles) else (1.02, 60)
-    legend = {"orientation": "h", "yanchor": "bottom", "y": y, "x": 0.0}
-    height = _INCH * picture.size[1] if len(titles) > 1 else None
     figure.update_layout(
         template="plotly_white",
-        legend=legend,
-        margin={"t": top, "r": 20},
-        height=height,
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0.0},
+        margin={"t": 60, "r": 20},
+        height=_INCH * picture.size[1] if len(picture.panels) > 1 else None,
     )
     return figure
 
