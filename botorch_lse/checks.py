@@ -1,8 +1,4 @@
-r"""Checks of arguments, so that every complaint has one form.
-
-A message names the argument in backticks, what was expected, what came and,
-where it is not obvious, the remedy.
-"""
+r"""Checks of arguments, so that every complaint has one form (``complaint``)."""
 
 from __future__ import annotations
 
@@ -30,6 +26,19 @@ LARGEST_WHOLE = 2**53
 """Beyond it a float64 does not tell whole numbers apart."""
 
 
+def complaint(name: str, wanted: str, came: str, remedy: str = "") -> str:
+    r"""The message about an argument: what was expected of it, and what came.
+
+    Args:
+        name: The argument's name.
+        wanted: What was expected, from the verb on: "to be finite".
+        came: What came, likewise: "got nan".
+        remedy: What to do, a sentence, where it is not obvious.
+    """
+    said = f"Expected `{name}` {wanted}, but {came}."
+    return f"{said} {remedy}" if remedy else said
+
+
 def finite_number(value: Any, name: str) -> float:
     r"""``value`` as a finite float.
 
@@ -37,20 +46,18 @@ def finite_number(value: Any, name: str) -> float:
         ValueError: If it is not one finite number; text and booleans are none.
     """
     if isinstance(value, (str, bytes)):
-        raise ValueError(
-            f"Expected `{name}` to be one number, but got the text {value!r}. Write it "
-            "without quotes, or convert it: `float(...)`."
-        )
+        remedy = "Write it without quotes, or convert it: `float(...)`."
+        came = f"got the text {value!r}"
+        raise ValueError(complaint(name, "to be one number", came, remedy))
     try:
         if _is_boolean(value):
             raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise ValueError(
-            f"Expected `{name}` to be one number, but got {value!r}."
-        ) from error
+        came = f"got {value!r}"
+        raise ValueError(complaint(name, "to be one number", came)) from error
     if not math.isfinite(number):
-        raise ValueError(f"Expected `{name}` to be finite, but got {number}.")
+        raise ValueError(complaint(name, "to be finite", f"got {number}"))
     return number
 
 
@@ -74,17 +81,13 @@ def in_interval(
     below = number <= high if closed_high else number < high
     if not (above and below):
         left, right = "[" if closed_low else "(", "]" if closed_high else ")"
-        raise ValueError(
-            f"Expected `{name}` in {left}{low:g}, {high:g}{right}, but got {number:g}."
-            + (f" {remedy}" if remedy else "")
-        )
+        wanted = f"in {left}{low:g}, {high:g}{right}"
+        raise ValueError(complaint(name, wanted, f"got {number:g}", remedy))
     return number
 
 
-def whole_number(
-    value: Any, name: str, at_least: int, at_most: int = LARGEST_INT
-) -> int:
-    r"""``value`` as an int of at least ``at_least`` and at most ``at_most``.
+def whole_number(value: Any, name: str, at_least: int) -> int:
+    r"""``value`` as an int of at least ``at_least`` that an int64 holds.
 
     Raises:
         ValueError: If it is not a whole number, too small or too large.
@@ -94,17 +97,13 @@ def whole_number(
             raise TypeError
         number = operator.index(value)
     except TypeError as error:
-        raise ValueError(
-            f"Expected `{name}` to be a whole number, but got {value!r}."
-        ) from error
+        came = f"got {value!r}"
+        raise ValueError(complaint(name, "to be a whole number", came)) from error
+    came = f"got {number}"
     if number < at_least:
-        raise ValueError(
-            f"Expected `{name}` to be at least {at_least}, but got {number}."
-        )
-    if number > at_most:
-        raise ValueError(
-            f"Expected `{name}` to be at most {at_most}, but got {number}."
-        )
+        raise ValueError(complaint(name, f"to be at least {at_least}", came))
+    if number > LARGEST_INT:
+        raise ValueError(complaint(name, f"to be at most {LARGEST_INT}", came))
     return number
 
 
@@ -115,7 +114,7 @@ def truth_value(value: Any, name: str) -> bool:
         ValueError: If it is not one; text such as "no" would count as true.
     """
     if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"Expected `{name}` to be True or False, but got {value!r}.")
+        raise ValueError(complaint(name, "to be True or False", f"got {value!r}"))
     return bool(value)
 
 
@@ -160,20 +159,16 @@ def real_vector(
     """
     vector = real_numbers(values, name, booleans=booleans)
     if vector.ndim != 1 or (length is not None and vector.numel() != length):
-        wanted = f"one number per {per}" + (
-            f" ({length})" if length is not None else ""
-        )
-        raise BotorchTensorDimensionError(
-            f"Expected `{name}` to be a vector with {wanted}, but got shape "
-            f"{tuple(vector.shape)}."
-        )
+        wanted = f"to be a vector with one number per {per}"
+        wanted += f" ({length})" if length is not None else ""
+        came = f"got shape {tuple(vector.shape)}"
+        raise BotorchTensorDimensionError(complaint(name, wanted, came))
     bad = ~torch.isfinite(vector)
     if bad.any():
         first = int(bad.nonzero()[0])
-        raise ValueError(
-            f"Expected `{name}` to be finite, but entry {first} is "
-            f"{float(vector[first])}. Leave out what was not measured."
-        )
+        came = f"entry {first} is {float(vector[first])}"
+        remedy = "Leave out what was not measured."
+        raise ValueError(complaint(name, "to be finite", came, remedy))
     return vector
 
 
@@ -184,10 +179,8 @@ def non_negative_vector(
     vector = real_vector(values, name, length, per, booleans=booleans)
     if (vector < 0).any():
         first = int((vector < 0).nonzero()[0])
-        raise ValueError(
-            f"Expected `{name}` to be non-negative, but entry {first} is "
-            f"{float(vector[first]):g}."
-        )
+        came = f"entry {first} is {float(vector[first]):g}"
+        raise ValueError(complaint(name, "to be non-negative", came))
     return vector
 
 
@@ -216,10 +209,8 @@ def whole_numbers(values: Any, name: str) -> Tensor:
     if read.dtype.is_floating_point:
         is_whole = (read == read.round()) & (read.abs() <= LARGEST_WHOLE)
         if not bool(is_whole.all()):  # nan differs from itself
-            raise ValueError(
-                f"Expected `{name}` to hold whole numbers, but got "
-                f"{float(read[~is_whole][0])}."
-            )
+            came = f"got {float(read[~is_whole][0])}"
+            raise ValueError(complaint(name, "to hold whole numbers", came))
     return read.to("cpu", torch.long, copy=True)
 
 
@@ -241,20 +232,18 @@ def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
     if indices.ndim == 0:
         indices = indices.unsqueeze(0)
     if indices.ndim != 1:
+        came = f"got shape {tuple(indices.shape)}"
         raise BotorchTensorDimensionError(
-            f"Expected `{name}` to be a vector of rows, but got shape "
-            f"{tuple(indices.shape)}."
+            complaint(name, "to be a vector of rows", came)
         )
     outside = indices < 0
     if n_rows is not None:
         outside |= indices >= n_rows
     if outside.any():
-        first = int(indices[outside][0])
         last = "at least 0" if n_rows is None else f"0 to {n_rows - 1}"
-        raise ValueError(
-            f"Expected `{name}` to be rows of the pool, {last}, but got {first}. "
-            "`Pool.nearest(x)` gives the row nearest to a point."
-        )
+        wanted, came = f"to be rows of the pool, {last}", f"got {indices[outside][0]}"
+        remedy = "`Pool.nearest(x)` gives the row nearest to a point."
+        raise ValueError(complaint(name, wanted, came, remedy))
     return indices
 
 
@@ -324,16 +313,16 @@ def check_map(
         ValueError: If one is negative or, where ``positive``, zero.
     """
     if found.shape != X.shape[:-1]:
-        raise BotorchTensorDimensionError(
-            f"Expected `{name}` to map {batch} x d points to {batch} {what}, here "
-            f"{tuple(X.shape[:-1])}, but got shape {tuple(found.shape)}."
+        wanted = f"to map {batch} x d points to {batch} {what}, here "
+        wanted, came = (
+            f"{wanted}{tuple(X.shape[:-1])}",
+            f"got shape {tuple(found.shape)}",
         )
+        raise BotorchTensorDimensionError(complaint(name, wanted, came))
     if not bool(((found > 0) if positive else (found >= 0)).all()):
         wanted = f"positive {what}" if positive else f"{what} of at least 0"
-        raise ValueError(
-            f"Expected `{name}` to return {wanted}, but the smallest is "
-            f"{float(found.min()):g}." + (f" {remedy}" if remedy else "")
-        )
+        came = f"the smallest is {float(found.min()):g}"
+        raise ValueError(complaint(name, f"to return {wanted}", came, remedy))
 
 
 def is_number(value: Any) -> bool:
@@ -419,21 +408,16 @@ def real_matrix(values: Any, name: str) -> Tensor:
         ValueError: If an entry is not finite; the first such row is named.
     """
     matrix = real_numbers(values, name, booleans=True)
+    came = f"got shape {tuple(matrix.shape)}"
     if matrix.ndim != 2:
-        raise BotorchTensorDimensionError(
-            f"Expected `{name}` to be a matrix, rows by columns, but got shape "
-            f"{tuple(matrix.shape)}."
-            + (" Write `X.unsqueeze(-1)` for one column." if matrix.ndim == 1 else "")
-        )
+        wanted = "to be a matrix, rows by columns"
+        remedy = "Write `X.unsqueeze(-1)` for one column." if matrix.ndim == 1 else ""
+        raise BotorchTensorDimensionError(complaint(name, wanted, came, remedy))
     if 0 in matrix.shape:
-        raise ValueError(
-            f"Expected `{name}` to have at least one row and one column, but got shape "
-            f"{tuple(matrix.shape)}."
-        )
+        wanted = "to have at least one row and one column"
+        raise ValueError(complaint(name, wanted, came))
     bad = ~torch.isfinite(matrix).all(dim=-1)
     if bad.any():
-        raise ValueError(
-            f"Expected `{name}` to be finite, but row {int(bad.nonzero()[0])} is "
-            f"{matrix[bad][0].tolist()}."
-        )
+        came = f"row {int(bad.nonzero()[0])} is {matrix[bad][0].tolist()}"
+        raise ValueError(complaint(name, "to be finite", came))
     return matrix
