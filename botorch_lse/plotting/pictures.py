@@ -82,7 +82,7 @@ def plot_level_set(
             unknown or a map of other than two inputs.
         BotorchTensorDimensionError: If ``truth`` has another length.
     """
-    picture = _level_set(classification, observations, threshold, truth, kind)
+    picture = level_set(classification, observations, threshold, truth, kind)
     return with_matplotlib.draw_on(picture, ax)
 
 
@@ -95,11 +95,11 @@ def level_set_figure(
 ) -> PlotlyFigure:
     r"""Draw a classification with plotly; arguments as in ``plot_level_set``."""
     return with_plotly.draw(
-        _level_set(classification, observations, threshold, truth, kind)
+        level_set(classification, observations, threshold, truth, kind)
     )
 
 
-def _level_set(
+def level_set(
     classification: Classification,
     observations: Observations | None = None,
     threshold: float | None = None,
@@ -149,15 +149,15 @@ def plot_slices(frame: pd.DataFrame, shade: str = "side") -> Figure:
     Raises:
         ValueError: If ``shade`` is neither.
     """
-    return with_matplotlib.draw(_slices(frame, shade))
+    return with_matplotlib.draw(slices(frame, shade))
 
 
 def slices_figure(frame: pd.DataFrame, shade: str = "side") -> PlotlyFigure:
     r"""Draw slices with plotly; arguments as in ``plot_slices``."""
-    return with_plotly.draw(_slices(frame, shade))
+    return with_plotly.draw(slices(frame, shade))
 
 
-def _slices(frame: pd.DataFrame, shade: str = "side") -> m.Picture:
+def slices(frame: pd.DataFrame, shade: str = "side") -> m.Picture:
     r"""A map for each pair of inputs."""
     if shade not in SHADES:
         raise ValueError(f"Expected `shade` to be one of {SHADES}, but got {shade!r}.")
@@ -175,15 +175,15 @@ def plot_batches(frame: pd.DataFrame) -> Figure:
         The figure: pool rows small and grey, measured ones in the shade of their last
         round and larger for replicates, those to come as rings.
     """
-    return with_matplotlib.draw(_batches(frame))
+    return with_matplotlib.draw(batches(frame))
 
 
 def batches_figure(frame: pd.DataFrame) -> PlotlyFigure:
     r"""Draw the placement of batches with plotly; argument as in ``plot_batches``."""
-    return with_plotly.draw(_batches(frame))
+    return with_plotly.draw(batches(frame))
 
 
-def _batches(frame: pd.DataFrame) -> m.Picture:
+def batches(frame: pd.DataFrame) -> m.Picture:
     r"""Where each batch was placed, one panel for each pair of inputs."""
     last = float(np.nanmax(frame["round"].to_numpy(), initial=0.0))
     ticks = tuple(np.unique(np.linspace(0, last, 6).round()).tolist())
@@ -214,15 +214,15 @@ def plot_progress(frame: pd.DataFrame) -> Figure:
         The figure: rows on each side by evaluations, and below them F1 (where the truth
         is known) and the cumulative cost; the forecast as a dotted line.
     """
-    return with_matplotlib.draw(_progress(frame))
+    return with_matplotlib.draw(progress(frame))
 
 
 def progress_figure(frame: pd.DataFrame) -> PlotlyFigure:
     r"""Draw a run's progress with plotly; argument as in ``plot_progress``."""
-    return with_plotly.draw(_progress(frame))
+    return with_plotly.draw(progress(frame))
 
 
-def _progress(frame: pd.DataFrame) -> m.Picture:
+def progress(frame: pd.DataFrame) -> m.Picture:
     r"""Rows on each side by evaluations; below, F1 (if known) and the cost."""
     frame, last = frame.assign(x=frame["evaluations"]), frame.iloc[-1]
     symbols, dashes = ("circle", "square", "triangle"), ("solid", "dash", "dashdot")
@@ -269,17 +269,17 @@ def plot_pareto_set(
     Raises:
         ValueError: If ``frame`` has not two such outputs.
     """
-    return with_matplotlib.draw_on(_pareto_set(frame, outputs), ax)
+    return with_matplotlib.draw_on(pareto_set(frame, outputs), ax)
 
 
 def pareto_set_figure(
     frame: pd.DataFrame, outputs: tuple[str, str] | None = None
 ) -> PlotlyFigure:
     r"""Two outputs of a Pareto strategy with plotly; see ``plot_pareto_set``."""
-    return with_plotly.draw(_pareto_set(frame, outputs))
+    return with_plotly.draw(pareto_set(frame, outputs))
 
 
-def _pareto_set(
+def pareto_set(
     frame: pd.DataFrame, outputs: tuple[str, str] | None = None
 ) -> m.Picture:
     r"""Two outputs of every row with their intervals; what matters most on top."""
