@@ -152,8 +152,7 @@ class Pool:
                 f"input {i} has {float(box[0, i]):g} and {float(box[1, i]):g}."
             )
         n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
-        points = draw_sobol_samples(box, n=n, q=1, seed=seed).squeeze(-2)
-        return cls(points, names=names)
+        return cls(draw_sobol_samples(box, n=n, q=1, seed=seed)[:, 0], names=names)
 
     def __len__(self) -> int:
         return self.X.shape[-2]
@@ -388,7 +387,7 @@ class Observations:
     def __post_init__(self) -> None:
         indices = row_indices(self.indices, "indices")
         n = indices.numel()
-        y = _values(self.y, "y", n)
+        y = _values(self.y, n)
         _settle(self, indices=indices, y=y)
         if self.yvar is not None:
             _settle(self, yvar=_variances(self.yvar, y))
@@ -493,14 +492,12 @@ class Observations:
                 f"line {done.index[rounds.isna()][0]} has none. Tell rows measured "
                 "elsewhere apart."
             )
-        values, noise = _columns(done, names), _columns(done, variances)
-        if not isinstance(y, _SEVERAL):
-            values, noise = values[:, 0], noise[:, :1].squeeze(-1)
+        several = isinstance(y, _SEVERAL)
+        values = _columns(done, names, several)
+        noise = None if yvar is None else _columns(done, variances, several)
+        rows = _column(done, POOL_INDEX)
         return cls(
-            _column(done, POOL_INDEX),
-            values,
-            None if yvar is None else noise,
-            None if rounds is None else _column(done, ROUND),
+            rows, values, noise, None if rounds is None else _column(done, ROUND)
         )
 
     def output(self, column: int) -> Observations:
@@ -573,10 +570,10 @@ def _check_columns(frame: pd.DataFrame, wanted: Sequence[Any]) -> None:
             )
 
 
-def _columns(frame: pd.DataFrame, names: Sequence[Any]) -> Tensor:
-    r"""Columns side by side: ``n x k``."""
+def _columns(frame: pd.DataFrame, names: Sequence[Any], several: bool) -> Tensor:
+    r"""Columns side by side, ``n x k``; ``n`` numbers of a single output."""
     columns = [_column(frame, name) for name in names]
-    return torch.stack(columns, dim=-1) if columns else torch.empty(len(frame), 0)
+    return torch.stack(columns, dim=-1) if several else columns[0]
 
 
 def _column(frame: pd.DataFrame, name: Any) -> Tensor:
@@ -595,16 +592,14 @@ def _spelled_out(entry: Any) -> Any:
         return entry
 
 
-def _values(y: Any, name: str, n: int) -> Tensor:
+def _values(y: Any, n: int) -> Tensor:
     r"""``n`` measured values, or ``n x m``, checked column by column."""
-    values = real_numbers(y, name)
-    if values.ndim == 2 and values.shape[1]:
-        checked = [
-            real_vector(column, f"{name}[:, {j}]", n, "measurement")
-            for j, column in enumerate(values.unbind(dim=1))
-        ]
-        return torch.stack(checked, dim=-1)
-    return real_vector(torch.atleast_1d(values), name, n, "measurement")
+    values = real_numbers(y, "y")
+    if values.ndim != 2 or values.shape[1] == 0:
+        return real_vector(torch.atleast_1d(values), "y", n, "measurement")
+    for j, column in enumerate(values.T):
+        real_vector(column, f"y[:, {j}]", n, "measurement")
+    return values.contiguous()
 
 
 def _variances(yvar: Any, y: Tensor) -> Tensor:
