@@ -18,31 +18,25 @@ _KONE2025 = "botorch_lse.papers.kone2025"
 _MASON2022 = "botorch_lse.papers.mason2022"
 _WELTZ2023 = "botorch_lse.papers.weltz2023"
 
-_BATCHES = {
-    "ImplicitLSELiteralBatchStrategy": _GOTOVOS2013,
-    "LSELiteralBatchStrategy": _GOTOVOS2013,
-}
-_PAC = {
-    "MELKPACStrategy": _MASON2022,
-    "MILKPACStrategy": _MASON2022,
-    "PACStrategy": _MASON2022,
-    "GapEliminationStrategy": _WELTZ2023,
-    "HRAGEPACStrategy": _WELTZ2023,
-    "RAGEPACStrategy": _WELTZ2023,
-}
-_PARETO = {
-    "APEStrategy": _KONE2025,
-    "EGESHStrategy": _KONE2025,
-    "EGESRStrategy": _KONE2025,
-    "GEGEBudgetStrategy": _KONE2025,
-    "GEGEPACStrategy": _KONE2025,
-    "ParetoStrategy": _KONE2025,
-    "RacingStrategy": _KONE2025,
-    "UniformStrategy": _KONE2025,
-}
-
 MOVED: dict[str, dict[str, str]] = {
-    "botorch_lse.strategies": {**_BATCHES, **_PAC, **_PARETO},
+    "botorch_lse.strategies": {
+        "ImplicitLSELiteralBatchStrategy": _GOTOVOS2013,
+        "LSELiteralBatchStrategy": _GOTOVOS2013,
+        "MELKPACStrategy": _MASON2022,
+        "MILKPACStrategy": _MASON2022,
+        "PACStrategy": _MASON2022,
+        "GapEliminationStrategy": _WELTZ2023,
+        "HRAGEPACStrategy": _WELTZ2023,
+        "RAGEPACStrategy": _WELTZ2023,
+        "APEStrategy": _KONE2025,
+        "EGESHStrategy": _KONE2025,
+        "EGESRStrategy": _KONE2025,
+        "GEGEBudgetStrategy": _KONE2025,
+        "GEGEPACStrategy": _KONE2025,
+        "ParetoStrategy": _KONE2025,
+        "RacingStrategy": _KONE2025,
+        "UniformStrategy": _KONE2025,
+    },
     "botorch_lse.estimators": {
         "ArmTotals": _KONE2025,
         "LinearFit": _KONE2025,

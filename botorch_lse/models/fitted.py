@@ -221,7 +221,11 @@ class QuadraticNoise:
         """
         if not bool(torch.isfinite(X).all()):
             raise ValueError("Expected `X`, the points, to be finite.")
-        phi = self._phi(X.double())
+        phi = X = X.double()
+        if isinstance(self.features, Pool):
+            phi = features_of_rows(self.features, X)
+        elif self.features is not None:
+            phi = self.features(X).double()
         Sigma = self.Sigma.to(phi.device)
         if phi.shape[-1] != len(Sigma):
             raise BotorchTensorDimensionError(
@@ -229,12 +233,6 @@ class QuadraticNoise:
                 f"{phi.shape[-1]}. Give `features`, the map from points to them."
             )
         return ((phi @ Sigma) * phi).sum(dim=-1).clamp(*self.bounds)
-
-    def _phi(self, X: Tensor) -> Tensor:
-        r"""The features of points: ``... x m``."""
-        if isinstance(self.features, Pool):
-            return features_of_rows(self.features, X)
-        return X if self.features is None else self.features(X).double()
 
 
 def features_of_rows(pool: Pool, X: Tensor) -> Tensor:

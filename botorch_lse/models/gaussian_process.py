@@ -51,7 +51,7 @@ from gpytorch.models import ExactGP
 from torch import Tensor
 from torch.nn import Module, Parameter
 
-from botorch_lse.checks import whole_number, whole_numbers
+from botorch_lse.checks import complaint, whole_number, whole_numbers
 
 JITTER = 1e-10
 """The least noise as a share of the prior variance, in float64. A Cholesky factor of
@@ -177,46 +177,6 @@ def extended(L: Tensor, cross: Tensor, block: Tensor) -> Tensor:
     full = L.new_zeros(*L.shape[:-2], n + q, n + q)
     full[..., :n, :n], full[..., n:, :n], full[..., n:, n:] = L, cross, block
     return full
-
-
-def path_moments(
-    V: Tensor, a: Tensor, mean: Tensor, variance: Tensor, ends: Tensor
-) -> tuple[Tensor, Tensor]:
-    r"""Posterior means and variances after the first ``ends[r]`` observations.
-
-    Args:
-        V: ``... x n x N`` from ``path_rows``.
-        a: ``... x n``, the whitened residuals ``L^-1 (y - m)``.
-        mean: ``... x N`` prior means.
-        variance: ``... x N`` prior variances.
-        ends: ``R`` numbers from 0 (the prior) to ``n``, not decreasing.
-
-    Returns:
-        Two tensors, ``R x ... x N``; variances are at least 0.
-
-    Source:
-        Rasmussen and Williams (2006), Eq. (2.25), (2.26), in the factored form of
-        Algorithm 2.1; the prefix property is that of the Cholesky factor.
-    """
-    zero = V.new_zeros(*V.shape[:-2], 1, V.shape[-1])
-    gain = torch.cat((zero, (V * a.unsqueeze(-1)).cumsum(dim=-2)), dim=-2)
-    loss = torch.cat((zero, V.square().cumsum(dim=-2)), dim=-2)
-    means = mean.unsqueeze(-2) + gain.index_select(-2, ends)
-    variances = (variance.unsqueeze(-2) - loss.index_select(-2, ends)).clamp_min(0.0)
-    return means.movedim(-2, 0), variances.movedim(-2, 0)
-
-
-def round_ends(rounds: Tensor) -> Tensor:
-    r"""Where each round ends: 0, then the number of observations up to each round.
-
-    Args:
-        rounds: ``n`` round numbers, not decreasing.
-
-    Returns:
-        ``R + 1`` counts for ``R`` different rounds, the first 0, the last ``n``.
-    """
-    _, counts = torch.unique_consecutive(rounds, return_counts=True)
-    return torch.cat((counts.new_zeros(1), counts.cumsum(dim=0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -430,36 +390,27 @@ def _refuse_inexact(model: Any) -> None:
     r"""Complain about a model that is not one exact GP of one output."""
     name = type(model).__name__
     if not isinstance(model, ExactGP):
-        raise UnsupportedError(
-            "Expected `model` to be an exact GP (gpytorch.models.ExactGP), but got "
-            f"{name}, whose posteriors after each observation are not available. "
-            f"{_REMEDY}"
-        )
+        wanted = "to be an exact GP (gpytorch.models.ExactGP)"
+        came = f"got {name}, whose posteriors after each observation are not available"
+        raise UnsupportedError(complaint("model", wanted, came, _REMEDY))
     if getattr(model, "num_outputs", 1) != 1:
-        raise UnsupportedError(
-            f"Expected `model` to have one output, but got {name} with "
-            f"{model.num_outputs}. Take one output with `model.subset_output([i])`."
-        )
+        came = f"got {name} with {model.num_outputs}"
+        remedy = "Take one output with `model.subset_output([i])`."
+        raise UnsupportedError(complaint("model", "to have one output", came, remedy))
     if isinstance(model, MultiTaskGP):
-        raise UnsupportedError(
-            "Expected `model` to have the data of one task, but got "
-            f"{name} with {model.num_tasks} tasks, whose observations of other tasks "
-            f"are no rounds of this one. {_REMEDY}"
-        )
+        wanted, tasks = "to have the data of one task", f"{model.num_tasks} tasks"
+        came = f"got {name} with {tasks}, whose observations of other tasks are no "
+        came += "rounds of this one"
+        raise UnsupportedError(complaint("model", wanted, came, _REMEDY))
     if model.train_inputs is None or model.train_targets is None:
-        raise UnsupportedError(f"Expected `model` to have data, but {name} has none.")
+        raise UnsupportedError(complaint("model", "to have data", f"{name} has none"))
     if not (hasattr(model, "mean_module") and hasattr(model, "covar_module")):
-        raise UnsupportedError(
-            f"Expected `model` to have `mean_module` and `covar_module`, but {name} "
-            f"has not. {_REMEDY}"
-        )
-    if not isinstance(
-        model.likelihood, (GaussianLikelihood, FixedNoiseGaussianLikelihood)
-    ):
-        raise UnsupportedError(
-            "Expected `model` to have a Gaussian likelihood, but got "
-            f"{type(model.likelihood).__name__}. {_REMEDY}"
-        )
+        wanted = "to have `mean_module` and `covar_module`"
+        raise UnsupportedError(complaint("model", wanted, f"{name} has not", _REMEDY))
+    likelihood = model.likelihood
+    if not isinstance(likelihood, (GaussianLikelihood, FixedNoiseGaussianLikelihood)):
+        wanted, came = "to have a Gaussian likelihood", type(likelihood).__name__
+        raise UnsupportedError(complaint("model", wanted, f"got {came}", _REMEDY))
     if getattr(getattr(model, "input_transform", None), "is_one_to_many", False):
         raise UnsupportedError(
             "Expected the input transform of `model` to keep the number of points, but "
@@ -623,13 +574,26 @@ class PosteriorPath:
             prefixes: After each observation rather than after each round.
 
         Returns:
-            Two tensors ``(R + 1) x S x N``, float64, in units of ``y`` and squared.
+            Two tensors ``(R + 1) x S x N``, float64, in units of ``y`` and squared;
+            variances are at least 0.
+
+        Source:
+            Rasmussen and Williams (2006), Eq. (2.25), (2.26), in the factored form of
+            Algorithm 2.1; the prefix property is that of the Cholesky factor.
         """
         G = self.prior.features(X)
+        mean, variance = self.prior.mean(G), self.prior.variance(G)
         V = path_rows(self.L, self.prior.covariance(self.F, G))
+        # The prior, and what the observations up to each one add: (n + 1) rows.
+        zero = V.new_zeros(*V.shape[:-2], 1, V.shape[-1])
+        gain = torch.cat((zero, (V * self.a.unsqueeze(-1)).cumsum(dim=-2)), dim=-2)
+        loss = torch.cat((zero, V.square().cumsum(dim=-2)), dim=-2)
         rounds = torch.arange(self.rounds.numel()) if prefixes else self.rounds
-        ends = round_ends(rounds).to(V.device)
-        return path_moments(V, self.a, self.prior.mean(G), self.prior.variance(G), ends)
+        _, counts = torch.unique_consecutive(rounds, return_counts=True)
+        ends = torch.cat((counts.new_zeros(1), counts.cumsum(dim=0))).to(V.device)
+        means = mean.unsqueeze(-2) + gain.index_select(-2, ends)
+        variances = variance.unsqueeze(-2) - loss.index_select(-2, ends)
+        return means.movedim(-2, 0), variances.clamp_min(0.0).movedim(-2, 0)
 
     def new_noise_var(self, p: int) -> Tensor:
         r"""``S x p`` noise variances of observations to come, units of ``y`` squared.
@@ -696,14 +660,16 @@ class _Rows:
         self.data = torch.empty(capacity, N, dtype=torch.float64)
         self.used = 0
 
-    def extended(self, n: int, q: int, most: int) -> _Rows:
+    def extended(self, n: int, q: int, most: int) -> _Rows | None:
         r"""Storage with the first ``n`` rows and room for ``q`` more to be written.
 
         Args:
             n: Rows held so far.
             q: Rows to come.
-            most: Rows that the storage may hold, at least ``n + q``.
+            most: Rows that the storage may hold; ``None`` if these are more.
         """
+        if n + q > most:
+            return None
         target = self
         if n != self.used or n + q > self.data.shape[0]:
             capacity = min(max(2 * n, n + q, 16), most)
@@ -761,7 +727,13 @@ class PoolPosterior:
             BotorchTensorDimensionError: If the prior is for other columns.
         """
         with torch.no_grad():
-            _check_columns(prior, X)
+            try:
+                prior.variance(prior.features(X[:1]))
+            except RuntimeError as error:
+                raise BotorchTensorDimensionError(
+                    f"Expected `model` to be for the {X.shape[-1]} columns of the pool,"
+                    f" but it cannot take them: {error}"
+                ) from error
             F = prior.features(X)
             mean, variance = prior.mean(F), prior.variance(F)
             N = F.shape[-2]
@@ -953,19 +925,5 @@ class PoolPosterior:
 
     def _room(self, q: int) -> _Rows | None:
         r"""Storage for ``q`` more rows, if half the memory budget can hold them all."""
-        n, N = self.a.numel(), self.F.shape[-2]
-        most = self.memory_budget // (2 * 8 * N)
-        if self._rows is None or n + q > most:
-            return None
-        return self._rows.extended(n, q, most)
-
-
-def _check_columns(prior: GPPrior, X: Tensor) -> None:
-    r"""Complain about a prior that cannot take the columns of the pool."""
-    try:
-        prior.variance(prior.features(X[:1]))
-    except RuntimeError as error:
-        raise BotorchTensorDimensionError(
-            f"Expected `model` to be for the {X.shape[-1]} columns of the pool, but it "
-            f"cannot take them: {error}"
-        ) from error
+        most = self.memory_budget // (2 * 8 * self.F.shape[-2])
+        return self._rows and self._rows.extended(self.a.numel(), q, most)
