@@ -99,13 +99,12 @@ def run_demo(options: Namespace) -> None:
     first, *_ = options.methods
     print(f"{first} runs through Ax, the others by ask and tell\n")
     time_left = TimeLeft(options.methods, options.budget)
-    ends, rows = dict[str, State](), list[dict[str, object]]()
-    for method in options.methods:
-        ends[method], milestones = run_method(method, survey, options, time_left)
-        rows += milestones
+    runs = {m: run_method(m, survey, options, time_left) for m in options.methods}
+    rows = [row for _, milestones in runs.values() for row in milestones]
     print(f"{pd.DataFrame(rows).to_string(index=False)}\n")
-    print(how_it_ended(first, ends[first], survey, options))
-    write_files(options.out, ends[first], survey, options)
+    end, _ = runs[first]
+    print(how_it_ended(first, end, survey, options))
+    write_files(options.out, end, survey, options)
 
 
 def load_survey(pool: str, raw: bool) -> Survey:
