@@ -20,6 +20,7 @@ from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
 from botorch_lse.checks import (
+    complaint,
     is_number,
     non_negative_vector,
     real_matrix,
@@ -103,10 +104,8 @@ class Pool:
                 f"got {type(table).__name__}. Write `pd.DataFrame({{'name': table}})`."
             )
         if len(table) != N:
-            raise ValueError(
-                f"Expected `table` to have one row per row of `X` ({N}), but it has "
-                f"{len(table)}."
-            )
+            wanted = f"to have one row per row of `X` ({N})"
+            raise ValueError(complaint("table", wanted, f"it has {len(table)}"))
         _settle(self, table=table.copy())
 
     @classmethod
@@ -141,9 +140,9 @@ class Pool:
         """
         box = real_matrix(bounds, "bounds")
         if len(box) != 2:
+            wanted, came = "to have two rows, lower and upper", tuple(box.shape)
             raise BotorchTensorDimensionError(
-                "Expected `bounds` to have two rows, lower and upper, but got shape "
-                f"{tuple(box.shape)}."
+                complaint("bounds", wanted, f"got shape {came}")
             )
         if bool((box[1] <= box[0]).any()):
             i = int((box[1] <= box[0]).nonzero()[0])
@@ -246,12 +245,10 @@ def _check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"x{i}" for i in range(d))
     if isinstance(names, str) or not isinstance(names, Iterable) or len(names) != d:
-        raise ValueError(
-            f"Expected `names` to name each of the {d} columns of `X`, but got "
-            f"{names!r}."
-        )
+        wanted = f"to name each of the {d} columns of `X`"
+        raise ValueError(complaint("names", wanted, f"got {names!r}"))
     if len(set(names)) != d:
-        raise ValueError(f"Expected `names` to differ, but got {list(names)}.")
+        raise ValueError(complaint("names", "to differ", f"got {list(names)}"))
     return tuple(str(name) for name in names)
 
 
@@ -399,10 +396,8 @@ class Observations:
             if name == "round" and numbers.ndim == 0:
                 numbers = numbers.expand(n).clone()
             if numbers.shape != (n,) or bool((numbers < least).any()):
-                raise ValueError(
-                    f"Expected `{name}` to be one number of at least {least} per entry "
-                    f"({n}), but got {given!r}."
-                )
+                wanted = f"to be one number of at least {least} per entry ({n})"
+                raise ValueError(complaint(name, wanted, f"got {given!r}"))
             _settle(self, **{name: numbers})
 
     def __len__(self) -> int:
@@ -465,23 +460,18 @@ class Observations:
                 a round and others have none.
         """
         if not isinstance(frame, pd.DataFrame):
+            came, remedy = type(frame).__name__, "Write `pd.DataFrame(frame)`."
             raise ValueError(
-                "Expected `frame` to be a DataFrame, but got "
-                f"{type(frame).__name__}. Write `pd.DataFrame(frame)`."
+                complaint("frame", "to be a DataFrame", f"got {came}", remedy)
             )
         names, variances = _labels(y), [] if yvar is None else _labels(yvar)
         if not names or any(names.count(name) > 1 for name in names):
-            raise ValueError(
-                "Expected `y` to name the columns of the results, each once, but got "
-                f"{y!r}."
-            )
+            wanted = "to name the columns of the results, each once"
+            raise ValueError(complaint("y", wanted, f"got {y!r}"))
         if yvar is not None and len(variances) != len(names):
-            raise ValueError(
-                "Expected `yvar` to name one column for each column of `y`, "
-                f"{names}, but got {yvar!r}."
-            )
-        wanted = [POOL_INDEX, *names, *variances]
-        _check_columns(frame, wanted)
+            wanted = f"to name one column for each column of `y`, {names}"
+            raise ValueError(complaint("yvar", wanted, f"got {yvar!r}"))
+        _check_columns(frame, [POOL_INDEX, *names, *variances])
         done = frame[frame[names].notna().all(axis=1)]
         rounds = done.get(ROUND)
         if rounds is not None and rounds.isna().all():
@@ -535,10 +525,9 @@ class Observations:
                 "every measurement a variance, or none and let the model learn it."
             )
         if self.y.shape[1:] != other.y.shape[1:]:
-            raise BotorchTensorDimensionError(
-                f"Expected `y` with shape n x {tuple(self.y.shape[1:])} as before, but "
-                f"got {tuple(other.y.shape)}."
-            )
+            wanted = f"with shape n x {tuple(self.y.shape[1:])} as before"
+            came = f"got {tuple(other.y.shape)}"
+            raise BotorchTensorDimensionError(complaint("y", wanted, came))
         if (self.round is None) != (other.round is None):
             raise ValueError("Expected `round` for all observations or for none.")
         first, second = self._parts, other._parts
@@ -558,16 +547,18 @@ def _check_columns(frame: pd.DataFrame, wanted: Sequence[Any]) -> None:
     there = list(frame.columns)
     for name in wanted:
         if name not in there:
+            came = f"it has {there}: {name!r} is missing"
             raise ValueError(
-                f"Expected `frame` to have the columns {list(wanted)}, but it has "
-                f"{there}: {name!r} is missing."
+                complaint("frame", f"to have the columns {list(wanted)}", came)
             )
     for name in (*wanted, ROUND):
         if there.count(name) > 1:
-            raise ValueError(
-                f"Expected `frame` to have the column {name!r} once, but got it "
-                f"{there.count(name)} times. Rename or drop the others."
+            once, came = (
+                f"the column {name!r} once",
+                f"got it {there.count(name)} times",
             )
+            remedy = "Rename or drop the others."
+            raise ValueError(complaint("frame", f"to have {once}", came, remedy))
 
 
 def _columns(frame: pd.DataFrame, names: Sequence[Any], several: bool) -> Tensor:
@@ -614,10 +605,9 @@ def _variances(yvar: Any, y: Tensor) -> Tensor:
             "measurement a variance, or none and let the model learn it."
         )
     if flat.shape != y.shape:
-        raise BotorchTensorDimensionError(
-            f"Expected `yvar` to have the shape of `y`, {tuple(y.shape)}, but got "
-            f"{tuple(flat.shape)}."
-        )
+        wanted = f"to have the shape of `y`, {tuple(y.shape)}"
+        came = f"got {tuple(flat.shape)}"
+        raise BotorchTensorDimensionError(complaint("yvar", wanted, came))
     own = non_negative_vector(flat.reshape(-1), "yvar", flat.numel(), "measurement")
     return own.reshape(flat.shape)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from botorch_lse.checks import real_vector, whole_number
+from botorch_lse.checks import complaint, real_vector, whole_number
 from botorch_lse.datasets import f1_score
 from botorch_lse.problem import SIDES, Classification, Observations, Pool, beside
 from botorch_lse.strategies import ParetoEstimate, State
@@ -37,15 +37,13 @@ def check_answer(classification: Any, observations: Any) -> None:
             something else than ``Observations`` or ``None``.
     """
     if not isinstance(classification, Classification):
-        raise ValueError(
-            "Expected `classification` to be a Classification, but got "
-            f"{type(classification).__name__}. Give `state.classification`."
-        )
+        came, remedy = type(classification).__name__, "Give `state.classification`."
+        wanted = "to be a Classification"
+        raise ValueError(complaint("classification", wanted, f"got {came}", remedy))
     if not isinstance(observations, Observations | None):
-        raise ValueError(
-            "Expected `observations` to be Observations, but got "
-            f"{type(observations).__name__}. Give `state.observations`."
-        )
+        came, remedy = type(observations).__name__, "Give `state.observations`."
+        wanted = "to be Observations"
+        raise ValueError(complaint("observations", wanted, f"got {came}", remedy))
 
 
 def level_set_frame(
@@ -61,7 +59,6 @@ def level_set_frame(
         ``N`` rows: ``Classification.to_frame()`` and ``n_observations`` (ending in
         ``_lse`` where the table has that name).
     """
-    check_answer(classification, observations)
     times = _times_measured(classification, observations)
     return beside(classification.to_frame(), pd.DataFrame({"n_observations": times}))
 
@@ -106,18 +103,14 @@ def slices_frame(
     check_answer(classification, observations)
     pool = classification.pool
     if pool is None:
-        raise ValueError(
-            "Expected `classification` to hold its pool, but it has none. Take the one "
-            "of a strategy's state."
-        )
+        wanted, remedy = "to hold its pool", "Take the one of a strategy's state."
+        raise ValueError(complaint("classification", wanted, "it has none", remedy))
     if anchor is None:
         anchor = int((classification.probability_above - 0.5).abs().argmin())
     anchor = whole_number(anchor, "anchor", 0)
     if anchor >= len(pool):
-        raise ValueError(
-            f"Expected `anchor` to be a row of the pool, 0 to {len(pool) - 1}, but got "
-            f"{anchor}."
-        )
+        wanted = f"to be a row of the pool, 0 to {len(pool) - 1}"
+        raise ValueError(complaint("anchor", wanted, f"got {anchor}"))
     shown = bare_frame(classification, observations)
     low, high = pool.bounds
     away = _array(((pool.X - pool.X[anchor]) / (high - low)).abs())
@@ -183,7 +176,7 @@ def pareto_frame(
     Raises:
         ValueError: If there is not one name per output.
     """
-    check_answer(classification, observations)
+    times = _times_measured(classification, observations)
     columns = {
         "side": [WORDS[side] for side in classification.side],
         "margin": _array(classification.mean),
@@ -193,14 +186,13 @@ def pareto_frame(
     m = estimate.mean.shape[1]
     names = [f"y{c}" for c in range(m)] if outputs is None else outputs
     if isinstance(names, str) or len(names) != m:
-        raise ValueError(
-            f"Expected `outputs` to be {m} names, one per output, but got {outputs!r}."
-        )
+        wanted = f"to be {m} names, one per output"
+        raise ValueError(complaint("outputs", wanted, f"got {outputs!r}"))
     for c, name in enumerate(names):
         for part in ("mean", "lower", "upper"):
             columns[f"{name}_{part}"] = _array(getattr(estimate, part)[:, c])
-    columns["n_observations"] = _times_measured(classification, observations)
-    ours, pool = pd.DataFrame(columns), classification.pool
+    ours = pd.DataFrame({**columns, "n_observations": times})
+    pool = classification.pool
     return ours if pool is None else beside(pool.to_frame(), ours)
 
 
@@ -232,10 +224,8 @@ def progress_frame(
     if not states:
         raise ValueError("Expected `states` to hold at least one state, but got none.")
     if costs is not None and len(costs) != len(states):
-        raise ValueError(
-            f"Expected `costs` to have one entry per state ({len(states)}), but got "
-            f"{len(costs)}."
-        )
+        wanted = f"to have one entry per state ({len(states)})"
+        raise ValueError(complaint("costs", wanted, f"got {len(costs)}"))
     answers = [state.classification for state in states]
     frame = pd.DataFrame({"round": [state.round for state in states]})
     frame["evaluations"] = [state.n_used for state in states]
@@ -256,6 +246,8 @@ def progress_frame(
 def _times_measured(
     classification: Classification, observations: Observations | None
 ) -> np.ndarray:
+    r"""How often each row was measured, by an answer and observations that are such."""
+    check_answer(classification, observations)
     told = Observations.empty() if observations is None else observations
     return told.times_measured(len(classification)).numpy()
 
@@ -271,10 +263,8 @@ def _columns(pool: Pool, inputs: Sequence[str] | None) -> list[int]:
         return (varies or [0])[:MOST_INPUTS]
     unknown = [name for name in inputs if name not in names]
     if unknown or not inputs:
-        raise ValueError(
-            f"Expected `inputs` to name inputs of the pool {names}, but got "
-            f"{list(inputs)}."
-        )
+        wanted = f"to name inputs of the pool {names}"
+        raise ValueError(complaint("inputs", wanted, f"got {list(inputs)}"))
     return [names.index(name) for name in inputs]
 
 

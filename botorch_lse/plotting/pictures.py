@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from botorch_lse.checks import finite_number, real_vector
+from botorch_lse.checks import complaint, finite_number, real_vector
 from botorch_lse.plotting import marks as m
 from botorch_lse.plotting import with_matplotlib, with_plotly
 from botorch_lse.plotting.frames import WORDS, bare_frame, check_answer, slices_frame
@@ -110,9 +110,8 @@ def level_set(
     check_answer(classification, observations)
     pool, N = classification.pool, len(classification)
     if kind not in (None, "map", "intervals"):
-        raise ValueError(
-            f"Expected `kind` to be 'map', 'intervals' or None, but got {kind!r}."
-        )
+        wanted = "to be 'map', 'intervals' or None"
+        raise ValueError(complaint("kind", wanted, f"got {kind!r}"))
     if threshold is not None:
         threshold = finite_number(threshold, "threshold")
     if truth is not None:

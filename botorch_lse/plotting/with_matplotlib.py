@@ -20,15 +20,27 @@ _MANY = 1000
 
 def draw(picture: m.Picture) -> Figure:
     r"""Draw a picture on a new figure."""
-    figure, axes = _new_axes(picture)
-    _fill(axes, picture)
+    import matplotlib.pyplot as plt
+
+    figure, grid = plt.subplots(
+        *picture.grid,
+        figsize=picture.size,
+        sharex=bool(picture.heights),
+        height_ratios=picture.heights or None,
+        layout="constrained",
+        squeeze=False,
+    )
+    n = len(picture.panels)
+    for ax in grid.flat[n:]:
+        ax.set_axis_off()
+    _fill(list(grid.flat[:n]), picture)
     return figure
 
 
 def draw_on(picture: m.Picture, ax: Axes | None = None) -> Axes:
     r"""Draw a picture of one panel on axes, by default those of a new figure."""
     if ax is None:
-        _, (ax,) = _new_axes(picture)
+        return draw(picture).axes[0]
     _fill([ax], picture)
     return ax
 
@@ -52,23 +64,6 @@ def _fill(axes: list[Axes], picture: m.Picture) -> None:
             ticks = scale.ticks or None
             axes[0].figure.colorbar(bar, ax=axes, label=scale.label, ticks=ticks)
     _draw_legend(axes, picture)
-
-
-def _new_axes(picture: m.Picture) -> tuple[Figure, list[Axes]]:
-    import matplotlib.pyplot as plt
-
-    figure, grid = plt.subplots(
-        *picture.grid,
-        figsize=picture.size,
-        sharex=bool(picture.heights),
-        height_ratios=picture.heights or None,
-        layout="constrained",
-        squeeze=False,
-    )
-    n = len(picture.panels)
-    for ax in grid.flat[n:]:
-        ax.set_axis_off()
-    return figure, list(grid.flat[:n])
 
 
 def _draw_legend(axes: list[Axes], picture: m.Picture) -> None:
