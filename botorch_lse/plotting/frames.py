@@ -226,16 +226,14 @@ def progress_frame(
     if costs is not None and len(costs) != len(states):
         wanted = f"to have one entry per state ({len(states)})"
         raise ValueError(complaint("costs", wanted, f"got {len(costs)}"))
-    answers = [state.classification for state in states]
-    frame = pd.DataFrame({"round": [state.round for state in states]})
-    frame["evaluations"] = [state.n_used for state in states]
+    answers, used = [s.classification for s in states], [s.n_used for s in states]
+    frame = pd.DataFrame({"round": [s.round for s in states], "evaluations": used})
     for side in SIDES:
         frame[side] = [int(getattr(answer, side).sum()) for answer in answers]
     frame["cost"] = [_cost(state) for state in states] if costs is None else costs
-    frame["forecast"] = np.nan
-    foreseen = states[-1].forecast().observations
-    if foreseen is not None:
-        frame.loc[len(frame) - 1, "forecast"] = states[-1].n_used + foreseen
+    more = states[-1].forecast().observations
+    end = np.nan if more is None else float(used[-1] + more)
+    frame["forecast"] = [*[np.nan] * (len(used) - 1), end]
     if truth is not None:
         N = len(answers[0])
         above = real_vector(truth, "truth", N, "row of the pool", booleans=True) > 0.5

@@ -170,10 +170,14 @@ class Picture:
         return -(-len(self.panels) // self.columns), self.columns
 
     @property
+    def marks(self) -> list[Mark]:
+        r"""The marks of all panels."""
+        return [mark for panel in self.panels for mark in panel.marks]
+
+    @property
     def scales(self) -> list[Scale]:
         r"""The scales of all marks, each once; first those with a bar."""
-        marks = [mark for panel in self.panels for mark in panel.marks]
-        found = [k.scale if isinstance(k, Cells) else k.look.scale for k in marks]
+        found = [k.scale if isinstance(k, Cells) else k.look.scale for k in self.marks]
         return sorted(dict.fromkeys(filter(None, found)), key=lambda s: not s.label)
 
 

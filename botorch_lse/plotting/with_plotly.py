@@ -32,8 +32,8 @@ def draw(picture: m.Picture) -> Figure:
         horizontal_spacing=0.1,
         vertical_spacing=0.35 / picture.grid[0],
     )
-    marks = [mark for panel in picture.panels for mark in panel.marks]
-    n = max((len(mark.rows) for mark in marks if isinstance(mark, m.Series)), default=0)
+    series = [mark for mark in picture.marks if isinstance(mark, m.Series)]
+    n = max((len(mark.rows) for mark in series), default=0)
     # The same for all: what WebGL draws hides what is drawn without it.
     kind = {"type": "scatter" if n < _MANY else "scattergl"}
     for k, panel in enumerate(picture.panels):
