@@ -19,17 +19,18 @@ from botorch_lse.ax.analysis import (
     BatchAnalysis,
     IntervalAnalysis,
     LevelSetAnalysis,
+    LevelSetGlobalStoppingStrategy,
     ParetoAnalysis,
     ProbabilityAnalysis,
     ProgressAnalysis,
     SliceAnalysis,
+    level_set,
 )
 from botorch_lse.ax.costs import CostMetric, record_costs, trial_cost
 from botorch_lse.ax.node import LevelSetNode, level_set_generation_strategy
 from botorch_lse.ax.pool_space import POOL_INDEX, grid_pool, pool_parameters
 from botorch_lse.ax.recording import save_client
 from botorch_lse.ax.references import allow
-from botorch_lse.ax.results import LevelSetGlobalStoppingStrategy, level_set
 from botorch_lse.ax.run import run_experiment
 
 __all__ = [

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from io import StringIO
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -72,26 +72,6 @@ def properties_of(experiment: Experiment) -> dict[str, Any]:
     return experiment._properties
 
 
-class DataRow(NamedTuple):
-    r"""One value of an experiment's data.
-
-    Args:
-        trial: The trial's index.
-        arm: The arm's name.
-        metric: The metric's name.
-        mean: The value, maybe NaN.
-        sem: Its standard error, NaN if unknown.
-        step: How far the trial had come; ``None`` or NaN: at its end.
-    """
-
-    trial: int
-    arm: str
-    metric: str
-    mean: float
-    sem: float
-    step: float | None
-
-
 _CELLS = attrgetter("trial_index", "arm_name", "metric_name", "mean", "se", "step")
 
 
@@ -105,7 +85,12 @@ class DataLook:
     def __init__(self) -> None:
         self._cells: list[tuple[Any, ...]] = []
         self.rows_by_trial: dict[int, list[tuple[Any, ...]]] = {}
-        r"""The cells of a ``DataRow`` each, by trial, in the order of arrival."""
+        r"""The cells of the rows, by trial, in the order of arrival.
+
+        Each has the trial's index, the names of arm and metric, the value (maybe NaN),
+        its standard error (NaN if unknown), and how far the trial had come (``None`` or
+        NaN: at its end).
+        """
 
     def look_at(self, data: Data) -> set[int]:
         r"""See the data as they are now, by value: the trials whose rows changed."""

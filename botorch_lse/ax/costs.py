@@ -9,16 +9,15 @@ from typing import Any
 import pandas as pd
 import torch
 from ax import Client
-from ax.core import Data, Experiment, Metric
+from ax.core import BatchTrial, Data, Experiment, Metric
 from ax.core.base_trial import BaseTrial
 from ax.core.metric import MetricFetchE, MetricFetchResult
 from ax.utils.common.result import Err, Ok
 
 from botorch_lse.ax import compat
-from botorch_lse.ax.ledger import is_left_out
-from botorch_lse.ax.measurements import Measurement, checked_metrics, weight_of
+from botorch_lse.ax.ledger import Measurement, is_left_out
 from botorch_lse.ax.node import LevelSetNode, level_set_node
-from botorch_lse.ax.pool_store import StoredStrategy
+from botorch_lse.ax.storage import StoredStrategy
 from botorch_lse.strategies import Strategy
 
 COST = "cost"
@@ -129,6 +128,7 @@ class TrialCosts:
     def of_arms(self, trial: BaseTrial) -> dict[str, float]:
         r"""The costs of a trial's arms; of those that are out, as far as known."""
         found = {}
+        weights = trial.arm_weights if isinstance(trial, BatchTrial) else {}
         for arm in trial.arms:
             if is_left_out(trial, arm.name):
                 continue
@@ -136,7 +136,7 @@ class TrialCosts:
             if (trial.index, arm.name) in self._measured:
                 found[arm.name] = self._measured[trial.index, arm.name]
             elif trial.index in self._trials_out and row in self._expected:
-                found[arm.name] = self._expected[row] * weight_of(trial, arm.name)
+                found[arm.name] = self._expected[row] * weights.get(arm, 1.0)
             else:
                 found[arm.name] = self._next(row)
         return found
@@ -212,13 +212,11 @@ class CostMetric(Metric):
         node_name: str | None = None,
     ) -> None:
         super().__init__(name, lower_is_better=True)
-        self.node_name = type(strategy).__name__ if node_name is None else node_name
-        names = checked_metrics(metrics)
-        self.metrics = None if names is None else list(names)
         if not isinstance(strategy, StoredStrategy):
             _check_costs(strategy)
-            strategy = StoredStrategy(strategy)
-        self._stored = strategy
+        self._node = node = LevelSetNode(strategy, metrics, name=node_name)
+        self.node_name = node.name
+        self.metrics = None if node.metrics is None else list(node.metrics)
         self._experiment: Experiment | None = None
 
     @classmethod
@@ -264,8 +262,7 @@ class CostMetric(Metric):
     ) -> dict[int, MetricFetchResult]:
         try:
             self.keep_pool(experiment)
-            node = LevelSetNode(self._stored, self.metrics, name=self.node_name)
-            costs = TrialCosts(node, experiment)
+            costs = TrialCosts(self._node, experiment)
             return {trial.index: Ok(self._data(trial, costs)) for trial in trials}
         except Exception as error:  # Ax takes failures as results
             failed = MetricFetchE(f"No costs: {error}", error)
@@ -273,7 +270,7 @@ class CostMetric(Metric):
 
     def keep_pool(self, experiment: Experiment) -> None:
         r"""Store the pool with an experiment, as its node does, not with the metric."""
-        self._stored.keep_pool(experiment)
+        self._node.stored.keep_pool(experiment)
         self._experiment = experiment
 
     def _data(self, trial: BaseTrial, costs: TrialCosts) -> Data:
@@ -294,7 +291,7 @@ class CostMetric(Metric):
     def serialize_init_args(cls, obj: Any) -> dict[str, Any]:
         r"""The constructor's arguments, for Ax's JSON and SQL storage."""
         return {
-            "strategy": obj._stored.to_json(obj._experiment),
+            "strategy": obj._node.stored.to_json(obj._experiment),
             "name": obj.name,
             "metrics": obj.metrics,
             "node_name": obj.node_name,

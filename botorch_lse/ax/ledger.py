@@ -12,73 +12,110 @@ The rule, a function of trials and data alone, whatever order results came in:
   does. The rest is out.
 - A round is over when each place of its plan is measured or used up, or when a later
   round has trials (then what is still missing counts as used up).
+
+A standard error (``sem``) that is known gives the noise variance ``sem^2`` of the
+value; 0, also one that Ax's storage rounds to 0, is an exact measurement. Where it is
+missing, the strategy's own noise counts (``noise_std`` or ``pool.noise_var``, divided
+by the weight of the arm, whose value is a mean of so many replicates); where that is
+missing too, the noise is unknown and learned.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ax.core import Arm, Data, Experiment
+import numpy as np
+from ax.core import Arm, Data, Experiment, GeneratorRun
 from ax.core.base_trial import BaseTrial
 from ax.core.trial_status import TrialStatus
 
-from botorch_lse.ax.compat import DataLook, DataRow, arms_of, node_name_of
-from botorch_lse.ax.measurements import (
-    Gap,
-    Measurement,
-    Measurements,
-    TrialData,
-    check_together,
-)
+from botorch_lse.ax.compat import DataLook, arms_of, as_stored, node_name_of
 from botorch_lse.ax.pool_space import PoolSpace
-from botorch_lse.problem import Pool
+from botorch_lse.strategies import Strategy
 
 METADATA = "level_set"
 """The key in a generator run's ``gen_metadata``."""
 
 _FREES = (TrialStatus.FAILED, TrialStatus.STALE)
 _COUNTS = (TrialStatus.COMPLETED, TrialStatus.EARLY_STOPPED)
+_LOST_IN_STORAGE = 1e-4
+"""Share of the largest value above which Ax's ten decimals cannot be accepted."""
 
 
-@dataclass(frozen=True)
-class Step:
-    r"""A complete round.
+@dataclass(frozen=True, order=True)
+class Measurement:
+    r"""One measured arm.
 
     Args:
-        plan: The rows asked for, or measured elsewhere; sorted.
-        results: Their measurements, sorted.
-        used_up: Rows of the plan without a measurement: abandoned.
+        row: The row of the pool.
+        y: One value per metric.
+        yvar: Their noise variances; empty if unknown.
+        trial: The trial's index.
+        arm: The arm's name.
+        count: How many of the round's planned measurements it stands for: the arm's
+            weight.
     """
 
-    plan: tuple[int, ...]
-    results: tuple[Measurement, ...]
-    used_up: tuple[int, ...] = ()
+    row: int
+    y: tuple[float, ...]
+    yvar: tuple[float, ...]
+    trial: int
+    arm: str
+    count: int = 1
 
 
 @dataclass(frozen=True)
-class OpenRound:
-    r"""A round some trials of which exist.
+class Gap:
+    r"""What is missing of the data of a completed trial.
 
     Args:
-        number: Counts own rounds from 0.
-        plan: The rows asked for.
-        results: Measurements so far.
-        used_up: As in ``Step``.
+        trial: Its index.
+        missing: The metrics without a value.
+        found: The metrics with one, also those that the strategy does not learn from.
+    """
+
+    trial: int
+    missing: tuple[str, ...]
+    found: tuple[str, ...]
+
+    def how_to_fill(self) -> str:
+        r"""The call that attaches what is missing."""
+        values = ", ".join(f"{name!r}: (mean, sem)" for name in self.missing)
+        words = (
+            f"Trial {self.trial} is completed without data for {list(self.missing)}, "
+            f"its data have {list(self.found) or 'none'}: call "
+            f"`client.attach_data({self.trial}, {{{values}}})`."
+        )
+        if self.found:
+            words += " If it was measured under another name, give that as `metrics`."
+        return words
+
+
+@dataclass(frozen=True)
+class Round:
+    r"""A round, or what one arm contributes to it.
+
+    Args:
+        plan: The rows asked for, or measured elsewhere.
+        results: Their measurements so far.
+        used_up: Rows of the plan without a measurement: abandoned.
         out: Rows that are being measured, replicates included.
         trials_out: The trials that hold them.
         gap: What is missing of the first of these that is completed without its data.
+        number: Of the open round: counts own rounds from 0.
     """
 
-    number: int
-    plan: tuple[int, ...]
+    plan: tuple[int, ...] = ()
     results: tuple[Measurement, ...] = ()
     used_up: tuple[int, ...] = ()
     out: tuple[int, ...] = ()
     trials_out: tuple[int, ...] = ()
     gap: Gap | None = None
+    number: int | None = None
 
     @property
     def to_ask(self) -> list[int]:
@@ -111,10 +148,10 @@ class OpenRound:
         )
         return message if self.gap is None else f"{message} {self.gap.how_to_fill()}"
 
-    def close(self) -> Step:
+    def close(self) -> Round:
         r"""The round as it is; what is missing counts as used up."""
         lost = sorted([*self.used_up, *self.out, *self.to_ask])
-        return Step(self.plan, tuple(sorted(self.results)), tuple(lost))
+        return Round(self.plan, tuple(sorted(self.results)), tuple(lost))
 
 
 @dataclass(frozen=True)
@@ -130,8 +167,8 @@ class Ledger:
         n_rounds: Own rounds begun.
     """
 
-    steps: tuple[Step, ...]
-    open: OpenRound | None
+    steps: tuple[Round, ...]
+    open: Round | None
     waiting: tuple[Measurement, ...]
     pending: tuple[int, ...]
     n_rounds: int
@@ -175,38 +212,25 @@ class _Look(NamedTuple):
         return self.abandoned_arm_names is not None
 
 
-class _Part(NamedTuple):
-    r"""What one arm of a trial contributes.
-
-    Args:
-        trial: The trial's number.
-        round: The number of the round it was asked for; ``None``: measured elsewhere.
-        result: Its measurement, if it counts.
-        used_up: Its row, as often as it stands in the plan, if it is used up.
-        out: The same if it is being measured.
-        gap: What is missing of its data, if it is completed.
-    """
-
-    trial: int
-    round: int | None
-    result: Measurement | None = None
-    used_up: tuple[int, ...] = ()
-    out: tuple[int, ...] = ()
-    gap: Gap | None = None
-
-
 class _Entry(NamedTuple):
     r"""What a trial says.
 
     Args:
         plans: The plan of each of its rounds, by their numbers.
-        parts: What its arms contribute.
-        sizes: Its largest value, and the largest loss of one in Ax's storage.
+        parts: What its arms contribute, each with the number of the round for which it
+            was asked; ``None``: measured elsewhere.
+        largest: Its largest value in size.
+        loss: The largest change of a value in Ax's storage format.
     """
 
     plans: dict[int, tuple[int, ...]]
-    parts: tuple[_Part, ...]
-    sizes: tuple[float, float]
+    parts: list[tuple[int | None, Round]]
+    largest: float
+    loss: float
+
+
+_Values = Mapping[str, Mapping[str, tuple[float, float, float]]]
+"""By arm and metric a value as given, the same as stored, and its standard error."""
 
 
 class LedgerReader:
@@ -221,21 +245,25 @@ class LedgerReader:
 
     Args:
         node_name: The node whose trials are own.
-        pool: The candidates.
-        space: Their parameterizations.
-        measurements: How data are taken.
+        strategy: Knows the candidates, and the noise where the data do not.
+        space: The candidates' parameterizations.
+        metrics: The metrics in the order of the strategy's outputs.
     """
 
     def __init__(
-        self, node_name: str, pool: Pool, space: PoolSpace, measurements: Measurements
+        self,
+        node_name: str,
+        strategy: Strategy,
+        space: PoolSpace,
+        metrics: Sequence[str],
     ) -> None:
-        self.node_name, self.pool, self.space = node_name, pool, space
-        self.measurements = measurements
+        self.node_name, self.strategy = node_name, strategy
+        self.space, self.metrics = space, tuple(metrics)
         self._known: dict[int, tuple[_Look, _Entry]] = {}
         self._trials: dict[int, BaseTrial] = {}
         self._statuses: dict[TrialStatus, set[int]] = {}
         self._data = DataLook()
-        self._closed: dict[int, tuple[Any, list[Step]]] = {}
+        self._closed: dict[int, tuple[Any, list[Round]]] = {}
         self._ledger: Ledger | None = None
 
     def read(self, experiment: Experiment, data: Data) -> Ledger:
@@ -256,10 +284,8 @@ class LedgerReader:
         if self._ledger is not None and not new and [*before] == [*trials]:
             return self._ledger
         self._ledger = None
-        found = self.measurements.read(
-            {i: [DataRow(*cells) for cells in look.rows] for i, look in new.items()}
-        )
-        fresh = {i: (look, self._entry(look, found[i])) for i, look in new.items()}
+        values = _values(new.values())
+        fresh = {i: (x, self._entry(x, values.get(i, {}))) for i, x in new.items()}
         self._known = {i: fresh.get(i) or before[i] for i in trials}
         self._ledger = self._arranged([entry for _, entry in self._known.values()])
         return self._ledger
@@ -277,7 +303,7 @@ class LedgerReader:
         self._trials, self._statuses = now, statuses
         return found.union(batches, statuses[TrialStatus.CANDIDATE])
 
-    def _entry(self, look: _Look, data: TrialData) -> _Entry:
+    def _entry(self, look: _Look, values: _Values) -> _Entry:
         r"""What a trial says: first who asked for its arms, then what became of each.
 
         An arm with a result is measured. One without is asked again if its trial
@@ -299,31 +325,34 @@ class LedgerReader:
                 if run.is_own:
                     rounds.setdefault(arm.name, number)
                     n_asked[arm.name] += round(weight)
-        parts: list[_Part] = []
+        parts: list[tuple[int | None, Round]] = []
         for name, arm in arms.items():
             is_own = name in rounds
             left_out = is_left_out(look, name)
             if left_out and not is_own:
                 continue
             row = self.space.row_of(arm.parameters, f"trial {look.trial}")
-            part = _Part(look.trial, rounds.get(name))
-            rows = (n_asked[name] if is_own else 1) * (row,)
+            count, given = n_asked[name] if is_own else 1, values.get(name, {})
             counts = look.status in _COUNTS and not left_out
+            result = None
             if counts:
                 weight = weights[name] if look.is_batch else 1.0
-                result = self.measurements.of(look.trial, name, row, weight, data)
-                if result is not None:
-                    result = replace(result, count=len(rows))
-                    parts.append(part._replace(result=result))
-                    continue
-            if look.status in _FREES or (counts and not is_own):
+                result = self._measurement(look.trial, name, row, weight, given)
+            if result is not None:
+                part = Round(results=(replace(result, count=count),))
+            elif look.status in _FREES or (counts and not is_own):
                 continue
-            if left_out or look.status.is_early_stopped:
-                parts.append(part._replace(used_up=rows))
-                continue
-            gap = self.measurements.gap(look.trial, name, data) if counts else None
-            parts.append(part._replace(out=rows, gap=gap))
-        return _Entry(plans, tuple(parts), (data.largest, data.loss))
+            elif left_out or look.status.is_early_stopped:
+                part = Round(used_up=count * (row,))
+            else:
+                gap = self._gap(look.trial, given) if counts else None
+                part = Round(out=count * (row,), trials_out=(look.trial,), gap=gap)
+            parts.append((rounds.get(name), part))
+        learnt = [v[m] for v in values.values() for m in self.metrics if m in v]
+        # What storage does not hold at all is nan there, which is no maximum.
+        largest = max([0.0, *(abs(given) for given, _, _ in learnt)])
+        loss = max([0.0, *(abs(stored - given) for given, stored, _ in learnt)])
+        return _Entry(plans, parts, largest, loss)
 
     def _plan(self, run: _Run, trial: int) -> tuple[int, tuple[int, ...]]:
         if run.plan is None:
@@ -333,27 +362,85 @@ class LedgerReader:
                 "the LevelSetNode another `name`."
             )
         number, pool, rows = run.plan
-        if pool != self.pool.hash:
+        if pool != (own := self.strategy.pool.hash):
             raise ValueError(
                 f"Expected trial {trial} to be planned on this `pool` (hash "
-                f"{self.pool.hash[:12]}), but it was planned on another one "
-                f"({pool[:12]}). Use the pool the experiment was begun with, "
-                "or give the new strategy's node another `name`."
+                f"{own[:12]}), but it was planned on another one ({pool[:12]}). "
+                "Use the pool the experiment was begun with, or give the new "
+                "strategy's node another `name`."
             )
         return number, rows
 
+    def _measurement(
+        self,
+        trial: int,
+        arm: str,
+        row: int,
+        weight: float,
+        given: Mapping[str, tuple[float, float, float]],
+    ) -> Measurement | None:
+        r"""The measurement of an arm; ``None`` if a metric is missing.
+
+        Raises:
+            ValueError: If a standard error is negative or infinite, or known and
+                unknown noise are mixed.
+        """
+        y, yvar = [], []
+        for c, name in enumerate(self.metrics):
+            _, mean, sem = given.get(name, (math.nan,) * 3)
+            if math.isnan(mean):
+                return None
+            y.append(mean)
+            if not math.isnan(sem) and not is_noise(sem):
+                raise ValueError(
+                    f"Expected the `sem` of trial {trial} to be finite and at least 0, "
+                    f"or missing, but got {sem:g}. 0 is an exact measurement; leave it "
+                    f"out where the noise is unknown. `client.attach_data({trial}, "
+                    f"{{{name!r}: (mean, sem)}})` replaces it."
+                )
+            variance = self._variance(sem, c, row, weight, f"{arm} of trial {trial}")
+            yvar += [] if variance is None else [variance]
+        if 0 < len(yvar) < len(self.metrics):
+            raise ValueError(_mixed(trial, trial))
+        return Measurement(row, tuple(y), tuple(yvar), trial, arm)
+
+    def _gap(self, trial: int, found: Iterable[str]) -> Gap:
+        missing = tuple(name for name in self.metrics if name not in found)
+        return Gap(trial, missing, tuple(sorted(found)))
+
+    def _variance(
+        self, sem: float, output: int, row: int, weight: float, arm: str
+    ) -> float | None:
+        r"""The noise variance of one value; ``None`` if it is unknown."""
+        if not self.strategy.takes_means:
+            if weight > 1:
+                raise ValueError(
+                    f"Expected one value for each draw, but arm {arm} is a mean of "
+                    f"{weight:g}. Ask for trials of one arm: "
+                    f"`{type(self.strategy).__name__}` needs every value."
+                )
+            return None
+        if not math.isnan(sem):
+            return sem * sem
+        std = getattr(self.strategy, "noise_std", None)
+        if isinstance(std, Sequence):
+            std = std[output]
+        if std is not None:
+            return float(std) ** 2 / weight
+        if self.strategy.pool.noise_var is not None:
+            return float(self.strategy.pool.noise_var[row]) / weight
+        if weight > 1 and not self.strategy.weighs_by_counts:
+            raise ValueError(
+                f"Expected a sem for arm {arm}, which is a mean of {weight:g} "
+                f"replicates, but got none. Attach (mean, s / sqrt({weight:g})), or "
+                "give the strategy `noise_std`."
+            )
+        return None
+
     def _arranged(self, entries: Sequence[_Entry]) -> Ledger:
-        check_together(
-            (
-                p.result
-                for entry in entries
-                for p in entry.parts
-                if p.result is not None
-            ),
-            [entry.sizes for entry in entries],
-        )
+        _check_together(entries)
         plans: dict[int, tuple[int, ...]] = {}
-        parts: dict[int, list[_Part]] = {}
+        parts: dict[int, list[Round]] = {}
         groups: list[list[Measurement]] = [[]]  # before each own round, and after all
         pending: list[int] = []
         for entry in entries:
@@ -361,15 +448,14 @@ class LedgerReader:
                 if number not in plans:
                     plans[number], parts[number] = plan, []
                     groups.append([])
-            for part in entry.parts:
-                if part.round is not None:
-                    parts[part.round].append(part)
-                elif part.result is not None:
-                    groups[-1].append(part.result)
+            for asked, part in entry.parts:
+                if asked is not None:
+                    parts[asked].append(part)
                 else:
+                    groups[-1] += part.results
                     pending += part.out
         steps, newest = _elsewhere(groups[0]), next(reversed(plans), None)
-        current: OpenRound | None = None
+        current: Round | None = None
         for number, after in zip(plans, groups[1:], strict=True):
             given = (plans[number], parts[number], after)
             if number == newest:
@@ -389,28 +475,93 @@ class LedgerReader:
         )
 
 
-def _round(number: int, plan: tuple[int, ...], parts: Sequence[_Part]) -> OpenRound:
-    return OpenRound(
-        number,
+def _round(number: int, plan: tuple[int, ...], parts: Sequence[Round]) -> Round:
+    return Round(
         plan,
-        results=tuple(part.result for part in parts if part.result is not None),
+        results=tuple(result for part in parts for result in part.results),
         used_up=tuple(row for part in parts for row in part.used_up),
         out=tuple(row for part in parts for row in part.out),
-        trials_out=tuple(part.trial for part in parts if part.out),
+        trials_out=tuple(trial for part in parts for trial in part.trials_out),
         gap=next((part.gap for part in parts if part.gap is not None), None),
+        number=number,
     )
 
 
-def _elsewhere(group: Sequence[Measurement]) -> list[Step]:
+def _elsewhere(group: Sequence[Measurement]) -> list[Round]:
     results = tuple(sorted(group))
-    return [Step(tuple(m.row for m in results), results)] if results else []
+    return [Round(tuple(m.row for m in results), results)] if results else []
+
+
+def _check_together(entries: Sequence[_Entry]) -> None:
+    r"""Refuse what no trial shows by itself.
+
+    Raises:
+        ValueError: If known and unknown noise are mixed, or values are lost in Ax's
+            storage format.
+    """
+    first: dict[bool, int] = {}
+    for entry in entries:
+        for _, part in entry.parts:
+            for m in part.results:
+                first.setdefault(bool(m.yvar), m.trial)
+    if len(first) > 1:
+        raise ValueError(_mixed(first[True], first[False]))
+    largest = max((entry.largest for entry in entries), default=0.0)
+    if any(entry.loss > _LOST_IN_STORAGE * largest for entry in entries):
+        raise ValueError(
+            "Expected values that survive Ax's storage, which keeps ten decimals, but "
+            f"the largest is {largest:g}. Give them in smaller units, so that they are "
+            "near 1 (threshold, noise and accuracy too)."
+        )
+
+
+def _mixed(known: int, unknown: int) -> str:
+    return (
+        f"Expected a sem for all measurements or for none, but trial {known} has one "
+        f"and trial {unknown} has not. Attach (mean, sem) everywhere, or nowhere and "
+        "let the model learn the noise; or give the strategy `noise_std`, which then "
+        "stands where a sem is missing."
+    )
+
+
+def is_noise(sem: float) -> bool:
+    r"""Whether a standard error is at least 0 and its square finite."""
+    return sem >= 0 and sem * sem < math.inf
+
+
+def _values(looks: Iterable[_Look]) -> dict[int, _Values]:
+    r"""The data of some trials; of several steps of one value the last counts."""
+    found: defaultdict[int, Any] = defaultdict(lambda: defaultdict(dict))
+    cells = [cell for look in looks for cell in _last_steps(look.rows)]
+    if not cells:
+        return found
+    numbers = np.array([(mean, sem) for *_, mean, sem, _ in cells], dtype=float)
+    # Both columns at once: the way through Ax's format takes milliseconds.
+    stored = as_stored(numbers.ravel()).reshape(-1, 2)
+    sems = numbers[:, 1]
+    stored[:, 1] = np.where(np.isinf(sems), sems, stored[:, 1])  # not as missing
+    for (trial, arm, metric, *_), (given, _), (mean, sem) in zip(
+        cells, numbers.tolist(), stored.tolist(), strict=True
+    ):
+        if not math.isnan(given):
+            found[trial][arm][metric] = (given, mean, sem)
+    return found
+
+
+def _last_steps(cells: Sequence[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
+    r"""Of each value the last step, one without a step before all: as ``Data.df``."""
+    return {cell[1:3]: cell for cell in sorted(cells, key=_step)}.values()
+
+
+def _step(cell: tuple[Any, ...]) -> float:
+    step = cell[-1]
+    return math.inf if step is None or math.isnan(step) else step
 
 
 def _look(trial: BaseTrial, rows: Sequence[tuple[Any, ...]], node_name: str) -> _Look:
     runs = []
     for run in trial.generator_runs:
-        plan, is_own = None, node_name_of(run) == node_name
-        stored = (run.gen_metadata or {}).get(METADATA)
+        plan, is_own, stored = None, node_name_of(run) == node_name, _stored_in(run)
         if is_own and stored is not None:
             plan = (int(stored["round"]), stored["pool"], tuple(stored["plan"]))
         runs.append(_Run(plan, is_own, arms_of(run)))
@@ -418,13 +569,14 @@ def _look(trial: BaseTrial, rows: Sequence[tuple[Any, ...]], node_name: str) -> 
     return _Look(trial.index, trial.status, abandoned, runs, rows)
 
 
+def _stored_in(run: GeneratorRun) -> dict[str, Any] | None:
+    return (run.gen_metadata or {}).get(METADATA)
+
+
 def round_of(trial: BaseTrial) -> int | None:
     r"""The round for which a level-set node asked for a trial; else ``None``."""
-    for run in trial.generator_runs:
-        stored = (run.gen_metadata or {}).get(METADATA)
-        if stored is not None:
-            return int(stored["round"])
-    return None
+    found = filter(None, map(_stored_in, trial.generator_runs))
+    return next((int(stored["round"]) for stored in found), None)
 
 
 def is_left_out(trial: BaseTrial | _Look, arm: str) -> bool:

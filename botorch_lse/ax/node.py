@@ -1,16 +1,22 @@
-r"""One generation node for every strategy, its predictions, and how to find it."""
+r"""One generation node for every strategy, its state, predictions, and how to find it.
+
+A strategy's state is that after the rounds of an experiment, replayed one by one.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections import Counter
+import warnings
+from collections import Counter, deque
 from collections.abc import Sequence
-from functools import cached_property
+from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from ax.adapter.base import Adapter
 from ax.core import Arm, Data, Experiment, GeneratorRun, ObservationFeatures
 from ax.core.observation import ObservationData
@@ -23,18 +29,15 @@ from ax.generation_strategy.transition_criterion import TransitionCriterion
 from ax.generators.base import Generator
 from ax.storage.json_store.decoder import object_from_json
 
-from botorch_lse.ax.ledger import METADATA, Ledger, LedgerReader, OpenRound
-from botorch_lse.ax.measurements import (
-    Measurements,
-    checked_metrics,
-    metric_names,
-    warn_of_unknown,
-)
+from botorch_lse.ax.ledger import METADATA, Ledger, LedgerReader, Measurement, Round
 from botorch_lse.ax.pool_space import PoolSpace
-from botorch_lse.ax.pool_store import StoredStrategy
-from botorch_lse.ax.replay import Replay, summary
+from botorch_lse.ax.storage import StoredStrategy
 from botorch_lse.checks import whole_number
+from botorch_lse.problem import Observations
 from botorch_lse.strategies import State, Strategy
+
+_KEPT = 3
+"""States kept: the newest, the one before it, and one that a late result may need."""
 
 
 class LevelSetNode(ExternalGenerationNode):
@@ -96,7 +99,9 @@ class LevelSetNode(ExternalGenerationNode):
         self.stored = strategy
         r"""The strategy as storage holds it."""
         self._space: PoolSpace | None = None
-        self._reader: tuple[list[str], PoolSpace, LedgerReader] | None = None
+        self._reader: LedgerReader | None = None
+        self._states: deque[tuple[tuple[Round, ...], State]] = deque(maxlen=_KEPT)
+        self._planned: tuple[Any, tuple[int, ...]] = (None, ())
         self._ledger: Ledger | None = None
         self._issued: list[int] = []
         self._places_per_run = self._runs_promised = self._runs_left = 1
@@ -115,27 +120,18 @@ class LevelSetNode(ExternalGenerationNode):
         strategy = self._generation_strategy
         return None if strategy is None else strategy._experiment
 
-    @cached_property
-    def _replay(self) -> Replay:
-        return Replay(self.strategy, self.seed)
-
     # --- reading ---------------------------------------------------------------------
 
     def ledger(self, experiment: Experiment, data: Data | None = None) -> Ledger:
         r"""The rounds of an experiment, read from its trials and data."""
         data = experiment.lookup_data() if data is None else data
-        metrics = metric_names(experiment, self.metrics, self.strategy)
-        space, found = self.space(experiment), self._reader
+        names, space = self.metric_names(experiment), self.space(experiment)
+        found = self._reader
         # A reader knows what it read before by the same metrics and space.
-        if found is None or found[0] != metrics or found[1] is not space:
-            measurements = Measurements(metrics, self.strategy)
-            reader = LedgerReader(self.name, self.strategy.pool, space, measurements)
-            found = self._reader = (metrics, space, reader)
-        return found[2].read(experiment, data)
-
-    def history(self, experiment: Experiment) -> list[State]:
-        r"""The states before the first and after each complete round."""
-        return self._replay.history(self.ledger(experiment))
+        if found is None or (found.metrics, found.space) != (names, space):
+            found = LedgerReader(self.name, self.strategy, space, names)
+            self._reader = found
+        return found.read(experiment, data)
 
     def space(self, experiment: Experiment) -> PoolSpace:
         r"""The rows as parameterizations of the experiment's search space."""
@@ -143,13 +139,107 @@ class LevelSetNode(ExternalGenerationNode):
             self._space = PoolSpace(self.strategy.pool, experiment.search_space)
         return self._space
 
+    # --- the state -------------------------------------------------------------------
+
     def state(self, experiment: Experiment, data: Data | None = None) -> State:
         r"""The strategy's state: a function of the experiment alone."""
-        return self._replay.state(self.ledger(experiment, data))
+        return self._state(self.ledger(experiment, data))
+
+    def history(self, experiment: Experiment) -> list[State]:
+        r"""The states before the first and after each complete round, anew."""
+        steps, first = self.ledger(experiment).steps, self.strategy.init(self.seed)
+        return list(accumulate(steps, self._tell, initial=first))
+
+    def _state(self, ledger: Ledger) -> State:
+        r"""The state with the open round in it."""
+        state = self._complete(ledger)
+        if ledger.open is None:
+            return state
+        waiting = (_as_observations(ledger.waiting),) if ledger.waiting else ()
+        return self._tell(replace(state, deferred=waiting), ledger.open)
+
+    def _complete(self, ledger: Ledger) -> State:
+        r"""``tell(... tell(tell(init, round 0), round 1) ...)`` of all complete rounds.
+
+        The last states are remembered with the rounds before them, so that a new round
+        costs one ``tell``.
+        """
+        steps = ledger.steps
+        # Rounds that did not change are the same objects: comparing them is quick.
+        fitting = [
+            known for known in self._states if known[0] == steps[: len(known[0])]
+        ]
+        if not fitting:
+            fitting = [((), self.strategy.init(self.seed))]
+            self._states += fitting
+        done, state = max(fitting, key=lambda known: len(known[0]))
+        for n, step in enumerate(steps[len(done) :], len(done) + 1):
+            state = self._tell(state, step)
+            self._states.append((steps[:n], state))
+        return state
+
+    def _tell(self, state: State, step: Round) -> State:
+        # With its plan in place a round takes these rows and no other, and closes.
+        state = replace(state, plan=torch.tensor(sorted(step.plan)))
+        found = _as_observations(sorted(step.results)) if step.results else None
+        return self.strategy.tell(state, found, abandoned=list(step.used_up) or None)
 
     def summary(self, experiment: Experiment) -> str:
-        r"""Where the run stands, in a sentence."""
-        return summary(self.state(experiment), self.strategy)
+        r"""Where the run stands, in a sentence.
+
+        ``delta`` is named where the answer claims a confidence; the reason for stopping
+        where it is another one than that everything is decided.
+        """
+        return self._summary(self.state(experiment))
+
+    def _summary(self, state: State) -> str:
+        answer, delta = state.classification, getattr(self.strategy, "delta", None)
+        decided = len(answer) - int(answer.undecided.sum())
+        claimed = answer.guarantee.startswith("With probability")
+        at = f" at delta = {delta:g}" if claimed and delta is not None else ""
+        goes_without_saying = state.stop_reason in (None, "decided")
+        reason = "" if goes_without_saying else f" ({state.stop_reason})"
+        return (
+            f"{decided:,} of {len(answer):,} rows decided{at}; {state.n_used:,} "
+            f"evaluations{reason}"
+        )
+
+    def metric_names(self, experiment: Experiment) -> tuple[str, ...]:
+        r"""The metrics that the strategy learns from: those given, or the objective's.
+
+        Raises:
+            ValueError: If neither is there, there is not one per output of the
+                strategy, or the objective's signs are not those of a strategy for
+                several outputs.
+        """
+        signs, strategy = objective_signs(experiment), self.strategy
+        names = tuple(signs) if self.metrics is None else self.metrics
+        if len(names) != strategy.n_outputs:
+            found = f"`metrics` is {list(names)}"
+            if self.metrics is None:
+                found = f"the experiment's objective has {list(names) or 'none'}"
+            raise ValueError(wanted_metrics(strategy.n_outputs, found))
+        for name, up in zip(names, strategy.directions or (), strict=False):
+            if name in signs and (signs[name] > 0) != up:
+                raise ValueError(
+                    f"Expected `maximize` of the strategy to agree with the objective, "
+                    f"but {name!r} is to be {'maximised' if up else 'minimised'} by "
+                    "the one and not by the other. Write the objective of a metric to "
+                    f'be minimised as "-{name}".'
+                )
+        return names
+
+    def _warn_of_unknown_metrics(self, experiment: Experiment, data: Data) -> None:
+        r"""Most often a mistyped name; but they may still come with the first data."""
+        known = {*experiment.metrics, *data.metric_names}
+        unknown = [name for name in self.metrics or () if name not in known]
+        if unknown and experiment.metrics:
+            warnings.warn(
+                "Expected each of `metrics` to be a metric of the experiment, but it "
+                f"has {sorted(known)} and not {unknown}. Correct the name, or call "
+                f"`client.configure_tracking_metrics({unknown})`.",
+                stacklevel=2,
+            )
 
     @property
     def _fitted_adapter(self) -> LevelSetAdapter | None:  # type: ignore[override]
@@ -163,7 +253,7 @@ class LevelSetNode(ExternalGenerationNode):
 
     def update_generator_state(self, experiment: Experiment, data: Data) -> None:
         r"""Read the experiment at the beginning of a call of ``gen``."""
-        warn_of_unknown(experiment, data, self.metrics)
+        self._warn_of_unknown_metrics(experiment, data)
         self._ledger = self.ledger(experiment, data)
         self.stored.keep_pool(experiment)
         self._issued = []
@@ -228,9 +318,8 @@ class LevelSetNode(ExternalGenerationNode):
     def _take(self, n: int) -> list[int]:
         assert self._ledger is not None  # read at the beginning of `gen`
         if self._is_done(self._ledger):
-            raise GenerationStrategyCompleted(
-                summary(self._replay.state(self._ledger), self.strategy)
-            )
+            state = self._state(self._ledger)
+            raise GenerationStrategyCompleted(self._summary(state))
         current = self._current(self._ledger)
         rest = sorted((Counter(current.to_ask) - Counter(self._issued)).elements())
         if not rest:
@@ -241,17 +330,22 @@ class LevelSetNode(ExternalGenerationNode):
         return rows
 
     def _is_done(self, ledger: Ledger) -> bool:
-        return ledger.open is None and self._replay.complete(ledger).is_done
+        return ledger.open is None and self._complete(ledger).is_done
 
-    def _current(self, ledger: Ledger) -> OpenRound:
+    def _current(self, ledger: Ledger) -> Round:
+        r"""The open round, else the next one, planned with the pending rows known."""
         if ledger.open is not None:
             return ledger.open
-        try:
-            return OpenRound(ledger.n_rounds, self._replay.plan(ledger))
-        except ValueError as error:
-            if not ledger.pending:
-                raise
-            raise DataRequiredError(str(error)) from error
+        known = (ledger.steps, ledger.pending)
+        if self._planned[0] != known:
+            try:
+                batch = self.strategy.ask(self._complete(ledger), list(ledger.pending))
+            except ValueError as error:  # nothing is left but what is pending
+                if not ledger.pending:
+                    raise
+                raise DataRequiredError(str(error)) from error
+            self._planned = known, tuple(batch.order.tolist())
+        return Round(self._planned[1], number=ledger.n_rounds)
 
     # --- storage ---------------------------------------------------------------------
 
@@ -295,6 +389,63 @@ class LevelSetNode(ExternalGenerationNode):
         return {**given, "strategy": strategy, "transition_criteria": criteria}
 
 
+def _as_observations(found: Sequence[Measurement]) -> Observations:
+    r"""Measurements as a strategy takes them."""
+    rows = torch.tensor([m.row for m in found], dtype=torch.long)
+    y, yvar = (
+        torch.tensor(values, dtype=torch.float64).squeeze(-1)  # of one output a vector
+        for values in ([m.y for m in found], [m.yvar for m in found])
+    )
+    has_means = any(m.count > 1 for m in found)
+    counts = torch.tensor([m.count for m in found]) if has_means else None
+    return Observations(rows, y, yvar if yvar.numel() else None, counts=counts)
+
+
+# --- metrics --------------------------------------------------------------------------
+
+
+def checked_metrics(metrics: Any) -> tuple[str, ...] | None:
+    r"""Names of metrics as given to a node; ``None`` for those of the objective.
+
+    Raises:
+        ValueError: If they are not a list of different names.
+    """
+    if metrics is None:
+        return None
+    try:
+        names = [] if isinstance(metrics, str) else list(metrics)
+    except TypeError:
+        names = []
+    are_names = bool(names) and all(isinstance(name, str) for name in names)
+    if not are_names or len(set(names)) < len(names):
+        one = [metrics] if isinstance(metrics, str) else ["y"]
+        raise ValueError(
+            "Expected `metrics` to be a list of different names, one per output of the "
+            f"strategy, but got {metrics!r}. Write `metrics={one}`."
+        )
+    return tuple(names)
+
+
+def objective_signs(experiment: Experiment) -> dict[str, float]:
+    r"""The metrics of the objective, positive where they are to be maximised."""
+    config = experiment.optimization_config
+    return {} if config is None else dict(config.objective.metric_weights)
+
+
+def wanted_metrics(n: int, found: str) -> str:
+    r"""What is said where there are not ``n`` metrics, one per output."""
+    if n == 1:
+        return (
+            f"Expected an objective with one metric, or `metrics`, but {found}. Call "
+            '`client.configure_optimization(objective="y")`, or pass `metrics=["y"]`.'
+        )
+    return (
+        f"Expected one metric per output of the strategy ({n}), but {found}. Call "
+        '`client.configure_optimization(objective="y, -z")`, or pass '
+        '`metrics=["y", "z"]`, the outputs in order.'
+    )
+
+
 # --- predictions ----------------------------------------------------------------------
 
 
@@ -326,7 +477,7 @@ class LevelSetAdapter(Adapter):
         super().__init__(
             experiment=experiment, generator=LevelSetGenerator(), fit_on_init=False
         )
-        (metric,) = metric_names(experiment, node.metrics, node.strategy)
+        (metric,) = node.metric_names(experiment)
         self._signature = experiment.metrics[metric].signature
         self.outcomes = [self._signature]
         self._node = node
@@ -417,7 +568,7 @@ def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNo
     Raises:
         ValueError: If there is none.
     """
-    ours = level_set_nodes(generation_strategy)
+    current, ours = level_set_nodes(generation_strategy)
     if not ours:
         found = type(generation_strategy).__name__
         if isinstance(generation_strategy, GenerationStrategy):
@@ -427,19 +578,18 @@ def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNo
             "Call `client.set_generation_strategy(level_set_generation_strategy("
             "strategy))`; for a modular generator use `client.predict` on the rows."
         )
-    return current_level_set_node(generation_strategy) or ours[-1]
+    return current or ours[-1]
 
 
-def level_set_nodes(generation_strategy: Any) -> list[LevelSetNode]:
-    r"""All level-set nodes in order; none if it is no generation strategy."""
+def level_set_nodes(
+    generation_strategy: Any,
+) -> tuple[LevelSetNode | None, list[LevelSetNode]]:
+    r"""The current node if it is a ``LevelSetNode``, and all of these in order.
+
+    There are none if it is no generation strategy.
+    """
     if not isinstance(generation_strategy, GenerationStrategy):
-        return []
-    nodes = generation_strategy.nodes_by_name.values()
-    return [node for node in nodes if isinstance(node, LevelSetNode)]
-
-
-def current_level_set_node(generation_strategy: Any) -> LevelSetNode | None:
-    r"""The current node if it is a ``LevelSetNode``, else ``None``."""
-    ours = level_set_nodes(generation_strategy)
-    now = [n for n in ours if n.name == generation_strategy.current_node_name]
-    return now[0] if now else None
+        return None, []
+    nodes = generation_strategy.nodes_by_name
+    ours = {n: node for n, node in nodes.items() if isinstance(node, LevelSetNode)}
+    return ours.get(generation_strategy.current_node_name), list(ours.values())

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ax import Client
 from ax.core import Experiment
 from ax.core.trial_status import TrialStatus
 from ax.exceptions.core import DataRequiredError, OptimizationComplete
 from ax.exceptions.generation_strategy import MaxParallelismReachedException
-from ax.generation_strategy.generation_strategy import GenerationStrategy
 from tqdm import tqdm
 
 from botorch_lse.ax import compat
@@ -29,14 +28,25 @@ from botorch_lse.ax.costs import (
     record_costs,
     trial_cost,
 )
-from botorch_lse.ax.ledger import round_of
-from botorch_lse.ax.measurements import is_noise, metric_names, objective_metrics
-from botorch_lse.ax.node import LevelSetNode, current_level_set_node, level_set_nodes
+from botorch_lse.ax.ledger import is_noise, round_of
+from botorch_lse.ax.node import (
+    LevelSetNode,
+    level_set_nodes,
+    objective_signs,
+    wanted_metrics,
+)
 from botorch_lse.ax.recording import Record, uninterrupted
-from botorch_lse.ax.workers import Evaluate, Finished, MakeExecutor, Workers
 from botorch_lse.checks import real_numbers, whole_number
 
+Parameters = dict[str, Any]
+Evaluate = Callable[[Parameters], Any]
+MakeExecutor = Callable[[], Executor]
+
 ON_ERROR = ("raise", "retry", "fail")
+_REMEDY = (
+    "Write `executor=lambda: ThreadPoolExecutor(2)`, or `ProcessPoolExecutor`, from "
+    "`concurrent.futures`."
+)
 
 
 def run_experiment(
@@ -209,12 +219,8 @@ class _Run:
         return compat.experiment_of(self.client)
 
     @property
-    def generation_strategy(self) -> GenerationStrategy | None:
-        return compat.generation_strategy_of(self.client)
-
-    @property
     def node(self) -> LevelSetNode | None:
-        return current_level_set_node(self.generation_strategy)
+        return level_set_nodes(compat.generation_strategy_of(self.client))[0]
 
     @property
     def metrics(self) -> list[str]:
@@ -222,11 +228,13 @@ class _Run:
 
         Also before it: an evaluation without one of its metrics is of no use to it.
         """
-        ours = level_set_nodes(self.generation_strategy)
-        if not ours:
-            return objective_metrics(self.experiment)
-        node = self.node or ours[0]
-        return metric_names(self.experiment, node.metrics, node.strategy)
+        current, ours = level_set_nodes(compat.generation_strategy_of(self.client))
+        if ours:
+            return list((current or ours[0]).metric_names(self.experiment))
+        names = list(objective_signs(self.experiment))
+        if not names:
+            raise ValueError(wanted_metrics(1, "the experiment's objective has none"))
+        return names
 
     def words(self) -> str:
         return "" if self.node is None else self.node.summary(self.experiment)
@@ -304,8 +312,8 @@ class _Run:
 
     def record_all(self) -> None:
         r"""Record what ended: all results first, then the errors."""
-        for finished, error in self._record_usable():
-            self._handle(finished, error)
+        for unusable in self._record_usable():
+            self._handle(unusable)
 
     def rescue(self, cause: BaseException) -> None:
         r"""Record what was measured before an error; what fails now is noted there."""
@@ -317,7 +325,7 @@ class _Run:
                 if str(error) != str(cause):
                     cause.add_note(f"Not all that had ended could be recorded: {error}")
 
-    def _record_usable(self) -> list[tuple[Finished, Exception]]:
+    def _record_usable(self) -> list[Evaluation]:
         r"""Record each result that can be; the others, and why not.
 
         Raises:
@@ -325,17 +333,16 @@ class _Run:
         """
         unusable, broken, ended = [], [], self.workers.ended
         while ended:
-            finished = ended[0]
-            error = finished.error
-            if error is None:
+            evaluation, outcome = ended[0], None
+            if evaluation.error is None:
                 try:
-                    outcome = by_metric(finished.value, self.metrics)
+                    outcome = by_metric(evaluation.value, self.metrics)
                 except ValueError as reason:
-                    error = reason
-            if error is not None:
-                unusable.append((finished, error))
+                    evaluation = evaluation._replace(error=reason)
+            if outcome is None:
+                unusable.append(evaluation)
             else:
-                broken += self._record(finished, outcome)
+                broken += self._record(evaluation, outcome)
             ended.popleft()
         if broken:
             for error in broken[1:]:
@@ -343,7 +350,7 @@ class _Run:
             raise broken[0]
         return unusable
 
-    def _record(self, finished: Finished, outcome: dict[str, Any]) -> list[Exception]:
+    def _record(self, finished: Evaluation, outcome: dict[str, Any]) -> list[Exception]:
         r"""Complete a trial, whatever becomes of its cost; what failed on the way."""
         failed: list[Exception] = []
         try:
@@ -372,13 +379,15 @@ class _Run:
         if follows_costs(self.client, self.node):
             record_costs(self.client)
 
-    def _handle(self, finished: Finished, error: Exception) -> None:
+    def _handle(self, finished: Evaluation) -> None:
         r"""Try a trial again, or give it up, as ``on_error`` says.
 
         Raises:
             Exception: The evaluation's own, with ``on_error="raise"``.
         """
-        trial, row = finished.trial, repr(finished.parameters)
+        trial, parameters, _, error = finished
+        assert error is not None
+        row = repr(parameters)
         if self.on_error == "raise":
             error.add_note(
                 f"Trial {trial} ({row}) is still running in the experiment; call "
@@ -398,7 +407,7 @@ class _Run:
             )
             self._abandon(trial)
         elif self.on_error == "retry":
-            self.workers.submit(trial, finished.parameters)
+            self.workers.submit(trial, parameters)
         else:
             with self.record.changes():
                 self.client.mark_trial_failed(trial)
@@ -437,9 +446,8 @@ def by_metric(value: Any, metrics: list[str]) -> dict[str, Any]:
     """
     if not isinstance(value, Mapping) and len(metrics) == 1:
         value = {metrics[0]: value}
-    missing = list(metrics)
-    if isinstance(value, Mapping):
-        missing = [name for name in metrics if name not in value]
+    given = value if isinstance(value, Mapping) else {}
+    missing = [name for name in metrics if name not in given]
     if missing:
         raise ValueError(
             f"Expected `evaluate` to return a value for each of the metrics {metrics}, "
@@ -482,3 +490,166 @@ def _outcome(value: Any, name: str, is_learnt: bool) -> Any:
             "None, if it is not known."
         )
     return (mean, sem) if len(numbers) == 2 else mean
+
+
+# --- evaluations in flight ------------------------------------------------------------
+
+
+class Evaluation(NamedTuple):
+    r"""A trial that is to be evaluated, or was.
+
+    Args:
+        trial: Its index.
+        parameters: Its parameterization.
+        value: What the evaluation returned.
+        error: What it raised, if it did.
+    """
+
+    trial: int
+    parameters: Parameters
+    value: Any = None
+    error: Exception | None = None
+
+
+class Workers:
+    r"""Evaluates parameterizations, in this process or on an executor.
+
+    When a worker process dies, an executor gives up all that it holds, and nobody knows
+    which evaluation was the cause. They are then run again one at a time on a new
+    executor: the one that kills a worker alone is the cause, the others are not blamed.
+
+    Args:
+        evaluate: A function of a parameterization.
+        executor: An executor, or a function that makes one and can make another after a
+            crash; ``None``: one evaluation after the other in this process.
+
+    Raises:
+        ValueError: If one of them is something else.
+    """
+
+    def __init__(
+        self, evaluate: Evaluate, executor: Executor | MakeExecutor | None = None
+    ) -> None:
+        if not callable(evaluate):
+            raise ValueError(
+                "Expected `evaluate` to be a function of a parameterization, but got "
+                f"{evaluate!r}. Write `def evaluate(parameters): return value`."
+            )
+        self._evaluate = evaluate
+        self._make: MakeExecutor | None = None
+        if executor is not None and not isinstance(executor, Executor):
+            self._make, executor = executor, _made(executor)
+        self._executor = executor
+        self._queue: deque[Evaluation] = deque()
+        self._suspects: deque[Evaluation] = deque()
+        self._flying: dict[Future[Any], Evaluation] = {}
+        self.ended: deque[Evaluation] = deque()
+        r"""What has ended and was not taken yet."""
+
+    def __len__(self) -> int:
+        return len(self._queue) + len(self._suspects) + len(self._flying)
+
+    def submit(self, trial: int, parameters: Parameters) -> None:
+        r"""Evaluate a trial."""
+        self._queue.append(Evaluation(trial, parameters))
+
+    def wait(self) -> None:
+        r"""Wait until an evaluation ends: it is then among ``ended``.
+
+        They lie there until they are taken one by one, so that an interrupt at any
+        moment loses none.
+
+        Raises:
+            BrokenExecutor: If a worker died and no other executor can be made.
+        """
+        self._send()
+        if self._flying:
+            done, _ = wait(self._flying, return_when=FIRST_COMPLETED)
+            self._collect(done)
+
+    def look(self) -> None:
+        r"""Put what has been measured among ``ended``, without waiting."""
+        done = (f for f in self._flying if f.done() and not f.cancelled())
+        self._collect({future for future in done if future.exception() is None})
+
+    def close(self) -> None:
+        r"""Take back what has not begun; shut down an executor made here."""
+        for future in self._flying:
+            future.cancel()
+        if self._make is not None and self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _send(self) -> None:
+        while self._queue or self._suspects:
+            source = self._suspects or self._queue
+            if self._flying and (self._suspects or self._executor is None):
+                return  # suspects run alone, as all do in this process
+            try:
+                future = self._begin(source[0].parameters)
+            except BrokenExecutor:
+                if not self._flying:
+                    raise
+                return  # the crash is noticed by those in flight
+            self._flying[future] = source[0]
+            source.popleft()
+            if source is self._suspects:
+                return
+
+    def _begin(self, parameters: Parameters) -> Future[Any]:
+        if self._executor is not None:
+            return self._executor.submit(self._evaluate, parameters)
+        future: Future[Any] = Future()
+        try:
+            future.set_result(self._evaluate(parameters))
+        except Exception as error:  # the caller decides what becomes of it
+            future.set_exception(error)
+        return future
+
+    def _was_lost(self, future: Future[Any]) -> bool:
+        if self._executor is None or future.cancelled():
+            return False
+        return isinstance(future.exception(), BrokenExecutor)
+
+    def _collect(self, done: set[Future[Any]]) -> None:
+        if any(self._was_lost(future) for future in done):
+            wait(self._flying)  # a broken executor ends all of them
+            done = set(self._flying)
+        lost: list[Evaluation] = []
+        for future in sorted(done, key=lambda f: self._flying[f].trial):
+            to = lost if self._was_lost(future) else self.ended
+            asked = self._flying.pop(future)
+            try:
+                to.append(asked._replace(value=future.result()))
+            except Exception as error:
+                to.append(asked._replace(error=error))
+        if lost and self._make is None:
+            trials = ", ".join(str(evaluation.trial) for evaluation in lost)
+            assert lost[0].error is not None
+            lost[0].error.add_note(
+                f"A worker died while trials {trials} were evaluated; they are still "
+                "running in the experiment and will be asked again. To go on by itself "
+                "after a crash, a run needs a function that makes an executor, such as "
+                "`executor=lambda: ProcessPoolExecutor(2)`."
+            )
+            raise lost[0].error
+        if lost and self._make is not None:
+            self._executor = self._make()
+            if len(lost) == 1:
+                self.ended += lost
+            else:
+                self._suspects += [asked._replace(error=None) for asked in lost]
+
+
+def _made(make: MakeExecutor) -> Executor:
+    if not callable(make):
+        raise ValueError(
+            "Expected `executor` to be an Executor or a function that makes one, but "
+            f"got {make!r}. {_REMEDY}"
+        )
+    executor = make()
+    if not hasattr(executor, "submit"):
+        raise ValueError(
+            f"Expected `executor` to make an Executor, but it made {executor!r}. "
+            f"{_REMEDY}"
+        )
+    return executor

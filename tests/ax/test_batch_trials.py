@@ -16,7 +16,7 @@ from botorch_lse.ax import (
     level_set,
     level_set_generation_strategy,
 )
-from botorch_lse.ax.measurements import Measurements, TrialData
+from botorch_lse.ax.ledger import LedgerReader
 from botorch_lse.strategies import EGESHStrategy, MELKPACStrategy
 
 from .worlds import NOISE, client_for, grid_pool, lse, measure
@@ -233,8 +233,9 @@ def test_an_orchestrator_runs_to_the_stop(trial_type, options, stop):
 
 def a_mean_of_two(strategy, sem):
     metrics = ["a", "b"][: getattr(strategy, "m", 1)]
-    data = TrialData({"0_0": dict.fromkeys(metrics, (1.0, sem))}, {})
-    return Measurements(metrics, strategy).of(0, "0_0", 3, 2.0, data)
+    reader = LedgerReader("node", strategy, None, metrics)
+    given = dict.fromkeys(metrics, (1.0, 1.0, sem))
+    return reader._measurement(0, "0_0", 3, 2.0, given)
 
 
 def test_what_takes_no_means_is_given_none():

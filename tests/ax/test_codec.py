@@ -23,7 +23,7 @@ from gpytorch.priors import LogNormalPrior
 
 from botorch_lse import Pool
 from botorch_lse.ax import LevelSetNode, level_set_generation_strategy
-from botorch_lse.ax.codec import (
+from botorch_lse.ax.storage import (
     decode_pool,
     decode_strategy,
     encode_pool,

@@ -205,12 +205,10 @@ def test_rows_by_trial_are_those_of_the_table_of_ax():
     look = compat.DataLook()
     look.look_at(data)
     for trial, rows in look.rows_by_trial.items():
-        cells = [compat.DataRow(*row) for row in rows]
         theirs = table[table["trial_index"] == trial]
-        assert {c.trial for c in cells} == {trial}
-        assert [c.arm for c in cells] == theirs["arm_name"].tolist()
-        assert [c.metric for c in cells] == theirs["metric_name"].tolist()
-        assert [c.mean for c in cells] == theirs["mean"].tolist()
-        assert [c.sem for c in cells] == theirs["sem"].tolist()
-        assert np.array_equal([c.step for c in cells], theirs["step"], equal_nan=True)
+        names = ["trial_index", "arm_name", "metric_name", "mean", "sem"]
+        for i, name in enumerate(names):
+            assert [row[i] for row in rows] == theirs[name].tolist()
+        steps = [row[5] for row in rows]
+        assert np.array_equal(steps, theirs["step"], equal_nan=True)
     assert [*look.rows_by_trial] == [0, 1, 2]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from botorch_lse.ax.files import held, write_whole
+from botorch_lse.ax.recording import held, write_whole
 
 HELD = "Expected `storage` to have one writer, but .*a.json is held by another run"
 

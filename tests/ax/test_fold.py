@@ -105,7 +105,7 @@ def test_states_kept_are_few():
     for repeat in range(10):
         for trial, parameters in client.get_next_trials(1).items():
             complete(client, strategy, trial, parameters, repeat)
-    assert len(node_of(client)._replay._states) <= 3
+    assert len(node_of(client)._states) <= 3
 
 
 def test_rows_measured_elsewhere_are_one_round_between_two():

@@ -9,9 +9,8 @@ from ax.storage.json_store.load import load_experiment
 from ax.storage.json_store.save import save_experiment
 
 from botorch_lse import Pool
-from botorch_lse.ax import level_set, level_set_generation_strategy, pool_store
-from botorch_lse.ax.codec import encode_pool
-from botorch_lse.ax.pool_store import POOLS, kept_pool, write_pool
+from botorch_lse.ax import level_set, level_set_generation_strategy, storage
+from botorch_lse.ax.storage import POOLS, encode_pool, kept_pool, read_pool, write_pool
 
 from .worlds import client_for, complete, grid_pool, lse, sqlite_storage, state_of
 
@@ -29,7 +28,7 @@ def test_the_experiments_properties_hold_the_pool_once():
     client = used(rounds=3)
     pool = grid_pool()
     assert list(client._experiment._properties[POOLS]) == [pool.hash]
-    assert kept_pool(client._experiment, pool.hash).hash == pool.hash
+    assert read_pool(kept_pool(client._experiment, pool.hash)).hash == pool.hash
     assert POOLS not in json.dumps(
         [t.generator_runs[0].gen_metadata for t in client._experiment.trials.values()]
     )
@@ -42,7 +41,7 @@ def test_an_experiment_alone_keeps_the_pool(tmp_path):
     experiment = used()._experiment
     save_experiment(experiment, str(tmp_path / "experiment.json"))
     again = load_experiment(str(tmp_path / "experiment.json"))
-    pool = kept_pool(again, grid_pool().hash)
+    pool = read_pool(kept_pool(again, grid_pool().hash))
     assert torch.equal(pool.X, grid_pool().X)
     assert pool.names == ("east", "north")
 
@@ -85,7 +84,7 @@ def test_strategies_of_two_pools_live_in_one_experiment(tmp_path):
 
 @pytest.fixture
 def _small_limit(monkeypatch):
-    monkeypatch.setattr(pool_store, "LARGEST_INLINE", 100)
+    monkeypatch.setattr(storage, "LARGEST_INLINE", 100)
 
 
 def large_client(tmp_path):
@@ -126,7 +125,7 @@ def test_a_missing_or_changed_file_is_named_with_its_hash(tmp_path):
 
 
 def test_twenty_megabytes_are_the_limit(tmp_path):
-    assert pool_store.LARGEST_INLINE == 20_000_000
+    assert storage.LARGEST_INLINE == 20_000_000
     generator = torch.Generator().manual_seed(0)
     X = torch.rand(5000, 3, generator=generator, dtype=torch.float64)
     assert write_pool(encode_pool(Pool(X)), tmp_path)["kind"] == "pool"
@@ -139,7 +138,7 @@ def test_a_pool_above_the_limit_goes_to_the_folder(tmp_path):
     written = write_pool(encode_pool(pool), tmp_path)
     assert written["kind"] == "pool_file"
     assert written["bytes"] > 20_000_000
-    assert torch.equal(pool_store.read_pool(written).X, X)
+    assert torch.equal(read_pool(written).X, X)
 
 
 def test_a_pool_that_is_nowhere_is_named():

@@ -12,10 +12,6 @@ from types import ModuleType
 import pytest
 from ax.api.client import Client
 from botorch.models import SingleTaskGP
-from gpytorch.kernels import RBFKernel
-
-from botorch_lse import strategies
-from botorch_lse.ax import allow, level_set, references
 from botorch_lse.ax.codec import (
     decode_strategy,
     decode_table,
@@ -24,6 +20,10 @@ from botorch_lse.ax.codec import (
     encode_strategy,
 )
 from botorch_lse.ax.pool_store import read_pool
+from gpytorch.kernels import RBFKernel
+
+from botorch_lse import strategies
+from botorch_lse.ax import allow, level_set, references
 from botorch_lse.moved import MOVED
 from botorch_lse.strategies import LSEStrategy, MELKPACStrategy
 

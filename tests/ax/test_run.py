@@ -23,15 +23,14 @@ from botorch_lse import Pool
 from botorch_lse.ax import (
     POOL_INDEX,
     LevelSetNode,
-    files,
     level_set,
+    recording,
     run_experiment,
     save_client,
 )
 from botorch_lse.ax import run as run_module
 from botorch_lse.ax.recording import Record
-from botorch_lse.ax.run import _Run, by_metric
-from botorch_lse.ax.workers import Finished, Workers
+from botorch_lse.ax.run import Evaluation, Workers, _Run, by_metric
 
 from . import benches, several
 from .test_pareto import plain
@@ -159,7 +158,7 @@ def in_one_breath(workers, results):
             future.set_exception(result)
         else:
             future.set_result(result)
-        workers._flying[future] = (trial, {})
+        workers._flying[future] = Evaluation(trial, {})
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt(), BrokenExecutor("dead")])
@@ -424,7 +423,7 @@ def record_together(client, record, results, **options):
     run = _Run(client, record, workers, math.inf, None, "raise", 0)
     for trial, value in results.items():
         row = dict(client._experiment.trials[trial].arm.parameters)
-        workers.ended.append(Finished(trial, row, value))
+        workers.ended.append(Evaluation(trial, row, value))
     return run
 
 
@@ -462,7 +461,7 @@ def test_all_results_of_a_moment_are_recorded_whatever_fails(
         run = record_together(client, record, results)
         owner, name = {
             "complete_trial": (run_module, "complete_trial"),
-            "write": (files, "write_whole"),
+            "write": (recording, "write_whole"),
             "costs": (run_module, "trial_cost"),
         }[failing]
         monkeypatch.setattr(owner, name, failing_once(getattr(owner, name)))
@@ -510,7 +509,7 @@ def test_what_a_full_disk_did_not_take_is_written_by_the_next_call(
     def evaluate(parameters):
         asked.append(parameters[POOL_INDEX])
         if len(asked) == 3:
-            disk.setattr(files, "write_whole", full)
+            disk.setattr(recording, "write_whole", full)
         return benches.bench(parameters)
 
     with (
@@ -544,7 +543,7 @@ def test_a_disk_that_is_full_from_the_start_costs_no_measurement(tmp_path, monke
     def full(*_):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(files, "write_whole", full)
+    monkeypatch.setattr(recording, "write_whole", full)
     with pytest.raises(OSError, match="No space left"):
         run_experiment(client, benches.bench, storage=tmp_path / "run.json")
     assert not client._experiment.trials

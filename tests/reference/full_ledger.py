@@ -6,8 +6,7 @@ import numpy as np
 from ax.core.batch_trial import BatchTrial
 
 from botorch_lse.ax.compat import as_stored
-from botorch_lse.ax.ledger import Ledger, OpenRound, Step
-from botorch_lse.ax.measurements import Gap, Measurement
+from botorch_lse.ax.ledger import Gap, Ledger, Measurement, Round
 
 COUNTS = ("COMPLETED", "EARLY_STOPPED")
 FREES = ("FAILED", "STALE")
@@ -81,7 +80,7 @@ def full_ledger(node, experiment, metrics, noise_std):
     steps, last, tail = elsewhere(groups[0]), None, ()
     for number, (plan, after) in enumerate(zip(plans, groups[1:], strict=True), 1):
         to = {k: v if k == "gap" else tuple(v) for k, v in fields[plan].items()}
-        last = OpenRound(plan, plans[plan], **to)
+        last = Round(plans[plan], number=plan, **to)
         if number == len(plans) and not last.is_over:
             tail = tuple(sorted(after))
             break
@@ -92,4 +91,4 @@ def full_ledger(node, experiment, metrics, noise_std):
 
 def elsewhere(group):
     results = tuple(sorted(group))
-    return [Step(tuple(m.row for m in results), results)] if results else []
+    return [Round(tuple(m.row for m in results), results)] if results else []

@@ -1,4 +1,4 @@
-r"""Strategies, and the parts they are made of, as plain JSON and back.
+r"""Strategies, and the parts they are made of, as plain JSON and back; where they lie.
 
 Nothing is pickled, and numbers come back to the last bit and data type. A strategy is a
 frozen dataclass whose fields are its constructor's arguments; they are stored one by
@@ -6,21 +6,31 @@ one. Functions and classes are stored by name; which names a file may use stands
 ``ax/references.py``. Everything else in a file is numbers, texts and the parts that
 this module knows by kind: arrays, pools with their tables, GPyTorch kernels with fixed
 hyper-parameters, and schedules of widths.
+
+A pool is JSON with compressed bytes. From the first trial on it stands once in the
+properties of the experiment, under its hash, and not with each node or metric that uses
+it; before that, it is written with the strategy's arguments.
 """
 
 from __future__ import annotations
 
 import base64
 import dataclasses
+import hashlib
+import json
 import math
+import os
+import re
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from ax.core import Experiment
 from botorch.models.model import Model
 from gpytorch import kernels
 from gpytorch.constraints import Positive
@@ -28,6 +38,8 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 from torch.nn import Parameter
 
+from botorch_lse.ax.compat import properties_of, save_properties
+from botorch_lse.ax.recording import held, write_whole
 from botorch_lse.ax.references import find, reference_to
 from botorch_lse.checks import whole_number
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
@@ -60,6 +72,14 @@ _MOST_INPUTS = 1_000_000
 """A file with a larger number is not believed: a kernel of that size is allocated."""
 _PROBED = 8
 """Rows of the pool on which a decoded kernel is compared with the original."""
+
+POOLS = "level_set_pools"
+"""The key in an experiment's properties: pools by their hash."""
+LARGEST_INLINE = 20_000_000
+"""Bytes of JSON; a larger pool is a file, so that a snapshot stays small."""
+_FILE = re.compile(r"level_set_pool_[0-9a-f]{16}\.json")
+_PATIENCE = 60.0
+"""Seconds to wait for another process that writes the same pool."""
 
 
 def _check_known(names: Iterable[str], known: Iterable[str], what: str) -> None:
@@ -114,11 +134,7 @@ def decode_strategy(stored: dict[str, Any], pool: Pool) -> Strategy:
             f"Expected {stored['class']!r} to name a Strategy, but it names "
             f"{strategy_class!r}."
         )
-    if pool.hash != stored["pool"]:
-        raise ValueError(
-            f"Expected the `pool` with the hash {stored['pool']}, but got {pool.hash}: "
-            "the file is damaged or was edited."
-        )
+    _check_hash(pool, stored["pool"])
     arguments = _decode_arguments(strategy_class, stored["arguments"])
     return strategy_class(pool=pool, **arguments)
 
@@ -179,6 +195,164 @@ def _decode_arguments(target: Any, stored: Mapping[Any, Any]) -> dict[str, Any]:
     known = {part.name for part in dataclasses.fields(target) if part.init} - {"pool"}
     _check_known(stored, known, f"names of arguments of {target.__name__}")
     return {name: _decode(value, name) for name, value in stored.items()}
+
+
+# --- where they are kept --------------------------------------------------------------
+
+
+class StoredStrategy:
+    r"""A strategy's arguments as JSON, and its pool.
+
+    Args:
+        strategy: The strategy, or the JSON of one.
+        pool_folder: Where a large pool's file goes; default the current folder.
+
+    Raises:
+        ValueError: If the strategy or its pool cannot be stored, or ``pool_folder`` is
+            no folder.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy | Mapping[str, Any],
+        pool_folder: str | Path | None = None,
+    ) -> None:
+        self._folder = _checked_folder(pool_folder)
+        self._strategy: Strategy | None = None
+        self._pool: dict[str, Any] | None
+        if isinstance(strategy, Mapping):
+            self.arguments: dict[str, Any] = strategy["arguments"]
+            self._pool = strategy["pool"]
+        else:
+            self.arguments, self._strategy = encode_strategy(strategy), strategy
+            # At once, so that what cannot be stored is refused before any trial.
+            self._pool = encode_pool(strategy.pool)
+
+    def get(self, experiment: Experiment | None) -> Strategy:
+        r"""The strategy; the first time after loading its pool is read.
+
+        Raises:
+            ValueError: If the pool is not where it was.
+        """
+        if self._strategy is None:
+            if self._pool is None:
+                self._pool = kept_pool(experiment, self.arguments["pool"])
+            self._strategy = decode_strategy(self.arguments, read_pool(self._pool))
+        return self._strategy
+
+    def keep_pool(self, experiment: Experiment) -> None:
+        r"""Put the pool into the experiment's properties, unless it is there."""
+        self.get(experiment)
+        pools = properties_of(experiment).setdefault(POOLS, {})
+        if self.arguments["pool"] not in pools:
+            pools[self.arguments["pool"]] = self._written_pool()
+            save_properties(experiment)
+
+    def to_json(self, experiment: Experiment | None) -> dict[str, Any]:
+        r"""The arguments, and the pool unless the experiment holds it."""
+        is_kept = self.arguments["pool"] in _pools_of(experiment)
+        pool = None if is_kept else self._written_pool()
+        return {"arguments": self.arguments, "pool": pool}
+
+    def _written_pool(self) -> dict[str, Any] | None:
+        if self._pool is not None and "kind" not in self._pool:
+            self._pool = write_pool(self._pool, self._folder)
+        return self._pool
+
+
+def _checked_folder(given: Any) -> Path:
+    if given is None:
+        return Path.cwd()
+    if not isinstance(given, (str, os.PathLike)):
+        raise ValueError(
+            f"Expected `pool_folder` to be the path of a folder, but got {given!r}. "
+            'Write `pool_folder="pools"`.'
+        )
+    folder = Path(given)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(
+            f"Expected `pool_folder` to be a folder, but {folder} is a file. Take "
+            f"another one, such as `pool_folder={str(folder.parent)!r}`."
+        )
+    return folder
+
+
+def write_pool(encoded: dict[str, Any], folder: Path) -> dict[str, Any]:
+    r"""What is stored of a pool: all of it, or where its file lies.
+
+    If its JSON is larger than ``LARGEST_INLINE``, it goes into a file
+    ``level_set_pool_<hash>.json``, and what is stored is the file's path, its size and
+    the SHA-256 digest of its bytes.
+
+    Args:
+        encoded: What ``encode_pool`` made of it.
+        folder: Where a large pool's file goes; it is made if need be.
+    """
+    content = json.dumps(encoded).encode()
+    if len(content) <= LARGEST_INLINE:
+        return {"kind": "pool", **encoded}
+    folder.mkdir(parents=True, exist_ok=True)
+    path = (folder / f"level_set_pool_{encoded['hash'][:16]}.json").resolve()
+    with held(path, "pool_folder", _PATIENCE) as file:
+        write_whole(file.path, content)
+    digest = hashlib.sha256(content).hexdigest()
+    where = {"path": str(path), "bytes": len(content), "sha256": digest}
+    return {"kind": "pool_file", **where}
+
+
+def read_pool(stored: dict[str, Any]) -> Pool:
+    r"""The pool that ``write_pool`` stored.
+
+    A file is opened only if it has the name of a pool's file and the size stored, so
+    that an experiment from elsewhere cannot point to another file of this machine.
+
+    Raises:
+        ValueError: If it is damaged, or its file is missing or was changed.
+    """
+    if stored["kind"] == "pool":
+        return decode_pool(stored)
+    path, size, digest = Path(stored["path"]), stored["bytes"], stored["sha256"]
+    if not _FILE.fullmatch(path.name):
+        raise ValueError(
+            "Expected the `pool` in a file named level_set_pool_<hash>.json, but the "
+            f"experiment names {path}: it is damaged or was edited."
+        )
+    content, problem = b"", None
+    if not path.is_file():
+        problem = "the file is missing"
+    elif (found := path.stat().st_size) != size:
+        problem = f"it has {found} bytes: it was changed"
+    else:
+        content = path.read_bytes()
+        if (given := hashlib.sha256(content).hexdigest()) != digest:
+            problem = f"it has the SHA-256 {given}: it was changed"
+    if problem is not None:
+        raise ValueError(
+            f"Expected the file {path} of the `pool` to have {size} bytes and the "
+            f"SHA-256 {digest}, but {problem}. Put the file back: the experiment's "
+            "trials hold only its row numbers."
+        )
+    return decode_pool(json.loads(content))
+
+
+def kept_pool(experiment: Experiment | None, pool_hash: str) -> dict[str, Any]:
+    r"""What an experiment's properties hold of a pool.
+
+    Raises:
+        ValueError: If it is not there.
+    """
+    pools = _pools_of(experiment)
+    if pool_hash not in pools:
+        raise ValueError(
+            "Expected the experiment's properties to hold the `pool` with the hash "
+            f"{pool_hash}, but they hold {sorted(pools) or 'none'}. Load the "
+            "experiment and its generation strategy together, from the same place."
+        )
+    return pools[pool_hash]
+
+
+def _pools_of(experiment: Experiment | None) -> dict[str, Any]:
+    return {} if experiment is None else properties_of(experiment).get(POOLS, {})
 
 
 # --- kernels --------------------------------------------------------------------------
@@ -287,11 +461,10 @@ def encode_pool(pool: Pool) -> dict[str, Any]:
     Raises:
         ValueError: If a column of the table holds objects that JSON has no word for.
     """
-    parts = {name: getattr(pool, name) for name in _POOL_TENSORS}
     return {
-        **{n: None if t is None else encode_tensor(t) for n, t in parts.items()},
+        **{name: _if_any(encode_tensor, getattr(pool, name)) for name in _POOL_TENSORS},
         "names": list(pool.names or ()),
-        "table": None if pool.table is None else encode_table(pool.table),
+        "table": _if_any(encode_table, pool.table),
         "hash": pool.hash,
     }
 
@@ -302,18 +475,23 @@ def decode_pool(stored: dict[str, Any]) -> Pool:
     Raises:
         ValueError: If its hash is not the one stored.
     """
-    parts = {
-        name: None if stored[name] is None else decode_tensor(stored[name])
-        for name in _POOL_TENSORS
-    }
-    table = None if stored["table"] is None else decode_table(stored["table"])
+    parts = {name: _if_any(decode_tensor, stored[name]) for name in _POOL_TENSORS}
+    table = _if_any(decode_table, stored["table"])
     pool = Pool(**parts, names=stored["names"], table=table)
-    if pool.hash != stored["hash"]:
+    _check_hash(pool, stored["hash"])
+    return pool
+
+
+def _if_any(convert: Callable[[Any], Any], part: Any) -> Any:
+    return None if part is None else convert(part)
+
+
+def _check_hash(pool: Pool, stored: str) -> None:
+    if pool.hash != stored:
         raise ValueError(
-            f"Expected the stored `pool` to have the hash {stored['hash']}, but it has "
+            f"Expected the stored `pool` to have the hash {stored}, but it has "
             f"{pool.hash}: the file is damaged or was edited."
         )
-    return pool
 
 
 def encode_table(table: pd.DataFrame) -> dict[str, Any]:
