@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from ax.core import Arm, Data, Experiment, GeneratorRun
+from ax.core import Arm, BatchTrial, Data, Experiment, GeneratorRun
 from ax.core.base_trial import BaseTrial
 from ax.core.trial_status import TrialStatus
 
@@ -174,44 +174,6 @@ class Ledger:
     n_rounds: int
 
 
-class _Run(NamedTuple):
-    r"""What is looked at of a generator run.
-
-    Args:
-        plan: The number of its round, the pool's hash and the rows of the round, if
-            this node made the run and they are stored with it.
-        is_own: Whether this node made it.
-        arms: The arms with their weights. Ax lets nobody change an arm once it has a
-            name.
-    """
-
-    plan: tuple[int, str, tuple[int, ...]] | None
-    is_own: bool
-    arms: list[tuple[Arm, float]]
-
-
-class _Look(NamedTuple):
-    r"""All of a trial that the reading uses, by value.
-
-    Args:
-        trial: The trial's number.
-        status: As Ax says.
-        abandoned_arm_names: Of a batch; ``None`` for other trials.
-        runs: Its generator runs.
-        rows: The cells of its rows of data.
-    """
-
-    trial: int
-    status: TrialStatus
-    abandoned_arm_names: set[str] | None
-    runs: list[_Run]
-    rows: Sequence[tuple[Any, ...]]
-
-    @property
-    def is_batch(self) -> bool:
-        return self.abandoned_arm_names is not None
-
-
 class _Entry(NamedTuple):
     r"""What a trial says.
 
@@ -236,12 +198,10 @@ _Values = Mapping[str, Mapping[str, tuple[float, float, float]]]
 class LedgerReader:
     r"""Reads an experiment by the rule above, again and again.
 
-    What a trial says is worked out again only where something that the rule depends on
-    differs from the last time, by value. A trial is looked at if it is another object,
-    its status or its data changed, or it may change otherwise: a candidate, whose arms
-    Ax lets one change until it runs (``immutable_once_run``), and a batch, whose arms
-    can be abandoned. To find these takes a fraction of a microsecond for each trial; to
-    look at a trial takes ten, to work out what it says some hundred.
+    What a trial says is worked out again only if it is another object, its status, its
+    abandoned arms or its data changed by value, or it is a candidate, whose arms Ax
+    lets one change until it runs (``immutable_once_run``). To find these takes a
+    fraction of a microsecond for each trial, to work out what one says some hundred.
 
     Args:
         node_name: The node whose trials are own.
@@ -259,9 +219,10 @@ class LedgerReader:
     ) -> None:
         self.node_name, self.strategy = node_name, strategy
         self.space, self.metrics = space, tuple(metrics)
-        self._known: dict[int, tuple[_Look, _Entry]] = {}
+        self._known: dict[int, _Entry] = {}
         self._trials: dict[int, BaseTrial] = {}
         self._statuses: dict[TrialStatus, set[int]] = {}
+        self._abandoned: dict[int, set[str]] = {}
         self._data = DataLook()
         self._closed: dict[int, tuple[Any, list[Round]]] = {}
         self._ledger: Ledger | None = None
@@ -275,35 +236,39 @@ class LedgerReader:
                 known and unknown noise are mixed, or values are lost in Ax's storage.
         """
         suspects = self._data.look_at(data) | self._suspects(experiment)
-        rows, before, trials = self._data.rows_by_trial, self._known, experiment.trials
-        new: dict[int, _Look] = {}
-        for index in sorted(suspects & trials.keys()):
-            look = _look(trials[index], rows.get(index, ()), self.node_name)
-            if index not in before or before[index][0] != look:
-                new[index] = look
-        if self._ledger is not None and not new and [*before] == [*trials]:
-            return self._ledger
-        self._ledger = None
-        values = _values(new.values())
-        fresh = {i: (x, self._entry(x, values.get(i, {}))) for i, x in new.items()}
-        self._known = {i: fresh.get(i) or before[i] for i in trials}
-        self._ledger = self._arranged([entry for _, entry in self._known.values()])
-        return self._ledger
+        known, self._ledger = self._ledger, None  # should it fail, all is read again
+        before, trials = self._known, experiment.trials
+        indices = sorted(suspects & trials.keys())
+        values = _values(self._data.rows_by_trial.get(i, ()) for i in indices)
+        new = {i: self._entry(trials[i], values.get(i, {})) for i in indices}
+        changed = {i: entry for i, entry in new.items() if before.get(i) != entry}
+        if known is None or changed or [*before] != [*trials]:
+            self._known = {i: changed.get(i) or before[i] for i in trials}
+            known = self._arranged([*self._known.values()])
+        self._ledger = known
+        return known
 
     def _suspects(self, experiment: Experiment) -> set[int]:
-        r"""The trials that must be looked at, whatever their data."""
+        r"""The trials that may say something else, whatever their data."""
         if self._ledger is None:  # nothing was read, or the last reading failed
-            self._trials, self._statuses = {}, {}
+            self._trials, self._statuses, self._abandoned = {}, {}, {}
         before, now = self._trials, dict(experiment.trials)
         found = {i for i, trial in now.items() if before.get(i) is not trial}
-        batches = (i for i, (look, _) in self._known.items() if look.is_batch)
         statuses = {s: {*i} for s, i in experiment.trial_indices_by_status.items()}
         for status, indices in statuses.items():
             found |= indices ^ self._statuses.get(status, set())
-        self._trials, self._statuses = now, statuses
-        return found.union(batches, statuses[TrialStatus.CANDIDATE])
+        abandoned = {
+            i: trial.abandoned_arm_names
+            for i in found | self._abandoned.keys()
+            if isinstance(trial := now.get(i), BatchTrial)
+        }
+        found |= {
+            i for i, names in abandoned.items() if self._abandoned.get(i) != names
+        }
+        self._trials, self._statuses, self._abandoned = now, statuses, abandoned
+        return found | statuses[TrialStatus.CANDIDATE]
 
-    def _entry(self, look: _Look, values: _Values) -> _Entry:
+    def _entry(self, trial: BaseTrial, values: _Values) -> _Entry:
         r"""What a trial says: first who asked for its arms, then what became of each.
 
         An arm with a result is measured. One without is asked again if its trial
@@ -315,38 +280,38 @@ class LedgerReader:
         n_asked: Counter[str] = Counter()  # how often the plan holds each own arm
         weights: defaultdict[str, float] = defaultdict(float)
         arms: dict[str, Arm] = {}
-        for run in look.runs:
-            if run.is_own:
-                number, plan = self._plan(run, look.trial)
+        for run in trial.generator_runs:
+            if is_own := node_name_of(run) == self.node_name:
+                number, plan = self._plan(run, trial.index)
                 plans.setdefault(number, plan)
-            for arm, weight in run.arms:
+            for arm, weight in arms_of(run):
                 arms.setdefault(arm.name, arm)
                 weights[arm.name] += weight
-                if run.is_own:
+                if is_own:
                     rounds.setdefault(arm.name, number)
                     n_asked[arm.name] += round(weight)
         parts: list[tuple[int | None, Round]] = []
         for name, arm in arms.items():
             is_own = name in rounds
-            left_out = is_left_out(look, name)
+            left_out = is_left_out(trial, name)
             if left_out and not is_own:
                 continue
-            row = self.space.row_of(arm.parameters, f"trial {look.trial}")
+            row = self.space.row_of(arm.parameters, f"trial {trial.index}")
             count, given = n_asked[name] if is_own else 1, values.get(name, {})
-            counts = look.status in _COUNTS and not left_out
+            counts = trial.status in _COUNTS and not left_out
             result = None
             if counts:
-                weight = weights[name] if look.is_batch else 1.0
-                result = self._measurement(look.trial, name, row, weight, given)
+                weight = weights[name] if isinstance(trial, BatchTrial) else 1.0
+                result = self._measurement(trial.index, name, row, weight, given)
             if result is not None:
                 part = Round(results=(replace(result, count=count),))
-            elif look.status in _FREES or (counts and not is_own):
+            elif trial.status in _FREES or (counts and not is_own):
                 continue
-            elif left_out or look.status.is_early_stopped:
+            elif left_out or trial.status.is_early_stopped:
                 part = Round(used_up=count * (row,))
             else:
-                gap = self._gap(look.trial, given) if counts else None
-                part = Round(out=count * (row,), trials_out=(look.trial,), gap=gap)
+                gap = self._gap(trial.index, given) if counts else None
+                part = Round(out=count * (row,), trials_out=(trial.index,), gap=gap)
             parts.append((rounds.get(name), part))
         learnt = [v[m] for v in values.values() for m in self.metrics if m in v]
         # What storage does not hold at all is nan there, which is no maximum.
@@ -354,22 +319,22 @@ class LedgerReader:
         loss = max([0.0, *(abs(stored - given) for given, stored, _ in learnt)])
         return _Entry(plans, parts, largest, loss)
 
-    def _plan(self, run: _Run, trial: int) -> tuple[int, tuple[int, ...]]:
-        if run.plan is None:
+    def _plan(self, run: GeneratorRun, trial: int) -> tuple[int, tuple[int, ...]]:
+        stored = _stored_in(run)
+        if stored is None:
             raise ValueError(
                 f"Expected the generator run of trial {trial} to hold its round and "
                 f"plan, but it was made by another node named {self.node_name!r}. Give "
                 "the LevelSetNode another `name`."
             )
-        number, pool, rows = run.plan
-        if pool != (own := self.strategy.pool.hash):
+        if stored["pool"] != (own := self.strategy.pool.hash):
             raise ValueError(
                 f"Expected trial {trial} to be planned on this `pool` (hash "
-                f"{own[:12]}), but it was planned on another one ({pool[:12]}). "
-                "Use the pool the experiment was begun with, or give the new "
-                "strategy's node another `name`."
+                f"{own[:12]}), but it was planned on another one "
+                f"({stored['pool'][:12]}). Use the pool the experiment was begun with, "
+                "or give the new strategy's node another `name`."
             )
-        return number, rows
+        return int(stored["round"]), tuple(stored["plan"])
 
     def _measurement(
         self,
@@ -529,10 +494,10 @@ def is_noise(sem: float) -> bool:
     return sem >= 0 and sem * sem < math.inf
 
 
-def _values(looks: Iterable[_Look]) -> dict[int, _Values]:
+def _values(rows_by_trial: Iterable[Sequence[tuple[Any, ...]]]) -> dict[int, _Values]:
     r"""The data of some trials; of several steps of one value the last counts."""
     found: defaultdict[int, Any] = defaultdict(lambda: defaultdict(dict))
-    cells = [cell for look in looks for cell in _last_steps(look.rows)]
+    cells = [cell for rows in rows_by_trial for cell in _last_steps(rows)]
     if not cells:
         return found
     numbers = np.array([(mean, sem) for *_, mean, sem, _ in cells], dtype=float)
@@ -558,17 +523,6 @@ def _step(cell: tuple[Any, ...]) -> float:
     return math.inf if step is None or math.isnan(step) else step
 
 
-def _look(trial: BaseTrial, rows: Sequence[tuple[Any, ...]], node_name: str) -> _Look:
-    runs = []
-    for run in trial.generator_runs:
-        plan, is_own, stored = None, node_name_of(run) == node_name, _stored_in(run)
-        if is_own and stored is not None:
-            plan = (int(stored["round"]), stored["pool"], tuple(stored["plan"]))
-        runs.append(_Run(plan, is_own, arms_of(run)))
-    abandoned = getattr(trial, "abandoned_arm_names", None)  # a batch has them
-    return _Look(trial.index, trial.status, abandoned, runs, rows)
-
-
 def _stored_in(run: GeneratorRun) -> dict[str, Any] | None:
     return (run.gen_metadata or {}).get(METADATA)
 
@@ -579,7 +533,7 @@ def round_of(trial: BaseTrial) -> int | None:
     return next((int(stored["round"]) for stored in found), None)
 
 
-def is_left_out(trial: BaseTrial | _Look, arm: str) -> bool:
+def is_left_out(trial: BaseTrial, arm: str) -> bool:
     r"""Whether an arm failed or was abandoned."""
     abandoned = getattr(trial, "abandoned_arm_names", None) or ()
     return arm in abandoned or trial.status in _FREES or trial.status.is_abandoned

@@ -317,9 +317,9 @@ def test_only_what_changed_is_worked_out_again(monkeypatch):
     worked_out = []
     entry = LedgerReader._entry
 
-    def counted(self, look, found):
-        worked_out.append(look.trial)
-        return entry(self, look, found)
+    def counted(self, trial, values):
+        worked_out.append(trial.index)
+        return entry(self, trial, values)
 
     monkeypatch.setattr(LedgerReader, "_entry", counted)
     strategy = lse(epsilon=0.0, batch_size=4)

@@ -262,7 +262,9 @@ def test_arguments_that_the_class_does_not_take_are_refused(name):
 
 def test_a_strategy_is_not_given_another_pool():
     stored = {**encode_strategy(lse()), "pool": "0" * 64}
-    with pytest.raises(ValueError, match="Expected the `pool` with the hash 0000"):
+    with pytest.raises(
+        ValueError, match="Expected the stored `pool` to have the hash 0000"
+    ):
         decode(stored)
 
 
