@@ -339,7 +339,7 @@ def record_costs(client: Client) -> None:
         ValueError: If the strategy has no costs.
     """
     experiment, node = _costly_run(client)
-    declare_costs(client, node)
+    _declare_costs(client, node)
     costs = TrialCosts(node, experiment)
     table = experiment.lookup_data().df
     table = table[table["metric_name"] == COST]
@@ -351,7 +351,27 @@ def record_costs(client: Client) -> None:
                 client.attach_data(trial.index, {COST: (cost, 0.0)})
 
 
-def declare_costs(client: Client, node: LevelSetNode) -> None:
+def add_cost(
+    client: Client, node: LevelSetNode | None, trial: int, outcome: dict[str, Any]
+) -> None:
+    r"""Add what a trial cost to its outcome, unless the evaluation said so."""
+    if node is not None and node.strategy.has_costs and COST not in outcome:
+        _declare_costs(client, node)
+        outcome[COST] = (trial_cost(client, trial), 0.0)
+
+
+def follow_costs(client: Client, node: LevelSetNode | None) -> None:
+    r"""Correct recorded costs that the way since then may have changed.
+
+    Those of the user's own metric stay.
+    """
+    if node is not None and node.strategy.costs_depend_on_previous:
+        metric = compat.experiment_of(client).metrics.get(COST)
+        if metric is None or isinstance(metric, CostMetric):
+            record_costs(client)
+
+
+def _declare_costs(client: Client, node: LevelSetNode) -> None:
     r"""Put the metric of costs among the experiment's, unless one has its name.
 
     Registries of the user may not know it; then Ax makes a plain metric of that name.
@@ -362,11 +382,3 @@ def declare_costs(client: Client, node: LevelSetNode) -> None:
         metric.keep_pool(experiment)
         # Any metric of Ax will do, whatever the annotation says.
         client.configure_metrics([metric])  # type: ignore[list-item]
-
-
-def follows_costs(client: Client, node: LevelSetNode | None) -> bool:
-    r"""Whether a trial's cost may change later, and is not the user's own metric."""
-    if node is None or not node.strategy.costs_depend_on_previous:
-        return False
-    metric = compat.experiment_of(client).metrics.get(COST)
-    return metric is None or isinstance(metric, CostMetric)

@@ -33,7 +33,7 @@ from ax.core import Arm, BatchTrial, Data, Experiment, GeneratorRun
 from ax.core.base_trial import BaseTrial
 from ax.core.trial_status import TrialStatus
 
-from botorch_lse.ax.compat import DataLook, arms_of, as_stored, node_name_of
+from botorch_lse.ax.compat import arms_of, as_stored, cells_of, node_name_of
 from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.strategies import Strategy
 
@@ -223,7 +223,8 @@ class LedgerReader:
         self._trials: dict[int, BaseTrial] = {}
         self._statuses: dict[TrialStatus, set[int]] = {}
         self._abandoned: dict[int, set[str]] = {}
-        self._data = DataLook()
+        self._cells: list[tuple[Any, ...]] = []
+        self._rows: dict[int, list[tuple[Any, ...]]] = {}  # the same by trial
         self._closed: dict[int, tuple[Any, list[Round]]] = {}
         self._ledger: Ledger | None = None
 
@@ -235,11 +236,11 @@ class LedgerReader:
                 node's trials was planned on another pool, a standard error is no noise,
                 known and unknown noise are mixed, or values are lost in Ax's storage.
         """
-        suspects = self._data.look_at(data) | self._suspects(experiment)
+        suspects = self._measured_anew(data) | self._suspects(experiment)
         known, self._ledger = self._ledger, None  # should it fail, all is read again
         before, trials = self._known, experiment.trials
         indices = sorted(suspects & trials.keys())
-        values = _values(self._data.rows_by_trial.get(i, ()) for i in indices)
+        values = _values(self._rows.get(i, ()) for i in indices)
         new = {i: self._entry(trials[i], values.get(i, {})) for i in indices}
         changed = {i: entry for i, entry in new.items() if before.get(i) != entry}
         if known is None or changed or [*before] != [*trials]:
@@ -247,6 +248,17 @@ class LedgerReader:
             known = self._arranged([*self._known.values()])
         self._ledger = known
         return known
+
+    def _measured_anew(self, data: Data) -> set[int]:
+        r"""The trials whose rows of data changed, by value."""
+        cells = cells_of(data)
+        if cells == self._cells:
+            return set()
+        before, now = self._rows, dict[int, list[tuple[Any, ...]]]()
+        for row in cells:
+            now.setdefault(row[0], []).append(row)
+        self._cells, self._rows = cells, now
+        return {t for t in before.keys() | now.keys() if before.get(t) != now.get(t)}
 
     def _suspects(self, experiment: Experiment) -> set[int]:
         r"""The trials that may say something else, whatever their data."""

@@ -92,7 +92,7 @@ class LevelSetNode(ExternalGenerationNode):
             transition_criteria=transition_criteria,
         )
         self.fallback_specs = {}
-        self.metrics = checked_metrics(metrics)
+        self.metrics = _checked_metrics(metrics)
         self.seed = whole_number(seed, "seed", 0)
         if not isinstance(strategy, StoredStrategy):
             strategy = StoredStrategy(strategy, pool_folder)
@@ -212,13 +212,13 @@ class LevelSetNode(ExternalGenerationNode):
                 strategy, or the objective's signs are not those of a strategy for
                 several outputs.
         """
-        signs, strategy = objective_signs(experiment), self.strategy
+        signs, strategy = _objective_signs(experiment), self.strategy
         names = tuple(signs) if self.metrics is None else self.metrics
         if len(names) != strategy.n_outputs:
             found = f"`metrics` is {list(names)}"
             if self.metrics is None:
                 found = f"the experiment's objective has {list(names) or 'none'}"
-            raise ValueError(wanted_metrics(strategy.n_outputs, found))
+            raise ValueError(_wanted_metrics(strategy.n_outputs, found))
         for name, up in zip(names, strategy.directions or (), strict=False):
             if name in signs and (signs[name] > 0) != up:
                 raise ValueError(
@@ -404,7 +404,7 @@ def _as_observations(found: Sequence[Measurement]) -> Observations:
 # --- metrics --------------------------------------------------------------------------
 
 
-def checked_metrics(metrics: Any) -> tuple[str, ...] | None:
+def _checked_metrics(metrics: Any) -> tuple[str, ...] | None:
     r"""Names of metrics as given to a node; ``None`` for those of the objective.
 
     Raises:
@@ -426,13 +426,13 @@ def checked_metrics(metrics: Any) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def objective_signs(experiment: Experiment) -> dict[str, float]:
+def _objective_signs(experiment: Experiment) -> dict[str, float]:
     r"""The metrics of the objective, positive where they are to be maximised."""
     config = experiment.optimization_config
     return {} if config is None else dict(config.objective.metric_weights)
 
 
-def wanted_metrics(n: int, found: str) -> str:
+def _wanted_metrics(n: int, found: str) -> str:
     r"""What is said where there are not ``n`` metrics, one per output."""
     if n == 1:
         return (
@@ -593,3 +593,21 @@ def level_set_nodes(
     nodes = generation_strategy.nodes_by_name
     ours = {n: node for n, node in nodes.items() if isinstance(node, LevelSetNode)}
     return ours.get(generation_strategy.current_node_name), list(ours.values())
+
+
+def learnt_metrics(experiment: Experiment, generation_strategy: Any) -> list[str]:
+    r"""What an evaluation must give: what the level-set strategy learns from.
+
+    Also before it: an evaluation without one of its metrics is of no use to it. Where
+    there is none, the metrics of the objective.
+
+    Raises:
+        ValueError: If there are no such metrics.
+    """
+    current, ours = level_set_nodes(generation_strategy)
+    if ours:
+        return list((current or ours[0]).metric_names(experiment))
+    names = list(_objective_signs(experiment))
+    if not names:
+        raise ValueError(_wanted_metrics(1, "the experiment's objective has none"))
+    return names

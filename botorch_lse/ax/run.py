@@ -21,20 +21,9 @@ from tqdm import tqdm
 
 from botorch_lse.ax import compat
 from botorch_lse.ax.compat import complete_trial
-from botorch_lse.ax.costs import (
-    COST,
-    declare_costs,
-    follows_costs,
-    record_costs,
-    trial_cost,
-)
+from botorch_lse.ax.costs import add_cost, follow_costs
 from botorch_lse.ax.ledger import is_noise, round_of
-from botorch_lse.ax.node import (
-    LevelSetNode,
-    level_set_nodes,
-    objective_signs,
-    wanted_metrics,
-)
+from botorch_lse.ax.node import LevelSetNode, learnt_metrics, level_set_nodes
 from botorch_lse.ax.recording import Record, uninterrupted
 from botorch_lse.checks import real_numbers, whole_number
 
@@ -224,17 +213,8 @@ class _Run:
 
     @property
     def metrics(self) -> list[str]:
-        r"""What an evaluation must give: what the level-set strategy learns from.
-
-        Also before it: an evaluation without one of its metrics is of no use to it.
-        """
-        current, ours = level_set_nodes(compat.generation_strategy_of(self.client))
-        if ours:
-            return list((current or ours[0]).metric_names(self.experiment))
-        names = list(objective_signs(self.experiment))
-        if not names:
-            raise ValueError(wanted_metrics(1, "the experiment's objective has none"))
-        return names
+        generation_strategy = compat.generation_strategy_of(self.client)
+        return learnt_metrics(self.experiment, generation_strategy)
 
     def words(self) -> str:
         return "" if self.node is None else self.node.summary(self.experiment)
@@ -355,7 +335,9 @@ class _Run:
         failed: list[Exception] = []
         try:
             with uninterrupted(), self.record.changes():
-                failed += _failure(lambda: self._add_cost(finished.trial, outcome))
+                failed += _failure(
+                    lambda: add_cost(self.client, self.node, finished.trial, outcome)
+                )
                 complete_trial(self.client, finished.trial, outcome)
                 failed += _failure(self._follow_costs)
             self.n_finished += 1
@@ -367,17 +349,8 @@ class _Run:
             failed.append(error)
         return failed
 
-    def _add_cost(self, trial: int, outcome: dict[str, Any]) -> None:
-        r"""Add what the trial cost to its outcome, unless the evaluation said so."""
-        node = self.node
-        if node is not None and node.strategy.has_costs and COST not in outcome:
-            declare_costs(self.client, node)
-            outcome[COST] = (trial_cost(self.client, trial), 0.0)
-
     def _follow_costs(self) -> None:
-        r"""Costs that the way makes may change with each row."""
-        if follows_costs(self.client, self.node):
-            record_costs(self.client)
+        follow_costs(self.client, self.node)
 
     def _handle(self, finished: Evaluation) -> None:
         r"""Try a trial again, or give it up, as ``on_error`` says.

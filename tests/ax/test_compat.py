@@ -195,20 +195,15 @@ def test_the_registries_decode_what_they_encode():
     assert again.fallback_specs == {}
 
 
-def test_rows_by_trial_are_those_of_the_table_of_ax():
+def test_the_cells_of_data_are_those_of_the_table_of_ax():
     client = client_for(lse())
     for trial in client.get_next_trials(100):
         client.attach_data(trial, {"y": (0.5, 0.1)}, progression=2)
         client.attach_data(trial, {"y": (0.25 + trial, 0.1)})
     data = client._experiment.lookup_data()
-    table = data.full_df
-    look = compat.DataLook()
-    look.look_at(data)
-    for trial, rows in look.rows_by_trial.items():
-        theirs = table[table["trial_index"] == trial]
-        names = ["trial_index", "arm_name", "metric_name", "mean", "sem"]
-        for i, name in enumerate(names):
-            assert [row[i] for row in rows] == theirs[name].tolist()
-        steps = [row[5] for row in rows]
-        assert np.array_equal(steps, theirs["step"], equal_nan=True)
-    assert [*look.rows_by_trial] == [0, 1, 2]
+    columns = list(zip(*compat.cells_of(data), strict=True))
+    names = ["trial_index", "arm_name", "metric_name", "mean", "sem"]
+    for cells, name in zip(columns, names, strict=False):
+        assert list(cells) == data.full_df[name].tolist()
+    assert np.array_equal(columns[5], data.full_df["step"], equal_nan=True)
+    assert {*columns[0]} == {0, 1, 2}

@@ -23,6 +23,7 @@ from botorch_lse import Pool
 from botorch_lse.ax import (
     POOL_INDEX,
     LevelSetNode,
+    costs,
     level_set,
     recording,
     run_experiment,
@@ -462,7 +463,7 @@ def test_all_results_of_a_moment_are_recorded_whatever_fails(
         owner, name = {
             "complete_trial": (run_module, "complete_trial"),
             "write": (recording, "write_whole"),
-            "costs": (run_module, "trial_cost"),
+            "costs": (costs, "trial_cost"),
         }[failing]
         monkeypatch.setattr(owner, name, failing_once(getattr(owner, name)))
         with pytest.raises(OSError, match="No space left") as error:
