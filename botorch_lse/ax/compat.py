@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.metadata import version
 from io import StringIO
 from operator import attrgetter
@@ -195,24 +194,15 @@ def database_file() -> Path | None:
     return None if path.startswith("file:") else Path(path).resolve()
 
 
-@dataclass(frozen=True)
-class DatabaseRows:
-    r"""What a database holds of an experiment.
-
-    Args:
-        experiment: The id of its row.
-        trials: The index, id and status of each trial; an index may come twice.
-    """
-
-    experiment: int
-    trials: tuple[tuple[int, int, TrialStatus], ...]
-
-
-def database_rows(name: str) -> DatabaseRows | None:
+def database_rows(name: str) -> tuple[int, dict[int, tuple[int, TrialStatus]]] | None:
     r"""What the database that is open holds of an experiment; ``None``: nothing.
 
     In a transaction the rows are locked until its end, so that of two writers the
     second one sees what the first one wrote (SQLite locks the whole database instead).
+
+    Returns:
+        The id of its row, and by the id of a trial's row the trial's index, which may
+        come twice, and status.
     """
     from ax.storage.sqa_store import db
     from ax.storage.sqa_store.sqa_classes import SQAExperiment, SQATrial
@@ -224,9 +214,9 @@ def database_rows(name: str) -> DatabaseRows | None:
         row = found.with_for_update().one_or_none()
         if row is None:
             return None
-        columns = (SQATrial.index, SQATrial.id, SQATrial.status)
+        columns = (SQATrial.id, SQATrial.index, SQATrial.status)
         trials = session.query(*columns).filter_by(experiment_id=row[0])
-        return DatabaseRows(row[0], tuple(map(tuple, trials.with_for_update())))
+        return row[0], {i: (index, at) for i, index, at in trials.with_for_update()}
 
 
 def save_trials(client: Client, trials: list[int]) -> None:

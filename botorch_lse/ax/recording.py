@@ -212,21 +212,21 @@ def _behind_in_database(client: Client) -> list[int]:
         "Nothing is written. To go on with what is there: `client = "
         f"Client.load_from_database({experiment.name!r}, storage_config)`."
     )
+    experiment_row, rows = stored
     trials = experiment.trials
     unknown = {
         index
-        for index, row, status in stored.trials
+        for row, (index, status) in rows.items()
         if index not in trials
         or trials[index].db_id != row
         or (status.is_terminal and not trials[index].status.is_terminal)
     }
-    if unknown or experiment.db_id != stored.experiment:
+    if unknown or experiment.db_id != experiment_row:
         raise ValueError(
             f"Expected the experiment {experiment.name!r} to be written by this client "
-            f"alone, but the database holds {len(stored.trials)} trials of it, "
+            f"alone, but the database holds {len(rows)} trials of it, "
             f"{len(unknown)} of them unknown here or further than here. {again}"
         )
-    rows = {row for _, row, _ in stored.trials}
     phantoms = [i for i, trial in trials.items() if trial.db_id not in {None, *rows}]
     if phantoms:
         raise ValueError(
@@ -234,7 +234,7 @@ def _behind_in_database(client: Client) -> list[int]:
             f"{phantoms} of the experiment {experiment.name!r} are not: they were made "
             f"in a step that failed as a whole, or were removed. {again}"
         )
-    statuses = {index: status for index, _, status in stored.trials}
+    statuses = dict(rows.values())
     return [i for i, trial in trials.items() if statuses.get(i) != trial.status]
 
 

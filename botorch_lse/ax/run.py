@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -32,10 +32,6 @@ Evaluate = Callable[[Parameters], Any]
 MakeExecutor = Callable[[], Executor]
 
 ON_ERROR = ("raise", "retry", "fail")
-_REMEDY = (
-    "Write `executor=lambda: ThreadPoolExecutor(2)`, or `ProcessPoolExecutor`, from "
-    "`concurrent.futures`."
-)
 
 
 def run_experiment(
@@ -229,7 +225,7 @@ class _Run:
             if metrics <= set(table["metric_name"][table["mean"].notna()]):
                 with self.record.changes():
                     self.client.complete_trial(index)
-                    self._follow_costs()
+                    follow_costs(self.client, self.node)
                 continue
             if len(self.workers) < self.max_trials:
                 for arm in experiment.trials[index].arms:
@@ -335,11 +331,11 @@ class _Run:
         failed: list[Exception] = []
         try:
             with uninterrupted(), self.record.changes():
-                failed += _failure(
-                    lambda: add_cost(self.client, self.node, finished.trial, outcome)
-                )
+                with _kept(failed):
+                    add_cost(self.client, self.node, finished.trial, outcome)
                 complete_trial(self.client, finished.trial, outcome)
-                failed += _failure(self._follow_costs)
+                with _kept(failed):
+                    follow_costs(self.client, self.node)
             self.n_finished += 1
         except Exception as error:
             error.add_note(
@@ -348,9 +344,6 @@ class _Run:
             )
             failed.append(error)
         return failed
-
-    def _follow_costs(self) -> None:
-        follow_costs(self.client, self.node)
 
     def _handle(self, finished: Evaluation) -> None:
         r"""Try a trial again, or give it up, as ``on_error`` says.
@@ -389,17 +382,17 @@ class _Run:
     def _abandon(self, trial: int) -> None:
         with self.record.changes():
             self.client.mark_trial_abandoned(trial)
-            self._follow_costs()
+            follow_costs(self.client, self.node)
         self.n_finished += 1
 
 
-def _failure(step: Callable[[], None]) -> list[Exception]:
-    r"""What a step raised, if it did."""
+@contextmanager
+def _kept(errors: list[Exception]) -> Iterator[None]:
+    r"""Keep the error that what is inside raises, if it does."""
     try:
-        step()
+        yield
     except Exception as error:
-        return [error]
-    return []
+        errors.append(error)
 
 
 def by_metric(value: Any, metrics: list[str]) -> dict[str, Any]:
@@ -614,15 +607,12 @@ class Workers:
 
 
 def _made(make: MakeExecutor) -> Executor:
-    if not callable(make):
+    executor = make() if callable(make) else None
+    if not hasattr(executor, "submit"):
+        found = f"it made {executor!r}" if callable(make) else f"got {make!r}"
         raise ValueError(
             "Expected `executor` to be an Executor or a function that makes one, but "
-            f"got {make!r}. {_REMEDY}"
-        )
-    executor = make()
-    if not hasattr(executor, "submit"):
-        raise ValueError(
-            f"Expected `executor` to make an Executor, but it made {executor!r}. "
-            f"{_REMEDY}"
+            f"{found}. Write `executor=lambda: ThreadPoolExecutor(2)`, or "
+            "`ProcessPoolExecutor`, from `concurrent.futures`."
         )
     return executor

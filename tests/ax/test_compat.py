@@ -174,14 +174,14 @@ def test_a_database_shows_its_file_and_its_trials(tmp_path):
     client = client_for(lse(), storage_config=storage)
     first, *_ = client.get_next_trials(2)
     client._experiment.trials[first].mark_completed()
-    rows = compat.database_rows("test")
-    assert rows.experiment == client._experiment.db_id
-    trials = [(i, t.db_id) for i, t in client._experiment.trials.items()]
-    assert [row[:2] for row in rows.trials] == trials
-    assert [row[2].name for row in rows.trials] == ["RUNNING"] * 2
+    row, rows = compat.database_rows("test")
+    assert row == client._experiment.db_id
+    trials = [(t.db_id, i) for i, t in client._experiment.trials.items()]
+    assert [(row, index) for row, (index, _) in rows.items()] == trials
+    assert [status.name for _, status in rows.values()] == ["RUNNING"] * 2
     compat.save_trials(client, [first])
-    rows = compat.database_rows("test")
-    assert [row[2].name for row in rows.trials] == ["COMPLETED", "RUNNING"]
+    _, rows = compat.database_rows("test")
+    assert [status.name for _, status in rows.values()] == ["COMPLETED", "RUNNING"]
 
 
 def test_the_registries_decode_what_they_encode():

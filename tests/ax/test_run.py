@@ -332,7 +332,7 @@ def test_a_dead_worker_of_the_users_executor_is_explained(tmp_path):
         ({"max_pending": 0}, "`max_pending`"),
         ({"evaluate": 3}, "`evaluate` to be a function of a parameterization.*got 3"),
         ({"executor": "threads"}, "`executor` to be .* 'threads'.*ThreadPoolExecutor"),
-        ({"executor": dict}, r"`executor` to make .*but it made \{\}"),
+        ({"executor": dict}, r"`executor` to be .*that makes one, but it made \{\}"),
         ({"storage": 3}, "`storage` to be the path of a JSON file, but got 3"),
     ],
 )
