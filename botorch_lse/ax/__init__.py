@@ -13,7 +13,6 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from error
 
-from botorch_lse.ax import registry as _registered  # noqa: F401
 from botorch_lse.ax.acquisitions import acquisition_generator_spec, model_space
 from botorch_lse.ax.analysis import (
     BatchAnalysis,

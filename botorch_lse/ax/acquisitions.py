@@ -15,6 +15,10 @@ from ax.core import ObservationFeatures, SearchSpace
 from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generators.torch.botorch_modular.surrogate import SurrogateSpec
 from ax.generators.torch.botorch_modular.utils import ModelConfig
+from ax.storage.botorch_modular_registry import (
+    CLASS_TO_REVERSE_REGISTRY,
+    register_acquisition_function,
+)
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.models.transforms import Standardize
 from torch import Tensor
@@ -186,3 +190,28 @@ def model_space(search_space: SearchSpace, table: pd.DataFrame) -> Tensor:
     columns = list(space.parameters)
     values = [[f.parameters[name] for name in columns] for f in features]
     return torch.tensor(values, dtype=torch.float64)
+
+
+def register_acquisition(acqf_class: type[AcquisitionFunction]) -> None:
+    r"""Let Ax store an acquisition class, which it knows by its bare name.
+
+    Raises:
+        ValueError: If another class has this name already.
+    """
+    name = acqf_class.__name__
+    known = CLASS_TO_REVERSE_REGISTRY[AcquisitionFunction].get(name, acqf_class)
+    if f"{known.__module__}.{known.__qualname__}" != (
+        f"{acqf_class.__module__}.{acqf_class.__qualname__}"
+    ):
+        raise ValueError(
+            f"Expected the name {name!r} to be free in Ax's registry of acquisition "
+            f"functions, but {known.__module__}.{name} holds it, and Ax stores classes "
+            "by name only. Rename that class."
+        )
+    register_acquisition_function(acqf_class)
+
+
+for _name in acquisition.__all__:
+    _exported = getattr(acquisition, _name)
+    if isinstance(_exported, type) and issubclass(_exported, AcquisitionFunction):
+        register_acquisition(_exported)

@@ -43,6 +43,9 @@ def check_ax_version(installed: str | None = None) -> None:
         )
 
 
+check_ax_version()
+
+
 def experiment_of(client: Client) -> Experiment:
     r"""The experiment inside a client."""
     return client._experiment

@@ -12,6 +12,9 @@ from ax import Client
 from ax.core import BatchTrial, Data, Experiment, Metric
 from ax.core.base_trial import BaseTrial
 from ax.core.metric import MetricFetchE, MetricFetchResult
+from ax.storage.json_store.encoders import metric_to_dict
+from ax.storage.json_store.registry import CORE_DECODER_REGISTRY, CORE_ENCODER_REGISTRY
+from ax.storage.metric_registry import CORE_METRIC_REGISTRY
 from ax.utils.common.result import Err, Ok
 
 from botorch_lse.ax import compat
@@ -22,6 +25,8 @@ from botorch_lse.strategies import Strategy
 
 COST = "cost"
 """The tracking metric of a trial's cost."""
+COST_METRIC = 8130
+"""The number of ``CostMetric`` in SQL storage; Ax's own are small."""
 _SAME = 1e-9
 """Relative difference of costs that Ax's storage may make."""
 
@@ -118,7 +123,7 @@ class TrialCosts:
             rows = Counter(ledger.open.plan) - Counter(ledger.open.used_up)
             self._trials_out = ledger.open.trials_out
             self._expected = self._along_the_way(sorted(rows.elements()))
-            self._enter(ledger.open.results, self._expected)
+            self._visit(ledger.open.results, self._expected)
         self._visit(ledger.waiting)
 
     def of_trial(self, trial: BaseTrial) -> float:
@@ -141,13 +146,13 @@ class TrialCosts:
                 found[arm.name] = self._next(row)
         return found
 
-    def _visit(self, results: Sequence[Measurement]) -> float:
-        rows = [m.row for m in results for _ in range(m.count)]
-        return self._enter(results, self._along_the_way(rows))
-
-    def _enter(
-        self, results: Sequence[Measurement], costs: Mapping[int, float]
+    def _visit(
+        self, results: Sequence[Measurement], costs: Mapping[int, float] | None = None
     ) -> float:
+        r"""Price results, by the way through their rows unless a round's is known."""
+        if costs is None:
+            rows = [m.row for m in results for _ in range(m.count)]
+            costs = self._along_the_way(rows)
         by_arm = {(m.trial, m.arm): m.count * costs[m.row] for m in results}
         self._measured |= by_arm
         return sum(by_arm.values())
@@ -194,7 +199,7 @@ class CostMetric(Metric):
 
     Args:
         strategy: The strategy of the experiment's ``LevelSetNode``, or one from
-            storage.
+            storage, or its JSON.
         name: The metric's name.
         metrics: As given to the node.
         node_name: The name of the node; default as the node's.
@@ -206,13 +211,13 @@ class CostMetric(Metric):
 
     def __init__(
         self,
-        strategy: Strategy | StoredStrategy,
+        strategy: Strategy | StoredStrategy | Mapping[str, Any],
         name: str = COST,
         metrics: Sequence[str] | None = None,
         node_name: str | None = None,
     ) -> None:
         super().__init__(name, lower_is_better=True)
-        if not isinstance(strategy, StoredStrategy):
+        if isinstance(strategy, Strategy):
             _check_costs(strategy)
         self._node = node = LevelSetNode(strategy, metrics, name=node_name)
         self.node_name = node.name
@@ -236,7 +241,7 @@ class CostMetric(Metric):
     def bulk_fetch_experiment_data(
         self,
         experiment: Experiment,
-        metrics: list[Metric],
+        metrics: list[Any],
         trials: list[BaseTrial] | None = None,
         **kwargs: Any,
     ) -> dict[int, dict[str, MetricFetchResult]]:
@@ -250,12 +255,13 @@ class CostMetric(Metric):
         """
         asked = list(experiment.trials.values()) if trials is None else trials
         asked = [trial for trial in asked if trial.status.expecting_data]
-        found: dict[int, dict[str, MetricFetchResult]] = {t.index: {} for t in asked}
-        for metric in metrics:
-            assert isinstance(metric, CostMetric)  # as Ax groups them
-            for index, result in metric._fetch(experiment, asked).items():
-                found[index][metric.signature] = result
-        return found
+        found = {
+            metric.signature: metric._fetch(experiment, asked) for metric in metrics
+        }
+        return {
+            trial.index: {name: results[trial.index] for name, results in found.items()}
+            for trial in asked
+        }
 
     def _fetch(
         self, experiment: Experiment, trials: Sequence[BaseTrial]
@@ -297,16 +303,26 @@ class CostMetric(Metric):
             "node_name": obj.node_name,
         }
 
-    @classmethod
-    def deserialize_init_args(
-        cls,
-        args: dict[str, Any],
-        decoder_registry: Mapping[str, Any] | None = None,
-        class_decoder_registry: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        r"""The constructor's arguments from what ``serialize_init_args`` wrote."""
-        given = {key: args[key] for key in ("name", "metrics", "node_name")}
-        return {**given, "strategy": StoredStrategy(args["strategy"])}
+
+def register_cost_metric() -> None:
+    r"""Let Ax store the metric of costs, as JSON and in SQL.
+
+    Raises:
+        ValueError: If another metric has its number.
+    """
+    for known, number in CORE_METRIC_REGISTRY.items():
+        if number == COST_METRIC and known is not CostMetric:
+            raise ValueError(
+                f"Expected the number {COST_METRIC} to be free in Ax's registry of "
+                f"metrics, but {known.__name__} holds it. Register that one under "
+                "another number."
+            )
+    CORE_METRIC_REGISTRY[CostMetric] = COST_METRIC
+    CORE_ENCODER_REGISTRY[CostMetric] = metric_to_dict
+    CORE_DECODER_REGISTRY[CostMetric.__name__] = CostMetric
+
+
+register_cost_metric()
 
 
 def record_costs(client: Client) -> None:

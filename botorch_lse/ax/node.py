@@ -9,7 +9,7 @@ import math
 import time
 import warnings
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
@@ -28,6 +28,7 @@ from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.transition_criterion import TransitionCriterion
 from ax.generators.base import Generator
 from ax.storage.json_store.decoder import object_from_json
+from ax.storage.json_store.registry import CORE_DECODER_REGISTRY, CORE_ENCODER_REGISTRY
 
 from botorch_lse.ax.ledger import METADATA, Ledger, LedgerReader, Measurement, Round
 from botorch_lse.ax.pool_space import PoolSpace
@@ -63,7 +64,7 @@ class LevelSetNode(ExternalGenerationNode):
         'LSEStrategy'
 
     Args:
-        strategy: Any strategy, or one from storage.
+        strategy: Any strategy, or one from storage, or its JSON.
         metrics: The metrics in the order of the strategy's outputs; default those of
             the experiment's objective. Its sign does not matter for a level set; for a
             Pareto set the signs must be those of ``maximize``.
@@ -78,7 +79,7 @@ class LevelSetNode(ExternalGenerationNode):
 
     def __init__(
         self,
-        strategy: Strategy | StoredStrategy,
+        strategy: Strategy | StoredStrategy | Mapping[str, Any],
         metrics: Sequence[str] | None = None,
         *,
         seed: int = 0,
@@ -379,14 +380,22 @@ class LevelSetNode(ExternalGenerationNode):
         class_decoder_registry: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         r"""The constructor's arguments from what ``to_dict`` wrote."""
-        given = {key: args[key] for key in ("metrics", "seed", "name")}
         criteria = object_from_json(
             args["transition_criteria"],
             decoder_registry=decoder_registry or {},
             class_decoder_registry=class_decoder_registry or {},
         )
-        strategy = StoredStrategy(args["strategy"])
-        return {**given, "strategy": strategy, "transition_criteria": criteria}
+        given = super().deserialize_init_args(args)  # by name, as they are
+        return {**given, "transition_criteria": criteria}
+
+
+def register_node(node_class: type[LevelSetNode]) -> None:
+    r"""Let Ax store a node class; a subclass of ``LevelSetNode`` needs its own call."""
+    CORE_ENCODER_REGISTRY[node_class] = node_class.to_dict
+    CORE_DECODER_REGISTRY[node_class.__name__] = node_class
+
+
+register_node(LevelSetNode)
 
 
 def _as_observations(found: Sequence[Measurement]) -> Observations:
@@ -450,17 +459,12 @@ def _wanted_metrics(n: int, found: str) -> str:
 
 
 class LevelSetGenerator(Generator):
-    r"""Says that predictions are there; candidates come from the node."""
+    r"""Says that predictions are there; candidates come from the node.
 
-    @property
-    def can_predict(self) -> bool:
-        r"""True: a Gaussian process predicts every row of the pool."""
-        return True
+    Every row can be predicted, and one that was measured can be asked for, too.
+    """
 
-    @property
-    def can_model_in_sample(self) -> bool:
-        r"""Always: rows that were measured can be asked for, too."""
-        return True
+    can_predict = can_model_in_sample = True
 
 
 class LevelSetAdapter(Adapter):

@@ -19,10 +19,10 @@ import shutil
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from ax import Client
 from ax.core.trial_status import TrialStatus
@@ -36,7 +36,7 @@ _PATIENCE = 5.0
 """Seconds to wait for another ``save_client``; a run lasts longer."""
 
 
-class Record:
+class Record(AbstractContextManager["Record"]):
     r"""Where a client's experiment is kept, by nobody else as long as this is open.
 
     A client with a ``storage_config`` writes to its database by itself; what happens
@@ -69,9 +69,6 @@ class Record:
                 self._file = locks.enter_context(file)
                 self._check_file(self._file)
             self._locks = locks.pop_all()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._locks.close()

@@ -95,7 +95,7 @@ def _check_known(names: Iterable[str], known: Iterable[str], what: str) -> None:
 # --- strategies -----------------------------------------------------------------------
 
 
-def encode_strategy(strategy: Strategy) -> dict[str, Any]:
+def encode_strategy(strategy: Any) -> dict[str, Any]:
     r"""A strategy as JSON; its pool as a hash (``pool_store`` keeps the rows).
 
     Raises:
@@ -106,13 +106,7 @@ def encode_strategy(strategy: Strategy) -> dict[str, Any]:
             "Expected `strategy` to be a Strategy such as `LSEStrategy`, but got "
             f"{type(strategy).__name__}."
         )
-    arguments = {
-        argument.name: _encode(
-            getattr(strategy, argument.name), argument.name, strategy.pool
-        )
-        for argument in dataclasses.fields(strategy)
-        if argument.init and argument.name != "pool"
-    }
+    arguments = _encode_arguments(strategy, strategy.pool)
     name = reference_to(type(strategy), "strategy")
     return {"class": name, "arguments": arguments, "pool": strategy.pool.hash}
 
@@ -151,10 +145,7 @@ def _encode(value: Any, name: str, pool: Pool) -> Any:
     if isinstance(value, Kernel):
         return {"kind": "kernel", **encode_kernel(value, name, pool.X)}
     if type(value) in _SCHEDULES.values():
-        arguments = {
-            part.name: _encode(getattr(value, part.name), name, pool)
-            for part in dataclasses.fields(value)
-        }
+        arguments = _encode_arguments(value, pool)
         return {"kind": "schedule", "class": type(value).__name__, **arguments}
     if isinstance(value, (list, tuple)):
         return {"kind": "tuple", "items": [_encode(v, name, pool) for v in value]}
@@ -191,9 +182,21 @@ def _decode(value: Any, name: str) -> Any:
     )
 
 
+def _arguments_of(target: Any) -> list[str]:
+    r"""What the constructor of a dataclass takes beside the pool."""
+    names = [part.name for part in dataclasses.fields(target) if part.init]
+    return [name for name in names if name != "pool"]
+
+
+def _encode_arguments(source: Any, pool: Pool) -> dict[str, Any]:
+    names = _arguments_of(source)
+    return {name: _encode(getattr(source, name), name, pool) for name in names}
+
+
 def _decode_arguments(target: Any, stored: Mapping[Any, Any]) -> dict[str, Any]:
-    known = {part.name for part in dataclasses.fields(target) if part.init} - {"pool"}
-    _check_known(stored, known, f"names of arguments of {target.__name__}")
+    _check_known(
+        stored, _arguments_of(target), f"names of arguments of {target.__name__}"
+    )
     return {name: _decode(value, name) for name, value in stored.items()}
 
 
@@ -212,15 +215,11 @@ class StoredStrategy:
             no folder.
     """
 
-    def __init__(
-        self,
-        strategy: Strategy | Mapping[str, Any],
-        pool_folder: str | Path | None = None,
-    ) -> None:
+    def __init__(self, strategy: Any, pool_folder: str | Path | None = None) -> None:
         self._folder = _checked_folder(pool_folder)
         self._strategy: Strategy | None = None
         self._pool: dict[str, Any] | None
-        if isinstance(strategy, Mapping):
+        if isinstance(strategy, Mapping) and "arguments" in strategy:
             self.arguments: dict[str, Any] = strategy["arguments"]
             self._pool = strategy["pool"]
         else:

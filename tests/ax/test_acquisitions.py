@@ -24,7 +24,7 @@ from botorch_lse.acquisition import (
     qTruVaR,
 )
 from botorch_lse.ax import acquisition_generator_spec, level_set, model_space
-from botorch_lse.ax.registry import register_acquisition
+from botorch_lse.ax.acquisitions import register_acquisition
 from botorch_lse.strategies import LSEStrategy
 
 # Straddle has a kink at the level, where a line search may end early; BoTorch then

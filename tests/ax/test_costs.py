@@ -21,9 +21,9 @@ from botorch_lse.ax import (
     CostMetric,
     LevelSetNode,
     ProgressAnalysis,
+    costs,
     level_set_generation_strategy,
     record_costs,
-    registry,
     run_experiment,
     trial_cost,
 )
@@ -390,7 +390,7 @@ def test_a_run_with_registries_that_do_not_know_the_metric_still_records(tmp_pat
 
 
 def test_another_metric_with_our_number_is_refused(monkeypatch):
-    taken = {CostBench: registry.COST_METRIC}
-    monkeypatch.setattr(registry, "CORE_METRIC_REGISTRY", taken)
+    taken = {CostBench: costs.COST_METRIC}
+    monkeypatch.setattr(costs, "CORE_METRIC_REGISTRY", taken)
     with pytest.raises(ValueError, match=r"8130 to be free .* CostBench holds it"):
-        registry.register_cost_metric()
+        costs.register_cost_metric()
