@@ -96,7 +96,7 @@ def _check_known(names: Iterable[str], known: Iterable[str], what: str) -> None:
 
 
 def encode_strategy(strategy: Any) -> dict[str, Any]:
-    r"""A strategy as JSON; its pool as a hash (``pool_store`` keeps the rows).
+    r"""A strategy as JSON; its pool as a hash (``encode_pool`` has the rows).
 
     Raises:
         ValueError: If an argument cannot be stored; the message names it.
@@ -218,8 +218,9 @@ class StoredStrategy:
     def __init__(self, strategy: Any, pool_folder: str | Path | None = None) -> None:
         self._folder = _checked_folder(pool_folder)
         self._strategy: Strategy | None = None
-        self._pool: dict[str, Any] | None
-        if isinstance(strategy, Mapping) and "arguments" in strategy:
+        self._pool: Any  # as stored; of a new strategy only once it is written
+        self._is_written = isinstance(strategy, Mapping) and "arguments" in strategy
+        if self._is_written:
             self.arguments: dict[str, Any] = strategy["arguments"]
             self._pool = strategy["pool"]
         else:
@@ -253,9 +254,9 @@ class StoredStrategy:
         pool = None if is_kept else self._written_pool()
         return {"arguments": self.arguments, "pool": pool}
 
-    def _written_pool(self) -> dict[str, Any] | None:
-        if self._pool is not None and "kind" not in self._pool:
-            self._pool = write_pool(self._pool, self._folder)
+    def _written_pool(self) -> Any:
+        if not self._is_written:
+            self._pool, self._is_written = write_pool(self._pool, self._folder), True
         return self._pool
 
 
