@@ -69,33 +69,6 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class Gap:
-    r"""What is missing of the data of a completed trial.
-
-    Args:
-        trial: Its index.
-        missing: The metrics without a value.
-        found: The metrics with one, also those that the strategy does not learn from.
-    """
-
-    trial: int
-    missing: tuple[str, ...]
-    found: tuple[str, ...]
-
-    def how_to_fill(self) -> str:
-        r"""The call that attaches what is missing."""
-        values = ", ".join(f"{name!r}: (mean, sem)" for name in self.missing)
-        words = (
-            f"Trial {self.trial} is completed without data for {list(self.missing)}, "
-            f"its data have {list(self.found) or 'none'}: call "
-            f"`client.attach_data({self.trial}, {{{values}}})`."
-        )
-        if self.found:
-            words += " If it was measured under another name, give that as `metrics`."
-        return words
-
-
-@dataclass(frozen=True)
 class Round:
     r"""A round, or what one arm contributes to it.
 
@@ -105,7 +78,8 @@ class Round:
         used_up: Rows of the plan without a measurement: abandoned.
         out: Rows that are being measured, replicates included.
         trials_out: The trials that hold them.
-        gap: What is missing of the first of these that is completed without its data.
+        gap: How to fill in what is missing of the first of these that is completed
+            without its data.
         number: Of the open round: counts own rounds from 0.
     """
 
@@ -114,7 +88,7 @@ class Round:
     used_up: tuple[int, ...] = ()
     out: tuple[int, ...] = ()
     trials_out: tuple[int, ...] = ()
-    gap: Gap | None = None
+    gap: str | None = None
     number: int | None = None
 
     @property
@@ -146,7 +120,7 @@ class Round:
             f"{len(self.plan)} rows are out (trials {trials}). Complete them, or mark "
             "them failed (asked again) or abandoned (used up)."
         )
-        return message if self.gap is None else f"{message} {self.gap.how_to_fill()}"
+        return message if self.gap is None else f"{message} {self.gap}"
 
     def close(self) -> Round:
         r"""The round as it is; what is missing counts as used up."""
@@ -322,7 +296,7 @@ class LedgerReader:
             elif left_out or trial.status.is_early_stopped:
                 part = Round(used_up=count * (row,))
             else:
-                gap = self._gap(trial.index, given) if counts else None
+                gap = how_to_fill(trial.index, self.metrics, given) if counts else None
                 part = Round(out=count * (row,), trials_out=(trial.index,), gap=gap)
             parts.append((rounds.get(name), part))
         learnt = [v[m] for v in values.values() for m in self.metrics if m in v]
@@ -380,10 +354,6 @@ class LedgerReader:
         if 0 < len(yvar) < len(self.metrics):
             raise ValueError(_mixed(trial, trial))
         return Measurement(row, tuple(y), tuple(yvar), trial, arm)
-
-    def _gap(self, trial: int, found: Iterable[str]) -> Gap:
-        missing = tuple(name for name in self.metrics if name not in found)
-        return Gap(trial, missing, tuple(sorted(found)))
 
     def _variance(
         self, sem: float, output: int, row: int, weight: float, arm: str
@@ -499,6 +469,25 @@ def _mixed(known: int, unknown: int) -> str:
         "let the model learn the noise; or give the strategy `noise_std`, which then "
         "stands where a sem is missing."
     )
+
+
+def how_to_fill(trial: int, metrics: Sequence[str], found: Iterable[str]) -> str:
+    r"""The call that attaches what is missing of a completed trial's data.
+
+    Args:
+        trial: Its index.
+        metrics: Those that the strategy learns from.
+        found: The metrics with a value, also others.
+    """
+    missing, there = [name for name in metrics if name not in found], sorted(found)
+    values = ", ".join(f"{name!r}: (mean, sem)" for name in missing)
+    words = (
+        f"Trial {trial} is completed without data for {missing}, its data have "
+        f"{there or 'none'}: call `client.attach_data({trial}, {{{values}}})`."
+    )
+    if there:
+        words += " If it was measured under another name, give that as `metrics`."
+    return words
 
 
 def is_noise(sem: float) -> bool:

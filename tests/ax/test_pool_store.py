@@ -1,6 +1,7 @@
 import json
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 import torch
@@ -109,6 +110,23 @@ def test_a_large_pool_is_a_file(tmp_path):
     again = Client.load_from_json_file(str(tmp_path / "run.json"))
     assert level_set(again).equals(level_set(client))
     assert again.get_next_trials(100) == client.get_next_trials(100)
+
+
+@pytest.mark.usefixtures("_small_limit")
+def test_who_loads_a_large_pool_does_not_write_it_again(tmp_path, monkeypatch):
+    client = client_for(lse())
+    client.set_generation_strategy(
+        level_set_generation_strategy(lse(), pool_folder=tmp_path / "pools")
+    )
+    client.save_to_json_file(str(tmp_path / "run.json"))
+    (path,) = (tmp_path / "pools").glob("*.json")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    again = Client.load_from_json_file(str(tmp_path / "run.json"))
+    again.get_next_trials(1)
+    (stored,) = again._experiment._properties[POOLS].values()
+    assert stored["path"] == str(path)
+    assert not list(Path().iterdir())
 
 
 @pytest.mark.usefixtures("_small_limit")

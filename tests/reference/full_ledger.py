@@ -6,7 +6,7 @@ import numpy as np
 from ax.core.batch_trial import BatchTrial
 
 from botorch_lse.ax.compat import as_stored
-from botorch_lse.ax.ledger import Gap, Ledger, Measurement, Round
+from botorch_lse.ax.ledger import Ledger, Measurement, Round, how_to_fill
 
 COUNTS = ("COMPLETED", "EARLY_STOPPED")
 FREES = ("FAILED", "STALE")
@@ -75,8 +75,7 @@ def full_ledger(node, experiment, metrics, noise_std):
                     to["trials_out"].append(i)
                     if status == "COMPLETED" and "gap" not in to:
                         there = names[i, arm.name]
-                        missing = tuple(m for m in metrics if m not in there)
-                        to["gap"] = Gap(i, missing, tuple(sorted(there)))
+                        to["gap"] = how_to_fill(i, metrics, there)
     steps, last, tail = elsewhere(groups[0]), None, ()
     for number, (plan, after) in enumerate(zip(plans, groups[1:], strict=True), 1):
         to = {k: v if k == "gap" else tuple(v) for k, v in fields[plan].items()}
