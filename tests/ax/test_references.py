@@ -12,18 +12,18 @@ from types import ModuleType
 import pytest
 from ax.api.client import Client
 from botorch.models import SingleTaskGP
-from botorch_lse.ax.codec import (
+from gpytorch.kernels import RBFKernel
+
+from botorch_lse import strategies
+from botorch_lse.ax import allow, level_set, references
+from botorch_lse.ax.storage import (
     decode_strategy,
     decode_table,
     decode_tensor,
     encode_pool,
     encode_strategy,
+    read_pool,
 )
-from botorch_lse.ax.pool_store import read_pool
-from gpytorch.kernels import RBFKernel
-
-from botorch_lse import strategies
-from botorch_lse.ax import allow, level_set, references
 from botorch_lse.moved import MOVED
 from botorch_lse.strategies import LSEStrategy, MELKPACStrategy
 
@@ -133,7 +133,7 @@ def test_pythons_library_is_out_of_reach(reference):
     "reference",
     ["torch.serialization:load", "pandas.io.pickle:read_pickle", "torch.hub:load",
      "botorch.fit:fit_gpytorch_mll", "pytest:main",
-     "botorch_lse.ax.pool_store:write_whole", "botorch_lse.problem:Pool"],
+     "botorch_lse.ax.storage:write_whole", "botorch_lse.problem.pool:Pool"],
 )  # fmt: skip
 def test_installed_packages_that_happen_to_be_imported_are_out_of_reach(reference):
     with pytest.raises(ValueError, match="not a module of your own and is not allowed"):

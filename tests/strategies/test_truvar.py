@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
-from botorch_lse.ax.codec import decode_strategy, encode_strategy
 from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Observations, Pool
+from botorch_lse.ax.storage import decode_strategy, encode_strategy
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.strategies import TruVaRStrategy
 from tests.covering import covering, more_when_slow
