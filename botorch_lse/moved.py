@@ -22,6 +22,7 @@ MOVED: dict[str, dict[str, str]] = {
     "botorch_lse.strategies": {
         "ImplicitLSELiteralBatchStrategy": _GOTOVOS2013,
         "LSELiteralBatchStrategy": _GOTOVOS2013,
+        "StraddleRankStrategy": _GOTOVOS2013,
         "MELKPACStrategy": _MASON2022,
         "MILKPACStrategy": _MASON2022,
         "PACStrategy": _MASON2022,
@@ -33,6 +34,7 @@ MOVED: dict[str, dict[str, str]] = {
         "EGESRStrategy": _KONE2025,
         "GEGEBudgetStrategy": _KONE2025,
         "GEGEPACStrategy": _KONE2025,
+        "PALStrategy": _KONE2025,
         "ParetoStrategy": _KONE2025,
         "RacingStrategy": _KONE2025,
         "UniformStrategy": _KONE2025,

@@ -60,16 +60,3 @@ def first_best(scores: Tensor, eligible: Tensor, scale: float) -> int | None:
         return None
     masked = torch.where(eligible, scores, torch.full_like(scores, -torch.inf))
     return int((masked >= masked.max() - TIE * scale).to(torch.uint8).argmax())
-
-
-def best_distinct(scores: Tensor, eligible: Tensor, scale: float, n: int) -> list[int]:
-    r"""The ``n`` best eligible indices, each once, best first, ties by lowest index."""
-    eligible = eligible.clone()
-    chosen: list[int] = []
-    for _ in range(n):
-        best = first_best(scores, eligible, scale)
-        if best is None:
-            break
-        chosen.append(best)
-        eligible[best] = False
-    return chosen

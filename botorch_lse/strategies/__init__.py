@@ -24,13 +24,11 @@ from botorch_lse.strategies.linear import (
 from botorch_lse.strategies.lookahead import TruncatedVariance
 from botorch_lse.strategies.loop import SimulatedRun, State, Strategy
 from botorch_lse.strategies.pareto import (
-    Diameter,
     GEGEStrategy,
     MultiOutputStrategy,
-    PALStrategy,
     ParetoByDifferences,
-    ParetoByRectangles,
     ParetoEstimate,
+    ParetoSet,
 )
 from botorch_lse.strategies.presets import (
     DesignStrategy,
@@ -43,7 +41,6 @@ from botorch_lse.strategies.presets import (
     MELKStrategy,
     MILKStrategy,
     RandomStrategy,
-    StraddleRankStrategy,
     StraddleStrategy,
     TruVaRStrategy,
 )
@@ -55,7 +52,6 @@ from botorch_lse.strategies.rules import (
     Rule,
     ScoreRule,
     Straddle,
-    StraddleRank,
     Variance,
     Width,
 )
@@ -64,6 +60,7 @@ if TYPE_CHECKING:
     from botorch_lse.papers.gotovos2013 import (
         ImplicitLSELiteralBatchStrategy,
         LSELiteralBatchStrategy,
+        StraddleRankStrategy,
     )
     from botorch_lse.papers.kone2025 import (
         APEStrategy,
@@ -71,6 +68,7 @@ if TYPE_CHECKING:
         EGESRStrategy,
         GEGEBudgetStrategy,
         GEGEPACStrategy,
+        PALStrategy,
         ParetoStrategy,
         RacingStrategy,
         UniformStrategy,
@@ -95,7 +93,6 @@ __all__ = [
     "ComposedStrategy",
     "Design",
     "DesignStrategy",
-    "Diameter",
     "EGESHStrategy",
     "EGESRStrategy",
     "GEGEBudgetStrategy",
@@ -129,8 +126,8 @@ __all__ = [
     "PACStrategy",
     "PALStrategy",
     "ParetoByDifferences",
-    "ParetoByRectangles",
     "ParetoEstimate",
+    "ParetoSet",
     "ParetoStrategy",
     "RAGEPACStrategy",
     "RacingStrategy",
@@ -144,7 +141,6 @@ __all__ = [
     "SimulatedRun",
     "State",
     "Straddle",
-    "StraddleRank",
     "StraddleRankStrategy",
     "StraddleStrategy",
     "Strategy",

@@ -24,7 +24,6 @@ from botorch_lse.confidence.regions import Regions
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.models.fitted import ModelArgument
 from botorch_lse.models.gaussian_process import MEMORY_BUDGET, PoolPosterior, row_blocks
-from botorch_lse.pareto import pareto_mask
 from botorch_lse.problem import (
     Classification,
     Observations,
@@ -42,8 +41,6 @@ from botorch_lse.strategies.processes import (
 from botorch_lse.strategies.rules import (
     Design,
     Rule,
-    ScoreRule,
-    Situation,
 )
 
 _COPIES = 8
@@ -347,7 +344,7 @@ def with_margins(
 
 
 @dataclass(frozen=True)
-class _ParetoSet(Goal):
+class ParetoSet(Goal):
     r"""Which rows are Pareto optimal: above is accepted, below rejected.
 
     Args:
@@ -422,7 +419,7 @@ class _ParetoSet(Goal):
         assert pool is not None  # the items
         return pareto_answer(found.side, found.estimate, claim, pool, contradicted)
 
-    def _judged(self, sides: ParetoSides, view: View, compare: Compare) -> ParetoSides:
+    def judged(self, sides: ParetoSides, view: View, compare: Compare) -> ParetoSides:
         r"""After a judgement of the open rows; at least one is open."""
         given = (self.tolerances, view.posterior.memory_budget, view.points)
         return sides.sorted_out(judge(sides.open, sides.live, compare, *given))
@@ -442,7 +439,7 @@ def pareto_sides(sides: Sides) -> ParetoSides:
     return sides
 
 
-def _with_outputs(sides: Sides, view: View) -> ParetoSides:
+def with_outputs(sides: Sides, view: View) -> ParetoSides:
     r"""The same sides, with the outputs' current regions in the estimate."""
     found = pareto_sides(sides)
     columns = {
@@ -453,7 +450,7 @@ def _with_outputs(sides: Sides, view: View) -> ParetoSides:
 
 
 @dataclass(frozen=True)
-class ParetoByDifferences(_ParetoSet):
+class ParetoByDifferences(ParetoSet):
     r"""The same by the intervals of differences between rows, output by output.
 
     A row is rejected once another one certainly exceeds it in every output, and
@@ -484,7 +481,7 @@ class ParetoByDifferences(_ParetoSet):
 
     def update(self, sides: Sides, view: View) -> Sides:
         r"""After a judgement by the current intervals of all differences."""
-        found = _with_outputs(sides, view)
+        found = with_outputs(sides, view)
         if found.open.numel() == 0:
             return found
 
@@ -497,7 +494,7 @@ class ParetoByDifferences(_ParetoSet):
             half = view.beta**0.5 * sigma
             return Comparison(mean - half, mean + half, mean, sigma)
 
-        return self._judged(found, view, compare)
+        return self.judged(found, view, compare)
 
 
 def difference(
@@ -506,108 +503,6 @@ def difference(
     r"""``B x L`` means and standard deviations of ``sign (f(row) - f(rival))``."""
     mean = posterior.mean[rows].unsqueeze(-1) - posterior.mean[rivals]
     return sign * mean, posterior.variance_between(rows, rivals).sqrt()
-
-
-@dataclass(frozen=True)
-class ParetoByRectangles(_ParetoSet):
-    r"""The same by rectangles: intersected intervals, one side per output.
-
-    A row is rejected if its best corner does not exceed, up to the tolerances, the
-    worst corner of a row on the pessimistic front; it is accepted if no row's best
-    corner exceeds its worst corner by them in every output.
-
-    Args:
-        maximize: For each output, whether more is better.
-        accuracies: One accuracy per output, in its units; default none.
-
-    Source:
-        Zuluaga et al. (2016), epsilon-PAL.
-    """
-
-    @property
-    def promise(self) -> str:
-        r"""What holds with the stated probability."""
-        if not bool(self.tolerances.any()):
-            return (
-                "accepted rows are Pareto optimal, and each rejected one is nowhere "
-                "above some row that is not rejected"
-            )
-        return (
-            f"every rejected row exceeds an accepted one by at most {self.up_to} in "
-            "each output once no row is open, and no accepted row is exceeded by more "
-            "than twice that in every output"
-        )
-
-    def n_claims(self, n_items: int) -> int:
-        r"""One interval for each output of each row."""
-        return len(self.maximize) * n_items
-
-    def reopened(self, sides: Sides, contradicted: Tensor) -> Sides:
-        r"""Every row: what earlier rectangles decided is not believed any more."""
-        return sides.reopened(torch.ones_like(contradicted))
-
-    def update(self, sides: Sides, view: View) -> Sides:
-        r"""After a judgement by the corners of the rectangles."""
-        found = _with_outputs(sides, view)
-        estimate = found.estimate
-        ends = self.signs * estimate.lower, self.signs * estimate.upper
-        low, high = torch.minimum(*ends), torch.maximum(*ends)
-        side = found.side.clone()
-        budget = view.posterior.memory_budget
-        side[self._covered(found, low, high, budget)] = BELOW
-        found = replace(found, side=side, candidates=side != BELOW)
-        if found.open.numel() == 0:
-            return replace(found, active=torch.zeros_like(found.active))
-
-        def compare(rows: Tensor, rivals: Tensor) -> Comparison:
-            mean, sigma = (self.signs * estimate.mean).mT, estimate.sigma.mT
-            return Comparison(
-                low.mT[:, rows, None] - high.mT[:, None, rivals],
-                high.mT[:, rows, None] - low.mT[:, None, rivals],
-                mean[:, rows, None] - mean[:, None, rivals],
-                torch.hypot(sigma[:, rows, None], sigma[:, None, rivals]),
-            )
-
-        return self._judged(found, view, compare)
-
-    def _covered(
-        self, sides: ParetoSides, low: Tensor, high: Tensor, budget: int
-    ) -> Tensor:
-        r"""Open rows that exceed nothing that a row of the pessimistic front has."""
-        live, rows = sides.live, sides.open
-        on_front = torch.zeros_like(sides.active)
-        on_front[live[pareto_mask(low[live])]] = True
-        front, rows = on_front.nonzero().view(-1), rows[~on_front[rows]]
-        covered = [rows[:0]]
-        worst = low[front] + self.tolerances
-        for block in row_blocks(rows.numel(), worst.numel(), budget):
-            best = high[rows[block]].unsqueeze(1)
-            covered.append(rows[block][(best <= worst).all(dim=-1).any(dim=1)])
-        return torch.cat(covered)
-
-
-@dataclass(frozen=True)
-class Diameter(ScoreRule):
-    r"""Measure the row of the largest hyper-rectangle, in units of the prior.
-
-    Source:
-        Zuluaga et al. (2016). Deviation: the diameter is taken in units of the prior
-        standard deviations, not of ``y``.
-    """
-
-    several_outputs = True
-    only_candidates = True
-
-    def scores(self, situation: Situation) -> Tensor:
-        r"""Diameters of the rectangles, with the intervals that planned rows leave."""
-        sides = []
-        for posterior, regions in zip(
-            situation.posteriors, situation.belief.all_regions, strict=True
-        ):
-            expected = posterior.mean, posterior.sigma, situation.beta
-            left = regions.intersect(*expected)
-            sides.append((left.upper - left.lower).clamp_min(0.0) / posterior.scale)
-        return torch.stack(sides, dim=-1).norm(dim=-1)
 
 
 # --- strategies -----------------------------------------------------------------------
@@ -699,7 +594,7 @@ class GPParetoStrategy(Strategy):
 
     @property
     @abstractmethod
-    def goal(self) -> _ParetoSet:
+    def goal(self) -> ParetoSet:
         r"""Which rows are Pareto optimal."""
 
     @property
@@ -780,7 +675,7 @@ class GEGEStrategy(GPParetoStrategy):
     """
 
     @cached_property
-    def goal(self) -> _ParetoSet:
+    def goal(self) -> ParetoSet:
         r"""Which rows are Pareto optimal, by differences."""
         return ParetoByDifferences(tuple(self.maximize), self.accuracies)
 
@@ -788,33 +683,3 @@ class GEGEStrategy(GPParetoStrategy):
     def rule(self) -> Rule:
         r"""Measure what the optimal design for the active rows says."""
         return Design()
-
-
-@dataclass(frozen=True, eq=False)
-class PALStrategy(GPParetoStrategy):
-    r"""Measure the row of the largest hyper-rectangle until all rows are decided.
-
-    A row's rectangle is the intersection of its intervals so far, one side per output.
-    A row is rejected if its best corner does not exceed, up to ``epsilon``, the worst
-    corner of a row on the pessimistic front; it is accepted if no row's best corner
-    exceeds its worst corner by ``epsilon`` in every output. In batches each choice
-    shrinks the rectangles as if it had been measured.
-
-    Arguments: see ``GPParetoStrategy``.
-
-    Source:
-        Zuluaga et al. (2016), epsilon-PAL, with the widths of its Theorem 1; the
-        intersections are those of Zuluaga et al. (2013). Deviations: the diameter is
-        taken in units of the prior standard deviations, not of ``y``; the first
-        interval is the prior's.
-    """
-
-    @cached_property
-    def goal(self) -> _ParetoSet:
-        r"""Which rows are Pareto optimal, by rectangles."""
-        return ParetoByRectangles(tuple(self.maximize), self.accuracies)
-
-    @property
-    def rule(self) -> Rule:
-        r"""Measure the row of the largest rectangle."""
-        return Diameter()

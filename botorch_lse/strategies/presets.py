@@ -61,7 +61,6 @@ from botorch_lse.strategies.rules import (
     Random,
     Rule,
     Straddle,
-    StraddleRank,
     Variance,
     Width,
 )
@@ -385,25 +384,6 @@ class StraddleStrategy(GPStrategy):
     def rule(self) -> Rule:
         r"""The largest straddle score."""
         return Straddle()
-
-
-@dataclass(frozen=True, eq=False)
-class StraddleRankStrategy(GPStrategy):
-    r"""The ``batch_size`` distinct rows with the largest straddle scores.
-
-    Rows of a batch do not know of each other, so they cluster: a baseline only. Else
-    as ``StraddleStrategy``. Arguments: see ``GPStrategy``.
-
-    Source:
-        Gotovos et al. (2013), section 5, STR_rank.
-    """
-
-    goals: ClassVar[tuple[str, ...]] = ("threshold",)
-
-    @property
-    def rule(self) -> Rule:
-        r"""The largest straddle scores at once."""
-        return StraddleRank()
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,6 @@ from botorch_lse.confidence.schedules import BetaSchedule, ConstantBeta
 from botorch_lse.designs import exchange_design, round_design
 from botorch_lse.functional.scores import (
     ambiguity,
-    best_distinct,
     first_best,
     interval,
     straddle,
@@ -311,32 +310,6 @@ class Straddle(ScoreRule):
         posterior = situation.posterior
         level = situation.goal.level(posterior.mean)
         return straddle(posterior.mean, posterior.sigma, level, situation.beta)
-
-
-@dataclass(frozen=True)
-class StraddleRank(Rule):
-    r"""The distinct rows with the largest straddle scores.
-
-    Rows of a batch do not know of each other, so they cluster: a baseline only.
-
-    Source:
-        Gotovos et al. (2013), section 5, STR_rank.
-    """
-
-    own_width = STRADDLE_WIDTH
-    intersects = False
-    is_monotone = False
-
-    def rows(self, situation: Situation, request: Request) -> Tensor:
-        r"""The best distinct rows, none that is out."""
-        if situation.is_initial:
-            return one_by_one(situation, request, variance_left)
-        posterior = situation.belief.posterior
-        scores = Straddle().scores(replace(situation, fits=situation.belief.fits))
-        eligible = request.left > 0
-        eligible[request.pending] = False
-        rows = best_distinct(scores, eligible, posterior.scale, request.size)
-        return torch.tensor(rows, dtype=torch.long)
 
 
 def expected_regions(situation: Situation) -> tuple[Tensor, Tensor]:

@@ -11,12 +11,12 @@ import torch
 from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Pool
+from botorch_lse.papers.kone2025 import Diameter, ParetoByRectangles
 from botorch_lse.strategies import (
     Above,
     Ambiguity,
     ComposedStrategy,
     Design,
-    Diameter,
     GaussianProcess,
     GEGEStrategy,
     LSEStrategy,
@@ -26,7 +26,6 @@ from botorch_lse.strategies import (
     MILKStrategy,
     PALStrategy,
     ParetoByDifferences,
-    ParetoByRectangles,
     Random,
     RandomStrategy,
     RowCosts,

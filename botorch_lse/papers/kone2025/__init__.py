@@ -16,6 +16,11 @@ from botorch_lse.papers.kone2025.least_squares import (
     span_least_squares,
 )
 from botorch_lse.papers.kone2025.mirror_descent import mirror_descent_design
+from botorch_lse.papers.kone2025.pal import (
+    Diameter,
+    PALStrategy,
+    ParetoByRectangles,
+)
 from botorch_lse.papers.kone2025.rounds import EGESHStrategy
 from botorch_lse.papers.kone2025.totals import (
     EGESRStrategy,
@@ -26,11 +31,14 @@ from botorch_lse.papers.kone2025.totals import (
 __all__ = [
     "APEStrategy",
     "ArmTotals",
+    "Diameter",
     "EGESHStrategy",
     "EGESRStrategy",
     "GEGEBudgetStrategy",
     "GEGEPACStrategy",
     "LinearFit",
+    "PALStrategy",
+    "ParetoByRectangles",
     "ParetoComplexity",
     "ParetoStrategy",
     "RacingStrategy",

@@ -1,0 +1,79 @@
+r"""The straddle scores ranked, a baseline: batches that do not know of each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from botorch_lse.functional.scores import first_best
+from botorch_lse.strategies.loop import Request
+from botorch_lse.strategies.presets import GPStrategy
+from botorch_lse.strategies.rules import (
+    STRADDLE_WIDTH,
+    Rule,
+    Situation,
+    Straddle,
+    one_by_one,
+    variance_left,
+)
+
+
+@dataclass(frozen=True)
+class StraddleRank(Rule):
+    r"""The distinct rows with the largest straddle scores.
+
+    Rows of a batch do not know of each other, so they cluster: a baseline only.
+
+    Source:
+        Gotovos et al. (2013), section 5, STR_rank.
+    """
+
+    own_width = STRADDLE_WIDTH
+    intersects = False
+    is_monotone = False
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The best distinct rows, none that is out."""
+        if situation.is_initial:
+            return one_by_one(situation, request, variance_left)
+        posterior = situation.belief.posterior
+        scores = Straddle().scores(replace(situation, fits=situation.belief.fits))
+        eligible = request.left > 0
+        eligible[request.pending] = False
+        rows = best_distinct(scores, eligible, posterior.scale, request.size)
+        return torch.tensor(rows, dtype=torch.long)
+
+
+@dataclass(frozen=True, eq=False)
+class StraddleRankStrategy(GPStrategy):
+    r"""The ``batch_size`` distinct rows with the largest straddle scores.
+
+    Rows of a batch do not know of each other, so they cluster: a baseline only. Else
+    as ``StraddleStrategy``. Arguments: see ``GPStrategy``.
+
+    Source:
+        Gotovos et al. (2013), section 5, STR_rank.
+    """
+
+    goals: ClassVar[tuple[str, ...]] = ("threshold",)
+
+    @property
+    def rule(self) -> Rule:
+        r"""The largest straddle scores at once."""
+        return StraddleRank()
+
+
+def best_distinct(scores: Tensor, eligible: Tensor, scale: float, n: int) -> list[int]:
+    r"""The ``n`` best eligible indices, each once, best first, ties by lowest index."""
+    eligible = eligible.clone()
+    chosen: list[int] = []
+    for _ in range(n):
+        best = first_best(scores, eligible, scale)
+        if best is None:
+            break
+        chosen.append(best)
+        eligible[best] = False
+    return chosen
