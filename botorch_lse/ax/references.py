@@ -4,7 +4,8 @@ A stored strategy names its class, and functions such as ``model=``, by module a
 Whoever wrote the file chose these names, and importing a module or calling a function
 runs code. So a name is looked up only
 
-- among what this package registers: its strategies and BoTorch's ``SingleTaskGP``;
+- among what this package registers: its strategies, their parts, and BoTorch's
+  ``SingleTaskGP``;
 - in a module that the user allowed by name (``allow``), which is imported if need be;
 - in a module that the user has imported already, if it is the user's own: neither part
   of Python's library nor of an installed package. Those are in memory whatever the user
@@ -28,8 +29,10 @@ from botorch.models import SingleTaskGP
 
 from botorch_lse import strategies
 from botorch_lse.moved import new_home
-from botorch_lse.strategies import Strategy
+from botorch_lse.strategies import GaussianProcess, Goal, RowCosts, Rule, Strategy
 
+PARTS = (Goal, Rule, GaussianProcess, RowCosts)
+"""What a composed strategy is made of: dataclasses, stored by class and fields."""
 _STORABLE = (FunctionType, type)
 _PACKAGE = __name__.partition(".")[0]
 _INSTALLED = {"site-packages", "dist-packages"}
@@ -136,8 +139,9 @@ def find(reference: Any, argument: str) -> Any:
 def _registered(reference: str) -> Any:
     r"""What this package registers under a name; ``None`` if it registers nothing.
 
-    Strategies stand at their public addresses, which stay when a class moves. A file
-    may also name a place where a class stood before it moved to the papers.
+    Strategies and their parts stand at their public addresses, which stay when a class
+    moves. A file may also name a place where a class stood before it moved to the
+    papers.
     """
     if reference == f"{SingleTaskGP.__module__}:SingleTaskGP":
         return SingleTaskGP
@@ -149,8 +153,8 @@ def _registered(reference: str) -> Any:
         found = getattr(strategies, name)
     else:
         return None
-    is_strategy = isinstance(found, type) and issubclass(found, Strategy)
-    return found if is_strategy else None
+    is_ours = isinstance(found, type) and issubclass(found, (Strategy, *PARTS))
+    return found if is_ours else None
 
 
 def _trusted_module(module_name: str, name: str, argument: str) -> ModuleType:

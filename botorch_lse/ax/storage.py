@@ -40,15 +40,17 @@ from torch.nn import Parameter
 
 from botorch_lse.ax.compat import properties_of, save_properties
 from botorch_lse.ax.recording import held, write_whole
-from botorch_lse.ax.references import find, reference_to
+from botorch_lse.ax.references import PARTS, find, reference_to
 from botorch_lse.checks import whole_number
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Pool
-from botorch_lse.strategies import Strategy
+from botorch_lse.strategies import RowCosts, Strategy
+from botorch_lse.strategies.lookahead import EpochBeta
 
 _SCALARS = (bool, int, float, str, type(None))
-_SCHEDULES = {cls.__name__: cls for cls in (BatchEta, ConstantBeta, UnionBeta)}
+_WIDTHS = (BatchEta, ConstantBeta, EpochBeta, UnionBeta)
+_SCHEDULES = {cls.__name__: cls for cls in _WIDTHS}
 _POOL_TENSORS = ("X", "features", "costs", "noise_var")
 _DTYPES = "biufMm"
 """NumPy's letters for booleans, numbers, dates and durations."""
@@ -129,7 +131,7 @@ def decode_strategy(stored: dict[str, Any], pool: Pool) -> Strategy:
             f"{strategy_class!r}."
         )
     _check_hash(pool, stored["pool"])
-    arguments = _decode_arguments(strategy_class, stored["arguments"])
+    arguments = _decode_arguments(strategy_class, stored["arguments"], pool)
     return strategy_class(pool=pool, **arguments)
 
 
@@ -147,6 +149,15 @@ def _encode(value: Any, name: str, pool: Pool) -> Any:
     if type(value) in _SCHEDULES.values():
         arguments = _encode_arguments(value, pool)
         return {"kind": "schedule", "class": type(value).__name__, **arguments}
+    if isinstance(value, PARTS):
+        if getattr(value, "pool", pool).hash != pool.hash:
+            raise ValueError(
+                f"Expected `{name}` of the strategy to be about the strategy's own "
+                f"`pool` of {len(pool)} rows, but it has another one."
+            )
+        part = reference_to(type(value), name)
+        arguments = _encode_arguments(value, pool)
+        return {"kind": "part", "class": part, "arguments": arguments}
     if isinstance(value, (list, tuple)):
         return {"kind": "tuple", "items": [_encode(v, name, pool) for v in value]}
     if isinstance(value, (Model, GPPrior)):
@@ -158,7 +169,7 @@ def _encode(value: Any, name: str, pool: Pool) -> Any:
     return {"kind": "function", "name": reference_to(value, name)}
 
 
-def _decode(value: Any, name: str) -> Any:
+def _decode(value: Any, name: str, pool: Pool) -> Any:
     if isinstance(value, _SCALARS):
         return value
     match value:
@@ -170,16 +181,30 @@ def _decode(value: Any, name: str) -> Any:
             return decode_kernel(value)
         case {"kind": "schedule", "class": known, **parts} if known in _SCHEDULES:
             schedule = _SCHEDULES[known]
-            return schedule(**_decode_arguments(schedule, parts))
+            return schedule(**_decode_arguments(schedule, parts, pool))
+        case {"kind": "part", "class": reference, "arguments": stored}:
+            return _decode_part(find(reference, name), name, stored, pool)
         case {"kind": "tuple", "items": items}:
-            return tuple(_decode(item, name) for item in items)
+            return tuple(_decode(item, name, pool) for item in items)
         case {"kind": "function", "name": reference}:
             return find(reference, name)
     raise ValueError(
         f"Expected the stored `{name}` to be a number, a text, or of the kind pool, "
-        f"tensor, kernel, schedule, tuple or function, but got {value!r}. The file was "
-        "saved by a newer version, is damaged or was edited."
+        f"tensor, kernel, schedule, part, tuple or function, but got {value!r}. The "
+        "file was saved by a newer version, is damaged or was edited."
     )
+
+
+def _decode_part(target: Any, name: str, stored: Any, pool: Pool) -> Any:
+    if not (isinstance(target, type) and issubclass(target, PARTS)):
+        raise ValueError(
+            f"Expected the stored `{name}` to name a goal, a rule or a model, but it "
+            f"names {target!r}. The file is damaged or was edited."
+        )
+    arguments = _decode_arguments(target, stored, pool)
+    if issubclass(target, RowCosts):
+        arguments["pool"] = pool
+    return target(**arguments)
 
 
 def _arguments_of(target: Any) -> list[str]:
@@ -193,11 +218,13 @@ def _encode_arguments(source: Any, pool: Pool) -> dict[str, Any]:
     return {name: _encode(getattr(source, name), name, pool) for name in names}
 
 
-def _decode_arguments(target: Any, stored: Mapping[Any, Any]) -> dict[str, Any]:
+def _decode_arguments(
+    target: Any, stored: Mapping[Any, Any], pool: Pool
+) -> dict[str, Any]:
     _check_known(
         stored, _arguments_of(target), f"names of arguments of {target.__name__}"
     )
-    return {name: _decode(value, name) for name, value in stored.items()}
+    return {name: _decode(value, name, pool) for name, value in stored.items()}
 
 
 # --- where they are kept --------------------------------------------------------------

@@ -235,7 +235,8 @@ class Above(Goal):
     theorem: ClassVar[str] = "Theorem 1"
 
     def __post_init__(self) -> None:
-        finite_number(self.threshold, "threshold")
+        threshold = finite_number(self.threshold, "threshold")
+        object.__setattr__(self, "threshold", threshold)  # as a plain number
         accuracy(self.epsilon)
 
     def update(self, sides: Sides, view: View) -> Sides:
@@ -293,7 +294,7 @@ class _ShareOfMax(Goal):
     epsilon: float = 0.0
 
     def __post_init__(self) -> None:
-        ratio(self.omega)
+        object.__setattr__(self, "omega", ratio(self.omega))  # as a plain number
         accuracy(self.epsilon)
 
     def against(self, sides: Sides, regions: Regions) -> Tensor:

@@ -172,8 +172,8 @@ class GPStrategy(Strategy):
     def goal(self) -> Goal:
         r"""What is to be decided."""
         if self.threshold is not None:
-            return Above(float(self.threshold), self.epsilon)
-        return ShareOfMax(float(self.omega or 0.0), self.epsilon)
+            return Above(self.threshold, self.epsilon)
+        return ShareOfMax(self.omega or 0.0, self.epsilon)
 
     @property
     @abstractmethod
@@ -354,7 +354,7 @@ class ImplicitLSEStrategy(GPStrategy):
     @cached_property
     def goal(self) -> Goal:
         r"""Which rows lie above the share of the unknown maximum."""
-        return ShareOfMax(float(self.omega or 0.0), self.epsilon, self.drop_maximisers)
+        return ShareOfMax(self.omega or 0.0, self.epsilon, self.drop_maximisers)
 
     @property
     def rule(self) -> Rule:
@@ -491,7 +491,7 @@ class MILKStrategy(GPStrategy):
     @cached_property
     def goal(self) -> Goal:
         r"""The implicit level, by pairs."""
-        return ShareOfMaxByPairs(float(self.omega or 0.0), self.epsilon)
+        return ShareOfMaxByPairs(self.omega or 0.0, self.epsilon)
 
     @cached_property
     def rule(self) -> Rule:
@@ -621,7 +621,7 @@ class HRAGEStrategy(GPStrategy):
     def goal(self) -> Goal:
         r"""The level, or the maximiser by pairs."""
         if self.threshold is not None:
-            return Above(float(self.threshold), self.epsilon)
+            return Above(self.threshold, self.epsilon)
         return MaximiserByPairs(self.epsilon)
 
     @cached_property
@@ -771,7 +771,7 @@ class TruVaRStrategy(GPStrategy):
     def goal(self) -> Goal:
         r"""What is to be decided."""
         if self.threshold is not None:
-            return Above(float(self.threshold), self.epsilon)
+            return Above(self.threshold, self.epsilon)
         if self.omega is not None:
             return ShareOfMax(float(self.omega), self.epsilon, drop_maximisers=True)
         return Maximiser(self.epsilon)

@@ -1,7 +1,11 @@
 r"""Functions and classes that stored strategies may name."""
 
+from dataclasses import dataclass
+
 import torch
 from botorch.models import SingleTaskGP
+
+from botorch_lse.strategies import ScoreRule
 
 
 def plain_gp(train_X, train_Y, train_Yvar):
@@ -20,3 +24,17 @@ def every_third(n_rounds):
 class Fitter:
     def __call__(self, train_X, train_Y, train_Yvar):
         return plain_gp(train_X, train_Y, train_Yvar)
+
+
+def walk(previous, rows):
+    r"""The way from one row to others, by their numbers."""
+    return 1.0 + (rows - (0 if previous is None else previous)).abs().double()
+
+
+@dataclass(frozen=True)
+class Nearest(ScoreRule):
+    r"""A rule of one's own: the row whose mean is nearest to the level."""
+
+    def scores(self, situation):
+        mean = situation.posterior.mean
+        return -(mean - situation.goal.level(mean)).abs()

@@ -31,7 +31,21 @@ from botorch_lse.ax.storage import (
 )
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
 from botorch_lse.models.gaussian_process import GPPrior
-from botorch_lse.strategies import ImplicitLSEStrategy, LSELiteralBatchStrategy
+from botorch_lse.strategies import (
+    Above,
+    ComposedStrategy,
+    Design,
+    GaussianProcess,
+    ImplicitLSEStrategy,
+    LSELiteralBatchStrategy,
+    Maximiser,
+    ParetoByDifferences,
+    RowCosts,
+    ShareOfMaxByPairs,
+    Strategy,
+    TruncatedVariance,
+    Variance,
+)
 
 from . import fitting
 from .worlds import grid_pool, kernel, lse
@@ -67,6 +81,39 @@ def test_another_class_and_its_own_arguments_come_back():
 )
 def test_schedules_come_back(beta):
     assert through_json(lse(beta=beta)).beta == beta
+
+
+COMPOSED = [
+    (Above(0.5, 0.1), None),
+    (ShareOfMaxByPairs(0.7), Design(rounding="quota")),
+    (Maximiser(), TruncatedVariance(RowCosts(grid_pool(), fitting.walk), eta=0.5)),
+    (Above(0.5), fitting.Nearest()),
+    (ParetoByDifferences((True, False), (0.1, 0.2)), Variance()),
+]
+
+
+@pytest.mark.parametrize(("goal", "rule"), COMPOSED)
+def test_composed_strategies_come_back_with_the_same_batches(goal, rule):
+    model = GaussianProcess(kernel(), noise_std=0.3)
+    strategy = Strategy(grid_pool(), goal, model=model, rule=rule, batch_size=3)
+    again = through_json(strategy)
+    assert type(again) is ComposedStrategy
+    assert (again.goal, type(again.rule)) == (goal, type(rule))
+    batches = [s.ask(s.init()).order.tolist() for s in (strategy, again)]
+    assert batches[0] == batches[1]
+
+
+def test_costs_of_another_pool_are_refused():
+    rule = TruncatedVariance(RowCosts(Pool(torch.rand(36, 2))))
+    with pytest.raises(ValueError, match="own `pool` of 36 rows, but"):
+        encode_strategy(Strategy(grid_pool(), Above(0.5), rule=rule))
+
+
+def test_a_stored_part_must_name_a_part():
+    stored = encode_strategy(Strategy(grid_pool(), Above(0.5)))
+    stored["arguments"]["goal"]["class"] = "botorch_lse.strategies:LSEStrategy"
+    with pytest.raises(ValueError, match="`goal` to name a goal, a rule or a model"):
+        decode_strategy(stored, grid_pool())
 
 
 def test_functions_come_back_by_name():

@@ -62,7 +62,8 @@ def assert_consistent(strategy, answer):
     high = strategy.threshold + strategy.epsilon
     assert (answer.upper[answer.above] > low).all()
     assert (answer.lower[answer.below] <= high).all()
-    if getattr(strategy, "intersects", True) or not strategy.is_monotone:
+    rule = getattr(strategy, "rule", None)  # none on linear features
+    if rule is None or rule.intersects or not rule.is_monotone:
         assert (answer.lower[answer.above] > low).all()
         assert (answer.upper[answer.below] <= high).all()
 
