@@ -19,7 +19,7 @@ def test_the_code_of_the_readme_runs(budget, tmp_path, monkeypatch, capsys):
     assert text.count("max_observations=200") == 1
     text = text.replace("max_observations=200", f"max_observations={budget}")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     names = {}
     for block in blocks:
         names.setdefault("model", None)
@@ -33,3 +33,4 @@ def test_the_code_of_the_readme_runs(budget, tmp_path, monkeypatch, capsys):
     assert names["X"].shape == (4, 2)
     assert names["design"].gap <= 1e-3
     assert int(names["counts"].sum()) == 60
+    assert len(names["own"].ask(names["own"].init())) == 8
