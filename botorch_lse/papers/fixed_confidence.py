@@ -2,16 +2,72 @@ r"""What the algorithms share that say themselves how long their rounds are."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.designs.rounding import MOST
+from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.loop import Procedure, Request
 
 MOST_REHEARSED = 2**40
 """More evaluations than this are as good as never."""
+
+
+class RoundsProcedure(Procedure):
+    r"""An algorithm that says itself how long its rounds are, and judges whole rounds.
+
+    A round that no longer fits the budget is not begun, and while rows of a round are
+    out nothing further is planned: the next round needs their results. Every row may be
+    measured, and measured again.
+
+    Args:
+        pool: What can be measured.
+    """
+
+    pool: Pool
+
+    @abstractmethod
+    def size(self, belief: Any) -> int:
+        r"""Measurements of the round that comes; 0 once the algorithm has ended."""
+
+    @abstractmethod
+    def rows(self, belief: Any, seed: int, round: int) -> Tensor:
+        r"""The rows of the round that comes with replicates, ascending."""
+
+    def round_size(self, belief: Any, room: int | None) -> int:
+        r"""All of the round, or nothing."""
+        size = self.size(belief)
+        return size if room is None or size <= room else 0
+
+    def plan(self, belief: Any, request: Request) -> Tensor:
+        r"""The rows of the round, unless something is out."""
+        if request.pending.numel():
+            return request.pending[:0]
+        return self.rows(belief, request.seed, request.round)
+
+    def planning_belief(self, belief: Any) -> Any:
+        r"""The same that the answer rests on."""
+        return belief
+
+    def open_rows(self, belief: Any) -> Tensor:
+        r"""All rows."""
+        return torch.ones(len(self.pool), dtype=torch.bool)
+
+    def open_again(
+        self, belief: Any, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        r"""As often as one likes."""
+        return left
+
+    def visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
+        r"""As planned, which is by row; sorting millions again takes seconds."""
+        return rows
 
 
 def countable(size: float) -> float:

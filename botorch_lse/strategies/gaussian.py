@@ -481,7 +481,7 @@ class GPProcedure(Procedure):
             words.append(TOLD)
         return self.goal.answer(belief.sides, belief.all_regions, " ".join(words))
 
-    def forecast(self, belief: Belief) -> Forecast:
+    def forecast(self, belief: Belief, told: int) -> Forecast:
         r"""About how many more evaluations until everything is decided."""
         if self.model.is_initial(belief.fits):
             return Forecast(None, "No model has been fitted yet.")

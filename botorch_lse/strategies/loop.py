@@ -122,8 +122,13 @@ class Procedure(ABC):
         r"""The side of every row, with bounds and what is guaranteed."""
 
     @abstractmethod
-    def forecast(self, belief: Any) -> Forecast:
-        r"""About how many more evaluations until everything is decided."""
+    def forecast(self, belief: Any, told: int) -> Forecast:
+        r"""About how many more evaluations until everything is decided.
+
+        Args:
+            belief: What the complete rounds say.
+            told: Measurements of the open round that are told already.
+        """
 
 
 @dataclass(frozen=True, eq=False, init=False)  # each subclass has its own fields
@@ -559,7 +564,7 @@ class Strategy(ABC):
         return self.procedure.classification(belief)
 
     def _forecast(self, state: State) -> Forecast:
-        return self.procedure.forecast(state.belief)
+        return self.procedure.forecast(state.belief, state.told.n_measured)
 
 
 def _rows_by_round(given: Any, name: str, n_rows: int) -> dict[int, Tensor]:

@@ -13,60 +13,50 @@ from torch import Tensor
 
 from botorch_lse.checks import whole_number
 from botorch_lse.confidence.classify import ABOVE, BELOW
-from botorch_lse.papers.fixed_confidence import MOST_REHEARSED, first_round_of
+from botorch_lse.papers.fixed_confidence import MOST_REHEARSED
+from botorch_lse.papers.kone2025.base import ParetoQuestion, ParetoStrategy
 from botorch_lse.papers.kone2025.gaps import empirical_gaps
 from botorch_lse.papers.kone2025.least_squares import LinearFit
-from botorch_lse.papers.kone2025.totals import ParetoTotalsStrategy, TotalsBelief
+from botorch_lse.papers.kone2025.totals import (
+    AllSamples,
+    Foreseen,
+    TotalsBelief,
+    TotalsRule,
+)
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.strategies.forecast import Forecast, likely_gaps
-from botorch_lse.strategies.loop import State
 
 
 @dataclass(frozen=True, eq=False)
-class APEStrategy(ParetoTotalsStrategy):
-    r"""Measure the rows whose comparison is most in doubt until all are certain.
-
-    The leader is, among rows not yet certainly optimal, the one that could be furthest
-    from being dominated; its challenger is the row that may dominate it; the one
-    measured less often of the two is measured. Rows are decided together at the end.
+class APERule(TotalsRule):
+    r"""The row of a pair that is most in doubt, until all pairs are certain.
 
     Args:
-        step: Measurements of a row at once; the paper's is 1.
-
-    Source:
-        Kone et al. (2023), APE for exact identification, with the widths for pairs that
-        follow from Kaufmann and Koolen (2021), Theorem 10.
+        question: What is to be decided.
+        step: See ``APEStrategy``.
     """
 
-    step: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_noise()
-        whole_number(self.step, "step", 1)
+    question: ParetoQuestion
+    step: int
 
     @cached_property
     def threshold(self) -> float:
         r"""``C^g(log(K_1 / delta) / 2)`` with ``K_1 = m K (K - 1) / 2`` pairs."""
-        K = len(self.pool)
-        pairs = max(1.0, self.m * K * (K - 1) / 2)
-        return gaussian_threshold(0.5 * math.log(pairs / self.delta))
+        K = len(self.question.pool)
+        pairs = max(1.0, self.question.m * K * (K - 1) / 2)
+        return gaussian_threshold(0.5 * math.log(pairs / self.question.delta))
 
-    def _target(self, belief: TotalsBelief) -> int:
+    def target(self, belief: TotalsBelief) -> int:
+        r"""As often as a row is measured at once; from then on by pairs."""
         return self.step
 
-    def _width(self, belief: TotalsBelief) -> float:
-        K = len(self.pool)
-        return math.sqrt(2 * math.log(2 * self.m * K / self.delta))
+    def width(self, belief: TotalsBelief) -> float:
+        r"""Of intervals that hold together, once; pairs have their own."""
+        return self.question.width()
 
-    def _advanced(self, belief: TotalsBelief) -> TotalsBelief:
-        belief = self._prepared(belief)
-        if bool(belief.counts.any()) or belief.open.numel() == 0:
-            return belief
-        return self._judged(belief)
-
-    def _eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
-        values, counts = self.signs * fit.mean, belief.totals.counts
+    def eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
+        r"""All rows decided once all pairs are certain, else the row that comes."""
+        values, counts = self.question.signs * fit.mean, belief.totals.counts
         difference = values.unsqueeze(0) - values.unsqueeze(1)  # [i, j] = j - i
         m, width = difference.amin(dim=-1), self._pair_widths(counts)
         M_low = (-m - width).fill_diagonal_(torch.inf)
@@ -89,19 +79,17 @@ class APEStrategy(ParetoTotalsStrategy):
         counts[row] = self.step
         return counts
 
-    def _forecast(self, state: State) -> Forecast:
-        belief = state.belief
-        if not bool(belief.estimate.sigma.isfinite().any()):
-            return first_round_of(int(belief.counts.sum()))
+    def forecast(self, belief: TotalsBelief, told: int, foreseen: Foreseen) -> Forecast:
+        r"""By the estimated gaps, row by row."""
         counts, sigma = belief.totals.counts, belief.estimate.sigma.amax(dim=1)
-        values = self.signs * belief.estimate.mean
+        values = self.question.signs * belief.estimate.mean
         gaps = likely_gaps(empirical_gaps(values), math.sqrt(2) * sigma)
         needed = torch.stack([self._needed(float(gap)) for gap in gaps])
         more = float((needed - counts).clamp_min(0.0).sum())
         if more > MOST_REHEARSED:
             return Forecast(None, "The estimated gaps are too small for any number.")
         return Forecast(
-            max(math.ceil(more) - state.told.n_measured, 1),
+            max(math.ceil(more) - told, 1),
             "Each row measured until pairs of it are as certain as the estimated gap "
             "asks for.",
         )
@@ -111,7 +99,7 @@ class APEStrategy(ParetoTotalsStrategy):
         n = torch.ones((), dtype=torch.float64)
         for _ in range(20):  # a contraction: n enters by log log n
             scale = self.threshold + 2 * (4 + n.log()).log()
-            n = (8 * self._need_noise() ** 2 * scale / gap**2).clamp_min(1.0)
+            n = (8 * self.question.known_noise**2 * scale / gap**2).clamp_min(1.0)
         return n
 
     def _pair_widths(self, counts: Tensor) -> Tensor:
@@ -119,7 +107,37 @@ class APEStrategy(ParetoTotalsStrategy):
         slow, inverse = (4 + counts.log()).log(), 1 / counts
         scale = self.threshold + slow.unsqueeze(0) + slow.unsqueeze(1)
         spread = inverse.unsqueeze(0) + inverse.unsqueeze(1)
-        return 2 * self._need_noise() * (scale * spread).sqrt()
+        return 2 * self.question.known_noise * (scale * spread).sqrt()
+
+
+@dataclass(frozen=True, eq=False)
+class APEStrategy(ParetoStrategy):
+    r"""Measure the rows whose comparison is most in doubt until all are certain.
+
+    The leader is, among rows not yet certainly optimal, the one that could be furthest
+    from being dominated; its challenger is the row that may dominate it; the one
+    measured less often of the two is measured. Rows are decided together at the end.
+
+    Args:
+        step: Measurements of a row at once; the paper's is 1.
+
+    Source:
+        Kone et al. (2023), APE for exact identification, with the widths for pairs that
+        follow from Kaufmann and Koolen (2021), Theorem 10.
+    """
+
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._need_noise()
+        whole_number(self.step, "step", 1)
+
+    @cached_property
+    def procedure(self) -> AllSamples:
+        r"""The rounds of the algorithm."""
+        rule = APERule(self.question, self.step)
+        return AllSamples(self.pool, self.question, rule, self.guarantee)
 
     @property
     def guarantee(self) -> str:
@@ -127,7 +145,7 @@ class APEStrategy(ParetoTotalsStrategy):
         return (
             f"With probability {1 - self.delta:g} exactly the Pareto optimal rows are "
             "accepted, once no row is open; assumes independent Gaussian noise of "
-            f"standard deviation at most {self._need_noise():g} in each output (Kone "
+            f"standard deviation at most {self.sigma:g} in each output (Kone "
             "et al. 2023)."
         )
 

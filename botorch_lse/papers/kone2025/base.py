@@ -5,25 +5,25 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import in_interval
-from botorch_lse.confidence.classify import UNDECIDED
-from botorch_lse.papers.fixed_confidence import first_round_of, rehearsed
-from botorch_lse.papers.kone2025.gaps import pareto_margins
+from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
+from botorch_lse.papers.kone2025.gaps import empirical_gaps, pareto_margins
 from botorch_lse.papers.kone2025.least_squares import LinearFit
-from botorch_lse.problem import Classification, Observations
+from botorch_lse.pareto import pareto_mask
+from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.arguments import NOISY, check_noise_once
-from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.loop import (
     BUDGET,
     DECIDED,
-    Request,
+    Procedure,
     SimulatedRun,
     State,
     Strategy,
@@ -33,9 +33,7 @@ from botorch_lse.strategies.pareto import (
     MultiOutputStrategy,
     ParetoEstimate,
     checked_directions,
-    pareto_answer,
     signs_of,
-    with_columns,
 )
 
 
@@ -60,6 +58,165 @@ class ParetoBelief:
     def open(self) -> Tensor:
         r"""The open rows, ascending: the papers' ``A_t``."""
         return (self.side == UNDECIDED).nonzero().view(-1)
+
+    @property
+    def size(self) -> int:
+        r"""Measurements of round ``t``."""
+        return int(self.counts.sum())
+
+    @property
+    def rows(self) -> Tensor:
+        r"""The rows of round ``t`` with replicates."""
+        return torch.arange(len(self.counts)).repeat_interleave(self.counts)
+
+    @property
+    def is_estimated(self) -> bool:
+        r"""Whether anything was measured that says something of a row."""
+        return bool(self.estimate.sigma.isfinite().any())
+
+
+B = TypeVar("B", bound=ParetoBelief)
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoQuestion:
+    r"""Which rows are Pareto optimal, and how sure the answer is to be.
+
+    Args:
+        pool: The rows.
+        signs: ``m`` signs: ``signs * y`` is maximised.
+        noise_std: A bound of the noise standard deviation in each output, if there is
+            one.
+        delta: The failure probability of the whole run.
+    """
+
+    pool: Pool
+    signs: Tensor
+    noise_std: float | None
+    delta: float
+
+    @property
+    def m(self) -> int:
+        r"""The number of outputs."""
+        return len(self.signs)
+
+    @property
+    def known_noise(self) -> float:
+        r"""``noise_std``, which the strategy has asked for."""
+        assert self.noise_std is not None  # checked
+        return self.noise_std
+
+    def width(self, times: int = 1) -> float:
+        r"""``sqrt(2 log(2 m N times / delta))``: half widths in standard deviations.
+
+        With probability ``1 - delta`` the intervals of all means hold together, made
+        as many ``times`` along the run.
+        """
+        return math.sqrt(2 * math.log(2 * self.m * len(self.pool) * times / self.delta))
+
+    def start(self) -> ParetoBelief:
+        r"""The belief before any measurement, without counts of the first round."""
+        N = len(self.pool)
+        estimate = ParetoEstimate.unknown(N, self.m)
+        counts = torch.zeros(N, dtype=torch.long)
+        return ParetoBelief(1, torch.zeros(N, dtype=torch.int8), estimate, counts)
+
+    def updated(
+        self, belief: ParetoBelief, rows: Tensor, fit: LinearFit, width: float
+    ) -> ParetoEstimate:
+        r"""The estimates with those of ``rows``.
+
+        Args:
+            belief: Whose estimates are kept for the other rows.
+            rows: ``K`` rows that are open or needed to judge those.
+            fit: Of these rows.
+            width: Half widths of the intervals in standard deviations.
+        """
+        noise = fit.noise_var.nan_to_num(nan=torch.inf).sqrt()
+        if self.noise_std is not None:
+            noise = torch.full_like(noise, self.noise_std)
+        sigma = fit.norms.sqrt().unsqueeze(-1) * noise
+        half = width * sigma
+        # A margin is a difference of two rows, in the output that decides.
+        margin_width = half.amax(dim=-1) + half.max()
+        largest = sigma.amax(dim=-1)
+        margin_sigma = torch.hypot(largest, largest.max())
+        margin = pareto_margins(self.signs * fit.mean)
+        old = belief.estimate
+        margin = torch.where(margin.isinf(), old.margin[rows], margin)  # a single row
+        new = ParetoEstimate(
+            fit.mean,
+            fit.mean - half,
+            fit.mean + half,
+            sigma,
+            margin,
+            margin - margin_width,
+            margin + margin_width,
+            margin_sigma,
+        )
+        return ParetoEstimate(
+            *(
+                getattr(old, part.name).index_put((rows,), getattr(new, part.name))
+                for part in fields(ParetoEstimate)
+            )
+        )
+
+
+def accept_rest(belief: B) -> B:
+    r"""All open rows accepted, as at the end of GEGE: ``B + A``."""
+    side = belief.side.clone()
+    side[belief.open] = ABOVE
+    return replace(belief, side=side)
+
+
+def keep_smallest(belief: B, values: Tensor, keep: int) -> B:
+    r"""Keep the open rows with the smallest empirical gaps; decide the others.
+
+    Args:
+        belief: The rows that are open.
+        values: ``|A_t| x m`` estimates of these, all outputs maximised.
+        keep: How many stay open. Of equal gaps rows of the empirical Pareto set stay,
+            then the lowest.
+
+    Returns:
+        The belief for the next round: rows not kept are accepted if they are in the
+        empirical Pareto set (strict dominance), else rejected.
+
+    Source:
+        Kone et al. (2025), Algorithm 2, with errata 4 and 5
+        (papers/kone2025/errata.md).
+    """
+    gaps, optimal = empirical_gaps(values), pareto_mask(values, strict=True)
+    order = np.lexsort(((~optimal).numpy(), gaps.numpy()))  # stable; the last leads
+    decided = torch.from_numpy(order)[keep:]
+    side = belief.side.clone()
+    code = torch.where(optimal[decided], ABOVE, BELOW).to(side.dtype)
+    side[belief.open[decided]] = code
+    return replace(belief, t=belief.t + 1, side=side)
+
+
+def sizes_ahead(belief: B, foreseen: Callable[[B], B]) -> Iterator[int]:
+    r"""The sizes of the rounds to come.
+
+    Args:
+        belief: Where the run stands.
+        foreseen: The belief after the round that comes, if it repeats the estimates in
+            hand.
+    """
+    while bool(belief.counts.any()):
+        yield belief.size
+        belief = foreseen(belief)
+
+
+def budget(max_observations: int | None, least: int = 1) -> int:
+    r"""The budget of a strategy that plans its rounds by it.
+
+    Raises:
+        ValueError: If there is none, or it is below ``least``.
+    """
+    if max_observations is None:
+        raise ValueError("Expected `max_observations`, the budget, but got None.")
+    return whole_number(max_observations, "max_observations", least)
 
 
 Measure = Callable[[Tensor, Tensor], Tensor]
@@ -115,9 +272,16 @@ class ParetoStrategy(Strategy):
         return len(self.maximize)
 
     @cached_property
-    def signs(self) -> Tensor:
-        r"""``m`` signs: ``signs * y`` is maximised."""
-        return signs_of(self.maximize)
+    def question(self) -> ParetoQuestion:
+        r"""What is to be decided, as the strategy's parts take it."""
+        return ParetoQuestion(
+            self.pool, signs_of(self.maximize), self.sigma, self.delta
+        )
+
+    @property
+    @abstractmethod
+    def procedure(self) -> Procedure:
+        r"""The rounds of the algorithm."""
 
     def estimate(self, state: State) -> ParetoEstimate:
         r"""The estimated outputs of every row with their intervals."""
@@ -129,9 +293,6 @@ class ParetoStrategy(Strategy):
     @abstractmethod
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, as a sentence."""
-
-    def _complete(self, observations: Observations) -> Observations:
-        return with_columns(observations, self.m)
 
     @property
     def weighs_by_counts(self) -> bool:
@@ -145,13 +306,12 @@ class ParetoStrategy(Strategy):
             return self.noise_std
         return math.sqrt(float(self.pool.noise_var.max()))
 
-    def _need_noise(self) -> float:
+    def _need_noise(self) -> None:
         if self.sigma is None:
             raise ValueError(
                 f"Expected `noise_std` or `pool.noise_var` for {type(self).__name__}, "
                 "whose numbers of measurements depend on it, but got neither."
             )
-        return self.sigma
 
     def simulate(self, measure: Measure, seed: int = 0) -> SimulatedRun:
         r"""The whole run on a function, by counts and means, never by single pulls.
@@ -163,119 +323,22 @@ class ParetoStrategy(Strategy):
             measure: From ``k`` rows and ``k`` counts to ``k x m`` means.
             seed: The seed of ``init``.
         """
-        belief, n, rounds = self._start(seed), 0, 0
+        procedure = self.procedure
+        belief, n, rounds = procedure.start(seed), 0, 0
         while bool(belief.counts.any()):
             room = None if self.max_observations is None else self.max_observations - n
-            size = self._round_size(belief, room)
+            size = procedure.round_size(belief, room)
             if size == 0:
-                return SimulatedRun(self._classification(belief), n, rounds, BUDGET)
+                answer = procedure.classification(belief)
+                return SimulatedRun(answer, n, rounds, BUDGET)
             rows = belief.counts.nonzero().view(-1)
             counts = belief.counts[rows]
             new = Observations(
                 rows, measure(rows, counts), round=torch.tensor(rounds), counts=counts
             )
-            belief = self._learn(belief, self._complete(new), new, seed)
+            belief = procedure.learn(belief, procedure.complete(new), new, seed)
             n, rounds = n + size, rounds + 1
-        return SimulatedRun(self._classification(belief), n, rounds, DECIDED)
-
-    # --- rounds -----------------------------------------------------------------------
-
-    def _blank(self) -> ParetoBelief:
-        N = len(self.pool)
-        estimate = ParetoEstimate.unknown(N, self.m)
-        counts = torch.zeros(N, dtype=torch.long)
-        return ParetoBelief(1, torch.zeros(N, dtype=torch.int8), estimate, counts)
-
-    def _round_size(self, belief: ParetoBelief, room: int | None) -> int:
-        size = int(belief.counts.sum())
-        return size if room is None or size <= room else 0
-
-    @property
-    def _needs_plans(self) -> bool:
-        return False
-
-    def _planning_belief(self, belief: Any) -> Any:
-        return belief
-
-    def _open_rows(self, belief: Any) -> Tensor:
-        return torch.ones(len(self.pool), dtype=torch.bool)
-
-    def _open_again(
-        self, belief: Any, data: Observations, pending: Tensor, left: Tensor
-    ) -> Tensor:
-        return left
-
-    def _visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
-        return rows.sort().values
-
-    def _plan(self, belief: ParetoBelief, request: Request) -> Tensor:
-        if request.pending.numel():  # the next round needs the results of this one
-            return request.pending[:0]
-        return torch.arange(len(self.pool)).repeat_interleave(belief.counts)
-
-    def _forecast(self, state: State) -> Forecast:
-        belief = state.belief
-        if not (self._is_planned_ahead or bool(belief.estimate.sigma.isfinite().any())):
-            return first_round_of(int(belief.counts.sum()))
-        return rehearsed(self._coming(belief), state.told.n_measured)
-
-    @property
-    def _is_planned_ahead(self) -> bool:
-        r"""Whether the sizes of all rounds are known before any measurement."""
-        return False
-
-    def _coming(self, belief: Any) -> Iterator[int]:
-        r"""The sizes of the rounds to come, as if the estimates were exact."""
-        while bool(belief.counts.any()):
-            yield int(belief.counts.sum())
-            belief = self._foreseen(belief)
-
-    @abstractmethod
-    def _foreseen(self, belief: Any) -> Any:
-        r"""After the round that comes, if it repeats the estimates in hand."""
-
-    def _updated(
-        self, belief: ParetoBelief, rows: Tensor, fit: LinearFit, width: float
-    ) -> ParetoEstimate:
-        r"""The estimates with those of ``rows``.
-
-        Args:
-            belief: Whose estimates are kept for the other rows.
-            rows: ``K`` rows that are open or needed to judge those.
-            fit: Of these rows.
-            width: Half widths of the intervals in standard deviations.
-        """
-        noise = fit.noise_var.nan_to_num(nan=torch.inf).sqrt()
-        if self.sigma is not None:
-            noise = torch.full_like(noise, self.sigma)
-        sigma = fit.norms.sqrt().unsqueeze(-1) * noise
-        half = width * sigma
-        # A margin is a difference of two rows, in the output that decides.
-        margin_width = half.amax(dim=-1) + half.max()
-        largest = sigma.amax(dim=-1)
-        margin_sigma = torch.hypot(largest, largest.max())
-        margin = pareto_margins(self.signs * fit.mean)
-        old = belief.estimate
-        margin = torch.where(margin.isinf(), old.margin[rows], margin)  # a single row
-        new = ParetoEstimate(
-            fit.mean,
-            fit.mean - half,
-            fit.mean + half,
-            sigma,
-            margin,
-            margin - margin_width,
-            margin + margin_width,
-            margin_sigma,
-        )
-        return ParetoEstimate(
-            *(
-                getattr(old, part.name).index_put((rows,), getattr(new, part.name))
-                for part in fields(ParetoEstimate)
-            )
-        )
-
-    def _classification(self, belief: ParetoBelief) -> Classification:
-        return pareto_answer(belief.side, belief.estimate, self.guarantee, self.pool)
+        return SimulatedRun(procedure.classification(belief), n, rounds, DECIDED)
 
 
 MultiOutputStrategy.register(ParetoStrategy)  # type: ignore[type-abstract]

@@ -14,19 +14,27 @@ from botorch_lse.confidence.classify import ABOVE, BELOW, accuracy
 from botorch_lse.designs import optimal_design, round_design
 from botorch_lse.designs.basis import span_map
 from botorch_lse.designs.rounding import LARGEST_KAPPA
-from botorch_lse.papers.fixed_confidence import countable
-from botorch_lse.papers.kone2025.base import ParetoBelief
+from botorch_lse.papers.fixed_confidence import countable, rehearsed
+from botorch_lse.papers.kone2025.base import (
+    ParetoBelief,
+    ParetoQuestion,
+    ParetoStrategy,
+    accept_rest,
+    budget,
+)
 from botorch_lse.papers.kone2025.gaps import empirical_gaps
 from botorch_lse.papers.kone2025.least_squares import LinearFit, span_least_squares
 from botorch_lse.papers.kone2025.rounds import (
-    HalvingStrategy,
-    ParetoRoundStrategy,
-    accept_rest,
+    HalvingRule,
+    OwnSamples,
+    RoundRule,
+    Sampling,
 )
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.arguments import points_of
-from botorch_lse.strategies.forecast import NEAREST
+from botorch_lse.strategies.forecast import NEAREST, Forecast
+from botorch_lse.strategies.linear.procedure import features_of
 
 DESIGN_TOLERANCE = 1e-3
 ROUNDINGS = ("quota", "pukelsheim", "regret")
@@ -101,11 +109,47 @@ def _known(value: str, name: str, known: tuple[str, ...]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class GEGEBudgetStrategy(HalvingStrategy):
+class DesignSampling(Sampling):
+    r"""By the G-optimal design on the span of the open rows, and its least squares.
+
+    Args:
+        X: ``N x h`` features.
+        rounding: See ``OptEstimator``.
+    """
+
+    X: Tensor
+    rounding: str
+
+    @cached_property
+    def dimension(self) -> int:
+        r"""The rank of all features."""
+        return max(1, span_map(self.X).shape[1])
+
+    @cached_property
+    def least(self) -> int:
+        r"""With as many measurements the rounded first design spans the features."""
+        first = OptEstimator(self.X, self.rounding)
+        n = max(first.rank, first.least)
+        while not math.isfinite(first.worst_norm(first.counts(n, LARGEST_KAPPA))):
+            n += 1
+        return n
+
+    def counts(self, rows: Tensor, n: int) -> Tensor:
+        r"""The rounded design."""
+        return OptEstimator(self.X[rows], self.rounding).counts(n, LARGEST_KAPPA)
+
+    def fit(self, rows: Tensor, used: Observations) -> LinearFit:
+        r"""Least squares."""
+        return OptEstimator(self.X[rows]).fit(rows, used)
+
+
+@dataclass(frozen=True, eq=False)
+class GEGEBudgetStrategy(ParetoStrategy):
     r"""GEGE with a fixed budget: ``ceil(log2 h)`` rounds, ``h`` the features' rank.
 
-    Arguments: see ``HalvingStrategy``; the features are ``pool.features``, else
-    ``pool.X``.
+    ``max_observations`` is the budget; see ``HalvingRule``. ``delta`` is that of the
+    intervals only. The features are ``pool.features``, else ``pool.X``. Other
+    arguments: see ``ParetoStrategy``.
 
     Args:
         rounding: ``"quota"``, ``"pukelsheim"``, or ``"regret"``, the paper's ``ROUND``.
@@ -122,32 +166,18 @@ class GEGEBudgetStrategy(HalvingStrategy):
     def __post_init__(self) -> None:
         _known(self.rounding, "rounding", ROUNDINGS)
         super().__post_init__()
+        self.rule.check()
 
     @cached_property
-    def X(self) -> Tensor:
-        r"""``N x h`` features."""
-        return self.pool.X if self.pool.features is None else self.pool.features
+    def rule(self) -> HalvingRule:
+        r"""Halving by designs."""
+        sampling = DesignSampling(features_of(self.pool), self.rounding)
+        return HalvingRule(self.question, sampling, budget(self.max_observations))
 
     @cached_property
-    def dimension(self) -> int:
-        r"""The rank of all features."""
-        return max(1, span_map(self.X).shape[1])
-
-    @cached_property
-    def least_per_round(self) -> int:
-        r"""With as many measurements the rounded first design spans the features."""
-        first = OptEstimator(self.X, self.rounding)
-        n = max(first.rank, first.least)
-        while not math.isfinite(first.worst_norm(first.counts(n, LARGEST_KAPPA))):
-            n += 1
-        return n
-
-    def _allocation(self, rows: Tensor) -> Tensor:
-        estimator = OptEstimator(self.X[rows], self.rounding)
-        return estimator.counts(self.round_budget, LARGEST_KAPPA)
-
-    def _fit(self, belief: ParetoBelief, used: Observations) -> LinearFit:
-        return OptEstimator(self.X[belief.open]).fit(belief.open, used)
+    def procedure(self) -> OwnSamples:
+        r"""The rounds of the algorithm."""
+        return OwnSamples(self.pool, self.question, self.rule, self.guarantee)
 
     @property
     def guarantee(self) -> str:
@@ -160,7 +190,120 @@ class GEGEBudgetStrategy(HalvingStrategy):
 
 
 @dataclass(frozen=True, eq=False)
-class GEGEPACStrategy(ParetoRoundStrategy):
+class GEGERule(RoundRule):
+    r"""Rounds long enough for a precision that halves from one to the next.
+
+    Args:
+        question: What is to be decided.
+        X: ``N x h`` features.
+        epsilon: See ``GEGEPACStrategy``, as are the next ones.
+        sample_size: Which numbers of measurements.
+        rounding: A method of ``round_design``.
+    """
+
+    question: ParetoQuestion
+    X: Tensor
+    epsilon: float
+    sample_size: str
+    rounding: str
+
+    is_planned_ahead = False
+
+    @cached_property
+    def _places(self) -> Tensor:
+        return points_of(self.X)
+
+    @staticmethod
+    def precision(t: int) -> float:
+        r"""``eps_r = 1 / (2 2^r)``."""
+        return 0.5 / 2.0**t
+
+    def log_factor(self, t: int, n_open: int) -> float:
+        r"""The logarithm in ``t_r`` for a round with so many open rows."""
+        delta = 6 * self.question.delta / (math.pi * t) ** 2
+        if self.sample_size == "corrected":
+            return math.log(2 * self.question.m * n_open / delta)
+        return math.log(self.question.m * n_open / (2 * delta))
+
+    def n_samples(self, t: int, n_open: int, rank: int) -> int:
+        r"""``t_r`` for a round with so many open rows, whose features have ``rank``."""
+        precision = self.precision(t)
+        scale = 32 * (1 + 3 * precision) * self.question.known_noise**2 * max(1, rank)
+        n = scale / precision**2 * self.log_factor(t, n_open)
+        return math.ceil(countable(n))
+
+    def needed_norm(self, t: int, n_open: int) -> float:
+        r"""The squared norm at which every mean is off by ``eps_r / 4`` at most."""
+        variance = 32 * self.question.known_noise**2 * self.log_factor(t, n_open)
+        return self.precision(t) ** 2 / variance
+
+    def prepared(self, belief: ParetoBelief) -> ParetoBelief:
+        r"""With the counts of the round that comes, or with the end."""
+        counts = torch.zeros_like(belief.counts)
+        close = belief.t > 1 and self.precision(belief.t) <= self.epsilon / 4
+        if self._places[belief.open].unique().numel() <= 1 or close:
+            return accept_rest(replace(belief, counts=counts))
+        counts[belief.open] = self.counts(belief.t, belief.open)
+        return replace(belief, counts=counts)
+
+    def counts(self, t: int, rows: Tensor) -> Tensor:
+        r"""How often to measure each of the open ``rows`` in round ``t``."""
+        estimator = OptEstimator(self.X[rows], self.rounding)
+        n = max(self.n_samples(t, len(rows), estimator.rank), estimator.least)
+        if self.sample_size == "printed":
+            return estimator.counts(n, self.precision(t))
+        needed = self.needed_norm(t, len(rows))
+        n = max(n, estimator.rank)
+        counts = estimator.counts(n, self.precision(t) / 2)
+        while (worst := estimator.worst_norm(counts)) > needed:
+            factor = min(2.0, worst / needed)
+            n = max(n + 1, math.ceil(n * factor))
+            counts = estimator.counts(n, self.precision(t) / 2)
+        return counts
+
+    def fit(self, belief: ParetoBelief, used: Observations) -> LinearFit:
+        r"""Least squares."""
+        return OptEstimator(self.X[belief.open]).fit(belief.open, used)
+
+    def suffices(self, belief: ParetoBelief, fit: LinearFit, n: int) -> bool:
+        r"""Yes if every open row is known as precisely as the proof needs."""
+        return float(fit.norms.max()) <= self.needed_norm(belief.t, len(fit.norms))
+
+    def eliminate(self, belief: ParetoBelief) -> ParetoBelief:
+        r"""Rows whose gaps are beyond the round's precision decided."""
+        precision, rows = self.precision(belief.t), belief.open
+        # Rows of equal features have equal means: one of them is judged for all.
+        _, place = self._places[rows].unique(return_inverse=True)
+        first = torch.full_like(place, len(rows)).scatter_reduce(
+            0, place, torch.arange(len(rows)), "amin"
+        )[: int(place.max()) + 1]
+        values = self.values(belief)[first]
+        side, gaps = belief.side.clone(), empirical_gaps(values)[place]
+        optimal = pareto_mask(values, strict=True)[place]
+        side[rows[optimal & (gaps >= precision)]] = ABOVE
+        side[rows[~optimal & (gaps >= precision / 2)]] = BELOW
+        return replace(belief, t=belief.t + 1, side=side)
+
+    def width(self, belief: ParetoBelief) -> float:
+        r"""Of intervals that hold in all rounds."""
+        return math.sqrt(2 * self.log_factor(belief.t, belief.open.numel()))
+
+    def forecast(self, belief: ParetoBelief, told: int) -> Forecast:
+        r"""By a rehearsal, up to the gaps that are still guessed."""
+        return rehearsed(self._sizes(belief), told)
+
+    def _sizes(self, belief: ParetoBelief) -> Iterator[int]:
+        least = NEAREST * float(belief.estimate.sigma[belief.open].max())
+        ahead = replace(self, rounding="pukelsheim")  # the same sizes, in no time
+        while bool(belief.counts.any()):
+            yield belief.size
+            if self.precision(belief.t) <= least:  # no gap is guessed below
+                return
+            belief = ahead.following(belief)
+
+
+@dataclass(frozen=True, eq=False)
+class GEGEPACStrategy(ParetoStrategy):
     r"""GEGE at a fixed confidence: round ``r`` decides gaps of ``1 / (2 2^r)``.
 
     The round itself says how many rows are measured (``ask`` returns thousands). The
@@ -196,91 +339,20 @@ class GEGEPACStrategy(ParetoRoundStrategy):
         _known(self.rounding, "rounding", ROUNDINGS)
 
     @cached_property
-    def X(self) -> Tensor:
-        r"""``N x h`` features."""
-        return self.pool.X if self.pool.features is None else self.pool.features
+    def procedure(self) -> OwnSamples:
+        r"""The rounds of the algorithm."""
+        return OwnSamples(self.pool, self.question, self.rule, self.guarantee)
 
     @cached_property
-    def _places(self) -> Tensor:
-        return points_of(self.X)
-
-    @staticmethod
-    def precision(t: int) -> float:
-        r"""``eps_r = 1 / (2 2^r)``."""
-        return 0.5 / 2.0**t
-
-    def log_factor(self, t: int, n_open: int) -> float:
-        r"""The logarithm in ``t_r`` for a round with so many open rows."""
-        delta = 6 * self.delta / (math.pi * t) ** 2
-        if self.sample_size == "corrected":
-            return math.log(2 * self.m * n_open / delta)
-        return math.log(self.m * n_open / (2 * delta))
-
-    def n_samples(self, t: int, n_open: int, rank: int) -> int:
-        r"""``t_r`` for a round with so many open rows, whose features have ``rank``."""
-        precision = self.precision(t)
-        scale = 32 * (1 + 3 * precision) * self._need_noise() ** 2 * max(1, rank)
-        n = scale / precision**2 * self.log_factor(t, n_open)
-        return math.ceil(countable(n))
-
-    def needed_norm(self, t: int, n_open: int) -> float:
-        r"""The squared norm at which every mean is off by ``eps_r / 4`` at most."""
-        variance = 32 * self._need_noise() ** 2 * self.log_factor(t, n_open)
-        return self.precision(t) ** 2 / variance
-
-    def _prepared(self, belief: ParetoBelief) -> ParetoBelief:
-        counts = torch.zeros(len(self.pool), dtype=torch.long)
-        close = belief.t > 1 and self.precision(belief.t) <= self.epsilon / 4
-        if self._places[belief.open].unique().numel() <= 1 or close:
-            return accept_rest(replace(belief, counts=counts))
-        counts[belief.open] = self._allocation(belief.t, belief.open)
-        return replace(belief, counts=counts)
-
-    def _allocation(self, t: int, rows: Tensor) -> Tensor:
-        estimator = OptEstimator(self.X[rows], self.rounding)
-        n = max(self.n_samples(t, len(rows), estimator.rank), estimator.least)
-        if self.sample_size == "printed":
-            return estimator.counts(n, self.precision(t))
-        needed = self.needed_norm(t, len(rows))
-        n = max(n, estimator.rank)
-        counts = estimator.counts(n, self.precision(t) / 2)
-        while (worst := estimator.worst_norm(counts)) > needed:
-            factor = min(2.0, worst / needed)
-            n = max(n + 1, math.ceil(n * factor))
-            counts = estimator.counts(n, self.precision(t) / 2)
-        return counts
-
-    def _fit(self, belief: ParetoBelief, used: Observations) -> LinearFit:
-        return OptEstimator(self.X[belief.open]).fit(belief.open, used)
-
-    def _suffices(self, belief: ParetoBelief, fit: LinearFit, n: int) -> bool:
-        return float(fit.norms.max()) <= self.needed_norm(belief.t, len(fit.norms))
-
-    def _eliminate(self, belief: ParetoBelief) -> ParetoBelief:
-        precision, rows = self.precision(belief.t), belief.open
-        # Rows of equal features have equal means: one of them is judged for all.
-        _, place = self._places[rows].unique(return_inverse=True)
-        first = torch.full_like(place, len(rows)).scatter_reduce(
-            0, place, torch.arange(len(rows)), "amin"
-        )[: int(place.max()) + 1]
-        values = self._values(belief)[first]
-        side, gaps = belief.side.clone(), empirical_gaps(values)[place]
-        optimal = pareto_mask(values, strict=True)[place]
-        side[rows[optimal & (gaps >= precision)]] = ABOVE
-        side[rows[~optimal & (gaps >= precision / 2)]] = BELOW
-        return replace(belief, t=belief.t + 1, side=side)
-
-    def _coming(self, belief: ParetoBelief) -> Iterator[int]:
-        least = NEAREST * float(belief.estimate.sigma[belief.open].max())
-        ahead = replace(self, rounding="pukelsheim")  # the same sizes, in no time
-        while bool(belief.counts.any()):
-            yield int(belief.counts.sum())
-            if self.precision(belief.t) <= least:  # no gap is guessed below
-                return
-            belief = ahead._foreseen(belief)
-
-    def _width(self, belief: ParetoBelief) -> float:
-        return math.sqrt(2 * self.log_factor(belief.t, belief.open.numel()))
+    def rule(self) -> GEGERule:
+        r"""How long a round is, and what it decides."""
+        return GEGERule(
+            self.question,
+            features_of(self.pool),
+            self.epsilon,
+            self.sample_size,
+            self.rounding,
+        )
 
     @property
     def guarantee(self) -> str:
@@ -299,5 +371,5 @@ class GEGEPACStrategy(ParetoRoundStrategy):
             f"With probability {1 - self.delta:g} every Pareto optimal row is accepted "
             f"{tolerance}, once no row is open; assumes outputs linear in the features "
             "and independent sub-Gaussian noise of standard deviation at most "
-            f"{self._need_noise():g} in each (Kone et al. 2025, Theorem 3)."
+            f"{self.sigma:g} in each (Kone et al. 2025, Theorem 3)."
         )

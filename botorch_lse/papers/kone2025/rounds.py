@@ -3,105 +3,143 @@ r"""Rounds that are judged by their own samples: decide the rows with large gaps
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import whole_number
-from botorch_lse.confidence.classify import ABOVE, BELOW
-from botorch_lse.papers.kone2025.base import ParetoBelief, ParetoStrategy
-from botorch_lse.papers.kone2025.gaps import empirical_gaps
+from botorch_lse.papers.fixed_confidence import (
+    RoundsProcedure,
+    first_round_of,
+    rehearsed,
+)
+from botorch_lse.papers.kone2025.base import (
+    ParetoBelief,
+    ParetoQuestion,
+    ParetoStrategy,
+    accept_rest,
+    budget,
+    keep_smallest,
+    sizes_ahead,
+)
 from botorch_lse.papers.kone2025.least_squares import ArmTotals, LinearFit
-from botorch_lse.pareto import pareto_mask
-from botorch_lse.problem import Observations
+from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.arguments import check_budget
+from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.pareto import pareto_answer, with_columns
 
-B = TypeVar("B", bound=ParetoBelief)
+
+class RoundRule(ABC):
+    r"""How long a round is, and what its own samples decide."""
+
+    question: ParetoQuestion
+
+    is_planned_ahead: bool
+    """Whether the sizes of all rounds are known before any measurement."""
+
+    @abstractmethod
+    def prepared(self, belief: ParetoBelief) -> ParetoBelief:
+        r"""With the counts of the round that comes, or with the end."""
+
+    @abstractmethod
+    def fit(self, belief: ParetoBelief, used: Observations) -> LinearFit:
+        r"""Estimates of the open rows."""
+
+    @abstractmethod
+    def suffices(self, belief: ParetoBelief, fit: LinearFit, n: int) -> bool:
+        r"""Whether an incomplete round with ``n`` measurements may be judged."""
+
+    @abstractmethod
+    def width(self, belief: ParetoBelief) -> float:
+        r"""Half widths of the intervals in standard deviations."""
+
+    @abstractmethod
+    def eliminate(self, belief: ParetoBelief) -> ParetoBelief:
+        r"""The belief for the next round, open rows decided by their estimates."""
+
+    @abstractmethod
+    def forecast(self, belief: ParetoBelief, told: int) -> Forecast:
+        r"""About how many more evaluations; see ``Procedure.forecast``."""
+
+    def values(self, belief: ParetoBelief) -> Tensor:
+        r"""``|A_t| x m`` estimates of the open rows, all outputs maximised."""
+        return self.question.signs * belief.estimate.mean[belief.open]
+
+    def following(self, belief: ParetoBelief) -> ParetoBelief:
+        r"""The next round, after the one whose estimates the belief has."""
+        return self.prepared(self.eliminate(belief))
 
 
 @dataclass(frozen=True, eq=False)
-class ParetoRoundStrategy(ParetoStrategy):
+class OwnSamples(RoundsProcedure):
     r"""Measure the open rows, estimate from this round's samples alone, eliminate.
 
     Measurements of rows that are not open are kept and used for nothing. A round some
     of whose measurements were abandoned is judged if what came suffices, else its
-    measurements are asked for again. Arguments: see ``ParetoStrategy``.
+    measurements are asked for again.
+
+    Args:
+        pool: The rows.
+        question: What is to be decided about them.
+        rule: How long a round is, and what it decides.
+        guarantee: What is claimed.
     """
 
-    def _start(self, seed: int) -> ParetoBelief:
-        return self._prepared(self._blank())
+    pool: Pool
+    question: ParetoQuestion
+    rule: RoundRule
+    guarantee: str
 
-    def _learn(
+    def start(self, seed: int) -> ParetoBelief:
+        r"""The first round."""
+        return self.rule.prepared(self.question.start())
+
+    def complete(self, observations: Observations) -> Observations:
+        r"""With one column per output."""
+        return with_columns(observations, self.question.m)
+
+    def size(self, belief: ParetoBelief) -> int:
+        r"""Measurements of the round that comes."""
+        return belief.size
+
+    def rows(self, belief: ParetoBelief, seed: int, round: int) -> Tensor:
+        r"""The rows of the round that comes."""
+        return belief.rows
+
+    def learn(
         self, belief: ParetoBelief, new: Observations, history: Observations, seed: int
     ) -> ParetoBelief:
+        r"""The belief after a round, if it can be judged."""
         if not bool(belief.counts.any()):
             return belief
-        rows = belief.open
+        rows, rule = belief.open, self.rule
         used = new.select(torch.isin(new.indices, rows))
         if len(used) == 0:
             return belief
-        fit = self._fit(belief, used)
+        fit = rule.fit(belief, used)
         each = torch.ones_like(used.indices) if used.counts is None else used.counts
         told = torch.zeros_like(belief.counts).index_add(0, used.indices, each)
         complete = bool((told >= belief.counts).all())
-        if not (complete or self._suffices(belief, fit, int(told.sum()))):
+        if not (complete or rule.suffices(belief, fit, int(told.sum()))):
             return belief
-        estimate = self._updated(belief, rows, fit, self._width(belief))
-        return self._prepared(self._eliminate(replace(belief, estimate=estimate)))
+        estimate = self.question.updated(belief, rows, fit, rule.width(belief))
+        return rule.following(replace(belief, estimate=estimate))
 
-    def _foreseen(self, belief: ParetoBelief) -> ParetoBelief:
-        return self._prepared(self._eliminate(belief))
+    def classification(self, belief: ParetoBelief) -> Classification:
+        r"""The side of every row."""
+        return pareto_answer(belief.side, belief.estimate, self.guarantee, self.pool)
 
-    def _values(self, belief: ParetoBelief) -> Tensor:
-        r"""``|A_t| x m`` estimates of the open rows, all outputs maximised."""
-        return self.signs * belief.estimate.mean[belief.open]
-
-    @abstractmethod
-    def _prepared(self, belief: ParetoBelief) -> ParetoBelief:
-        r"""With the counts of the round that comes, or with the end."""
-
-    @abstractmethod
-    def _fit(self, belief: ParetoBelief, used: Observations) -> LinearFit:
-        r"""Estimates of the open rows."""
-
-    @abstractmethod
-    def _suffices(self, belief: ParetoBelief, fit: LinearFit, n: int) -> bool:
-        r"""Whether an incomplete round with ``n`` measurements may be judged."""
-
-    @abstractmethod
-    def _eliminate(self, belief: ParetoBelief) -> ParetoBelief:
-        r"""The belief for the next round, open rows decided by their estimates."""
-
-    @abstractmethod
-    def _width(self, belief: ParetoBelief) -> float:
-        r"""Half widths of the intervals in standard deviations."""
+    def forecast(self, belief: ParetoBelief, told: int) -> Forecast:
+        r"""By a rehearsal, once there is an estimate or where none is needed."""
+        if not (self.rule.is_planned_ahead or belief.is_estimated):
+            return first_round_of(belief.size)
+        return self.rule.forecast(belief, told)
 
 
-@dataclass(frozen=True, eq=False)
-class HalvingStrategy(ParetoRoundStrategy):
-    r"""A fixed budget in equal rounds, each of which keeps half of the rows open.
-
-    ``max_observations`` is the budget ``T``. Measurements nobody asked for count
-    against it; a round that no longer fits is not run, and its rows stay open.
-    Arguments: see ``ParetoStrategy``; ``delta`` is that of the intervals only.
-    """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_observations is None:
-            raise ValueError("Expected `max_observations`, the budget, but got None.")
-        whole_number(self.max_observations, "max_observations", 1)
-        check_budget(
-            self.max_observations,
-            self.rounds * self.least_per_round,
-            f"{self.rounds} rounds of {self.least_per_round}, below which a round has "
-            "no estimate of every row",
-            "Give a larger budget, fewer rows, or fewer features.",
-        )
+class Sampling(ABC):
+    r"""How a round of a fixed size is spread over the open rows, and what it says."""
 
     @property
     @abstractmethod
@@ -110,52 +148,130 @@ class HalvingStrategy(ParetoRoundStrategy):
 
     @property
     @abstractmethod
-    def least_per_round(self) -> int:
+    def least(self) -> int:
         r"""The fewest measurements with which the first round estimates every row."""
 
-    @property
+    @abstractmethod
+    def counts(self, rows: Tensor, n: int) -> Tensor:
+        r"""How often to measure each of the open ``rows``; sums to ``n``."""
+
+    @abstractmethod
+    def fit(self, rows: Tensor, used: Observations) -> LinearFit:
+        r"""Estimates of the open ``rows``, ascending, from measurements of these."""
+
+
+@dataclass(frozen=True, eq=False)
+class HalvingRule(RoundRule):
+    r"""A fixed budget in equal rounds, each of which keeps half of the rows open.
+
+    Args:
+        question: What is to be decided.
+        sampling: How a round is spread over the open rows.
+        budget: ``T``. Measurements nobody asked for count against it; a round that no
+            longer fits is not run, and its rows stay open.
+    """
+
+    question: ParetoQuestion
+    sampling: Sampling
+    budget: int
+
+    is_planned_ahead = True
+
+    def check(self) -> None:
+        r"""Whether the budget suffices for an estimate of every row.
+
+        Raises:
+            ValueError: If it does not.
+        """
+        least = self.sampling.least
+        check_budget(
+            self.budget,
+            self.rounds * least,
+            f"{self.rounds} rounds of {least}, below which a round has no estimate of "
+            "every row",
+            "Give a larger budget, fewer rows, or fewer features.",
+        )
+
+    @cached_property
     def rounds(self) -> int:
         r"""``ceil(log2 dimension)``, at least 1."""
-        return max(1, math.ceil(math.log2(self.dimension)))
+        return max(1, math.ceil(math.log2(self.sampling.dimension)))
 
     @property
     def round_budget(self) -> int:
         r"""Measurements per round, ``floor(T / rounds)``."""
-        assert self.max_observations is not None  # checked
-        return self.max_observations // self.rounds
+        return self.budget // self.rounds
 
-    @property
-    def _is_planned_ahead(self) -> bool:
-        return True
-
-    @abstractmethod
-    def _allocation(self, rows: Tensor) -> Tensor:
-        r"""How often to measure each of the open rows; sums to ``round_budget``."""
-
-    def _prepared(self, belief: ParetoBelief) -> ParetoBelief:
-        counts = torch.zeros(len(self.pool), dtype=torch.long)
+    def prepared(self, belief: ParetoBelief) -> ParetoBelief:
+        r"""With the counts of the round that comes, or with the end."""
+        counts = torch.zeros_like(belief.counts)
         if belief.t > self.rounds or belief.open.numel() <= 1:
             return accept_rest(replace(belief, counts=counts))
-        counts[belief.open] = self._allocation(belief.open)
+        counts[belief.open] = self.sampling.counts(belief.open, self.round_budget)
         return replace(belief, counts=counts)
 
-    def _suffices(self, belief: ParetoBelief, fit: LinearFit, n: int) -> bool:
+    def fit(self, belief: ParetoBelief, used: Observations) -> LinearFit:
+        r"""Estimates of the open rows."""
+        return self.sampling.fit(belief.open, used)
+
+    def suffices(self, belief: ParetoBelief, fit: LinearFit, n: int) -> bool:
+        r"""Yes with half of the round, if every open row is estimated."""
         return 2 * n >= self.round_budget and bool(fit.norms.isfinite().all())
 
-    def _eliminate(self, belief: ParetoBelief) -> ParetoBelief:
-        keep = math.ceil(self.dimension / 2**belief.t)
-        return keep_smallest(belief, self._values(belief), keep)
+    def width(self, belief: ParetoBelief) -> float:
+        r"""Of intervals that hold in all rounds."""
+        return self.question.width(self.rounds)
 
-    def _width(self, belief: ParetoBelief) -> float:
-        events = 2 * self.m * len(self.pool) * self.rounds
-        return math.sqrt(2 * math.log(events / self.delta))
+    def eliminate(self, belief: ParetoBelief) -> ParetoBelief:
+        r"""Half of the rows decided, those with the largest gaps."""
+        keep = math.ceil(self.sampling.dimension / 2**belief.t)
+        return keep_smallest(belief, self.values(belief), keep)
+
+    def forecast(self, belief: ParetoBelief, told: int) -> Forecast:
+        r"""By a rehearsal; the sizes depend on no estimate."""
+        return rehearsed(sizes_ahead(belief, self.following), told)
 
 
 @dataclass(frozen=True, eq=False)
-class EGESHStrategy(HalvingStrategy):
+class EqualSampling(Sampling):
+    r"""All open rows equally often, each estimated by its own mean.
+
+    Args:
+        n_rows: ``N``.
+        m: The number of outputs.
+    """
+
+    n_rows: int
+    m: int
+
+    @property
+    def dimension(self) -> int:
+        r"""The number of rows."""
+        return self.n_rows
+
+    @property
+    def least(self) -> int:
+        r"""One of each row."""
+        return self.n_rows
+
+    def counts(self, rows: Tensor, n: int) -> Tensor:
+        r"""What is left over is given to the lowest rows."""
+        each, extra = divmod(n, len(rows))
+        return each + (torch.arange(len(rows)) < extra).long()
+
+    def fit(self, rows: Tensor, used: Observations) -> LinearFit:
+        r"""Means."""
+        places = torch.searchsorted(rows, used.indices)
+        return ArmTotals.zero(len(rows), self.m).add(places, used.y, used.counts).fit()
+
+
+@dataclass(frozen=True, eq=False)
+class EGESHStrategy(ParetoStrategy):
     r"""Empirical gap elimination with sequential halving, without structure.
 
-    Needs a budget of ``K ceil(log2 K)`` at least. Arguments: see ``ParetoStrategy``.
+    ``max_observations`` is the budget, at least ``K ceil(log2 K)``; see
+    ``HalvingRule``. ``delta`` is that of the intervals only. Arguments: see
+    ``ParetoStrategy``.
 
     Source:
         Kone et al. (2024), EGE-SH, as described by Kone et al. (2025), section 3.2,
@@ -164,24 +280,20 @@ class EGESHStrategy(HalvingStrategy):
         it, GEGE on the canonical basis is the same.
     """
 
-    @property
-    def dimension(self) -> int:
-        r"""The number of rows."""
-        return len(self.pool)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.rule.check()
 
-    @property
-    def least_per_round(self) -> int:
-        r"""One of each row."""
-        return len(self.pool)
+    @cached_property
+    def rule(self) -> HalvingRule:
+        r"""Halving by equal shares."""
+        sampling = EqualSampling(len(self.pool), self.m)
+        return HalvingRule(self.question, sampling, budget(self.max_observations))
 
-    def _allocation(self, rows: Tensor) -> Tensor:
-        each, extra = divmod(self.round_budget, len(rows))
-        return each + (torch.arange(len(rows)) < extra).long()
-
-    def _fit(self, belief: ParetoBelief, used: Observations) -> LinearFit:
-        rows = belief.open
-        places = torch.searchsorted(rows, used.indices)
-        return ArmTotals.zero(len(rows), self.m).add(places, used.y, used.counts).fit()
+    @cached_property
+    def procedure(self) -> OwnSamples:
+        r"""The rounds of the algorithm."""
+        return OwnSamples(self.pool, self.question, self.rule, self.guarantee)
 
     @property
     def guarantee(self) -> str:
@@ -190,36 +302,3 @@ class EGESHStrategy(HalvingStrategy):
             "No confidence is claimed: the error probability falls exponentially in "
             "the budget, at a rate that depends on the unknown gaps (Kone et al. 2024)."
         )
-
-
-def keep_smallest(belief: B, values: Tensor, keep: int) -> B:
-    r"""Keep the open rows with the smallest empirical gaps; decide the others.
-
-    Args:
-        belief: The rows that are open.
-        values: ``|A_t| x m`` estimates of these, all outputs maximised.
-        keep: How many stay open. Of equal gaps rows of the empirical Pareto set stay,
-            then the lowest.
-
-    Returns:
-        The belief for the next round: rows not kept are accepted if they are in the
-        empirical Pareto set (strict dominance), else rejected.
-
-    Source:
-        Kone et al. (2025), Algorithm 2, with errata 4 and 5
-        (papers/kone2025/errata.md).
-    """
-    gaps, optimal = empirical_gaps(values), pareto_mask(values, strict=True)
-    order = np.lexsort(((~optimal).numpy(), gaps.numpy()))  # stable; the last leads
-    decided = torch.from_numpy(order)[keep:]
-    side = belief.side.clone()
-    code = torch.where(optimal[decided], ABOVE, BELOW).to(side.dtype)
-    side[belief.open[decided]] = code
-    return replace(belief, t=belief.t + 1, side=side)
-
-
-def accept_rest(belief: B) -> B:
-    r"""All open rows accepted, as at the end of GEGE: ``B + A``."""
-    side = belief.side.clone()
-    side[belief.open] = ABOVE
-    return replace(belief, side=side)

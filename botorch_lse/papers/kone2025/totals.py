@@ -3,24 +3,42 @@ r"""Unstructured strategies that judge rows by all of their measurements."""
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
+from torch import Tensor
 
 from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.confidence.classify import ABOVE, BELOW
-from botorch_lse.papers.kone2025.base import ParetoBelief, ParetoStrategy
+from botorch_lse.papers.fixed_confidence import (
+    RoundsProcedure,
+    first_round_of,
+    rehearsed,
+)
+from botorch_lse.papers.kone2025.base import (
+    ParetoBelief,
+    ParetoQuestion,
+    ParetoStrategy,
+    accept_rest,
+    budget,
+    keep_smallest,
+    sizes_ahead,
+)
 from botorch_lse.papers.kone2025.least_squares import ArmTotals, LinearFit
-from botorch_lse.papers.kone2025.rounds import accept_rest, keep_smallest
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.problem import Observations
-from botorch_lse.strategies.forecast import NEAREST
+from botorch_lse.problem import Classification, Observations, Pool
+from botorch_lse.strategies.forecast import NEAREST, Forecast
+from botorch_lse.strategies.pareto import pareto_answer, with_columns
 
 STRIDE = 1.02
 """How much longer each row is measured from one rehearsed step to the next."""
+BY_BUDGET = (
+    "No confidence is claimed: the error probability falls exponentially in the "
+    "budget, at a rate that depends on the unknown gaps."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,22 +52,87 @@ class TotalsBelief(ParetoBelief):
     totals: ArmTotals
 
 
+Foreseen = Callable[[TotalsBelief], TotalsBelief]
+"""The belief after the round that comes, if it repeats the estimates in hand."""
+
+
+class TotalsRule(ABC):
+    r"""How often each open row is measured, and what all measurements decide."""
+
+    is_planned_ahead: bool = False
+    """Whether the sizes of all rounds are known before any measurement."""
+
+    last_is_accepted: bool = True
+    """Whether a single open row needs no further measurement."""
+
+    @abstractmethod
+    def target(self, belief: TotalsBelief) -> int:
+        r"""Measurements that each open row has after round ``t``."""
+
+    @abstractmethod
+    def width(self, belief: TotalsBelief) -> float:
+        r"""Half widths of the intervals in standard deviations."""
+
+    @abstractmethod
+    def eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
+        r"""The belief for the next round; ``fit`` is of all rows.
+
+        It has counts where the rule itself says what is measured next; without them
+        each open row is measured up to the target.
+        """
+
+    @abstractmethod
+    def forecast(self, belief: TotalsBelief, told: int, foreseen: Foreseen) -> Forecast:
+        r"""About how many more evaluations until everything is decided.
+
+        Args:
+            belief: What the complete rounds say.
+            told: Measurements of the open round that are told already.
+            foreseen: What the next round would leave.
+        """
+
+
 @dataclass(frozen=True, eq=False)
-class ParetoTotalsStrategy(ParetoStrategy):
+class AllSamples(RoundsProcedure):
     r"""Measure the open rows up to a number, judge them by all measurements so far.
 
-    Measurements nobody asked for count like others. Arguments: see ``ParetoStrategy``.
+    Measurements nobody asked for count like others.
+
+    Args:
+        pool: The rows.
+        question: What is to be decided about them.
+        rule: How often they are measured, and what that decides.
+        guarantee: What is claimed.
     """
 
-    def _start(self, seed: int) -> TotalsBelief:
-        blank = self._blank()
-        totals = ArmTotals.zero(len(self.pool), self.m)
+    pool: Pool
+    question: ParetoQuestion
+    rule: TotalsRule
+    guarantee: str
+
+    def start(self, seed: int) -> TotalsBelief:
+        r"""The first round."""
+        blank = self.question.start()
+        totals = ArmTotals.zero(len(self.pool), self.question.m)
         start = TotalsBelief(blank.t, blank.side, blank.estimate, blank.counts, totals)
         return self._prepared(start)
 
-    def _learn(
+    def complete(self, observations: Observations) -> Observations:
+        r"""With one column per output."""
+        return with_columns(observations, self.question.m)
+
+    def size(self, belief: TotalsBelief) -> int:
+        r"""Measurements of the round that comes."""
+        return belief.size
+
+    def rows(self, belief: TotalsBelief, seed: int, round: int) -> Tensor:
+        r"""The rows of the round that comes."""
+        return belief.rows
+
+    def learn(
         self, belief: TotalsBelief, new: Observations, history: Observations, seed: int
     ) -> TotalsBelief:
+        r"""The belief after more measurements of any rows."""
         totals = belief.totals.add(new.indices, new.y, new.counts)
         belief = replace(belief, totals=totals)
         return self._advanced(belief) if bool(belief.counts.any()) else belief
@@ -61,11 +144,24 @@ class ParetoTotalsStrategy(ParetoStrategy):
             if bool(belief.counts.any()) or belief.open.numel() == 0:
                 return belief
             belief = self._judged(belief)
+            if bool(belief.counts.any()):
+                return belief
 
     def _judged(self, belief: TotalsBelief) -> TotalsBelief:
         fit, everything = belief.totals.fit(), torch.arange(len(self.pool))
-        estimate = self._updated(belief, everything, fit, self._width(belief))
-        return self._eliminate(replace(belief, estimate=estimate), fit)
+        width = self.rule.width(belief)
+        estimate = self.question.updated(belief, everything, fit, width)
+        return self.rule.eliminate(replace(belief, estimate=estimate), fit)
+
+    def _prepared(self, belief: TotalsBelief) -> TotalsBelief:
+        r"""With what is missing to the target, or with the end."""
+        counts = torch.zeros_like(belief.counts)
+        if belief.open.numel() <= int(self.rule.last_is_accepted):
+            return replace(accept_rest(belief), counts=counts)
+        rows = belief.open
+        told = belief.totals.counts[rows].long()
+        counts[rows] = (self.rule.target(belief) - told).clamp_min(0)
+        return replace(belief, counts=counts)
 
     def _foreseen(self, belief: TotalsBelief) -> TotalsBelief:
         rows = belief.counts.nonzero().view(-1)
@@ -73,59 +169,55 @@ class ParetoTotalsStrategy(ParetoStrategy):
         totals = belief.totals.add(rows, means, counts)
         return self._advanced(replace(belief, totals=totals))
 
-    def _prepared(self, belief: TotalsBelief) -> TotalsBelief:
-        r"""With what is missing to the target, or with the end."""
-        counts = torch.zeros(len(self.pool), dtype=torch.long)
-        if self._has_ended(belief):
-            return replace(accept_rest(belief), counts=counts)
-        rows = belief.open
-        told = belief.totals.counts[rows].long()
-        counts[rows] = (self._target(belief) - told).clamp_min(0)
-        return replace(belief, counts=counts)
+    def classification(self, belief: TotalsBelief) -> Classification:
+        r"""The side of every row."""
+        return pareto_answer(belief.side, belief.estimate, self.guarantee, self.pool)
 
-    def _has_ended(self, belief: TotalsBelief) -> bool:
-        r"""Whether what is open is accepted."""
-        return belief.open.numel() <= 1
+    def forecast(self, belief: TotalsBelief, told: int) -> Forecast:
+        r"""By a rehearsal, once there is an estimate or where none is needed."""
+        if not (self.rule.is_planned_ahead or belief.is_estimated):
+            return first_round_of(belief.size)
+        return self.rule.forecast(belief, told, self._foreseen)
 
-    @abstractmethod
-    def _target(self, belief: TotalsBelief) -> int:
-        r"""Measurements that each open row has after round ``t``."""
 
-    @abstractmethod
-    def _eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
-        r"""The belief for the next round; ``fit`` is of all rows."""
-
-    @abstractmethod
-    def _width(self, belief: TotalsBelief) -> float:
-        r"""Half widths of the intervals in standard deviations."""
+# --- a fixed budget -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class _BudgetTotalsStrategy(ParetoTotalsStrategy):
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_observations is None:
-            raise ValueError("Expected `max_observations`, the budget, but got None.")
-        whole_number(self.max_observations, "max_observations", len(self.pool))
+class UniformRule(TotalsRule):
+    r"""One round of all rows, equally often.
 
-    @property
-    def _is_planned_ahead(self) -> bool:
-        return True
+    Args:
+        question: What is to be decided.
+        budget: A remainder is not used.
+    """
 
-    def _width(self, belief: TotalsBelief) -> float:
-        return math.sqrt(2 * math.log(2 * self.m * len(self.pool) / self.delta))
+    question: ParetoQuestion
+    budget: int
 
-    @property
-    def guarantee(self) -> str:
-        r"""None at a stated level."""
-        return (
-            "No confidence is claimed: the error probability falls exponentially in "
-            "the budget, at a rate that depends on the unknown gaps."
-        )
+    is_planned_ahead = True
+
+    def target(self, belief: TotalsBelief) -> int:
+        r"""An equal share."""
+        return self.budget // len(self.question.pool)
+
+    def width(self, belief: TotalsBelief) -> float:
+        r"""Of intervals that hold together, once."""
+        return self.question.width()
+
+    def eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
+        r"""Accept the rows whose means are undominated."""
+        optimal = pareto_mask(self.question.signs * fit.mean)
+        side = torch.where(optimal, ABOVE, BELOW).to(belief.side.dtype)
+        return replace(belief, t=belief.t + 1, side=side)
+
+    def forecast(self, belief: TotalsBelief, told: int, foreseen: Foreseen) -> Forecast:
+        r"""The rest of the round."""
+        return rehearsed(sizes_ahead(belief, foreseen), told)
 
 
 @dataclass(frozen=True, eq=False)
-class UniformStrategy(_BudgetTotalsStrategy):
+class UniformStrategy(ParetoStrategy):
     r"""Measure every row equally often; accept those whose means are undominated.
 
     ``max_observations`` is the budget, at least one per row; a remainder is not used.
@@ -135,18 +227,63 @@ class UniformStrategy(_BudgetTotalsStrategy):
         The baseline of Kone et al. (2025), section 5.
     """
 
-    def _target(self, belief: TotalsBelief) -> int:
-        assert self.max_observations is not None  # checked
-        return self.max_observations // len(self.pool)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        budget(self.max_observations, len(self.pool))
 
-    def _eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
-        optimal = pareto_mask(self.signs * fit.mean)
-        side = torch.where(optimal, ABOVE, BELOW).to(belief.side.dtype)
-        return replace(belief, t=belief.t + 1, side=side)
+    @cached_property
+    def procedure(self) -> AllSamples:
+        r"""The rounds of the algorithm."""
+        rule = UniformRule(self.question, budget(self.max_observations))
+        return AllSamples(self.pool, self.question, rule, self.guarantee)
+
+    @property
+    def guarantee(self) -> str:
+        r"""None at a stated level."""
+        return BY_BUDGET
 
 
 @dataclass(frozen=True, eq=False)
-class EGESRStrategy(_BudgetTotalsStrategy):
+class RejectsRule(TotalsRule):
+    r"""One row decided per round, by rounds of growing length.
+
+    Args:
+        question: What is to be decided.
+        budget: At least one per row.
+    """
+
+    question: ParetoQuestion
+    budget: int
+
+    is_planned_ahead = True
+
+    @cached_property
+    def _harmonic(self) -> float:
+        return 0.5 + sum(1 / i for i in range(2, len(self.question.pool) + 1))
+
+    def target(self, belief: TotalsBelief) -> int:
+        r"""That of successive rejects."""
+        K = len(self.question.pool)
+        spare = (self.budget - K) / self._harmonic
+        return max(1, math.ceil(spare / (K + 1 - belief.t)))
+
+    def width(self, belief: TotalsBelief) -> float:
+        r"""Of intervals that hold together, once."""
+        return self.question.width()
+
+    def eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
+        r"""The row with the largest gap decided."""
+        rows = belief.open
+        values = self.question.signs * fit.mean[rows]
+        return keep_smallest(belief, values, len(rows) - 1)
+
+    def forecast(self, belief: TotalsBelief, told: int, foreseen: Foreseen) -> Forecast:
+        r"""By a rehearsal."""
+        return rehearsed(sizes_ahead(belief, foreseen), told)
+
+
+@dataclass(frozen=True, eq=False)
+class EGESRStrategy(ParetoStrategy):
     r"""Empirical gap elimination with successive rejects: one row decided per round.
 
     ``max_observations`` is the budget, at least one per row. Arguments: see
@@ -157,24 +294,94 @@ class EGESRStrategy(_BudgetTotalsStrategy):
         successive rejects.
     """
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        budget(self.max_observations, len(self.pool))
+
     @cached_property
-    def _harmonic(self) -> float:
-        return 0.5 + sum(1 / i for i in range(2, len(self.pool) + 1))
+    def procedure(self) -> AllSamples:
+        r"""The rounds of the algorithm."""
+        rule = RejectsRule(self.question, budget(self.max_observations))
+        return AllSamples(self.pool, self.question, rule, self.guarantee)
 
-    def _target(self, belief: TotalsBelief) -> int:
-        assert self.max_observations is not None  # checked
-        K = len(self.pool)
-        spare = (self.max_observations - K) / self._harmonic
-        return max(1, math.ceil(spare / (K + 1 - belief.t)))
+    @property
+    def guarantee(self) -> str:
+        r"""None at a stated level."""
+        return BY_BUDGET
 
-    def _eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
-        rows = belief.open
-        values = self.signs * fit.mean[rows]
-        return keep_smallest(belief, values, len(rows) - 1)
+
+# --- a fixed confidence ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class RacingStrategy(ParetoTotalsStrategy):
+class RacingRule(TotalsRule):
+    r"""All open rows equally often, until intervals decide them.
+
+    Args:
+        question: What is to be decided.
+        step: See ``RacingStrategy``, as is the next one.
+        epsilon: The tolerance.
+    """
+
+    question: ParetoQuestion
+    step: int
+    epsilon: float
+
+    last_is_accepted = False
+
+    def target(self, belief: TotalsBelief) -> int:
+        r"""``step`` more in each round."""
+        return self.step * belief.t
+
+    def width(self, belief: TotalsBelief) -> float:
+        r"""``sqrt(2 log(4 K m n^2 / delta))``: of intervals that hold at all times."""
+        return self.question.width(2 * self.target(belief) ** 2)
+
+    def half(self, belief: TotalsBelief) -> float:
+        r"""Half widths of the intervals, units of ``y``."""
+        n = self.target(belief)
+        return self.width(belief) * self.question.known_noise / math.sqrt(n)
+
+    def eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
+        r"""What is certainly dominated, or certainly optimal and of no more use."""
+        rows, side = belief.open, belief.side.clone()
+        values = self.question.signs * fit.mean[rows]
+        half = self.half(belief)
+        difference = values.unsqueeze(0) - values.unsqueeze(1)  # [i, j] = j - i
+        m = difference.amin(dim=-1)
+        rejected = (m > 2 * half).any(dim=1)
+        left = (~rejected).nonzero().view(-1)
+        # M_eps(i, j) = max_c (mu_i + eps - mu_j)
+        M = self.epsilon - m[left][:, left]
+        clear = M.clone().fill_diagonal_(torch.inf)
+        optimal = (clear >= 2 * half).all(dim=1)
+        # Row j waits while an undecided i might be dominated by it.
+        needed = ((2 * half >= M) & ~optimal.unsqueeze(1)).any(dim=0)
+        side[rows[rejected]] = BELOW
+        side[rows[left[optimal & ~needed]]] = ABOVE
+        return replace(belief, t=belief.t + 1, side=side)
+
+    def forecast(self, belief: TotalsBelief, told: int, foreseen: Foreseen) -> Forecast:
+        r"""By a rehearsal in strides."""
+        return rehearsed(self._sizes(belief), told)
+
+    def _sizes(self, belief: TotalsBelief) -> Iterator[int]:
+        told, fit = belief.totals.counts.long(), belief.totals.fit()
+        least = NEAREST * float(belief.estimate.sigma[belief.open].max())
+        while belief.open.numel():
+            rows, target = belief.open, self.target(belief)
+            more = (target - told[rows]).clamp_min(0)
+            yield int(more.sum())
+            told = told.index_add(0, rows, more)
+            if self.half(belief) <= least:  # no gap is guessed below
+                return
+            belief = self.eliminate(belief, fit)
+            # In strides: a round of one measurement each would take as long as the run.
+            belief = replace(belief, t=max(belief.t, math.ceil(STRIDE * belief.t)))
+
+
+@dataclass(frozen=True, eq=False)
+class RacingStrategy(ParetoStrategy):
     r"""Measure all open rows equally often until intervals decide them.
 
     In each round rows that are certainly dominated are rejected; those that are
@@ -200,51 +407,11 @@ class RacingStrategy(ParetoTotalsStrategy):
         whole_number(self.step, "step", 1)
         in_interval(self.epsilon, "epsilon", 0.0, math.inf, closed_low=True)
 
-    def _target(self, belief: TotalsBelief) -> int:
-        return self.step * belief.t
-
-    def _has_ended(self, belief: TotalsBelief) -> bool:
-        return belief.open.numel() == 0
-
-    def _coming(self, belief: TotalsBelief) -> Iterator[int]:
-        told, fit = belief.totals.counts.long(), belief.totals.fit()
-        least = NEAREST * float(belief.estimate.sigma[belief.open].max())
-        while belief.open.numel():
-            rows, target = belief.open, self._target(belief)
-            more = (target - told[rows]).clamp_min(0)
-            yield int(more.sum())
-            told = told.index_add(0, rows, more)
-            if self._half(belief) <= least:  # no gap is guessed below
-                return
-            belief = self._eliminate(belief, fit)
-            # In strides: a round of one measurement each would take as long as the run.
-            belief = replace(belief, t=max(belief.t, math.ceil(STRIDE * belief.t)))
-
-    def _half(self, belief: TotalsBelief) -> float:
-        n = self._target(belief)
-        return self._width(belief) * self._need_noise() / math.sqrt(n)
-
-    def _width(self, belief: TotalsBelief) -> float:
-        n = self._target(belief)
-        return math.sqrt(2 * math.log(4 * len(self.pool) * self.m * n**2 / self.delta))
-
-    def _eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
-        rows, side = belief.open, belief.side.clone()
-        values = self.signs * fit.mean[rows]
-        half = self._half(belief)
-        difference = values.unsqueeze(0) - values.unsqueeze(1)  # [i, j] = j - i
-        m = difference.amin(dim=-1)
-        rejected = (m > 2 * half).any(dim=1)
-        left = (~rejected).nonzero().view(-1)
-        # M_eps(i, j) = max_c (mu_i + eps - mu_j)
-        M = self.epsilon - m[left][:, left]
-        clear = M.clone().fill_diagonal_(torch.inf)
-        optimal = (clear >= 2 * half).all(dim=1)
-        # Row j waits while an undecided i might be dominated by it.
-        needed = ((2 * half >= M) & ~optimal.unsqueeze(1)).any(dim=0)
-        side[rows[rejected]] = BELOW
-        side[rows[left[optimal & ~needed]]] = ABOVE
-        return replace(belief, t=belief.t + 1, side=side)
+    @cached_property
+    def procedure(self) -> AllSamples:
+        r"""The rounds of the algorithm."""
+        rule = RacingRule(self.question, self.step, self.epsilon)
+        return AllSamples(self.pool, self.question, rule, self.guarantee)
 
     @property
     def guarantee(self) -> str:
@@ -257,6 +424,6 @@ class RacingStrategy(ParetoTotalsStrategy):
         return (
             f"With probability {1 - self.delta:g} every Pareto optimal row is accepted "
             f"{tolerance}, once no row is open; assumes independent sub-Gaussian noise "
-            f"of standard deviation at most {self._need_noise():g} in each output "
+            f"of standard deviation at most {self.sigma:g} in each output "
             "(Auer et al. 2016, Theorem 4)."
         )

@@ -671,7 +671,7 @@ class LinearProcedure(Procedure):
         claim = with_contradictions(claim, belief.contradicted.any(dim=-1))
         return self.goal.answer(belief, claim, self.items)
 
-    def forecast(self, belief: LinearBelief) -> Forecast:
+    def forecast(self, belief: LinearBelief, told: int) -> Forecast:
         r"""About how many more evaluations until everything is decided."""
         if not belief.information.is_complete:
             return Forecast(None, "The measurements do not span the features yet.")

@@ -131,7 +131,7 @@ def test_rounds_keep_half_of_the_rank_open() -> None:
 def test_the_rank_counts_not_the_number_of_features() -> None:
     X, _ = linear_problem(seed=1, K=20, h=4)
     doubled = torch.cat((X, X[:, :2] + X[:, 2:]), dim=1)
-    assert make(GEGEBudgetStrategy, doubled).rounds == 2
+    assert make(GEGEBudgetStrategy, doubled).rule.rounds == 2
 
 
 def test_one_feature_is_answered_in_one_round() -> None:
@@ -158,9 +158,9 @@ def test_sample_sizes_are_those_of_the_paper() -> None:
     scale = 32 * (1 + 3 * eps) * NOISE_STD**2 * 3 / eps**2
     corrected = math.ceil(scale * math.log(2 * 2 * 7 / delta_r))
     printed = math.ceil(scale * math.log(2 * 7 / (2 * delta_r)))
-    assert strategy.n_samples(2, 7, 3) == corrected
+    assert strategy.rule.n_samples(2, 7, 3) == corrected
     literal = make(GEGEPACStrategy, X, delta=0.1, sample_size="printed")
-    assert literal.n_samples(2, 7, 3) == printed
+    assert literal.rule.n_samples(2, 7, 3) == printed
     assert literal.guarantee.startswith("No confidence")
 
 
@@ -168,10 +168,10 @@ def test_sample_sizes_are_those_of_the_paper() -> None:
 def test_corrected_rounds_reach_the_precision_of_the_proof(noise_std: float) -> None:
     strategy = make(GEGEPACStrategy, X, noise_std=noise_std)
     for t in (1, 3):
-        counts = strategy._allocation(t, torch.arange(12))
+        counts = strategy.rule.counts(t, torch.arange(12))
         norm = OptEstimator(X).worst_norm(counts)
         delta_r = 6 * strategy.delta / (math.pi * t) ** 2
-        error = strategy.precision(t) / 4
+        error = strategy.rule.precision(t) / 4
         # Lemma 1's tail, summed over 12 rows and 2 outputs.
         tail = 12 * 2 * 2 * math.exp(-(error**2) / (2 * noise_std**2 * norm))
         assert tail <= delta_r * (1 + 1e-9)
@@ -241,10 +241,10 @@ def test_unknown_options_are_named() -> None:
 @pytest.mark.parametrize("rounding", ["quota", "pukelsheim", "regret"])
 def test_a_budget_too_small_to_estimate_every_row_is_refused(rounding: str) -> None:
     plan = {"rounding": rounding}
-    least = make(GEGEBudgetStrategy, X, **plan).least_per_round
+    least = make(GEGEBudgetStrategy, X, **plan).rule.sampling.least
     rank = int(torch.linalg.matrix_rank(X))
     assert least >= rank
-    rounds = make(GEGEBudgetStrategy, X, **plan).rounds
+    rounds = make(GEGEBudgetStrategy, X, **plan).rule.rounds
     message = (
         f"at least {rounds * least}, {rounds} rounds of {least}.*{rounds * least - 1}"
     )
