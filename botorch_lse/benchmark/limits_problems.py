@@ -282,8 +282,8 @@ def least_draws(strategy: MELKPACStrategy, gaps: Tensor) -> int:
     total, t = 0, 1
     active = torch.ones_like(gaps, dtype=torch.bool)
     while bool(active.any()):
-        design = optimal_design(strategy.Phi, active)
-        total += strategy.n_draws(t, design.lower_bound)
+        design = optimal_design(strategy.rounds.Phi, active)
+        total += strategy.rounds.n_draws(t, design.lower_bound)
         active = gaps < 2.0**-t
         t += 1
     return total

@@ -66,6 +66,15 @@ class Procedure(ABC):
         r"""The belief after one more complete round; ``history`` ends with ``new``."""
 
     @property
+    def needs_its_rows(self) -> bool:
+        r"""Whether rows that were not asked for teach nothing.
+
+        A round is then complete once it holds all rows asked for, not once it is as
+        long as was asked for, and what is told after the end changes nothing.
+        """
+        return False
+
+    @property
     def needs_plans(self) -> bool:
         r"""Whether ``learn_planned`` differs from ``learn``.
 
@@ -354,7 +363,9 @@ class Strategy(ABC):
         return Request(size, left, pending, state.seed, state.round)
 
     def _is_round(self, state: State, group: Observations) -> bool:
-        r"""Whether a group told at once is the open round, whatever its rows."""
+        r"""Whether a group told at once is the open round."""
+        if self.procedure.needs_its_rows:
+            return remove(self.planned(state), group.indices).numel() == 0
         return group.n_measured >= self._request(state, group.indices[:0]).size
 
     def _tell_round(self, state: State, group: Observations) -> State:
@@ -396,7 +407,7 @@ class Strategy(ABC):
         new = in_canonical_order(group).at_round(state.round)
         history = state.history.append(new)
         belief = state.belief
-        if len(new) and self._learns(state):
+        if len(new) and not (state.is_done and self.procedure.needs_its_rows):
             planned = self._needs_plans and self._is_as_planned(state, new)
             learn = self._learn_planned if planned else self._learn
             belief = learn(belief, new, history, state.seed)
@@ -532,10 +543,6 @@ class Strategy(ABC):
         self, belief: Any, new: Observations, history: Observations, seed: int
     ) -> Any:
         return self.procedure.learn_planned(belief, new, history, seed)
-
-    def _learns(self, state: State) -> bool:
-        r"""Whether what is told in this state changes the answer."""
-        return True
 
     def _complete(self, observations: Observations) -> Observations:
         return self.procedure.complete(observations)

@@ -45,7 +45,7 @@ def test_narrowed_algorithms_draw_less_and_eliminate_sooner() -> None:
     problem = guarantee_melk.melk_ties(0)
     whole = guarantee_melk.build_melk(guarantee_melk.MELK_TIES, problem, 1.0)
     third = guarantee_melk.build_melk(guarantee_melk.MELK_TIES, problem, 3.0)
-    assert third.width(1) == pytest.approx(whole.width(1) / 3)
+    assert third.rounds.width(1) == pytest.approx(whole.rounds.width(1) / 3)
     ratio = len(whole.ask(whole.init())) / len(third.ask(third.init()))
     assert ratio == pytest.approx(9, rel=0.1)
 

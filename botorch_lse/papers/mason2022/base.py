@@ -3,11 +3,11 @@ r"""What MELK and MILK share to the letter of their paper: rounds, draws, estima
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from gpytorch.kernels import Kernel
@@ -17,13 +17,22 @@ from botorch_lse.checks import in_interval
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, accuracy
 from botorch_lse.designs import Design, round_design
 from botorch_lse.designs.basis import KernelGram, span_map
-from botorch_lse.papers.fixed_confidence import countable, first_round_of, rehearsed
+from botorch_lse.papers.fixed_confidence import (
+    RoundsProcedure,
+    countable,
+    first_round_of,
+    rehearsed,
+)
 from botorch_lse.papers.mason2022.rips import RIPSEstimate, rips, rips_projection
-from botorch_lse.problem import Classification, Observations, gaussian_probability_above
+from botorch_lse.problem import (
+    Classification,
+    Observations,
+    Pool,
+    gaussian_probability_above,
+)
 from botorch_lse.strategies.arguments import check_noise_once
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.loop import (
-    Request,
     State,
     Strategy,
     check_state,
@@ -107,6 +116,237 @@ class PACBelief:
     size: int = 0
     kept: Observations = field(default_factory=Observations.empty)
     missing: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RIPSRounds:
+    r"""How many draws a round takes, what they say, and how far that may be off.
+
+    Args:
+        Phi: ``N x m`` features.
+        gamma: The ridge of the design.
+        second_moment: ``B^2 + sigma^2``, which bounds ``E[y^2]``.
+        delta: The failure probability of the whole run.
+        estimate: See ``PACStrategy``.
+        sample_constant: The 16 in the number of draws.
+        elimination_constant: The 2 in the width.
+    """
+
+    Phi: Tensor
+    gamma: float
+    second_moment: float
+    delta: float
+    estimate: str
+    sample_constant: float
+    elimination_constant: float
+
+    @property
+    def N(self) -> int:
+        r"""The number of rows."""
+        return len(self.Phi)
+
+    def direction_delta(self, t: int) -> float:
+        r"""``delta_t / |X|^2`` with ``delta_t = delta / (2 t^2)``: one direction's."""
+        return self.delta / (2 * t**2 * self.N**2)
+
+    def n_draws(self, t: int, g: float) -> int:
+        r"""``N_t``; see ``draws_of_round``."""
+        S = self.second_moment
+        return draws_of_round(t, self.N, g, S, self.delta, self.sample_constant)
+
+    def width(self, t: int) -> float:
+        r"""``2 2^-t``: what the estimates of round ``t`` are off at most."""
+        return self.elimination_constant * 2.0**-t
+
+    def estimated(
+        self,
+        belief: PACBelief,
+        new: Observations,
+        rows: Tensor,
+        pairs: tuple[Tensor, Tensor, float] | None = None,
+    ) -> RIPSEstimate:
+        r"""RIPS at ``rows``, or at pairs of positions in ``rows``."""
+        assert belief.design is not None  # asked in rounds only
+        found = rips(
+            self.Phi[rows],
+            self.Phi,
+            belief.design.weights,
+            new.indices,
+            new.y,
+            second_moment=self.second_moment,
+            delta=self.direction_delta(belief.t),
+            gamma=self.gamma,
+            pairs=pairs,
+        )
+        if self.estimate == "means":
+            return found
+        values = rips_projection(found, self.Phi[rows], pairs=pairs)
+        return replace(found, means=values)
+
+    def updated(
+        self, belief: PACBelief, rows: Tensor, found: RIPSEstimate, n: int
+    ) -> Estimate:
+        r"""The estimates with those of ``rows``, from ``n`` draws."""
+        assert belief.design is not None  # asked in rounds only
+        half = self.width(belief.t) * (found.norms / belief.design.value).sqrt()
+        sigma = (self.second_moment * found.norms / n).sqrt()
+        return belief.estimate.updated(rows, found.means, half, sigma)
+
+
+class PACQuestion(ABC):
+    r"""What is to be decided by such rounds; ``A_t`` are the rows or pairs left."""
+
+    rounds: RIPSRounds
+
+    @abstractmethod
+    def everything(self) -> Tensor:
+        r"""``A_1``: every pair, or row, is in question in the first round."""
+
+    @abstractmethod
+    def design(self, belief: PACBelief) -> Design:
+        r"""The design of round ``t`` on ``A_t``."""
+
+    @abstractmethod
+    def eliminate(self, belief: PACBelief, new: Observations) -> PACBelief:
+        r"""Lines 8 to 16 of the algorithm."""
+
+    @abstractmethod
+    def foreseen(self, belief: PACBelief) -> PACBelief:
+        r"""The same with the estimates in hand instead of new draws."""
+
+    @abstractmethod
+    def level(self, mean: Tensor) -> float:
+        r"""The level that probabilities refer to."""
+
+
+@dataclass(frozen=True, eq=False)
+class PACProcedure(RoundsProcedure):
+    r"""Rounds of independent draws from an optimal design, then elimination.
+
+    Args:
+        pool: The rows.
+        question: What is to be decided about them, by which rounds.
+        bound: ``B``, a bound of ``|f|``, units of ``y``.
+        last_round: The last round that is run.
+        returned: See ``PACStrategy``.
+        guarantee: What is claimed.
+    """
+
+    pool: Pool
+    question: PACQuestion
+    bound: float
+    last_round: float
+    returned: str
+    guarantee: str
+
+    needs_its_rows = True
+
+    def start(self, seed: int) -> PACBelief:
+        r"""The first round."""
+        N = len(self.pool)
+        none = torch.zeros(N, dtype=torch.float64)
+        start = Estimate(none, none + self.bound, none + self.bound)
+        side = torch.zeros(N, dtype=torch.int8)
+        return self._prepared(PACBelief(1, side, self.question.everything(), start))
+
+    def _prepared(self, belief: PACBelief) -> PACBelief:
+        r"""With the design and the number of draws of the round that comes."""
+        if belief.t > self.last_round or not bool((belief.side == UNDECIDED).any()):
+            return replace(belief, design=None, size=0)
+        design = self.question.design(belief)
+        size = self.question.rounds.n_draws(belief.t, design.value)
+        return replace(belief, design=design, size=size)
+
+    def complete(self, observations: Observations) -> Observations:
+        r"""As they were told: one value per draw.
+
+        Raises:
+            ValueError: If they are means, or come with their noise.
+        """
+        found = None
+        if observations.y.ndim != 1:
+            found = "several outputs"
+        elif observations.yvar is not None:
+            found = "`yvar`"
+        elif observations.n_measured != len(observations):
+            found = "means of replicates (`counts`)"
+        if found is not None:
+            raise ValueError(
+                "Expected one number `y` per draw and no `yvar`, because Catoni's mean "
+                f"needs every value, but got {found}. Tell the values themselves; the "
+                "noise is bounded by `noise_std`."
+            )
+        return observations
+
+    def size(self, belief: PACBelief) -> int:
+        r"""The draws of the round that are still to come."""
+        return belief.size if belief.missing is None else belief.missing.numel()
+
+    def rows(self, belief: PACBelief, seed: int, round: int) -> Tensor:
+        r"""The draws that are still to come, new or asked for again."""
+        if belief.missing is not None:
+            return belief.missing
+        return self._draws(belief, seed, round)
+
+    def _draws(self, belief: PACBelief, seed: int, label: int) -> Tensor:
+        assert belief.design is not None  # the algorithm has not ended
+        counts = round_design(
+            belief.design.weights,
+            belief.size,
+            "sample",
+            generator=round_generator(seed, label),
+        )
+        return torch.arange(len(counts)).repeat_interleave(counts)
+
+    def learn(
+        self, belief: PACBelief, new: Observations, history: Observations, seed: int
+    ) -> PACBelief:
+        r"""The belief after a round, or with more of its draws."""
+        if belief.design is None:
+            return belief
+        assert new.round is not None  # labelled by `tell`
+        label, asked = int(new.round[0]), belief.missing
+        if asked is None:
+            asked = self._draws(belief, seed, label)
+        used = new.select(matching_at_random(new, asked, seed, label))
+        kept, missing = belief.kept.append(used), remove(asked, used.indices)
+        if missing.numel():
+            return replace(belief, kept=kept, missing=missing)
+        after = self.question.eliminate(belief, kept)
+        return self._prepared(replace(after, kept=Observations.empty(), missing=None))
+
+    def forecast(self, belief: PACBelief, told: int) -> Forecast:
+        r"""By a rehearsal, once there is an estimate."""
+        if belief.t == 1:
+            return first_round_of(belief.size)
+        return rehearsed(self._coming(belief), told)
+
+    def _coming(self, belief: PACBelief) -> Iterator[int]:
+        while belief.size:
+            yield self.size(belief)
+            after = replace(self.question.foreseen(belief), missing=None)
+            belief = self._prepared(after)
+
+    def classification(self, belief: PACBelief) -> Classification:
+        r"""The side of every row, what is within the tolerance as asked for."""
+        side, estimate = belief.side, belief.estimate
+        if belief.t > self.last_round:
+            rest = ABOVE if self.returned == "aggressive" else BELOW
+            side = torch.where(side == UNDECIDED, rest, side)
+        mean = estimate.mean
+        level = self.question.level(mean)
+        return Classification(
+            above=side == ABOVE,
+            below=side == BELOW,
+            undecided=side == UNDECIDED,
+            lower=mean - estimate.half_width,
+            upper=mean + estimate.half_width,
+            mean=mean,
+            sigma=estimate.sigma,
+            probability_above=gaussian_probability_above(mean, estimate.sigma, level),
+            guarantee=self.guarantee,
+            pool=self.pool,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,19 +438,6 @@ class PACStrategy(Strategy):
             return math.inf
         return max(1, math.ceil(math.log2(4 / self.epsilon)))
 
-    def direction_delta(self, t: int) -> float:
-        r"""``delta_t / |X|^2`` with ``delta_t = delta / (2 t^2)``: one direction's."""
-        return self.delta / (2 * t**2 * len(self.pool) ** 2)
-
-    def n_draws(self, t: int, g: float) -> int:
-        r"""``N_t``; see ``draws_of_round``."""
-        N, S = len(self.pool), self.second_moment
-        return draws_of_round(t, N, g, S, self.delta, self.sample_constant)
-
-    def width(self, t: int) -> float:
-        r"""``2 2^-t``: what the estimates of round ``t`` are off at most."""
-        return self.elimination_constant * 2.0**-t
-
     # --- the promise ------------------------------------------------------------------
 
     @property
@@ -252,187 +479,34 @@ class PACStrategy(Strategy):
         side = state.belief.side
         return side == ABOVE, side != BELOW
 
-    # --- rounds -----------------------------------------------------------------------
+    # --- parts ------------------------------------------------------------------------
 
-    def _start(self, seed: int) -> PACBelief:
-        N = len(self.pool)
-        none = torch.zeros(N, dtype=torch.float64)
-        start = Estimate(none, none + self.bound, none + self.bound)
-        side = torch.zeros(N, dtype=torch.int8)
-        return self._prepared(PACBelief(1, side, self._everything(), start))
-
-    def _prepared(self, belief: PACBelief) -> PACBelief:
-        r"""With the design and the number of draws of the round that comes."""
-        if belief.t > self.last_round or not bool((belief.side == UNDECIDED).any()):
-            return replace(belief, design=None, size=0)
-        design = self._design(belief)
-        size = self.n_draws(belief.t, design.value)
-        return replace(belief, design=design, size=size)
-
-    def _round_size(self, belief: PACBelief, room: int | None) -> int:
-        size = belief.size if belief.missing is None else belief.missing.numel()
-        return size if room is None or size <= room else 0
-
-    def _is_round(self, state: State, group: Observations) -> bool:
-        return remove(self.planned(state), group.indices).numel() == 0
-
-    def _learns(self, state: State) -> bool:
-        return not state.is_done
+    @cached_property
+    def rounds(self) -> RIPSRounds:
+        r"""How many draws a round takes, and what they say."""
+        return RIPSRounds(
+            self.Phi,
+            self.gamma,
+            self.second_moment,
+            self.delta,
+            self.estimate,
+            self.sample_constant,
+            self.elimination_constant,
+        )
 
     @property
-    def _needs_plans(self) -> bool:
-        return False
-
-    def _planning_belief(self, belief: Any) -> Any:
-        return belief
-
-    def _open_rows(self, belief: Any) -> Tensor:
-        return torch.ones(len(self.pool), dtype=torch.bool)
-
-    def _open_again(
-        self, belief: Any, data: Observations, pending: Tensor, left: Tensor
-    ) -> Tensor:
-        return left
-
-    def _visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
-        return rows.sort().values
-
-    def _plan(self, belief: PACBelief, request: Request) -> Tensor:
-        if request.pending.numel() or belief.design is None:
-            return request.pending[:0]
-        if belief.missing is not None:
-            return belief.missing
-        return self._draws(belief, request.seed, request.round)
-
-    def _draws(self, belief: PACBelief, seed: int, label: int) -> Tensor:
-        assert belief.design is not None  # the algorithm has not ended
-        counts = round_design(
-            belief.design.weights,
-            belief.size,
-            "sample",
-            generator=round_generator(seed, label),
-        )
-        return torch.arange(len(counts)).repeat_interleave(counts)
-
-    def _complete(self, observations: Observations) -> Observations:
-        found = None
-        if observations.y.ndim != 1:
-            found = "several outputs"
-        elif observations.yvar is not None:
-            found = "`yvar`"
-        elif observations.n_measured != len(observations):
-            found = "means of replicates (`counts`)"
-        if found is not None:
-            raise ValueError(
-                "Expected one number `y` per draw and no `yvar`, because Catoni's mean "
-                f"needs every value, but got {found}. Tell the values themselves; the "
-                "noise is bounded by `noise_std`."
-            )
-        return observations
-
-    def _learn(
-        self, belief: PACBelief, new: Observations, history: Observations, seed: int
-    ) -> PACBelief:
-        if belief.design is None:
-            return belief
-        assert new.round is not None  # labelled by `tell`
-        label, asked = int(new.round[0]), belief.missing
-        if asked is None:
-            asked = self._draws(belief, seed, label)
-        used = new.select(matching_at_random(new, asked, seed, label))
-        kept, missing = belief.kept.append(used), remove(asked, used.indices)
-        if missing.numel():
-            return replace(belief, kept=kept, missing=missing)
-        after = self._eliminate(belief, kept)
-        return self._prepared(replace(after, kept=Observations.empty(), missing=None))
-
-    def _estimated(
-        self,
-        belief: PACBelief,
-        new: Observations,
-        rows: Tensor,
-        pairs: tuple[Tensor, Tensor, float] | None = None,
-    ) -> RIPSEstimate:
-        r"""RIPS at ``rows``, or at pairs of positions in ``rows``."""
-        assert belief.design is not None  # asked in rounds only
-        found = rips(
-            self.Phi[rows],
-            self.Phi,
-            belief.design.weights,
-            new.indices,
-            new.y,
-            second_moment=self.second_moment,
-            delta=self.direction_delta(belief.t),
-            gamma=self.gamma,
-            pairs=pairs,
-        )
-        if self.estimate == "means":
-            return found
-        values = rips_projection(found, self.Phi[rows], pairs=pairs)
-        return replace(found, means=values)
-
-    def _updated(
-        self, belief: PACBelief, rows: Tensor, found: RIPSEstimate, n: int
-    ) -> Estimate:
-        r"""The estimates with those of ``rows``, from ``n`` draws."""
-        assert belief.design is not None  # asked in rounds only
-        half = self.width(belief.t) * (found.norms / belief.design.value).sqrt()
-        sigma = (self.second_moment * found.norms / n).sqrt()
-        return belief.estimate.updated(rows, found.means, half, sigma)
-
-    # --- what is to come --------------------------------------------------------------
-
-    def _forecast(self, state: State) -> Forecast:
-        belief = state.belief
-        if belief.t == 1:
-            return first_round_of(belief.size)
-        return rehearsed(self._coming(belief), state.told.n_measured)
-
-    def _coming(self, belief: PACBelief) -> Iterator[int]:
-        while belief.size:
-            yield self._round_size(belief, None)
-            belief = self._prepared(replace(self._foreseen(belief), missing=None))
-
-    # --- what the two differ in -------------------------------------------------------
-
     @abstractmethod
-    def _everything(self) -> Tensor:
-        r"""``A_1``: every pair, or row, is in question in the first round."""
+    def question(self) -> PACQuestion:
+        r"""What is to be decided."""
 
-    @abstractmethod
-    def _design(self, belief: PACBelief) -> Design:
-        r"""The design of round ``t`` on ``A_t``."""
-
-    @abstractmethod
-    def _eliminate(self, belief: PACBelief, new: Observations) -> PACBelief:
-        r"""Lines 8 to 16 of the algorithm."""
-
-    @abstractmethod
-    def _foreseen(self, belief: PACBelief) -> PACBelief:
-        r"""The same with the estimates in hand instead of new draws."""
-
-    @abstractmethod
-    def _level(self, mean: Tensor) -> float:
-        r"""The level that probabilities refer to."""
-
-    # --- the answer -------------------------------------------------------------------
-
-    def _classification(self, belief: PACBelief) -> Classification:
-        side, estimate = belief.side, belief.estimate
-        if belief.t > self.last_round:
-            rest = ABOVE if self.returned == "aggressive" else BELOW
-            side = torch.where(side == UNDECIDED, rest, side)
-        mean = estimate.mean
-        level = self._level(mean)
-        return Classification(
-            above=side == ABOVE,
-            below=side == BELOW,
-            undecided=side == UNDECIDED,
-            lower=mean - estimate.half_width,
-            upper=mean + estimate.half_width,
-            mean=mean,
-            sigma=estimate.sigma,
-            probability_above=gaussian_probability_above(mean, estimate.sigma, level),
-            guarantee=self.guarantee,
-            pool=self.pool,
+    @cached_property
+    def procedure(self) -> PACProcedure:
+        r"""The rounds of the algorithm."""
+        return PACProcedure(
+            self.pool,
+            self.question,
+            self.bound,
+            self.last_round,
+            self.returned,
+            self.guarantee,
         )

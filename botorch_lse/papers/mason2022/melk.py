@@ -3,6 +3,7 @@ r"""MELK to the letter of the paper."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import torch
@@ -15,10 +16,65 @@ from botorch_lse.papers.fixed_confidence import eliminate_rows
 from botorch_lse.papers.mason2022.base import (
     DESIGN_TOLERANCE,
     PACBelief,
+    PACQuestion,
     PACStrategy,
+    RIPSRounds,
 )
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.forecast import likely_gaps
+
+
+@dataclass(frozen=True, eq=False)
+class LevelQuestion(PACQuestion):
+    r"""Which rows lie above a threshold.
+
+    Args:
+        rounds: The rounds that tell.
+        threshold: The level, units of ``y``.
+    """
+
+    rounds: RIPSRounds
+    threshold: float
+
+    def everything(self) -> Tensor:
+        r"""Every row."""
+        return torch.ones(self.rounds.N, dtype=torch.bool)
+
+    def design(self, belief: PACBelief) -> Design:
+        r"""For the rows that are left."""
+        return optimal_design(
+            self.rounds.Phi,
+            belief.active,
+            gamma=self.rounds.gamma,
+            tol=DESIGN_TOLERANCE,
+        )
+
+    def eliminate(self, belief: PACBelief, new: Observations) -> PACBelief:
+        r"""Lines 8 to 16 of Algorithm 1."""
+        rows = belief.active.nonzero().view(-1)
+        found = self.rounds.estimated(belief, new, rows)
+        side = eliminate_rows(
+            belief.side, rows, found.means, self.threshold, self.rounds.width(belief.t)
+        )
+        return replace(
+            belief,
+            t=belief.t + 1,
+            side=side,
+            active=side == UNDECIDED,
+            estimate=self.rounds.updated(belief, rows, found, len(new)),
+        )
+
+    def foreseen(self, belief: PACBelief) -> PACBelief:
+        r"""By the gaps that the estimates in hand make likely."""
+        rows, estimate = belief.active.nonzero().view(-1), belief.estimate
+        difference = estimate.mean[rows] - self.threshold
+        gaps = likely_gaps(difference, estimate.sigma[rows])
+        side = eliminate_rows(belief.side, rows, gaps, 0.0, self.rounds.width(belief.t))
+        return replace(belief, t=belief.t + 1, side=side, active=side == UNDECIDED)
+
+    def level(self, mean: Tensor) -> float:
+        r"""The threshold."""
+        return self.threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,34 +104,7 @@ class MELKPACStrategy(PACStrategy):
         super().__post_init__()
         finite_number(self.threshold, "threshold")
 
-    def _everything(self) -> Tensor:
-        return torch.ones(len(self.pool), dtype=torch.bool)
-
-    def _design(self, belief: PACBelief) -> Design:
-        return optimal_design(
-            self.Phi, belief.active, gamma=self.gamma, tol=DESIGN_TOLERANCE
-        )
-
-    def _eliminate(self, belief: PACBelief, new: Observations) -> PACBelief:
-        rows = belief.active.nonzero().view(-1)
-        found = self._estimated(belief, new, rows)
-        side = eliminate_rows(
-            belief.side, rows, found.means, self.threshold, self.width(belief.t)
-        )
-        return replace(
-            belief,
-            t=belief.t + 1,
-            side=side,
-            active=side == UNDECIDED,
-            estimate=self._updated(belief, rows, found, len(new)),
-        )
-
-    def _foreseen(self, belief: PACBelief) -> PACBelief:
-        rows, estimate = belief.active.nonzero().view(-1), belief.estimate
-        difference = estimate.mean[rows] - self.threshold
-        gaps = likely_gaps(difference, estimate.sigma[rows])
-        side = eliminate_rows(belief.side, rows, gaps, 0.0, self.width(belief.t))
-        return replace(belief, t=belief.t + 1, side=side, active=side == UNDECIDED)
-
-    def _level(self, mean: Tensor) -> float:
-        return float(self.threshold)
+    @cached_property
+    def question(self) -> LevelQuestion:
+        r"""What is to be decided."""
+        return LevelQuestion(self.rounds, float(self.threshold))

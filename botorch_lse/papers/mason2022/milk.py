@@ -3,6 +3,7 @@ r"""MILK to the letter of the paper."""
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import torch
@@ -13,12 +14,87 @@ from botorch_lse.designs import Design, optimal_design
 from botorch_lse.papers.mason2022.base import (
     DESIGN_TOLERANCE,
     PACBelief,
+    PACQuestion,
     PACStrategy,
+    RIPSRounds,
 )
 from botorch_lse.papers.mason2022.rips import is_spanned
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.forecast import likely_gaps
 from botorch_lse.strategies.goals import eliminate_pairs, pair_targets
+
+
+@dataclass(frozen=True, eq=False)
+class ShareQuestion(PACQuestion):
+    r"""Which rows lie above a share of the maximum; the maximum is a row as well.
+
+    Args:
+        rounds: The rounds that tell.
+        omega: The share.
+    """
+
+    rounds: RIPSRounds
+    omega: float
+
+    def everything(self) -> Tensor:
+        r"""Every ordered pair."""
+        N = self.rounds.N
+        return torch.ones(N, N, dtype=torch.bool)
+
+    def design(self, belief: PACBelief) -> Design:
+        r"""For the pairs that are left."""
+        targets = pair_targets(belief.active, self.omega)
+        return optimal_design(
+            self.rounds.Phi,
+            targets.rows,
+            gamma=self.rounds.gamma,
+            target_weights=targets.weights,
+            pairs_factor=self.omega,
+            tol=DESIGN_TOLERANCE,
+        )
+
+    def eliminate(self, belief: PACBelief, new: Observations) -> PACBelief:
+        r"""Lines 8 to 16 of Algorithm 2."""
+        every = torch.arange(self.rounds.N)
+        i, j = belief.active.nonzero().unbind(dim=-1)
+        found = self.rounds.estimated(belief, new, every, (i, j, self.omega))
+        open_ = belief.active.any(dim=0) | belief.active.any(dim=1)
+        rows = open_.nonzero().view(-1)
+        if self.rounds.gamma == 0 and belief.design is not None:
+            # A design for few pairs need not span single rows: these keep what they had
+            rows = rows[
+                is_spanned(
+                    self.rounds.Phi[rows], self.rounds.Phi, belief.design.weights
+                )
+            ]
+        estimate = belief.estimate
+        if rows.numel():
+            single = self.rounds.estimated(belief, new, rows)
+            estimate = self.rounds.updated(belief, rows, single, len(new))
+        return replace(self._judged(belief, i, j, found.means), estimate=estimate)
+
+    def foreseen(self, belief: PACBelief) -> PACBelief:
+        r"""By the gaps that the estimates in hand make likely."""
+        i, j = belief.active.nonzero().unbind(dim=-1)
+        mean, sigma = belief.estimate.mean, belief.estimate.sigma
+        difference = mean[i] - self.omega * mean[j]
+        deviation = torch.hypot(sigma[i], self.omega * sigma[j])
+        return self._judged(belief, i, j, likely_gaps(difference, deviation))
+
+    def _judged(
+        self, belief: PACBelief, i: Tensor, j: Tensor, values: Tensor
+    ) -> PACBelief:
+        r"""After the pairs ``(i, j)``, whose values are ``f(x) - omega f(x')``."""
+        width = self.rounds.width(belief.t)
+        certain, refuted = (torch.zeros_like(belief.active) for _ in range(2))
+        refuted[i, j] = values < -width
+        certain[i, j] = values > width
+        active, side = eliminate_pairs(belief.active, belief.side, certain, refuted)
+        return replace(belief, t=belief.t + 1, side=side, active=active)
+
+    def level(self, mean: Tensor) -> float:
+        r"""A share of the largest estimate."""
+        return self.omega * float(mean.max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,53 +127,7 @@ class MILKPACStrategy(PACStrategy):
         super().__post_init__()
         ratio(self.omega)
 
-    def _everything(self) -> Tensor:
-        N = len(self.pool)
-        return torch.ones(N, N, dtype=torch.bool)
-
-    def _design(self, belief: PACBelief) -> Design:
-        targets = pair_targets(belief.active, self.omega)
-        return optimal_design(
-            self.Phi,
-            targets.rows,
-            gamma=self.gamma,
-            target_weights=targets.weights,
-            pairs_factor=self.omega,
-            tol=DESIGN_TOLERANCE,
-        )
-
-    def _eliminate(self, belief: PACBelief, new: Observations) -> PACBelief:
-        every = torch.arange(len(self.pool))
-        i, j = belief.active.nonzero().unbind(dim=-1)
-        found = self._estimated(belief, new, every, (i, j, self.omega))
-        open_ = belief.active.any(dim=0) | belief.active.any(dim=1)
-        rows = open_.nonzero().view(-1)
-        if self.gamma == 0 and belief.design is not None:
-            # A design for few pairs need not span single rows: these keep what they had
-            rows = rows[is_spanned(self.Phi[rows], self.Phi, belief.design.weights)]
-        estimate = belief.estimate
-        if rows.numel():
-            single = self._estimated(belief, new, rows)
-            estimate = self._updated(belief, rows, single, len(new))
-        return replace(self._judged(belief, i, j, found.means), estimate=estimate)
-
-    def _foreseen(self, belief: PACBelief) -> PACBelief:
-        i, j = belief.active.nonzero().unbind(dim=-1)
-        mean, sigma = belief.estimate.mean, belief.estimate.sigma
-        difference = mean[i] - self.omega * mean[j]
-        deviation = torch.hypot(sigma[i], self.omega * sigma[j])
-        return self._judged(belief, i, j, likely_gaps(difference, deviation))
-
-    def _judged(
-        self, belief: PACBelief, i: Tensor, j: Tensor, values: Tensor
-    ) -> PACBelief:
-        r"""After the pairs ``(i, j)``, whose values are ``f(x) - omega f(x')``."""
-        width = self.width(belief.t)
-        certain, refuted = (torch.zeros_like(belief.active) for _ in range(2))
-        refuted[i, j] = values < -width
-        certain[i, j] = values > width
-        active, side = eliminate_pairs(belief.active, belief.side, certain, refuted)
-        return replace(belief, t=belief.t + 1, side=side, active=active)
-
-    def _level(self, mean: Tensor) -> float:
-        return self.omega * float(mean.max())
+    @cached_property
+    def question(self) -> ShareQuestion:
+        r"""What is to be decided."""
+        return ShareQuestion(self.rounds, float(self.omega))

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
@@ -16,8 +16,14 @@ from torch import Tensor
 from botorch_lse.checks import finite_number, in_interval
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
 from botorch_lse.designs import Design, optimal_design
-from botorch_lse.estimators import ArmStatistics, LeastSquares
+from botorch_lse.estimators import (
+    ArmStatistics,
+    LeastSquares,
+    head_designs,
+    head_from_arms,
+)
 from botorch_lse.papers.fixed_confidence import (
+    RoundsProcedure,
     countable,
     eliminate_rows,
     first_round_of,
@@ -31,7 +37,8 @@ from botorch_lse.problem import (
 )
 from botorch_lse.strategies.arguments import check_targets
 from botorch_lse.strategies.forecast import Forecast, likely_gaps
-from botorch_lse.strategies.loop import Request, State, Strategy, check_state
+from botorch_lse.strategies.linear.procedure import features_of
+from botorch_lse.strategies.loop import State, Strategy, check_state
 
 DESIGN_TOLERANCE = 1e-2
 
@@ -111,6 +118,236 @@ class RageBelief:
 
 
 @dataclass(frozen=True, eq=False)
+class HeadBurnIn:
+    r"""The rounds -1 and 0, from which HEAD learns the noise.
+
+    Args:
+        X: ``N x d`` features of what can be measured.
+        bounds: The least and the largest noise variance.
+        n: Planned measurements.
+    """
+
+    X: Tensor
+    bounds: tuple[float, float]
+    n: int
+
+    @cached_property
+    def _stages(self) -> tuple[Tensor, Tensor]:
+        return head_designs(self.X).counts(self.n)
+
+    def counts(self, t: int) -> Tensor:
+        r"""``N`` counts of round ``t``."""
+        return self._stages[t + 1]
+
+    def evaluated(self, belief: RageBelief) -> RageBelief:
+        r"""The next round; after both with the variances."""
+        if belief.t == -1:
+            return replace(belief.next_round(), first=belief.data)
+        assert belief.first is not None  # the stage before
+        found = head_from_arms(self.X, belief.first, belief.data, self.bounds)
+        return replace(belief.next_round(), variances=found.variances)
+
+
+@dataclass(frozen=True, eq=False)
+class GapElimination(RoundsProcedure):
+    r"""Rounds of least squares on optimal designs; what is clear leaves the race.
+
+    Args:
+        pool: What can be measured.
+        items: What is to be decided.
+        threshold: The level, units of ``y``; ``None`` looks for the best item.
+        delta: The failure probability.
+        noise_var: ``N`` noise variances; ``None`` before a burn-in is over.
+        burn_in: The rounds in which they are learnt; ``None`` where they are known.
+        sample_constant: ``c`` in ``tau = c 4^t q log(8 t^2 |Z| / delta)``.
+        elimination_constant: What decides in round ``t``, in ``2^-t``.
+        guarantee: What is claimed.
+    """
+
+    pool: Pool
+    items: Pool
+    threshold: float | None
+    delta: float
+    noise_var: Tensor | None
+    burn_in: HeadBurnIn | None
+    sample_constant: float
+    elimination_constant: float
+    guarantee: str
+
+    @cached_property
+    def Phi(self) -> Tensor:
+        r"""``N x d`` features of what can be measured."""
+        return features_of(self.pool)
+
+    @cached_property
+    def Z(self) -> Tensor:
+        r"""``T x d`` features of the items."""
+        return features_of(self.items)
+
+    def width(self, t: int) -> float:
+        r"""``2^-t``: what decides in round ``t``, units of ``y``."""
+        return self.elimination_constant * 2.0**-t
+
+    def n_draws(self, t: int, q: float) -> float:
+        r"""``tau`` of round ``t``, where ``q`` is the design's worst squared norm.
+
+        Source:
+            Weltz et al. (2023), Algorithm 2, line 8; Algorithm 5, line 6, with
+            erratum 1 (papers/weltz2023/errata.md).
+        """
+        return self.sample_constant * 4.0**t * q * self._log_term(t)
+
+    def _log_term(self, t: int) -> float:
+        return log_term(t, len(self.items), self.delta)
+
+    # --- rounds -----------------------------------------------------------------------
+
+    def start(self, seed: int) -> RageBelief:
+        r"""The first round.
+
+        The algorithm counts from 1; rounds of a burn-in come before, at -1 and 0.
+        """
+        T = len(self.items)
+        return self._prepared(
+            RageBelief(
+                t=1 if self.burn_in is None else -1,
+                side=torch.full((T,), UNDECIDED, dtype=torch.int8),
+                estimate=ItemEstimate.unknown(T),
+                data=ArmStatistics.empty(len(self.pool)),
+                variances=self.noise_var,
+            )
+        )
+
+    def _prepared(self, belief: RageBelief) -> RageBelief:
+        r"""With the counts of the round that comes."""
+        if self.burn_in is not None and belief.t < 1:
+            return replace(belief, plan=self.burn_in.counts(belief.t))
+        rows = belief.active
+        if rows.numel() == 0:
+            return replace(belief, plan=None)
+        design = self._design(belief, self.Z[rows])
+        if design.value <= 0:  # equal items, or items whose value is 0 for certain
+            above = self.threshold is None or self.threshold < 0
+            side = belief.side.index_fill(0, rows, ABOVE if above else BELOW)
+            return replace(belief, side=side, plan=None)
+        size = self.n_draws(belief.t, design.value)
+        return replace(belief, plan=counts_at_least(design.weights, size))
+
+    def _design(self, belief: RageBelief, items: Tensor) -> Design:
+        r"""The design for undecided items, or for their differences."""
+        assert belief.variances is not None  # the burn-in is over
+        best = self.threshold is None
+        return optimal_design(
+            self.Phi,
+            # Differences do not change with the origin; those of items that are not
+            # measurable themselves may well be.
+            items - items[0] if best else items,
+            pairs_factor=1.0 if best else None,
+            noise_var=belief.variances,
+            tol=DESIGN_TOLERANCE,
+        )
+
+    def complete(self, observations: Observations) -> Observations:
+        r"""As they were told."""
+        return observations
+
+    def size(self, belief: RageBelief) -> int:
+        r"""Measurements that the round still needs."""
+        return int(belief.missing.sum())
+
+    def rows(self, belief: RageBelief, seed: int, round: int) -> Tensor:
+        r"""The rows that the round still needs."""
+        counts = belief.missing
+        return torch.arange(len(counts)).repeat_interleave(counts)
+
+    def learn(
+        self, belief: RageBelief, new: Observations, history: Observations, seed: int
+    ) -> RageBelief:
+        r"""The belief with more measurements, after a round if they complete it."""
+        data = ArmStatistics.of_observations(new, len(self.pool))
+        belief = replace(belief, data=belief.data.merge(data))
+        if belief.t < 1:
+            n_burn_in = belief.n_burn_in + new.n_measured
+            belief = replace(belief, n_burn_in=n_burn_in)
+        if belief.plan is None or bool((belief.missing > 0).any()):
+            return belief
+        return self._prepared(self._evaluated(belief))
+
+    def _evaluated(self, belief: RageBelief) -> RageBelief:
+        r"""The round's decisions, and the next round.
+
+        Source:
+            Weltz et al. (2023), Algorithm 2, lines 11 to 23, with erratum 1
+            (papers/weltz2023/errata.md).
+        """
+        if self.burn_in is not None and belief.t < 1:
+            return self.burn_in.evaluated(belief)
+        rows = belief.active
+        fit = belief.data.fit(self.Phi, belief.variances)
+        Z = self.Z[rows]
+        values, norms = Z @ fit.theta, fit.squared_norms(Z)
+        scale = self.sample_constant / 2
+        sigma = (scale * norms).sqrt()
+        if self.threshold is None:
+            side = eliminate_worse(belief.side, rows, values, self.width(belief.t))
+            chances = probability_best(Z, fit, scale)
+        else:
+            level = self.threshold
+            side = eliminate_rows(
+                belief.side, rows, values, level, self.width(belief.t)
+            )
+            chances = gaussian_probability_above(values, sigma, level)
+        half = sigma * math.sqrt(2 * self._log_term(belief.t))
+        estimate = belief.estimate.updated(rows, values, half, sigma, chances)
+        return replace(belief.next_round(), side=side, estimate=estimate)
+
+    # --- what is to come --------------------------------------------------------------
+
+    def forecast(self, belief: RageBelief, told: int) -> Forecast:
+        r"""By a rehearsal, once there is an estimate."""
+        if belief.t <= 1:
+            return first_round_of(self.size(belief))
+        return rehearsed(self._coming(belief), told)
+
+    def _coming(self, belief: RageBelief) -> Iterator[int]:
+        while belief.plan is not None:
+            yield self.size(belief)
+            belief = self._prepared(self._foreseen(belief))
+
+    def _foreseen(self, belief: RageBelief) -> RageBelief:
+        r"""The decisions of the round if the estimates in hand were exact."""
+        rows, before = belief.active, belief.t - 1
+        values = belief.estimate.mean[rows]
+        sigma = self.width(before) / math.sqrt(2 * self._log_term(before))
+        if self.threshold is None:
+            gaps = likely_gaps(values - values.max(), sigma)
+            gaps[values.argmax()] = 0.0
+            side = eliminate_worse(belief.side, rows, gaps, self.width(belief.t))
+        else:
+            gaps = likely_gaps(values - self.threshold, sigma)
+            side = eliminate_rows(belief.side, rows, gaps, 0.0, self.width(belief.t))
+        return replace(belief.next_round(), side=side)
+
+    # --- the answer -------------------------------------------------------------------
+
+    def classification(self, belief: RageBelief) -> Classification:
+        r"""The side of every item."""
+        side, estimate = belief.side, belief.estimate
+        return Classification(
+            above=side == ABOVE,
+            below=side == BELOW,
+            undecided=side == UNDECIDED,
+            lower=estimate.mean - estimate.half_width,
+            upper=estimate.mean + estimate.half_width,
+            mean=estimate.mean,
+            sigma=estimate.sigma,
+            probability_above=estimate.probability_above,
+            guarantee=self.guarantee,
+            pool=self.items,
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class GapEliminationStrategy(Strategy):
     r"""Rounds of least squares on optimal designs; what is clear leaves the race.
 
@@ -150,29 +387,33 @@ class GapEliminationStrategy(Strategy):
             finite_number(self.threshold, "threshold")
         in_interval(self.delta, "delta", 0.0, 1.0)
         check_targets(self.targets)
-        if self.Z.shape[1] != self.Phi.shape[1]:
+        given, d = (features_of(p).shape[1] for p in (self.items, self.pool))
+        if given != d:
             raise BotorchTensorDimensionError(
-                f"Expected `targets` with {self.Phi.shape[1]} features as `pool`, but "
-                f"got {self.Z.shape[1]}."
+                f"Expected `targets` with {d} features as `pool`, but got {given}."
             )
 
-    # --- the problem ------------------------------------------------------------------
+    # --- parts ------------------------------------------------------------------------
 
     @cached_property
-    def Phi(self) -> Tensor:
-        r"""``N x d`` features of what can be measured."""
-        return self.pool.X if self.pool.features is None else self.pool.features
+    def procedure(self) -> GapElimination:
+        r"""The rounds of the algorithm."""
+        return GapElimination(
+            self.pool,
+            self.items,
+            self.threshold,
+            self.delta,
+            self.variances,
+            self.burn_in_plan,
+            self.sample_constant,
+            self.elimination_constant,
+            self.guarantee,
+        )
 
     @property
     def items(self) -> Pool:
         r"""The items to decide on."""
         return self.pool if self.targets is None else self.targets
-
-    @cached_property
-    def Z(self) -> Tensor:
-        r"""``T x d`` features of the items."""
-        items = self.items
-        return items.X if items.features is None else items.features
 
     @property
     @abstractmethod
@@ -180,32 +421,18 @@ class GapEliminationStrategy(Strategy):
         r"""``c`` in ``tau = c 4^t q log(8 t^2 |Z| / delta)``."""
 
     @property
-    def first_round(self) -> int:
-        r"""The number of the first round.
+    @abstractmethod
+    def variances(self) -> Tensor | None:
+        r"""``N`` noise variances that are known from the start."""
 
-        The algorithm counts from 1; rounds of a burn-in come before, at -1 and 0.
-        """
-        return 1
+    @property
+    def burn_in_plan(self) -> HeadBurnIn | None:
+        r"""The rounds in which they are learnt; ``None`` where they are known."""
+        return None
 
     @abstractmethod
     def _noise(self) -> str:
         r"""The assumption about the noise, in words."""
-
-    def width(self, t: int) -> float:
-        r"""``2^-t``: what decides in round ``t``, units of ``y``."""
-        return self.elimination_constant * 2.0**-t
-
-    def n_draws(self, t: int, q: float) -> float:
-        r"""``tau`` of round ``t``, where ``q`` is the design's worst squared norm.
-
-        Source:
-            Weltz et al. (2023), Algorithm 2, line 8; Algorithm 5, line 6, with
-            erratum 1 (papers/weltz2023/errata.md).
-        """
-        return self.sample_constant * 4.0**t * q * self._log_term(t)
-
-    def _log_term(self, t: int) -> float:
-        return log_term(t, len(self.items), self.delta)
 
     def planned_counts(self, state: State) -> Tensor:
         r"""``N`` counts: how often each row of the pool is to be measured now.
@@ -218,151 +445,6 @@ class GapEliminationStrategy(Strategy):
             return state.belief.missing
         return torch.bincount(self.missing(state), minlength=len(self.pool))
 
-    # --- rounds -----------------------------------------------------------------------
-
-    def _start(self, seed: int) -> RageBelief:
-        T = len(self.items)
-        return self._prepared(
-            RageBelief(
-                t=self.first_round,
-                side=torch.full((T,), UNDECIDED, dtype=torch.int8),
-                estimate=ItemEstimate.unknown(T),
-                data=ArmStatistics.empty(len(self.pool)),
-                variances=self._variances(),
-            )
-        )
-
-    @abstractmethod
-    def _variances(self) -> Tensor | None:
-        r"""``N`` noise variances that are known from the start."""
-
-    def _prepared(self, belief: RageBelief) -> RageBelief:
-        r"""With the counts of the round that comes."""
-        rows = belief.active
-        if rows.numel() == 0:
-            return replace(belief, plan=None)
-        design = self._design(belief, self.Z[rows])
-        if design.value <= 0:  # equal items, or items whose value is 0 for certain
-            above = self.threshold is None or self.threshold < 0
-            side = belief.side.index_fill(0, rows, ABOVE if above else BELOW)
-            return replace(belief, side=side, plan=None)
-        size = self.n_draws(belief.t, design.value)
-        return replace(belief, plan=counts_at_least(design.weights, size))
-
-    def _design(self, belief: RageBelief, items: Tensor) -> Design:
-        r"""The design for undecided items, or for their differences."""
-        assert belief.variances is not None  # the burn-in is over
-        best = self.threshold is None
-        return optimal_design(
-            self.Phi,
-            # Differences do not change with the origin; those of items that are not
-            # measurable themselves may well be.
-            items - items[0] if best else items,
-            pairs_factor=1.0 if best else None,
-            noise_var=belief.variances,
-            tol=DESIGN_TOLERANCE,
-        )
-
-    def _round_size(self, belief: RageBelief, room: int | None) -> int:
-        size = int(belief.missing.sum())
-        return size if room is None or size <= room else 0
-
-    def _complete(self, observations: Observations) -> Observations:
-        return observations
-
-    @property
-    def _needs_plans(self) -> bool:
-        return False
-
-    def _planning_belief(self, belief: Any) -> Any:
-        return belief
-
-    def _open_rows(self, belief: Any) -> Tensor:
-        return torch.ones(len(self.pool), dtype=torch.bool)
-
-    def _open_again(
-        self, belief: Any, data: Observations, pending: Tensor, left: Tensor
-    ) -> Tensor:
-        return left
-
-    def _plan(self, belief: RageBelief, request: Request) -> Tensor:
-        if request.pending.numel():
-            return request.pending[:0]
-        counts = belief.missing
-        return torch.arange(len(counts)).repeat_interleave(counts)
-
-    def _visiting_order(
-        self, belief: RageBelief, rows: Tensor, before: Tensor
-    ) -> Tensor:
-        return rows  # planned in order; sorting millions again takes seconds
-
-    def _learn(
-        self, belief: RageBelief, new: Observations, history: Observations, seed: int
-    ) -> RageBelief:
-        data = ArmStatistics.of_observations(new, len(self.pool))
-        belief = replace(belief, data=belief.data.merge(data))
-        if belief.t < 1:
-            n_burn_in = belief.n_burn_in + new.n_measured
-            belief = replace(belief, n_burn_in=n_burn_in)
-        if belief.plan is None or bool((belief.missing > 0).any()):
-            return belief
-        return self._prepared(self._evaluated(belief))
-
-    def _evaluated(self, belief: RageBelief) -> RageBelief:
-        r"""The round's decisions, and the next round.
-
-        Source:
-            Weltz et al. (2023), Algorithm 2, lines 11 to 23, with erratum 1
-            (papers/weltz2023/errata.md).
-        """
-        rows = belief.active
-        fit = belief.data.fit(self.Phi, belief.variances)
-        Z = self.Z[rows]
-        values, norms = Z @ fit.theta, fit.squared_norms(Z)
-        scale = self.sample_constant / 2
-        sigma = (scale * norms).sqrt()
-        if self.threshold is None:
-            side = eliminate_worse(belief.side, rows, values, self.width(belief.t))
-            chances = probability_best(Z, fit, scale)
-        else:
-            level = self.threshold
-            side = eliminate_rows(
-                belief.side, rows, values, level, self.width(belief.t)
-            )
-            chances = gaussian_probability_above(values, sigma, level)
-        half = sigma * math.sqrt(2 * self._log_term(belief.t))
-        estimate = belief.estimate.updated(rows, values, half, sigma, chances)
-        return replace(belief.next_round(), side=side, estimate=estimate)
-
-    # --- what is to come --------------------------------------------------------------
-
-    def _forecast(self, state: State) -> Forecast:
-        belief = state.belief
-        if belief.t <= 1:
-            return first_round_of(int(belief.missing.sum()))
-        return rehearsed(self._coming(belief), state.told.n_measured)
-
-    def _coming(self, belief: RageBelief) -> Iterator[int]:
-        while belief.plan is not None:
-            yield int(belief.missing.sum())
-            belief = self._prepared(self._foreseen(belief))
-
-    def _foreseen(self, belief: RageBelief) -> RageBelief:
-        r"""The decisions of the round if the estimates in hand were exact."""
-        rows, before = belief.active, belief.t - 1
-        values = belief.estimate.mean[rows]
-        sigma = self.width(before) / math.sqrt(2 * self._log_term(before))
-        if self.threshold is None:
-            gaps = likely_gaps(values - values.max(), sigma)
-            gaps[values.argmax()] = 0.0
-            side = eliminate_worse(belief.side, rows, gaps, self.width(belief.t))
-        else:
-            gaps = likely_gaps(values - self.threshold, sigma)
-            side = eliminate_rows(belief.side, rows, gaps, 0.0, self.width(belief.t))
-        return replace(belief.next_round(), side=side)
-
-    # --- the answer -------------------------------------------------------------------
-
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, as a sentence."""
@@ -374,21 +456,6 @@ class GapEliminationStrategy(Strategy):
             f"With probability {1 - self.delta:g} {what}; assumes f linear in the "
             f"features and independent Gaussian noise {self._noise()} (Weltz et al. "
             f"2023, {self.theorem}).{bounds}"
-        )
-
-    def _classification(self, belief: RageBelief) -> Classification:
-        side, estimate = belief.side, belief.estimate
-        return Classification(
-            above=side == ABOVE,
-            below=side == BELOW,
-            undecided=side == UNDECIDED,
-            lower=estimate.mean - estimate.half_width,
-            upper=estimate.mean + estimate.half_width,
-            mean=estimate.mean,
-            sigma=estimate.sigma,
-            probability_above=estimate.probability_above,
-            guarantee=self.guarantee,
-            pool=self.items,
         )
 
 

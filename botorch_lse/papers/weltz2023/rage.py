@@ -3,25 +3,21 @@ r"""RAGE and H-RAGE: best arm and level set with one noise level, and with many.
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from botorch_lse.checks import whole_number
-from botorch_lse.estimators import (
-    HeadDesigns,
-    burn_in_size,
-    head_designs,
-    head_from_arms,
-)
+from botorch_lse.estimators import burn_in_size, head_designs
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.papers.weltz2023.gap_elimination import (
     GapEliminationStrategy,
-    RageBelief,
+    HeadBurnIn,
 )
 from botorch_lse.strategies.arguments import BURN_IN, check_budget, check_noise_once
+from botorch_lse.strategies.linear.procedure import features_of
 from botorch_lse.strategies.loop import State, check_state
 
 
@@ -67,7 +63,9 @@ class RAGEPACStrategy(GapEliminationStrategy):
         assert self.pool.noise_var is not None  # one of the two is given
         return float(self.pool.noise_var.max())
 
-    def _variances(self) -> Tensor:
+    @property
+    def variances(self) -> Tensor:
+        r"""The largest variance for all rows."""
         N, variance = len(self.pool), self.largest_variance
         return torch.full((N,), variance, dtype=torch.float64)
 
@@ -136,7 +134,7 @@ class HRAGEPACStrategy(GapEliminationStrategy):
             )
         if self.burn_in is not None:
             whole_number(self.burn_in, "burn_in", 2)
-            self._head.counts(self.burn_in)  # or it raises
+            head_designs(features_of(self.pool)).counts(self.burn_in)  # or it raises
         if self.max_observations is not None:
             check_budget(self.max_observations, self.n_burn_in, *BURN_IN)
 
@@ -145,14 +143,12 @@ class HRAGEPACStrategy(GapEliminationStrategy):
         r"""3, as printed; 2 where the variances are known."""
         return 2.0 if self.variance_bounds is None else 3.0
 
-    @property
-    def first_round(self) -> int:
-        r"""1, or -1 where the two rounds of a burn-in come first."""
-        return 1 if self.variance_bounds is None else -1
-
     @cached_property
-    def _head(self) -> HeadDesigns:
-        return head_designs(self.Phi)
+    def burn_in_plan(self) -> HeadBurnIn | None:
+        r"""The two rounds of the burn-in; ``None`` where the variances are known."""
+        if self.variance_bounds is None:
+            return None
+        return HeadBurnIn(features_of(self.pool), self.variance_bounds, self.n_burn_in)
 
     @cached_property
     def n_burn_in(self) -> int:
@@ -161,15 +157,18 @@ class HRAGEPACStrategy(GapEliminationStrategy):
             return 0
         if self.burn_in is not None:
             return self.burn_in
-        size = burn_in_size(self.Phi, self.variance_bounds, self.delta)
-        return max(size, self._head.least)
+        X = features_of(self.pool)
+        size = burn_in_size(X, self.variance_bounds, self.delta)
+        return max(size, head_designs(X).least)
 
     def burn_in_used(self, state: State) -> int:
         r"""How many measurements were made during the burn-in."""
         check_state(self, state)
         return int(state.belief.n_burn_in)
 
-    def _variances(self) -> Tensor | None:
+    @property
+    def variances(self) -> Tensor | None:
+        r"""As the pool has them."""
         return self.pool.noise_var
 
     def _noise(self) -> str:
@@ -180,20 +179,3 @@ class HRAGEPACStrategy(GapEliminationStrategy):
             f"whose variance is a quadratic form of the features between {low:g} and "
             f"{high:g}, estimated to within half by {self.n_burn_in} measurements"
         )
-
-    def _prepared(self, belief: RageBelief) -> RageBelief:
-        if belief.t >= 1:
-            return super()._prepared(belief)
-        stage = self._head.counts(self.n_burn_in)[belief.t + 1]
-        return replace(belief, plan=stage)
-
-    def _evaluated(self, belief: RageBelief) -> RageBelief:
-        if belief.t >= 1:
-            return super()._evaluated(belief)
-        if belief.t == -1:
-            return replace(belief.next_round(), first=belief.data)
-        assert belief.first is not None  # the stage before
-        found = head_from_arms(
-            self.Phi, belief.first, belief.data, self.variance_bounds
-        )
-        return replace(belief.next_round(), variances=found.variances)

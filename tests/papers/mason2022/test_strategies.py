@@ -70,7 +70,7 @@ def test_draws_of_melk_equal_the_hand_computed() -> None:
         strategy = melk(pool=pool, noise_std=1.0, gamma=gamma)
         exact = 16 * 4 * g * 2 * math.log(2 * 1 * 4 / 0.1)
         assert len(strategy.ask(strategy.init())) == math.ceil(exact)
-    second = melk(pool=pool, noise_std=1.0).n_draws(2, 2.0)
+    second = melk(pool=pool, noise_std=1.0).rounds.n_draws(2, 2.0)
     assert second == math.ceil(16 * 16 * 2 * 2 * math.log(2 * 4 * 4 / 0.1))
 
 

@@ -44,7 +44,9 @@ def means(counts: torch.Tensor, seed: int, label: int, X=X) -> Observations:
 def finished(strategy, seed: int = 0):
     state = strategy.init()
     while not state.is_done:
-        data = means(strategy.planned_counts(state), seed, state.round, strategy.Phi)
+        data = means(
+            strategy.planned_counts(state), seed, state.round, strategy.procedure.Phi
+        )
         state = strategy.tell(state, data)
     return state
 
