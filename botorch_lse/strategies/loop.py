@@ -150,9 +150,8 @@ class Strategy(ABC):
     own. Told together with a complete batch they count to that round.
 
     A subclass is a frozen dataclass whose fields are its constructor's arguments, so a
-    strategy can be stored by them. It has a ``procedure``, which says what is believed
-    after each round, which rows come next and what the answer is; or it says so itself,
-    by the methods at the end of this class (``_start``, ``_learn``, ``_plan``, ...).
+    strategy can be stored by them. Its ``procedure``, made of them, says what is
+    believed after each round, which rows come next and what the answer is.
 
     Args:
         pool: The candidates.
@@ -188,8 +187,8 @@ class Strategy(ABC):
             seed: Fixes everything random. Same seed and data: same batches.
         """
         seed = whole_number(seed, "seed", 0)
-        belief = self._start(seed)
-        answer = self._classification(belief)
+        belief = self.procedure.start(seed)
+        answer = self.procedure.classification(belief)
         blank = State(
             seed,
             0,
@@ -219,6 +218,7 @@ class Strategy(ABC):
                 goal.
         """
         check_state(self, state)
+        procedure = self.procedure
         if state.is_done:
             raise ValueError(
                 f"Expected a `state` that is not done, but it stopped: "
@@ -229,21 +229,21 @@ class Strategy(ABC):
         foreign = out[~matching(out, missing)]
         rest = remove(missing, out)
         if rest.numel() and (foreign.numel() == 0 or state.plan is not None):
-            plan = self._visiting_order(state.belief, self.planned(state), out[:0])
+            plan = procedure.visiting_order(state.belief, self.planned(state), out[:0])
             return Batch(self.pool, plan[matching(plan, rest)], state.round)
         request = self._request(state, out)
         # Told rows of the open round are known to nobody before it is complete.
         coming = torch.cat((out, state.waiting.measured))
         request = replace(request, pending=coming)
-        belief = self._planning_belief(state.belief)
-        rows = self._plan(belief, request) if request.size else out[:0]
+        belief = procedure.planning_belief(state.belief)
+        rows = procedure.plan(belief, request) if request.size else out[:0]
         if rows.numel() == 0:
             raise ValueError(
                 f"Nothing is left to ask while {out.numel()} rows are `pending`: the "
                 "budget or the rows are used up, or the next round needs their "
                 "results. Tell them first."
             )
-        rows = self._visiting_order(state.belief, rows, coming)
+        rows = procedure.visiting_order(state.belief, rows, coming)
         return Batch(self.pool, rows, state.round + int(rest.numel() == 0))
 
     def missing(self, state: State) -> Tensor:
@@ -264,8 +264,8 @@ class Strategy(ABC):
     def _planned_rows(self, state: State) -> Tensor:
         request = self._request(state, torch.empty(0, dtype=torch.long))
         check_listable(request.size)
-        belief = self._planning_belief(state.belief)
-        rows = self._plan(belief, request) if request.size else request.pending
+        belief = self.procedure.planning_belief(state.belief)
+        rows = self.procedure.plan(belief, request) if request.size else request.pending
         return rows.sort().values
 
     def tell(
@@ -353,13 +353,14 @@ class Strategy(ABC):
         used = state.n_used + pending.numel()
         limit = self.max_observations
         room = None if limit is None else max(0, limit - used)
-        size = self._round_size(state.belief, room)
+        size = self.procedure.round_size(state.belief, room)
         left = torch.full((len(self.pool),), torch.iinfo(torch.long).max)
         if self.max_repeats is not None:
             out = torch.bincount(pending, minlength=len(self.pool))
             # Nobody keeps a user from telling a row more often than it may be asked.
             left = (self.max_repeats - state.uses(len(self.pool)) - out).clamp_min(0)
-        left = self._open_again(state.belief, state.observations, pending, left)
+        told = state.observations
+        left = self.procedure.open_again(state.belief, told, pending, left)
         return Request(size, left, pending, state.seed, state.round)
 
     def _is_round(self, state: State, group: Observations) -> bool:
@@ -406,12 +407,12 @@ class Strategy(ABC):
     def _close(self, state: State, group: Observations) -> State:
         new = in_canonical_order(group).at_round(state.round)
         history = state.history.append(new)
-        belief = state.belief
-        if len(new) and not (state.is_done and self.procedure.needs_its_rows):
-            planned = self._needs_plans and self._is_as_planned(state, new)
-            learn = self._learn_planned if planned else self._learn
+        belief, procedure = state.belief, self.procedure
+        if len(new) and not (state.is_done and procedure.needs_its_rows):
+            planned = procedure.needs_plans and self._is_as_planned(state, new)
+            learn = procedure.learn_planned if planned else procedure.learn
             belief = learn(belief, new, history, state.seed)
-        answer = self._classification(belief)
+        answer = procedure.classification(belief)
         if state.abandoned:
             answer = replace(answer, guarantee=f"{answer.guarantee} {UNBIASED}")
         closed = State(
@@ -437,7 +438,7 @@ class Strategy(ABC):
         request = self._request(state, torch.empty(0, dtype=torch.long))
         if request.size == 0:
             return BUDGET
-        usable = self._open_rows(state.belief) & (request.left > 0)
+        usable = self.procedure.open_rows(state.belief) & (request.left > 0)
         return None if bool(usable.any()) else EXHAUSTED
 
     # --- arguments ------------------------------------------------------------------
@@ -520,58 +521,17 @@ class Strategy(ABC):
         """
         return False
 
-    # --- what the procedure says ------------------------------------------------------
+    # --- what differs -----------------------------------------------------------------
 
     @property
     def procedure(self) -> Procedure:
         r"""How a run goes on from what is known."""
-        raise NotImplementedError  # all methods below are then the subclass's own
-
-    def _start(self, seed: int) -> Any:
-        return self.procedure.start(seed)
-
-    def _learn(
-        self, belief: Any, new: Observations, history: Observations, seed: int
-    ) -> Any:
-        return self.procedure.learn(belief, new, history, seed)
-
-    @property
-    def _needs_plans(self) -> bool:
-        return self.procedure.needs_plans
-
-    def _learn_planned(
-        self, belief: Any, new: Observations, history: Observations, seed: int
-    ) -> Any:
-        return self.procedure.learn_planned(belief, new, history, seed)
+        # Not abstract, as type checkers would refuse `Strategy(pool, goal)`.
+        raise NotImplementedError
 
     def _complete(self, observations: Observations) -> Observations:
+        r"""What is told, checked, with what is known beforehand about the noise."""
         return self.procedure.complete(observations)
-
-    def _planning_belief(self, belief: Any) -> Any:
-        return self.procedure.planning_belief(belief)
-
-    def _plan(self, belief: Any, request: Request) -> Tensor:
-        return self.procedure.plan(belief, request)
-
-    def _round_size(self, belief: Any, room: int | None) -> int:
-        return self.procedure.round_size(belief, room)
-
-    def _open_rows(self, belief: Any) -> Tensor:
-        return self.procedure.open_rows(belief)
-
-    def _open_again(
-        self, belief: Any, data: Observations, pending: Tensor, left: Tensor
-    ) -> Tensor:
-        return self.procedure.open_again(belief, data, pending, left)
-
-    def _visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
-        return self.procedure.visiting_order(belief, rows, before)
-
-    def _classification(self, belief: Any) -> Classification:
-        return self.procedure.classification(belief)
-
-    def _forecast(self, state: State) -> Forecast:
-        return self.procedure.forecast(state.belief, state.told.n_measured)
 
 
 def _rows_by_round(given: Any, name: str, n_rows: int) -> dict[int, Tensor]:
@@ -776,7 +736,7 @@ class State:
         """
         if not bool(self.classification.undecided.any()):
             return Forecast(0, "Everything is decided.")
-        return self.strategy._forecast(self)
+        return self.strategy.procedure.forecast(self.belief, self.told.n_measured)
 
     @property
     def observations(self) -> Observations:

@@ -2,6 +2,7 @@ import torch
 
 from botorch_lse.ax import POOL_INDEX, LevelSetNode
 from botorch_lse.strategies import LSEStrategy
+from botorch_lse.strategies.gaussian import GPProcedure
 from tests.covering import more_when_slow
 
 from .worlds import (
@@ -84,13 +85,13 @@ def test_a_new_round_costs_one_tell(monkeypatch):
 
 def test_a_plan_is_drawn_once_per_round(monkeypatch):
     planned = []
-    plan = LSEStrategy._plan
+    plan = GPProcedure.plan
 
     def counted(self, belief, request):
         planned.append(1)
         return plan(self, belief, request)
 
-    monkeypatch.setattr(LSEStrategy, "_plan", counted)
+    monkeypatch.setattr(GPProcedure, "plan", counted)
     strategy = lse()
     client = client_for(strategy)
     for _ in range(3):  # one by one, while a foreign row is pending

@@ -203,7 +203,7 @@ def test_level_set_batches_are_close_to_the_best_of_all() -> None:
         sides = replace(state.belief.sides, side=side, candidates=side == 0)
         belief = replace(state.belief, sides=sides)
         request = strategy._request(state, torch.empty(0).long())
-        rows = strategy._plan(belief, replace(request, size=8))
+        rows = strategy.procedure.plan(belief, replace(request, size=8))
         combos = torch.eye(6).double()[side == 0]
         every = list(itertools.combinations_with_replacement(range(6), 8))
         left = [worst_left(K, noise, batch, combos) for batch in every]
