@@ -55,6 +55,11 @@ class Procedure(ABC):
     complete rounds; the loop hands it on and never looks inside.
     """
 
+    needs_its_rows: bool = False
+    """Whether rows that were not asked for teach nothing. A round is then complete once
+    it holds all rows asked for, not once it is as long, and what is told after the end
+    changes nothing."""
+
     @abstractmethod
     def start(self, seed: int) -> Any:
         r"""The belief before any observation."""
@@ -64,15 +69,6 @@ class Procedure(ABC):
         self, belief: Any, new: Observations, history: Observations, seed: int
     ) -> Any:
         r"""The belief after one more complete round; ``history`` ends with ``new``."""
-
-    @property
-    def needs_its_rows(self) -> bool:
-        r"""Whether rows that were not asked for teach nothing.
-
-        A round is then complete once it holds all rows asked for, not once it is as
-        long as was asked for, and what is told after the end changes nothing.
-        """
-        return False
 
     @property
     def needs_plans(self) -> bool:

@@ -32,6 +32,7 @@ from botorch_lse.problem import (
 )
 from botorch_lse.strategies.arguments import check_noise_once
 from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.linear.procedure import features_of
 from botorch_lse.strategies.loop import (
     State,
     Strategy,
@@ -428,7 +429,7 @@ class PACStrategy(Strategy):
         if self.kernel is not None:
             Phi = KernelGram.of(self.kernel, self.pool.X).basis(0.0).Phi
         else:
-            Phi = self.pool.X if self.pool.features is None else self.pool.features
+            Phi = features_of(self.pool)
         return Phi @ span_map(Phi) if self.gamma == 0 else Phi
 
     @property
