@@ -136,7 +136,7 @@ def _check_options(acqf_class: type[AcquisitionFunction], options: Any) -> None:
 def model_space(search_space: SearchSpace, table: pd.DataFrame) -> Tensor:
     r"""Points of a search space as the model inside the generator sees them.
 
-    Log scales, choices and fixed parameters pass the same transforms as the data.
+    Log scales, choices and fixed parameters go through the same transforms as the data.
 
     Example:
         >>> from ax.core.parameter import ParameterType, RangeParameter

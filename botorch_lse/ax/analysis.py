@@ -141,7 +141,7 @@ class LevelSetCard(Analysis):
         r"""The data frame and the plotly figure drawn from it."""
 
     def subtitle(self, node: LevelSetNode, experiment: Experiment) -> str:
-        r"""Where the run stands."""
+        r"""How many rows are decided, and what the answer guarantees."""
         guarantee = node.state(experiment).classification.guarantee
         return f"{node.summary(experiment)}. {guarantee}"
 
@@ -151,7 +151,7 @@ class LevelSetCard(Analysis):
         generation_strategy: GenerationStrategy | None = None,
         adapter: Adapter | None = None,
     ) -> str | None:
-        r"""What is missing, or ``None``."""
+        r"""Why the card cannot be computed; ``None`` if it can."""
         if experiment is None:
             return f"{type(self).__name__} needs an experiment."
         try:
@@ -252,7 +252,7 @@ class SliceAnalysis(LevelSetCard):
         self.anchor, self.inputs = anchor, inputs
 
     def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
-        r"""The rows of the slices, and their maps."""
+        r"""The data frame with the rows of the slices, and their maps."""
         state = node.state(experiment)
         frame = plotting.slices_frame(
             state.classification, state.observations, self.anchor, self.inputs
@@ -273,7 +273,7 @@ class ProbabilityAnalysis(SliceAnalysis):
 
 
 class BatchAnalysis(LevelSetCard):
-    r"""Where each batch was placed, and the rows that are out.
+    r"""Which rows each batch measured, and which rows are planned or running.
 
     Args:
         inputs: Names of inputs; default the first four that vary.
@@ -285,9 +285,9 @@ class BatchAnalysis(LevelSetCard):
         self.inputs = inputs
 
     def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
-        r"""Each row's last round, and the maps."""
+        r"""The data frame with each row's last round, and its maps."""
         ledger = node.ledger(experiment)
-        out = [] if ledger.open is None else [*ledger.open.out, *ledger.open.to_ask]
+        out = [] if ledger.open is None else [*ledger.open.running, *ledger.open.to_ask]
         frame = plotting.batches_frame(
             node.strategy.pool,
             node.state(experiment).observations,
@@ -319,8 +319,8 @@ class ParetoAnalysis(LevelSetCard):
 class ProgressAnalysis(LevelSetCard):
     r"""Rows decided, F1 where the truth is known, cost and forecast, by evaluations.
 
-    The cost is the sum over all measurements so far: by ``Pool.costs``, or along the
-    way of a strategy whose costs depend on the row before.
+    The cost is the sum over all measurements so far: of ``Pool.costs``, or of the
+    strategy's costs that depend on the row measured before.
 
     Args:
         truth: ``N`` bools, the rows that truly lie above the level.
@@ -332,7 +332,7 @@ class ProgressAnalysis(LevelSetCard):
         self.truth = truth
 
     def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
-        r"""One row a round, and the lines."""
+        r"""The data frame with one row per round, and its lines."""
         states = node.history(experiment)
         costs = None
         if node.strategy.has_costs:
@@ -341,6 +341,6 @@ class ProgressAnalysis(LevelSetCard):
         return frame, plotting.progress_figure(frame)
 
     def subtitle(self, node: LevelSetNode, experiment: Experiment) -> str:
-        r"""Where the run stands, and what is foreseen."""
+        r"""How many rows are decided, and how many measurements are still expected."""
         forecast = node.history(experiment)[-1].forecast()
         return f"{super().subtitle(node, experiment)} {forecast}"

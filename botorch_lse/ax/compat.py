@@ -64,7 +64,7 @@ def node_name_of(run: GeneratorRun) -> str | None:
 def arms_of(run: GeneratorRun) -> list[tuple[Arm, float]]:
     r"""The arms of a generator run with their weights.
 
-    Public are two lists, each built anew at each look.
+    Ax's public attributes build two lists anew at each access, which is slow in loops.
     """
     return [(pair.arm, pair.weight) for pair in run._arm_weight_table.values()]
 
@@ -82,8 +82,8 @@ def cells_of(data: Data) -> list[tuple[Any, ...]]:
 
     Each has the trial's index, the names of arm and metric, the value (maybe NaN), its
     standard error (NaN if unknown), and how far the trial had come (``None`` or NaN: at
-    its end). Public is the table of all rows, which Ax builds anew after each change:
-    20 milliseconds for some hundred rows, where this takes a third of one.
+    its end). Ax's public attribute is a table of all rows, which it builds anew after
+    each change: 20 milliseconds for some hundred rows, where this takes a third of one.
     """
     return list(map(_CELLS, data._data_rows))
 
@@ -103,13 +103,13 @@ def save_properties(experiment: Experiment) -> None:
 
 
 def has_own_registries(client: Client) -> bool:
-    r"""Whether a client stores with registries of its user."""
+    r"""Whether a client's storage configuration has registries of the user's own."""
     storage = client._storage_config
     return storage is not None and storage.registry_bundle is not None
 
 
 def lies_in_database(client: Client) -> bool:
-    r"""Whether a client writes to a database."""
+    r"""Whether a client writes its experiment to a database by itself."""
     return client._storage_config is not None
 
 
@@ -118,7 +118,8 @@ def snapshot_of(
 ) -> dict[str, Any]:
     r"""What ``client.save_to_json_file`` writes, with the experiment once, not twice.
 
-    ``Client.load_from_json_file`` reads it: it takes the first one.
+    Ax's own snapshot holds the experiment a second time inside the generation strategy;
+    ``Client.load_from_json_file`` reads the first copy only.
 
     Args:
         client: With its experiment.
@@ -148,8 +149,8 @@ def snapshot_of(
 def _unfitted(strategy: GenerationStrategy) -> Any:
     r"""A generation strategy as Ax's encoder reads it, without fitting an adapter.
 
-    The encoder asks for the adapter only to note that there is one, which nothing
-    reads; making it takes longer than all the rest.
+    The encoder asks for the adapter only to store whether there is one, which nothing
+    reads; making the adapter takes longer than the rest of the snapshot.
     """
 
     class GenerationStrategy:  # the encoder writes the name of the class
@@ -198,14 +199,14 @@ def database_file() -> Path | None:
 
 
 def database_rows(name: str) -> tuple[int, dict[int, tuple[int, TrialStatus]]] | None:
-    r"""What the database that is open holds of an experiment; ``None``: nothing.
+    r"""What the open database holds of an experiment; ``None`` if it holds nothing.
 
     In a transaction the rows are locked until its end, so that of two writers the
     second one sees what the first one wrote (SQLite locks the whole database instead).
 
     Returns:
-        The id of its row, and by the id of a trial's row the trial's index, which may
-        come twice, and status.
+        The id of the experiment's row, and a dictionary from the id of each trial's row
+        to the trial's index (several rows may have the same index) and status.
     """
     from ax.storage.sqa_store import db
     from ax.storage.sqa_store.sqa_classes import SQAExperiment, SQATrial

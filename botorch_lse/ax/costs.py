@@ -28,7 +28,7 @@ COST = "cost"
 COST_METRIC = 8130
 """The number of ``CostMetric`` in SQL storage; Ax's own are small."""
 _SAME = 1e-9
-"""Relative difference of costs that Ax's storage may make."""
+"""Costs that differ by less than this share are equal: Ax's storage rounds them."""
 
 
 def _check_costs(strategy: Strategy) -> None:
@@ -98,11 +98,13 @@ def _costly_run(client: Client) -> tuple[Experiment, LevelSetNode]:
 
 
 class TrialCosts:
-    r"""The costs of an experiment's measurements, as things stand.
+    r"""The costs of an experiment's measurements, as its trials are now.
 
-    In a round rows are visited in the cheapest order from where the round before
-    ended; visits of one row in one round share their cost. Failed and abandoned trials
-    are not visited. In the open round all rows not used up count, measured or not.
+    Where a cost depends on the row measured before, the rows of a round are visited in
+    the cheapest order, beginning at the last row of the round before; several visits of
+    one row in a round share their cost equally. Failed and abandoned trials are not
+    visited. In the open round all rows that are not used up are visited, measured or
+    not.
 
     Args:
         node: Its strategy has costs.
@@ -112,26 +114,32 @@ class TrialCosts:
     def __init__(self, node: LevelSetNode, experiment: Experiment) -> None:
         self._space = node.space(experiment)
         self._strategy: Any = node.strategy
-        self._last_row: int | None = None  # where the way has led so far
+        self._last_row: int | None = None  # the last row visited so far
         self._measured: dict[tuple[int, str], float] = {}
         self._expected: dict[int, float] = {}
-        self._trials_out: Sequence[int] = ()
+        self._running_trials: Sequence[int] = ()
         ledger = node.ledger(experiment)
-        self.by_round = [self._visit(step.results) for step in ledger.steps]
+        self.by_round = [
+            self._cost_of_results(round_.results) for round_ in ledger.complete
+        ]
         r"""The summed cost of each complete round."""
         if ledger.open is not None:
             rows = Counter(ledger.open.plan) - Counter(ledger.open.used_up)
-            self._trials_out = ledger.open.trials_out
-            self._expected = self._along_the_way(sorted(rows.elements()))
-            self._visit(ledger.open.results, self._expected)
-        self._visit(ledger.waiting)
+            self._running_trials = ledger.open.running_trials
+            self._expected = self._cost_per_visit(sorted(rows.elements()))
+            self._cost_of_results(ledger.open.results, self._expected)
+        self._cost_of_results(ledger.measured_meanwhile)
 
     def of_trial(self, trial: BaseTrial) -> float:
-        r"""The cost of a trial."""
+        r"""The cost of a trial, all its arms together."""
         return sum(self.of_arms(trial).values())
 
     def of_arms(self, trial: BaseTrial) -> dict[str, float]:
-        r"""The costs of a trial's arms; of those that are out, as far as known."""
+        r"""The costs of a trial's arms by name, without failed and abandoned ones.
+
+        An arm of the open round that is still running has the cost of its visit in the
+        planned order; any other running arm that of going there next.
+        """
         found = {}
         weights = trial.arm_weights if isinstance(trial, BatchTrial) else {}
         for arm in trial.arms:
@@ -140,37 +148,45 @@ class TrialCosts:
             row = self._space.row_of(arm.parameters, f"trial {trial.index}")
             if (trial.index, arm.name) in self._measured:
                 found[arm.name] = self._measured[trial.index, arm.name]
-            elif trial.index in self._trials_out and row in self._expected:
+            elif trial.index in self._running_trials and row in self._expected:
                 found[arm.name] = self._expected[row] * weights.get(arm, 1.0)
             else:
-                found[arm.name] = self._next(row)
+                found[arm.name] = self._cost_of_next(row)
         return found
 
-    def _visit(
+    def _cost_of_results(
         self, results: Sequence[Measurement], costs: Mapping[int, float] | None = None
     ) -> float:
-        r"""Price results, by the way through their rows unless a round's is known."""
+        r"""Add the costs of some results, and return their sum.
+
+        Args:
+            results: Measurements of one round.
+            costs: The cost of one visit by row, if it is known already.
+        """
         if costs is None:
             rows = [m.row for m in results for _ in range(m.count)]
-            costs = self._along_the_way(rows)
+            costs = self._cost_per_visit(rows)
         by_arm = {(m.trial, m.arm): m.count * costs[m.row] for m in results}
         self._measured |= by_arm
         return sum(by_arm.values())
 
-    def _along_the_way(self, rows: list[int]) -> dict[int, float]:
-        r"""The cost of one visit of each row, from the last row on, which moves on."""
+    def _cost_per_visit(self, rows: list[int]) -> dict[int, float]:
+        r"""The cost of one visit of each row, visited in the cheapest order.
+
+        The order begins at ``_last_row``, which is then the last row of the order.
+        """
         if not self._strategy.costs_depend_on_previous:
-            return {row: self._next(row) for row in rows}
+            return {row: self._cost_of_next(row) for row in rows}
         spent: defaultdict[int, float] = defaultdict(float)
         wanted = torch.tensor(rows, dtype=torch.long)
         order = self._strategy.prices.visiting_order(self._last_row, wanted)
         for row in order.tolist():
-            spent[row] += self._next(row)
+            spent[row] += self._cost_of_next(row)
             self._last_row = row
         counts = Counter(rows)
         return {row: cost / counts[row] for row, cost in spent.items()}
 
-    def _next(self, row: int) -> float:
+    def _cost_of_next(self, row: int) -> float:
         if not self._strategy.costs_depend_on_previous:
             return float(self._strategy.pool.costs[row])
         return float(self._strategy.prices.of(self._last_row, torch.tensor([row])))
@@ -370,16 +386,17 @@ def record_costs(client: Client) -> None:
 def add_cost(
     client: Client, node: LevelSetNode | None, trial: int, outcome: dict[str, Any]
 ) -> None:
-    r"""Add what a trial cost to its outcome, unless the evaluation said so."""
+    r"""Add what a trial cost to its outcome, unless the evaluation returned a cost."""
     if node is not None and node.strategy.has_costs and COST not in outcome:
         _declare_costs(client, node)
         outcome[COST] = (trial_cost(client, trial), 0.0)
 
 
 def follow_costs(client: Client, node: LevelSetNode | None) -> None:
-    r"""Correct recorded costs that the way since then may have changed.
+    r"""Correct recorded costs where later trials have changed the order of visits.
 
-    Those of the user's own metric stay.
+    Does nothing for costs that do not depend on the order, or if the metric ``cost`` is
+    the user's own.
     """
     if node is not None and node.strategy.costs_depend_on_previous:
         metric = compat.experiment_of(client).metrics.get(COST)

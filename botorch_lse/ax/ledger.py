@@ -6,11 +6,12 @@ The rule, a function of trials and data alone, whatever order results came in:
   of that round. Everything else in the pool is *measured elsewhere*.
 - Own rounds count in order. What was measured elsewhere in trials between the first
   trial of one round and the first trial of the next is one round between the two.
-- COMPLETED and EARLY_STOPPED trials with data count. A FAILED or STALE trial frees its
-  place, which is asked again; an ABANDONED one, an abandoned arm and an EARLY_STOPPED
-  one without data use it up. Data of failed and abandoned trials are left out, as Ax
-  does. The rest is out.
-- A round is over when each place of its plan is measured or used up, or when a later
+- COMPLETED and EARLY_STOPPED trials with data count as measured. The row of a FAILED or
+  STALE trial is asked for again; that of an ABANDONED one, of an abandoned arm and of
+  an EARLY_STOPPED one without data is *used up*: it is not asked for again in this
+  round. Data of failed and abandoned trials are left out, as Ax does. All other rows
+  are *running*.
+- A round is over when each measurement of its plan is made or used up, or when a later
   round has trials (then what is still missing counts as used up).
 
 A standard error (``sem``) that is known gives the noise variance ``sem^2`` of the
@@ -43,7 +44,8 @@ METADATA = "level_set"
 _FREES = (TrialStatus.FAILED, TrialStatus.STALE)
 _COUNTS = (TrialStatus.COMPLETED, TrialStatus.EARLY_STOPPED)
 _LOST_IN_STORAGE = 1e-4
-"""Share of the largest value above which Ax's ten decimals cannot be accepted."""
+"""Share of the largest value that rounding to Ax's ten decimals may change. A larger
+change could move a row to the other side of the level when the experiment is loaded."""
 
 
 @dataclass(frozen=True, order=True)
@@ -56,8 +58,8 @@ class Measurement:
         yvar: Their noise variances; empty if unknown.
         trial: The trial's index.
         arm: The arm's name.
-        count: How many of the round's planned measurements it stands for: the arm's
-            weight.
+        count: How many of the round's planned measurements this value is the mean of:
+            the arm's weight.
     """
 
     row: int
@@ -75,94 +77,95 @@ class Round:
     Args:
         plan: The rows asked for, or measured elsewhere.
         results: Their measurements so far.
-        used_up: Rows of the plan without a measurement: abandoned.
-        out: Rows that are being measured, replicates included.
-        trials_out: The trials that hold them.
-        gap: How to fill in what is missing of the first of these that is completed
+        used_up: Rows of the plan that were abandoned and will not be measured.
+        running: Rows that are being measured, once for each replicate.
+        running_trials: The indices of the trials that measure them.
+        remedy: How to fill in what is missing of the first of these that is completed
             without its data.
-        number: Of the open round: counts own rounds from 0.
+        number: The position of the open round among the own rounds, from 0; ``None``
+            for a complete round.
     """
 
     plan: tuple[int, ...] = ()
     results: tuple[Measurement, ...] = ()
     used_up: tuple[int, ...] = ()
-    out: tuple[int, ...] = ()
-    trials_out: tuple[int, ...] = ()
-    gap: str | None = None
+    running: tuple[int, ...] = ()
+    running_trials: tuple[int, ...] = ()
+    remedy: str | None = None
     number: int | None = None
 
     @property
     def to_ask(self) -> list[int]:
-        r"""The rows of the plan that no trial holds, sorted."""
+        r"""The rows of the plan for which there is no trial yet, sorted."""
         measured = [m.row for m in self.results for _ in range(m.count)]
-        gone = [*measured, *self.used_up, *self.out]
+        gone = [*measured, *self.used_up, *self.running]
         return sorted((Counter(self.plan) - Counter(gone)).elements())
 
     @property
     def is_over(self) -> bool:
-        r"""Whether nothing is out and nothing left to ask."""
-        return not self.out and not self.to_ask
+        r"""Whether no row is being measured and none is left to ask for."""
+        return not self.running and not self.to_ask
 
-    def why_wait(self, n_issued: int) -> str:
+    def what_is_awaited(self, n_issued: int) -> str:
         r"""What must happen before the round is over.
 
         Args:
-            n_issued: Its rows given out in this very call.
+            n_issued: How many of its rows the call that asks has received already.
         """
         if n_issued:
             return (
                 f"Round {self.number} has {len(self.plan)} rows, and all that were "
                 f"left are given out. Ask for at most {n_issued} trials now."
             )
-        trials = ", ".join(map(str, self.trials_out))
+        trials = ", ".join(map(str, self.running_trials))
         message = (
-            f"Round {self.number} is open: {len(self.out)} of its "
+            f"Round {self.number} is open: {len(self.running)} of its "
             f"{len(self.plan)} rows are out (trials {trials}). Complete them, or mark "
             "them failed (asked again) or abandoned (used up)."
         )
-        return message if self.gap is None else f"{message} {self.gap}"
+        return message if self.remedy is None else f"{message} {self.remedy}"
 
     def close(self) -> Round:
-        r"""The round as it is; what is missing counts as used up."""
-        lost = sorted([*self.used_up, *self.out, *self.to_ask])
+        r"""The round as a complete one: rows without a measurement become used up."""
+        lost = sorted([*self.used_up, *self.running, *self.to_ask])
         return Round(self.plan, tuple(sorted(self.results)), tuple(lost))
 
 
 @dataclass(frozen=True)
 class Ledger:
-    r"""An experiment, read.
+    r"""The rounds of an experiment, as ``LedgerReader`` found them.
 
     Args:
-        steps: The complete rounds in order, own ones and those measured elsewhere.
+        complete: The complete rounds in order, own ones and those measured elsewhere.
         open: The round that is open, if one is.
-        waiting: What was measured elsewhere since the open round began; it becomes a
-            round once that one is over.
+        measured_meanwhile: What was measured elsewhere since the open round began; it
+            becomes a round once that one is over.
         pending: Rows of trials not made by this node that are being measured.
-        n_rounds: Own rounds begun.
+        n_own_rounds: How many rounds this node has begun.
     """
 
-    steps: tuple[Round, ...]
+    complete: tuple[Round, ...]
     open: Round | None
-    waiting: tuple[Measurement, ...]
+    measured_meanwhile: tuple[Measurement, ...]
     pending: tuple[int, ...]
-    n_rounds: int
+    n_own_rounds: int
 
 
 class _Entry(NamedTuple):
-    r"""What a trial says.
+    r"""What one trial contributes to the ledger.
 
     Args:
-        plans: The plan of each of its rounds, by their numbers.
-        parts: What its arms contribute, each with the number of the round for which it
-            was asked; ``None``: measured elsewhere.
-        largest: Its largest value in size.
-        loss: The largest change of a value in Ax's storage format.
+        plans: The plan of each round that the trial belongs to, by the round's number.
+        parts: What each arm contributes, with the number of the round for which the arm
+            was asked; ``None`` if it was measured elsewhere.
+        largest: The largest absolute value among its data.
+        rounding_error: The largest change of a value in Ax's storage format.
     """
 
     plans: dict[int, tuple[int, ...]]
     parts: list[tuple[int | None, Round]]
     largest: float
-    loss: float
+    rounding_error: float
 
 
 _Values = Mapping[str, Mapping[str, tuple[float, float, float]]]
@@ -170,16 +173,17 @@ _Values = Mapping[str, Mapping[str, tuple[float, float, float]]]
 
 
 class LedgerReader:
-    r"""Reads an experiment by the rule above, again and again.
+    r"""Reads an experiment by the rule of this module, as often as one likes.
 
-    What a trial says is worked out again only if it is another object, its status, its
-    abandoned arms or its data changed by value, or it is a candidate, whose arms Ax
-    lets one change until it runs (``immutable_once_run``). To find these takes a
-    fraction of a microsecond for each trial, to work out what one says some hundred.
+    The contribution of a trial is kept from one reading to the next. It is computed
+    again only if the trial is another object, its status, its abandoned arms or its
+    data changed by value, or it is a candidate, whose arms Ax lets one change until it
+    runs (``immutable_once_run``). Finding these trials takes a fraction of a
+    microsecond for each, computing a contribution some hundred microseconds.
 
     Args:
         node_name: The node whose trials are own.
-        strategy: Knows the candidates, and the noise where the data do not.
+        strategy: Has the pool, and the noise where the data have no standard errors.
         space: The candidates' parameterizations.
         metrics: The metrics in the order of the strategy's outputs.
     """
@@ -203,27 +207,29 @@ class LedgerReader:
         self._ledger: Ledger | None = None
 
     def read(self, experiment: Experiment, data: Data) -> Ledger:
-        r"""The rounds as they are.
+        r"""The rounds of an experiment in its present state.
 
         Raises:
             ValueError: If a trial that counts holds no row of the pool, one of this
                 node's trials was planned on another pool, a standard error is no noise,
                 known and unknown noise are mixed, or values are lost in Ax's storage.
         """
-        suspects = self._measured_anew(data) | self._suspects(experiment)
+        to_read = self._trials_with_changed_data(data) | self._possibly_changed(
+            experiment
+        )
         known, self._ledger = self._ledger, None  # should it fail, all is read again
         before, trials = self._known, experiment.trials
-        indices = sorted(suspects & trials.keys())
+        indices = sorted(to_read & trials.keys())
         values = _values(self._rows.get(i, ()) for i in indices)
         new = {i: self._entry(trials[i], values.get(i, {})) for i in indices}
         changed = {i: entry for i, entry in new.items() if before.get(i) != entry}
         if known is None or changed or [*before] != [*trials]:
             self._known = {i: changed.get(i) or before[i] for i in trials}
-            known = self._arranged([*self._known.values()])
+            known = self._assembled([*self._known.values()])
         self._ledger = known
         return known
 
-    def _measured_anew(self, data: Data) -> set[int]:
+    def _trials_with_changed_data(self, data: Data) -> set[int]:
         r"""The trials whose rows of data changed, by value."""
         cells = cells_of(data)
         if cells == self._cells:
@@ -234,8 +240,8 @@ class LedgerReader:
         self._cells, self._rows = cells, now
         return {t for t in before.keys() | now.keys() if before.get(t) != now.get(t)}
 
-    def _suspects(self, experiment: Experiment) -> set[int]:
-        r"""The trials that may say something else, whatever their data."""
+    def _possibly_changed(self, experiment: Experiment) -> set[int]:
+        r"""The trials that may contribute something else, whatever their data."""
         if self._ledger is None:  # nothing was read, or the last reading failed
             self._trials, self._statuses, self._abandoned = {}, {}, {}
         before, now = self._trials, dict(experiment.trials)
@@ -255,11 +261,12 @@ class LedgerReader:
         return found | statuses[TrialStatus.CANDIDATE]
 
     def _entry(self, trial: BaseTrial, values: _Values) -> _Entry:
-        r"""What a trial says: first who asked for its arms, then what became of each.
+        r"""The contribution of one trial to the ledger.
 
-        An arm with a result is measured. One without is asked again if its trial
-        failed, used up if it was abandoned or stopped early, else it is out. Of arms
-        that this node did not ask for only results and what is out matter.
+        First it finds which node asked for each arm, then what became of the arm: an
+        arm with a result is measured; one without is asked for again if its trial
+        failed, used up if it was abandoned or stopped early, else it is running. Of
+        arms that this node did not ask for only results and running rows matter.
         """
         plans: dict[int, tuple[int, ...]] = {}
         rounds: dict[str, int] = {}  # of each own arm the first that asked for it
@@ -296,16 +303,23 @@ class LedgerReader:
             elif left_out or trial.status.is_early_stopped:
                 part = Round(used_up=count * (row,))
             else:
-                gap = how_to_fill(trial.index, self.metrics, given) if counts else None
-                part = Round(out=count * (row,), trials_out=(trial.index,), gap=gap)
+                remedy = (
+                    how_to_fill(trial.index, self.metrics, given) if counts else None
+                )
+                part = Round(
+                    running=count * (row,), running_trials=(trial.index,), remedy=remedy
+                )
             parts.append((rounds.get(name), part))
         learnt = [v[m] for v in values.values() for m in self.metrics if m in v]
         # What storage does not hold at all is nan there, which is no maximum.
         largest = max([0.0, *(abs(given) for given, _, _ in learnt)])
-        loss = max([0.0, *(abs(stored - given) for given, stored, _ in learnt)])
-        return _Entry(plans, parts, largest, loss)
+        rounding_error = max(
+            [0.0, *(abs(stored - given) for given, stored, _ in learnt)]
+        )
+        return _Entry(plans, parts, largest, rounding_error)
 
     def _plan(self, run: GeneratorRun, trial: int) -> tuple[int, tuple[int, ...]]:
+        r"""The round's number and plan that a generator run of this node stores."""
         stored = _stored_in(run)
         if stored is None:
             raise ValueError(
@@ -384,7 +398,7 @@ class LedgerReader:
             )
         return None
 
-    def _arranged(self, entries: Sequence[_Entry]) -> Ledger:
+    def _assembled(self, entries: Sequence[_Entry]) -> Ledger:
         _check_together(entries)
         plans: dict[int, tuple[int, ...]] = {}
         parts: dict[int, list[Round]] = {}
@@ -400,8 +414,8 @@ class LedgerReader:
                     parts[asked].append(part)
                 else:
                     groups[-1] += part.results
-                    pending += part.out
-        steps, newest = _elsewhere(groups[0]), next(reversed(plans), None)
+                    pending += part.running
+        complete, newest = _elsewhere(groups[0]), next(reversed(plans), None)
         current: Round | None = None
         for number, after in zip(plans, groups[1:], strict=True):
             given = (plans[number], parts[number], after)
@@ -409,16 +423,18 @@ class LedgerReader:
                 current = _round(number, plans[number], parts[number])
                 if not current.is_over:
                     break
-            # Worked out again only if something else is given than the last time.
+            # Kept from the last reading: sorting all rounds at each step of a long run
+            # would cost more than reading the new trial. Unchanged rounds also stay the
+            # same objects, which the node's comparison of rounds relies on for speed.
             if number not in self._closed or self._closed[number][0] != given:
                 closed = _round(number, plans[number], parts[number]).close()
                 self._closed[number] = (given, [closed, *_elsewhere(after)])
-            steps += self._closed[number][1]
+            complete += self._closed[number][1]
         else:
             current = None
-        waiting = () if current is None else tuple(sorted(groups[-1]))
+        meanwhile = () if current is None else tuple(sorted(groups[-1]))
         return Ledger(
-            tuple(steps), current, waiting, tuple(sorted(pending)), len(plans)
+            tuple(complete), current, meanwhile, tuple(sorted(pending)), len(plans)
         )
 
 
@@ -427,9 +443,9 @@ def _round(number: int, plan: tuple[int, ...], parts: Sequence[Round]) -> Round:
         plan,
         results=tuple(result for part in parts for result in part.results),
         used_up=tuple(row for part in parts for row in part.used_up),
-        out=tuple(row for part in parts for row in part.out),
-        trials_out=tuple(trial for part in parts for trial in part.trials_out),
-        gap=next((part.gap for part in parts if part.gap is not None), None),
+        running=tuple(row for part in parts for row in part.running),
+        running_trials=tuple(trial for part in parts for trial in part.running_trials),
+        remedy=next((part.remedy for part in parts if part.remedy is not None), None),
         number=number,
     )
 
@@ -440,7 +456,7 @@ def _elsewhere(group: Sequence[Measurement]) -> list[Round]:
 
 
 def _check_together(entries: Sequence[_Entry]) -> None:
-    r"""Refuse what no trial shows by itself.
+    r"""Refuse what is wrong with the trials together, though with none by itself.
 
     Raises:
         ValueError: If known and unknown noise are mixed, or values are lost in Ax's
@@ -454,7 +470,7 @@ def _check_together(entries: Sequence[_Entry]) -> None:
     if len(first) > 1:
         raise ValueError(_mixed(first[True], first[False]))
     largest = max((entry.largest for entry in entries), default=0.0)
-    if any(entry.loss > _LOST_IN_STORAGE * largest for entry in entries):
+    if any(entry.rounding_error > _LOST_IN_STORAGE * largest for entry in entries):
         raise ValueError(
             "Expected values that survive Ax's storage, which keeps ten decimals, but "
             f"the largest is {largest:g}. Give them in smaller units, so that they are "
@@ -496,13 +512,16 @@ def is_noise(sem: float) -> bool:
 
 
 def _values(rows_by_trial: Iterable[Sequence[tuple[Any, ...]]]) -> dict[int, _Values]:
-    r"""The data of some trials; of several steps of one value the last counts."""
+    r"""The data of some trials, by trial, arm and metric.
+
+    Where Ax holds a metric at several progressions of a trial, the last one counts.
+    """
     found: defaultdict[int, Any] = defaultdict(lambda: defaultdict(dict))
     cells = [cell for rows in rows_by_trial for cell in _last_steps(rows)]
     if not cells:
         return found
     numbers = np.array([(mean, sem) for *_, mean, sem, _ in cells], dtype=float)
-    # Both columns at once: the way through Ax's format takes milliseconds.
+    # Both columns in one call: converting to Ax's format and back takes milliseconds.
     stored = as_stored(numbers.ravel()).reshape(-1, 2)
     sems = numbers[:, 1]
     stored[:, 1] = np.where(np.isinf(sems), sems, stored[:, 1])  # not as missing
@@ -515,7 +534,10 @@ def _values(rows_by_trial: Iterable[Sequence[tuple[Any, ...]]]) -> dict[int, _Va
 
 
 def _last_steps(cells: Sequence[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
-    r"""Of each value the last step, one without a step before all: as ``Data.df``."""
+    r"""The last progression of each value; one without a step is the last of all.
+
+    This is what Ax's own ``Data.df`` does.
+    """
     return {cell[1:3]: cell for cell in sorted(cells, key=_step)}.values()
 
 
@@ -535,6 +557,6 @@ def round_of(trial: BaseTrial) -> int | None:
 
 
 def is_left_out(trial: BaseTrial, arm: str) -> bool:
-    r"""Whether an arm failed or was abandoned."""
+    r"""Whether an arm's data are ignored: it, or its trial, failed or was abandoned."""
     abandoned = getattr(trial, "abandoned_arm_names", None) or ()
     return arm in abandoned or trial.status in _FREES or trial.status.is_abandoned

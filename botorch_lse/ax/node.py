@@ -1,6 +1,7 @@
-r"""One generation node for every strategy, its state, predictions, and how to find it.
+r"""One Ax generation node for every strategy, its predictions, and how to find it.
 
-A strategy's state is that after the rounds of an experiment, replayed one by one.
+A strategy's state is computed from the experiment: the state after telling the strategy
+the experiment's rounds one by one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from botorch_lse.problem import Observations
 from botorch_lse.strategies import State, Strategy
 
 _KEPT = 3
-"""States kept: the newest, the one before it, and one that a late result may need."""
+"""How many states are cached: the newest, the one before it, and one more, from which
+replaying begins when a result of an earlier round arrives late."""
 
 
 class LevelSetNode(ExternalGenerationNode):
@@ -69,7 +71,8 @@ class LevelSetNode(ExternalGenerationNode):
             the experiment's objective. Its sign does not matter for a level set; for a
             Pareto set the signs must be those of ``maximize``.
         seed: The seed of ``strategy.init``.
-        name: The node's name, by which its trials are known.
+        name: The node's name, by which its trials are recognised; default the name of
+            the strategy's class.
         transition_criteria: When to go on to another node; default never.
         pool_folder: Where a pool above 20 MB is written; default the current folder.
 
@@ -98,14 +101,14 @@ class LevelSetNode(ExternalGenerationNode):
         if not isinstance(strategy, StoredStrategy):
             strategy = StoredStrategy(strategy, pool_folder)
         self.stored = strategy
-        r"""The strategy as storage holds it."""
+        r"""The strategy in the form in which Ax stores it."""
         self._space: PoolSpace | None = None
         self._reader: LedgerReader | None = None
         self._states: deque[tuple[tuple[Round, ...], State]] = deque(maxlen=_KEPT)
         self._planned: tuple[Any, tuple[int, ...]] = (None, ())
         self._ledger: Ledger | None = None
         self._issued: list[int] = []
-        self._places_per_run = self._runs_promised = self._runs_left = 1
+        self._measurements_per_run = self._runs_promised = self._runs_left = 1
 
     @property
     def strategy(self) -> Strategy:
@@ -128,7 +131,7 @@ class LevelSetNode(ExternalGenerationNode):
         data = experiment.lookup_data() if data is None else data
         names, space = self.metric_names(experiment), self.space(experiment)
         found = self._reader
-        # A reader knows what it read before by the same metrics and space.
+        # A reader's cache holds only for the metrics and the space it was made with.
         if found is None or (found.metrics, found.space) != (names, space):
             found = LedgerReader(self.name, self.strategy, space, names)
             self._reader = found
@@ -143,21 +146,27 @@ class LevelSetNode(ExternalGenerationNode):
     # --- the state -------------------------------------------------------------------
 
     def state(self, experiment: Experiment, data: Data | None = None) -> State:
-        r"""The strategy's state: a function of the experiment alone."""
+        r"""The strategy's state, computed from the experiment's trials and data alone.
+
+        Args:
+            experiment: The experiment.
+            data: Its data, if they were looked up already.
+        """
         return self._state(self.ledger(experiment, data))
 
     def history(self, experiment: Experiment) -> list[State]:
-        r"""The states before the first and after each complete round, anew."""
-        steps, first = self.ledger(experiment).steps, self.strategy.init(self.seed)
-        return list(accumulate(steps, self._tell, initial=first))
+        r"""The states before the first and after each complete round, not cached."""
+        rounds, first = self.ledger(experiment).complete, self.strategy.init(self.seed)
+        return list(accumulate(rounds, self._tell, initial=first))
 
     def _state(self, ledger: Ledger) -> State:
-        r"""The state with the open round in it."""
+        r"""The state after the complete rounds and what the open round has so far."""
         state = self._complete(ledger)
         if ledger.open is None:
             return state
-        waiting = (_as_observations(ledger.waiting),) if ledger.waiting else ()
-        return self._tell(replace(state, deferred=waiting), ledger.open)
+        meanwhile = ledger.measured_meanwhile
+        deferred = (_as_observations(meanwhile),) if meanwhile else ()
+        return self._tell(replace(state, deferred=deferred), ledger.open)
 
     def _complete(self, ledger: Ledger) -> State:
         r"""``tell(... tell(tell(init, round 0), round 1) ...)`` of all complete rounds.
@@ -165,31 +174,32 @@ class LevelSetNode(ExternalGenerationNode):
         The last states are remembered with the rounds before them, so that a new round
         costs one ``tell``.
         """
-        steps = ledger.steps
+        rounds = ledger.complete
         # Rounds that did not change are the same objects: comparing them is quick.
         fitting = [
-            known for known in self._states if known[0] == steps[: len(known[0])]
+            known for known in self._states if known[0] == rounds[: len(known[0])]
         ]
         if not fitting:
             fitting = [((), self.strategy.init(self.seed))]
             self._states += fitting
         done, state = max(fitting, key=lambda known: len(known[0]))
-        for n, step in enumerate(steps[len(done) :], len(done) + 1):
-            state = self._tell(state, step)
-            self._states.append((steps[:n], state))
+        for n, round_ in enumerate(rounds[len(done) :], len(done) + 1):
+            state = self._tell(state, round_)
+            self._states.append((rounds[:n], state))
         return state
 
-    def _tell(self, state: State, step: Round) -> State:
-        # With its plan in place a round takes these rows and no other, and closes.
-        state = replace(state, plan=torch.tensor(sorted(step.plan)))
-        found = _as_observations(sorted(step.results)) if step.results else None
-        return self.strategy.tell(state, found, abandoned=list(step.used_up) or None)
+    def _tell(self, state: State, round_: Round) -> State:
+        # The plan is set before telling: the round then consists of exactly these rows,
+        # and is over once each of them is measured or abandoned.
+        state = replace(state, plan=torch.tensor(sorted(round_.plan)))
+        found = _as_observations(sorted(round_.results)) if round_.results else None
+        return self.strategy.tell(state, found, abandoned=list(round_.used_up) or None)
 
     def summary(self, experiment: Experiment) -> str:
         r"""Where the run stands, in a sentence.
 
-        ``delta`` is named where the answer claims a confidence; the reason for stopping
-        where it is another one than that everything is decided.
+        The sentence has ``delta`` where the answer claims a confidence, and the reason
+        for stopping unless it is that every row is decided.
         """
         return self._summary(self.state(experiment))
 
@@ -231,7 +241,11 @@ class LevelSetNode(ExternalGenerationNode):
         return names
 
     def _warn_of_unknown_metrics(self, experiment: Experiment, data: Data) -> None:
-        r"""Most often a mistyped name; but they may still come with the first data."""
+        r"""Warn of metrics that the experiment does not have.
+
+        Most often a name is mistyped; it is not refused, because Ax creates a metric
+        when its first data are attached.
+        """
         known = {*experiment.metrics, *data.metric_names}
         unknown = [name for name in self.metrics or () if name not in known]
         if unknown and experiment.metrics:
@@ -244,7 +258,10 @@ class LevelSetNode(ExternalGenerationNode):
 
     @property
     def _fitted_adapter(self) -> LevelSetAdapter | None:  # type: ignore[override]
-        r"""For ``Client.predict`` and Ax's analyses; ``None`` if it can not predict."""
+        r"""What ``Client.predict`` and Ax's analyses ask for predictions.
+
+        ``None`` if the strategy cannot predict.
+        """
         experiment = self._known_experiment
         if experiment is None or not self.strategy.can_predict:
             return None
@@ -263,20 +280,25 @@ class LevelSetNode(ExternalGenerationNode):
     def get_next_candidate(
         self, pending_parameters: list[TParameterization]
     ) -> TParameterization:
-        r"""The next row; pending ones are known from the experiment."""
+        r"""The next row's parameterization.
+
+        Args:
+            pending_parameters: Not used: pending rows are read from the experiment.
+        """
         space = self.space(self.experiment)
         return {**space.parameters_of(self._take(1)[0])}
 
     def new_trial_limit(self, raise_generation_errors: bool = False) -> int:
         r"""How many trials the rest of the round makes.
 
-        Ax asks before it says how many measurements a batch trial shall have; the size
-        of the last one is taken. If it was smaller, trials get fewer, so that each of
-        those promised here gets one.
+        Ax asks this before it says how many measurements a batch trial shall have, so
+        the size of the last batch trial is assumed. Should the next ones be larger,
+        ``_take`` gives each of them fewer rows, so that every trial announced here gets
+        at least one.
         """
         ledger = self.ledger(self.experiment)
         rest = 0 if self._is_done(ledger) else len(self._current(ledger).to_ask)
-        self._runs_promised = math.ceil(rest / self._places_per_run)
+        self._runs_promised = math.ceil(rest / self._measurements_per_run)
         return self._runs_promised
 
     def _gen(  # type: ignore[override]  # as ExternalGenerationNode has it
@@ -294,8 +316,8 @@ class LevelSetNode(ExternalGenerationNode):
                 "of its pool. Leave the other rows out of the pool instead."
             )
         start = time.monotonic()
-        self._places_per_run = 1 if n is None else n
-        counts = Counter(self._take(self._places_per_run))
+        self._measurements_per_run = 1 if n is None else n
+        counts = Counter(self._take(self._measurements_per_run))
         assert self._ledger is not None  # read at the beginning of `gen`
         current, space = self._current(self._ledger), self.space(experiment)
         run = GeneratorRun(
@@ -324,7 +346,7 @@ class LevelSetNode(ExternalGenerationNode):
         current = self._current(self._ledger)
         rest = sorted((Counter(current.to_ask) - Counter(self._issued)).elements())
         if not rest:
-            raise DataRequiredError(current.why_wait(len(self._issued)))
+            raise DataRequiredError(current.what_is_awaited(len(self._issued)))
         self._runs_left -= 1
         rows = rest[: max(1, min(n, len(rest) - self._runs_left))]
         self._issued += rows
@@ -334,10 +356,11 @@ class LevelSetNode(ExternalGenerationNode):
         return ledger.open is None and self._complete(ledger).is_done
 
     def _current(self, ledger: Ledger) -> Round:
-        r"""The open round, else the next one, planned with the pending rows known."""
+        r"""The open round, else the next one, planned with the pending rows in mind."""
         if ledger.open is not None:
             return ledger.open
-        known = (ledger.steps, ledger.pending)
+        # Ax may ask several times before a trial exists; the plan must not be redone.
+        known = (ledger.complete, ledger.pending)
         if self._planned[0] != known:
             try:
                 batch = self.strategy.ask(self._complete(ledger), list(ledger.pending))
@@ -346,7 +369,7 @@ class LevelSetNode(ExternalGenerationNode):
                     raise
                 raise DataRequiredError(str(error)) from error
             self._planned = known, tuple(batch.order.tolist())
-        return Round(self._planned[1], number=ledger.n_rounds)
+        return Round(self._planned[1], number=ledger.n_own_rounds)
 
     # --- storage ---------------------------------------------------------------------
 
@@ -399,7 +422,7 @@ register_node(LevelSetNode)
 
 
 def _as_observations(found: Sequence[Measurement]) -> Observations:
-    r"""Measurements as a strategy takes them."""
+    r"""Measurements of the ledger as the ``Observations`` that a strategy is told."""
     rows = torch.tensor([m.row for m in found], dtype=torch.long)
     y, yvar = (
         torch.tensor(values, dtype=torch.float64).squeeze(-1)  # of one output a vector
@@ -442,7 +465,7 @@ def _objective_signs(experiment: Experiment) -> dict[str, float]:
 
 
 def _wanted_metrics(n: int, found: str) -> str:
-    r"""What is said where there are not ``n`` metrics, one per output."""
+    r"""The error message where there are not ``n`` metrics, one per output."""
     if n == 1:
         return (
             f"Expected an objective with one metric, or `metrics`, but {found}. Call "
@@ -459,9 +482,10 @@ def _wanted_metrics(n: int, found: str) -> str:
 
 
 class LevelSetGenerator(Generator):
-    r"""Says that predictions are there; candidates come from the node.
+    r"""Tells Ax that predictions are available; it makes no candidates.
 
-    Every row can be predicted, and one that was measured can be asked for, too.
+    Candidates come from the node. Both flags are true: every row can be predicted, also
+    rows that were measured.
     """
 
     can_predict = can_model_in_sample = True
@@ -567,7 +591,7 @@ def level_set_generation_strategy(
 
 
 def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNode:
-    r"""The node that knows the level set: the current one, else the last.
+    r"""The generation strategy's ``LevelSetNode``: the current one, else the last.
 
     Raises:
         ValueError: If there is none.
@@ -600,10 +624,11 @@ def level_set_nodes(
 
 
 def learnt_metrics(experiment: Experiment, generation_strategy: Any) -> list[str]:
-    r"""What an evaluation must give: what the level-set strategy learns from.
+    r"""The metrics that an evaluation must return.
 
-    Also before it: an evaluation without one of its metrics is of no use to it. Where
-    there is none, the metrics of the objective.
+    They are those of the level-set strategy, also while a node before it makes the
+    trials: an evaluation without one of them is of no use to it later. Without a
+    level-set strategy they are the metrics of the objective.
 
     Raises:
         ValueError: If there are no such metrics.

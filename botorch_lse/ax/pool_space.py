@@ -28,7 +28,8 @@ _TAKE_OUT = (
     "`experiment.trials[i].mark_failed(unsafe=True)`)."
 )
 _SAME = 1e-9
-"""Share of a column's range up to which two numbers are the same."""
+"""Two numbers that differ by less than this share of the column's range are the same:
+JSON and log scales change the last digits."""
 _SHOWN = 6
 """Columns of a row that a message shows."""
 MOST_ROWS = 10**6
@@ -134,12 +135,12 @@ class PoolSpace:
                 )
 
     def is_of(self, search_space: SearchSpace) -> bool:
-        r"""Whether it was made of this space, and no parameter was added since."""
+        r"""Whether it was made for this space, and the space is unchanged since."""
         same = self._space is search_space
         return same and self._parameters == search_space.parameters
 
     def parameters_of(self, row: int) -> dict[str, Any]:
-        r"""The parameterization of a row."""
+        r"""The parameterization of a row, fixed parameters included."""
         if self.by_number:
             return {POOL_INDEX: int(row)}
         values = dict(zip(self.names, self._records[row], strict=True))
@@ -178,7 +179,10 @@ class PoolSpace:
         )
 
     def _nearest(self, values: tuple[Any, ...]) -> tuple[int, float]:
-        r"""The nearest row and its largest difference, as a share of the range."""
+        r"""The nearest row, and its largest difference as a share of a column's range.
+
+        Columns without an order count 0 where they are equal and 1 elsewhere.
+        """
         apart = np.zeros((self.n_rows, len(values)))
         for j, value in enumerate(values):
             column = self._table.iloc[:, j]
@@ -323,11 +327,12 @@ def _check_rows(n_rows: int) -> None:
 
 
 def _levels(parameter: Config, points: int | Mapping[str, int]) -> Any:
-    r"""The values of a parameter, in order."""
+    r"""The values of a parameter in the grid, in order."""
     if isinstance(parameter, ChoiceParameterConfig):
         return list(parameter.values)
     low, high = parameter.bounds
     if parameter.step_size is not None:
+        # 1e-9: a quotient such as 0.3 / 0.1 may come out just below the whole number.
         n = math.floor((high - low) / parameter.step_size + 1e-9) + 1
         _check_rows(n)
         values = low + parameter.step_size * np.arange(n)
@@ -335,7 +340,7 @@ def _levels(parameter: Config, points: int | Mapping[str, int]) -> Any:
         n = _points(parameter.name, points)
         space = np.geomspace if parameter.scaling == "log" else np.linspace
         values = space(low, high, n)
-        values[[0, -1]] = low, high
+        values[[0, -1]] = low, high  # rounding may put the ends outside the bounds
     if parameter.parameter_type == "int":
         return np.unique(np.round(values)).astype(int)
     return values.astype(float)

@@ -1,12 +1,12 @@
 r"""Writing a client so that a crash at any moment loses nothing recorded.
 
-Files are there as a whole, and have one writer at a time.
+A file is written as a whole or not at all, and has one writer at a time.
 
-A client that was loaded before another one wrote must not write: what it writes would
-replace the other's results. It knows a stored trial if it has one of the same number
-and parameters; if that one is over wherever the stored one is; and if it has a value of
-each metric that the stored one has. What a client knows beyond that is its own
-progress.
+A client that was loaded before another one wrote must not write, because it would
+replace the other's results. So it is checked that the client knows every stored trial:
+that it has a trial of the same index and parameters, which has ended if the stored one
+has, and which has a value of each metric that the stored one has. What the client has
+beyond that is its own progress.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PATIENCE = 5.0
 
 
 class Record(AbstractContextManager["Record"]):
-    r"""Where a client's experiment is kept, by nobody else as long as this is open.
+    r"""The file or database with a client's experiment, locked while this is open.
 
     A client with a ``storage_config`` writes to its database by itself; what happens
     inside ``changes`` is one transaction there. A file is written at the end of
@@ -60,7 +60,7 @@ class Record(AbstractContextManager["Record"]):
         self.client = client
         self._known: dict[str, dict[str, Any]] = {}
         self._file: HeldFile | None = None
-        self._is_behind = True  # as far as is known
+        self._is_behind = True  # until the first write nobody knows what the disk holds
         with ExitStack() as locks:
             if compat.lies_in_database(client):
                 self._hold_database(locks)
@@ -85,7 +85,7 @@ class Record(AbstractContextManager["Record"]):
     def _check_file(self, file: HeldFile) -> None:
         r"""Refuse a file with anything that the client does not know."""
         path = file.path
-        # One that may not be written is not replaced either.
+        # A file is replaced by renaming another, which its protection does not prevent.
         if path.exists() and not os.access(path, os.W_OK):
             raise ValueError(
                 f"Expected `storage` to be a file that can be written, but {path} is "
@@ -114,7 +114,7 @@ class Record(AbstractContextManager["Record"]):
 
     @contextmanager
     def changes(self) -> Iterator[None]:
-        r"""What changes inside is on the disk when this ends.
+        r"""A context: changes of the client inside it are on the disk when it ends.
 
         Raises:
             ValueError: If somebody else wrote there; then nothing is written.
@@ -132,7 +132,7 @@ class Record(AbstractContextManager["Record"]):
         self._is_behind = False
 
     def catch_up(self) -> None:
-        r"""Write what the disk may not have yet: at first, and after a failure."""
+        r"""Write what the disk may lack: at the beginning, or after a failed write."""
         if self._is_behind or compat.lies_in_database(self.client):
             with self.changes():
                 pass
@@ -152,12 +152,12 @@ class Record(AbstractContextManager["Record"]):
 
 @dataclass(frozen=True)
 class _Trial:
-    r"""What a file says of a trial.
+    r"""A trial as a stored file describes it.
 
     Args:
-        parameters: Those of each arm, in order.
-        is_over: Whether it has ended, however.
-        metrics: Those with data.
+        parameters: The parameterization of each arm, in order.
+        is_over: Whether the trial has ended in any way.
+        metrics: The names of the metrics with data.
     """
 
     parameters: list[dict[str, Any]]
@@ -165,7 +165,7 @@ class _Trial:
     metrics: set[str]
 
     def is_known(self, here: _Trial | None) -> bool:
-        r"""Whether another writer's trial is this one, at least as far."""
+        r"""Whether the client's trial ``here`` is this one and at least as far."""
         return (
             here is not None
             and here.parameters == self.parameters
@@ -191,11 +191,12 @@ def _trials_of(snapshot: dict[str, Any]) -> tuple[str, dict[str, _Trial]]:
 
 
 def _behind_in_database(client: Client) -> list[int]:
-    r"""Trials that a client knows further than its database, which it must know whole.
+    r"""The indices of trials whose status in the database is out of date.
 
-    After a step that failed; or because ``Client.load_from_database`` elsewhere wrote
-    back what it had read before. In a transaction what is found here holds until its
-    end, whoever else writes.
+    That happens after a step that failed, or when ``Client.load_from_database``
+    elsewhere wrote back what it had read before. The client must know every trial of
+    the database. Called inside a transaction, the result holds until its end, whoever
+    else writes.
 
     Raises:
         ValueError: If the database holds a trial that the client does not know, or the
@@ -265,7 +266,11 @@ def save_client(client: Client, path: str | Path) -> None:
 
 
 def _checked(path: Any, name: str) -> Path:
-    r"""A place where a file can be written."""
+    r"""The path of a file in a folder that exists.
+
+    Raises:
+        ValueError: If it is no path, a folder, or its folder does not exist.
+    """
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(
             f"Expected `{name}` to be the path of a JSON file, but got {path!r}. "
@@ -288,11 +293,11 @@ def _checked(path: Any, name: str) -> Path:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    r"""Let what is inside end before Ctrl-C takes effect.
+    r"""A context in which Ctrl-C takes effect only at its end.
 
-    Between the moment at which a result is in memory and that at which it is on the
-    disk. Python interrupts the main thread alone, so there is nothing to hold back in
-    others.
+    It is used from the moment at which a result is in memory until it is on the disk.
+    Python interrupts the main thread alone, so that in other threads nothing needs to
+    be done.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or before is None:

@@ -111,8 +111,8 @@ def run_experiment(
             ``storage_config`` writes to its database, one transaction each time.
         max_trials: Stop after so many finished trials of this call, those among them
             that were running before; what runs beyond them stays running.
-        max_pending: Trials out at once; default the rest of the round for a level-set
-            strategy, else 1.
+        max_pending: The most trials that run at once; default the rest of the round for
+            a level-set strategy, else 1.
         on_error: What becomes of a trial whose evaluation raises, kills its worker or
             returns something that is no result, be it in a further metric.
             ``"raise"``: the others' results are recorded, the error is raised, and the
@@ -120,9 +120,9 @@ def run_experiment(
             evaluated up to ``max_retries`` times more under its index. ``"fail"``: it
             is marked failed, and a level-set strategy asks for the row again in another
             trial, up to ``max_retries`` times. After that, in both cases, it is marked
-            abandoned with a warning: the place is used up. If a level-set strategy asks
-            for that row again in this call, its trial is abandoned at once; the run
-            ends when a whole round holds only such rows.
+            abandoned with a warning, and counts as used up. If a level-set strategy
+            asks for that row again in this call, its trial is abandoned at once; the
+            run ends when a whole round holds only such rows.
         max_retries: See ``on_error``.
         progress: Show a bar; default only in a terminal.
 
@@ -146,9 +146,12 @@ def run_experiment(
         whole_number(max_trials, "max_trials", 1)
     if max_pending is not None:
         whole_number(max_pending, "max_pending", 1)
-    with Record(client, storage) as record, closing(Workers(evaluate, executor)) as out:
+    with (
+        Record(client, storage) as record,
+        closing(Workers(evaluate, executor)) as workers,
+    ):
         limit = math.inf if max_trials is None else max_trials
-        run = _Run(client, record, out, limit, max_pending, on_error, retries)
+        run = _Run(client, record, workers, limit, max_pending, on_error, retries)
         try:
             with tqdm(
                 desc=compat.experiment_of(client).name,
@@ -186,12 +189,17 @@ class _Run:
     last_evaluated: int | None = None
 
     def go(self, bar: Any) -> str:
+        r"""Run until nothing more is asked for and nothing runs; the reason in words.
+
+        Args:
+            bar: The progress bar, of ``tqdm``.
+        """
         self.record.catch_up()  # also what an earlier call could not write
         self.resume()
         while True:
             reason = self.ask()
             if not bar.disable:
-                bar.set_postfix_str(self.words())
+                bar.set_postfix_str(self.summary())
             if len(self.workers) == 0 and reason is not None:
                 return reason
             before = self.n_finished
@@ -212,13 +220,17 @@ class _Run:
         generation_strategy = compat.generation_strategy_of(self.client)
         return learnt_metrics(self.experiment, generation_strategy)
 
-    def words(self) -> str:
+    def summary(self) -> str:
         return "" if self.node is None else self.node.summary(self.experiment)
 
     # --- asking ----------------------------------------------------------------------
 
     def resume(self) -> None:
-        r"""Trials that are out: those with all data are complete, others run again."""
+        r"""Take up the trials that are running: complete those with data, run the rest.
+
+        A trial has all its data and still runs if the process died between the two
+        steps, or if its data were attached by hand.
+        """
         experiment, metrics = self.experiment, set(self.metrics)
         for index in sorted(experiment.trial_indices_by_status[TrialStatus.RUNNING]):
             table = experiment.lookup_data(trial_indices=[index]).df
@@ -232,7 +244,11 @@ class _Run:
                     self.workers.submit(index, dict(arm.parameters))
 
     def ask(self) -> str | None:
-        r"""Ask for as many trials as there is room for; why there will be no more."""
+        r"""Ask for as many trials as may run now, and submit them.
+
+        Returns:
+            Why the strategy will ask for no more; ``None`` while it may.
+        """
         while True:
             if self.n_finished >= self.max_trials:
                 return f"{self.n_finished:,} trials finished in this call"
@@ -255,9 +271,9 @@ class _Run:
             if self._is_fruitless(max(trials)):
                 rows = ", ".join(sorted(self.given_up))
                 return (
-                    f"{self.words()}; the strategy asks only for rows whose evaluation "
-                    f"failed: {rows}. Leave them out of the pool, give the strategy "
-                    "`max_repeats`, by which used up places count, or call "
+                    f"{self.summary()}; the strategy asks only for rows whose "
+                    f"evaluation failed: {rows}. Leave them out of the pool, give the "
+                    "strategy `max_repeats`, by which used up places count, or call "
                     "`run_experiment` again when they can be measured"
                 )
 
@@ -287,13 +303,20 @@ class _Run:
     # --- recording -------------------------------------------------------------------
 
     def record_all(self) -> None:
-        r"""Record what ended: all results first, then the errors."""
+        r"""Record finished evaluations: all results first, then handle the errors.
+
+        In this order an error that ends the run loses no result.
+        """
         for unusable in self._record_usable():
             self._handle(unusable)
 
     def rescue(self, cause: BaseException) -> None:
-        r"""Record what was measured before an error; what fails now is noted there."""
-        self.workers.look()
+        r"""Before an error leaves the run, record what was measured.
+
+        Args:
+            cause: The error; further failures are added to its notes.
+        """
+        self.workers.collect_finished()
         for step in (self._record_usable, self.record.catch_up):
             try:
                 step()
@@ -302,14 +325,17 @@ class _Run:
                     cause.add_note(f"Not all that had ended could be recorded: {error}")
 
     def _record_usable(self) -> list[Evaluation]:
-        r"""Record each result that can be; the others, and why not.
+        r"""Record each finished evaluation that has a usable result.
+
+        Returns:
+            The other evaluations, each with its error.
 
         Raises:
-            Exception: The first that recording itself met, after all were tried.
+            Exception: The first error of recording itself, after all were tried.
         """
-        unusable, broken, ended = [], [], self.workers.ended
-        while ended:
-            evaluation, outcome = ended[0], None
+        unusable, broken, finished = [], [], self.workers.finished
+        while finished:
+            evaluation, outcome = finished[0], None
             if evaluation.error is None:
                 try:
                     outcome = by_metric(evaluation.value, self.metrics)
@@ -319,7 +345,7 @@ class _Run:
                 unusable.append(evaluation)
             else:
                 broken += self._record(evaluation, outcome)
-            ended.popleft()
+            finished.popleft()
         if broken:
             for error in broken[1:]:
                 broken[0].add_note(f"Then: {error!r}")
@@ -327,14 +353,18 @@ class _Run:
         return unusable
 
     def _record(self, finished: Evaluation, outcome: dict[str, Any]) -> list[Exception]:
-        r"""Complete a trial, whatever becomes of its cost; what failed on the way."""
+        r"""Complete a trial, even if its cost cannot be computed.
+
+        Returns:
+            The errors that occurred.
+        """
         failed: list[Exception] = []
         try:
             with uninterrupted(), self.record.changes():
-                with _kept(failed):
+                with _collecting(failed):
                     add_cost(self.client, self.node, finished.trial, outcome)
                 complete_trial(self.client, finished.trial, outcome)
-                with _kept(failed):
+                with _collecting(failed):
                     follow_costs(self.client, self.node)
             self.n_finished += 1
         except Exception as error:
@@ -361,6 +391,7 @@ class _Run:
             )
             raise error
         key = trial if self.on_error == "retry" else row
+        # With "fail" a new trial replaces the failed one, so errors count by row.
         self.n_errors[key] += 1
         if self.n_errors[key] > self.max_retries:
             self.given_up.add(row)
@@ -387,8 +418,8 @@ class _Run:
 
 
 @contextmanager
-def _kept(errors: list[Exception]) -> Iterator[None]:
-    r"""Keep the error that what is inside raises, if it does."""
+def _collecting(errors: list[Exception]) -> Iterator[None]:
+    r"""Append an error raised inside the ``with`` block to a list, and go on."""
     try:
         yield
     except Exception as error:
@@ -429,7 +460,14 @@ def by_metric(value: Any, metrics: list[str]) -> dict[str, Any]:
 
 
 def _outcome(value: Any, name: str, is_learnt: bool) -> Any:
-    r"""A number, or ``(mean, sem)``, as floats; must be usable if it is learnt from."""
+    r"""One metric's result as floats: a number, or ``(mean, sem)``.
+
+    Args:
+        value: What the evaluation returned.
+        name: The metric's name.
+        is_learnt: Whether the strategy learns from the metric; then the mean must be
+            finite and the standard error finite and at least 0.
+    """
     parts = list(value) if isinstance(value, (tuple, list)) else [value]
     try:
         numbers = [
@@ -504,64 +542,69 @@ class Workers:
         self._evaluate = evaluate
         self._make: MakeExecutor | None = None
         if executor is not None and not isinstance(executor, Executor):
-            self._make, executor = executor, _made(executor)
+            self._make, executor = executor, _executor_from(executor)
         self._executor = executor
         self._queue: deque[Evaluation] = deque()
         self._suspects: deque[Evaluation] = deque()
-        self._flying: dict[Future[Any], Evaluation] = {}
-        self.ended: deque[Evaluation] = deque()
-        r"""What has ended and was not taken yet."""
+        self._running: dict[Future[Any], Evaluation] = {}
+        self.finished: deque[Evaluation] = deque()
+        r"""Evaluations that have ended and that nobody has taken from here yet."""
 
     def __len__(self) -> int:
-        return len(self._queue) + len(self._suspects) + len(self._flying)
+        return len(self._queue) + len(self._suspects) + len(self._running)
 
     def submit(self, trial: int, parameters: Parameters) -> None:
-        r"""Evaluate a trial."""
+        r"""Put a trial in the queue; ``wait`` starts it.
+
+        Args:
+            trial: Its index.
+            parameters: Its parameterization.
+        """
         self._queue.append(Evaluation(trial, parameters))
 
     def wait(self) -> None:
-        r"""Wait until an evaluation ends: it is then among ``ended``.
+        r"""Start what is queued and wait until an evaluation ends.
 
-        They lie there until they are taken one by one, so that an interrupt at any
-        moment loses none.
+        It is then in ``finished``, from where the caller takes one after the other once
+        it is recorded, so that an interrupt at any moment loses none.
 
         Raises:
             BrokenExecutor: If a worker died and no other executor can be made.
         """
-        self._send()
-        if self._flying:
-            done, _ = wait(self._flying, return_when=FIRST_COMPLETED)
+        self._start_evaluations()
+        if self._running:
+            done, _ = wait(self._running, return_when=FIRST_COMPLETED)
             self._collect(done)
 
-    def look(self) -> None:
-        r"""Put what has been measured among ``ended``, without waiting."""
-        done = (f for f in self._flying if f.done() and not f.cancelled())
+    def collect_finished(self) -> None:
+        r"""Move evaluations with a result to ``finished``, without waiting."""
+        done = (f for f in self._running if f.done() and not f.cancelled())
         self._collect({future for future in done if future.exception() is None})
 
     def close(self) -> None:
-        r"""Take back what has not begun; shut down an executor made here."""
-        for future in self._flying:
+        r"""Cancel what has not begun; shut down the executor if it was made here."""
+        for future in self._running:
             future.cancel()
         if self._make is not None and self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _send(self) -> None:
+    def _start_evaluations(self) -> None:
         while self._queue or self._suspects:
             source = self._suspects or self._queue
-            if self._flying and (self._suspects or self._executor is None):
+            if self._running and (self._suspects or self._executor is None):
                 return  # suspects run alone, as all do in this process
             try:
-                future = self._begin(source[0].parameters)
+                future = self._start(source[0].parameters)
             except BrokenExecutor:
-                if not self._flying:
+                if not self._running:
                     raise
                 return  # the crash is noticed by those in flight
-            self._flying[future] = source[0]
+            self._running[future] = source[0]
             source.popleft()
             if source is self._suspects:
                 return
 
-    def _begin(self, parameters: Parameters) -> Future[Any]:
+    def _start(self, parameters: Parameters) -> Future[Any]:
         if self._executor is not None:
             return self._executor.submit(self._evaluate, parameters)
         future: Future[Any] = Future()
@@ -578,12 +621,12 @@ class Workers:
 
     def _collect(self, done: set[Future[Any]]) -> None:
         if any(self._was_lost(future) for future in done):
-            wait(self._flying)  # a broken executor ends all of them
-            done = set(self._flying)
+            wait(self._running)  # a broken executor ends all of them
+            done = set(self._running)
         lost: list[Evaluation] = []
-        for future in sorted(done, key=lambda f: self._flying[f].trial):
-            to = lost if self._was_lost(future) else self.ended
-            asked = self._flying.pop(future)
+        for future in sorted(done, key=lambda f: self._running[f].trial):
+            to = lost if self._was_lost(future) else self.finished
+            asked = self._running.pop(future)
             try:
                 to.append(asked._replace(value=future.result()))
             except Exception as error:
@@ -601,12 +644,12 @@ class Workers:
         if lost and self._make is not None:
             self._executor = self._make()
             if len(lost) == 1:
-                self.ended += lost
+                self.finished += lost
             else:
                 self._suspects += [asked._replace(error=None) for asked in lost]
 
 
-def _made(make: MakeExecutor) -> Executor:
+def _executor_from(make: MakeExecutor) -> Executor:
     executor = make() if callable(make) else None
     if not hasattr(executor, "submit"):
         found = f"it made {executor!r}" if callable(make) else f"got {make!r}"

@@ -1,4 +1,4 @@
-r"""Strategies, and the parts they are made of, as plain JSON and back; where they lie.
+r"""Strategies, and the parts they are made of, as plain JSON and back.
 
 Nothing is pickled, and numbers come back to the last bit and data type. A strategy is a
 frozen dataclass whose fields are its constructor's arguments; they are stored one by
@@ -73,12 +73,14 @@ _KERNELS = {cls.__name__: cls for cls in _KERNEL_OPTIONS}
 _MOST_INPUTS = 1_000_000
 """A file with a larger number is not believed: a kernel of that size is allocated."""
 _PROBED = 8
-"""Rows of the pool on which a decoded kernel is compared with the original."""
+"""Rows of the pool on which a decoded kernel is compared with the original: enough to
+notice a kernel that is built otherwise, and cheap for any pool."""
 
 POOLS = "level_set_pools"
 """The key in an experiment's properties: pools by their hash."""
 LARGEST_INLINE = 20_000_000
-"""Bytes of JSON; a larger pool is a file, so that a snapshot stays small."""
+"""Bytes of JSON; a larger pool is stored as a file of its own, because the experiment's
+snapshot, which would hold it, is written after every trial."""
 _FILE = re.compile(r"level_set_pool_[0-9a-f]{16}\.json")
 _PATIENCE = 60.0
 """Seconds to wait for another process that writes the same pool."""
@@ -208,7 +210,7 @@ def _decode_part(target: Any, name: str, stored: Any, pool: Pool) -> Any:
 
 
 def _arguments_of(target: Any) -> list[str]:
-    r"""What the constructor of a dataclass takes beside the pool."""
+    r"""The names of the arguments that a dataclass takes beside the pool."""
     names = [part.name for part in dataclasses.fields(target) if part.init]
     return [name for name in names if name != "pool"]
 
@@ -437,7 +439,8 @@ def _encode_kernel(kernel: Kernel, name: str) -> dict[str, Any]:
 def decode_kernel(stored: dict[str, Any]) -> Kernel:
     r"""The kernel that ``encode_kernel`` wrote.
 
-    Hyper-parameters come back unconstrained, at the values they had.
+    Hyper-parameters have their values, but no constraint: passing a value through a
+    constraint and back would change its last digits.
 
     Raises:
         ValueError: If it names a kernel, an option or a hyper-parameter that is not
@@ -462,7 +465,7 @@ def decode_kernel(stored: dict[str, Any]) -> Kernel:
 
 
 def _own_hyper_parameters(kernel: Kernel) -> list[str]:
-    r"""Names without those of the kernels that it is made of.
+    r"""The names of a kernel's hyper-parameters, without those of kernels inside it.
 
     GPyTorch keeps the unconstrained value of ``lengthscale`` as ``raw_lengthscale``.
     """

@@ -52,13 +52,13 @@ def test_the_fold_equals_the_strategys_own_replay():
         for trial, parameters in trials.items():
             complete(client, strategy, trial, parameters)
     node, experiment = node_of(client), client._experiment
-    steps = node.ledger(experiment).steps
+    rounds = node.ledger(experiment).complete
     state = node.state(experiment)
     replayed = strategy.replay(
         state.observations,
         seed=node.seed,
-        plans={i: list(step.plan) for i, step in enumerate(steps)},
-        abandoned={i: list(step.used_up) for i, step in enumerate(steps)},
+        plans={i: list(round_.plan) for i, round_ in enumerate(rounds)},
+        abandoned={i: list(round_.used_up) for i, round_ in enumerate(rounds)},
     )
     assert same_state(replayed, state)
 
@@ -115,8 +115,8 @@ def test_rows_measured_elsewhere_are_one_round_between_two():
     for row in (3, 1, 2):
         trial = client.attach_trial({POOL_INDEX: row})
         complete(client, strategy, trial, {POOL_INDEX: row})
-    (step,) = node_of(client).ledger(client._experiment).steps
-    assert step.plan == (1, 2, 3)
+    (round_,) = node_of(client).ledger(client._experiment).complete
+    assert round_.plan == (1, 2, 3)
     assert state_of(client).round == 1
 
 

@@ -159,7 +159,7 @@ def in_one_breath(workers, results):
             future.set_exception(result)
         else:
             future.set_result(result)
-        workers._flying[future] = Evaluation(trial, {})
+        workers._running[future] = Evaluation(trial, {})
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt(), BrokenExecutor("dead")])
@@ -169,8 +169,8 @@ def test_results_that_end_with_an_interrupt_or_a_crash_are_kept(end):
         in_one_breath(workers, [1.0, end, 2.0])
         with pytest.raises(type(end)):
             workers.wait()
-        workers.look()
-    assert {(f.trial, f.value) for f in workers.ended} == {(0, 1.0), (2, 2.0)}
+        workers.collect_finished()
+    assert {(f.trial, f.value) for f in workers.finished} == {(0, 1.0), (2, 2.0)}
 
 
 def test_a_running_trial_with_all_its_data_is_not_measured_again():
@@ -424,7 +424,7 @@ def record_together(client, record, results, **options):
     run = _Run(client, record, workers, math.inf, None, "raise", 0)
     for trial, value in results.items():
         row = dict(client._experiment.trials[trial].arm.parameters)
-        workers.ended.append(Evaluation(trial, row, value))
+        workers.finished.append(Evaluation(trial, row, value))
     return run
 
 

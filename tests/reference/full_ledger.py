@@ -29,18 +29,18 @@ def full_ledger(node, experiment, metrics, noise_std):
     values, names = tables(experiment, metrics)
     plans, fields, groups, pending = {}, {}, [[]], []
     for i, trial in experiment.trials.items():
-        places, label, status = Counter(), {}, trial.status.name
+        n_planned, label, status = Counter(), {}, trial.status.name
         for run in trial.generator_runs:
             if run._generation_node_name != node.name:
                 continue
-            told = run.gen_metadata["level_set"]
-            if told["round"] not in plans:
-                plans[told["round"]] = tuple(told["plan"])
-                fields[told["round"]] = defaultdict(list)
+            stored = run.gen_metadata["level_set"]
+            if stored["round"] not in plans:
+                plans[stored["round"]] = tuple(stored["plan"])
+                fields[stored["round"]] = defaultdict(list)
                 groups.append([])
             for arm, weight in run.arm_weights.items():
-                places[arm.name] += round(weight)
-                label.setdefault(arm.name, told["round"])
+                n_planned[arm.name] += round(weight)
+                label.setdefault(arm.name, stored["round"])
         is_batch = isinstance(trial, BatchTrial)
         for arm in trial.arms:
             row = node.space(experiment).row_of(arm.parameters, "")
@@ -57,28 +57,28 @@ def full_ledger(node, experiment, metrics, noise_std):
                     for _, sem in found
                 ]
                 y = tuple(float(mean) for mean, _ in found)
-                count = places.get(arm.name, 1)
+                count = n_planned.get(arm.name, 1)
                 measured = Measurement(row, y, tuple(yvar), i, arm.name, count)
-            if arm.name not in places:
+            if arm.name not in n_planned:
                 if measured:
                     groups[-1].append(measured)
                 elif not gone and status not in (*FREES, *COUNTS):
                     pending.append(row)
             elif status not in FREES:
-                to, rows = fields[label[arm.name]], places[arm.name] * [row]
+                to, rows = fields[label[arm.name]], n_planned[arm.name] * [row]
                 if measured:
                     to["results"].append(measured)
                 elif gone or status == "EARLY_STOPPED":
                     to["used_up"] += rows
                 else:
-                    to["out"] += rows
-                    to["trials_out"].append(i)
-                    if status == "COMPLETED" and "gap" not in to:
+                    to["running"] += rows
+                    to["running_trials"].append(i)
+                    if status == "COMPLETED" and "remedy" not in to:
                         there = names[i, arm.name]
-                        to["gap"] = how_to_fill(i, metrics, there)
+                        to["remedy"] = how_to_fill(i, metrics, there)
     steps, last, tail = elsewhere(groups[0]), None, ()
     for number, (plan, after) in enumerate(zip(plans, groups[1:], strict=True), 1):
-        to = {k: v if k == "gap" else tuple(v) for k, v in fields[plan].items()}
+        to = {k: v if k == "remedy" else tuple(v) for k, v in fields[plan].items()}
         last = Round(plans[plan], number=plan, **to)
         if number == len(plans) and not last.is_over:
             tail = tuple(sorted(after))
