@@ -21,7 +21,7 @@ CONVERT = (
     "`pd.to_numeric(...)` for a column."
 )
 LARGEST_INT = 2**63 - 1
-"""What an int64 holds."""
+"""The largest int64."""
 LARGEST_WHOLE = 2**53
 """Beyond it a float64 does not tell whole numbers apart."""
 
@@ -121,8 +121,8 @@ def truth_value(value: Any, name: str) -> bool:
 def plain_number(value: Any) -> Any:
     r"""One number of NumPy, torch or another library as Python's own; others unchanged.
 
-    What computes with it later knows ``int`` and ``float`` only. An ``int`` beyond
-    int64 becomes a float.
+    Code that computes with it later handles ``int`` and ``float`` only. An ``int``
+    beyond int64 becomes a float.
     """
     if isinstance(value, np.generic | Tensor) and value.ndim == 0:
         value = value.item()
@@ -270,7 +270,7 @@ def check_columns(look: Callable[[Tensor], object], X: Tensor, name: str) -> Non
     r"""Complain about points that a model cannot take.
 
     Args:
-        look: Asks the model about points.
+        look: A function that evaluates the model at points.
         X: ``N x d`` points; the first is asked about.
         name: The argument's name.
 
@@ -297,7 +297,7 @@ def check_map(
     positive: bool = False,
     remedy: str = "",
 ) -> None:
-    r"""Complain about what a function of points returned.
+    r"""Complain if a user's function of points returns a wrong shape or sign.
 
     Args:
         found: What it returned at ``X``.

@@ -31,7 +31,8 @@ __all__ = ["empirical_gaps", "pareto_gaps", "pareto_margins", "pareto_mask"]
 PAIRS = 2**21
 """Pairs compared at once; a block holds four arrays of this size, 64 MiB in all."""
 SCREENED = 256
-"""Rows compared at once with those that nothing dominates so far."""
+"""Rows compared at once with those that nothing dominates so far: few enough that most
+rows are compared with a nearly final front, many enough for one tensor operation."""
 
 
 def pareto_mask(means: Any, strict: bool = False) -> Tensor:
@@ -80,7 +81,9 @@ def _likely_first(values: Tensor) -> Tensor:
     order = torch.arange(len(values))
     total = torch.zeros_like(values[:, 0])
     for column in values.unbind(dim=1):
-        total = total + column  # one by one, so that rounding keeps the order
+        # One column after the other: then a row that dominates another never has the
+        # smaller rounded sum, which a library's sum in blocks does not promise.
+        total = total + column
     for key in (*values.unbind(dim=1)[::-1], total):
         order = order[key[order].argsort(descending=True, stable=True)]
     return order

@@ -33,7 +33,7 @@ from botorch_lse.checks import (
 )
 
 NOISE_LEVEL = "noise_level"
-"""The last column of a pool whose rows are points at one of several noise levels."""
+"""The last input of a pool from ``Pool.at_noise_levels``: the number of the level."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,15 +87,15 @@ class Pool:
             X = encoded.to_numpy(dtype=float)
         X = real_matrix(X, "X")
         N, d = X.shape
-        _settle(self, X=X, names=_check_names(names, d))
+        _set_fields(self, X=X, names=_check_names(names, d))
         if self.features is not None:
-            _settle(self, features=real_matrix(self.features, "features"))
+            _set_fields(self, features=real_matrix(self.features, "features"))
             real_vector(self.features[:, 0], "features", N, "row of `X`")
         for name in ("costs", "noise_var"):
             given = getattr(self, name)
             if given is not None:
                 numbers = non_negative_vector(given, name, N, "row of `X`")
-                _settle(self, **{name: numbers})
+                _set_fields(self, **{name: numbers})
         if table is None:
             return
         if not isinstance(table, pd.DataFrame):
@@ -106,7 +106,7 @@ class Pool:
         if len(table) != N:
             wanted = f"to have one row per row of `X` ({N})"
             raise ValueError(complaint("table", wanted, f"it has {len(table)}"))
-        _settle(self, table=table.copy())
+        _set_fields(self, table=table.copy())
 
     @classmethod
     def from_box(
@@ -158,7 +158,7 @@ class Pool:
 
     @property
     def d(self) -> int:
-        r"""The number of inputs of the model."""
+        r"""The number of inputs of the model: columns of ``X``."""
         return self.X.shape[-1]
 
     @cached_property
@@ -218,7 +218,7 @@ class Pool:
             )
         variances = real_vector(noise_var, "noise_var")
         K, N = len(variances), len(self)
-        prices = non_negative_vector(costs, "costs", K, "noise level")
+        level_costs = non_negative_vector(costs, "costs", K, "noise level")
         level = torch.arange(K, dtype=torch.float64).repeat_interleave(N).unsqueeze(-1)
         table = None
         if self.table is not None:
@@ -226,7 +226,7 @@ class Pool:
             table[NOISE_LEVEL] = level.squeeze(-1).long().numpy()
         return Pool(
             torch.cat((self.X.repeat(K, 1), level), dim=-1),
-            costs=prices.repeat_interleave(N),
+            costs=level_costs.repeat_interleave(N),
             noise_var=variances.repeat_interleave(N),
             names=(*names, NOISE_LEVEL),
             table=table,
@@ -257,11 +257,12 @@ FEW_LEVELS = 20
 pool every row may have its own."""
 MOST_LEVELS = 200
 """More are refused however many the rows are: each is an input of the model."""
-_TIMES = ("date", "time", "period")  # datetime64, timedelta, ... as pandas infers them
+_TIMES = ("date", "time", "period")
+"""How pandas' names of inferred types begin for dates, times and durations."""
 
 
-def _settle(record: Any, **values: Any) -> None:
-    r"""Give a new record, which is frozen, its checked values."""
+def _set_fields(record: Any, **values: Any) -> None:
+    r"""Set the checked values of a new record; a frozen dataclass needs this detour."""
     for name, value in values.items():
         object.__setattr__(record, name, value)
 
@@ -274,7 +275,7 @@ def beside(table: pd.DataFrame, answer: pd.DataFrame) -> pd.DataFrame:
 
 
 def encode(table: pd.DataFrame) -> pd.DataFrame:
-    r"""Numbers as they are, booleans as 0 and 1, words one column per level.
+    r"""A table as numbers: booleans become 0 and 1, words one column per level.
 
     A column of text that holds only numbers counts as numbers; ``astype("category")``
     keeps its levels apart.
@@ -297,7 +298,7 @@ def encode(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _encoded(column: pd.Series) -> pd.Series | pd.DataFrame:
-    r"""The numbers of one column: itself, or one column per level."""
+    r"""One column as numbers: a single column, or for words one column per level."""
     missing = column.isna()
     if bool(missing.any()):
         raise ValueError(
@@ -322,7 +323,9 @@ def _as_numbers(column: pd.Series) -> pd.Series | None:
     r"""The numbers in a column of objects or text, or ``None`` if it holds words."""
     numbers = pd.to_numeric(column, errors="coerce")
     broken = numbers.isna()
-    if 2 * int(broken.sum()) >= len(column):  # words, some of which are digits
+    # Mostly words: a few digits among them are labels. Mostly numbers: a few words
+    # among them are mistakes, and are refused below.
+    if 2 * int(broken.sum()) >= len(column):
         return None
     if bool(broken.any()):
         i = int(broken.to_numpy().argmax())
@@ -352,21 +355,21 @@ def _one_per_level(column: pd.Series) -> pd.DataFrame:
 
 POOL_INDEX, ROUND = "pool_index", "round"
 """The columns of a sheet that say which row was measured, and in which round."""
-_SEVERAL = (list, tuple, pd.Index, np.ndarray)
-"""What holds names of columns, and is none itself."""
+_COLLECTIONS = (list, tuple, pd.Index, np.ndarray)
+"""Types that hold several names of columns; anything else is one name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    r"""Measurements, one entry each, in the order in which they were told.
+    r"""Measurements, one entry each, in the order in which they were given.
 
     Args:
         indices: ``n`` rows of the pool.
         y: ``n`` measured values, or ``n x m`` for ``m`` outputs.
         yvar: The known noise variance of each value, the shape of ``y``; ``None`` if
             the strategy knows the noise or the model learns it.
-        round: The round of each entry, one number or ``n``; ``None``: not asked for by
-            anybody, so a round of their own.
+        round: The round of each entry, one number or ``n``; ``None``: no strategy asked
+            for them, so that they are a round of their own.
         counts: How many measurements each entry is the mean of; ``None``: one each.
 
     Raises:
@@ -385,9 +388,9 @@ class Observations:
         indices = row_indices(self.indices, "indices")
         n = indices.numel()
         y = _values(self.y, n)
-        _settle(self, indices=indices, y=y)
+        _set_fields(self, indices=indices, y=y)
         if self.yvar is not None:
-            _settle(self, yvar=_variances(self.yvar, y))
+            _set_fields(self, yvar=_variances(self.yvar, y))
         for name, least in (("round", 0), ("counts", 1)):
             given = getattr(self, name)
             if given is None:
@@ -398,39 +401,39 @@ class Observations:
             if numbers.shape != (n,) or bool((numbers < least).any()):
                 wanted = f"to be one number of at least {least} per entry ({n})"
                 raise ValueError(complaint(name, wanted, f"got {given!r}"))
-            _settle(self, **{name: numbers})
+            _set_fields(self, **{name: numbers})
 
     def __len__(self) -> int:
         return self.indices.numel()
 
     @property
     def measured(self) -> Tensor:
-        r"""The row of every single measurement, entries that are means spelled out."""
-        return self.indices.repeat_interleave(self._each)
+        r"""The row of each single measurement: a mean of ``k`` comes ``k`` times."""
+        return self.indices.repeat_interleave(self._replicates)
 
     @property
     def _parts(self) -> dict[str, Tensor]:
-        r"""What is known of the entries, by name."""
+        r"""The fields that are not ``None``, by name."""
         return {name: part for name, part in vars(self).items() if part is not None}
 
     @property
-    def _each(self) -> Tensor:
+    def _replicates(self) -> Tensor:
         r"""``n``, how many measurements each entry is the mean of."""
         return torch.ones_like(self.indices) if self.counts is None else self.counts
 
     @property
     def n_measured(self) -> int:
-        r"""The number of single measurements."""
-        return int(self._each.sum())
+        r"""The number of single measurements: an entry that is a mean counts ``k``."""
+        return int(self._replicates.sum())
 
     def times_measured(self, n_rows: int) -> Tensor:
-        r"""How often each of ``n_rows`` rows was measured, means spelled out."""
+        r"""How often each of ``n_rows`` rows was measured, means counted in full."""
         times = torch.zeros(n_rows, dtype=torch.long)
-        return times.index_add_(0, self.indices, self._each)
+        return times.index_add_(0, self.indices, self._replicates)
 
     @classmethod
     def empty(cls) -> Observations:
-        r"""No measurement."""
+        r"""Observations without any entry."""
         none = torch.empty(0, dtype=torch.long)
         return cls(none, torch.empty(0, dtype=torch.float64), round=none)
 
@@ -443,9 +446,9 @@ class Observations:
     ) -> Observations:
         r"""Results from a table such as ``Batch.to_frame`` gives, filled in.
 
-        Lines without a result are passed over: they are not measured yet, and a
-        strategy asks for them again. A line without a round was asked for by nobody.
-        Numbers written as text are numbers.
+        Lines without a result are skipped: they are not measured yet, and a strategy
+        asks for them again. A line without a round was not asked for by a strategy.
+        Numbers written as text are read as numbers.
 
         Args:
             frame: One line a measurement, with the columns ``pool_index`` and, for what
@@ -482,7 +485,7 @@ class Observations:
                 f"line {done.index[rounds.isna()][0]} has none. Tell rows measured "
                 "elsewhere apart."
             )
-        several = isinstance(y, _SEVERAL)
+        several = isinstance(y, _COLLECTIONS)
         values = _columns(done, names, several)
         noise = None if yvar is None else _columns(done, variances, several)
         rows = _column(done, POOL_INDEX)
@@ -504,7 +507,7 @@ class Observations:
         return Observations(**{name: part[rows] for name, part in self._parts.items()})
 
     def at_round(self, round: int) -> Observations:
-        r"""The same entries, labelled with one round."""
+        r"""The same entries, all with the round number ``round``."""
         return replace(self, round=torch.tensor(round))
 
     def append(self, other: Observations) -> Observations:
@@ -532,14 +535,14 @@ class Observations:
             raise ValueError("Expected `round` for all observations or for none.")
         first, second = self._parts, other._parts
         if "counts" in first | second:
-            first["counts"], second["counts"] = self._each, other._each
+            first["counts"], second["counts"] = self._replicates, other._replicates
         joined = {name: torch.cat((first[name], second[name])) for name in first}
         return Observations(**joined)
 
 
 def _labels(given: Any) -> list[Any]:
     r"""A list of column names from one name or several."""
-    return list(given) if isinstance(given, _SEVERAL) else [given]
+    return list(given) if isinstance(given, _COLLECTIONS) else [given]
 
 
 def _check_columns(frame: pd.DataFrame, wanted: Sequence[Any]) -> None:
@@ -571,12 +574,12 @@ def _column(frame: pd.DataFrame, name: Any) -> Tensor:
     r"""One column as numbers; ``None`` counts as nan."""
     column = frame[name]
     if not pd.api.types.is_numeric_dtype(column):
-        column = column.astype(object).map(_spelled_out)
+        column = column.astype(object).map(_parsed)
     return real_numbers(column, f"frame[{name!r}]", gaps=True)
 
 
-def _spelled_out(entry: Any) -> Any:
-    r"""The number that a text spells, else the entry as it is."""
+def _parsed(entry: Any) -> Any:
+    r"""A text as a float if it is one, else the entry as it is."""
     try:
         return float(entry) if isinstance(entry, str) else entry
     except ValueError:
@@ -638,7 +641,7 @@ class Batch:
         order = row_indices(self.order, "order", len(self.pool))
         indices, counts = torch.unique(order, return_counts=True)
         X = self.pool.X[indices]
-        _settle(self, order=order, indices=indices, counts=counts, X=X)
+        _set_fields(self, order=order, indices=indices, counts=counts, X=X)
 
     def __len__(self) -> int:
         return self.order.numel()
@@ -739,7 +742,9 @@ class Classification:
 
     def __post_init__(self) -> None:
         if self.contradicted is None:
-            _settle(self, contradicted=torch.zeros_like(self.above, dtype=torch.bool))
+            _set_fields(
+                self, contradicted=torch.zeros_like(self.above, dtype=torch.bool)
+            )
         refuse_crossed(self.lower, self.upper)
         times = self.above.int() + self.below.int() + self.undecided.int()
         if not bool((times == 1).all()):
@@ -754,7 +759,7 @@ class Classification:
 
     @cached_property
     def side(self) -> np.ndarray:
-        r"""``N`` words: ``"above"``, ``"below"`` or ``"undecided"``."""
+        r"""``N`` words, the sides: ``"above"``, ``"below"`` or ``"undecided"``."""
         code = 2 * self.undecided.int() + self.below.int()
         return np.asarray(SIDES, dtype=object)[code.cpu().numpy()]
 

@@ -1,4 +1,4 @@
-r"""Confidence: posterior path, widths, intersected regions, classification."""
+r"""Confidence: how wide intervals must be, intersected regions, and classification."""
 
 from botorch_lse.confidence.anytime import (
     AnytimeWidth,

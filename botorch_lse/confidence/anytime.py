@@ -1,9 +1,10 @@
-r"""Widths that hold at all times at once.
+r"""Confidence widths that hold at all times at once, whenever one looks at the data.
 
-For estimates by least squares two bounds: one for every direction, which costs the rank
-of the features, and one for a fixed list of targets, which costs the logarithm of their
-number; ``AnytimeWidth`` says which of them to use. For a function with a norm bound in
-a kernel's space ``RKHSWidth``.
+For estimates by least squares there are two bounds. One holds for every direction and
+grows with the rank of the features (``StitchedWidth``); one holds for a fixed list of
+targets and grows with the logarithm of their number (``BatchMartingale``).
+``AnytimeWidth`` says which of them to use. ``RKHSWidth`` is for a function with a norm
+bound in a kernel's space.
 """
 
 from __future__ import annotations
@@ -30,12 +31,16 @@ FIRST_SCALE, RATIO, LEVELS = 4.0, 8.0, 10
 REFERENCE = 2.0**10
 """Measurements at which the two widths are compared beforehand."""
 POOLING = 1.3
-"""What the martingale's squared width loses because its batches differ, about."""
+"""About the factor by which the martingale's squared width is larger than in the
+comparison beforehand, because real batches differ from each other."""
 
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    r"""``V = sum z z'`` of what was measured, seen from a design's information ``W``.
+    r"""The information ``V = sum z z'`` of measurements, relative to a design's ``W``.
+
+    In the axes of the generalised eigenvalue problem of ``(V, W)`` both are diagonal,
+    so that norms in any combination of ``V`` and ``W`` are sums.
 
     Args:
         sizes: ``h`` generalised eigenvalues of ``(V, W)``, ascending, zeros exact.
@@ -64,7 +69,7 @@ class Information:
 
     @cached_property
     def is_complete(self) -> bool:
-        r"""Whether every direction was measured."""
+        r"""Whether ``V`` has full rank, so that every direction can be estimated."""
         return bool((self.sizes > 0).all())
 
     def solve(self, moment: Tensor) -> Tensor:
@@ -77,7 +82,10 @@ class Information:
         return self._norms(vectors)[0]
 
     def _norms(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        r"""``v' V^-1 v`` and ``v' V^-1 W V^-1 v``: ``T`` each."""
+        r"""``v' V^-1 v`` and ``v' V^-1 W V^-1 v`` of ``T x h`` vectors: ``T`` each.
+
+        Both are infinite for a vector outside the span of ``V``.
+        """
         squares = (vectors @ self.axes).square()
         known = self.sizes > 0
         inverse = torch.where(known, 1 / self.sizes, 0.0)
@@ -133,9 +141,9 @@ class StitchedWidth:
         in_interval(self.delta, "delta", 0.0, 1.0)
 
     def scales(self, information: Information) -> tuple[Tensor, Tensor]:
-        r"""The scales ``4 8^k``, and the squared factors of each.
+        r"""The ten scales ``4 8^k``, and the squared factor of the width at each.
 
-        ``2 log(det(V + R_k)^(1/2) det(R_k)^(-1/2) / delta_k)``: ``K`` each.
+        The factor is ``2 log(det(V + R_k)^(1/2) det(R_k)^(-1/2) / delta_k)``.
         """
         scales = FIRST_SCALE * RATIO ** torch.arange(LEVELS, dtype=torch.float64)
         ratios = information.sizes.double().unsqueeze(-1) / scales
@@ -170,7 +178,13 @@ class StitchedWidth:
     def _narrowest(
         self, information: Information, norms: Tensor, w_norms: Tensor
     ) -> Tensor:
-        r"""The least of the scales' squared widths, from both norms of a direction."""
+        r"""The smallest squared width over all scales.
+
+        Args:
+            information: ``V``.
+            norms: ``v' V^-1 v`` of each direction.
+            w_norms: ``v' V^-1 W V^-1 v`` of each direction.
+        """
         best = torch.full_like(norms, torch.inf)
         for scale, factor in self._useful(information):
             best = torch.minimum(best, (norms + scale * w_norms) * factor)
@@ -239,7 +253,7 @@ class BatchMartingale:
     def add(
         self, vectors: Tensor, batch: Information, moment: Tensor
     ) -> BatchMartingale:
-        r"""With one more batch.
+        r"""The sums after one more batch.
 
         Args:
             vectors: The ``T x h`` targets.
@@ -257,7 +271,7 @@ class BatchMartingale:
 
     @property
     def mean(self) -> Tensor:
-        r"""``T x m`` precision-weighted means; 0 where nothing is known."""
+        r"""``T x m`` precision-weighted means; 0 where no batch determines a target."""
         S = self.precision.unsqueeze(-1)
         tiny = torch.finfo(S.dtype).tiny
         return torch.where(S > 0, self.totals / S.clamp_min(tiny), 0.0)
@@ -304,7 +318,11 @@ class AnytimeWidth:
 
     @cached_property
     def uses_martingales(self) -> bool:
-        r"""Decided from the rank and the number of targets alone."""
+        r"""Whether both widths are used: from the rank and the number of targets alone.
+
+        It may not depend on the data, because ``delta`` is split beforehand. The two
+        widths are compared after ``REFERENCE`` measurements spread like the design.
+        """
         if not self.batches:
             return False
         eye = torch.eye(len(self.W), dtype=self.W.dtype)
@@ -322,7 +340,7 @@ class AnytimeWidth:
 
     @property
     def target_delta(self) -> float:
-        r"""The martingale's share of one target and output."""
+        r"""The failure probability of the martingale of one target and output."""
         return self.delta / (2 * self.m * self.n_targets)
 
     def interval(
@@ -331,7 +349,7 @@ class AnytimeWidth:
         squared: Tensor,
         martingale: BatchMartingale | None,
     ) -> tuple[Tensor, Tensor]:
-        r"""``T x m`` lower and upper ends.
+        r"""The confidence intervals of the targets: ``T x m`` lower and upper ends.
 
         Args:
             estimate: ``T x m``, least squares on all data.
@@ -400,7 +418,7 @@ class RKHSWidth:
     def interval(
         self, K: Tensor, k: Tensor, diagonal: Tensor, y: Tensor
     ) -> tuple[Tensor, Tensor]:
-        r"""``mean`` and half width at ``T`` points.
+        r"""The mean and the half width of the interval at ``T`` points: ``T`` each.
 
         Args:
             K: ``n x n`` Gram matrix of what was measured.

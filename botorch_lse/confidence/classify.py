@@ -1,4 +1,8 @@
-r"""From regions to sides: LSE's rule and the implicit rule of LSE_imp."""
+r"""From confidence regions to sides: the rules of LSE and LSE_imp.
+
+LSE (Gotovos et al. 2013, Algorithm 1) has a given threshold; LSE_imp (Algorithm 2) an
+implicit one, ``omega`` times the unknown maximum.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from botorch_lse.confidence.regions import Regions
 from botorch_lse.problem import Classification, gaussian_probability_above
 
 ABOVE, UNDECIDED, BELOW = 1, 0, -1
+"""The codes of sides in tensors."""
 
 NO_GUARANTEE = "No confidence is claimed: the widths were given, not derived."
 
@@ -34,12 +39,13 @@ def explicit_sides(
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    r"""The sets of LSE or LSE_imp after some rounds.
+    r"""Which rows are decided, and which are still worth measuring, after some rounds.
 
     Args:
-        side: ``N`` codes; points of ``M^H`` and ``M^L`` have their side already.
-        candidates: ``N`` bools, the rows worth measuring: ``U_t`` for an explicit
-            level, ``Z_t = U_t + M^H_t + M^L_t`` for an implicit one.
+        side: ``N`` codes ``ABOVE``, ``UNDECIDED`` or ``BELOW``.
+        candidates: ``N`` bools, the rows worth measuring: the undecided rows ``U_t``
+            for an explicit level; for an implicit one also decided rows that may be the
+            maximiser, ``Z_t = U_t + M^H_t + M^L_t`` in the paper.
         optimistic: ``h_opt``, an upper bound of the level.
         pessimistic: ``h_pes``, a lower bound of the level.
     """
@@ -51,7 +57,7 @@ class Sides:
 
     @classmethod
     def start(cls, n_rows: int) -> Sides:
-        r"""Everything undecided and worth measuring."""
+        r"""The sides before the first round: every row undecided, worth measuring."""
         side = torch.zeros(n_rows, dtype=torch.int8)
         return cls(side, torch.ones(n_rows, dtype=torch.bool))
 
@@ -75,8 +81,9 @@ class Sides:
             upper: ``N`` upper ends.
             omega: ``threshold = omega * max f``.
             epsilon: The accuracy.
-            drop_maximisers: Whether classified points leave ``Z`` once they cannot be
-                the maximiser (the text's reading); else they stay (the pseudocode's).
+            drop_maximisers: Whether a row that is decided leaves the candidates as soon
+                as it cannot be the maximiser, as the paper's text says. Else it is
+                tested only in the round that decides it, as its pseudocode says.
 
         Source:
             Gotovos et al. (2013), Algorithm 2, lines 4 to 15. Deviations, erratum 4
@@ -151,7 +158,7 @@ def classify_implicit(
 
 
 def _check_regions(regions: object) -> None:
-    r"""Complain about anything that is not ``Regions``."""
+    r"""Complain if ``regions`` is not the result of ``confidence_regions``."""
     if not isinstance(regions, Regions):
         raise ValueError(
             "Expected `regions` to be `Regions`, but got "
@@ -162,7 +169,14 @@ def _check_regions(regions: object) -> None:
 def from_sides(
     side: Tensor, regions: Regions, level: float, guarantee: str
 ) -> Classification:
-    r"""A ``Classification`` from codes; ``level`` gives the probabilities."""
+    r"""A ``Classification`` from codes of sides.
+
+    Args:
+        side: ``N`` codes.
+        regions: The regions of the same rows.
+        level: The level for ``probability_above``, units of ``y``.
+        guarantee: The sentence about the confidence.
+    """
     probability = gaussian_probability_above(regions.mean, regions.sigma, level)
     return Classification(
         above=side == ABOVE,
@@ -201,6 +215,6 @@ def accuracy(epsilon: float) -> float:
 
 
 def ratio(omega: float) -> float:
-    r"""``omega`` checked: in (0, 1)."""
+    r"""``omega``, the level as a share of the maximum, checked to be in (0, 1)."""
     remedy = "It is the share of the maximum; for a level in units of `y` give "
     return in_interval(omega, "omega", 0.0, 1.0, remedy=f"{remedy}`threshold`.")

@@ -73,7 +73,13 @@ class Regions:
         refuse_crossed(self.lower, self.upper)
 
     def intersect(self, mean: Tensor, sigma: Tensor, beta: float) -> Regions:
-        r"""With one more interval, ``mean -+ sqrt(beta) sigma``."""
+        r"""The regions after one more interval, ``mean -+ sqrt(beta) sigma``.
+
+        Args:
+            mean: ``N`` posterior means.
+            sigma: ``N`` posterior standard deviations.
+            beta: The squared width of this interval.
+        """
         last = interval(mean, sigma, beta)
         lower = torch.maximum(self.lower, last[0])
         upper = torch.minimum(self.upper, last[1])
@@ -86,12 +92,17 @@ class Regions:
     def of_interval(
         cls, mean: Tensor, sigma: Tensor, beta: float, pool: Pool | None = None
     ) -> Regions:
-        r"""One interval alone."""
+        r"""The regions that consist of one interval alone, without earlier ones."""
         return cls(*interval(mean, sigma, beta), mean, sigma, pool)
 
     @classmethod
     def unknown(cls, mean: Tensor, pool: Pool | None = None) -> Regions:
-        r"""The whole line for every row, around a guess of the mean."""
+        r"""Regions that claim nothing: from minus to plus infinity for every row.
+
+        Args:
+            mean: ``N``, what to report as the mean.
+            pool: The pool, if the rows came as one.
+        """
         endless = torch.full_like(mean, torch.inf)
         return cls(-endless, endless, mean, endless, pool)
 
@@ -131,9 +142,10 @@ def intersect_path(
 
 
 def safe_sqrt(variance: Tensor) -> Tensor:
-    r"""The root; what rounding made 0 or less is held at the least normal number.
+    r"""The square root of variances, with a finite gradient.
 
-    Its gradient is then 0 rather than infinite or none.
+    A variance that rounding made 0 or less is raised to the smallest normal number; its
+    gradient is then 0, where that of the plain root would be infinite or nan.
     """
     return variance.clamp_min(torch.finfo(variance.dtype).tiny).sqrt()
 
@@ -208,7 +220,7 @@ def warn_if_empty(
     Args:
         regions: Of all rows.
         claimed: The claim that is refuted.
-        else_wrong: What may be wrong beside the noise.
+        else_wrong: Which assumption beside the noise may be wrong, in words.
     """
     empty = regions.contradicted
     if bool(empty.any()):

@@ -1,4 +1,4 @@
-r"""How wide: squared widths ``beta`` by round.
+r"""How wide the confidence intervals are: the squared width ``beta`` in each round.
 
 A schedule maps the interval's index ``t = 1, 2, ...`` to ``beta_t``: ``t = 1`` is the
 prior's interval, ``t = r + 1`` the one after round ``r``.
@@ -32,7 +32,7 @@ class ConstantBeta:
         in_interval(self.beta, "beta", 0.0, math.inf, closed_low=True)
 
     def __call__(self, t: int) -> float:
-        r"""``beta_t``."""
+        r"""The squared width, the same for every interval ``t``."""
         return float(self.beta)
 
 
@@ -61,7 +61,7 @@ class UnionBeta:
         in_interval(self.delta, "delta", 0.0, 1.0)
 
     def __call__(self, t: int) -> float:
-        r"""``beta_t``."""
+        r"""The squared width of interval ``t = 1, 2, ...``."""
         return 2.0 * math.log(self.n_rows * (math.pi * t) ** 2 / (6.0 * self.delta))
 
 
@@ -90,7 +90,7 @@ class BatchEta:
         in_interval(self.information, "information", 0.0, math.inf, closed_low=True)
 
     def __call__(self, t: int) -> float:
-        r"""``beta_t``."""
+        r"""The squared width for the choice of observation ``t = 1, 2, ...``."""
         feedback = self.batch_size * ((t - 1) // self.batch_size)
         beta = beta_schedule(self.beta)(feedback + 1)
         return math.exp(2.0 * self.information) * beta
@@ -98,7 +98,7 @@ class BatchEta:
 
 @dataclass(frozen=True)
 class CheckedBeta:
-    r"""A schedule of the user's own, whose widths are checked as they come.
+    r"""A schedule of the user's own, each of whose values is checked.
 
     Args:
         schedule: ``t -> beta_t``.
@@ -109,7 +109,7 @@ class CheckedBeta:
     name: str = "beta"
 
     def __call__(self, t: int) -> float:
-        r"""``beta_t``.
+        r"""The squared width that the user's schedule gives for interval ``t``.
 
         Raises:
             ValueError: If the schedule returns a negative number or none.

@@ -1,4 +1,4 @@
-r"""Estimators for designed experiments: least squares, variances of the noise."""
+r"""Estimators for designed experiments: least squares, and variances of the noise."""
 
 from typing import TYPE_CHECKING
 

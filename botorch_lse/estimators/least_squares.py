@@ -84,7 +84,7 @@ def weighted_least_squares(X: Any, y: Any, weights: Any = None) -> LeastSquares:
 
 @dataclass(frozen=True, eq=False)
 class ArmStatistics:
-    r"""All that Gaussian measurements say about their arms.
+    r"""Sufficient statistics of Gaussian measurements of ``N`` arms.
 
     Args:
         counts: ``N`` int64, how often each arm was measured.
@@ -99,7 +99,7 @@ class ArmStatistics:
 
     @classmethod
     def empty(cls, N: int) -> ArmStatistics:
-        r"""No measurement of ``N`` arms."""
+        r"""The statistics of ``N`` arms before any measurement."""
         none = torch.zeros(N, dtype=torch.float64)
         return cls(torch.zeros(N, dtype=torch.long), none, none)
 
@@ -148,7 +148,15 @@ class ArmStatistics:
     def _pooled(
         cls, rows: Tensor, means: Tensor, scatter: Tensor, counts: Tensor, N: int
     ) -> ArmStatistics:
-        r"""Entries of the same arm put together."""
+        r"""The statistics of all arms from entries, several of which may be of one arm.
+
+        Args:
+            rows: The arm of each entry.
+            means: Its mean.
+            scatter: Its sum of squared deviations from its mean.
+            counts: How many measurements it stands for.
+            N: The number of arms.
+        """
         total = torch.zeros(N, dtype=torch.long).index_add(0, rows, counts)
         zero = torch.zeros(N, dtype=torch.float64)
         mean = zero.index_add(0, rows, means * counts) / total.clamp_min(1)
@@ -156,7 +164,7 @@ class ArmStatistics:
         return cls(total, mean, zero.index_add(0, rows, scatter + between))
 
     def merge(self, other: ArmStatistics) -> ArmStatistics:
-        r"""Both sets of measurements."""
+        r"""The statistics of the measurements of both."""
         rows = torch.arange(len(self.counts)).repeat(2)
         parts = zip(self._fields(), other._fields(), strict=True)
         means, scatter, counts = (torch.cat(pair) for pair in parts)
@@ -167,7 +175,7 @@ class ArmStatistics:
 
     @property
     def n(self) -> int:
-        r"""All measurements."""
+        r"""The number of measurements of all arms together."""
         return int(self.counts.sum())
 
     def fit(self, X: Tensor, noise_var: Tensor | None = None) -> LeastSquares:
@@ -177,11 +185,11 @@ class ArmStatistics:
             X: ``N x d`` features of the arms.
             noise_var: ``N`` noise variances; default 1.
         """
-        seen = self.counts > 0
-        weights = self.counts[seen].double()
+        measured = self.counts > 0
+        weights = self.counts[measured].double()
         if noise_var is not None:
-            weights = weights / noise_var[seen]
-        return weighted_least_squares(X[seen], self.means[seen], weights)
+            weights = weights / noise_var[measured]
+        return weighted_least_squares(X[measured], self.means[measured], weights)
 
     def squared_residuals(self, predicted: Tensor) -> Tensor:
         r"""``N`` mean squared deviations of an arm's measurements from a prediction.

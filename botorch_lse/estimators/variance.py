@@ -1,6 +1,7 @@
 r"""Noise variances that are a quadratic form of the features, ``s2_x = x' Sigma x``.
 
-How they are estimated, and where to measure in order to learn them.
+This module estimates them (HEAD, by Weltz et al. 2023), and says where to measure in
+order to learn them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from botorch_lse.estimators.least_squares import (
 )
 
 DESIGN_TOLERANCE = 1e-2
+"""The relative gap of HEAD's designs: rounding to whole counts costs more than that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +142,9 @@ def variances_from_residuals(
         squares: ``N`` means of squared residuals.
         bounds: The least and the largest variance, or ``None``.
     """
-    seen = data.counts > 0
+    measured = data.counts > 0
     fit: LeastSquares = weighted_least_squares(
-        quadratic_features(X)[seen], squares[seen], data.counts[seen]
+        quadratic_features(X)[measured], squares[measured], data.counts[measured]
     )
     d = X.shape[-1]
     i, j = torch.triu_indices(d, d)
@@ -157,7 +159,7 @@ def variances_from_residuals(
 
 @dataclass(frozen=True, eq=False)
 class HeadDesigns:
-    r"""HEAD's two stages.
+    r"""The designs of HEAD's two stages: for the mean, then for the variances.
 
     Args:
         theta: The G-optimal design for the mean.
@@ -169,7 +171,7 @@ class HeadDesigns:
 
     @property
     def least(self) -> int:
-        r"""Twice the arms of the larger design: the smallest budget of both."""
+        r"""The smallest budget: twice the number of arms of the larger design."""
         return 2 * max(self.theta.support.numel(), self.Sigma.support.numel())
 
     def counts(self, budget: int) -> tuple[Tensor, Tensor]:

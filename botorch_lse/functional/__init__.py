@@ -1,1 +1,1 @@
-r"""Mathematics: tensors in, tensors out."""
+r"""Formulas that several rooms need, as pure functions of tensors."""

@@ -1,4 +1,4 @@
-r"""The scores of the Gotovos family, and how their maximum is chosen."""
+r"""Scores of single rows (straddle, ambiguity), and how the best row is chosen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 
 TIE = 1e-9
-"""Scores this close, relative to the prior's scale, are equal (design promise)."""
+"""Scores that differ by less than this share of the prior's standard deviation are
+equal, and the lowest row is taken: rounding differs between processors, and the same
+run must ask for the same rows on each of them."""
 
 
 def straddle(

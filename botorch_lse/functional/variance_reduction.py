@@ -6,7 +6,7 @@ what observations at ``X`` take off it, whatever their values. With ``beta`` and
     sum_v max(beta s(v)^2, eta^2) - sum_v max(beta (s(v)^2 - g_X(v)), eta^2)
         = sum_v min(beta g_X(v), excess(v)),  excess(v) = max(beta s(v)^2 - eta^2, 0)
 
-because a target only counts down to ``eta``.
+because reductions below the width ``eta`` that is wanted do not count.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from torch import Tensor
 
 
 def single_gain(covariance: Tensor, observed_var: Tensor) -> Tensor:
-    r"""What one observation takes off: ``k(x, v)^2 / (s(x)^2 + noise(x))``.
+    r"""How much one observation reduces each target's variance.
+
+    ``k(x, v)^2 / (s(x)^2 + noise(x))`` for candidate ``x`` and target ``v``.
 
     Args:
         covariance: ``... x C x T`` posterior covariances of candidates and targets.
@@ -34,7 +36,7 @@ def single_gain(covariance: Tensor, observed_var: Tensor) -> Tensor:
 
 
 def joint_gain(L: Tensor, covariance: Tensor) -> Tensor:
-    r"""What a batch takes off: ``c(v)' (L L')^-1 c(v)``.
+    r"""How much a batch reduces each target's variance: ``c(v)' (L L')^-1 c(v)``.
 
     Args:
         L: ``... x q x q``, the factor of the batch's covariance plus noise.
@@ -91,7 +93,8 @@ def truncated_sum(
 ) -> Tensor:
     r"""``sum over counted v of max(beta s(v)^2, eta^2)``.
 
-    With the set after the look-ahead it is the subtrahend of "anticipating changes".
+    With the targets that still count after an observation, it is what is subtracted in
+    the paper's variant "anticipating changes".
 
     Args:
         variance: ``... x T``.

@@ -1,4 +1,4 @@
-r"""Gaussian processes: taken apart, fitted, with unequal noise, and conditioned."""
+r"""Gaussian processes: read from BoTorch models, fitted, and conditioned on data."""
 
 from botorch_lse.models.fitted import (
     HeteroscedasticGP,

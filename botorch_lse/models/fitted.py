@@ -34,7 +34,8 @@ from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Pool
 
 TINY = 1e-300
-"""Below this the spread of the values counts as none; in any units it is far below."""
+"""Values with a smaller standard deviation count as constant. BoTorch's own limit is
+much larger and would treat values in tiny units as constant."""
 
 ModelFactory = Callable[[Tensor, Tensor, Tensor | None], Model]
 ModelArgument: TypeAlias = ModelFactory | Model | Kernel | GPPrior | None
@@ -102,7 +103,7 @@ def default_kernel(d: int) -> RBFKernel:
 
 
 def default_likelihood() -> GaussianLikelihood:
-    r"""BoTorch's default likelihood likewise."""
+    r"""BoTorch's default Gaussian likelihood, in float64 whatever torch's default."""
     likelihood = get_gaussian_likelihood_with_lognormal_prior().double()
     prior = LogNormalPrior(_double(-4.0), _double(1.0))
     noise = likelihood.noise_covar
@@ -112,21 +113,24 @@ def default_likelihood() -> GaussianLikelihood:
 
 
 def _above(bound: float, initial_value: Tensor) -> GreaterThan:
-    r"""A bound in float64, which GPyTorch makes in the default precision."""
+    r"""The constraint ``x > bound`` in float64.
+
+    GPyTorch would make the bound in torch's default precision and round it.
+    """
     found = GreaterThan(bound, transform=None, initial_value=initial_value).double()
     found.lower_bound.fill_(bound)
     return found
 
 
 def _double(value: float) -> Tensor:
-    r"""A float64 tensor."""
+    r"""A number as a float64 tensor without dimensions."""
     return torch.tensor(value, dtype=torch.float64)
 
 
 def unfitted_prior(bounds: Tensor) -> GPPrior:
     r"""The default model's prior before any data: scaled inputs, unit variance.
 
-    It places first observations; nothing is classified with it.
+    It is used to choose the first observations; nothing is classified with it.
     """
     d = bounds.shape[-1]
     scale = Normalize(d, bounds=bounds).eval()

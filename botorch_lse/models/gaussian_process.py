@@ -60,15 +60,16 @@ keep two digits of what this leaves."""
 JITTER_SINGLE = 1e-5
 """The same where the kernel is evaluated in float32, for 100 measurements likewise."""
 ROUNDING = 1e-14
-"""What differences of variances are off, as a share of the prior variance."""
-TOLD = (
+"""The rounding error of differences of variances, as a share of the prior variance."""
+EXACT_NOTE = (
     "Measurements without noise count as exact, up to a noise variance of "
     f"{JITTER:g} of the prior's ({JITTER_SINGLE:g} in float32)."
 )
-"""What an answer says that rests on such measurements."""
-STEPS = (0.0, 1.0, 1e2, 1e4)
-"""Tried in turn, times the least noise, until the factor exists: covariances of nearly
-equal points with hardly any noise are singular in float64."""
+"""The sentence that a guarantee adds where it rests on measurements without noise."""
+JITTER_STEPS = (0.0, 1.0, 1e2, 1e4)
+"""Jitters tried one after the other, in multiples of the least noise, until the
+Cholesky factor exists: covariances of nearly equal points with hardly any noise are
+singular in float64."""
 
 MEMORY_BUDGET = 2**30
 """Bytes that the temporary arrays over a pool may take, unless said otherwise."""
@@ -129,13 +130,14 @@ def factorize(
         ValueError: If even the largest jitter does not help.
     """
     noise_var = noise_var.double()
+    # The first attempt has no jitter, so that ordinary data are not changed at all.
     if least is not None:
         noise_var = torch.maximum(noise_var, least.unsqueeze(-1))
     noisy = covariance.double() + torch.diag_embed(noise_var)
     if least is None:
         least = JITTER * noisy.diagonal(dim1=-2, dim2=-1).mean(dim=-1)
     eye = torch.eye(noisy.shape[-1], dtype=noisy.dtype, device=noisy.device)
-    for step in STEPS:
+    for step in JITTER_STEPS:
         L, info = torch.linalg.cholesky_ex(noisy + step * least[..., None, None] * eye)
         if not bool(info.any()):
             if step > 0:
@@ -150,8 +152,8 @@ def factorize(
     raise ValueError(
         "Expected the prior covariance of the observations plus `noise_var` to be "
         "positive definite, but its Cholesky factor does not exist even with a jitter "
-        f"of {STEPS[-1] * float(least.max()):g}. Check the kernel and give a positive "
-        "noise variance."
+        f"of {JITTER_STEPS[-1] * float(least.max()):g}. Check the kernel and give a "
+        "positive noise variance."
     )
 
 
@@ -166,12 +168,16 @@ def path_rows(L: Tensor, cross: Tensor) -> Tensor:
 
 
 def extended(L: Tensor, cross: Tensor, block: Tensor) -> Tensor:
-    r"""The factor of a covariance with ``q`` more rows and columns.
+    r"""The Cholesky factor of a covariance after ``q`` rows and columns are added.
 
     Args:
         L: ``... x n x n``, the factor so far.
         cross: ``... x q x n``, the path rows at the new points, transposed.
-        block: ``... x q x q``, the factor of what is left of their covariance.
+        block: ``... x q x q``, the factor of the new points' covariance (plus noise)
+            given the ``n`` old observations.
+
+    Returns:
+        ``... x (n + q) x (n + q)``.
     """
     n, q = cross.shape[-1], cross.shape[-2]
     full = L.new_zeros(*L.shape[:-2], n + q, n + q)
@@ -219,7 +225,7 @@ class GPPrior:
         Args:
             kernel: The covariance; its hyper-parameters are copied, frozen and held in
                 float64.
-            mean: The mean; default zero. Treated likewise.
+            mean: The mean; default zero. Copied and frozen like the kernel.
             noise_var: The noise variance of one observation.
 
         Raises:
@@ -275,9 +281,10 @@ class GPPrior:
         )
 
     def at_least(self, sigma: float, X: Tensor) -> GPPrior:
-        r"""The same process, its scale raised where its deviations are smaller.
+        r"""The same process, its scale raised if its standard deviation is smaller.
 
-        Mean, lengthscales and noise stay as they are in the units of ``y``.
+        Mean, lengthscales and noise stay as they are in the units of ``y``. A process
+        that varies enough is returned unchanged.
 
         Args:
             sigma: The prior standard deviation wanted at the widest point, units of
@@ -298,7 +305,7 @@ class GPPrior:
             return self
         kernel = ScaleKernel(self.covar_module)
         kernel.to(dtype=self.dtype, device=self.device)
-        # Unconstrained, so that the factor is what it says to the last digit.
+        # GPyTorch's default constraint would change the last digits of the factor.
         kernel.register_constraint("raw_outputscale", Positive(transform=None))
         kernel.raw_outputscale = Parameter(
             torch.tensor((sigma / now) ** 2, dtype=self.dtype, device=self.device)
@@ -307,7 +314,7 @@ class GPPrior:
 
     @property
     def knows_new_noise(self) -> bool:
-        r"""Whether the noise of an observation to come is known."""
+        r"""Whether the noise variance of a future observation is known."""
         return self.noise_var is not None or self.predict_noise is not None
 
     def new_noise(self, X: Tensor) -> Tensor | None:
@@ -329,12 +336,13 @@ class GPPrior:
 
     @property
     def device(self) -> torch.device:
-        r"""Where the kernel is evaluated."""
+        r"""The device on which the kernel is evaluated."""
         return self.scale.device
 
     def features(self, X: Tensor) -> Tensor:
         r"""The kernel's inputs ``S x N x d'`` for ``N x d`` or ``S x N x d`` points."""
         X = X.to(dtype=self.dtype, device=self.device)
+        # Each member of an ensemble has an input transform of its own.
         if self.batch_shape and X.ndim < 2 + len(self.batch_shape):
             X = X.expand(*self.batch_shape, *X.shape)
         return X if self.transform_inputs is None else self.transform_inputs(X)
@@ -381,7 +389,10 @@ def training_data(model: ExactGP, prior: GPPrior) -> tuple[Tensor, Tensor, Tenso
 
 
 def _frozen(module: Module) -> Module:
-    r"""A copy in evaluation mode, without gradients."""
+    r"""A copy of a module in evaluation mode, whose parameters need no gradients.
+
+    It is a copy so that fitting the user's model further does not change the prior.
+    """
     module = deepcopy(module).eval()
     return module.requires_grad_(False)
 
@@ -428,7 +439,9 @@ def _refuse_inexact(model: Any) -> None:
 
 def _refuse_other_forward(model: ExactGP) -> None:
     r"""Complain about a ``forward`` that does more than call mean and kernel."""
-    # A deep kernel, for one, maps the inputs in `forward`, which we do not call.
+    # We evaluate mean and kernel by themselves and never call `forward`. A deep kernel,
+    # for one, maps the inputs there. Two points suffice to notice that; the tolerances
+    # are those of float32 models.
     with torch.no_grad():
         F = model.train_inputs[0][..., :2, :]
         said = model.forward(F)
@@ -447,7 +460,11 @@ def _refuse_other_forward(model: ExactGP) -> None:
 def _affine_outcome(
     model: ExactGP, transform: OutcomeTransform | None
 ) -> tuple[Tensor, Tensor]:
-    r"""The factor and the offset that lead from standardised values to ``y``."""
+    r"""``scale`` and ``shift`` with ``y = scale * standardised + shift``.
+
+    Raises:
+        UnsupportedError: If the outcome transform is not ``Standardize``.
+    """
     one = torch.ones(
         getattr(model, "batch_shape", ()),
         dtype=torch.float64,
@@ -466,12 +483,12 @@ def _affine_outcome(
 
 
 def checked_budget(memory_budget: Any, per_row: int, what: str) -> int:
-    r"""``memory_budget`` if one row of an array fits it.
+    r"""``memory_budget`` as a whole number, if one row of an array fits into it.
 
     Args:
         memory_budget: Bytes.
-        per_row: Numbers in the row.
-        what: What the row is, for people.
+        per_row: How many float64 numbers the row has.
+        what: What the row holds, in words, for the error message.
 
     Raises:
         ValueError: If it is no whole number or too small; the message says the least.
@@ -606,9 +623,10 @@ class PosteriorPath:
         return noise.double().unsqueeze(-1).expand(*noise.shape, p)
 
     def after(self, F: Tensor, noise_var: Tensor) -> PosteriorPath:
-        r"""The path with ``p`` further rows of unknown values: their residuals are 0.
+        r"""The path with ``p`` further observations whose values are not known yet.
 
-        They shrink variances and leave means; they count as one more round.
+        Their whitened residuals are set to 0, so that they shrink the variances and
+        leave the means unchanged. They count as one more round.
 
         Args:
             F: ``S x p x d'`` features.
@@ -651,9 +669,13 @@ def _check_rounds(rounds: Tensor | None, n: int) -> Tensor:
 class _Rows:
     r"""Append-only storage of path rows that several posteriors share.
 
-    A posterior of ``n`` observations sees the first ``n`` rows. Appending to the
-    longest one writes in place; appending to a shorter one copies first, so that no
-    posterior ever changes.
+    A posterior of ``n`` observations reads the first ``n`` rows. Appending to the
+    longest posterior writes in place; appending to a shorter one copies first, so that
+    no posterior ever changes. Without sharing, each round would copy all rows.
+
+    Args:
+        N: The number of rows of the pool: the length of a path row.
+        capacity: How many path rows to make room for.
     """
 
     def __init__(self, N: int, capacity: int = 0) -> None:
@@ -672,6 +694,7 @@ class _Rows:
             return None
         target = self
         if n != self.used or n + q > self.data.shape[0]:
+            # Doubling keeps the time spent on copying proportional to the final size.
             capacity = min(max(2 * n, n + q, 16), most)
             target = _Rows(self.data.shape[1], capacity)
             target.data[:n] = self.data[:n]
@@ -699,7 +722,8 @@ class PoolPosterior:
         a: ``n`` whitened residuals.
         information: ``1/2 log det(I + K / noise)`` of what was observed, nats.
         memory_budget: Bytes for the path rows and for temporary arrays.
-        is_exact: Whether a measurement counted as exact: with the least noise.
+        is_exact: Whether some measurement had at most the least noise, which is then
+            treated as exact.
     """
 
     prior: GPPrior
@@ -721,7 +745,12 @@ class PoolPosterior:
     def start(
         cls, prior: GPPrior, X: Tensor, memory_budget: int = MEMORY_BUDGET
     ) -> PoolPosterior:
-        r"""Before any observation, on ``N x d`` rows in the user's space.
+        r"""The posterior before any observation: the prior on the rows of a pool.
+
+        Args:
+            prior: The process, without batch shape.
+            X: ``N x d`` rows in the user's space.
+            memory_budget: Bytes for the path rows and for temporary arrays.
 
         Raises:
             BotorchTensorDimensionError: If the prior is for other columns.
@@ -762,7 +791,10 @@ class PoolPosterior:
 
     @property
     def scale(self) -> float:
-        r"""The prior's standard deviation: the unit of ties."""
+        r"""The prior's largest standard deviation, units of ``y``.
+
+        Scores that differ by less than a tiny share of it count as equal.
+        """
         return float(self.prior_variance.max().sqrt())
 
     @cached_property
@@ -771,10 +803,10 @@ class PoolPosterior:
         return least_noise(self.prior_variance, self.prior.dtype)
 
     def observe(self, indices: Tensor, y: Tensor, noise_var: Tensor) -> PoolPosterior:
-        r"""After ``q`` more observations.
+        r"""The posterior after ``q`` more observations.
 
         Args:
-            indices: ``q`` rows.
+            indices: ``q`` rows of the pool.
             y: ``q`` values, units of ``y``.
             noise_var: ``q`` noise variances, units of ``y`` squared; those below
                 ``least_noise`` are raised to it.
@@ -792,7 +824,7 @@ class PoolPosterior:
             residual = (y - self.prior_mean_at(indices) - cross @ self.a).unsqueeze(-1)
             a2 = torch.linalg.solve_triangular(L22, residual, upper=False).squeeze(-1)
             n, q = self.a.numel(), indices.numel()
-            storage = self._room(q)
+            storage = self._storage_for(q)
             mean, variance = self.mean.clone(), self.variance.clone()
             for rows, covariance in self._residual_blocks(indices, cross):
                 V = path_rows(L22, covariance)
@@ -815,7 +847,7 @@ class PoolPosterior:
             )
 
     def before_data(self) -> PoolPosterior:
-        r"""The same process before any observation."""
+        r"""The posterior on the same pool before any observation."""
         none = self.a[:0]
         every = torch.arange(self.F.shape[-2])
         return replace(
@@ -832,11 +864,15 @@ class PoolPosterior:
         )
 
     def expect(self, index: int, noise_var: float) -> PoolPosterior:
-        r"""After one more observation that is planned, not known: variances shrink.
+        r"""The posterior after one more observation whose value is not known yet.
+
+        The variances shrink, the means stay: a Gaussian process's variances do not
+        depend on the measured values.
 
         Args:
-            index: The row.
-            noise_var: The noise variance the observation will have, raised likewise.
+            index: The row of the pool.
+            noise_var: The noise variance that the observation will have; below
+                ``least_noise`` it is raised to that.
         """
         with torch.no_grad():
             at = torch.tensor([index])
@@ -852,8 +888,8 @@ class PoolPosterior:
     def variance_between(self, i: Tensor, j: Tensor, factor: float = 1.0) -> Tensor:
         r"""``B x L`` posterior variances of ``f(i) - factor f(j)``.
 
-        Where the prior's variances cancel to within rounding, that rounding is what
-        remains: two rows that nearly coincide are never told apart for certain.
+        It is at least the rounding error of the difference, so that two rows that
+        nearly coincide never count as known to differ.
 
         Args:
             i: ``B`` rows.
@@ -891,7 +927,7 @@ class PoolPosterior:
             return self.prior.covariance(self.F[rows], self.F[columns])
 
     def prior_mean_at(self, indices: Tensor) -> Tensor:
-        r"""``q`` prior means at rows."""
+        r"""``q`` prior means at the rows ``indices``, units of ``y``."""
         return self.prior.mean(self.F[indices]).expand(indices.numel())
 
     def _cross(self, indices: Tensor) -> Tensor:
@@ -906,10 +942,18 @@ class PoolPosterior:
     def _residual_blocks(
         self, indices: Tensor, cross: Tensor
     ) -> Iterator[tuple[slice, Tensor]]:
-        r"""Blocks of the pool, and ``q x block`` covariances with what is unexplained.
+        r"""Posterior covariances of rows ``indices`` with the pool, block by block.
 
-        Prior covariances less ``cross V``. Where the path rows ``V = L^-1 k(train, x)``
-        are not stored, ``cross V = W' k(train, x)`` with ``W = L^-T cross'``.
+        They are the prior covariances less ``cross V`` with the path rows ``V = L^-1
+        k(train, x)``. Where ``V`` is not stored, ``cross V = W' k(train, x)`` with ``W
+        = L^-T cross'``, which needs one triangular solve instead of one per block.
+
+        Args:
+            indices: ``q`` rows.
+            cross: ``q x n``, their path rows, transposed.
+
+        Yields:
+            A slice of the pool, and the ``q x block`` covariances with it.
         """
         n, N = self.a.numel(), self.F.shape[-2]
         stored = self._rows.data[:n] if self._rows is not None else None
@@ -923,7 +967,7 @@ class PoolPosterior:
             else:
                 yield rows, block - W.mT @ self.prior_covariance(self.indices, rows)
 
-    def _room(self, q: int) -> _Rows | None:
+    def _storage_for(self, q: int) -> _Rows | None:
         r"""Storage for ``q`` more rows, if half the memory budget can hold them all."""
         most = self.memory_budget // (2 * 8 * self.F.shape[-2])
         return self._rows and self._rows.extended(self.a.numel(), q, most)

@@ -18,7 +18,7 @@ from botorch_lse.confidence.anytime import RKHSWidth
 from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
-from botorch_lse.models.gaussian_process import TOLD, GPPrior, PoolPosterior
+from botorch_lse.models.gaussian_process import EXACT_NOTE, GPPrior, PoolPosterior
 from botorch_lse.planning import PosteriorProblem, Relaxation, relaxed_counts
 from botorch_lse.planning.designed import TOLERANCE
 from botorch_lse.problem import Classification, Observations, Pool
@@ -478,7 +478,7 @@ class GPProcedure(Procedure):
         if belief.one_sided is not None:
             words.append(_one_sided_in_words(belief.one_sided))
         if any(posterior.is_exact for posterior in belief.fits.posteriors):
-            words.append(TOLD)
+            words.append(EXACT_NOTE)
         return self.goal.answer(belief.sides, belief.all_regions, " ".join(words))
 
     def forecast(self, belief: Belief, told: int) -> Forecast:
