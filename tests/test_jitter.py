@@ -135,14 +135,16 @@ def test_batches_only_narrow_and_giving_a_row_back_is_as_if_it_never_came(
     part = PosteriorProblem(posterior, each, torch.arange(len(X)))
     played = BatchPosterior.of(part, torch.zeros(len(X), dtype=torch.long))
     for row in rows:
-        nxt = played.and_row(row)
+        nxt = played.with_observation(row)
         assert_never_more(played.variance, nxt.variance, gp.outputscale)
         played = nxt
     want = exact_variances(gp, X, rows, each[rows])
     assert_close(played.variance, want, gp.outputscale)
     assert_close(BatchPosterior.of(part, played.counts).variance, want, gp.outputscale)
     rest = exact_variances(gp, X, rows[1:], each[rows[1:]])
-    without = played.variance + played.freed(torch.tensor([0])).square().squeeze(0)
+    without = played.variance + played.rise_without(torch.tensor([0])).square().squeeze(
+        0
+    )
     assert_close(without, rest, gp.outputscale)
 
 

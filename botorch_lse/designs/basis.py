@@ -1,4 +1,8 @@
-r"""Features with controlled error: pivoted Cholesky of a Gram matrix, and spans."""
+r"""Features of a kernel with controlled error, and the span of features.
+
+A kernel on ``N`` points becomes ``N x m`` features ``Phi`` with ``Phi Phi'`` close to
+the Gram matrix, by a Cholesky factorization with pivots.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,8 @@ Covariance = Callable[[Tensor, Tensor], Tensor]
 """``(a x d, b x d) -> a x b``: any positive semidefinite function of two points."""
 
 DIAGONAL_BLOCK = 128
-"""Points of which the whole Gram matrix is computed for the sake of its diagonal."""
+"""Points of which the whole Gram matrix is computed for the sake of its diagonal: a
+function of two sets of points has no other way to give it."""
 
 RANK_TOLERANCE = 1e-13
 """Squared residuals below this, relative to the largest squared norm, count as zero:
@@ -29,7 +34,9 @@ noise after whitening, far below what a user means by outside."""
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    r"""``Phi Phi'`` agrees with the Gram matrix up to ``residual`` on the diagonal.
+    r"""Features of ``N`` points whose inner products approximate a Gram matrix.
+
+    ``Phi Phi'`` agrees with the Gram matrix up to ``residual`` on the diagonal.
 
     Args:
         Phi: ``N x m`` features.
@@ -114,7 +121,7 @@ def span_map(Phi: Tensor) -> Tensor:
 
 
 def outside_span(V: Tensor, columns: Tensor) -> Tensor:
-    r"""Which vectors are outside the span of the columns, noticeably.
+    r"""Which vectors are outside the span of the columns by more than rounding.
 
     Args:
         V: ``T x m`` vectors.
@@ -130,7 +137,7 @@ def outside_span(V: Tensor, columns: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class KernelGram:
-    r"""``k(x, x')`` between the rows of ``points``, never all at once.
+    r"""The kernel between the rows of ``points``, computed in the blocks asked for.
 
     Args:
         points: ``N x d``, float64.
@@ -167,7 +174,7 @@ class KernelGram:
         return gram
 
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
-        r"""``k`` between the points ``rows`` and ``columns``."""
+        r"""The kernel between the points ``rows`` and the points ``columns``."""
         with torch.no_grad():
             found = self.covariance(self.points[rows], self.points[columns])
         return found.to(self.points)

@@ -33,7 +33,7 @@ class Certificate:
 
     Args:
         upper: The design's own value, the largest squared norm.
-        lower: What no design can beat.
+        lower: A proven lower bound of the value of every design.
     """
 
     upper: float
@@ -46,7 +46,7 @@ class Certificate:
 
 
 def relative_gap(upper: float, lower: float) -> float:
-    r"""``upper / lower - 1``, 0 where both are 0, infinite where it proves nothing."""
+    r"""``upper / lower - 1``; 0 where both are 0, infinite where nothing is proven."""
     if upper <= 0:
         return 0.0
     proves = 0 < lower < math.inf and upper < math.inf
@@ -86,6 +86,7 @@ def sensitivities(Phi: Tensor, L: Tensor, V: Tensor, w: Tensor) -> Tensor:
     Y = whiten(L, V)
     scaled = (w.sqrt().unsqueeze(-1) * Y).mT
     U = torch.linalg.solve_triangular(L.mT, scaled, upper=True)  # m x t
+    # The same sums in two orders: the first is cheaper for many targets.
     if U.shape[1] > U.shape[0]:
         C = U @ U.mT
         blocks = row_blocks(*Phi.shape)

@@ -25,6 +25,8 @@ from botorch_lse.designs.solver import Solution, nothing_to_predict, solve
 BASIS_SHARE = 0.1
 """The share of the tolerance that the basis of a kernel may use up."""
 REFINEMENTS = 3
+"""How often a problem on a kernel is solved at most, each time with features a hundred
+times more accurate than before."""
 TINY = torch.finfo(torch.float64).tiny
 
 
@@ -39,13 +41,13 @@ class Design:
     Args:
         weights: ``N`` weights on the simplex.
         value: The largest (weighted) squared norm over all targets.
-        lower_bound: What no design can beat.
+        lower_bound: A proven lower bound of the value of every design.
         gap: ``value / lower_bound - 1``, 0 where both are 0.
         converged: Whether ``gap`` is within the tolerance.
         steps: Steps of the method; their cost differs between methods.
         support: The points with positive weight, ascending.
-        binding: The targets that prove the bound, with the best bound's own design:
-            numbers, or ``t x 2`` for pairs.
+        binding: The numbers of the targets that prove the bound, ``t x 2`` for pairs;
+            they belong to the design that proved the best bound.
         binding_weights: Their dual weights, on the simplex.
     """
 
@@ -152,7 +154,7 @@ def _initial_weights(initial: Design | Tensor | None, X: Tensor) -> Tensor | Non
 def _solve_features(
     arguments: Arguments, tol: float, initial: Tensor | None, max_rounds: int
 ) -> Solution:
-    r"""The problem on explicit features."""
+    r"""Solve a problem that is stated in features."""
     X, V = arguments.X, arguments.others
     if arguments.gamma > 0:
         both = X if V is None else torch.cat((X, V))
@@ -173,7 +175,10 @@ def _solve_features(
 def _solve_kernel(
     arguments: Arguments, tol: float, initial: Tensor | None, max_rounds: int
 ) -> Solution:
-    r"""The problem in a basis of the kernel, certified with the kernel itself."""
+    r"""Solve a problem on a kernel in features of it, certified with the kernel itself.
+
+    The features are refined until their error no longer matters for the certificate.
+    """
     on_kernel = arguments.kernel_problem()
     share = BASIS_SHARE
     for _ in range(REFINEMENTS):
@@ -193,6 +198,7 @@ def _solve_kernel(
         solution = replace(solution, value=value)
         if solution.gap <= tol or not resolved:
             break
+        # The features were too coarse, not the solver: refine and go on from here.
         share = share * 1e-2
         initial = torch.zeros_like(arguments.sigma)
         initial[solution.columns] = solution.masses
@@ -224,7 +230,7 @@ def basis_for(
 
 
 def _squared_lengths(problem: KernelProblem, diagonal: Tensor) -> Tensor:
-    r"""``k`` at the target points, weighted relative to the heaviest target."""
+    r"""``k(x, x)`` at the target points, times their weight over the largest weight."""
     lengths = diagonal[problem.targets]
     if problem.weights is None:
         return lengths
@@ -233,7 +239,7 @@ def _squared_lengths(problem: KernelProblem, diagonal: Tensor) -> Tensor:
 
 
 def as_design(solution: Solution, arguments: Arguments, tol: float) -> Design:
-    r"""The public record; warns if the tolerance was not reached."""
+    r"""A solver's solution as the public ``Design``; warns if it missed ``tol``."""
     weights = torch.zeros_like(arguments.X[:, 0])
     weights[solution.columns] = solution.masses / solution.masses.sum()
     converged = solution.gap <= tol

@@ -1,9 +1,10 @@
 r"""A design problem: as the user states it, in coordinates, or on the kernel itself.
 
-What a design must predict well are vectors or all ordered pairs of vectors. Both answer
-two questions, so that no solver knows which one it holds: the vectors of given targets,
-and the targets with the largest squared norm ``|v|^2_{A^-1}``. A target has a number:
-its row, or ``i * T + j`` for the pair ``(i, j)``.
+What a design must predict well are vectors, or differences of all ordered pairs of
+vectors: its targets. Both kinds answer the same two questions, so that a solver need
+not know which it has: what are the vectors of given targets, and which targets have the
+largest squared norm ``|v|^2_{A^-1}``? A target has a number: its row, or ``i * T + j``
+for the pair ``(i, j)``.
 
 Squares and fourth powers of the features are taken on the way to a norm. Dividing the
 features and the targets by ``u`` and the ridge by ``u^2`` changes no norm, so features
@@ -60,11 +61,13 @@ rounding of the information matrix: neither 0 nor itself is then being solved.""
 
 @dataclass(frozen=True, eq=False)
 class Violators:
-    r"""The largest norms found, and where.
+    r"""The targets with the largest squared norms under some design.
+
+    They violate the bound that a solver has proven for the targets it considers.
 
     Args:
         largest: The largest squared norm over all targets.
-        ids: Targets that may enter a working set, by falling norm.
+        ids: The numbers of targets that may enter a working set, by falling norm.
         norms: Their squared norms.
     """
 
@@ -84,7 +87,7 @@ class VectorTargets:
     V: Tensor
 
     def vectors(self, ids: Tensor) -> Tensor:
-        r"""Rows of ``V``: ``t x m``."""
+        r"""The vectors of the targets ``ids``: ``t x m``."""
         return self.V[ids]
 
     def largest(self, L: Tensor, many: int) -> Violators:
@@ -94,12 +97,12 @@ class VectorTargets:
         return top_norms(torch.cat(norms), many)
 
     def mapped(self, transform: Tensor) -> VectorTargets:
-        r"""The rows of ``V @ transform``."""
+        r"""The same targets in other coordinates: ``V @ transform``."""
         return VectorTargets(self.V @ transform)
 
 
 def top_norms(norms: Tensor, many: int) -> Violators:
-    r"""The ``many`` largest entries of ``norms``."""
+    r"""The ``many`` targets of largest squared norm, from the norms of all targets."""
     top, ids = norms.topk(min(many, norms.numel()))
     return Violators(float(top[0]), ids, top)
 
@@ -132,7 +135,11 @@ class PairTargets:
         return self.weights[i, j].sqrt().unsqueeze(-1) * difference
 
     def largest(self, L: Tensor, many: int) -> Violators:
-        r"""Row- and column-wise maxima in ``A^-1``, the ``many`` largest of them."""
+        r"""The ``many`` largest among the row-wise and column-wise maxima.
+
+        Not the ``many`` largest pairs: those often share one point, and a solver that
+        takes them in gains little from the second.
+        """
         Z = whiten(L, self.Y)
         return largest_pairs(
             Z.square().sum(dim=-1),
@@ -143,7 +150,7 @@ class PairTargets:
         )
 
     def mapped(self, transform: Tensor) -> PairTargets:
-        r"""The pairs of the rows of ``Y @ transform``."""
+        r"""The same pairs in other coordinates: of the rows of ``Y @ transform``."""
         return PairTargets(self.Y @ transform, self.factor, self.weights)
 
 
@@ -166,14 +173,14 @@ def largest_pairs(
     T = own.numel()
     everyone = torch.arange(T, device=own.device)
     column, row_of = torch.full_like(own, -torch.inf), torch.zeros_like(everyone)
-    tops, places = [], []
+    tops, pair_ids = [], []
     for block in row_blocks(T, T):
         g = own[block, None] + factor**2 * own - 2 * factor * gram(block)
         if weights is not None:
             g = g * weights[block]
         top, j = g.max(dim=1)
         tops.append(top)
-        places.append(everyone[block] * T + j)
+        pair_ids.append(everyone[block] * T + j)
         best, i = g.max(dim=0)
         row_of = torch.where(best > column, i + block.start, row_of)
         column = torch.maximum(best, column)
@@ -181,7 +188,7 @@ def largest_pairs(
     by_row, by_column = top_norms(torch.cat(tops), many), top_norms(column, many)
     half = (many + 1) // 2
     rows, columns = by_row.ids[:half], by_column.ids[:half]
-    ids = torch.cat((torch.cat(places)[rows], row_of[columns] * T + columns))
+    ids = torch.cat((torch.cat(pair_ids)[rows], row_of[columns] * T + columns))
     ids, where = ids.unique(return_inverse=True)
     norms = torch.zeros_like(ids, dtype=own.dtype)
     norms[where] = torch.cat((by_row.norms[:half], by_column.norms[:half]))
@@ -198,9 +205,9 @@ class Problem:
 
     Args:
         Phi: ``N x m`` features of the design points, divided by the noise's root.
-        targets: What to predict.
+        targets: The vectors that the design must predict.
         gamma: The ridge, at least 0.
-        span: For ``gamma = 0``: rows that span all features; else empty.
+        span: For ``gamma = 0`` rows of ``Phi`` that span all features; else empty.
         floor: A lower bound that is known beforehand: the rank for ``gamma = 0`` and
             all design points as targets (Kiefer and Wolfowitz 1960); else 0.
     """
@@ -286,7 +293,11 @@ class KernelInverse:
         self.L = torch.linalg.cholesky(K + self.gamma * eye)
 
     def loadings(self, points: Tensor) -> Tensor:
-        r"""``R = k_lam(points) L^-T``: ``p x s``."""
+        r"""``R = k_lam(points) L^-T``, ``p x s`` for a design on ``s`` points.
+
+        ``k_lam`` are covariances with the design's points, times the root of their
+        weight over the noise; ``R R'`` is what the design explains of the kernel.
+        """
         k = self.gram.block(points, self.columns) * self.root
         return torch.linalg.solve_triangular(self.L.mT, k, upper=True, left=False)
 
@@ -388,7 +399,7 @@ def read_arguments(
     pairs_factor: Any = None,
     kernel: Kernel | Covariance | None = None,
 ) -> Arguments:
-    r"""Check everything; see ``optimal_design`` for the meaning and the errors."""
+    r"""The checked arguments; for meaning and errors see ``optimal_design``."""
     points = real_matrix(X, "X")
     if kernel is not None and (isinstance(kernel, type) or not callable(kernel)):
         raise ValueError(
@@ -420,7 +431,7 @@ def read_arguments(
 
 
 def _read_targets(targets: Any, X: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    r"""Rows of ``X``, or vectors of their own."""
+    r"""The targets as row numbers of ``X`` or as vectors; the other is ``None``."""
     N = X.shape[0]
     if targets is None:
         return torch.arange(N, device=X.device), None
@@ -488,7 +499,7 @@ def feature_problem(arguments: Arguments, Phi: Tensor, V: Tensor | None) -> Prob
     """
     scaled = Phi if arguments.everywhere else Phi / arguments.sigma.unsqueeze(-1)
     V = Phi[arguments.rows] if V is None else V
-    # The root of the information, nearly.
+    # About the root of the largest entry of the information matrix.
     size = max(float(scaled.abs().max()), math.sqrt(arguments.gamma))
     refuse_out_of_range(size, V, arguments.weights)
     unit = unit_of(size)
@@ -512,7 +523,11 @@ def feature_problem(arguments: Arguments, Phi: Tensor, V: Tensor | None) -> Prob
 
 
 def _spanning(Phi: Tensor, targets: Targets, V: Tensor, everywhere: bool) -> Problem:
-    r"""``gamma = 0``: coordinates in which the design points span everything."""
+    r"""The problem for ``gamma = 0``, in coordinates of the design points' span.
+
+    There the information of a design can be inverted, and is as well conditioned as its
+    weights.
+    """
     to_span = span_map(Phi)
     inside = Phi @ to_span
     if not everywhere:
@@ -535,7 +550,10 @@ def _refuse_outside(Phi: Tensor, V: Tensor, to_span: Tensor) -> None:
 
 
 def unit_of(size: float) -> float:
-    r"""``u``, a power of two, so that dividing is exact; 1 for ordinary sizes.
+    r"""The number ``u`` by which features are divided to bring them near 1.
+
+    It is a power of two, so that dividing is exact, and 1 for ordinary sizes, so that
+    ordinary problems are solved as they are.
 
     Args:
         size: The largest feature, or that of the ridge if it is larger.

@@ -1,4 +1,7 @@
-r"""From weights to integer counts: apportionment, draws, exchange."""
+r"""From the weights of a design to whole numbers of observations.
+
+By apportionment, by random draws, or by swapping single observations.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +38,13 @@ ONE_BY_ONE = 20_000
 LARGEST_KAPPA = 1 / 3
 """The accuracy of ``"regret"`` beyond which its theorem says nothing."""
 TRIED = 12
-"""Points tried as giver and as taker in one swap: 144 swaps are evaluated exactly."""
+"""Points tried for removal, and for addition, in one swap: 144 swaps are evaluated."""
 WORST = 500
 """Targets in the trial of a swap; the swap chosen is checked on all."""
 SHARPNESS = 30.0
 """Targets weigh ``(norm / largest)^30`` when points are ranked for a swap."""
 BASIS_ERROR = 1e-4
+"""Relative error of the value by a kernel's features while swaps are compared."""
 
 
 def round_design(
@@ -163,6 +167,7 @@ def pukelsheim_counts(weights: Tensor, n: int) -> Tensor:
         )
     share = weights[support].cpu().numpy()
     scaled = torch.as_tensor((n - support.numel() / 2) * share)
+    # `TIE`: a share that is whole but for rounding must not be rounded up.
     counts = (scaled - TIE).ceil().clamp_min(1).long().numpy()
     for _ in range(abs(int(counts.sum()) - n)):
         if counts.sum() > n:
@@ -175,7 +180,7 @@ def pukelsheim_counts(weights: Tensor, n: int) -> Tensor:
 def sampled_counts(
     weights: Tensor, n: int, generator: torch.Generator | None
 ) -> Tensor:
-    r"""Counts of ``n`` independent draws.
+    r"""The counts of ``n`` independent draws from the weights.
 
     Raises:
         ValueError: If there is no ``generator``.
@@ -193,7 +198,9 @@ def sampled_counts(
 def regret_counts(
     weights: Tensor, n: int, X: Tensor, kappa: float | None = None
 ) -> Tensor:
-    r"""Follow the regularised leader with the ``l_1/2`` regulariser.
+    r"""Counts by regret minimisation, with a guarantee for every set of targets.
+
+    The method is "follow the regularised leader" with the ``l_1/2`` regulariser.
 
     In coordinates where ``n sum lam x x' = I``, step ``t`` has the action
     ``A = (c I + alpha Z)^-2`` with ``trace A = 1`` and ``Z`` the sum of ``x x'`` so
@@ -259,7 +266,7 @@ def _shift(values: Tensor) -> Tensor:
 
 
 def _warn_if_missed(smallest: float, kappa: float, n: int, rank: int) -> None:
-    r"""The theorem's inequality in its matrix form, where it applies."""
+    r"""Warn if the theorem applies but its inequality for matrices does not hold."""
     if n >= 5 * rank / kappa**2 * (1 - 1e-12) and smallest < 1 / (1 + 6 * kappa):
         warnings.warn(
             f"The rounded design misses its guarantee: its information is "
@@ -335,7 +342,7 @@ def exchange_design(
     for _ in range(max_swaps):
         better = _best_swap(problem, best)
         improved = _value(problem, better)
-        if improved >= value * (1 - 1e-9):
+        if improved >= value * (1 - 1e-9):  # a smaller gain is rounding
             break
         best, value = better, improved
     return best
@@ -348,7 +355,7 @@ def _value(problem: Problem, counts: Tensor) -> float:
 
 
 def _factor(problem: Problem, counts: Tensor) -> tuple[Tensor, Tensor]:
-    r"""The factor of the information under ``counts / n``, and the rows that count."""
+    r"""The factor of the information under ``counts / n``, and the rows observed."""
     columns = counts.nonzero().squeeze(-1)
     masses = counts[columns] / counts.sum().to(problem.Phi)
     L, _, _ = problem.factor(columns, masses)
@@ -356,20 +363,23 @@ def _factor(problem: Problem, counts: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _best_swap(problem: Problem, counts: Tensor) -> Tensor:
-    r"""The best of the most promising swaps, by a rank-two update of ``A^-1``."""
+    r"""The counts after the best of the most promising swaps.
+
+    Each swap is evaluated on the worst targets, by a rank-two update of ``A^-1``.
+    """
     L, columns = _factor(problem, counts)
     found = problem.targets.largest(L, WORST)
     V = problem.targets.vectors(found.ids)
     w = torch.softmax(SHARPNESS * (found.norms / found.largest).log(), dim=0)
     s = sensitivities(problem.Phi, L, V, w)
-    takers = s.topk(min(TRIED, s.numel())).indices
-    givers = columns[
+    added = s.topk(min(TRIED, s.numel())).indices
+    removed = columns[
         s[columns].topk(min(TRIED, columns.numel()), largest=False).indices
     ]
     n = int(counts.sum())
     Y = whiten(L, V)
-    Z_in, Z_out = (whiten(L, problem.Phi[rows]) / n**0.5 for rows in (takers, givers))
-    b, c = Y @ Z_in.mT, Y @ Z_out.mT  # t x takers, t x givers
+    Z_in, Z_out = (whiten(L, problem.Phi[rows]) / n**0.5 for rows in (added, removed))
+    b, c = Y @ Z_in.mT, Y @ Z_out.mT  # t x added, t x removed
     # A' = A + z_in z_in' - z_out z_out'; the 2 x 2 capacitance is D + U' A^-1 U.
     p = 1 + Z_in.square().sum(dim=-1)[:, None]
     r = Z_out.square().sum(dim=-1)[None, :] - 1
@@ -379,8 +389,8 @@ def _best_swap(problem: Problem, counts: Tensor) -> Tensor:
     change = (b.square() * r - 2 * b * c * cross + c.square() * p) / determinant
     worst = (found.norms[:, None, None] - change).amax(dim=0)
     worst = torch.where(determinant < 0, worst, torch.inf)
-    i, j = divmod(int(worst.argmin()), givers.numel())
+    i, j = divmod(int(worst.argmin()), removed.numel())
     swapped = counts.clone()
-    swapped[takers[i]] += 1
-    swapped[givers[j]] -= 1
+    swapped[added[i]] += 1
+    swapped[removed[j]] -= 1
     return swapped

@@ -1,11 +1,13 @@
-r"""The solver: two engines, and the certificate that says when they are done.
+r"""The solver: two methods, and the certificate that says when they are done.
 
-The engine for every criterion is an active set around an interior-point method.
-Multiplicative sweeps give a rough design fast. From then on few columns and few targets
-are in play; the restricted problem is solved; its design, padded with zeros, is priced
-against all rows and all targets by the certificate; what violates it enters, what lost
-its mass leaves. Where the targets are the design points, a newcomer enters as both:
-this halves the number of rounds.
+The method for every criterion is an active set around an interior-point method.
+Multiplicative updates ("sweeps") give a rough design fast. From then on only a working
+set of few design points ("columns") and few targets is considered. The problem
+restricted to it is solved; the certificate evaluates its design, with no weight
+elsewhere, against all rows and all targets; rows and targets that violate the bound
+enter the working set, and those that lost their weight ("mass") leave it. Where the
+targets are the design points, a row that enters does so as both: this halves the number
+of rounds.
 
 The restricted problem, few columns and few targets, is solved to high accuracy:
 ``min t`` subject to ``g_v(lam) <= t`` and ``lam`` on the simplex, by a primal-dual
@@ -16,7 +18,7 @@ Jacobian of ``g`` is ``J = -(B o B)`` and the Hessian of ``sum_v w_v g_v`` is
 the duality gap cannot run ahead of the equations, which would leave the iterate in a
 corner of the simplex, unable to move.
 
-The engine of Wolfe and Atwood is for linear features without a ridge, predicted where
+The method of Wolfe and Atwood is for linear features without a ridge, predicted where
 they are measured. There the G- and the D-design are one (Kiefer and Wolfowitz 1960),
 and a step that moves mass to or from one point has a closed form and a rank-one update.
 Above a gap of ``NEWTON_BELOW`` it is as fast, and its designs have fewer points.
@@ -46,10 +48,12 @@ TRIM = (1.0, 0.1, 0.01)
 NEWTON_BELOW = 1e-4
 """Below this tolerance Wolfe and Atwood's linear convergence loses to Newton's."""
 WOLFE_STEPS = 20_000
+"""Steps after which Newton's method takes over."""
 
 # The active set and its first sweeps.
 ALL_IN = 300
-"""Up to so many rows and targets, all are in play: one Newton step takes a few ms."""
+"""Up to so many rows and targets, all are in the working set: a Newton step on them
+takes a few milliseconds."""
 COARSE = 1500
 """The sweeps see at most about so many rows and targets; more only cost time."""
 NEAR = 0.98
@@ -64,6 +68,8 @@ CROWD, LIGHT = 3, 1e-6
 """Working sets above ``CROWD`` times the usual size lose what has less than ``LIGHT``
 of the heaviest mass; a light member may still bind, so smaller sets keep all."""
 D_SWEEPS, SADDLE_SWEEPS = 40, 30
+"""Sweeps of each kind: enough for the support to show; more gain little, because their
+convergence is slow near the optimum, where Newton's method is fast."""
 BOLDNESS = 3.0
 """The step of the target weights' exponential update, found best by trial."""
 TRACE = 1e-3
@@ -71,11 +77,13 @@ TRACE = 1e-3
 
 # The restricted problem.
 MAX_STEPS = 60
+"""Newton steps at most; the best iterate so far is then the answer."""
 ROOM = 1.1
 """Where ``t`` and ``mu`` start: 10 % above the largest ``g`` and ``s``."""
 TO_BOUNDARY = 0.99
 """A step goes at most this far towards the nearest bound (Mehrotra 1992)."""
 SHRINK, SHRINKAGES = 0.7, 60
+"""A step that is refused is shortened to 0.7 of it, up to 60 times: to ``5e-10``."""
 KEPT, LIFT = 0.3, 0.3
 """``g`` and ``s`` curve, so that a true slack may be below the predicted one. ``t`` and
 ``mu`` are lifted until each slack keeps 0.3 of it; a step is shortened until that
@@ -84,8 +92,9 @@ FLOOR = 1e-14
 """The smallest mass or slack inside the method: the logarithmic barrier
 needs positive numbers; 1e-14 changes no value that float64 can tell apart."""
 
-# Wolfe and Atwood's engine.
+# Wolfe and Atwood's method.
 DELETE_EVERY = 25
+"""Steps between two searches for points that no optimal design can hold."""
 FAR, FIRST_TOL = 1000, 0.05
 """A large pool is first solved to 5 % on its 1000 longest rows (in coordinates where
 the whole pool has unit information): these hold most of the support."""
@@ -95,12 +104,14 @@ REFRESH_EVERY = 200
 
 @dataclass(frozen=True, eq=False)
 class WorkingSet:
-    r"""Rows and targets in play: a design, and target weights that prove a bound.
+    r"""The design points and targets that the restricted problem considers.
+
+    With their weights they are a design, and target weights that prove a bound.
 
     Args:
-        columns: Rows in play.
+        columns: The numbers of the design points.
         masses: Their weights.
-        target_ids: Targets in play.
+        target_ids: The numbers of the targets.
         target_weights: Their weights.
     """
 
@@ -111,7 +122,7 @@ class WorkingSet:
 
     @property
     def has_newcomers(self) -> bool:
-        r"""Whether a member has no mass yet."""
+        r"""Whether a design point or target has just entered and has no weight yet."""
         return bool((self.masses == 0).any() or (self.target_weights == 0).any())
 
 
@@ -120,11 +131,11 @@ class Solution:
     r"""A design and a proven lower bound: the best that a solver found.
 
     Args:
-        columns: Rows with mass.
+        columns: The design points with positive weight.
         masses: Their weights, on the simplex.
-        value: The largest squared norm.
-        lower_bound: What no design can beat.
-        target_ids: Targets with dual weight.
+        value: The largest squared norm over all targets.
+        lower_bound: A proven lower bound of the value of every design.
+        target_ids: The targets that prove it.
         target_weights: Their weights, on the simplex.
         steps: Steps taken; the unit is the solver's.
     """
@@ -139,18 +150,18 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        r"""``value / lower_bound - 1``."""
+        r"""``value / lower_bound - 1``, how far the value can be above the optimum."""
         return relative_gap(self.value, self.lower_bound)
 
 
 @dataclass(frozen=True, eq=False)
-class Priced:
-    r"""A design and target weights, priced against everything.
+class Evaluated:
+    r"""A design and target weights, evaluated on all rows and targets.
 
     Args:
         solution: The design, its value, and the bound that the target weights prove.
-        violators: The largest norms.
-        s: ``N`` sensitivities of the rows.
+        violators: The targets with the largest squared norms.
+        s: ``N`` sensitivities of the rows: where weight would lower the norms.
     """
 
     solution: Solution
@@ -158,7 +169,7 @@ class Priced:
     s: Tensor
 
 
-def price(problem: Problem, working: WorkingSet, many: int, steps: int) -> Priced:
+def evaluate(problem: Problem, working: WorkingSet, many: int, steps: int) -> Evaluated:
     r"""The certificate over all rows and targets, and the targets that violate it.
 
     Args:
@@ -175,14 +186,14 @@ def price(problem: Problem, working: WorkingSet, many: int, steps: int) -> Price
     lower = lower_bound(f, float(s.max()), float(masses @ s[columns]))
     violators, lower = problem.targets.largest(L, many), max(lower, problem.floor)
     found = Solution(columns, masses, violators.largest, lower, ids, w, steps)
-    return Priced(found, violators, s)
+    return Evaluated(found, violators, s)
 
 
 def trimmed(problem: Problem, solution: Solution, tol: float) -> Solution:
-    r"""The solution without the light masses, as far as the tolerance allows.
+    r"""The solution without its smallest weights, as far as the tolerance allows.
 
-    The lightest masses, in total ``TRIM`` times the tolerance, are dropped if the rest
-    is still certified within the tolerance.
+    The smallest weights, in total ``TRIM`` times the tolerance, are dropped if the rest
+    is still certified within the tolerance: fewer points are easier to round.
 
     Args:
         problem: The problem.
@@ -204,7 +215,7 @@ def trimmed(problem: Problem, solution: Solution, tol: float) -> Solution:
 
 
 def nothing_to_predict(Phi: Tensor) -> Solution:
-    r"""All targets are zero: every design has the value 0."""
+    r"""The solution where all targets are zero: every design has the value 0."""
     N = Phi.shape[0]
     rows = torch.arange(N, device=Phi.device)
     uniform = torch.full((N,), 1 / N, dtype=Phi.dtype, device=Phi.device)
@@ -218,7 +229,7 @@ def solve(
     initial: Tensor | None,
     max_rounds: int,
 ) -> Solution:
-    r"""Choose the engine.
+    r"""Solve a design problem by the method that suits it.
 
     Args:
         problem: The problem in features.
@@ -252,7 +263,7 @@ def active_newton(
         problem: The problem.
         start: The first working set.
         tol: The relative gap to reach.
-        max_rounds: How often to price at most.
+        max_rounds: How often to evaluate all rows and targets at most.
 
     Source:
         Own combination; simplicial decomposition (von Hohenbalken 1977) in the design
@@ -264,23 +275,28 @@ def active_newton(
         range(1, max_rounds + 1), "Design", delay=2.0, disable=None, leave=False
     )
     for rounds in rounds_shown:
+        # Solving the restricted problem much better than the working set deserves is
+        # wasted: a tenth of the present gap, down to a fifth of the tolerance.
         inner = max(min(0.1 * gap, 0.1), 0.2 * tol)
         working, ends = solve_restricted(problem, working, inner)
-        priced = price(problem, working, 10 * many, rounds)
+        evaluated = evaluate(problem, working, 10 * many, rounds)
         before = best.gap if best is not None else torch.inf
-        best = _better(best, priced.solution)
+        best = _best_of(best, evaluated.solution)
         gap = best.gap
         if best.gap <= tol:
             break
-        working = _next(problem, working, priced, ends.upper, many)
+        working = _next_working_set(problem, working, evaluated, ends.upper, many)
         if best.gap >= before and not working.has_newcomers:
-            break  # float64 gives no more
+            break  # nothing new to consider: float64 allows no further progress
     assert best is not None
     return best
 
 
-def _better(best: Solution | None, new: Solution) -> Solution:
-    r"""The better design and the better bound, each with its own witness."""
+def _best_of(best: Solution | None, new: Solution) -> Solution:
+    r"""The better of two designs with the better of two bounds.
+
+    A bound holds for every design, so that both may come from different rounds.
+    """
     if best is None:
         return new
     design = new if new.value <= best.value else best
@@ -294,19 +310,31 @@ def _better(best: Solution | None, new: Solution) -> Solution:
     )
 
 
-def _next(
-    problem: Problem, working: WorkingSet, priced: Priced, inside: float, many: int
+def _next_working_set(
+    problem: Problem,
+    working: WorkingSet,
+    evaluated: Evaluated,
+    inside: float,
+    many: int,
 ) -> WorkingSet:
-    r"""Keep what carries mass or nearly binds, and let the violators in."""
-    s_inside = priced.s[working.columns]
+    r"""The next working set: without members of tiny weight, and with the violators.
+
+    Args:
+        problem: The problem.
+        working: The present working set.
+        evaluated: Its evaluation on all rows and targets.
+        inside: The largest squared norm among the targets of the working set.
+        many: The usual size of a working set; at most half as many enter.
+    """
+    s_inside = evaluated.s[working.columns]
     keep = heavy(working.masses, CROWD * many)
     keep |= torch.isin(working.columns, problem.span)
-    top, rows = priced.s.topk(min(10 * many, priced.s.numel()))
+    top, rows = evaluated.s.topk(min(10 * many, evaluated.s.numel()))
     rows = rows[top > float(s_inside.max()) * (1 + 1e-12)]
     rows = rows[~torch.isin(rows, working.columns)]
     rows = rows[spread_out(problem.Phi[rows], many // 2)]
     keep_t = heavy(working.target_weights, CROWD * many)
-    ids = priced.violators.ids[priced.violators.norms > inside]
+    ids = evaluated.violators.ids[evaluated.violators.norms > inside]
     ids = ids[~torch.isin(ids, working.target_ids)]
     ids = ids[spread_out(problem.targets.vectors(ids), many // 2)]
     if problem.everywhere:
@@ -323,12 +351,20 @@ def _next(
 
 
 def usual_size(problem: Problem) -> int:
-    r"""How many rows or targets are in play, give or take."""
+    r"""About how many design points, and how many targets, a working set has."""
     return max(2 * problem.Phi.shape[1], SIZE)
 
 
 def heavy(masses: Tensor, many: int) -> Tensor:
-    r"""Mask of all, or where there are more than ``many``, of those not light."""
+    r"""Which members of a working set to keep: in large ones, those not of tiny weight.
+
+    Args:
+        masses: Their weights.
+        many: Up to so many all are kept.
+
+    Returns:
+        One bool per member.
+    """
     if masses.numel() <= many:
         return torch.ones_like(masses, dtype=torch.bool)
     return masses > LIGHT * masses.max()
@@ -365,7 +401,10 @@ def spread_out(vectors: Tensor, many: int) -> Tensor:
 def first_working_set(
     problem: Problem, pivots: Tensor, initial: Tensor | None = None
 ) -> WorkingSet:
-    r"""Where Newton's method starts: sweeps on a coarse subset, the heaviest in play.
+    r"""The working set with which Newton's method starts.
+
+    Sweeps on a coarse subset of rows and targets give weights; those of largest weight
+    are the working set.
 
     Args:
         problem: The problem.
@@ -377,6 +416,7 @@ def first_working_set(
     weights = torch.full_like(Phi[rows, 0], 1 / rows.numel())
     if initial is not None:
         rows = torch.cat((rows, initial.nonzero().squeeze(-1))).unique()
+        # A tenth everywhere: the earlier design may lack points that are needed now.
         weights = 0.9 * initial[rows] + 0.1 / rows.numel()
     targets, many = problem.targets, usual_size(problem)
     if problem.everywhere:
@@ -397,7 +437,7 @@ def first_working_set(
 
 
 def with_rows(working: WorkingSet, rows: Tensor) -> WorkingSet:
-    r"""The working set with ``rows`` in play."""
+    r"""The working set with the design points ``rows`` added, without weight."""
     rows = rows[~torch.isin(rows, working.columns)]
     columns = torch.cat((working.columns, rows))
     masses = torch.cat((working.masses, torch.zeros_like(rows, dtype=torch.float64)))
@@ -405,14 +445,18 @@ def with_rows(working: WorkingSet, rows: Tensor) -> WorkingSet:
 
 
 def heaviest(masses: Tensor, many: int) -> Tensor:
-    r"""Indices of the ``many`` heaviest, or of all if there are few."""
+    r"""The indices of the ``many`` largest weights, or of all if there are few."""
     if masses.numel() <= ALL_IN:
         return torch.arange(masses.numel(), device=masses.device)
     return masses.topk(min(many, masses.numel())).indices
 
 
 def coarse(total: int, wanted: Tensor) -> Tensor:
-    r"""All rows if few, else ``wanted`` and an even spread of others, seeded."""
+    r"""A coarse subset of ``total`` rows: ``wanted`` and a random choice of others.
+
+    All rows if there are few. The choice has a fixed seed, so that the same problem
+    always has the same solution.
+    """
     device = wanted.device
     if total <= COARSE:
         return torch.arange(total, device=device)
@@ -474,7 +518,14 @@ def saddle_sweeps(
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    r"""Everything the method needs at one design: ``B``, ``Phi A^-1 Phi'``, ``g``."""
+    r"""What the interior-point method needs at one design.
+
+    Args:
+        lam: The design, ``n`` weights.
+        B: ``V A^-1 Phi'``, ``t x n``.
+        Q: ``Phi A^-1 Phi'``, ``n x n``.
+        g: ``t`` squared norms ``v' A^-1 v``.
+    """
 
     lam: Tensor
     B: Tensor
@@ -484,7 +535,15 @@ class _Point:
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    r"""The iterate: design, ``w``, ``t``, multipliers of the bounds and the simplex."""
+    r"""An iterate of the interior-point method.
+
+    Args:
+        point: The design, and what is computed from it.
+        w: The target weights: multipliers of ``g_v <= t``.
+        nu: Multipliers of ``lam >= 0``.
+        t: The bound of the squared norms.
+        mu: The multiplier of ``sum lam = 1``.
+    """
 
     point: _Point
     w: Tensor
@@ -493,7 +552,7 @@ class _State:
     mu: Tensor
 
     def certificate(self) -> Certificate:
-        r"""The certificate of the restricted, scaled problem."""
+        r"""The certificate at this iterate, valid for the restricted problem only."""
         w = self.w / self.w.sum()
         s = w @ self.point.B.square()
         f, average = float(w @ self.point.g), float(self.point.lam @ s)
@@ -553,7 +612,7 @@ def solve_restricted(
 
 
 def _interior(masses: Tensor) -> Tensor:
-    r"""Masses on the simplex, each at least a little above zero."""
+    r"""Weights on the simplex, each above zero, as an interior-point method needs."""
     inside = (masses / masses.sum()).clamp_min(1e-3 / masses.numel())
     return inside / inside.sum()
 
@@ -580,6 +639,7 @@ def _step(Phi: Tensor, V: Tensor, gamma: float, state: _State) -> _State | None:
     gap = (lam @ nu + w @ z) / count
     ahead = (lam + reach * d_lam) @ (nu + reach * d_nu)
     ahead = (ahead + (w + reach * d_w) @ (z + reach * d_z)) / count
+    # Mehrotra's rule: the more the pure Newton step would gain, the less centring.
     centre = gap * (ahead / gap).clamp(0, 1) ** 3
     d_lam, d_nu, d_w, d_z, d_t, d_mu = system.solve(
         centre - lam * nu - d_lam * d_nu, centre - w * z - d_w * d_z
@@ -640,7 +700,7 @@ class _System:
             self.corner = corner
 
     def _inverse(self, right: Tensor) -> Tensor:
-        r"""``M^-1 right``, through the scaled factor."""
+        r"""``M^-1 right``, by the Cholesky factor of the scaled matrix."""
         scaled = self.scale.unsqueeze(-1) * right
         return self.scale.unsqueeze(-1) * torch.cholesky_solve(scaled, self.L)
 
@@ -692,6 +752,7 @@ def wolfe_atwood(
     weights[problem.span] = 1 / problem.span.numel()
     steps = 0
     if initial is not None:
+        # A hundredth on spanning rows keeps the information regular.
         weights = 0.99 * initial + 0.01 * weights
     elif Phi.shape[0] > 2 * FAR:
         far = Phi.square().sum(dim=-1).topk(FAR).indices
@@ -701,13 +762,17 @@ def wolfe_atwood(
     columns = weights.nonzero().squeeze(-1)
     masses = weights[columns]
     found = WorkingSet(columns, masses, columns, masses)
-    return trimmed(problem, price(problem, found, 1, steps + more).solution, tol)
+    return trimmed(problem, evaluate(problem, found, 1, steps + more).solution, tol)
 
 
 def _climb(
     Phi: Tensor, weights: Tensor, tol: float, max_steps: int
 ) -> tuple[Tensor, int]:
-    r"""Steps on the rows of ``Phi`` until their gap is ``tol``: weights and steps."""
+    r"""Wolfe and Atwood's steps on the rows of ``Phi`` until their gap is ``tol``.
+
+    Returns:
+        The weights, and the number of steps.
+    """
     N, d, weights = *Phi.shape, weights.clone()
     rows = torch.arange(N, device=Phi.device)
     inverse, g = _restart(Phi, weights)
@@ -746,11 +811,12 @@ def deletion_level(largest: float, d: int) -> float:
         Harman and Pronzato (2007), Theorem 1 (there ``m`` for ``d``).
     """
     e = max(largest - d, 0.0)
+    # A little lower than the theorem's level: rounding must delete no needed point.
     return d * (1 + e / 2 - (e * (4 + e - 4 / d)) ** 0.5 / 2) * (1 - 1e-9)
 
 
 def _restart(Phi: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    r"""``A^-1`` and the norms, from scratch."""
+    r"""``A^-1`` and all squared norms, computed anew rather than updated."""
     L = torch.linalg.cholesky(information(Phi, weights, 0.0))
     return torch.cholesky_inverse(L), whiten(L, Phi).square().sum(dim=-1)
 
@@ -758,7 +824,14 @@ def _restart(Phi: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
 def _move(
     Phi: Tensor, weights: Tensor, inverse: Tensor, g: Tensor, i: int, d: int
 ) -> tuple[Tensor, Tensor]:
-    r"""``lam <- (1 - step) lam + step e_i``, best step; ``weights`` in place."""
+    r"""Move weight to or from point ``i``: ``lam <- (1 - step) lam + step e_i``.
+
+    The step is the one that raises the determinant most. ``weights`` is changed in
+    place.
+
+    Returns:
+        ``A^-1`` and the squared norms of all rows, by rank-one updates.
+    """
     g_i, held = float(g[i]), float(weights[i])
     step = (g_i / d - 1) / (g_i - 1) if g_i > 1 else -torch.inf
     # Away: no further than to zero mass.

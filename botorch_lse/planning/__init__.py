@@ -1,4 +1,4 @@
-r"""Batches: what a pool's rows tell about targets, and the rows that tell most."""
+r"""Planning of batches: the rows whose measurement makes variances of targets small."""
 
 from botorch_lse.planning.designed import (
     ROUNDINGS,

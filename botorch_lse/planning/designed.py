@@ -1,6 +1,8 @@
-r"""Batches that make the worst variance small: relax, round, add greedily, exchange.
+r"""Batches that make the largest variance of some targets small.
 
-With several outputs a batch is judged by the output that fares worst.
+In up to four steps: solve the relaxed problem (weights instead of counts), round its
+solution, add rows greedily, exchange rows. With several outputs a batch is judged by
+the output with the largest variance.
 """
 
 from __future__ import annotations
@@ -35,13 +37,15 @@ ENTRIES = 2**22
 FINALISTS = 64
 """Rows whose greedy step is checked on all targets, where not all of them can be."""
 TRIED = 16
-"""Rows tried as giver and as taker in one swap; in a pool of ``SMALL_POOL``, all."""
+"""Rows tried for removal, and for addition, in one swap; all in a small pool."""
 SMALL_POOL = 64
+"""In a pool of at most so many rows every swap is evaluated."""
 SHARPNESS = 30.0
 """Targets weigh ``(variance / largest)^30`` when rows are ranked for a swap."""
 LEADING = 64
 """Targets that rank the rows for a swap; the weights of others are negligible."""
 MAX_SWAPS = 60
+"""Swaps at most, a bound on the time: usually no swap helps long before."""
 PROGRESS = 1e-9
 """A swap must lower the value by this share: smaller gains are rounding."""
 
@@ -76,7 +80,7 @@ def designed_batch(
         tol: The relative gap of the relaxed design; default ``FINE`` before an
             exchange, else ``TOLERANCE``.
         from_nothing: Whether to try greedy steps besides the design; default for
-            batches up to ``SMALL``.
+            batches up to ``SMALL_BATCH`` that are improved by exchange.
         generator: The source of randomness of ``"sample"``.
 
     Returns:
@@ -118,7 +122,7 @@ def greedy(start: JointBatchPosterior, q: int, allowed: Tensor) -> JointBatchPos
     """
     batch = start
     while int(batch.counts.sum()) < q:
-        batch = batch.and_row(_best_addition(batch, batch.counts < allowed))
+        batch = batch.with_observation(_best_addition(batch, batch.counts < allowed))
     return batch
 
 
@@ -131,26 +135,35 @@ def _best_addition(batch: JointBatchPosterior, free: Tensor) -> int:
         best = least.topk(min(FINALISTS, rows.numel()), largest=False).indices
         rows = rows[best.sort().values]
         least = _left_after(batch, rows, ENTRIES // FINALISTS)
-    # The first of equals: the lowest row.
+    # Equal up to rounding: the lowest row, so that every processor takes the same one.
     scale = max(part.problem.scale for part in batch.parts)
     tied = least <= least.min() + 1e-9 * scale
     return int(rows[tied.nonzero()[0, 0]])
 
 
 def _left_after(batch: JointBatchPosterior, rows: Tensor, many: int) -> Tensor:
-    r"""The largest of the ``many`` leading variances after one observation of a row."""
+    r"""The largest variance that one observation of each row would leave.
+
+    Args:
+        batch: The batch so far.
+        rows: ``r`` rows that may be added.
+        many: How many targets, those of largest variance, to consider.
+
+    Returns:
+        ``r`` variances, the largest over targets and outputs.
+    """
     outputs = [_left_in_output(part, rows, many) for part in batch.parts]
     return torch.stack(outputs).amax(dim=0)
 
 
 def _left_in_output(batch: BatchPosterior, rows: Tensor, many: int) -> Tensor:
-    r"""The same for one output: one number per row."""
+    r"""``_left_after`` for one output: ``r`` variances."""
     problem = batch.problem
     ids, left = batch.worst(min(batch.n_targets, many))
     total = batch.variance[rows] + problem.noise_var[rows]
     parts = []
     for b in row_blocks(rows.numel(), ids.numel()):
-        C = batch.with_rows(ids, rows[b])
+        C = batch.target_covariance(ids, rows[b])
         parts.append((left.unsqueeze(-1) - C.square() / total[b]).amax(dim=0))
     return torch.cat(parts)
 
@@ -180,39 +193,46 @@ def exchange_pairs(start: JointBatchPosterior, allowed: Tensor) -> JointBatchPos
 def _best_swap(
     batch: JointBatchPosterior, allowed: Tensor
 ) -> JointBatchPosterior | None:
-    r"""The best of the promising swaps."""
-    takers, givers = _promising(batch, allowed)
-    if takers.numel() == 0:
+    r"""The batch after the best of the promising swaps; ``None`` if there is none."""
+    added, removed = _promising(batch, allowed)
+    if added.numel() == 0:
         return None
-    outputs = [_after_swaps(part, takers, givers) for part in batch.parts]
+    outputs = [_after_swaps(part, added, removed) for part in batch.parts]
     after = torch.stack(outputs).amax(dim=0)
-    after[givers.unsqueeze(-1) == takers] = torch.inf
-    i, j = divmod(int(after.argmin()), takers.numel())
+    after[removed.unsqueeze(-1) == added] = torch.inf
+    i, j = divmod(int(after.argmin()), added.numel())
     counts = batch.counts.clone()
-    counts[givers[i]] -= 1
-    counts[takers[j]] += 1
+    counts[removed[i]] -= 1
+    counts[added[j]] += 1
     return JointBatchPosterior.of([part.problem for part in batch.parts], counts)
 
 
-def _after_swaps(batch: BatchPosterior, takers: Tensor, givers: Tensor) -> Tensor:
-    r"""``givers x takers`` largest variances: each a rank-two change of covariances."""
+def _after_swaps(batch: BatchPosterior, added: Tensor, removed: Tensor) -> Tensor:
+    r"""``removed x added`` largest variances, one for each swap.
+
+    A swap changes the covariances by a matrix of rank two: removing an observation adds
+    a rank-one term, adding one subtracts a rank-one term.
+    """
     noise = batch.problem.noise_var
-    many = ENTRIES // (takers.numel() * givers.numel())
+    many = ENTRIES // (added.numel() * removed.numel())
     ids, left = batch.worst(min(batch.n_targets, many))
-    # Without giver g covariances rise by u_g u_g' ...
-    first = (batch.rows == givers.unsqueeze(-1)).to(torch.uint8).argmax(dim=-1)
-    u = batch.freed(first)
-    u_out = batch.combined(ids, lambda points: u[:, points].mT).unsqueeze(2)
-    u_in = u[:, takers]
-    before = left[:, None, None] + u_out.square()  # t x givers x takers
-    # ... and with taker x they fall by c_x c_x' / (noise_x + var_x).
-    link = batch.with_rows(ids, takers).unsqueeze(1) + u_out * u_in
-    total = noise[takers] + batch.variance[takers] + u_in.square()
+    # Without observation g covariances rise by u_g u_g' ...
+    first = (batch.rows == removed.unsqueeze(-1)).to(torch.uint8).argmax(dim=-1)
+    u = batch.rise_without(first)
+    u_out = batch.at_targets(ids, lambda points: u[:, points].mT).unsqueeze(2)
+    u_in = u[:, added]
+    before = left[:, None, None] + u_out.square()  # t x removed x added
+    # ... and with observation x they fall by c_x c_x' / (noise_x + var_x).
+    link = batch.target_covariance(ids, added).unsqueeze(1) + u_out * u_in
+    total = noise[added] + batch.variance[added] + u_in.square()
     return (before - link.square() / total).amax(dim=0)
 
 
 def _promising(batch: JointBatchPosterior, allowed: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Rows that the worst targets would like to see more of, and less."""
+    r"""Rows worth adding to a batch, and rows worth removing from it.
+
+    Ranked by how much an observation of the row lowers the largest variances.
+    """
     N = batch.counts.numel()
     free = (batch.counts < allowed).nonzero().squeeze(-1)
     held = batch.counts.nonzero().squeeze(-1)
@@ -223,8 +243,8 @@ def _promising(batch: JointBatchPosterior, allowed: Tensor) -> tuple[Tensor, Ten
         ids, left = part.worst(LEADING)
         w = (left / largest) ** SHARPNESS if largest > 0 else torch.ones_like(left)
         total = part.variance[:N] + part.problem.noise_var
-        C = part.with_rows(ids, slice(0, N))
+        C = part.target_covariance(ids, slice(0, N))
         gain += (w.unsqueeze(-1) * C.square()).sum(dim=0) / total
-    takers = free[gain[free].topk(min(TRIED, free.numel())).indices]
-    givers = held[gain[held].topk(min(TRIED, held.numel()), largest=False).indices]
-    return takers, givers
+    added = free[gain[free].topk(min(TRIED, free.numel())).indices]
+    removed = held[gain[held].topk(min(TRIED, held.numel()), largest=False).indices]
+    return added, removed

@@ -1,7 +1,8 @@
-r"""What a batch of pool rows is to predict, and what it leaves, whatever its values.
+r"""What a batch of pool rows is to predict, and the variances that it leaves.
 
-Everything is exact on the posterior covariance: after a batch with the factor ``L`` of
-its noisy covariance, covariances are ``k - w' w`` with ``w = L^-1 k(batch, .)``.
+These do not depend on the values to come, and are exact on the posterior covariance
+``k``: after a batch with the factor ``L`` of its noisy covariance, covariances are ``k
+- w' w`` with ``w = L^-1 k(batch, .)``.
 """
 
 from __future__ import annotations
@@ -36,16 +37,19 @@ class BatchProblem(Protocol):
     def noise_var(self) -> Tensor:
         r"""``N`` noise variances of measurements of the rows, units of ``y`` squared.
 
-        At least what the factorization of a batch needs: a row's least noise.
+        Each is at least the model's ``least_noise``, so that batches can be factorized.
         """
 
     @property
     def targets(self) -> Tensor:
-        r"""``T`` numbers of points whose variances matter."""
+        r"""The numbers of the ``T`` points whose variances the batch is to lower."""
 
     @property
     def pairs_factor(self) -> float | None:
-        r"""``c`` where the targets are all ordered pairs ``f(x) - c f(x')``."""
+        r"""``c`` if ``f(x) - c f(x')`` matters for all ordered pairs of ``targets``.
+
+        ``None`` if the function's values at ``targets`` themselves matter.
+        """
 
     @property
     def variance(self) -> Tensor:
@@ -53,20 +57,20 @@ class BatchProblem(Protocol):
 
     @property
     def weights(self) -> Tensor | None:
-        r"""Factors of the variances: ``T``, for pairs ``T x T``; ``None``: all 1."""
+        r"""Factors of the variances: ``T``, for pairs ``T x T``; ``None`` means 1."""
 
     @property
     def scale(self) -> float:
         r"""The largest weighted variance that can occur.
 
-        Gains below a tiny share of it are rounding: the lowest of such rows is taken.
+        Variances that differ by less than a tiny share of it count as equal.
         """
 
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
-        r"""Covariances between points, by their numbers."""
+        r"""Covariances before the batch between points, given by their numbers."""
 
     def gram_rows(self, rows: slice) -> Tensor:
-        r"""Covariances of targets ``rows`` with all targets."""
+        r"""``r x T`` covariances before the batch: targets ``rows`` with all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +79,8 @@ class PosteriorProblem:
 
     Args:
         posterior: On the pool's rows, perhaps followed by points to predict only.
-        noise_var: ``N`` noise variances; below ``posterior.least_noise`` they count as
-            that.
+        noise_var: ``N`` noise variances, units of ``y`` squared, at least
+            ``posterior.least_noise``.
         targets: ``T`` rows of the posterior.
         weights: ``T`` factors of the variances, for pairs ``T x T``; ``None``: all 1.
         pairs_factor: ``c`` where the targets are all pairs ``f(x) - c f(x')``.
@@ -95,31 +99,31 @@ class PosteriorProblem:
 
     @property
     def scale(self) -> float:
-        r"""The prior's variance, times the largest weight."""
+        r"""The prior's largest variance, times the largest weight."""
         largest = self.posterior.scale**2
         return largest if self.weights is None else largest * float(self.weights.max())
 
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
-        r"""Covariances between rows of the posterior."""
+        r"""Covariances between rows of the posterior, given by their numbers."""
         every = torch.arange(self.variance.numel())
         if isinstance(rows, slice) and len(every[rows]) == len(every):
-            # What is stored of all rows need not be gathered.
+            # With whole rows the stored path is used as it lies, without a copy.
             return self.posterior.covariance_with(every[columns]).mT
         if isinstance(columns, slice) and len(every[columns]) == len(every):
             return self.posterior.covariance_with(every[rows])
         return self.posterior.covariance_between(every[rows], every[columns])
 
     def gram_rows(self, rows: slice) -> Tensor:
-        r"""Covariances of targets ``rows`` with all targets."""
+        r"""Covariances of targets ``rows`` with all targets: ``r x T``."""
         if self._gram is not None:
             return self._gram[rows]
         return self.block(self.targets[rows], self.targets)
 
     @cached_property
     def _gram(self) -> Tensor | None:
-        r"""``T x T`` covariances of the targets, where they fit.
+        r"""``T x T`` covariances of the targets; ``None`` if they take too much memory.
 
-        Each step of a search over pairs needs them all.
+        They are kept because each step of a search over pairs needs them all.
         """
         fits = 8 * self.targets.numel() ** 2 <= self.posterior.memory_budget // 4
         return self.block(self.targets, self.targets) if fits else None
@@ -127,7 +131,7 @@ class PosteriorProblem:
 
 @dataclass(frozen=True, eq=False)
 class BatchPosterior:
-    r"""The posterior after a batch.
+    r"""The variances and covariances after a batch, and what they are computed from.
 
     Args:
         problem: The problem.
@@ -145,7 +149,10 @@ class BatchPosterior:
 
     @classmethod
     def of(cls, problem: BatchProblem, counts: Tensor) -> BatchPosterior:
-        r"""The posterior after a batch, computed from the problem alone."""
+        r"""The posterior after the batch ``counts``, computed from the problem alone.
+
+        Not by updates, whose rounding errors would add up over many swaps.
+        """
         rows = torch.arange(counts.numel(), device=counts.device)
         rows = rows.repeat_interleave(counts)
         if rows.numel() == 0:
@@ -158,10 +165,10 @@ class BatchPosterior:
         left = problem.variance - W.square().sum(dim=0)
         return cls(problem, rows, L, W, left.clamp_min(0.0))
 
-    def and_row(self, row: int) -> BatchPosterior:
-        r"""After one more observation of ``row``."""
+    def with_observation(self, row: int) -> BatchPosterior:
+        r"""The posterior after one more observation of ``row``, by an update."""
         at = torch.tensor([row], device=self.rows.device)
-        new = self.left_between(at, slice(None))
+        new = self.covariance(at, slice(None))
         root = (self.variance[at] + self.problem.noise_var[at]).sqrt()
         new = new / root
         L = extended(self.L, self.W[:, at].mT, root.unsqueeze(-1))
@@ -174,17 +181,18 @@ class BatchPosterior:
         r"""``N``, how often each row is in the batch."""
         return torch.bincount(self.rows, minlength=self.problem.noise_var.numel())
 
-    def freed(self, members: Tensor) -> Tensor:
-        r"""``u``: without one observation, covariances rise by ``u(x) u(x')``.
+    def rise_without(self, members: Tensor) -> Tensor:
+        r"""How covariances rise when one observation is taken out of the batch.
 
-        From the factor of the whole batch, not as ``c / sqrt(noise - variance)``: after
+        Without observation ``b`` they rise by ``u_b(x) u_b(x')``. ``u`` is computed
+        from the factor of the whole batch, not as ``c / sqrt(noise - variance)``: after
         an exact measurement that difference is rounding.
 
         Args:
-            members: ``g`` places in ``rows``, each taken out alone.
+            members: ``g`` positions in ``rows``, each taken out by itself.
 
         Returns:
-            ``g x P``.
+            ``u``, ``g x P``.
 
         Source:
             The inverse of a matrix without one row and column (Rasmussen and Williams
@@ -196,26 +204,28 @@ class BatchPosterior:
         # C_b^-1 k(b, .) without another solve: k(b, .) = L W.
         return (self.L.mT @ inverse / own.sqrt()).mT @ self.W
 
-    def left_between(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
-        r"""Covariances left between points, by their numbers."""
+    def covariance(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
+        r"""Covariances after the batch between points, given by their numbers."""
         block = self.problem.block(rows, columns)
         return block - self.W[:, rows].mT @ self.W[:, columns]
 
     @property
     def n_targets(self) -> int:
-        r"""``T``, or ``T^2`` for pairs."""
+        r"""The number of targets: ``T``, or ``T^2`` for pairs."""
         T = self.problem.targets.numel()
         return T if self.problem.pairs_factor is None else T * T
 
     @property
     def value(self) -> float:
-        r"""The largest (weighted) variance over all targets."""
+        r"""The largest (weighted) variance that the batch leaves at a target."""
         return float(self.worst(1)[1][0])
 
     def worst(self, many: int) -> tuple[Tensor, Tensor]:
-        r"""The ``many`` targets of largest (weighted) variance and these, falling.
+        r"""The ``many`` targets of largest (weighted) variance.
 
-        Targets are numbered by their place in ``targets``, pairs by ``i T + j``.
+        Returns:
+            Their numbers, and their variances in falling order. A target's number is
+            its position in ``targets``, that of a pair ``i T + j``.
         """
         problem = self.problem
         T, c, left = problem.targets.numel(), problem.pairs_factor, self.variance
@@ -240,16 +250,22 @@ class BatchPosterior:
             ids = torch.cat((ids, at + rows.start * T))[kept]
         return ids, top
 
-    def with_rows(self, ids: Tensor, rows: Tensor | slice) -> Tensor:
-        r"""Covariances of targets ``ids``, times the root weight, with ``rows``."""
-        return self.combined(ids, lambda points: self.left_between(points, rows))
+    def target_covariance(self, ids: Tensor, rows: Tensor | slice) -> Tensor:
+        r"""Covariances after the batch of targets ``ids`` with ``rows``.
 
-    def combined(self, ids: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
-        r"""A linear function of points at targets ``ids``, times the root weight.
+        They are multiplied by the root of the target's weight.
+        """
+        return self.at_targets(ids, lambda points: self.covariance(points, rows))
+
+    def at_targets(self, ids: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
+        r"""A function of points, extended linearly to targets.
+
+        For a pair the second point's value, times ``c``, is subtracted from the
+        first's. The result is multiplied by the root of the target's weight.
 
         Args:
-            ids: Targets as ``worst`` numbers them.
-            of: From ``p`` points, by their numbers, to ``p x k``.
+            ids: Targets, numbered as by ``worst``.
+            of: From the numbers of ``p`` points to ``p x k`` values.
 
         Returns:
             One row per target, ``k`` columns.
@@ -285,9 +301,11 @@ class JointBatchPosterior:
         r"""The same batch on every output, computed from the problems alone."""
         return cls(tuple(BatchPosterior.of(problem, counts) for problem in problems))
 
-    def and_row(self, row: int) -> JointBatchPosterior:
-        r"""After one more observation of ``row``."""
-        return JointBatchPosterior(tuple(part.and_row(row) for part in self.parts))
+    def with_observation(self, row: int) -> JointBatchPosterior:
+        r"""The posterior after one more observation of ``row``, for every output."""
+        return JointBatchPosterior(
+            tuple(part.with_observation(row) for part in self.parts)
+        )
 
     @property
     def counts(self) -> Tensor:

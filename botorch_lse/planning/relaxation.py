@@ -1,4 +1,7 @@
-r"""The relaxed problem: weights on the rows of a pool in place of counts."""
+r"""The relaxed problem: weights on the rows of a pool in place of counts.
+
+It is convex and can be solved to a proven gap; rounding its weights gives counts.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +46,8 @@ class Relaxation:
 
     Args:
         stated: The arguments of ``optimal_design``, in units of the mean noise.
-        unit: What its value is to be multiplied by to be a (weighted) variance, times
-            ``q``.
+        unit: The factor from the value of that problem to ``q`` times a (weighted)
+            variance, units of ``y`` squared.
 
     Source:
         Mason et al. (2022), section 5 and Appendix F.1: the design with ``gamma = 1 /
@@ -111,14 +114,14 @@ class Relaxation:
         return replace(self, stated={**self.stated, "gamma": gamma})
 
     def nearly(self, tol: float) -> Design:
-        r"""The same without a warning: a missed gap costs less than rounding does."""
+        r"""``solve`` without a warning: a missed gap costs less than rounding does."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DesignWarning)
             return self.solve(tol)
 
 
 def features(problem: BatchProblem, q: int, tol: float) -> Tensor:
-    r"""Features of all points whose inner products are the covariances, nearly.
+    r"""Features of all points whose inner products approximate the covariances.
 
     Features that are left out only lower the norms of a design, so that a proven bound
     of it still holds.
@@ -142,11 +145,14 @@ def features(problem: BatchProblem, q: int, tol: float) -> Tensor:
 
 
 def _largest(problem: BatchProblem) -> float:
-    r"""The variance whose share features may miss: that of the target that decides."""
+    r"""The largest variance of a target, of which features may miss a share.
+
+    For differences ``f(x) - f(x')`` it is that of the differences: what two points have
+    in common cancels in them.
+    """
     own = problem.variance[problem.targets]
     if problem.pairs_factor != 1.0:
         return float(own.max())
-    # What two points have in common cancels in their difference.
     spreads = [
         own[rows, None] + own - 2 * problem.gram_rows(rows)
         for rows in row_blocks(len(own), len(own))
@@ -162,9 +168,9 @@ def relaxed_counts(
     method: str = "quota",
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    r"""``N`` counts that sum to ``q``: the optimal design, rounded.
+    r"""The optimal design of the relaxed problem, rounded to ``q`` observations.
 
-    Of several outputs the best mixture of their own optimal designs.
+    For several outputs it is the best mixture of their own optimal designs.
 
     Args:
         problems: One per output.
@@ -175,7 +181,7 @@ def relaxed_counts(
         generator: The source of randomness of ``"sample"``.
 
     Returns:
-        Counts; zeros if nothing is uncertain or no row usable.
+        ``N`` counts that sum to ``q``; zeros if nothing is uncertain or no row usable.
     """
     counts = torch.zeros(len(usable), dtype=torch.long, device=usable.device)
     if not bool(usable.any()):
@@ -187,7 +193,7 @@ def relaxed_counts(
     own = [relaxation.nearly(tol).weights for relaxation in found]
 
     def values(weights: Tensor) -> list[float]:
-        r"""What a design leaves of each output, in common units."""
+        r"""The largest variance that a design leaves, times ``q``, for each output."""
         return [r.unit * design_value(r.stated, weights) for r in found]
 
     weights = mixed_weights(own, values)
@@ -217,11 +223,12 @@ def design_value(problem: dict[str, Any], weights: Tensor) -> float:
 def mixed_weights(
     own: Sequence[Tensor], values: Callable[[Tensor], Sequence[float]]
 ) -> Tensor:
-    r"""The mixture of designs whose largest value is smallest, nearly.
+    r"""The mixture of designs whose largest value is about the smallest.
 
-    Towards an output's own optimal design its value falls, so the output that fares
-    worst gets a larger share until all fare alike. A mixture is not the optimal design
-    for all outputs; where their covariances are alike it is.
+    The value of an output falls as its own optimal design gets a larger share. So the
+    output with the largest value gets a larger share until all values are about equal.
+    A mixture is not the optimal design for all outputs together, unless their
+    covariances are alike.
 
     Args:
         own: For each output its optimal design, ``N`` weights.
@@ -240,6 +247,7 @@ def mixed_weights(
         found = torch.tensor(values(mixture), dtype=designs.dtype)
         if float(found.max()) < lowest:
             best, lowest = mixture, float(found.max())
+        # A falling rate, as exponential updates need in order to settle.
         rate = 2 / (1 + step) ** 0.5
         share = torch.softmax(share.log() + rate * found / found.max(), dim=0)
     return best

@@ -11,7 +11,7 @@ from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.designs.certificate import information, whiten
 from botorch_lse.designs.optimal import Design, as_design
 from botorch_lse.designs.problem import feature_problem, read_arguments
-from botorch_lse.designs.solver import WorkingSet, price
+from botorch_lse.designs.solver import WorkingSet, evaluate
 
 
 def mirror_descent_design(
@@ -54,5 +54,5 @@ def mirror_descent_design(
         eta = (2 * torch.log(torch.tensor(float(N)))).sqrt() / (lipschitz * steps**0.5)
         w = torch.softmax(w.log() + eta.to(w) * g, dim=0)
     rows = torch.arange(N, device=w.device)
-    priced = price(problem, WorkingSet(rows, w, rows, w), 1, steps)
-    return as_design(priced.solution, arguments, tol)
+    evaluated = evaluate(problem, WorkingSet(rows, w, rows, w), 1, steps)
+    return as_design(evaluated.solution, arguments, tol)

@@ -26,7 +26,7 @@ from botorch_lse.designs.problem import (
     largest_on_kernel,
     read_arguments,
 )
-from botorch_lse.designs.solver import Solution, WorkingSet, price
+from botorch_lse.designs.solver import Solution, WorkingSet, evaluate
 
 
 class _Oracle(Protocol):
@@ -56,7 +56,7 @@ class _FeatureOracle:
         self, columns: Tensor, masses: Tensor, ids: Tensor, w: Tensor
     ) -> tuple[float, float]:
         working = WorkingSet(columns, masses, ids, w)
-        found = price(self.problem, working, 1, 0).solution
+        found = evaluate(self.problem, working, 1, 0).solution
         return found.value, found.lower_bound
 
 
