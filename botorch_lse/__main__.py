@@ -1,4 +1,4 @@
-r"""The demo: ``python -m botorch_lse``."""
+r"""The command line of the demo: ``python -m botorch_lse``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    r"""The demo's options."""
+    r"""The demo's options, read from the command line and checked."""
     parser = argparse.ArgumentParser(
         prog="python -m botorch_lse",
         description=DESCRIPTION,

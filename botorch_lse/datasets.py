@@ -1,7 +1,7 @@
-r"""What the demo and the tutorials measure, and the score of an answer.
+r"""Data sets of the demo and the tutorials, and the F1 score of an answer.
 
-A real sea bed, the chart off Vancouver Island that matplotlib brings along, and a test
-of web pages with unequal noise. The truth is known, so that an answer can be judged.
+A real sea bed, the chart off Vancouver Island that comes with matplotlib, and a test of
+web pages with unequal noise. The truth is known, so that answers can be judged.
 """
 
 from __future__ import annotations
@@ -91,20 +91,20 @@ class WebPage:
 
     @property
     def means(self) -> Tensor:
-        r"""``N`` true mean revenues."""
+        r"""``N`` true mean revenues per visitor."""
         return self.X @ self.theta
 
     @property
     def variances(self) -> Tensor:
-        r"""``N`` true variances."""
+        r"""``N`` true variances of a visitor's revenue."""
         return self.X.square() @ self.Sigma
 
 
 def web_page() -> WebPage:
-    r"""Eight layouts: 2 variants in 3 places; pairs of places interact.
+    r"""Eight layouts of a page with 2 variants of each of 3 parts; pairs interact.
 
-    The 0/1 coding without redundant columns: the constant, the three places, their
-    products.
+    The features are a constant, one 0/1 column for each part, and the products of two
+    of them.
 
     Source:
         Weltz et al. (2023), Example 3, erratum 5 (papers/weltz2023/errata.md).

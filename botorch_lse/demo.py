@@ -77,8 +77,8 @@ class Survey:
     Args:
         pool: The candidates.
         truth: ``N`` true values.
-        title: What it is, for people.
-        unit: Of the values.
+        title: A description of the data, printed above the table.
+        unit: The unit of the values.
     """
 
     pool: Pool
@@ -164,10 +164,13 @@ def strategy_for(method: str, survey: Survey, options: Namespace) -> GPStrategy:
 def run_method(
     method: str, survey: Survey, options: Namespace, time_left: TimeLeft
 ) -> tuple[State, list[dict[str, object]]]:
-    r"""One run: its end, and the table's rows. The first method's goes through Ax.
+    r"""Run one method.
 
-    That one is looked ahead. The others are there for comparison: Ax changes none of
-    their numbers, only the time, and where a random run will end nobody asks.
+    The first method runs through Ax and has forecasts. The others are there for
+    comparison and run without Ax, which would change none of their numbers.
+
+    Returns:
+        The last state, and the method's rows of the table.
     """
     is_first = method == options.methods[0]
     rounds = through_ax if is_first else by_ask_and_tell
@@ -200,7 +203,7 @@ def run_method(
 def through_ax(
     strategy: GPStrategy, survey: Survey, options: Namespace
 ) -> Iterator[State]:
-    r"""An Ax experiment: ask for a batch, measure, complete, until Ax says stop."""
+    r"""The states after each round of a run as an Ax experiment."""
     client = Client(random_seed=options.seed)
     client.configure_experiment(parameters=pool_parameters(survey.pool), name="demo")
     client.configure_optimization(objective=METRIC)
@@ -221,7 +224,7 @@ def through_ax(
 def by_ask_and_tell(
     strategy: GPStrategy, survey: Survey, options: Namespace
 ) -> Iterator[State]:
-    r"""The same without Ax."""
+    r"""The states after each round of a run without Ax."""
     measure, state = sounder(survey, options), strategy.init(options.seed)
     while not state.is_done:
         batch = strategy.ask(state)
@@ -231,7 +234,7 @@ def by_ask_and_tell(
 
 
 def sounder(survey: Survey, options: Namespace) -> Callable[[int], float]:
-    r"""What measures a row of a survey, with noise of its own random numbers."""
+    r"""A function that simulates a measurement of a row, with noise of its own seed."""
     generator = torch.Generator().manual_seed(options.seed)
 
     def measure(row: int) -> float:
@@ -242,15 +245,15 @@ def sounder(survey: Survey, options: Namespace) -> Callable[[int], float]:
 
 
 class TimeLeft:
-    r"""How long the runs that are left will take, in all.
+    r"""Estimates how long the rest of all runs will take.
 
-    How the work grows with the measurements is known (``WORK``); how fast the machine
-    is, is measured as it goes on. Where a run will end is between its forecast, which
-    is hopeful, and its budget.
+    How the work grows with the number of measurements is known (``WORK``); how fast the
+    machine is, is measured during the runs. A run is assumed to end between its
+    forecast, which is optimistic, and its budget.
 
     Args:
-        methods: To run; the first through Ax.
-        budget: Most measurements of each.
+        methods: The methods to run; the first through Ax.
+        budget: The largest number of measurements of each.
     """
 
     def __init__(self, methods: Sequence[str], budget: int) -> None:
@@ -261,23 +264,28 @@ class TimeLeft:
         self.start = perf_counter()
 
     def expect(self, method: str, end: int | None) -> None:
-        r"""A run will end, or has ended, after so many measurements; ``None``: ?"""
+        r"""Set after how many measurements a run will end, or has ended.
+
+        Args:
+            method: The run's method.
+            end: The number of measurements; ``None`` if there is no forecast.
+        """
         end = self.budget if end is None else min(end, self.budget)
         has_ended = end <= self.done[method]
         self.ends[method] = end if has_ended else math.sqrt(end * self.budget)
 
     def seconds(self) -> float:
-        r"""The estimate."""
+        r"""The estimated number of seconds until all runs have ended."""
         done, total = self._works(self.done), self._works(self.ends)
         return (total - done) * (perf_counter() - self.start) / done
 
     @property
     def is_known(self) -> bool:
-        r"""Whether enough was done to say how fast this machine is."""
+        r"""Whether enough work was done to know how fast this machine is."""
         return self._works(self.done) >= FIRST_WORK
 
     def _works(self, counts: Mapping[str, float]) -> float:
-        r"""Seconds that measurements take on the machine of ``WORK``."""
+        r"""Seconds that so many measurements take on the machine of ``WORK``."""
         seconds = 0.0
         for method, n in counts.items():
             each, growth = WORK["Ax" if method == self.first else "ask and tell"]
@@ -288,7 +296,10 @@ class TimeLeft:
 def watched(
     states: Iterator[State], method: str, time_left: TimeLeft
 ) -> Iterator[State]:
-    r"""The states; where they stand: a bar in a terminal, else a line now and then."""
+    r"""The same states, while showing the progress of the run.
+
+    As a bar in a terminal, else as a line every ``LINES_APART`` seconds.
+    """
     form = "{desc}: {n_fmt}/{total_fmt} soundings |{bar}| {postfix}"
     budget, shown_at = time_left.budget, -math.inf
     with tqdm(total=budget, desc=method, disable=None, bar_format=form) as bar:

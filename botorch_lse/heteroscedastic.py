@@ -1,4 +1,7 @@
-r"""The old place of the models with unequal noise, now in ``botorch_lse.models``."""
+r"""Keeps the former import path of the models with unequal noise.
+
+They are defined in ``botorch_lse.models``.
+"""
 
 from botorch_lse.models import (
     HeteroscedasticGP,

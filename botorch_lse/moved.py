@@ -1,8 +1,9 @@
-r"""Names that stand in ``botorch_lse.papers`` and are still found where they stood.
+r"""Former import paths of names that are now in ``botorch_lse.papers``.
 
-The packages below import the papers by this table alone, by name and once they are
-asked for: no part of the library needs a paper, yet ``from botorch_lse.strategies
-import MELKPACStrategy`` goes on working, and so do files with a strategy's old path.
+No part of the library needs a paper, yet ``from botorch_lse.strategies import
+MELKPACStrategy`` goes on working, and so do stored experiments with a strategy's old
+path: the packages of this table import such a name from the papers when it is asked
+for.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ MOVED: dict[str, dict[str, str]] = {
         "pareto_margins": _KONE2025,
     },
 }
-"""By package the names that it had, and the package each has moved to."""
+"""For each package the names that it had, and the package that each moved to."""
 
 
 def lookup(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -1,4 +1,4 @@
-r"""From an acquisition function and a pool to a batch."""
+r"""From an acquisition function and a pool to a batch, by an optimal design."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from botorch_lse.planning import designed_batch
 from botorch_lse.problem import Pool
 
 METHODS = ("quota", "sample")
+"""How the weights of the relaxed design become counts."""
 
 
 def optimize_acqf_design(
@@ -76,7 +77,7 @@ def optimize_acqf_design(
         q`` and columns ``phi / sigma``, where ``phi`` are features of the posterior
         covariance. Rounding and exchange instead of draws are own.
     """
-    parts = _supported(acq_function)
+    parts = _criteria_of(acq_function)
     X = choices.X if isinstance(choices, Pool) else real_matrix(choices, "choices")
     targets = parts[0].targets
     same_columns(X, "choices", targets.shape[-1], "the acquisition function's targets")
@@ -134,10 +135,11 @@ class AcquisitionProblem:
         N, covariance = len(choices), acq_function.covariance
         both = torch.cat((choices, acq_function.targets))
         unique, where = both.unique(dim=0, return_inverse=True)
+        # Number targets by the first equal row of the pool; others come after the pool.
         first = torch.full((len(unique),), N, device=where.device)
         rows = torch.arange(N, device=where.device)
         first.scatter_reduce_(0, where[:N], rows, "amin")
-        targets = first[where[N:]]  # N: not among the choices
+        targets = first[where[N:]]  # N means: not among the choices
         outside = targets == N
         targets[outside] = N + torch.arange(int(outside.sum()), device=where.device)
         points = covariance.prepare(torch.cat((choices, acq_function.targets[outside])))
@@ -150,30 +152,37 @@ class AcquisitionProblem:
 
     @property
     def scale(self) -> float:
-        r"""The largest (weighted) variance before the batch: the unit of ties."""
+        r"""The largest (weighted) variance before the batch.
+
+        Variances that differ by less than a tiny share of it count as equal.
+        """
         largest = float(self.variance.max())
         return largest if self.weights is None else largest * float(self.weights.max())
 
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
-        r"""Covariances between points, by their numbers."""
+        r"""Covariances before the batch between points, given by their numbers."""
         left, right = self.points.rows(rows), self.points.rows(columns)
         return self.covariance.between(left, right)
 
     def gram_rows(self, rows: slice) -> Tensor:
-        r"""Covariances of targets ``rows`` with all targets."""
+        r"""``r x T`` covariances before the batch: targets ``rows`` with all."""
         if self._gram is not None:
             return self._gram[rows]
         return self.block(self.targets[rows], self.targets)
 
     @cached_property
     def _gram(self) -> Tensor | None:
-        r"""``T x T`` covariances of the targets, where they fit."""
+        r"""``T x T`` covariances of the targets; ``None`` if they exceed ``CACHE``."""
         fits = 8 * self.targets.numel() ** 2 <= CACHE
         return self.block(self.targets, self.targets) if fits else None
 
 
-def _supported(acq_function: AcquisitionFunction) -> list[qNegMaxPosteriorVariance]:
-    r"""The criterion of each output."""
+def _criteria_of(acq_function: AcquisitionFunction) -> list[qNegMaxPosteriorVariance]:
+    r"""The worst-variance criterion of each output of an acquisition function.
+
+    Raises:
+        UnsupportedError: If it is another kind of function, or on an ensemble.
+    """
     if isinstance(acq_function, qGEGE):
         parts = acq_function.parts
     elif isinstance(acq_function, qNegMaxPosteriorVariance):
@@ -200,7 +209,10 @@ def _once_if_exact(
     problems: list[AcquisitionProblem],
     q: int,
 ) -> Tensor:
-    r"""No more than once where one measurement tells all, if ``q`` others remain."""
+    r"""Allow rows that are measured exactly at most once, if that leaves ``q`` rows.
+
+    A second exact measurement of a row would tell nothing new.
+    """
     exact = torch.ones_like(allowed, dtype=torch.bool)
     for part, problem in zip(parts, problems, strict=True):
         exact &= problem.noise_var <= part.least_noise
@@ -209,7 +221,7 @@ def _once_if_exact(
 
 
 def _allowed(max_repeats: int | None, q: int, X: Tensor) -> Tensor:
-    r"""``N``, how often each row may be in the batch."""
+    r"""How often each of the ``N`` rows may be in the batch, from ``max_repeats``."""
     most = q if max_repeats is None else whole_number(max_repeats, "max_repeats", 1)
     if most * len(X) < q:
         raise ValueError(

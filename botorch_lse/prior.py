@@ -1,4 +1,4 @@
-r"""The old place of ``botorch_lse.models.GPPrior``."""
+r"""Keeps the former import path of ``botorch_lse.models.GPPrior``."""
 
 from botorch_lse.models import GPPrior
 

@@ -1,4 +1,4 @@
-r"""What the acquisition functions share: their registration, checks of arguments."""
+r"""What the acquisition functions share: registration with BoTorch, and checks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-r"""Posterior covariances between points, and the noise of observations to come.
+r"""Posterior covariances between points, and the noise of future observations.
 
-Two ways with the same methods: from the factor of the training data, where the model is
-an exact GP, and from joint posteriors, for every other model with a Gaussian posterior.
+There are two classes with the same methods. ``ExactCovariance`` uses the Cholesky
+factor of the training data, where the model is an exact GP. ``JointCovariance`` asks
+any other model with a Gaussian posterior for its joint posterior at the points.
 Covariances are those of the latent function, float64, in units of ``y`` squared.
 ``members`` is the batch shape ``S`` of an ensemble, ``()`` for other models.
 """
@@ -34,35 +35,39 @@ NoiseVar = float | Callable[[Tensor], Tensor]
 """One variance, or a function from ``b x q x d`` points to ``b x q`` variances; units
 of ``y`` squared. A model (which is callable) counts by its ``predict_noise``."""
 JOINT = 1024
-"""Points on either side of one joint posterior, which computes the square of their sum;
-fewer for many t-batches, so that it takes some tens of MB in all."""
+"""Points on either side of one joint posterior, whose covariance matrix has the square
+of their sum as entries. For many t-batches there are fewer points, so that it takes
+some tens of MB in all."""
 LEAST_JOINT = 16
+"""With fewer points than this the number of posterior calls would cost more."""
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedPoints:
-    r"""Points prepared once for covariances.
+    r"""Points with what every covariance between them needs, computed once.
 
     Args:
         F: ``... x S x p x d'``, the kernel's inputs.
-        V: ``... x S x p x n``, the part that the data explain, as rows; empty where
-            the model keeps that to itself.
+        V: ``... x S x p x n``, the path rows: what the data explain of the covariances
+            is ``V V'``. Without columns for ``JointCovariance``.
     """
 
     F: Tensor
     V: Tensor
 
     def rows(self, rows: Tensor | slice) -> PreparedPoints:
-        r"""Some of the points."""
+        r"""The points with the numbers ``rows``."""
         return PreparedPoints(self.F[..., rows, :], self.V[..., rows, :])
 
     def batches(self, batches: slice) -> PreparedPoints:
-        r"""Some of the leading t-batches."""
+        r"""The points of some of the leading t-batches."""
         return PreparedPoints(self.F[batches], self.V[batches])
 
 
 class ExactCovariance:
-    r"""``k(x, x') - v(x)' v(x')`` with ``v = L^-1 k(train, x)``.
+    r"""Posterior covariances of an exact GP, from the factor of its training data.
+
+    ``k(x, x') - v(x)' v(x')`` with ``v = L^-1 k(train, x)``.
 
     Args:
         path: The posterior of the data and the pending points.
@@ -77,14 +82,17 @@ class ExactCovariance:
         self.members = path.prior.batch_shape
 
     def prepare(self, X: Tensor) -> PreparedPoints:
-        r"""Points ``S x p x d`` or ``b x S x p x d``, prepared."""
+        r"""Prepare points ``S x p x d`` or ``b x S x p x d`` for covariances."""
         batch = X.shape[: X.ndim - 2 - len(self.members)]
         F = self.prior.features(_merge(X, len(batch)))
         V = path_rows(self.path.L, self.prior.covariance(self.path.F, F)).mT
         return PreparedPoints(_split(F, batch), _split(V, batch))
 
     def between(self, left: PreparedPoints, right: PreparedPoints) -> Tensor:
-        r"""``b x S x p x p'``; ``right`` may lack the ``b`` of ``left``."""
+        r"""Covariances ``b x S x p x p'`` of ``left`` with ``right``.
+
+        ``right`` may have no t-batches ``b``; it is then the same for all of them.
+        """
         batch = left.F.shape[: left.F.ndim - right.F.ndim]
         F, V = _merge(left.F, len(batch)), _merge(left.V, len(batch))
         block = self.prior.covariance(F, right.F) - V @ right.V.mT
@@ -100,17 +108,17 @@ class ExactCovariance:
         return self.prior.least_noise(self.prior.features(X))
 
     def own_noise(self, X: Tensor) -> Tensor:
-        r"""``b x S x q`` noise variances of observations at ``b x q x d``: the model's.
+        r"""The model's own noise variances ``b x S x q`` at points ``b x q x d``.
 
-        The same at all points. For models that know the noise of observations to come
-        (``check_noise``).
+        They are the same at all points. Only for models that know the noise of future
+        observations; ``check_noise`` refuses others.
         """
         own, (*batch, q, _) = self.prior.noise_var, X.shape
         assert own is not None  # `check_noise` refuses such models
         return own.double().unsqueeze(-1).expand(*batch, *self.members, q)
 
     def after(self, X: Tensor, noise_var: Tensor) -> ExactCovariance:
-        r"""With ``S x p x d`` further points observed, whatever their values.
+        r"""The covariances after further points are observed, whatever their values.
 
         Args:
             X: ``S x p x d``.
@@ -120,7 +128,9 @@ class ExactCovariance:
 
 
 class JointCovariance:
-    r"""Blocks of joint posteriors, with pending points eliminated.
+    r"""Posterior covariances of any model, from its joint posteriors at the points.
+
+    Observations at pending points are conditioned on, as a block of the same posterior.
 
     Args:
         model: A model with a Gaussian posterior, no ensemble.
@@ -142,11 +152,14 @@ class JointCovariance:
         self.X_pending, self.noise_var = X_pending, noise_var
 
     def prepare(self, X: Tensor) -> PreparedPoints:
-        r"""The points as they are."""
+        r"""Points ``b x p x d`` unchanged: there is nothing to compute beforehand."""
         return PreparedPoints(X, X[..., :0])
 
     def between(self, left: PreparedPoints, right: PreparedPoints) -> Tensor:
-        r"""``b x p x p'``; ``right`` may lack the ``b`` of ``left``."""
+        r"""Covariances ``b x p x p'`` of ``left`` with ``right``, in blocks.
+
+        ``right`` may have no t-batches ``b``; it is then the same for all of them.
+        """
         size = max(int((JOINT**2 / left.F.shape[:-2].numel()) ** 0.5), LEAST_JOINT)
         rows = [
             torch.cat([self._block(a, c) for c in right.F.split(size, dim=-2)], dim=-1)
@@ -181,7 +194,7 @@ class JointCovariance:
         return posterior.distribution.covariance_matrix.double()
 
     def variance(self, points: PreparedPoints) -> Tensor:
-        r"""``p`` variances."""
+        r"""``p`` posterior variances, units of ``y`` squared."""
         parts = []
         for X in points.F.split(JOINT):
             each = X.unsqueeze(-2)
@@ -191,20 +204,23 @@ class JointCovariance:
     def least_noise(self, X: Tensor) -> Tensor:
         r"""The least noise variance of an observation at ``p x d`` points.
 
-        Relative to the posterior variances: the model keeps its prior to itself.
+        It is a share of the posterior variances, because the prior is not accessible.
         """
         return least_noise(self.variance(self.prepare(X)), X.dtype)
 
     def own_noise(self, X: Tensor) -> Tensor:
-        r"""``b x q`` noise variances of observations at ``b x q x d``: the model's.
+        r"""The model's own noise variances ``b x q`` at points ``b x q x d``.
 
-        What an observation varies more than the function.
+        The difference of the posterior variances with and without noise.
         """
         noisy, latent = predicted_variances(self.model, X, self.posterior_transform)
         return (noisy.double() - latent.double()).clamp_min(0.0)
 
     def after(self, X: Tensor, noise_var: Tensor) -> JointCovariance:
-        r"""With ``p x d`` further points observed; called once, without others."""
+        r"""The covariances after ``p x d`` further points are observed.
+
+        Only for an object without pending points of its own.
+        """
         return JointCovariance(self.model, self.posterior_transform, X, noise_var)
 
 
@@ -214,7 +230,7 @@ PosteriorCovariance = ExactCovariance | JointCovariance
 def posterior_covariance(
     model: Model, posterior_transform: PosteriorTransform | None = None
 ) -> PosteriorCovariance:
-    r"""The exact way where there is one, else joint posteriors.
+    r"""``ExactCovariance`` if the model allows it, else ``JointCovariance``.
 
     Args:
         model: A fitted model.

@@ -1,7 +1,8 @@
-r"""Scores of one point: of its current posterior, or of all that was known of it.
+r"""Acquisition functions of one point.
 
-Straddle and its relatives read the posterior's mean and standard deviation; LSE's
-scores read intersected confidence regions, at any point and with gradients.
+Straddle and its relatives read the mean and standard deviation of the present
+posterior. LSE's scores read confidence regions, the intersection of the intervals after
+each round so far, at any point and with gradients.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ from botorch_lse.models.gaussian_process import (
 from botorch_lse.problem import Pool
 
 STRADDLE_BETA = 1.96**2
+"""A 95 % interval, as in section 3 of Gotovos et al. (2013)."""
 LSE_BETA = 9.0
+"""Three standard deviations, as in the experiments of Gotovos et al. (2013)."""
 
 _POOL_CHUNK = 4096
 """Pool rows per posterior call: a chunk of t-batches stays small in memory."""
@@ -84,7 +87,7 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        r"""Points that are out: they shrink the variance.
+        r"""Set the points that are being measured: they shrink the variance.
 
         Args:
             X_pending: ``n' x d``, or ``None``.
@@ -138,7 +141,7 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         return posterior.mean[..., 0, 0], safe_sqrt(left)
 
     def _posterior(self, X: Tensor) -> Any:
-        r"""The posterior at ``X`` of the one output that counts."""
+        r"""The model's posterior at ``X``, after the posterior transform if any."""
         return self.model.posterior(X, posterior_transform=self.posterior_transform)
 
     @abstractmethod
@@ -325,7 +328,7 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        r"""Points that are out: they shrink the variance of the last interval.
+        r"""Set the points that are being measured: they shrink the last interval.
 
         Args:
             X_pending: ``n' x d``, or ``None``.
@@ -356,7 +359,7 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
         points = X.reshape(-1, X.shape[-1])
         means, variances = path.moments(points)
         betas = self.betas
-        if path is not self._path:
+        if path is not self._path:  # one more interval, at the width of the last one
             betas = torch.cat((betas, betas[-1:]))
         ends = intersect_path(means, variances, betas)[:2]
         shape = X.shape[:-2]
@@ -368,7 +371,7 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
 
     @abstractmethod
     def _score(self, lower: Tensor, upper: Tensor) -> Tensor:
-        r"""The score of a region."""
+        r"""The value of points whose confidence regions have these ends."""
 
     @t_batch_mode_transform(expected_q=1)
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
@@ -390,7 +393,8 @@ class LSEAmbiguity(RegionAcquisitionFunction):
         >>> values = acqf(X)  # X: batch_shape x 1 x d; values: batch_shape
 
     Source:
-        Gotovos et al. (2013), section 3, ``a_t``; in batches section 4.2 with errata 6.
+        Gotovos et al. (2013), section 3, ``a_t``; in batches section 4.2 with erratum 6
+        (papers/gotovos2013/errata.md).
     """
 
     threshold: Tensor

@@ -1,4 +1,9 @@
-r"""What a q-batch tells about targets: truncated and worst posterior variances."""
+r"""Acquisition functions of a whole q-batch: variances that it leaves at targets.
+
+Targets are the points whose values matter. ``qNegMaxPosteriorVariance`` and the classes
+derived from it look at the largest variance that is left, ``qTruVaR`` at the sum of all
+variances down to a width that is small enough.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +64,7 @@ from botorch_lse.problem import Pool
 CACHE = MEMORY_BUDGET // 4
 """Bytes that may be kept about the targets between evaluations."""
 TRUVAR_BETA = 9.0
+"""Three standard deviations, as for LSE."""
 Cost = float | Callable[[Tensor], Tensor]
 """One cost, or a function from ``b x q x d`` points to ``b x q`` costs."""
 
@@ -66,9 +72,10 @@ FREE = "A free measurement would be repeated for ever: add what it costs at leas
 
 
 class TargetAcquisitionFunction(AcquisitionFunction, ABC):
-    r"""An acquisition function of what a q-batch tells about targets.
+    r"""An acquisition function of the variances that a q-batch leaves at targets.
 
-    It prepares the covariances of the targets once for given data and pending points.
+    What every evaluation needs of the targets is computed once for given data and
+    pending points.
     """
 
     targets: Tensor
@@ -105,16 +112,16 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         X = targets.X if isinstance(targets, Pool) else real_matrix(targets, "targets")
         parameter = next(iter(model.parameters()), X)
         self.register_buffer("targets", X.to(parameter))
-        self._data_only = posterior_covariance(model, posterior_transform)
-        self.covariance: PosteriorCovariance = self._data_only
+        self._given_data = posterior_covariance(model, posterior_transform)
+        self.covariance: PosteriorCovariance = self._given_data
         check_columns(self._prepare, self.targets, "targets")
         with torch.no_grad():
             everywhere = self._for_members(self.targets)
-            self.least_noise = self._data_only.least_noise(everywhere)
+            self.least_noise = self._given_data.least_noise(everywhere)
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        r"""Points that are out count as observed.
+        r"""Set the points that are being measured: they count as observed.
 
         Args:
             X_pending: ``n' x d``, or ``None``.
@@ -127,12 +134,12 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         if pending is not None:
             self._check_columns(pending, "X_pending")
         super().set_X_pending(pending)
-        self.covariance = self._data_only
+        self.covariance = self._given_data
         with torch.no_grad():
             if self.X_pending is not None:
                 X = self.X_pending.to(self.targets)
                 noise = self.future_noise(X)
-                self.covariance = self._data_only.after(self._for_members(X), noise)
+                self.covariance = self._given_data.after(self._for_members(X), noise)
             self._prepare_targets()
 
     def _check_columns(self, X: Tensor, name: str) -> None:
@@ -140,7 +147,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         same_columns(X, name, self.targets.shape[-1], "`targets`")
 
     def _prepare_targets(self) -> None:
-        r"""What every evaluation needs of the targets, as far as memory allows."""
+        r"""Compute what every evaluation needs of the targets, if memory allows."""
         first = self._prepare(self.targets[:1])
         self._width = first.F.shape[-1] + first.V.shape[-1]
         numbers = self._width * len(self.targets) * self.covariance.members.numel()
@@ -148,37 +155,44 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         blocks = row_blocks(len(self.targets), self._width)
         variances = [self.covariance.variance(self._targets_at(b)) for b in blocks]
         self.variance = torch.cat(variances, dim=-1)
-        self._gram: Tensor | None = None  # among all targets, once a pair is asked for
+        # Covariances of all targets with each other; computed when a pair needs them.
+        self._gram: Tensor | None = None
 
-    def _among_targets(self, rows: slice) -> Tensor:
-        r"""Covariances of targets ``rows`` with all: ``S x r x T``."""
+    def _target_covariances(self, rows: slice) -> Tensor:
+        r"""Covariances of targets ``rows`` with all targets: ``S x r x T``.
+
+        All are kept after the first call if they fit into ``CACHE``.
+        """
         if self._gram is None:
             T = len(self.targets)
             if 8 * T * self.variance.numel() > CACHE:
-                return self._gram_rows(rows)
-            self._gram = self._gram_rows(slice(0, T))
+                return self._computed_covariances(rows)
+            self._gram = self._computed_covariances(slice(0, T))
         return self._gram[..., rows, :]
 
-    def _gram_rows(self, rows: slice) -> Tensor:
-        r"""The same, computed."""
+    def _computed_covariances(self, rows: slice) -> Tensor:
+        r"""``_target_covariances`` without the cache."""
         blocks = row_blocks(len(self.targets), self._width)
         left = self._targets_at(rows)
         parts = [self.covariance.between(left, self._targets_at(b)) for b in blocks]
         return torch.cat(parts, dim=-1)
 
     def _prepare(self, X: Tensor) -> PreparedPoints:
-        r"""Points ``b x p x d``, prepared for every member of an ensemble."""
+        r"""Prepare points ``b x p x d``, for every member of an ensemble."""
         return self.covariance.prepare(self._for_members(X))
 
     def _targets_at(self, rows: slice) -> PreparedPoints:
-        r"""Targets ``rows``, prepared."""
+        r"""The prepared targets ``rows``: from the cache if they are kept there."""
         if self._prepared is not None:
             return self._prepared.rows(rows)
         return self._prepare(self.targets[rows])
 
     def _for_members(self, X: Tensor) -> Tensor:
-        r"""``b x p x d`` to ``b x S x p x d``."""
-        members = self._data_only.members
+        r"""Points ``b x p x d`` repeated for the ``S`` members of an ensemble.
+
+        The result is ``b x S x p x d``, as BoTorch's ensembles need it.
+        """
+        members = self._given_data.members
         wide = X[(..., *[None] * len(members), slice(None), slice(None))]
         return wide.expand(*X.shape[:-2], *members, *X.shape[-2:])
 
@@ -192,9 +206,9 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
                 q``.
             ValueError: If it returns a negative variance.
         """
-        members, noise_var = self._data_only.members, self.noise_var
+        members, noise_var = self._given_data.members, self.noise_var
         if noise_var is None:
-            found = self._data_only.own_noise(X)
+            found = self._given_data.own_noise(X)
         elif callable(noise_var):
             found = torch.as_tensor(noise_var(X), dtype=torch.float64, device=X.device)
             check_map(found, X, "noise_var", "variances")
@@ -303,7 +317,7 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
         r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
         batch, L = self._batch(X)
         c = self.pairs_factor
-        # Coefficients of a target's points.
+        # A target is a linear combination of function values: f(t), or f(t) - c f(t').
         a = L.new_tensor([1.0] if c is None else [1.0, -c])
         with torch.no_grad():
             rows = (
@@ -342,14 +356,23 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
         return where.unsqueeze(-1)
 
     def _worst_pairs(self, batch: PreparedPoints, L: Tensor, c: float) -> Tensor:
-        r"""The same for pairs of targets: ``b x S x 2`` rows of ``targets``."""
+        r"""The pairs of targets of largest variance after each batch.
+
+        Args:
+            batch: ``b x S x q`` points.
+            L: ``b x S x q x q``, the factor of their noisy covariance.
+            c: The factor of the second function value.
+
+        Returns:
+            ``b x S x 2`` rows of ``targets``.
+        """
         T = len(self.targets)
         chunks = row_blocks(L.shape[0], T * L[0, ..., 0].numel())
         parts = [self._worst_pairs_of(batch.batches(b), L[b], c) for b in chunks]
         return torch.cat(parts)
 
     def _worst_pairs_of(self, batch: PreparedPoints, L: Tensor, c: float) -> Tensor:
-        r"""The worst pairs for some of the t-batches, which fit into memory."""
+        r"""``_worst_pairs`` for so few t-batches that their tables fit into memory."""
         T = len(self.targets)
         blocks = row_blocks(T, self._width + L[..., 0].numel())
         parts = [self.covariance.between(batch, self._targets_at(b)) for b in blocks]
@@ -358,7 +381,7 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
         largest = L.new_full(L.shape[:-2], -torch.inf)
         where = torch.zeros_like(largest, dtype=torch.long)
         for rows in row_blocks(T, left.numel()):
-            C = self._among_targets(rows) - W[..., rows].mT @ W  # b x S x r x T
+            C = self._target_covariances(rows) - W[..., rows].mT @ W  # b x S x r x T
             own = left[..., rows].unsqueeze(-1)
             pairs = own + c**2 * left.unsqueeze(-2) - 2 * c * C
             top, at = pairs.flatten(-2).max(dim=-1)
@@ -452,7 +475,7 @@ class qMILK(qNegMaxPosteriorVariance):  # noqa: N801 (BoTorch's q)
 
 @constructible
 class qGEGE(AcquisitionFunction):  # noqa: N801 (BoTorch's q)
-    r"""GEGE's batch criterion on Gaussian processes: several outputs at once.
+    r"""GEGE's batch criterion on Gaussian processes: for several outputs at once.
 
     ``a(X) = -max over outputs c and targets t of weight_c var(f_c(t) | data, pending,
     X)`` with the open rows of a Pareto-set problem as ``targets``; every observation
@@ -513,11 +536,11 @@ class qGEGE(AcquisitionFunction):  # noqa: N801 (BoTorch's q)
 
     @property
     def parts(self) -> list[qNegMaxPosteriorVariance]:
-        r"""The criterion of each output, weighted."""
+        r"""The weighted criterion of each output; the value is their smallest."""
         return list(self.outputs)  # type: ignore[arg-type]  # made above
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        r"""Points that are out count as observed.
+        r"""Set the points that are being measured: they count as observed.
 
         Args:
             X_pending: ``n' x d``, or ``None``.

@@ -1,8 +1,8 @@
 r"""Pictures of an answer: one data frame, drawn by matplotlib or plotly.
 
-``frames`` makes the data frames, ``pictures`` says what is to be seen of them in the
-words of ``marks``, and ``with_matplotlib`` and ``with_plotly`` draw whatever is said in
-them. Both libraries are imported only when a picture is drawn.
+``frames`` makes the data frames, ``pictures`` describes each picture by the records of
+``marks``, and ``with_matplotlib`` and ``with_plotly`` draw any picture described in
+this way. Both libraries are imported only when a picture is drawn.
 """
 
 from botorch_lse.plotting.frames import (

@@ -1,4 +1,4 @@
-r"""The data frames behind the pictures: what is known of each row, round or panel."""
+r"""The data frames behind the pictures, with one line per row, round or panel."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from botorch_lse.problem import SIDES, Classification, Observations, Pool, besid
 from botorch_lse.strategies import ParetoEstimate, State
 
 WORDS = {"above": "accepted", "below": "rejected", "undecided": "open"}
-"""The sides of a classification as a Pareto strategy means them."""
+"""What the sides of a classification are called for a Pareto strategy."""
 MOST_INPUTS = 4
 """Inputs shown unless others are named: six panels fit on a page."""
 _FEWEST = 9
-"""Rows that make a slice when their other inputs are exactly the anchor's."""
+"""With at least so many rows whose other inputs are exactly the anchor's, a slice shows
+these rows alone."""
 _NEAREST = 60
-"""Rows that a slice shows where fewer than those lie in it."""
+"""With fewer, it shows so many rows that are nearest in the other inputs."""
 _BARE = ("side", "probability_above", "mean", "lower", "upper", "n_observations")
 _SAME = 1e-9
-"""Share of an input's range up to which two values are the same."""
+"""Two values that differ by less than this share of an input's range are the same."""
 
 
 def check_answer(classification: Any, observations: Any) -> None:
-    r"""Complain about what is no answer, and about what was not measured.
+    r"""Complain about arguments that are no classification or no observations.
 
     Raises:
         ValueError: If ``classification`` is no ``Classification``, or ``observations``
@@ -128,7 +129,7 @@ def batches_frame(
     Args:
         pool: The candidates.
         observations: What was measured, labelled by round.
-        upcoming: Rows that are planned or out, replicates included.
+        upcoming: Rows that are planned or being measured, replicates included.
         inputs: Names of the pool's inputs; default the first four that vary.
 
     Returns:
@@ -145,12 +146,14 @@ def batches_frame(
         labels = torch.arange(len(observations))
     rounds = pd.Series(labels.numpy(), observations.indices.numpy(), dtype=float)
     last = rounds.groupby(level=0).max().reindex(range(N))
-    waiting = np.bincount(np.asarray(upcoming, dtype=np.int64), minlength=N)
+    upcoming_counts = np.bincount(np.asarray(upcoming, dtype=np.int64), minlength=N)
     counts = observations.times_measured(N).numpy()
-    table = {"round": last, "n_observations": counts, "n_upcoming": waiting}
+    table = {"round": last, "n_observations": counts, "n_upcoming": upcoming_counts}
     following = max(rounds, default=-1.0) + 1
-    soon = last.mask(last.isna() & (waiting > 0), following).rename("round")
-    return _panels(pool, inputs, pd.DataFrame(table), soon)
+    round_or_next = last.mask(last.isna() & (upcoming_counts > 0), following).rename(
+        "round"
+    )
+    return _panels(pool, inputs, pd.DataFrame(table), round_or_next)
 
 
 def pareto_frame(
@@ -244,10 +247,10 @@ def progress_frame(
 def _times_measured(
     classification: Classification, observations: Observations | None
 ) -> np.ndarray:
-    r"""How often each row was measured, by an answer and observations that are such."""
+    r"""How often each of ``N`` rows was measured, after ``check_answer``."""
     check_answer(classification, observations)
-    told = Observations.empty() if observations is None else observations
-    return told.times_measured(len(classification)).numpy()
+    measurements = Observations.empty() if observations is None else observations
+    return measurements.times_measured(len(classification)).numpy()
 
 
 def _array(values: torch.Tensor) -> np.ndarray:
@@ -267,7 +270,10 @@ def _columns(pool: Pool, inputs: Sequence[str] | None) -> list[int]:
 
 
 def _slice(distance: np.ndarray) -> np.ndarray:
-    r"""The rows in the slice; where they are too few for a picture, the nearest."""
+    r"""The rows to show in a slice, given their distances from it.
+
+    Rows at distance 0; where these are too few for a picture, the nearest rows.
+    """
     exact = distance <= _SAME
     if exact.sum() >= _FEWEST:
         return np.flatnonzero(exact)
@@ -283,7 +289,7 @@ def _panels(
     single: pd.Series,
     away: np.ndarray | None = None,
 ) -> pd.DataFrame:
-    r"""``table`` once for each pair of inputs, with the place of each row.
+    r"""``table`` once for each pair of inputs, with the coordinates of each row.
 
     Args:
         pool: The ``N`` rows.

@@ -1,9 +1,9 @@
-r"""What a picture consists of: the words that ``pictures`` and the renderers share.
+r"""The records that describe a picture, independent of the plotting library.
 
-``pictures`` says *what* is drawn, in these words; ``with_matplotlib`` and
-``with_plotly`` draw any picture told in them and know nothing of level sets. Lengths
-are points, 1/72 inch. Marks are painted in the order in which a panel lists them, later
-ones on top.
+``pictures`` describes *what* is drawn by these records; ``with_matplotlib`` and
+``with_plotly`` draw any picture described by them and know nothing of level sets.
+Lengths are points, 1/72 inch. Marks are painted in the order in which a panel lists
+them, later ones on top.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class Scale:
-    r"""Colours for numbers.
+    r"""A colour scale: which colours stand for which numbers.
 
     Args:
         colours: The name of a colour map that both libraries know, or the colours of
             equally wide bands.
         low: The number of the first colour.
         high: The number of the last one.
-        label: Of the bar beside the panels; empty: no such bar.
-        ticks: Numbers written at the bar.
+        label: The label of the colour bar; if empty, no colour bar is drawn.
+        ticks: Numbers written at the colour bar.
     """
 
     colours: str | tuple[str, ...]
@@ -35,17 +35,17 @@ class Scale:
 
 @dataclass(frozen=True)
 class Look:
-    r"""How a mark looks, and its key in the legend.
+    r"""The style of a mark and of its entry in the legend.
 
     Args:
-        colour: Of the line and the bars, and the symbol's fill.
+        colour: The colour of the line, the bars and the symbol's fill.
         symbol: ``"circle"``, ``"ring"`` (not filled), ``"square"``, ``"diamond"``,
             ``"triangle"``; ``None``: no symbol.
         size: The symbol's diameter.
         edge: Colour of the symbol's rim; ``None``: no rim.
         dash: ``"solid"``, ``"dash"``, ``"dot"`` or ``"dashdot"``; ``None``: no line.
-        width: Of the line, of the rim, and of a ring.
-        steps: Whether the line keeps each value until the next place.
+        width: The width of the line, of the rim, and of a ring.
+        steps: Whether the line keeps each value until the next ``x``, as stairs do.
         bars: Width of the bars from lower to upper ends; 0: no bars.
         scale: Colours of the numbers that the symbols stand for, in place of
             ``colour``.
@@ -64,14 +64,14 @@ class Look:
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    r"""Places: symbols, a line through them, bars across them, as ``look`` says.
+    r"""Points, drawn as symbols, a line through them, or error bars, as ``look`` says.
 
     Args:
         rows: Columns ``x`` and ``y``; where there are such, ``size`` (diameters in
             place of the one of ``look``) and the ends of bars ``y_lower`` and
             ``y_upper``, ``x_lower`` and ``x_upper``; for a scale ``value``.
         look: How it looks.
-        label: The key of the legend to which it belongs, if any.
+        label: The entry of the legend to which it belongs, if any.
     """
 
     rows: pd.DataFrame
@@ -94,7 +94,7 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Contour:
-    r"""Where numbers on a grid pass a level; with a white margin, so as to be seen.
+    r"""The contour line of numbers on a grid, with a white margin to be seen on cells.
 
     Args:
         rows: Columns ``x``, ``y`` and ``value``.
@@ -111,12 +111,12 @@ class Contour:
 
 Mark = Series | Cells | Contour
 Range = tuple[float | None, float | None] | None
-"""Where an axis begins and ends; what is ``None`` is left to the renderer."""
+"""Where an axis begins and ends; the library chooses an end that is ``None``."""
 
 
 @dataclass(frozen=True)
 class Key:
-    r"""One entry of the legend, for all marks with this label."""
+    r"""One entry of the legend, which stands for all marks with its label."""
 
     label: str
     look: Look
@@ -124,14 +124,14 @@ class Key:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    r"""One pair of axes.
+    r"""One pair of axes and what is drawn on them.
 
     Args:
         marks: What is drawn, in this order.
-        x_label: Of the horizontal axis.
-        y_label: Of the vertical axis.
-        x_range: Of the horizontal axis.
-        y_range: Of the vertical axis.
+        x_label: The label of the horizontal axis.
+        y_label: The label of the vertical axis.
+        x_range: The range of the horizontal axis.
+        y_range: The range of the vertical axis.
     """
 
     marks: tuple[Mark, ...]
@@ -143,7 +143,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    r"""Panels with one legend.
+    r"""A picture: panels with one legend.
 
     Args:
         panels: Row by row.
@@ -153,7 +153,8 @@ class Picture:
         heights: Relative heights of the rows of panels, which then share their
             horizontal axis; empty: all the same, each with its own.
         legend_columns: How many entries stand side by side below a single panel.
-        hover: Columns of marks that a reader is told who points at a symbol or cell.
+        hover: Columns of the marks' rows that plotly shows when the pointer is on a
+            symbol or cell.
     """
 
     panels: tuple[Panel, ...]
@@ -166,12 +167,12 @@ class Picture:
 
     @property
     def grid(self) -> tuple[int, int]:
-        r"""Rows and columns of panels."""
+        r"""How many rows and columns the panels are arranged in."""
         return -(-len(self.panels) // self.columns), self.columns
 
     @property
     def marks(self) -> list[Mark]:
-        r"""The marks of all panels."""
+        r"""The marks of all panels, panel by panel."""
         return [mark for panel in self.panels for mark in panel.marks]
 
     @property
@@ -182,5 +183,5 @@ class Picture:
 
 
 def on_grid(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    r"""A column as a table, ``x`` from left to right, ``y`` downwards."""
+    r"""A column as a matrix: one column for each ``x``, one row for each ``y``."""
     return rows.pivot(index="y", columns="x", values=column)

@@ -1,9 +1,9 @@
 r"""The pictures: what each shows, drawn by matplotlib (``plot_...``) and by plotly.
 
-One specification for each picture, in the words of ``marks.py``, and the two functions
-that draw it; both take the same arguments, and matplotlib's say what they mean. Colours
-differ in lightness as well as in hue, so that they can be told apart in print and by
-colour-blind readers.
+For each picture there is one function that describes it by the records of ``marks.py``
+and two that draw it. These take the same arguments, which the one for matplotlib
+documents. Colours differ in lightness as well as in hue, so that they can be told apart
+in print and by colour-blind readers.
 """
 
 from __future__ import annotations
@@ -34,20 +34,23 @@ INK = "#1a1a1a"
 MARK = "#c8002f"
 TRUTH = "#0a9396"
 SIDE_SCALE = m.Scale(tuple(COLOURS.values()), -0.5, len(COLOURS) - 0.5)
-"""The colour of a side by its place in ``COLOURS``."""
+"""The colour of a side by its position in ``COLOURS``."""
 QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 PROBABILITY_SCALE = m.Scale("cividis_r", 0.0, 1.0, "probability above", QUARTERS)
-"""From light to dark, as the sides: above is dark. Made for colour-blind readers."""
+"""From light to dark like the sides, above being dark; the colour map is made for
+colour-blind readers."""
 ROUND_MAP = "viridis"
 SHADES = ("side", "probability_above")
 
 FORECAST_SHOWN = 3
-"""A forecast is drawn up to so many times the evaluations made; its label has it."""
+"""The axis of evaluations ends at so many times those made, so that a distant forecast
+does not squeeze the rest; the forecast's label has its number."""
 _GRID_FILL = 0.1
-"""Smallest share of cells of the spanning grid that rows fill on a map of cells."""
+"""A map shows cells only if the rows fill at least this share of the grid that spans
+them; else points, which would be too small as cells."""
 _INTERVAL = ("row", "mean", "lower", "upper", "probability_above", "n_observations")
 _PLACEMENT = ("row", "round", "n_observations", "n_upcoming")
-"""What a reader is told who points at a row."""
+"""Columns that plotly shows when the pointer is on a row."""
 
 
 def plot_level_set(
@@ -106,7 +109,10 @@ def level_set(
     truth: Any = None,
     kind: str | None = None,
 ) -> m.Picture:
-    r"""A map for two inputs, otherwise every row's interval."""
+    r"""Describe the picture of ``plot_level_set``.
+
+    A map for two inputs, otherwise every row's interval.
+    """
     check_answer(classification, observations)
     pool, N = classification.pool, len(classification)
     if kind not in (None, "map", "intervals"):
@@ -157,7 +163,7 @@ def slices_figure(frame: pd.DataFrame, shade: str = "side") -> PlotlyFigure:
 
 
 def slices(frame: pd.DataFrame, shade: str = "side") -> m.Picture:
-    r"""A map for each pair of inputs."""
+    r"""Describe the picture of ``plot_slices``: a map for each pair of inputs."""
     if shade not in SHADES:
         raise ValueError(f"Expected `shade` to be one of {SHADES}, but got {shade!r}.")
     contours = {} if shade == "side" else {"probability 0.5": (shade, 0.5)}
@@ -183,7 +189,7 @@ def batches_figure(frame: pd.DataFrame) -> PlotlyFigure:
 
 
 def batches(frame: pd.DataFrame) -> m.Picture:
-    r"""Where each batch was placed, one panel for each pair of inputs."""
+    r"""Describe the picture of ``plot_batches``: a panel for each pair of inputs."""
     last = float(np.nanmax(frame["round"].to_numpy(), initial=0.0))
     ticks = tuple(np.unique(np.linspace(0, last, 6).round()).tolist())
     scale = m.Scale(ROUND_MAP, 0.0, max(last, 1.0), "round" if last > 0 else "", ticks)
@@ -192,11 +198,14 @@ def batches(frame: pd.DataFrame) -> m.Picture:
     ring = m.Look(MARK, "ring", 7.7, width=1.4)
 
     def marks(part: pd.DataFrame) -> list[m.Mark]:
-        seen = part[part["n_observations"] > 0].sort_values("round")
-        seen, soon = seen.assign(value=seen["round"]), part[part["n_upcoming"] > 0]
+        measured_rows = part[part["n_observations"] > 0].sort_values("round")
+        measured_rows, soon = (
+            measured_rows.assign(value=measured_rows["round"]),
+            part[part["n_upcoming"] > 0],
+        )
         return [
             _dots(part[["row", "x", "y"]], pool, "pool"),
-            _dots(seen, measured, "measured", "n_observations"),
+            _dots(measured_rows, measured, "measured", "n_observations"),
             _dots(soon, ring, "planned or out", "n_upcoming"),
         ]
 
@@ -222,7 +231,10 @@ def progress_figure(frame: pd.DataFrame) -> PlotlyFigure:
 
 
 def progress(frame: pd.DataFrame) -> m.Picture:
-    r"""Rows on each side by evaluations; below, F1 (if known) and the cost."""
+    r"""Describe the picture of ``plot_progress``.
+
+    Rows on each side by evaluations; below them F1 (if known) and the cost.
+    """
     frame, last = frame.assign(x=frame["evaluations"]), frame.iloc[-1]
     symbols, dashes = ("circle", "square", "triangle"), ("solid", "dash", "dashdot")
     marks = list[m.Mark]()
@@ -281,7 +293,10 @@ def pareto_set_figure(
 def pareto_set(
     frame: pd.DataFrame, outputs: tuple[str, str] | None = None
 ) -> m.Picture:
-    r"""Two outputs of every row with their intervals; what matters most on top."""
+    r"""Describe the picture of ``plot_pareto_set``.
+
+    Accepted rows are painted last, on top of open and rejected ones.
+    """
     columns = {str(name) for name in frame.columns}
     known = [str(n)[:-5] for n in frame.columns if str(n).endswith("_mean")]
     known = [n for n in known if {f"{n}_lower", f"{n}_upper"} <= columns]
@@ -305,10 +320,10 @@ def pareto_set(
         part = rows[rows["side"] == WORDS[side]]
         look = m.Look(COLOURS[side], "circle", size, INK, width=0.4, bars=bars)
         marks.append(_dots(part, look, f"{WORDS[side]} ({len(part):,})"))
-    if (seen := rows[rows["n_observations"] > 0]).size:
-        label = f"measured ({int(seen['n_observations'].sum()):,} times)"
+    if (measured_rows := rows[rows["n_observations"] > 0]).size:
+        label = f"measured ({int(measured_rows['n_observations'].sum()):,} times)"
         ring = m.Look(MARK, "ring", 4.9, width=0.8)
-        marks.append(_dots(seen, ring, label, "n_observations"))
+        marks.append(_dots(measured_rows, ring, label, "n_observations"))
     panel = m.Panel(tuple(marks), names[0], names[1])
     legend, hover = _legend(marks)[::-1], ("row", "n_observations")
     return m.Picture((panel,), (7.0, 5.5), legend, legend_columns=2, hover=hover)
@@ -317,7 +332,7 @@ def pareto_set(
 def _intervals(
     frame: pd.DataFrame, threshold: float | None, truth: np.ndarray | None
 ) -> m.Picture:
-    r"""Every row's interval, rows sorted by mean."""
+    r"""A panel with every row's interval, rows sorted by mean."""
     N, mean, (sides, measured) = len(frame), frame["mean"], _labels(frame)
     ends = _with_finite_ends("y", mean, frame["lower"], frame["upper"])
     place = np.argsort(np.argsort(mean.to_numpy(), kind="stable"))
@@ -346,7 +361,14 @@ def _maps(
     contours: Mapping[str, tuple[str, float]],
     size: tuple[float, float] | None = None,
 ) -> m.Picture:
-    r"""Maps of ``shade``; ``contours``: by label a column of ``frame`` and a level."""
+    r"""Maps of a column, one for each panel of a frame.
+
+    Args:
+        frame: From ``slices_frame``.
+        shade: The column that the colours show.
+        contours: By label a column of ``frame`` and a level, to draw as contour lines.
+        size: Width and height of a panel, inches.
+    """
     (sides, measured), scale, value = _labels(frame), SIDE_SCALE, frame[shade]
     if shade == "side":
         value = value.map(list(COLOURS).index)
@@ -381,7 +403,15 @@ def _panels(
     sides: Mapping[str, str] | None = None,
     size: tuple[float, float] | None = None,
 ) -> m.Picture:
-    r"""One panel for each pair of inputs, at most three side by side."""
+    r"""A picture with one panel for each pair of inputs, at most three side by side.
+
+    Args:
+        frame: With the columns ``panel``, ``x_name`` and ``y_name``.
+        marks: From the rows of one panel to its marks.
+        hover: See ``Picture``.
+        sides: The labels of the sides for the legend, if it shows them.
+        size: Width and height of a panel, inches.
+    """
     panels = []
     for _, part in frame.groupby("panel"):
         drawn = tuple(mark for mark in marks(part) if len(mark.rows))
@@ -396,23 +426,23 @@ def _panels(
 def _legend(
     marks: Iterable[m.Mark], sides: Mapping[str, str] | None = None
 ) -> tuple[m.Key, ...]:
-    r"""Swatches of the sides; then whatever else has a label, once each."""
+    r"""The legend: a square for each side, then one entry for each other label."""
     swatch = m.Look(INK, "square", 8.0, edge=INK, width=0.4)
     kinds = (sides or {}).items()
     looks = {label: replace(swatch, colour=COLOURS[s]) for s, label in kinds}
     for mark in marks:
         if not isinstance(mark, m.Cells) and mark.label:
-            # Large enough to be seen, small enough for a line of text.
+            # Large enough to be measured_rows, small enough for a line of text.
             size = np.clip(mark.look.size, 5.0, 8.0)
             looks.setdefault(mark.label, replace(mark.look, size=size))
     return tuple(m.Key(label, look) for label, look in looks.items())
 
 
 def _labels(frame: pd.DataFrame) -> tuple[dict[str, str], str]:
-    r"""What the legend calls the sides and the measured rows.
+    r"""The labels of the sides and of the measured rows in the legend.
 
-    With one panel it tells how many there are, and if rows are measured repeatedly on
-    how many.
+    With one panel they have the number of rows on each side, the number of
+    measurements, and, if some rows were measured repeatedly, how many rows were.
     """
     if "panel" in frame and frame["panel"].nunique() > 1:
         return {side: side for side in SIDES}, "measured"
@@ -422,18 +452,21 @@ def _labels(frame: pd.DataFrame) -> tuple[dict[str, str], str]:
 
 
 def _measured(rows: pd.DataFrame, label: str) -> list[m.Mark]:
-    seen = rows[rows["n_observations"] > 0]
-    if seen.empty:
+    measured_rows = rows[rows["n_observations"] > 0]
+    if measured_rows.empty:
         return []
-    diameter = np.clip(3e3 / len(seen), 7, 18) ** 0.5
+    diameter = np.clip(3e3 / len(measured_rows), 7, 18) ** 0.5
     look = m.Look(MARK, "circle", diameter, edge="white", width=0.5)
-    return [_dots(seen, look, label, "n_observations")]
+    return [_dots(measured_rows, look, label, "n_observations")]
 
 
 def _dots(
     rows: pd.DataFrame, look: m.Look, label: str, times: str | None = None
 ) -> m.Series:
-    r"""A symbol for each row; its area grows with the root of the column ``times``."""
+    r"""A symbol for each row; its area grows with the root of the column ``times``.
+
+    The root keeps rows with many replicates from hiding their neighbours.
+    """
     if times is not None:
         rows = rows.assign(size=look.size * rows[times] ** 0.25)
     return m.Series(rows, look, label)
@@ -442,7 +475,7 @@ def _dots(
 def _with_finite_ends(
     axis: str, mean: pd.Series, lower: pd.Series, upper: pd.Series
 ) -> dict[str, np.ndarray]:
-    r"""Columns for bars along an axis; endless ones end outside the rest."""
+    r"""Columns for error bars along an axis; infinite ends are cut outside the rest."""
     ends = np.array((mean, lower, upper), dtype=float)
     finite = ends[np.isfinite(ends)]
     low, high = (finite.min(), finite.max()) if finite.size else (-1.0, 1.0)
@@ -452,7 +485,10 @@ def _with_finite_ends(
 
 
 def _on_grid(part: pd.DataFrame) -> pd.DataFrame | None:
-    r"""The rows with exact places, if they lie on a grid or part of one."""
+    r"""The rows with exactly equal coordinates if they lie on a grid or part of one.
+
+    ``None`` if they do not; coordinates that differ by rounding errors are made equal.
+    """
     cells = part.assign(x=_snapped(part["x"]), y=_snapped(part["y"]))
     x, y, N = cells["x"].nunique(), cells["y"].nunique(), len(cells)
     is_grid = max(x, y) < N and _GRID_FILL * x * y <= N

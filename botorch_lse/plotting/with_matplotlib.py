@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 _SYMBOLS = {"circle": "o", "ring": "o", "square": "s", "diamond": "D", "triangle": "^"}
 _DASHES = {None: "", "solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _MANY = 1000
-"""More bars than this are kept as an image in files of vectors, as cells always are."""
+"""More bars than this are an image inside vector files (PDF, SVG), as cells always are:
+thousands of lines would make such files large and slow."""
 
 
 def draw(picture: m.Picture) -> Figure:
-    r"""Draw a picture on a new figure."""
+    r"""Draw a picture on a new matplotlib figure."""
     import matplotlib.pyplot as plt
 
     figure, grid = plt.subplots(
@@ -67,7 +68,7 @@ def _fill(axes: list[Axes], picture: m.Picture) -> None:
 
 
 def _draw_legend(axes: list[Axes], picture: m.Picture) -> None:
-    r"""Below a single panel; with several at the lower end of their figure."""
+    r"""Draw the legend: below a single panel, else at the lower end of the figure."""
     from matplotlib.lines import Line2D
 
     keys, style = picture.legend, dict[str, Any](frameon=False, fontsize="small")

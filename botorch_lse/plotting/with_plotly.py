@@ -16,13 +16,13 @@ _SYMBOLS = {"ring": "circle-open", "triangle": "triangle-up"}
 """Where plotly's names differ from ours."""
 _INCH = 96
 _POINT = _INCH / 72
-"""Pixels."""
+"""Pixels of an inch and of a point, as browsers count them."""
 _MANY = 1000
-"""From so many symbols on a browser needs WebGL to be quick."""
+"""From so many symbols on WebGL is used, without which a browser would be slow."""
 
 
 def draw(picture: m.Picture) -> Figure:
-    r"""Draw a picture."""
+    r"""Draw a picture as a new plotly figure."""
     from plotly.subplots import make_subplots
 
     figure = make_subplots(
@@ -59,7 +59,7 @@ def draw(picture: m.Picture) -> Figure:
 
 
 def _traces(mark: m.Mark, picture: m.Picture) -> list[dict[str, Any]]:
-    r"""A mark as traces; those without a type are scatters."""
+    r"""A mark as plotly's traces; ``draw`` makes those without a type scatter plots."""
     rows, names = mark.rows, [name for name in picture.hover if name in mark.rows]
     if isinstance(mark, m.Series):
         trace = {"x": rows["x"], "y": rows["y"], **_group(mark), **_style(mark.look)}
@@ -94,7 +94,7 @@ def _group(mark: m.Series | m.Contour) -> dict[str, Any]:
 
 
 def _style(look: m.Look) -> dict[str, Any]:
-    r"""Of a trace, or of an entry of the legend."""
+    r"""A style as plotly's arguments of a trace or of an entry of the legend."""
     style, modes, width = {}, [], _POINT * look.width
     if look.dash is not None:
         modes.append("lines")
@@ -120,7 +120,7 @@ def _bars(mark: m.Series, name: str) -> dict[str, Any]:
 
 
 def _hover(names: Sequence[str], columns: list[Any]) -> dict[str, Any]:
-    r"""The place, then each column with its name."""
+    r"""The text at the pointer: the coordinates, then each column with its name."""
     if not columns:
         return {}
     words = ["%{x:.6~g}, %{y:.6~g}"]
