@@ -27,12 +27,12 @@ LARGEST_WHOLE = 2**53
 
 
 def complaint(name: str, wanted: str, came: str, remedy: str = "") -> str:
-    r"""The message about an argument: what was expected of it, and what came.
+    r"""An error message about an argument: what was expected, and what was given.
 
     Args:
         name: The argument's name.
-        wanted: What was expected, from the verb on: "to be finite".
-        came: What came, likewise: "got nan".
+        wanted: What was expected, beginning with the verb: "to be finite".
+        came: What was given, beginning with the verb: "got nan".
         remedy: What to do, a sentence, where it is not obvious.
     """
     said = f"Expected `{name}` {wanted}, but {came}."

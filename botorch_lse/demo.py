@@ -320,7 +320,10 @@ def watched(
 
 
 def foreseen(state: State) -> tuple[str, int | None]:
-    r"""After about how many measurements in all everything will be decided."""
+    r"""The forecast of a state: in words for the table, and as a number.
+
+    The number counts all measurements of the run; ``None`` if none is foreseen.
+    """
     n = len(state.observations)
     if state.is_done:
         return ("now" if state.stop_reason == "decided" else "-"), n

@@ -1,4 +1,4 @@
-r"""The records that travel: pool, observations, batch, classification.
+r"""The records that strategies take and return.
 
 A strategy on a ``Pool`` asks for a ``Batch``, is told ``Observations`` and answers with
 a ``Classification``. A table becomes a pool, and pool, batch and answer a table again.

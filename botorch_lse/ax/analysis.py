@@ -76,7 +76,7 @@ def level_set(
 
 
 def answer_frame(node: LevelSetNode, experiment: Experiment) -> pd.DataFrame:
-    r"""The answer as things stand, for a level set or a Pareto set."""
+    r"""The present answer as a table, for a level set or a Pareto set."""
     state = node.state(experiment)
     answer, observations = state.classification, state.observations
     strategy: Any = node.strategy

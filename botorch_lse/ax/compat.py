@@ -233,7 +233,7 @@ def save_trials(client: Client, trials: list[int]) -> None:
 
 @contextmanager
 def one_transaction() -> Iterator[None]:
-    r"""All that Ax writes to its database inside happens as a whole or not at all.
+    r"""A context: what Ax writes to its database inside is written whole or not at all.
 
     Ax commits a trial, the deletion of its old data and its new data one by one; a
     crash in between would lose what was measured.

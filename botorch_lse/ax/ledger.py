@@ -217,7 +217,7 @@ class LedgerReader:
         to_read = self._trials_with_changed_data(data) | self._possibly_changed(
             experiment
         )
-        known, self._ledger = self._ledger, None  # should it fail, all is read again
+        known, self._ledger = self._ledger, None  # after an error all is read again
         before, trials = self._known, experiment.trials
         indices = sorted(to_read & trials.keys())
         values = _values(self._rows.get(i, ()) for i in indices)

@@ -95,6 +95,7 @@ class LevelSetNode(ExternalGenerationNode):
             should_deduplicate=False,  # replicates are part of the design
             transition_criteria=transition_criteria,
         )
+        # Ax's default replaces repeated points by Sobol points, which are no rows.
         self.fallback_specs = {}
         self.metrics = _checked_metrics(metrics)
         self.seed = whole_number(seed, "seed", 0)

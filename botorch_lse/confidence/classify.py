@@ -62,7 +62,7 @@ class Sides:
         return cls(side, torch.ones(n_rows, dtype=torch.bool))
 
     def reopened(self, rows: Tensor) -> Sides:
-        r"""The same with ``rows`` (``N`` bools) undecided and worth measuring."""
+        r"""The sides with ``rows`` (``N`` bools) undecided and candidates again."""
         side = self.side.masked_fill(rows, UNDECIDED)
         return replace(self, side=side, candidates=self.candidates | rows)
 

@@ -88,7 +88,7 @@ def pivoted_cholesky(
         new = new / residual[i].sqrt()
         rows[r] = new
         residual = (residual - new.square()).clamp_min(0.0)
-        residual[i] = 0.0
+        residual[i] = 0.0  # exactly, so that rounding lets no pivot come twice
         pivots.append(i)
     taken = torch.tensor(pivots, dtype=torch.long, device=diagonal.device)
     return Basis(rows[: len(pivots)].mT.contiguous(), taken, residual)
@@ -117,6 +117,7 @@ def span_map(Phi: Tensor) -> Tensor:
     size = Phi.square().sum(dim=0).max().sqrt().clamp_min(torch.finfo(Phi.dtype).tiny)
     _, sizes, Vh = torch.linalg.svd(Phi / size, full_matrices=False)
     kept = sizes > SPAN_TOLERANCE * sizes[0]
+    # The root of N: then equal weights on all rows have the identity as information.
     return Vh[kept].mT / (sizes[kept] * size) * Phi.shape[0] ** 0.5
 
 

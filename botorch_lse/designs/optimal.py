@@ -186,6 +186,7 @@ def _solve_kernel(
         if Phi.shape[1] == 0:
             return nothing_to_predict(Phi)
         problem = feature_problem(arguments, Phi, V)
+        # The rest of the tolerance is for the features' error in value and bound.
         inner = tol * (1 - 2 * BASIS_SHARE)
         solution = solve(problem, pivots, inner, initial, max_rounds)
         if arguments.gamma == 0 or solution.value <= 0:

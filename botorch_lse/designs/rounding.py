@@ -136,6 +136,7 @@ def quota_counts(weights: Tensor, n: int) -> Tensor:
     """
     support = weights.nonzero().squeeze(-1)
     share = weights[support].cpu().numpy()
+    # At least twice the support, so that steps can even out the floors' errors.
     last = min(n, max(ONE_BY_ONE, 2 * support.numel()))
     counts = (share * (n - last)).astype("int64")
     for t in range(int(counts.sum()) + 1, n + 1):
@@ -380,7 +381,8 @@ def _best_swap(problem: Problem, counts: Tensor) -> Tensor:
     Y = whiten(L, V)
     Z_in, Z_out = (whiten(L, problem.Phi[rows]) / n**0.5 for rows in (added, removed))
     b, c = Y @ Z_in.mT, Y @ Z_out.mT  # t x added, t x removed
-    # A' = A + z_in z_in' - z_out z_out'; the 2 x 2 capacitance is D + U' A^-1 U.
+    # By Woodbury's formula: A' = A + z_in z_in' - z_out z_out', and the 2 x 2 matrix
+    # D + U' A^-1 U has the entries p, r and cross.
     p = 1 + Z_in.square().sum(dim=-1)[:, None]
     r = Z_out.square().sum(dim=-1)[None, :] - 1
     cross = Z_in @ Z_out.mT
@@ -388,6 +390,7 @@ def _best_swap(problem: Problem, counts: Tensor) -> Tensor:
     b, c = b[:, :, None], c[:, None, :]
     change = (b.square() * r - 2 * b * c * cross + c.square() * p) / determinant
     worst = (found.norms[:, None, None] - change).amax(dim=0)
+    # Only then is A' positive definite: det A' = -determinant * det A.
     worst = torch.where(determinant < 0, worst, torch.inf)
     i, j = divmod(int(worst.argmin()), removed.numel())
     swapped = counts.clone()

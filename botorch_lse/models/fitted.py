@@ -335,7 +335,7 @@ class HeteroscedasticGP(SingleTaskGP):
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
     ) -> Posterior:
-        r"""As in BoTorch; with ``observation_noise=True`` the predicted noise.
+        r"""BoTorch's posterior; ``observation_noise=True`` adds the predicted noise.
 
         Args:
             X: ``batch_shape x q x d``.

@@ -766,6 +766,7 @@ class PoolPosterior:
             F = prior.features(X)
             mean, variance = prior.mean(F), prior.variance(F)
             N = F.shape[-2]
+            # Half of the budget: the other half is for the path rows.
             is_small = N <= WHOLE_GRAM and memory_budget // 2 >= 8 * N * N
             gram = prior.covariance(F, F) if is_small else None
         none = mean.new_zeros(0)
@@ -811,6 +812,7 @@ class PoolPosterior:
             noise_var: ``q`` noise variances, units of ``y`` squared; those below
                 ``least_noise`` are raised to it.
         """
+        # Expected rows are not in the factor: values could not be conditioned on them.
         if self._expected:
             raise ValueError("Expected no hypothetical rows when observing real ones.")
         if indices.numel() == 0:
@@ -877,6 +879,7 @@ class PoolPosterior:
         with torch.no_grad():
             at = torch.tensor([index])
             row = self.covariance_with(at)[0]
+            # Rounding may leave a known row a variance below 0.
             observed = row[index].clamp_min(0.0) + self.least_noise.clamp_min(noise_var)
             row = row / observed.sqrt()
             return replace(

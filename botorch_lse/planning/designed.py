@@ -96,7 +96,7 @@ def designed_batch(
         tol = FINE if is_improved else TOLERANCE
     counts = relaxed_counts(problems, q, allowed > 0, tol, method, generator)
     rounded = JointBatchPosterior.of(problems, torch.minimum(counts, allowed))
-    # Rows that may not come so often are replaced one by one.
+    # The design knows no limit on repeats: greedy steps replace what exceeds it.
     batches = {"design": greedy(rounded, q, allowed)}
     if from_nothing or (from_nothing is None and is_improved and q <= SMALL_BATCH):
         nothing = JointBatchPosterior.of(problems, torch.zeros_like(counts))
@@ -199,7 +199,7 @@ def _best_swap(
         return None
     outputs = [_after_swaps(part, added, removed) for part in batch.parts]
     after = torch.stack(outputs).amax(dim=0)
-    after[removed.unsqueeze(-1) == added] = torch.inf
+    after[removed.unsqueeze(-1) == added] = torch.inf  # no swap of a row for itself
     i, j = divmod(int(after.argmin()), added.numel())
     counts = batch.counts.clone()
     counts[removed[i]] -= 1

@@ -286,7 +286,7 @@ class BatchPosterior:
 
 @dataclass(frozen=True, eq=False)
 class JointBatchPosterior:
-    r"""The same batch on one problem per output.
+    r"""The posteriors of several outputs after the same batch.
 
     Args:
         parts: One per output, with equal counts.
@@ -298,7 +298,7 @@ class JointBatchPosterior:
     def of(
         cls, problems: Sequence[BatchProblem], counts: Tensor
     ) -> JointBatchPosterior:
-        r"""The same batch on every output, computed from the problems alone."""
+        r"""The posteriors after the batch ``counts``, one for each problem."""
         return cls(tuple(BatchPosterior.of(problem, counts) for problem in problems))
 
     def with_observation(self, row: int) -> JointBatchPosterior:

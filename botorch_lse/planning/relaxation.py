@@ -109,7 +109,7 @@ class Relaxation:
         return optimal_design(**self.stated, tol=tol)
 
     def for_size(self, q: int) -> Relaxation:
-        r"""The same for another number of observations, with the same features."""
+        r"""The relaxation for another number of observations, on the same features."""
         gamma = ridge_of(q, self.stated["X"], self.stated["noise_var"])
         return replace(self, stated={**self.stated, "gamma": gamma})
 

@@ -1,4 +1,4 @@
-r"""Arguments that several families of strategies take, checked once."""
+r"""Checks of arguments that several families of strategies take."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ NOISY = (
 def check_noise_once(
     noise_std: float | None, pool: Pool, *, exact: bool = False
 ) -> None:
-    r"""The noise is given once: for all rows, or by row.
+    r"""Complain unless the noise is given once: for all rows, or by row.
 
     Args:
-        noise_std: Its standard deviation.
-        pool: May know the variance of each row.
-        exact: Whether no noise is allowed, as where a bound of ``|f|`` counts besides.
+        noise_std: Its standard deviation, or ``None``.
+        pool: Its ``noise_var`` has the variance of each row, or is ``None``.
+        exact: Whether a noise of 0 is allowed, as by widths that do not vanish with it.
 
     Raises:
         ValueError: If it is given twice or never, or out of range.
@@ -53,8 +53,8 @@ def check_budget(
     Args:
         max_observations: The budget; ``None``: there is none.
         least: Measurements that are needed.
-        what: What they are needed for.
-        remedy: What to give instead, beside a larger budget.
+        what: What they are needed for, in words.
+        remedy: What to give in place of a larger budget, a sentence.
 
     Raises:
         ValueError: If the budget is smaller.
@@ -75,12 +75,15 @@ BURN_IN = (
 
 
 def points_of(X: Tensor) -> Tensor:
-    r"""``N`` numbers, equal for rows that are equal: one point, one function value."""
+    r"""A number for each of ``N`` rows, the same for equal rows.
+
+    Equal rows are one point, where the function has one value.
+    """
     return torch.unique(X + 0.0, dim=0, return_inverse=True)[1]  # + 0: -0 is 0
 
 
 def first_of_each(points: Tensor) -> Tensor:
-    r"""``N`` bools: the first row of each point."""
+    r"""``N`` bools: whether a row is the first with its point's number."""
     first = torch.full_like(points, len(points))
     first = first.scatter_reduce(0, points, torch.arange(len(points)), "amin")
     mask = torch.zeros(len(points), dtype=torch.bool)
@@ -89,7 +92,7 @@ def first_of_each(points: Tensor) -> Tensor:
 
 
 def check_targets(targets: Any) -> None:
-    r"""The items to decide on are a pool, or not given.
+    r"""Complain unless the items to decide on are a pool or ``None``.
 
     Raises:
         ValueError: If they are anything else.

@@ -1,4 +1,8 @@
-r"""The first rounds of H-RAGE: where the noise is learnt, in batches of fixed size."""
+r"""The burn-in: first rounds that measure the noise, in batches of fixed size.
+
+H-RAGE (Weltz et al. 2023) needs the noise variance of every row. Its burn-in has two
+stages: the first estimates the mean, the second the variances, from residuals.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +41,12 @@ class BurnInData:
 
     @classmethod
     def empty(cls, N: int) -> BurnInData:
-        r"""Before the first measurement of the burn-in."""
+        r"""The data before the first measurement of the burn-in, for ``N`` rows."""
         return cls(ArmStatistics.empty(N), ArmStatistics.empty(N))
 
     @property
     def n(self) -> int:
-        r"""All measurements of the burn-in."""
+        r"""The number of measurements made in both stages."""
         return self.first.n + self.second.n
 
 
@@ -71,7 +75,7 @@ class BurnIn:
 
     @cached_property
     def stages(self) -> tuple[Tensor, Tensor]:
-        r"""``N`` counts of each stage."""
+        r"""How often each of the ``N`` rows is to be measured in each stage."""
         designs = head_designs(self.Phi)
         least = designs.least
         size = self.size
@@ -92,7 +96,12 @@ class BurnIn:
         return sum(int(stage.sum()) for stage in self.stages)
 
     def after(self, data: BurnInData, new: Observations) -> BurnInData:
-        r"""With one more complete round; with the variances, if it was the last."""
+        r"""The data after one more complete round; with the variances after the last.
+
+        Args:
+            data: What was measured before.
+            new: The round.
+        """
         statistics = ArmStatistics.of_observations(new, len(self.Phi))
         if data.first.n < int(self.stages[0].sum()):
             return replace(data, first=data.first.merge(statistics))
@@ -103,24 +112,24 @@ class BurnIn:
         return replace(data, variances=found.variances)
 
     def plan(self, data: BurnInData, size: int, left: Tensor, out: Tensor) -> Tensor:
-        r"""``N`` counts of the next round: an even share of what the stage misses.
+        r"""``N`` counts of the next round: a share of what the stage still needs.
 
         Args:
             data: What was measured.
             size: Measurements to place.
             left: ``N``, how often each row may still be measured.
-            out: Rows that are pending.
+            out: Rows that are being measured.
 
         Returns:
             Counts that sum to ``size``, or less if no row is left. Where a row may not
             be repeated, or others were measured meanwhile, the stage's own weights
             and then all rows fill the round.
         """
-        done = int(data.first.n >= int(self.stages[0].sum()))
-        stage = self.stages[done]
-        seen = (data.first, data.second)[done].counts
-        seen = seen + torch.bincount(out, minlength=len(seen))
-        missing = (stage - seen).clamp_min(0)
+        number = int(data.first.n >= int(self.stages[0].sum()))
+        stage = self.stages[number]
+        measured = (data.first, data.second)[number].counts
+        measured = measured + torch.bincount(out, minlength=len(measured))
+        missing = (stage - measured).clamp_min(0)
         counts = _share(missing, size, torch.minimum(missing, left))
         for wanted in (stage, torch.ones_like(stage)):
             counts = counts + _share(wanted, size - int(counts.sum()), left - counts)
@@ -128,7 +137,13 @@ class BurnIn:
 
 
 def _share(wanted: Tensor, size: int, room: Tensor) -> Tensor:
-    r"""``N`` counts that sum to ``size``, as ``wanted`` as there is ``room``."""
+    r"""``N`` counts in the proportions ``wanted``, none above ``room``.
+
+    Args:
+        wanted: ``N`` counts whose proportions are wanted.
+        size: The sum of the counts; they sum to less if there is no more room.
+        room: ``N``, how often each row may be measured at most.
+    """
     counts = torch.zeros_like(wanted)
     while size > 0 and bool(((wanted > 0) & (room > 0)).any()):
         weights = (wanted * (room > 0)).double()

@@ -1,4 +1,4 @@
-r"""A strategy of one's own: a goal, a model and a rule put together."""
+r"""Strategies put together by the user from a goal, a model and a rule."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class ComposedStrategy(Strategy):
 
     @cached_property
     def procedure(self) -> GPProcedure:
-        r"""The parts joined."""
+        r"""Goal, model, rule and widths joined into one procedure."""
         given = self.max_observations, self.max_repeats
         return GPProcedure(
             self.pool,
@@ -109,12 +109,12 @@ class ComposedStrategy(Strategy):
 
     @property
     def directions(self) -> tuple[bool, ...] | None:
-        r"""As the goal says, if it is a Pareto set."""
+        r"""For a Pareto set, whether more is better in each output; else ``None``."""
         return self.goal.directions
 
     @property
     def can_predict(self) -> bool:
-        r"""Yes for one output, by the Gaussian process."""
+        r"""Whether answers are a posterior: true for one output."""
         return self.directions is None
 
     @property
@@ -146,7 +146,11 @@ class ComposedStrategy(Strategy):
 
 
 def default_rule(goal: Goal) -> Rule:
-    r"""What measures well for a goal."""
+    r"""The rule for a goal where the user gives none.
+
+    Goals that compare rows need batches that are planned as a whole; for a level the
+    ambiguity is the paper's choice, for anything else the width of the interval.
+    """
     if goal.by_pairs or goal.directions is not None:
         return Design()
     return Ambiguity() if isinstance(goal, Above) else Width()

@@ -1,4 +1,4 @@
-r"""What measuring rows costs, and the cheapest way through a batch."""
+r"""What measurements cost, and in which order to measure the rows of a batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ costs."""
 
 @dataclass(frozen=True, eq=False)
 class RowCosts:
-    r"""The costs of a pool's rows: of their own, or depending on the row before.
+    r"""The costs of measuring a pool's rows: fixed, or depending on the row before.
 
     Args:
         pool: The rows; ``pool.costs`` if ``travel`` is ``None``, or 1.
@@ -50,7 +50,7 @@ class RowCosts:
             )
 
     def of(self, previous: int | None, rows: Tensor) -> Tensor:
-        r"""``k`` costs of measuring each of ``k`` rows next."""
+        r"""The costs of measuring each of ``k`` rows next, after row ``previous``."""
         if self.travel is not None:
             return positive_costs(self.travel(previous, rows), "cost", len(rows))
         if self.pool.costs is not None:
@@ -58,7 +58,7 @@ class RowCosts:
         return torch.ones(len(rows), dtype=torch.float64)
 
     def along(self, previous: int | None, rows: Tensor) -> float:
-        r"""The summed cost of measuring rows one after another."""
+        r"""The summed cost of measuring rows in this order, after row ``previous``."""
         if self.travel is None:
             return float(self.of(previous, rows).sum())
         total = 0.0
@@ -68,7 +68,11 @@ class RowCosts:
         return total
 
     def visiting_order(self, previous: int | None, rows: Tensor) -> Tensor:
-        r"""Always the cheapest row next, ties by lowest row; by row without travel."""
+        r"""The rows in visiting order: always the cheapest next, after ``previous``.
+
+        Of equally cheap rows the lowest comes first; without travel costs rows are
+        sorted. This is greedy: the shortest tour would take too long to find.
+        """
         left, path = rows.sort().values, []
         if self.travel is None:
             return left
@@ -80,7 +84,7 @@ class RowCosts:
         return torch.tensor(path, dtype=torch.long)
 
     def end(self, previous: int | None, rows: Tensor) -> int | None:
-        r"""The row measured last after ``rows`` in visiting order."""
+        r"""The row that is measured last if ``rows`` are visited after ``previous``."""
         if rows.numel() == 0:
             return previous
         return int(self.visiting_order(previous, rows)[-1])

@@ -1,4 +1,8 @@
-r"""How many more evaluations an optimal design needs for given gaps."""
+r"""Forecasts: how many more evaluations are needed until everything is decided.
+
+They rest on gaps: the distances of the current estimates from the level (or from each
+other), which an interval must be narrower than to decide.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,11 @@ from torch import Tensor
 from botorch_lse.planning import Relaxation
 
 ROUGH = 0.1
-"""The certified gap of a forecast's designs: gaps are guessed far less well."""
+"""The tolerance of a forecast's designs: estimated gaps are far less exact."""
 HALVINGS = 4
 """Bisections of the exponent after the first doubling that suffices: within 5 %."""
 MOST = 2**24
-"""More evaluations than this are as good as never."""
+"""No more evaluations than this are forecast: nobody would make them."""
 NEAREST = 0.1
 """The gap guessed for a row whose estimate lies on the level, in its standard
 deviations: 8 % of the rows are nearer."""
@@ -81,7 +85,9 @@ def smallest(suffices: Callable[[int], bool]) -> int | None:
 
 
 def likely_gaps(difference: Tensor, sigma: Tensor | float) -> Tensor:
-    r"""Signed gaps to expect: none is guessed within ``NEAREST`` deviations.
+    r"""Signed gaps to expect, none of them closer to 0 than ``NEAREST`` deviations.
+
+    An estimate that lies on the level by chance would else need endless measurements.
 
     Args:
         difference: Estimates less the level, units of ``y``.

@@ -1,8 +1,8 @@
-r"""How a run on Gaussian processes goes on: goal, model, rule and widths joined.
+r"""Goal, model, rule and widths on Gaussian processes, joined into one procedure.
 
 The goal says what is to be decided, the model what is believed of each output, the
-widths how far the truth may be from that, the rule which rows come next.
-``GPProcedure`` joins them and knows none of them by name.
+widths how far the truth may be from that, the rule which rows to measure next.
+``GPProcedure`` joins them; it works with any goal and any rule.
 """
 
 from __future__ import annotations
@@ -40,27 +40,29 @@ from botorch_lse.strategies.processes import (
 )
 from botorch_lse.strategies.rules import Belief, Rule, Situation, problems_of
 
-TOUCHED = 0.5
-"""A row counts as looked at once the data have taken this share off its variance."""
+INFORMED_SHARE = 0.5
+"""The data inform about a row once its variance is below this share of the prior's."""
 LEAST_SHARE = 0.75
-"""Of the width that decides, at most this much lies between data and level: else the
-prior of a learnt model would decide by itself."""
+"""The distance of the level from the data's mean, as a share of the width that decides,
+may be at most this for a learnt prior: else the prior would decide by itself."""
 MOST_STEPS = 300
 """The longest forecast that is made measurement by measurement."""
 WORK = 2e10
-"""Multiplications that such a forecast may take; fewer steps on a large pool."""
+"""Multiplications that such a forecast may take (some seconds): on a large pool it has
+fewer steps."""
 STRAY = 0.5
-"""A row is decided as soon as its estimate strays to one side once, some standard
-deviations by the time it is nearly decided."""
+"""Standard deviations by which the width of a forecast is reduced. Estimates vary from
+round to round, and a row is decided the first time that its interval clears the level,
+which is earlier than at a constant estimate."""
 
 
 @dataclass(frozen=True, eq=False)
 class GPProcedure(Procedure):
-    r"""How a run on Gaussian processes goes on.
+    r"""The procedure of a run on Gaussian processes.
 
     Args:
-        pool: What can be measured.
-        items: What is to be decided: the pool, or further points after it.
+        pool: The rows that can be measured.
+        items: The points to decide about: the pool itself, or points of their own.
         goal: What is to be decided about the items.
         rule: Which rows come next.
         model: What is believed of each output.
@@ -68,11 +70,11 @@ class GPProcedure(Procedure):
         delta: The failure probability of a theorem's widths.
         beta: The squared width by interval, if one was given; default the rule's own,
             or the theorem's at ``delta``.
-        norm_bound: See ``GPStrategy``; its widths go before the theorem's.
+        norm_bound: See ``GPStrategy``; if given, its widths replace the theorem's.
         level_z: See ``GPStrategy``.
-        forecasts_by_design: Whether forecasts are by the optimal design of what the
-            batches look at.
-        source: The theorem, for ``guarantee``.
+        forecasts_by_design: Whether forecasts use the optimal design for the targets
+            of the batches, rather than a plan made row by row.
+        source: Where the theorem is published, for ``guarantee``.
     """
 
     pool: Pool
@@ -89,7 +91,7 @@ class GPProcedure(Procedure):
     source: str = "Gotovos et al. 2013, {theorem}"
 
     def check(self) -> None:
-        r"""Whether the parts fit each other.
+        r"""Complain if the parts do not fit each other.
 
         Raises:
             ValueError: If a number is out of range, the noise is given twice or
@@ -134,17 +136,23 @@ class GPProcedure(Procedure):
 
     @cached_property
     def widths(self) -> BetaSchedule:
-        r"""The squared widths by interval."""
+        r"""The schedule of squared widths: given, the rule's own, or the theorem's."""
         for schedule in (self.beta, self.rule.own_width):
             if schedule is not None:
                 return schedule
         return UnionBeta(self.goal.n_claims(len(self.items)), self.delta)
 
     def width_of(self, t: int, posterior: PoolPosterior) -> float:
-        r"""The squared width of interval ``t``, which is that of ``posterior``."""
+        r"""The squared width of interval ``t``.
+
+        Args:
+            t: The interval's index, 1 for the prior's.
+            posterior: The posterior that the interval is around.
+        """
         if self.norm_bound is None:
             return self.widths(t)
-        width = RKHSWidth(self.norm_bound, 1.0, 1.0, self.delta)  # per row's noise
+        # Noise scale and ridge are 1 because the posterior has each row's own noise.
+        width = RKHSWidth(self.norm_bound, 1.0, 1.0, self.delta)
         return float(width.from_information(posterior.information)) ** 2
 
     @property
@@ -201,7 +209,7 @@ class GPProcedure(Procedure):
 
     @property
     def _learnt_in_words(self) -> str:
-        r"""What an answer of a learnt model is worth."""
+        r"""The sentences that a guarantee adds where the model is learnt."""
         raised = ", whose scale was raised so that the level is plausible"
         words = (
             f"Decided under the fitted model{raised if self.level_z else ''}. No "
@@ -222,18 +230,18 @@ class GPProcedure(Procedure):
         return torch.arange(len(X) - len(self.items), len(X))
 
     def _moments(self, posterior: PoolPosterior) -> tuple[Tensor, Tensor]:
-        r"""Means and standard deviations of the items."""
+        r"""Posterior means and standard deviations of the ``T`` items."""
         if len(self.items) == len(posterior.mean):
             return posterior.mean, posterior.sigma
         return posterior.mean[self.item_rows], posterior.sigma[self.item_rows]
 
     def view(self, fits: Fits, regions: tuple[Regions, ...], beta: float) -> View:
-        r"""What the goal reads."""
+        r"""What the goal may read of the posteriors and regions."""
         return View(regions, fits.posteriors, self.item_rows, self.points, beta)
 
     @cached_property
     def points(self) -> Tensor:
-        r"""``T`` numbers; items with one number are one point."""
+        r"""A number for each of the ``T`` items, the same for equal points."""
         own = self.model.points
         return points_of(self.items.X) if own is None else own
 
@@ -244,12 +252,23 @@ class GPProcedure(Procedure):
     # --- before data ------------------------------------------------------------------
 
     def start(self, seed: int) -> Belief:
-        r"""The belief before any observation."""
+        r"""The belief before any observation.
+
+        Args:
+            seed: The run's seed; not used, since nothing here is random.
+        """
         fits = self.model.start()
-        return self._prior_belief(fits) if fits.is_informed else self._unknown(fits)
+        return (
+            self._prior_belief(fits)
+            if fits.is_informed
+            else self._uninformed_belief(fits)
+        )
 
     def _prior_belief(self, fits: Fits) -> Belief:
-        r"""Before any observation. Only a theorem's width decides anything here."""
+        r"""The belief of given or fitted processes before any observation.
+
+        Only a theorem's width decides anything here.
+        """
         beta = self.width_of(1, fits.posteriors[0])
         regions = tuple(
             Regions.of_interval(*self._moments(posterior), beta, self.items)
@@ -263,8 +282,10 @@ class GPProcedure(Procedure):
         memory = self.rule.start(fits.posteriors[0], beta)
         return Belief(fits, regions, sides, memory=memory)
 
-    def _unknown(self, fits: Fits, history: Observations | None = None) -> Belief:
-        r"""While nothing is believed but that values lie around their mean."""
+    def _uninformed_belief(
+        self, fits: Fits, history: Observations | None = None
+    ) -> Belief:
+        r"""The belief while there is no model: infinite intervals around the mean."""
         mean = torch.zeros(len(fits.posteriors)).double()
         if history is not None:
             mean = history.y.mean(dim=0).expand(len(mean))
@@ -276,37 +297,51 @@ class GPProcedure(Procedure):
     # --- learning ---------------------------------------------------------------------
 
     def complete(self, observations: Observations) -> Observations:
-        r"""With the noise that is known."""
+        r"""The observations with the noise variances that are known beforehand."""
         return self.model.complete(observations)
 
     def learn(
         self, belief: Belief, new: Observations, history: Observations, seed: int
     ) -> Belief:
-        r"""The belief after one more complete round."""
-        fits = self.model.counted(belief.fits, new)
+        r"""The belief after one more complete round.
+
+        Args:
+            belief: The belief before.
+            new: The round's observations.
+            history: All observations, of which ``new`` is the end.
+            seed: The run's seed, for fits.
+        """
+        fits = self.model.count_round(belief.fits, new)
         if not self.model.allows_answers(fits, history):
-            learnt = self._unknown(self.model.placed(fits, new), history)
-        elif self.model.is_new(fits):
+            learnt = self._uninformed_belief(
+                self.model.with_locations(fits, new), history
+            )
+        elif self.model.restarts(fits):
 
-            def raised(prior: GPPrior) -> GPPrior:
-                return self._raised(prior, history)
+            def raise_scale(prior: GPPrior) -> GPPrior:
+                return self._with_raised_scale(prior, history)
 
-            fits = self.model.anew(fits, history, seed, raised)
-            learnt = self._along(self._prior_belief(fits), history)
+            fits = self.model.restarted(fits, history, seed, raise_scale)
+            learnt = self._after_history(self._prior_belief(fits), history)
         else:
             learnt = self.observe(replace(belief, fits=fits), new)
-        if self.is_theorem:
+        if self.is_theorem:  # a heuristic width claims nothing that could be refuted
             pairs = zip(learnt.all_regions, belief.all_regions, strict=True)
             for regions, before in pairs:
                 newly = regions.contradicted & ~before.contradicted
                 warn_if_empty(replace(regions, contradicted=newly), self.guarantee)
         if learnt.fits.is_informed and not self.model.is_fixed:
-            learnt = self._two_sided(learnt, history)
+            learnt = self._withheld_if_one_sided(learnt, history)
         memory = self.rule.measured(belief.memory, learnt.memory, new.measured)
         return replace(learnt, memory=memory)
 
-    def _raised(self, prior: GPPrior, history: Observations) -> GPPrior:
-        r"""A fitted process with the level within ``level_z`` of its deviations."""
+    def _with_raised_scale(self, prior: GPPrior, history: Observations) -> GPPrior:
+        r"""A fitted process, its scale raised until the level is plausible.
+
+        Plausible means: within ``level_z`` prior standard deviations of the mean of the
+        values. A process fitted to data far from the level would else be sure of
+        regions that were never measured.
+        """
         if self.level_z is None:
             return prior
         values, _ = row_means(history, torch.zeros_like(history.y))
@@ -320,58 +355,82 @@ class GPProcedure(Procedure):
             return prior
         return prior.at_least(abs(level - float(history.y.mean())) / z, self.pool.X)
 
-    def _two_sided(self, belief: Belief, history: Observations) -> Belief:
-        r"""With nothing decided while the data of a learnt model are one-sided."""
+    def _withheld_if_one_sided(self, belief: Belief, history: Observations) -> Belief:
+        r"""The belief with nothing decided while all data lie on one side of the level.
+
+        Only for a learnt model, and until every row was measured.
+        """
         side = None
         is_partial = history.indices.unique().numel() < len(self.pool)
-        if is_partial and history.y.ndim == 1:
+        if is_partial and history.y.ndim == 1:  # several outputs have no one level
             (noise,) = belief.fits.noise_of(history)
             side = side_of_all(history, noise, self.goal)
         if side is None:
             return replace(belief, one_sided=None)
         return replace(belief, one_sided=side, sides=self.goal.start(len(self.items)))
 
-    def _along(self, belief: Belief, history: Observations) -> Belief:
-        r"""After all of ``history``: earlier intervals of a new model are no evidence,
-        so that it is judged once, unless goal or rule remember something of each round.
+    def _after_history(self, belief: Belief, history: Observations) -> Belief:
+        r"""The belief of a new model after all observations.
+
+        The intervals of earlier rounds are computed by the new model afterwards, and
+        add no evidence. So only its last interval decides, unless goal or rule need
+        every round.
+
+        Args:
+            belief: The belief of the new model before any observation.
+            history: All observations.
         """
         assert history.round is not None  # labelled by `tell`
         labels = history.round.unique()
         if not (self.rule.replays_rounds or self.goal.judges_each_round):
-            return self._after(belief, history, labels.numel())
+            return self._after_values(belief, history, labels.numel())
         for label in labels.tolist():
             rows = (history.round == label).nonzero().view(-1)
             belief = self.observe(belief, history.select(rows))
         return belief
 
     def observe(self, belief: Belief, new: Observations) -> Belief:
-        r"""After one more round."""
-        return self._after(belief, new, 1)
+        r"""The belief after the values of one more round, with the same model."""
+        return self._after_values(belief, new, 1)
 
-    def _after(self, belief: Belief, new: Observations, n_intervals: int) -> Belief:
-        r"""After new values, and as many intervals, of which only the last judges."""
+    def _after_values(
+        self, belief: Belief, new: Observations, n_intervals: int
+    ) -> Belief:
+        r"""The belief after new values.
+
+        Args:
+            belief: Before.
+            new: The values.
+            n_intervals: How many rounds they come from. The width grows with that, but
+                only the interval after the last of them decides.
+        """
         fits = self.model.observe(belief.fits, new)
         t = belief.n_intervals + n_intervals
-        return self._judged(replace(belief, fits=fits, n_intervals=t))
+        return self._with_sides(replace(belief, fits=fits, n_intervals=t))
 
-    def _judged(self, belief: Belief) -> Belief:
-        r"""With regions and sides after the last interval."""
+    def _with_sides(self, belief: Belief) -> Belief:
+        r"""The belief with the regions and sides of the present posterior."""
         fits, posterior = belief.fits, belief.posterior
         beta = self.width_of(belief.n_intervals, posterior)
-        belief = self._decided(belief, self.rule.width(belief.memory, beta), beta)
+        belief = self._with_regions(belief, self.rule.width(belief.memory, beta), beta)
         sides = belief.sides
         if not self.is_theorem:
-            sides = sides.reopened(self._presumed(fits))
+            sides = sides.reopened(self._sure_by_prior_alone(fits))
         open_sigma = posterior.sigma[self.item_rows][sides.candidates]
         widest = float(open_sigma.max()) if open_sigma.numel() else None
         memory = self.rule.judged(belief.memory, widest, beta)
         return replace(belief, sides=sides, memory=memory)
 
-    def _decided(self, belief: Belief, width: float, beta: float) -> Belief:
-        r"""With regions by the squared ``width``, and what they decide.
+    def _with_regions(self, belief: Belief, width: float, beta: float) -> Belief:
+        r"""The belief with new regions, and the sides that they decide.
 
-        Sides agree with their regions: a row whose intervals contradict each other is
-        judged by the current one alone, in every round anew.
+        Sides always agree with their regions: a row whose intervals contradict each
+        other is decided by the current one alone, again in every round.
+
+        Args:
+            belief: With the present posteriors.
+            width: The squared width of the new interval.
+            beta: The squared width by the schedule, for differences of items.
         """
         fits, past, goal = belief.fits, belief.all_regions, self.goal
         is_lasting = self.model.is_fixed or goal.judges_each_round
@@ -394,15 +453,19 @@ class GPProcedure(Procedure):
         sides = goal.update(before, view)
         against = goal.against(sides, regions[0])
         if bool(against.any()):
-            # Where intervals are not intersected, or decide rows together.
+            # Possible where intervals are not intersected, or decide rows together.
             own = regions[0]
             own = replace(own, contradicted=own.contradicted | against)
             regions = (own, *regions[1:])
             sides = goal.update(start, replace(view, all_regions=regions))
         return replace(belief, all_regions=regions, sides=sides)
 
-    def _presumed(self, fits: Fits) -> Tensor:
-        r"""Items the prior alone would be sure of, and that the data hardly touched."""
+    def _sure_by_prior_alone(self, fits: Fits) -> Tensor:
+        r"""``T`` bools: items that only the prior decides, not the data.
+
+        The prior by itself would decide them, and the data have hardly reduced their
+        variance.
+        """
         posterior, items = fits.posteriors[0], self.item_rows
         level = self.goal.stated_level
         if level is None:
@@ -411,28 +474,31 @@ class GPProcedure(Procedure):
         mean = posterior.prior_mean_at(items)
         beta = self.width_of(1, posterior)
         sure = (mean - level).abs() >= (beta * prior).sqrt()
-        return sure & (posterior.variance[items] > TOUCHED * prior)
+        return sure & (posterior.variance[items] > INFORMED_SHARE * prior)
 
     # --- choosing ---------------------------------------------------------------------
 
     def planning_belief(self, belief: Belief) -> Belief:
-        r"""While data are one-sided, what looks farthest from all that was measured.
+        r"""The belief from which the next rows are planned.
 
-        A model fitted to one-sided data may believe in lengths that it has never seen
-        vary: the unfitted one does not.
+        While all data lie on one side of the level, it is that of the unfitted model,
+        which then looks far from all measured rows: a model fitted to such data may
+        have lengthscales that are much too long.
         """
         if belief.one_sided is None:
             return belief
         rows = belief.posterior.indices
-        told = Observations(rows, torch.zeros(len(rows), dtype=torch.float64))
-        return replace(belief, fits=self.model.placed(self.model.placing(), told))
+        located = Observations(rows, torch.zeros(len(rows), dtype=torch.float64))
+        return replace(
+            belief, fits=self.model.with_locations(self.model.unfitted_start(), located)
+        )
 
     def round_size(self, belief: Belief, room: int | None) -> int:
-        r"""As given."""
+        r"""The batch size, or ``room`` if the budget allows no more."""
         return self.batch_size if room is None else min(self.batch_size, room)
 
     def plan(self, belief: Belief, request: Request) -> Tensor:
-        r"""The rows to measure with replicates."""
+        r"""The rows to measure next, replicates included; see ``Procedure.plan``."""
         burn_in, data = self.model.burn_in, belief.fits.burn_in
         if burn_in is not None and data is not None and data.variances is None:
             given = (request.size, request.left, request.pending)
@@ -441,7 +507,12 @@ class GPProcedure(Procedure):
         return self.rule.rows(self.situation(belief, request.pending), request)
 
     def situation(self, belief: Belief, pending: Tensor) -> Situation:
-        r"""What the rule is told when it chooses."""
+        r"""Everything that the rule may use when it chooses.
+
+        Args:
+            belief: What the complete rounds say.
+            pending: Rows that are being measured; their variances count as reduced.
+        """
         fits = belief.fits.expecting(pending)
         return Situation(
             belief,
@@ -455,7 +526,7 @@ class GPProcedure(Procedure):
         )
 
     def open_rows(self, belief: Belief) -> Tensor:
-        r"""``N`` bools: the rows the rule may choose from."""
+        r"""``N`` bools: the rows from which the rule may choose."""
         if self.rule.only_candidates and not self.model.is_initial(belief.fits):
             return belief.sides.candidates
         return torch.ones(len(self.pool), dtype=torch.bool)
@@ -463,11 +534,11 @@ class GPProcedure(Procedure):
     def open_again(
         self, belief: Belief, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
-        r"""Nothing that is known exactly is measured again."""
+        r"""``left``, with 0 for rows that are known exactly."""
         return self.model.repeats_left(belief.fits, data, pending, left)
 
     def visiting_order(self, belief: Belief, rows: Tensor, before: Tensor) -> Tensor:
-        r"""The order that the rule says."""
+        r"""The order in which to measure a batch; see ``Procedure.visiting_order``."""
         return self.rule.order(belief.memory, rows, before)
 
     # --- the answer -------------------------------------------------------------------
@@ -508,9 +579,9 @@ class GPProcedure(Procedure):
         )
 
     def _one_batch_forecast(self, belief: Belief, beta: float) -> Forecast:
-        r"""The smallest designed batch after which every open row is decided.
+        r"""The size of the smallest designed batch that decides every open row.
 
-        The means are taken to stay where they are.
+        The means are assumed to stay as they are.
         """
         targets = self.goal.targets(belief.sides, self.item_rows)
         problems = problems_of(belief.fits, targets)
@@ -521,7 +592,7 @@ class GPProcedure(Procedure):
             counts = relaxed_counts(problems, n, usable, TOLERANCE)
             rows = torch.arange(len(counts)).repeat_interleave(counts)
             ahead = replace(belief, fits=belief.fits.expecting(rows))
-            sides = self._decided(ahead, width, width).sides
+            sides = self._with_regions(ahead, width, width).sides
             return not bool((sides.side == UNDECIDED).any())
 
         return Forecast(
@@ -544,9 +615,9 @@ def rows_forecast(
 ) -> Forecast:
     r"""How many more observations decide the rows that are undecided.
 
-    A short plan is made one measurement after the other, each of the row whose interval
-    is the widest for its gap. Where it grows too long, the optimal design says how many
-    are needed, on features that stand for the posterior covariance.
+    First a plan is made, one measurement after the other, each of the row whose
+    interval is the widest relative to its gap. Where the plan grows too long, the size
+    comes from the optimal design, on features of the posterior covariance.
 
     Args:
         belief: Where the run stands.

@@ -39,13 +39,13 @@ PAIR_ARRAYS = 6
 
 @dataclass(frozen=True, eq=False)
 class View:
-    r"""What is believed about the items after an interval.
+    r"""What a goal may read: what is believed about the items after an interval.
 
     Args:
         all_regions: Their confidence regions, for each output.
         posteriors: For each output a posterior that has the items among its rows.
         rows: ``T`` rows of the posteriors that are the items.
-        points: ``T`` numbers; items with one number are one point.
+        points: A number for each item, the same for equal points.
         beta: The squared width of the last interval.
     """
 
@@ -57,23 +57,23 @@ class View:
 
     @property
     def regions(self) -> Regions:
-        r"""The regions of the first output."""
+        r"""The regions of the first output, the only one of most goals."""
         return self.all_regions[0]
 
     @property
     def posterior(self) -> PoolPosterior:
-        r"""The posterior of the first output."""
+        r"""The posterior of the first output, the only one of most goals."""
         return self.posteriors[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    r"""What the next batch is to predict.
+    r"""What the next batch is to predict: points, or differences of pairs of points.
 
     Args:
         rows: ``T`` rows of the posterior.
-        weights: Factors of the variances, ``T`` or for pairs ``T x T``, 0 for those not
-            asked for; ``None``: ones.
+        weights: Factors of the variances, ``T`` or for pairs ``T x T``, 0 for what need
+            not be predicted; ``None``: ones.
         factor: ``c`` of the pairs ``f(x) - c f(x')``; ``None``: the rows themselves.
     """
 
@@ -83,7 +83,7 @@ class Targets:
 
 
 class Goal(ABC):
-    r"""What is to be decided.
+    r"""What is to be decided about the items, and how intervals decide it.
 
     The ``epsilon`` of each goal is the accuracy up to which its answer must be right,
     in the units of ``y``.
@@ -105,12 +105,12 @@ class Goal(ABC):
         return None
 
     def bytes_for(self, n_items: int) -> int:
-        r"""Memory for what must be kept of all pairs of items, if anything."""
+        r"""Bytes that the goal keeps for pairs of items; 0 if it keeps nothing."""
         return 0
 
     @property
     def promise(self) -> str:
-        r"""What holds with the stated probability."""
+        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
         up_to = f" up to epsilon = {self.epsilon:g}" if self.epsilon > 0 else ""
         return f"all decided rows are right{up_to}"
 
@@ -119,24 +119,32 @@ class Goal(ABC):
         return Sides.start(n_items)
 
     def before_data(self, sides: Sides, view: View) -> Sides:
-        r"""The same with what the prior says where it must not decide."""
+        r"""The sides before any data if the prior must not decide anything.
+
+        A goal may fill in estimates by the prior here.
+        """
         return sides
 
     @abstractmethod
     def update(self, sides: Sides, view: View) -> Sides:
-        r"""The sides after one more interval."""
+        r"""The sides after one more interval.
+
+        Args:
+            sides: The sides before.
+            view: What is believed after the interval.
+        """
 
     def reopened(self, sides: Sides, contradicted: Tensor) -> Sides:
-        r"""The sides where ``contradicted`` items (``T`` bools) are judged anew."""
+        r"""The sides with ``contradicted`` items (``T`` bools) undecided again."""
         return sides.reopened(contradicted)
 
     def against(self, sides: Sides, regions: Regions) -> Tensor:
-        r"""``T`` bools: the side is not what the item's own region says."""
+        r"""``T`` bools: whether an item's side disagrees with its own region."""
         return torch.zeros_like(sides.candidates)
 
     @property
     def stated_level(self) -> float | None:
-        r"""The level, if it is known beforehand."""
+        r"""The level, if it is known before any data; else ``None``."""
         return None
 
     def level(self, mean: Tensor) -> float:
@@ -144,18 +152,22 @@ class Goal(ABC):
         raise NotImplementedError  # of several outputs, which rules know
 
     def level_of(self, values: Tensor) -> float | None:
-        r"""The level on which measured values have a side, if there is one."""
+        r"""The level with which measured values are compared; ``None`` without one.
+
+        Args:
+            values: The mean of each measured row, units of ``y``.
+        """
         return None
 
     def answer(
         self, sides: Sides, regions: tuple[Regions, ...], claim: str
     ) -> Classification:
-        r"""The answer.
+        r"""The answer as a record.
 
         Args:
             sides: The side of each item.
-            regions: For each output.
-            claim: What is guaranteed.
+            regions: The confidence regions, for each output.
+            claim: The sentence about the confidence.
         """
         own = regions[0]
         claim = with_contradictions(claim, own.contradicted)
@@ -163,15 +175,18 @@ class Goal(ABC):
 
     @property
     def tolerance(self) -> float:
-        r"""How much wider than its distance an interval may be when it decides."""
+        r"""How far the end of an interval may reach over the level and still decide."""
         return self.epsilon
 
     def distances(self, mean: Tensor, points: Tensor) -> Tensor:
-        r"""``T`` signed distances: an interval as narrow as its own is decided.
+        r"""``T`` signed distances of the means from what would decide the other way.
+
+        An item is decided once the half width of its interval is at most this distance
+        plus ``tolerance``.
 
         Args:
             mean: ``T`` means.
-            points: ``T`` numbers; items with one number are one point.
+            points: A number for each item, the same for equal points.
         """
         raise NotImplementedError  # of several outputs, which forecasts know
 
@@ -185,7 +200,7 @@ class Goal(ABC):
         return Targets(rows[sides.candidates])
 
     def gaps(self, sides: Sides, view: View) -> Targets:
-        r"""The same, weighted by one over the squared gaps that are expected."""
+        r"""``targets``, weighted by one over the squared gaps that are expected."""
         targets = self.targets(sides, view.rows)
         distances = self.distances(view.regions.mean, view.points)[sides.candidates]
         variance = view.posterior.variance[targets.rows]
@@ -197,16 +212,16 @@ class Goal(ABC):
         return n_items
 
     def stays(self, mean: Tensor, half: Tensor) -> Tensor:
-        r"""``C x T`` bools: what stays in question when intervals have shrunk.
+        r"""``C x T`` bools: which items would stay undecided after a measurement.
 
         Args:
-            mean: ``T`` means, which are taken to stay where they are.
+            mean: ``T`` means, assumed to stay as they are.
             half: ``C x T`` half widths after each of ``C`` measurements.
         """
         raise NotImplementedError  # refused at construction
 
     def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
-        r"""``N`` scores that cost nothing, by which rows are chosen to be scored.
+        r"""``N`` cheap scores: a rule with ``prefilter`` examines only the best rows.
 
         Source:
             Bogunovic et al. (2016), Appendix A, for the maximiser; the others are ours.
@@ -240,14 +255,14 @@ class Above(Goal):
         accuracy(self.epsilon)
 
     def update(self, sides: Sides, view: View) -> Sides:
-        r"""The items that are still undecided, by their regions."""
+        r"""The sides after items that are undecided are compared with the level."""
         lower, upper = view.regions.lower, view.regions.upper
         now = explicit_sides(lower, upper, self.threshold, self.epsilon)
         side = torch.where(sides.side == UNDECIDED, now, sides.side)
         return replace(sides, side=side, candidates=side == UNDECIDED)
 
     def against(self, sides: Sides, regions: Regions) -> Tensor:
-        r"""``T`` bools: the side is not what the item's own region says."""
+        r"""``T`` bools: whether an item's side disagrees with its own region."""
         tolerant = self.threshold - self.epsilon, self.threshold + self.epsilon
         above = (sides.side == ABOVE) & (regions.upper <= tolerant[0])
         return above | ((sides.side == BELOW) & (regions.lower > tolerant[1]))
@@ -266,15 +281,19 @@ class Above(Goal):
         return self.threshold
 
     def distances(self, mean: Tensor, points: Tensor) -> Tensor:
-        r"""From the means to the level."""
+        r"""The distances of the means from the threshold."""
         return mean - self.threshold
 
     def stays(self, mean: Tensor, half: Tensor) -> Tensor:
-        r"""Items whose interval still holds the level (Eq. (6) of Bogunovic et al.)."""
+        r"""Items whose interval contains the level.
+
+        Source:
+            Bogunovic et al. (2016), Eq. (6).
+        """
         return (mean - self.threshold).abs() + self.epsilon <= half
 
     def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
-        r"""Straddle scores: uncertain and near the level."""
+        r"""Straddle scores, large where a row is uncertain and near the level."""
         return straddle(mean, sigma, self.threshold, beta)
 
 
@@ -298,7 +317,7 @@ class _ShareOfMax(Goal):
         accuracy(self.epsilon)
 
     def against(self, sides: Sides, regions: Regions) -> Tensor:
-        r"""``T`` bools: the side is not what the regions say of item and level."""
+        r"""``T`` bools: whether a side disagrees with the regions of item and level."""
         low = self.omega * regions.lower.max() - self.epsilon
         high = self.omega * regions.upper.max() + self.epsilon
         above = (sides.side == ABOVE) & (regions.upper < low)
@@ -313,7 +332,7 @@ class _ShareOfMax(Goal):
         return self.omega * float(values.max())
 
     def distances(self, mean: Tensor, points: Tensor) -> Tensor:
-        r"""From the means to the level, if the maximum were known."""
+        r"""The distances of the means from ``omega`` times the largest mean."""
         return mean - self.level(mean)
 
     def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
@@ -323,7 +342,10 @@ class _ShareOfMax(Goal):
 
 @dataclass(frozen=True)
 class ShareOfMax(_ShareOfMax):
-    r"""The same by the optimistic and the pessimistic level that the regions allow.
+    r"""``above = {x : f(x) > omega max f}``, decided by bounds of the level.
+
+    The regions give an upper (optimistic) and a lower (pessimistic) bound of ``omega
+    max f``; an item above the one is above, below the other it is below.
 
     Args:
         omega: In (0, 1).
@@ -339,7 +361,7 @@ class ShareOfMax(_ShareOfMax):
     theorem: ClassVar[str] = "Theorem 2"
 
     def update(self, sides: Sides, view: View) -> Sides:
-        r"""The items that are still undecided, by the regions and both levels."""
+        r"""The sides after undecided items are compared with both bounds."""
         return sides.update_implicit(
             view.regions.lower,
             view.regions.upper,
@@ -351,16 +373,17 @@ class ShareOfMax(_ShareOfMax):
 
 @dataclass(frozen=True, eq=False)
 class PairSides(Sides):
-    r"""The sets of MILK.
+    r"""The sides of a goal by pairs, with the pairs that are still to be compared.
 
     Args:
-        pairs: ``N x N`` bools, the ordered pairs still open; else see ``Sides``.
+        pairs: ``N x N`` bools, the ordered pairs still open. For the other arguments
+            see ``Sides``.
     """
 
     pairs: Tensor | None = None
 
     def reopened(self, rows: Tensor) -> PairSides:
-        r"""The same with ``rows`` undecided and all their pairs open."""
+        r"""The sides with ``rows`` (``N`` bools) undecided and all their pairs open."""
         assert self.pairs is not None
         found = super().reopened(rows)
         partners = rows & (found.side != BELOW).unsqueeze(-1)
@@ -370,7 +393,9 @@ class PairSides(Sides):
 
 @dataclass(frozen=True)
 class ShareOfMaxByPairs(_ShareOfMax):
-    r"""The same by the intervals of ``f(x) - omega f(x')``, for all pairs.
+    r"""``above = {x : f(x) > omega max f}``, decided by comparing pairs of items.
+
+    Each pair ``(x, x')`` has an interval of ``f(x) - omega f(x')``.
 
     An item is above once every pair ``(x, x')`` is certain, below once one is refuted;
     an item below leaves all pairs. A pair is certain if its lower end plus ``epsilon``
@@ -388,7 +413,7 @@ class ShareOfMaxByPairs(_ShareOfMax):
     by_pairs: ClassVar[bool] = True
 
     def bytes_for(self, n_items: int) -> int:
-        r"""For the variances of all ordered pairs."""
+        r"""Bytes of one float64 per ordered pair: its variance."""
         return 8 * n_items**2
 
     def start(self, n_items: int) -> PairSides:
@@ -398,7 +423,7 @@ class ShareOfMaxByPairs(_ShareOfMax):
         return PairSides(start.side, start.candidates, pairs=pairs)
 
     def update(self, sides: Sides, view: View) -> Sides:
-        r"""Each open pair by its own interval."""
+        r"""The sides after each open pair is compared by its own interval."""
         pairs = _pairs_of(sides)
         root_beta, omega = view.beta**0.5, self.omega
         certain, refuted, outdone = (torch.zeros_like(pairs) for _ in range(3))
@@ -431,7 +456,7 @@ class ShareOfMaxByPairs(_ShareOfMax):
         weights = 1 / squared_gaps(difference, spread, self.epsilon)
         if targets.weights is not None:
             weights = weights * targets.weights
-        # A row that seems to be below needs one partner only: the likely maximum.
+        # One refuted pair puts a row below: the pair with the likely maximum will do.
         best = int(mean.argmax())
         below = mean <= omega * mean[best]
         weights[below] *= (torch.arange(len(rows)) == best).double()
@@ -449,7 +474,7 @@ def _pairs_of(sides: Sides) -> Tensor:
 
 
 def pair_targets(pairs: Tensor, omega: float) -> Targets:
-    r"""The open pairs among the rows that occur in them."""
+    r"""The open pairs as targets, on the rows that occur in some open pair."""
     rows = (pairs.any(dim=0) | pairs.any(dim=1)).nonzero().view(-1)
     inner = pairs[rows][:, rows]
     return Targets(rows, None if bool(inner.all()) else inner.double(), omega)
@@ -508,7 +533,11 @@ class _Maximiser(Goal):
         accuracy(self.epsilon)
 
     def against(self, sides: Sides, regions: Regions) -> Tensor:
-        r"""``T`` bools: accepted but exceeded, or ruled out but better than all."""
+        r"""``T`` bools: accepted items that are exceeded, excluded ones that are not.
+
+        The first are certainly worse than another item by more than ``epsilon``; the
+        second certainly better than every item that is not excluded.
+        """
         accepted = (sides.side == ABOVE) & (
             regions.upper + self.epsilon < regions.lower.max()
         )
@@ -522,11 +551,11 @@ class _Maximiser(Goal):
 
     @property
     def tolerance(self) -> float:
-        r"""Half of the accuracy: two intervals meet in the middle."""
+        r"""Half of the accuracy, which two intervals share when they are compared."""
         return self.epsilon / 2
 
     def distances(self, mean: Tensor, points: Tensor) -> Tensor:
-        r"""Half of what the best other point is away."""
+        r"""Half the distance of each mean from the best mean of another point."""
         best = int(mean.argmax())
         copies = points == points[best]
         if bool(copies.all()):
@@ -535,17 +564,21 @@ class _Maximiser(Goal):
         return torch.where(copies, mean - rival, mean - mean[best]) / 2
 
     def stays(self, mean: Tensor, half: Tensor) -> Tensor:
-        r"""Items that may still be the maximiser (Eq. (5) of Bogunovic et al.)."""
+        r"""Items that may still be the maximiser.
+
+        Source:
+            Bogunovic et al. (2016), Eq. (5).
+        """
         return mean + half >= (mean - half).amax(-1, True)
 
     def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
-        r"""The upper bounds: what may still be the maximum."""
+        r"""The upper confidence bounds, large where the maximum may be."""
         return mean + beta**0.5 * sigma
 
 
 @dataclass(frozen=True)
 class Maximiser(_Maximiser):
-    r"""The same by the regions of the items.
+    r"""Find ``argmax f`` by the confidence regions of the items.
 
     Args:
         epsilon: The accuracy.
@@ -557,7 +590,10 @@ class Maximiser(_Maximiser):
     theorem: ClassVar[str] = "Theorem 1"
 
     def update(self, sides: Sides, view: View) -> Sides:
-        r"""``M_t = {x in M_{t-1}: u_t(x) >= max over M_{t-1} of l_t}``.
+        r"""The sides after items that cannot be the maximiser are excluded.
+
+        With the regions' lower and upper ends ``l_t`` and ``u_t`` the candidates are
+        ``M_t = {x in M_{t-1}: u_t(x) >= max over M_{t-1} of l_t}``.
 
         Once the item of the largest lower bound is as good as any other in ``M_t`` up
         to ``epsilon``, it is accepted (with its copies) and the others are ruled out.
@@ -580,7 +616,7 @@ class Maximiser(_Maximiser):
 
 @dataclass(frozen=True)
 class MaximiserByPairs(_Maximiser):
-    r"""The same by the intervals of the differences between items.
+    r"""Find ``argmax f`` by the intervals of the differences between items.
 
     Args:
         epsilon: The accuracy.
@@ -592,11 +628,11 @@ class MaximiserByPairs(_Maximiser):
     by_pairs: ClassVar[bool] = True
 
     def bytes_for(self, n_items: int) -> int:
-        r"""For the arrays of all pairs that are alive at once."""
+        r"""Bytes of the arrays over all pairs that exist at the same time."""
         return PAIR_ARRAYS * 8 * n_items**2
 
     def update(self, sides: Sides, view: View) -> Sides:
-        r"""An item is out once another one is better for certain."""
+        r"""The sides after items are excluded if another one is certainly better."""
         items = sides.candidates.nonzero().view(-1)
         rows = view.rows[items]
         variance = view.posterior.variance_between(rows, rows)
@@ -609,11 +645,14 @@ class MaximiserByPairs(_Maximiser):
         return replace(sides, side=side, candidates=open_ if open_.any() else side > 0)
 
     def targets(self, sides: Sides, rows: Tensor) -> Targets:
-        r"""The differences of the items in question."""
+        r"""The differences of all pairs of items that are not excluded."""
         return Targets(rows[sides.candidates], None, 1.0)
 
     def gaps(self, sides: Sides, view: View) -> Targets:
-        r"""The differences from the best estimate, by which the others are judged."""
+        r"""The differences from the item of the best estimate, by squared gaps.
+
+        The others are excluded by comparing them with that item.
+        """
         targets, posterior = self.targets(sides, view.rows), view.posterior
         rows = targets.rows
         mean = posterior.mean[rows]
@@ -640,9 +679,9 @@ def eliminate_for_best(
 ) -> Tensor:
     r"""The sides after one round of the search for the maximiser, by differences.
 
-    A row goes if some other one is better for certain. Once no other row can be better
-    than the best estimate by more than ``epsilon``, that row is accepted and the others
-    go.
+    A row is excluded if some other one is certainly better. Once no other row can be
+    better than the row of the best estimate by more than ``epsilon``, that row is
+    accepted and the others are excluded.
 
     Args:
         side: ``N`` codes.

@@ -23,10 +23,11 @@ from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.rules import Rule, Situation
 
 Stays = Callable[[Tensor, Tensor], Tensor]
-"""From means ``T`` and half widths ``C x T`` to bools ``C x T``: still in question."""
+"""From ``T`` means and ``C x T`` half widths to ``C x T`` bools: still undecided."""
 
-NOTHING = 1e-12
-"""Reductions below this share of the summed variance are rounding: all is reached."""
+NEGLIGIBLE = 1e-12
+"""Reductions below this share of the summed variance are rounding: every width has
+reached its target."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,12 @@ class EpochBeta:
 
 @dataclass(frozen=True)
 class Epochs:
-    r"""Where the epochs stand.
+    r"""The current epoch: TruVaR narrows all widths to ``eta``, then lowers ``eta``.
 
     Args:
         number: ``i``, from 1.
-        eta: ``eta_(i)``, units of ``y``.
-        beta: ``beta_(i)``.
+        eta: ``eta_(i)``, the width to reach, units of ``y``.
+        beta: ``beta_(i)``, the squared width of intervals in this epoch.
     """
 
     number: int = 1
@@ -74,14 +75,15 @@ class Epochs:
     def after(
         self, sigma: float, next_beta: float, ratio: float, delta_bar: float
     ) -> Epochs:
-        r"""After an observation that leaves the largest ``sigma`` in ``M_t``.
+        r"""The epoch after an observation, perhaps several epochs later.
 
         Args:
-            sigma: Units of ``y``.
+            sigma: The largest standard deviation left among undecided rows, units of
+                ``y``.
             next_beta: ``beta`` of epochs that begin now; those entered at one time
                 share it.
             ratio: ``r``.
-            delta_bar: The slack.
+            delta_bar: The slack: an epoch ends at widths ``(1 + delta_bar) eta``.
 
         Source:
             Bogunovic et al. (2016), Algorithm 1, lines 5 and 6, with errata 2 and 3
@@ -94,7 +96,7 @@ class Epochs:
 
 
 @dataclass(frozen=True)
-class Journey:
+class TruVaRMemory:
     r"""What TruVaR remembers of the complete rounds.
 
     Args:
@@ -147,18 +149,20 @@ class TruncatedVariance(Rule):
 
     # --- memory -----------------------------------------------------------------------
 
-    def start(self, posterior: PoolPosterior | None, beta: float) -> Journey:
+    def start(self, posterior: PoolPosterior | None, beta: float) -> TruVaRMemory:
         r"""The memory before any round: the first epoch has just begun."""
         if posterior is None:
-            return Journey()
-        return Journey(Epochs(1, self.eta * posterior.scale, beta))
+            return TruVaRMemory()
+        return TruVaRMemory(Epochs(1, self.eta * posterior.scale, beta))
 
-    def width(self, memory: Journey, beta: float) -> float:
+    def width(self, memory: TruVaRMemory, beta: float) -> float:
         r"""The epoch's squared width, where no theorem gives it."""
         return beta if self.is_theorem else memory.epochs.beta
 
-    def judged(self, memory: Journey, widest: float | None, beta: float) -> Journey:
-        r"""With the epochs that have ended."""
+    def judged(
+        self, memory: TruVaRMemory, widest: float | None, beta: float
+    ) -> TruVaRMemory:
+        r"""The memory with the epoch that the new widths belong to."""
         epochs = memory.epochs
         if self.is_theorem:
             epochs = replace(epochs, beta=beta)
@@ -166,21 +170,23 @@ class TruncatedVariance(Rule):
             epochs = epochs.after(widest, beta, self.eta_ratio, self.delta_bar)
         return replace(memory, epochs=epochs)
 
-    def measured(self, before: Journey, after: Journey, rows: Tensor) -> Journey:
-        r"""With the way through the rows, and what it cost."""
+    def measured(
+        self, before: TruVaRMemory, after: TruVaRMemory, rows: Tensor
+    ) -> TruVaRMemory:
+        r"""The memory with the last row visited, and what the visits cost."""
         path = self.costs.visiting_order(before.previous, rows)
         spent = before.spent + self.costs.along(before.previous, path)
         return replace(after, previous=int(path[-1]), spent=spent)
 
-    def order(self, memory: Journey, rows: Tensor, before: Tensor) -> Tensor:
-        r"""Always the cheapest row next."""
+    def order(self, memory: TruVaRMemory, rows: Tensor, before: Tensor) -> Tensor:
+        r"""The rows in visiting order: always the cheapest next, after ``before``."""
         previous = self.costs.end(memory.previous, before)
         return self.costs.visiting_order(previous, rows)
 
     # --- choosing ---------------------------------------------------------------------
 
     def rows(self, situation: Situation, request: Request) -> Tensor:
-        r"""Greedy steps with ``M_t`` and the epoch fixed."""
+        r"""The best rows one after the other, undecided rows and epoch held fixed."""
         left, memory = request.left.clone(), situation.belief.memory
         previous = self.costs.end(memory.previous, request.pending)
         chosen: list[int] = []
@@ -214,7 +220,16 @@ class TruncatedVariance(Rule):
     def scores(
         self, situation: Situation, previous: int | None, rows: Tensor
     ) -> Tensor:
-        r"""Eq. (3) for some rows, ``previous`` being the row measured before."""
+        r"""The reduction of truncated variance per cost, for some rows.
+
+        Args:
+            situation: What is believed and still open.
+            previous: The row measured before, on which costs may depend.
+            rows: The rows to score.
+
+        Source:
+            Bogunovic et al. (2016), Eq. (3).
+        """
         belief, posterior = situation.belief, situation.posterior
         costs = self.costs.of(previous, rows)
         if situation.is_initial:
@@ -256,7 +271,7 @@ def epoch_reductions(
         return anticipated_reductions(*given, eta, stays)
     found = pool_reductions(*given, eta)
     everything = beta * float(posterior.variance[targets].sum())
-    if eta > 0 and float(found.max()) <= NOTHING * everything:
+    if eta > 0 and float(found.max()) <= NEGLIGIBLE * everything:
         return pool_reductions(*given, 0.0)
     return found
 
@@ -308,10 +323,10 @@ def anticipated_reductions(
     eta: float,
     stays: Stays,
 ) -> Tensor:
-    r"""The same with the subtrahend over the targets that would stay in question.
+    r"""The reductions if targets that a measurement would decide no longer count.
 
-    The observation to come is replaced by its mean, so that means stay and intervals
-    shrink. Arguments and result: see ``pool_reductions``.
+    The value to come is replaced by its mean, so that means stay and intervals shrink.
+    Arguments and result: see ``pool_reductions``.
 
     Source:
         Bogunovic et al. (2016), Appendix A, "Anticipating changes in M_t"; minuend over

@@ -1,7 +1,8 @@
-r"""The loop of a run: ask, tell, replay. The only place that knows rounds.
+r"""The loop of a run: ask, tell, replay.
 
-``Strategy`` keeps the rounds, ``State`` says where a run stands. What is believed,
-which rows come next and what the answer is, a ``Procedure`` says.
+Only this module handles rounds. ``Strategy`` has the methods, ``State`` is the record
+between two calls. What is believed after a round, which rows to measure next and what
+the answer is, the loop asks a ``Procedure``.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ class Request:
     Args:
         size: How many measurements.
         left: ``N`` counts of how often each row may still be measured.
-        pending: Rows that are out and not part of the plan.
+        pending: Rows that are being measured and not part of the plan.
         seed: The run's seed.
-        round: The round planned.
+        round: The number of the round that is planned.
     """
 
     size: int
@@ -48,7 +49,7 @@ class Request:
 
 
 class Procedure(ABC):
-    r"""How a run goes on from what is known.
+    r"""What the loop of a run asks: what to believe, what to measure, what to answer.
 
     All answers are functions of their arguments alone, so that a run can be rebuilt
     from its seed and its observations. A belief is whatever the procedure keeps of the
@@ -87,15 +88,18 @@ class Procedure(ABC):
 
     @abstractmethod
     def complete(self, observations: Observations) -> Observations:
-        r"""With what is known beforehand about the noise."""
+        r"""The observations, with the noise variances that are known beforehand."""
 
     @abstractmethod
     def planning_belief(self, belief: Any) -> Any:
-        r"""What the next rows are planned from, if not what the answer rests on."""
+        r"""The belief from which the next rows are planned.
+
+        Most often ``belief`` itself, on which the answer rests.
+        """
 
     @abstractmethod
     def round_size(self, belief: Any, room: int | None) -> int:
-        r"""Measurements of the next round, of which at most ``room`` may be made."""
+        r"""The size of the next round, at most ``room``; ``None``: no limit."""
 
     @abstractmethod
     def plan(self, belief: Any, request: Request) -> Tensor:
@@ -113,14 +117,20 @@ class Procedure(ABC):
 
         Args:
             belief: What the complete rounds say.
-            data: All that was told.
-            pending: Rows that are out.
-            left: ``N`` counts as ``max_repeats`` leaves them.
+            data: All measurements so far, also those of the open round.
+            pending: Rows that are being measured.
+            left: ``N`` counts that ``max_repeats`` allows.
         """
 
     @abstractmethod
     def visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
-        r"""The order of a batch, ``before`` being visited first."""
+        r"""The order in which to measure a batch.
+
+        Args:
+            belief: What the complete rounds say.
+            rows: The rows of the batch, replicates included.
+            before: Rows that will be measured before the batch.
+        """
 
     @abstractmethod
     def classification(self, belief: Any) -> Classification:
@@ -201,9 +211,10 @@ class Strategy(ABC):
 
         Args:
             state: Where the run stands.
-            pending: Rows that are out and not told. If they belong to the open round,
-                the rest of it is returned; if not, or if nothing rests, a further batch
-                planned in the knowledge that they are coming.
+            pending: Rows that are being measured, whose results were not told yet. If
+                they belong to the open round, the rest of it is returned. If not, or if
+                there is no rest, a further batch is planned, with the variances that
+                they will leave.
 
         Returns:
             A batch; in the middle of a round what is missing of it.
@@ -228,7 +239,8 @@ class Strategy(ABC):
             plan = procedure.visiting_order(state.belief, self.planned(state), out[:0])
             return Batch(self.pool, plan[matching(plan, rest)], state.round)
         request = self._request(state, out)
-        # Told rows of the open round are known to nobody before it is complete.
+        # Rows told in the open round are not in the belief before it is complete, so
+        # they too count as coming.
         coming = torch.cat((out, state.waiting.measured))
         request = replace(request, pending=coming)
         belief = procedure.planning_belief(state.belief)
@@ -243,7 +255,7 @@ class Strategy(ABC):
         return Batch(self.pool, rows, state.round + int(rest.numel() == 0))
 
     def missing(self, state: State) -> Tensor:
-        r"""The rows of the open round that are neither told nor abandoned."""
+        r"""The rows of the open round that are neither measured nor abandoned."""
         check_state(self, state)
         plan = state.plan if state.plan is not None else self.planned(state)
         gone = torch.cat((state.told.measured, state.abandoned_in(state.round)))
@@ -353,7 +365,7 @@ class Strategy(ABC):
         left = torch.full((len(self.pool),), torch.iinfo(torch.long).max)
         if self.max_repeats is not None:
             out = torch.bincount(pending, minlength=len(self.pool))
-            # Nobody keeps a user from telling a row more often than it may be asked.
+            # A user may tell a row more often than `max_repeats` lets it be asked for.
             left = (self.max_repeats - state.uses(len(self.pool)) - out).clamp_min(0)
         told = state.observations
         left = self.procedure.open_again(state.belief, told, pending, left)
@@ -465,7 +477,7 @@ class Strategy(ABC):
 
     @property
     def n_outputs(self) -> int:
-        r"""How many numbers one measurement gives."""
+        r"""How many numbers one measurement consists of: 1, or one per direction."""
         return 1 if self.directions is None else len(self.directions)
 
     @property
@@ -495,7 +507,7 @@ class Strategy(ABC):
 
     @property
     def has_costs(self) -> bool:
-        r"""Whether measurements have costs, of their own or by the way."""
+        r"""Whether measurements have costs, fixed or depending on the row before."""
         return self.pool.costs is not None or self.costs_depend_on_previous
 
     # --- what may be told -------------------------------------------------------------
@@ -531,7 +543,11 @@ class Strategy(ABC):
 
 
 def _rows_by_round(given: Any, name: str, n_rows: int) -> dict[int, Tensor]:
-    r"""Rows of the pool by round, checked."""
+    r"""An argument of ``replay`` as a dictionary from rounds to rows of the pool.
+
+    Raises:
+        ValueError: If it is no such dictionary.
+    """
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -548,7 +564,7 @@ def _rows_by_round(given: Any, name: str, n_rows: int) -> dict[int, Tensor]:
 
 
 def by_round(observations: Observations) -> list[Observations]:
-    r"""One group per label; one group without labels."""
+    r"""The observations of each round by themselves; one round without labels."""
     if observations.round is None:
         return [observations]
     return [
@@ -558,11 +574,13 @@ def by_round(observations: Observations) -> list[Observations]:
 
 
 def check_new(state: State, told: Observations, missing: Tensor | None) -> None:
-    r"""What is told again, as with a sheet filled in further, must not count twice.
+    r"""Refuse measurements that were told before.
+
+    That happens when a sheet is filled in further and told again as a whole.
 
     Args:
-        state: Before.
-        told: What is told.
+        state: The state before.
+        told: The observations.
         missing: Rows that the open round still needs; ``None`` before any came.
 
     Raises:
@@ -602,7 +620,7 @@ GOAL = ("threshold", "omega", "maximize", "epsilon", "targets")
 
 
 def check_state(strategy: Strategy, state: object) -> None:
-    r"""Whether a state answers the question that a strategy asks.
+    r"""Complain about a state that belongs to another question.
 
     What it holds was derived from the rows, their features and the goal; a strategy
     that differs in these would mistake it for an answer of its own. Budgets and batch
@@ -683,10 +701,11 @@ class State:
         history: The observations of all complete rounds, each round sorted by row.
         classification: The answer after the complete rounds.
         stop_reason: ``"decided"``, ``"budget"``, ``"rows exhausted"``, or ``None``.
-        plan: The rows of the open round, if some of them are told already.
+        plan: The rows of the open round, if some of them are measured already.
         told: The observations of the open round so far.
-        deferred: Observations nobody asked for, told while a round is open. Once it is
-            complete each is a round of its own, unless the next plan asks for it.
+        deferred: Observations that were not asked for and came while a round is open.
+            Once it is complete each is a round of its own, unless the next plan asks
+            for it.
         abandoned: For each round, rows that were used up without a result.
         belief: What the strategy derived from ``history``.
         strategy: The strategy that made the state; another one that asks something
@@ -722,7 +741,7 @@ class State:
 
     @property
     def is_done(self) -> bool:
-        r"""Whether there is nothing more to ask."""
+        r"""Whether the run has ended, so that nothing more is to be asked."""
         return self.stop_reason is not None
 
     def forecast(self) -> Forecast:
@@ -741,17 +760,17 @@ class State:
 
     @property
     def waiting(self) -> Observations:
-        r"""What was told and no complete round holds yet, labelled by round."""
+        r"""Observations that are in no complete round yet, labelled by round."""
         later = [o.at_round(self.round + 1 + i) for i, o in enumerate(self.deferred)]
         return reduce(Observations.append, (self.told, *later))
 
     @property
     def n_used(self) -> int:
-        r"""Measurements made or used up."""
+        r"""How many measurements were made, or used up without a result."""
         return self.observations.n_measured + len(self.abandoned)
 
     def abandoned_in(self, round: int) -> Tensor:
-        r"""The rows abandoned in a round."""
+        r"""The rows that were abandoned in round number ``round``."""
         rows = [row for r, row in self.abandoned if r == round]
         return torch.tensor(rows, dtype=torch.long)
 
@@ -778,21 +797,24 @@ def matching(rows: Tensor, wanted: Tensor) -> Tensor:
     order = rows.argsort(stable=True)
     counts = torch.bincount(rows, minlength=length)
     first = counts.cumsum(dim=0) - counts
-    # The how-manieth of its kind each entry is, from 0.
+    # How many equal entries stand before each entry.
     rank = torch.empty_like(rows)
     rank[order] = torch.arange(rows.numel()) - first[rows[order]]
     return rank < limits[rows]
 
 
 def in_canonical_order(observations: Observations) -> Observations:
-    r"""Sorted by row, then value, then variance: arrival order leaves no trace."""
+    r"""The observations sorted by row, then value, then variance.
+
+    Sums of floats depend on their order: sorted, the order of arrival has no effect.
+    """
     if len(observations) == 0:
         return observations
     return observations.select(canonical_order(observations))
 
 
 def canonical_order(observations: Observations) -> Tensor:
-    r"""The permutation that sorts them."""
+    r"""The permutation that sorts observations by row, value and variance."""
     keys = [observations.indices, *_columns(observations.y)]
     if observations.yvar is not None:
         keys += _columns(observations.yvar)
@@ -807,10 +829,11 @@ def _columns(values: Tensor) -> tuple[Tensor, ...]:
 def matching_at_random(
     observations: Observations, wanted: Tensor, seed: int, round: int
 ) -> Tensor:
-    r"""Mask of entries that the multiset ``wanted`` holds, whatever their values.
+    r"""Mask of the entries that were asked for, chosen independently of their values.
 
-    Of more results than were asked for the first so many would do, were they not sorted
-    by value, or told in such an order: they would be the smallest.
+    If there are more results of a row than were asked for, some are chosen at random.
+    The first ones would not do: results may be given in the order of their values, and
+    the first would then be the smallest.
     """
     if torch.equal(observations.indices, wanted):  # there is nothing to choose
         return torch.ones(len(observations), dtype=torch.bool)
@@ -824,6 +847,8 @@ def matching_at_random(
 
 def round_generator(seed: int, round: int) -> torch.Generator:
     r"""The random numbers of one round: a function of seed and round alone."""
+    # Hashed, because generators with neighbouring seeds may be correlated; 7 bytes fit
+    # into torch's seeds on every platform.
     digest = hashlib.sha256(f"{seed}|{round}".encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
 

@@ -1,4 +1,4 @@
-r"""Which rows are Pareto optimal: outputs, margins, goals, and strategies by name."""
+r"""Pareto sets of several outputs: margins, goals, and the strategies by name."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ _COPIES = 8
 
 @dataclass(frozen=True, eq=False)
 class ParetoEstimate:
-    r"""What is known of every row; of margins in the last round it was open.
+    r"""Estimates of every row: its outputs, and its margin.
+
+    A decided row keeps the margin of the last round in which it was open.
 
     Args:
         mean: ``N x m`` estimated means, units and signs of ``y``.
@@ -77,7 +79,7 @@ class ParetoEstimate:
 
     @classmethod
     def unknown(cls, N: int, m: int) -> ParetoEstimate:
-        r"""Before any observation: means 0, intervals without end."""
+        r"""The estimate before any observation: means 0, infinite intervals."""
         zero = torch.zeros(N, m, dtype=torch.float64)
         endless = torch.full_like(zero, torch.inf)
         each = (zero, -endless, endless, endless)
@@ -115,12 +117,12 @@ def checked_directions(maximize: object) -> tuple[bool, ...]:
 
 
 def signs_of(maximize: Sequence[bool]) -> Tensor:
-    r"""``m`` signs: ``signs * y`` is maximised."""
+    r"""For each output 1 or -1, such that ``signs * y`` is to be maximised: ``m``."""
     return torch.tensor([1.0 if up else -1.0 for up in maximize]).double()
 
 
 def with_columns(observations: Observations, m: int) -> Observations:
-    r"""The same with one column per output.
+    r"""The observations with ``y`` as a matrix, one column per output.
 
     Raises:
         BotorchTensorDimensionError: If there are other columns.
@@ -199,7 +201,7 @@ Compare = Callable[[Tensor, Tensor], Comparison]
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    r"""What the intervals say of ``R`` rows.
+    r"""The margins of ``R`` rows, and which rivals may still dominate them.
 
     A row is dominated where a rival exceeds it in every output, so its margin is ``min
     over rivals of max over outputs of g(row) - g(rival)``.
@@ -289,7 +291,7 @@ class ParetoSides(Sides):
         return (self.side != BELOW).nonzero().view(-1)
 
     def reopened(self, rows: Tensor) -> ParetoSides:
-        r"""The same with ``rows`` (``N`` bools) open."""
+        r"""The sides with ``rows`` (``N`` bools) open again."""
         found = super().reopened(rows)
         active = self.active | rows
         return replace(
@@ -297,9 +299,9 @@ class ParetoSides(Sides):
         )
 
     def sorted_out(self, found: Judgement) -> ParetoSides:
-        r"""After a judgement of the open rows against the live ones.
+        r"""The sides after the open rows were compared with all that are not rejected.
 
-        Rows certainly exceeded are rejected first and threaten nobody any more:
+        Rows certainly exceeded are rejected first and are then no rivals any more:
         whatever they exceed, the row that exceeds them does too.
         """
         rows, rivals = self.open, self.live
@@ -366,21 +368,21 @@ class ParetoSet(Goal):
 
     @property
     def directions(self) -> tuple[bool, ...]:
-        r"""As given by ``maximize``."""
+        r"""For each output, whether more is better."""
         return self.maximize
 
     def bytes_for(self, n_items: int) -> int:
-        r"""For one bool per pair of items."""
+        r"""Bytes of one bool per pair of items."""
         return n_items**2
 
     @property
     def signs(self) -> Tensor:
-        r"""``m`` signs: ``signs * y`` is maximised."""
+        r"""For each output 1 or -1, such that ``signs * y`` is to be maximised."""
         return signs_of(self.maximize)
 
     @property
     def tolerances(self) -> Tensor:
-        r"""``m`` accuracies."""
+        r"""The accuracy of each output as a tensor of ``m`` numbers."""
         given = self.accuracies or (0.0,) * len(self.maximize)
         return torch.tensor(given, dtype=torch.float64)
 
@@ -420,7 +422,7 @@ class ParetoSet(Goal):
         return pareto_answer(found.side, found.estimate, claim, pool, contradicted)
 
     def judged(self, sides: ParetoSides, view: View, compare: Compare) -> ParetoSides:
-        r"""After a judgement of the open rows; at least one is open."""
+        r"""The sides after the open rows are compared; at least one must be open."""
         given = (self.tolerances, view.posterior.memory_budget, view.points)
         return sides.sorted_out(judge(sides.open, sides.live, compare, *given))
 
@@ -451,7 +453,7 @@ def with_outputs(sides: Sides, view: View) -> ParetoSides:
 
 @dataclass(frozen=True)
 class ParetoByDifferences(ParetoSet):
-    r"""The same by the intervals of differences between rows, output by output.
+    r"""The Pareto set by the intervals of differences between rows, in each output.
 
     A row is rejected once another one certainly exceeds it in every output, and
     accepted once each other row is certainly exceeded (up to the tolerances) in some
@@ -467,7 +469,7 @@ class ParetoByDifferences(ParetoSet):
 
     @property
     def promise(self) -> str:
-        r"""What holds with the stated probability."""
+        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
         if not bool(self.tolerances.any()):
             return "accepted rows are Pareto optimal and rejected ones are not"
         return (
@@ -480,7 +482,7 @@ class ParetoByDifferences(ParetoSet):
         return len(self.maximize) * n_items * (n_items + 1) // 2
 
     def update(self, sides: Sides, view: View) -> Sides:
-        r"""After a judgement by the current intervals of all differences."""
+        r"""The sides after open rows are compared by the intervals of differences."""
         found = with_outputs(sides, view)
         if found.open.numel() == 0:
             return found
@@ -536,7 +538,8 @@ class GPParetoStrategy(Strategy):
             rounds that says whether to. After a fit the whole past is judged again with
             the new hyper-parameters, so that rows may open again.
         n_initial: Measurements placed by maximal variance before the rule takes over,
-            rounded up to whole rounds. Default 0 for fixed models, else ``2 (d + 1)``.
+            rounded up to whole rounds. Default 0 for fixed models, else ten per input,
+            at most all rows of the pool.
         memory_budget: Bytes for arrays over the pool and its pairs.
 
     Raises:
@@ -568,7 +571,7 @@ class GPParetoStrategy(Strategy):
 
     @property
     def directions(self) -> tuple[bool, ...]:
-        r"""As given by ``maximize``."""
+        r"""For each output, whether more is better."""
         return tuple(self.maximize)
 
     def estimate(self, state: State) -> ParetoEstimate:
@@ -580,7 +583,7 @@ class GPParetoStrategy(Strategy):
 
     @cached_property
     def procedure(self) -> GPProcedure:
-        r"""The parts joined."""
+        r"""Goal, model, rule and widths joined into one procedure."""
         return GPProcedure(
             self.pool,
             self.pool,
@@ -600,7 +603,7 @@ class GPParetoStrategy(Strategy):
     @property
     @abstractmethod
     def rule(self) -> Rule:
-        r"""Which rows come next."""
+        r"""The rule by which the next rows are chosen."""
 
     @cached_property
     def model_part(self) -> GaussianProcesses:
@@ -681,5 +684,5 @@ class GEGEStrategy(GPParetoStrategy):
 
     @property
     def rule(self) -> Rule:
-        r"""Measure what the optimal design for the active rows says."""
+        r"""The rule: the optimal design for the active rows."""
         return Design()

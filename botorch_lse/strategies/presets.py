@@ -152,7 +152,7 @@ class GPStrategy(Strategy):
 
     @cached_property
     def procedure(self) -> GPProcedure:
-        r"""The parts joined."""
+        r"""Goal, model, rule and widths joined into one procedure."""
         return GPProcedure(
             self.pool,
             self.items,
@@ -170,7 +170,7 @@ class GPStrategy(Strategy):
 
     @cached_property
     def goal(self) -> Goal:
-        r"""What is to be decided."""
+        r"""What is to be decided about the items."""
         if self.threshold is not None:
             return Above(self.threshold, self.epsilon)
         return ShareOfMax(self.omega or 0.0, self.epsilon)
@@ -178,7 +178,7 @@ class GPStrategy(Strategy):
     @property
     @abstractmethod
     def rule(self) -> Rule:
-        r"""Which rows come next."""
+        r"""The rule by which the next rows are chosen."""
 
     @cached_property
     def gp(self) -> OutputModel:
@@ -187,7 +187,7 @@ class GPStrategy(Strategy):
 
     @cached_property
     def model_part(self) -> GaussianProcesses:
-        r"""What is believed, and when it is learnt."""
+        r"""The processes of all outputs, and when they are learnt."""
         return GaussianProcesses(
             self.pool,
             (self.gp,),
@@ -211,17 +211,20 @@ class GPStrategy(Strategy):
 
     @property
     def initial_observations(self) -> int:
-        r"""Measurements placed by maximal variance at first; none after a burn-in."""
+        r"""How many measurements the first design has; 0 with a burn-in.
+
+        They go to the rows of largest variance.
+        """
         return self.model_part.n_first
 
     @property
     def items(self) -> Pool:
-        r"""The rows to decide on."""
+        r"""The items to decide about: the pool itself."""
         return self.pool
 
     @property
     def can_predict(self) -> bool:
-        r"""Yes, by the Gaussian process."""
+        r"""True: answers have the posterior of the Gaussian process."""
         return True
 
     def _complete(self, observations: Observations) -> Observations:
@@ -241,7 +244,7 @@ class GPStrategy(Strategy):
 def check_goal(
     threshold: float | None, omega: float | None, goals: Sequence[str], name: str
 ) -> None:
-    r"""One level, or none where the maximiser is a goal.
+    r"""Complain unless one level is given, or none where the maximiser is a goal.
 
     Args:
         threshold: The level.
@@ -281,7 +284,7 @@ class MaxVarianceStrategy(GPStrategy):
 
     @property
     def rule(self) -> Rule:
-        r"""Measure where the posterior variance is largest."""
+        r"""The rule: measure where the posterior variance is largest."""
         return Variance()
 
 
@@ -298,7 +301,7 @@ class RandomStrategy(GPStrategy):
 
     @property
     def rule(self) -> Rule:
-        r"""Measure rows drawn at random."""
+        r"""The rule: measure rows drawn at random."""
         return Random()
 
 
@@ -324,7 +327,7 @@ class LSEStrategy(GPStrategy):
 
     @property
     def rule(self) -> Rule:
-        r"""The most ambiguous row."""
+        r"""The rule: measure the row whose interval reaches farthest over the level."""
         return Ambiguity()
 
 
@@ -358,7 +361,7 @@ class ImplicitLSEStrategy(GPStrategy):
 
     @property
     def rule(self) -> Rule:
-        r"""Measure the row of the widest confidence region."""
+        r"""The rule: measure the row of the widest confidence region."""
         return Width()
 
 
@@ -382,7 +385,7 @@ class StraddleStrategy(GPStrategy):
 
     @property
     def rule(self) -> Rule:
-        r"""The largest straddle score."""
+        r"""The rule: the row of the largest straddle score, one after the other."""
         return Straddle()
 
 
@@ -402,7 +405,7 @@ class ImplicitStraddleStrategy(GPStrategy):
 
     @property
     def rule(self) -> Rule:
-        r"""The largest straddle score."""
+        r"""The rule: straddle, with the level that the means suggest."""
         return Straddle()
 
 
@@ -601,12 +604,12 @@ class HRAGEStrategy(GPStrategy):
 
     @property
     def items(self) -> Pool:
-        r"""The items to decide on."""
+        r"""The items to decide about: ``targets``, or the pool."""
         return self.pool if self.targets is None else self.targets
 
     @cached_property
     def model_part(self) -> GaussianProcesses:
-        r"""What is believed of the pool, followed by the targets."""
+        r"""The processes on the rows of the pool, followed by the targets."""
         model = super().model_part
         if self.targets is None:
             return model
@@ -619,7 +622,7 @@ class HRAGEStrategy(GPStrategy):
 
     @cached_property
     def goal(self) -> Goal:
-        r"""The level, or the maximiser by pairs."""
+        r"""The goal: a level, or the maximiser, decided by comparing pairs."""
         if self.threshold is not None:
             return Above(self.threshold, self.epsilon)
         return MaximiserByPairs(self.epsilon)
@@ -631,7 +634,7 @@ class HRAGEStrategy(GPStrategy):
 
     @cached_property
     def procedure(self) -> GPProcedure:
-        r"""The parts joined; forecasts are by the design of what batches look at."""
+        r"""Goal, model, rule and widths joined; forecasts are by optimal designs."""
         return replace(super().procedure, forecasts_by_design=True)
 
     # --- the burn-in ------------------------------------------------------------------
@@ -646,7 +649,7 @@ class HRAGEStrategy(GPStrategy):
 
     @property
     def n_burn_in(self) -> int:
-        r"""Planned measurements of the burn-in."""
+        r"""How many measurements the burn-in has; 0 where the noise is known."""
         return 0 if self.burn_in_plan is None else self.burn_in_plan.n
 
     def burn_in_used(self, state: State) -> int:
@@ -769,7 +772,7 @@ class TruVaRStrategy(GPStrategy):
 
     @cached_property
     def goal(self) -> Goal:
-        r"""What is to be decided."""
+        r"""The goal: a level, a share of the maximum, or the maximiser."""
         if self.threshold is not None:
             return Above(self.threshold, self.epsilon)
         if self.omega is not None:
@@ -778,7 +781,7 @@ class TruVaRStrategy(GPStrategy):
 
     @cached_property
     def rule(self) -> Rule:
-        r"""Measure what most shrinks the widths in question, per cost."""
+        r"""The rule: the row that most shrinks the undecided widths, per cost."""
         own = None
         if self.beta_factor is not None:
             own = EpochBeta(len(self.pool), self.beta_factor)
@@ -802,7 +805,7 @@ class TruVaRStrategy(GPStrategy):
 
     @property
     def costs_depend_on_previous(self) -> bool:
-        r"""Yes, where ``cost`` was given."""
+        r"""Whether ``cost`` was given, a function of the row measured before."""
         return self.cost is not None
 
     # --- noise levels -----------------------------------------------------------------
@@ -814,12 +817,12 @@ class TruVaRStrategy(GPStrategy):
 
     @cached_property
     def points(self) -> Tensor:
-        r"""``N`` numbers, equal for the rows of one point."""
+        r"""A number for each of ``N`` rows, the same for all levels of one point."""
         return points_of(self.pool.X[:, :-1] if self.has_levels else self.pool.X)
 
     @cached_property
     def gp(self) -> OutputModel:
-        r"""The model, which does not see the level, and what is known of the noise."""
+        r"""The model, of the inputs without the noise level, and the known noise."""
         model = self.model
         if self.has_levels and isinstance(model, Kernel):
             model = replace(GPPrior.from_kernel(model), transform_inputs=_without_last)
@@ -829,7 +832,7 @@ class TruVaRStrategy(GPStrategy):
 
     @cached_property
     def model_part(self) -> GaussianProcesses:
-        r"""What is believed of each point, whatever the level it is measured at."""
+        r"""The process, equal at all noise levels of a point."""
         model = replace(super().model_part, points=self.points)
         if self.model is not None or not self.has_levels:
             return model

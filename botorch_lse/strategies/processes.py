@@ -1,6 +1,7 @@
 r"""The model of a strategy: Gaussian processes, given or learnt, one per output.
 
-What is learnt from data, and when: the noise, first rows, fits, what is known exactly.
+This module says what is learnt from data and when: the noise in a burn-in, the
+hyper-parameters after a first design of rows, and which rows are known exactly.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ between 1 and 2 serves; it must stay below the width that decides."""
 ALIKE = 1e-12
 """Values that differ by no more than this share of their size count as alike."""
 UNFITTED_NOISE = 1e-2
-"""Noise share assumed while first rows are placed before any fit: with none, a row
-next to a chosen one would count as known."""
+"""The noise variance, as a share of the prior's, assumed while first rows are chosen
+before any fit: without noise a row next to a chosen one would count as known."""
 FITTED_NOISE = 2e-6
 """Known noise is no smaller in a fit, as a share of the spread of the values: GPyTorch
-raises it to 1e-6 with a warning. The fitted process is then told the noise as it is."""
-_ALONE = RLock()
+raises it to 1e-6 with a warning. The fitted process then gets the noise as it is."""
+_RANDOM_LOCK = RLock()
 """Held while a fit uses torch's random numbers, which all threads share: of two fits
 that both put back what they found, the one that started later would put back what the
 other had drawn."""
@@ -62,12 +63,12 @@ value that noise alone carried over is no evidence of the other side."""
 
 
 @contextmanager
-def as_if_alone(seed: int) -> Iterator[None]:
-    r"""With random numbers of its own; those of others are as before when it ends.
+def own_random_numbers(seed: int) -> Iterator[None]:
+    r"""A context with torch's random numbers seeded, and restored when it ends.
 
-    Threads wait for each other.
+    Only one thread at a time is inside; others wait.
     """
-    with _ALONE, torch.random.fork_rng(devices=[]):
+    with _RANDOM_LOCK, torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
 
@@ -87,7 +88,7 @@ class OutputModel:
     noise_std: float | None
 
     def check(self) -> None:
-        r"""Whether model and noise are given as they must be.
+        r"""Complain if model and noise do not fit each other.
 
         Raises:
             ValueError: If the noise is given twice, negative, or unknown for a
@@ -137,8 +138,8 @@ class OutputModel:
 
         Args:
             history: All observations.
-            least: Rows that must have been measured, one more than there are inputs at
-                most; if all rows were, their values may be alike.
+            least: How many different rows must have been measured; one more than there
+                are inputs always suffices. If all rows were, a fit is always allowed.
         """
         rows = history.indices.unique().numel()
         if rows == len(self.pool):
@@ -171,7 +172,10 @@ class OutputModel:
         return torch.maximum(noise, prior.least_noise(prior.features(self.pool.X)))
 
     def fit(self, history: Observations, seed: int, n_rounds: int) -> GPPrior:
-        r"""The fixed process, or one fitted cold from its own seed.
+        r"""The fixed process, or one that is fitted to the data.
+
+        Each fit begins at the model's initial values with random numbers of its own
+        round, so that it is a function of the data alone.
 
         Args:
             history: All observations, of this output only.
@@ -188,7 +192,7 @@ class OutputModel:
         if history.yvar is not None:
             spread = float(history.y.var(correction=0)) or 1.0  # 1: as Standardize has
             yvar = history.yvar.clamp_min(FITTED_NOISE * spread).unsqueeze(-1)
-        with as_if_alone(round_generator(seed, n_rounds).initial_seed()):
+        with own_random_numbers(round_generator(seed, n_rounds).initial_seed()):
             if callable(self.model):
                 prior = GPPrior.from_model(self.model(X, y, yvar))
             else:
@@ -208,14 +212,14 @@ def _one_process(prior: GPPrior) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Fits:
-    r"""What the processes say after the complete rounds.
+    r"""The posteriors of all outputs after the complete rounds.
 
     Args:
         posteriors: One per output, on the pool followed by items that cannot be
             measured; units and signs of ``y``.
         noise: For each output ``N`` noise variances of new observations.
         is_informed: Whether the posteriors are those of a model that was given or
-            fitted, so that they may decide; else they only place first rows.
+            fitted, so that they may decide; else they only position first rows.
         fitted_rounds: Rounds in the data at the last fit; -1 before any.
         n_rounds: Complete rounds with data.
         burn_in: What the burn-in measured; ``None`` where the noise is known.
@@ -230,17 +234,21 @@ class Fits:
 
     @property
     def learns_noise(self) -> bool:
-        r"""Whether the burn-in has not ended."""
+        r"""Whether there is a burn-in that has not ended."""
         return self.burn_in is not None and self.burn_in.variances is None
 
     def noise_of(self, new: Observations) -> tuple[Tensor, ...]:
-        r"""For each output the noise variances of measurements, as told or believed."""
+        r"""For each output the noise variances of measurements, given or estimated."""
         if new.yvar is None:
             return tuple(noise[new.indices] for noise in self.noise)
         return new.yvar.view(len(new), len(self.noise)).unbind(dim=-1)
 
     def expecting(self, rows: Tensor) -> Fits:
-        r"""The same with rows that are out or planned: variances shrink."""
+        r"""The posteriors if ``rows`` were measured besides: variances shrink.
+
+        Args:
+            rows: Rows that are being measured or planned, replicates included.
+        """
         posteriors = list(self.posteriors)
         each, counts = rows.unique(return_counts=True)
         for row, count in zip(each.tolist(), counts.tolist(), strict=True):
@@ -265,11 +273,12 @@ class GaussianProcesses:
         max_observations: The budget.
         max_repeats: How often one row may be measured.
         memory_budget: Bytes for arrays over the pool.
-        X: The points that the posteriors are about, the pool first; default the pool.
-        points: ``N`` numbers, equal for rows that are one point; default equal for
-            equal rows.
-        unfitted: What places first rows; default BoTorch's default model before any
-            data.
+        X: The points at which the posteriors are computed, the pool first; default the
+            pool.
+        points: A number for each of the ``N`` rows, the same for rows that are one
+            point; default the same for equal rows.
+        unfitted: The process by which first rows are chosen; default BoTorch's default
+            model before any data.
         burn_in: The rounds in which the noise is learnt; ``None`` where it is known.
 
     Raises:
@@ -298,12 +307,12 @@ class GaussianProcesses:
 
     @cached_property
     def is_fixed(self) -> bool:
-        r"""Whether all hyper-parameters are fixed."""
+        r"""Whether the hyper-parameters of all outputs are fixed."""
         return all(output.fixed is not None for output in self.outputs)
 
     @property
     def wanted(self) -> int:
-        r"""Measurements of the first design, if the budget has room for them."""
+        r"""How many measurements the first design should have, whatever the budget."""
         if self.n_initial is not None:
             return self.n_initial if self.is_fixed else max(self.n_initial, 1)
         if self.is_fixed:
@@ -312,9 +321,10 @@ class GaussianProcesses:
 
     @property
     def n_first(self) -> int:
-        r"""Measurements placed by maximal variance at first, at most all of the run.
+        r"""How many measurements the first design has: ``wanted``, within the budget.
 
-        None after a burn-in, which comes first.
+        They go to the rows of largest variance. 0 with a burn-in, which takes its
+        place.
         """
         if self.burn_in is not None:
             return 0
@@ -328,16 +338,16 @@ class GaussianProcesses:
     # --- before data ------------------------------------------------------------------
 
     def start(self) -> Fits:
-        r"""Before any measurement: the given processes, or what places first rows."""
+        r"""Before any measurement: the given processes, or those for first rows."""
         if self.burn_in is not None:
-            fits = self.placing()
+            fits = self.unfitted_start()
             if self.is_fixed:
                 fits = replace(fits, posteriors=self._priors(self._given))
             return replace(fits, burn_in=BurnInData.empty(len(self.pool)))
-        return self.of_priors(self._given) if self.is_fixed else self.placing()
+        return self.of_priors(self._given) if self.is_fixed else self.unfitted_start()
 
-    def placing(self) -> Fits:
-        r"""What places the first rows, before any of them."""
+    def unfitted_start(self) -> Fits:
+        r"""The unfitted processes, by which first rows are chosen, without data."""
         prior = self.unfitted or unfitted_prior(self.pool.bounds)
         noise = torch.full((len(self.pool),), UNFITTED_NOISE, dtype=torch.float64)
         m = len(self.outputs)
@@ -352,11 +362,11 @@ class GaussianProcesses:
             priors: One per output.
             history: The data, whose variances say what noise to expect of new ones.
         """
-        told: list[Tensor | None] = [None] * len(priors)
+        variances: list[Tensor | None] = [None] * len(priors)
         if history is not None:
-            told = [data.yvar for data in self._by_output(history)]
+            variances = [data.yvar for data in self._by_output(history)]
         posteriors = self._priors(priors)
-        triples = zip(self.outputs, priors, told, strict=True)
+        triples = zip(self.outputs, priors, variances, strict=True)
         noise = tuple(output.new_noise(prior, yvar) for output, prior, yvar in triples)
         return Fits(posteriors, noise, is_informed=True)
 
@@ -376,7 +386,7 @@ class GaussianProcesses:
     # --- data -------------------------------------------------------------------------
 
     def complete(self, observations: Observations) -> Observations:
-        r"""With the noise variances that are known, where none were told."""
+        r"""The observations with known noise variances, where none were given."""
         known = [output.known_noise for output in self.outputs]
         if observations.yvar is not None or any(v is None for v in known):
             return observations
@@ -384,15 +394,18 @@ class GaussianProcesses:
         yvar = columns[0] if observations.y.ndim == 1 else torch.stack(columns, dim=-1)
         return replace(observations, yvar=yvar)
 
-    def counted(self, fits: Fits, new: Observations) -> Fits:
-        r"""With one more complete round; what it says comes by ``observe``."""
+    def count_round(self, fits: Fits, new: Observations) -> Fits:
+        r"""Count one more complete round, and add it to the burn-in if that lasts.
+
+        The posteriors take its values by ``observe``.
+        """
         fits = replace(fits, n_rounds=fits.n_rounds + 1)
         if self.burn_in is None or fits.burn_in is None or not fits.learns_noise:
             return fits
         return replace(fits, burn_in=self.burn_in.after(fits.burn_in, new))
 
     def allows_answers(self, fits: Fits, history: Observations) -> bool:
-        r"""Whether a model is there, or the data suffice to learn one."""
+        r"""Whether there is a model, or the data suffice to fit one."""
         if fits.is_informed or fits.burn_in is not None:
             return not fits.learns_noise
         n, none = self.n_first, history.indices[:0]
@@ -401,8 +414,11 @@ class GaussianProcesses:
         enough = len(history) >= n or not bool(rest.any())
         return enough and self.outputs[0].allows_fit(history, n)
 
-    def placed(self, fits: Fits, new: Observations) -> Fits:
-        r"""With the places of new measurements; their values wait for a model."""
+    def with_locations(self, fits: Fits, new: Observations) -> Fits:
+        r"""The unfitted processes, knowing which rows were measured but no values.
+
+        That suffices to choose further rows far from them.
+        """
         if fits.learns_noise:
             return fits
         posterior, noise = fits.posteriors[0], fits.noise[0][new.indices]
@@ -410,8 +426,11 @@ class GaussianProcesses:
         posterior = posterior.observe(new.indices, zeros, noise)
         return replace(fits, posteriors=(posterior,) * len(self.outputs))
 
-    def is_new(self, fits: Fits) -> bool:
-        r"""Whether after this round the posteriors start anew from a prior."""
+    def restarts(self, fits: Fits) -> bool:
+        r"""Whether the posteriors are computed from a prior again after this round.
+
+        That is after the first data, and after each fit.
+        """
         if not fits.is_informed:
             return True
         if self.is_fixed:
@@ -420,20 +439,20 @@ class GaussianProcesses:
             return bool(self.refit(fits.n_rounds))
         return fits.n_rounds - fits.fitted_rounds >= self.refit
 
-    def anew(
+    def restarted(
         self,
         fits: Fits,
         history: Observations,
         seed: int,
-        altered: Callable[[GPPrior], GPPrior],
+        transform: Callable[[GPPrior], GPPrior],
     ) -> Fits:
-        r"""Before any observation, of the given or of newly fitted processes.
+        r"""The posteriors before any observation, of given or newly fitted processes.
 
         Args:
-            fits: Where the run stands.
+            fits: The posteriors so far.
             history: All observations, to fit to.
             seed: The run's seed.
-            altered: What becomes of a process that was fitted.
+            transform: Applied to each process that was fitted.
         """
         variances = None if fits.burn_in is None else fits.burn_in.variances
         if variances is not None and history.yvar is None:
@@ -442,7 +461,7 @@ class GaussianProcesses:
         if not self.is_fixed:
             pairs = zip(self.outputs, self._by_output(history), strict=True)
             fitted = [out.fit(data, seed, fits.n_rounds) for out, data in pairs]
-            priors, fitted_rounds = [altered(p) for p in fitted], fits.n_rounds
+            priors, fitted_rounds = [transform(p) for p in fitted], fits.n_rounds
         found = self.of_priors(priors, history)
         return replace(
             found,
@@ -453,7 +472,7 @@ class GaussianProcesses:
         )
 
     def observe(self, fits: Fits, new: Observations) -> Fits:
-        r"""The posteriors after new values."""
+        r"""The posteriors after new values, with the same hyper-parameters."""
         posteriors = tuple(
             posterior.observe(new.indices, y, noise)
             for posterior, y, noise in zip(
@@ -468,7 +487,7 @@ class GaussianProcesses:
     # --- what may be measured ---------------------------------------------------------
 
     def is_initial(self, fits: Fits) -> bool:
-        r"""Whether first rows are placed, or the burn-in lasts."""
+        r"""Whether the run is still in its first design or its burn-in."""
         if not fits.is_informed:
             return True
         if self.burn_in is not None or not self.is_fixed:
@@ -478,20 +497,20 @@ class GaussianProcesses:
     def repeats_left(
         self, fits: Fits, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
-        r"""Nothing that is known exactly, in all outputs, is measured again.
+        r"""How often each row may be measured: 0 if it is known exactly in all outputs.
 
         Args:
-            fits: What the complete rounds say.
-            data: All that was told.
-            pending: Rows that are out.
-            left: ``N`` counts as ``max_repeats`` leaves them.
+            fits: The posteriors after the complete rounds.
+            data: All measurements so far, also those of the open round.
+            pending: Rows that are being measured.
+            left: ``N`` counts that ``max_repeats`` allows.
         """
         m, N = len(self.outputs), len(left)
         columns: list[Tensor | None] = [None] * m
         if data.yvar is not None:
             columns = list(data.yvar.view(len(data), m).unbind(dim=-1))
         exact = torch.ones(N, dtype=torch.bool)
-        told = torch.ones(len(data), dtype=torch.bool)
+        measured_exactly = torch.ones(len(data), dtype=torch.bool)
         for (least, noise), yvar in zip(
             self._exactness(fits, data), columns, strict=True
         ):
@@ -499,25 +518,30 @@ class GaussianProcesses:
             if noise is not None:
                 is_exact = noise[:N] <= least
             exact &= is_exact
-            told &= is_exact[data.indices] if yvar is None else yvar <= least
-        if not bool(exact.any()) and not bool(told.any()):
+            measured_exactly &= (
+                is_exact[data.indices] if yvar is None else yvar <= least
+            )
+        if not bool(exact.any()) and not bool(measured_exactly.any()):
             return left
-        known = torch.cat((data.indices[told], pending[exact[pending]]))
+        known = torch.cat((data.indices[measured_exactly], pending[exact[pending]]))
         return repeats_left(left, exact, known, self._points)
 
     def _exactness(
         self, fits: Fits, data: Observations
     ) -> list[tuple[float, Tensor | None]]:
-        r"""For each output: noise up to this counts as none; noise of new values.
+        r"""For each output what counts as exact, and the noise of new measurements.
 
-        While no model says how much the function varies, the spread of the values does.
+        Returns:
+            Pairs of the noise variance up to which a measurement is exact, and the
+            ``N`` noise variances of new ones if known. Before there is a model, the
+            spread of the values takes the place of the prior's variance.
         """
         if fits.is_informed:
             both = zip(fits.posteriors, fits.noise, strict=True)
             return [(float(p.least_noise), noise) for p, noise in both]
         return [
-            (least_of_values(told.y), output.known_noise)
-            for told, output in zip(self._by_output(data), self.outputs, strict=True)
+            (least_of_values(own.y), output.known_noise)
+            for own, output in zip(self._by_output(data), self.outputs, strict=True)
         ]
 
     @cached_property
@@ -555,7 +579,7 @@ class GaussianProcess:
         max_observations: int | None = None,
         max_repeats: int | None = None,
     ) -> GaussianProcesses:
-        r"""What is believed of a pool.
+        r"""The processes of this model on the rows of a pool.
 
         Args:
             pool: The candidates.
@@ -584,7 +608,7 @@ class GaussianProcess:
 
 
 def one_each(value: Any, name: str, n_outputs: int) -> tuple[Any, ...]:
-    r"""One value per output, of a sequence of them or of one for all.
+    r"""One value per output, from a sequence of values or one value for all.
 
     Raises:
         ValueError: If it is a sequence of another length.
@@ -600,7 +624,10 @@ def one_each(value: Any, name: str, n_outputs: int) -> tuple[Any, ...]:
 
 
 def least_of_values(y: Tensor) -> float:
-    r"""What counts as no noise while no model says how much the function varies."""
+    r"""The noise variance that counts as exact before there is a model.
+
+    A tiny share of the variance of the values.
+    """
     return JITTER * float(y.var(correction=0)) if len(y) else 0.0
 
 
@@ -608,10 +635,10 @@ def repeats_left(left: Tensor, exact: Tensor, known: Tensor, points: Tensor) -> 
     r"""How often rows may still be measured if nothing known is measured again.
 
     Args:
-        left: ``N`` counts as ``max_repeats`` leaves them.
-        exact: ``N`` bools: the next measurement is exact.
-        known: Rows measured exactly, or out to be.
-        points: ``N`` numbers, equal for rows that are one point.
+        left: ``N`` counts that ``max_repeats`` allows.
+        exact: ``N`` bools: whether a measurement of the row is exact.
+        known: Rows that were measured exactly or are being so.
+        points: A number for each row, the same for rows that are one point.
     """
     # Of several exact copies of a point one is enough: the first.
     copies = torch.where(exact, torch.arange(len(left)), len(left))
@@ -631,13 +658,13 @@ def row_means(history: Observations, noise_var: Tensor) -> tuple[Tensor, Tensor]
     Returns:
         Two tensors with one entry per measured row, units of ``y``.
     """
-    rows, place = history.indices.unique(return_inverse=True)
+    rows, position = history.indices.unique(return_inverse=True)
     counts = torch.ones_like(history.y) if history.counts is None else history.counts
     weight = counts.double()
     zero = torch.zeros(rows.numel(), dtype=torch.float64)
-    n = zero.index_add(0, place, weight)
-    total = zero.index_add(0, place, weight * history.y)
-    variance = zero.index_add(0, place, weight.square() * noise_var)
+    n = zero.index_add(0, position, weight)
+    total = zero.index_add(0, position, weight * history.y)
+    variance = zero.index_add(0, position, weight.square() * noise_var)
     return total / n, variance.sqrt() / n
 
 

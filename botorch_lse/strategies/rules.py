@@ -41,12 +41,12 @@ from botorch_lse.strategies.processes import Fits
 DESIGNS = ("posterior", "prior")
 STRADDLE_WIDTH = ConstantBeta(1.96**2)
 LEAST_TOLERANCE = 1e-5
-"""Gaps that the solver reaches in every case."""
+"""The smallest gap asked of a design: the solver reaches it on every problem."""
 
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    r"""What the complete rounds say.
+    r"""What is believed after the complete rounds: the state of a ``GPProcedure``.
 
     Args:
         fits: The posterior of each output.
@@ -68,12 +68,12 @@ class Belief:
 
     @property
     def posterior(self) -> PoolPosterior:
-        r"""The posterior of the first output."""
+        r"""The posterior of the first output, the only one of most strategies."""
         return self.fits.posteriors[0]
 
     @property
     def regions(self) -> Regions:
-        r"""The regions of the first output."""
+        r"""The regions of the first output, the only one of most strategies."""
         return self.all_regions[0]
 
     @property
@@ -84,11 +84,12 @@ class Belief:
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    r"""What a rule is told when it chooses.
+    r"""Everything that a rule may use when it chooses.
 
     Args:
         belief: What the complete rounds say.
-        fits: The posteriors to improve on: rows that are out are expected.
+        fits: The posteriors to improve on, in which the variances are reduced by the
+            rows that are being measured or already chosen.
         goal: What is to be decided.
         items: Rows of the posterior that are to be decided.
         beta: The squared width of the last interval.
@@ -113,12 +114,12 @@ class Situation:
 
     @property
     def posterior(self) -> PoolPosterior:
-        r"""The posterior of the first output."""
+        r"""The posterior of the first output, the only one of most strategies."""
         return self.fits.posteriors[0]
 
     @property
     def targets(self) -> Targets:
-        r"""What is still open."""
+        r"""The items, or pairs of items, that are still to be decided."""
         return self.goal.targets(self.belief.sides, self.items)
 
     @property
@@ -177,7 +178,7 @@ class Rule(ABC):
         return beta
 
     def judged(self, memory: Any, widest: float | None, beta: float) -> Any:
-        r"""The memory after a judgement.
+        r"""The memory after the sides were updated.
 
         Args:
             memory: Before.
@@ -261,7 +262,7 @@ class Variance(ScoreRule):
     several_outputs = True
 
     def scores(self, situation: Situation) -> Tensor:
-        r"""The posterior variances of all rows."""
+        r"""The posterior variance of each row; for several outputs their scaled sum."""
         return variance_left(situation)
 
 
@@ -276,7 +277,7 @@ class Random(Rule):
     several_outputs = True
 
     def rows(self, situation: Situation, request: Request) -> Tensor:
-        r"""First rows are drawn likewise."""
+        r"""Rows drawn at random, also in a first design."""
         N = len(situation.open_rows)
         generator = round_generator(request.seed, request.round)
         left, rows = request.left.clone(), torch.empty(0, dtype=torch.long)
@@ -306,7 +307,7 @@ class Straddle(ScoreRule):
     is_monotone = False
 
     def scores(self, situation: Situation) -> Tensor:
-        r"""Straddle scores, units of ``y``."""
+        r"""The straddle score of each row, units of ``y``."""
         posterior = situation.posterior
         level = situation.goal.level(posterior.mean)
         return straddle(posterior.mean, posterior.sigma, level, situation.beta)
@@ -335,7 +336,7 @@ class Ambiguity(ScoreRule):
     only_candidates = True
 
     def scores(self, situation: Situation) -> Tensor:
-        r"""Ambiguities, units of ``y``."""
+        r"""The ambiguity of each row's expected region, units of ``y``."""
         lower, upper = expected_regions(situation)
         level = situation.goal.level(situation.posterior.mean)
         return ambiguity(lower, upper, level)
@@ -352,7 +353,7 @@ class Width(ScoreRule):
     only_candidates = True
 
     def scores(self, situation: Situation) -> Tensor:
-        r"""Widths, units of ``y``."""
+        r"""The width of each row's expected region, units of ``y``."""
         lower, upper = expected_regions(situation)
         return upper - lower
 
@@ -430,7 +431,7 @@ class Design(Rule):
     def _prior_counts(
         self, situation: Situation, request: Request, generator: torch.Generator
     ) -> Tensor:
-        r"""``N`` counts of the paper's design, which knows no earlier measurement."""
+        r"""``N`` counts of the paper's design, which ignores earlier measurements."""
         unit = torch.ones(len(request.left), dtype=torch.float64)
         before = situation.posterior.before_data()
         found = Fits((before,), (unit,))

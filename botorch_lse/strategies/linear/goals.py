@@ -1,4 +1,4 @@
-r"""What is decided on linear features, and what is asked next.
+r"""What a strategy on linear features is to decide, and how.
 
 Intervals hold at all times together, so decisions are final. Pairs of items are
 compared when they are needed; nothing is stored for them.
@@ -19,7 +19,7 @@ from botorch_lse.strategies.linear.procedure import LinearBelief, LinearGoal, Qu
 PAIRS = 2**21
 """Pairs of items compared at once."""
 SAME = 1e-9
-"""Widths below this share of the largest belong to equal items."""
+"""Items whose difference has a width below this share of the largest are equal."""
 
 
 # --- level ----------------------------------------------------------------------------
@@ -47,12 +47,12 @@ class Level(LinearGoal):
         return replace(belief, side=side)
 
     def questions(self, belief: LinearBelief) -> Questions:
-        r"""The undecided items themselves."""
+        r"""The features of the undecided items, and their distances from the level."""
         gaps = (belief.mean[belief.open, 0] - self.threshold).abs() + self.epsilon
         return Questions(belief.Z[belief.open], gaps)
 
     def probabilities(self, belief: LinearBelief) -> Tensor:
-        r"""Of being above the level."""
+        r"""``T`` probabilities of being above the level."""
         return gaussian_probability_above(
             belief.mean[:, 0], belief.sigma, self.threshold
         )
@@ -72,9 +72,11 @@ class Best(LinearGoal):
     epsilon: float = 0.0
 
     def decided(self, belief: LinearBelief) -> LinearBelief:
-        r"""Items certainly worse than the leader go; a leader without rivals is best.
+        r"""The sides after items certainly worse than the leader are excluded.
 
-        Items equal to the leader in every feature are best with it.
+        The leader is the item of the best estimate. It is accepted once no other item
+        can be better by more than ``epsilon``, with items that equal it in every
+        feature.
         """
         rows, side = belief.open, belief.side.clone()
         behind, widths, leader = _behind_leader(belief, rows)
@@ -96,16 +98,20 @@ class Best(LinearGoal):
 
     @property
     def promise(self) -> str:
-        r"""What holds with the stated probability."""
+        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
         return f"`above` is the best item{self._up_to} once all are decided"
 
     def probabilities(self, belief: LinearBelief) -> Tensor:
-        r"""Of being the best item."""
+        r"""``T`` probabilities of being the best item."""
         return chances_of_being_best(belief)
 
 
 def _behind_leader(belief: LinearBelief, rows: Tensor) -> tuple[Tensor, Tensor, int]:
-    r"""How far ``rows`` are behind their best by the estimates, with the widths."""
+    r"""How far ``rows`` are behind the best of them, by the estimates.
+
+    Returns:
+        The differences, their widths, and the row of the best estimate.
+    """
     values = belief.mean[rows, 0]
     leader = rows[values.argmax()]
     widths = belief.pair_widths(rows, leader.view(1), 1.0).squeeze(-1)
@@ -113,9 +119,10 @@ def _behind_leader(belief: LinearBelief, rows: Tensor) -> tuple[Tensor, Tensor, 
 
 
 def chances_of_being_best(belief: LinearBelief) -> Tensor:
-    r"""``T`` probabilities of beating the best other item left, were errors Gaussian.
+    r"""``T`` probabilities of being better than the best other item, roughly.
 
-    Items that are not left have 0; before all directions are known, half.
+    As if errors were Gaussian. Excluded items have 0; before the data determine every
+    direction all have one half.
     """
     left, chances = belief.left, torch.zeros_like(belief.mean[:, 0])
     if not belief.information.is_complete:
@@ -148,7 +155,7 @@ class Share(LinearGoal):
     epsilon: float = 0.0
 
     def decided(self, belief: LinearBelief) -> LinearBelief:
-        r"""Items certainly on one side of ``omega max f``.
+        r"""The sides with the items that are certainly on one side of ``omega max f``.
 
         An item is below if ``f(x) - omega f(leader)`` is certainly at most ``epsilon``,
         above if ``f(x) - omega f(x')`` certainly exceeds ``-epsilon`` for every ``x'``
@@ -173,7 +180,11 @@ class Share(LinearGoal):
         return replace(belief, side=side, candidates=candidates)
 
     def questions(self, belief: LinearBelief) -> Questions:
-        r"""Each open item against the leader, and its hardest rival if above."""
+        r"""The comparisons that will decide each undecided item.
+
+        With the leader, and, if it seems to be above, with the rival for which that is
+        least certain.
+        """
         rows, leader = belief.open, _leader(belief, belief.candidates)
         gap = pair_gaps(belief, rows, leader, self.omega)[0].squeeze(-1)
         vectors = [belief.Z[rows] - self.omega * belief.Z[leader]]
@@ -188,7 +199,7 @@ class Share(LinearGoal):
         return Questions(torch.cat(vectors), torch.cat(gaps))
 
     def probabilities(self, belief: LinearBelief) -> Tensor:
-        r"""Of being above the estimated level."""
+        r"""``T`` probabilities of being above ``omega`` times the largest estimate."""
         mean = belief.mean[:, 0]
         level = self.omega * float(mean.max())
         return gaussian_probability_above(mean, belief.sigma, level)
@@ -266,7 +277,7 @@ class ParetoSet(LinearGoal):
         return replace(belief, side=side, margins=_margins(belief, values, rows, first))
 
     def questions(self, belief: LinearBelief) -> Questions:
-        r"""Each open item against the rival that decides it.
+        r"""The comparison of each open item with the rival that will decide it.
 
         An item that looks dominated asks about its strongest dominator, another one
         about the rival that is hardest to rule out.
@@ -287,7 +298,7 @@ class ParetoSet(LinearGoal):
 
     @property
     def promise(self) -> str:
-        r"""What holds with the stated probability."""
+        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
         if self.epsilon > 0:
             return (
                 "no Pareto optimal row is rejected and no row accepted that another "
@@ -296,7 +307,7 @@ class ParetoSet(LinearGoal):
         return "all accepted rows are Pareto optimal and all rejected ones are not"
 
     def probabilities(self, belief: LinearBelief) -> Tensor:
-        r"""Of not being dominated."""
+        r"""``T`` probabilities of not being dominated."""
         margin, _, spread = belief.margins.unbind(dim=-1)
         return gaussian_probability_above(margin, spread, 0.0)
 
@@ -343,7 +354,7 @@ class Rivals:
 def compare(
     belief: LinearBelief, values: Tensor, rows: Tensor, rivals: Tensor, epsilon: float
 ) -> Rivals:
-    r"""``rows`` against ``rivals``, blockwise; nothing is stored for pairs.
+    r"""Compare ``rows`` with ``rivals`` in blocks; nothing is stored for pairs.
 
     Args:
         belief: Where the run stands; it has the widths.

@@ -50,12 +50,12 @@ DESIGNS = ("uniform", "gaps")
 
 @dataclass(frozen=True, eq=False)
 class LinearStrategy(Strategy):
-    r"""Designs on what is undecided, least squares on all data, anytime widths.
+    r"""A strategy on linear features: designed batches and widths valid at all times.
 
     Works on ``pool.features``, or ``pool.X`` without. Each batch is the optimal
     addition to what is known; intervals hold at all times together, so they are
     intersected, decisions are final, and batches may have any size. Replicates may be
-    told as means, ``Observations(indices, means, counts=...)``. ``yvar`` is not used:
+    given as means, ``Observations(indices, means, counts=...)``. ``yvar`` is not used:
     the noise is what the constructor says.
 
     Args:
@@ -107,7 +107,7 @@ class LinearStrategy(Strategy):
 
     @cached_property
     def procedure(self) -> LinearProcedure:
-        r"""The parts joined."""
+        r"""Goal, noise and design joined into one procedure."""
         return LinearProcedure(
             self.pool,
             self.items,
@@ -123,13 +123,13 @@ class LinearStrategy(Strategy):
 
     @property
     def items(self) -> Pool:
-        r"""The items to decide on."""
+        r"""The items to decide about: the pool itself."""
         return self.pool
 
     @property
     @abstractmethod
     def goal(self) -> LinearGoal:
-        r"""What is to be decided."""
+        r"""What is to be decided about the items."""
 
     @property
     def burn_in_plan(self) -> BurnInPlan | None:
@@ -143,7 +143,7 @@ class LinearStrategy(Strategy):
 
     @property
     def first_noise_var(self) -> Tensor:
-        r"""``N`` squared noise scales; the largest variance before a burn-in."""
+        r"""``N`` squared noise scales; with a burn-in at first the largest variance."""
         N = len(self.pool)
         if self.burn_in_plan is not None:
             largest = float(self.burn_in_plan.bounds[1])
@@ -169,7 +169,7 @@ class LinearStrategy(Strategy):
         return observations
 
     def simulate(self, measure: Measure, seed: int = 0) -> SimulatedRun:
-        r"""The whole run on a function, by counts and means.
+        r"""A whole run whose measurements come from a function, as counts and means.
 
         The same as asking and telling means, without a list of millions of rows.
 
@@ -182,7 +182,7 @@ class LinearStrategy(Strategy):
 
     @property
     def noise_in_words(self) -> str:
-        r"""The assumption about the noise."""
+        r"""The assumption about the noise, a clause for ``guarantee``."""
         if self.burn_in_plan is not None:
             low, high = self.burn_in_plan.bounds
             return (
@@ -222,7 +222,7 @@ class MELKLinearStrategy(LinearStrategy):
 
     @cached_property
     def goal(self) -> LinearGoal:
-        r"""Which items lie above the threshold."""
+        r"""The goal: which items lie above the threshold."""
         return Level(float(self.threshold), self.epsilon)
 
 
@@ -257,7 +257,7 @@ class MILKLinearStrategy(LinearStrategy):
 
     @cached_property
     def goal(self) -> LinearGoal:
-        r"""The level as a share of the maximum."""
+        r"""The goal: which items lie above a share of the unknown maximum."""
         return Share(float(self.omega), self.epsilon)
 
 
@@ -268,7 +268,7 @@ class HRAGELinearStrategy(LinearStrategy):
     With ``variance_bounds`` a burn-in estimates the noise variances by HEAD; each
     estimate plus what it may be too small by, at most the largest variance, is the
     noise scale of all later measurements. The burn-in's own measurements count with the
-    largest variance. Means of replicates told in the burn-in need as ``yvar`` the
+    largest variance. Means of replicates given in the burn-in need as ``yvar`` the
     sample variance of the replicates divided by their number.
 
     Args:
@@ -329,12 +329,12 @@ class HRAGELinearStrategy(LinearStrategy):
 
     @property
     def items(self) -> Pool:
-        r"""The items to decide on."""
+        r"""The items to decide about: ``targets``, or the pool."""
         return self.pool if self.targets is None else self.targets
 
     @cached_property
     def goal(self) -> LinearGoal:
-        r"""The level, or the best item."""
+        r"""The goal: which items lie above the threshold, or the best item."""
         if self.threshold is None:
             return Best(self.epsilon)
         return Level(float(self.threshold), self.epsilon)
@@ -352,7 +352,7 @@ class HRAGELinearStrategy(LinearStrategy):
 
     @property
     def n_burn_in(self) -> int:
-        r"""Planned measurements of the burn-in."""
+        r"""How many measurements the burn-in has; 0 where the noise is known."""
         return 0 if self.burn_in_plan is None else self.burn_in_plan.n
 
 
@@ -392,12 +392,12 @@ class GEGELinearStrategy(LinearStrategy):
 
     @property
     def directions(self) -> tuple[bool, ...]:
-        r"""As given by ``maximize``."""
+        r"""For each output, whether more is better."""
         return tuple(self.maximize)
 
     @cached_property
     def goal(self) -> LinearGoal:
-        r"""Which items are Pareto optimal."""
+        r"""The goal: which items are Pareto optimal."""
         return ParetoSet(signs_of(self.maximize), self.epsilon)
 
     def estimate(self, state: State) -> ParetoEstimate:

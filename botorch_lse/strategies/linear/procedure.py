@@ -1,4 +1,4 @@
-r"""Runs on linear features: least squares on all data, optimal additions to them."""
+r"""Runs on linear features: least squares on all data, batches by optimal design."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from botorch_lse.strategies.loop import (
 )
 
 ALARM = 1e-3
-"""Probability of a false alarm along a whole run, each of the two tests."""
+"""The probability that one of the two tests of the noise ever gives a false alarm."""
 ROUNDING = 1e-9
 """Share of the sum of squares below which a difference of two sums is rounding."""
 
@@ -57,15 +57,20 @@ GROWTH = 0.1
 LEAST = 2
 """A batch of the strategy's own size has so many measurements per dimension."""
 FIRST_TOLERANCE = 1e-3
+"""The gap of the first design, on which the widths of the whole run rest."""
 DESIGN_TOLERANCE = 2e-2
+"""The gap of a batch's design: a worse design costs a few measurements, no validity."""
 START = 0.1
-"""The first design's information that counts as known, in measurements: with it every
-direction has a finite norm, and unmeasured ones by far the largest."""
+"""So many measurements of the first design are added to the data when a batch is
+planned: then every direction has a finite norm, and unmeasured ones by far the largest.
+"""
 ENOUGH = 2
-"""So many measurements per point of the design round efficiently; below, quota."""
+"""With so many measurements per point of a design, efficient rounding is used; with
+fewer it would give every point one, so that quota rounding is better."""
 STRAY = 1.5
-"""A row is decided as soon as its estimate strays to one side once; along a run the
-largest stray is about so many standard deviations, and it shortens the wait."""
+"""Standard deviations by which the width of a forecast is reduced. An estimate varies
+along a run by about so many, and a row is decided the first time that its interval
+clears the level, which is earlier than at a constant estimate."""
 Measure = Callable[[Tensor, Tensor], Tensor | tuple[Tensor, Tensor]]
 """From ``k`` rows and how often each is measured to ``k`` or ``k x m`` means, or to
 these and their ``yvar``, which a burn-in needs."""
@@ -120,14 +125,16 @@ def check_items(X: Tensor, items: Tensor, to_span: Tensor) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    r"""Weighted sums over all measurements; the rows are ``z = phi / sd``.
+    r"""Weighted sums over all measurements, which suffice for least squares.
+
+    They are of the scaled rows ``z = phi / sd``, features over the noise scale.
 
     Args:
         counts: ``N`` int64, how often each row was measured.
         V: ``h x h``, ``sum z z'``.
         moment: ``h x m``, ``sum z y / sd``.
         squares: ``m``, ``sum (y / sd)^2``, a mean of ``k`` counting ``k`` times.
-        entries: How many values came.
+        entries: How many values were given, a mean counting once.
     """
 
     counts: Tensor
@@ -138,7 +145,7 @@ class Sums:
 
     @classmethod
     def empty(cls, N: int, h: int, m: int) -> Sums:
-        r"""No measurement of ``N`` rows with ``h`` features and ``m`` outputs."""
+        r"""The sums before any measurement; ``h`` features and ``m`` outputs."""
         moment = torch.zeros(h, m, dtype=torch.float64)
         V = torch.zeros(h, h, dtype=torch.float64)
         counts = torch.zeros(N, dtype=torch.long)
@@ -148,11 +155,11 @@ class Sums:
     def of(
         cls, Phi: Tensor, noise_var: Tensor, rows: Tensor, y: Tensor, each: Tensor
     ) -> Sums:
-        r"""From measurements.
+        r"""The sums over some measurements.
 
         Args:
             Phi: ``N x h`` features.
-            noise_var: ``N`` squared noise scales, fixed before these values were seen.
+            noise_var: ``N`` squared noise scales, fixed before these were measured.
             rows: ``n`` rows measured.
             y: ``n x m`` values, some of them means.
             each: ``n``, how many measurements each value is the mean of.
@@ -189,7 +196,7 @@ class BurnIn:
     r"""The measurements from which the noise is estimated.
 
     Args:
-        stage: 0 and 1 while it lasts, 2 after it.
+        stage: 0 or 1, the stage that is being measured; 2 when both are complete.
         first: The measurements of the first stage, for the mean.
         second: Those of the second, for the variances.
     """
@@ -201,23 +208,23 @@ class BurnIn:
 
 @dataclass(frozen=True, eq=False)
 class LinearBelief:
-    r"""Where the run stands; ``T`` items, ``m`` outputs, ``h`` features.
+    r"""What the complete rounds say of ``T`` items with ``m`` outputs, ``h`` features.
 
     Args:
         sums: The sums over all measurements.
-        noise_var: ``N`` squared noise scales of the measurements that come.
+        noise_var: ``N`` squared noise scales of future measurements.
         Z: ``T x h`` features of the items.
         side: ``T`` codes.
         lower: ``T x m``, the largest lower ends so far, units of ``y``; where intervals
             contradict each other, those of the current ones.
         upper: ``T x m``, the smallest upper ends so far, likewise.
-        information: ``V`` seen from the first design.
-        width: The width of all directions.
-        martingale: The items' batch estimates, where they are used.
+        information: The data's information ``V``, relative to the first design's.
+        width: The confidence width that holds for all directions.
+        martingale: Sums of the items' batch estimates, where they are used.
         candidates: ``T`` bools: items that may be the maximiser.
         margins: ``T x 3``: for several outputs how far an item is from being
             dominated, the width of this, and its standard deviation.
-        contradicted: ``T x m`` bools: intervals that have nothing in common.
+        contradicted: ``T x m`` bools: whether intervals have nothing in common.
         alarm: The first sign that the noise is not what was stated, as a clause;
             ``None`` if there was none.
         burn_in: The burn-in's measurements; ``None`` where the noise is known.
@@ -239,7 +246,7 @@ class LinearBelief:
     burn_in: BurnIn | None = None
 
     def reopened(self) -> LinearBelief:
-        r"""The same estimates with nothing decided."""
+        r"""The belief with the same estimates and every item undecided."""
         side = torch.full_like(self.side, UNDECIDED)
         return replace(self, side=side, candidates=side == UNDECIDED)
 
@@ -250,7 +257,7 @@ class LinearBelief:
 
     @cached_property
     def mean(self) -> Tensor:
-        r"""``T x m`` estimates, units of ``y``."""
+        r"""``T x m`` estimates of the items' values, units of ``y``."""
         return self.Z @ self.theta
 
     @cached_property
@@ -260,7 +267,7 @@ class LinearBelief:
 
     @cached_property
     def open(self) -> Tensor:
-        r"""The undecided items' numbers, ascending."""
+        r"""The numbers of the undecided items, ascending."""
         return (self.side == UNDECIDED).nonzero().view(-1)
 
     @cached_property
@@ -276,12 +283,15 @@ class LinearBelief:
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    r"""What is undecided, as directions with the gaps that decide them.
+    r"""The linear combinations of the features that are still to be estimated.
+
+    Each belongs to an undecided item, or to a difference of two items, whose sign
+    decides.
 
     Args:
-        vectors: ``Q x h`` directions.
-        gaps: ``Q`` estimated distances from being decided the other way, at least 0,
-            units of ``y``; ``None``: nothing is known yet.
+        vectors: ``Q x h`` directions ``v``; the value in question is ``v' theta``.
+        gaps: ``Q`` estimated distances of that value from being decided the other way,
+            at least 0, units of ``y``; ``None`` before there are estimates.
     """
 
     vectors: Tensor
@@ -292,7 +302,10 @@ class Questions:
 
 
 class LinearGoal(ABC):
-    r"""What is to be decided; ``epsilon`` is the accuracy in units of ``y``."""
+    r"""What is to be decided about items that are linear in features.
+
+    ``epsilon`` is the accuracy up to which the answer must be right, units of ``y``.
+    """
 
     epsilon: float
 
@@ -301,20 +314,20 @@ class LinearGoal(ABC):
 
     @property
     def m(self) -> int:
-        r"""The number of outputs."""
+        r"""The number of outputs; 1 unless a subclass says otherwise."""
         return 1
 
     @abstractmethod
     def decided(self, belief: LinearBelief) -> LinearBelief:
-        r"""The belief in which every item has its side that is certain by now."""
+        r"""The belief with the side of every item that the intervals decide by now."""
 
     @abstractmethod
     def questions(self, belief: LinearBelief) -> Questions:
-        r"""The undecided directions and their gaps."""
+        r"""The directions that are still to be estimated, and their gaps."""
 
     @property
     def promise(self) -> str:
-        r"""What holds with the stated probability."""
+        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
         return f"all decided rows are right{self._up_to}"
 
     @property
@@ -326,12 +339,12 @@ class LinearGoal(ABC):
         r"""``T`` probabilities of being above, were errors Gaussian."""
 
     def answer(self, belief: LinearBelief, claim: str, items: Pool) -> Classification:
-        r"""The answer.
+        r"""The answer as a record.
 
         Args:
-            belief: Where the run stands.
-            claim: What is guaranteed.
-            items: What was to be decided.
+            belief: What the complete rounds say.
+            claim: The sentence about the confidence.
+            items: The items.
         """
         side = belief.side
         return Classification(
@@ -386,7 +399,10 @@ class BurnInPlan:
         return (counts - excess).clamp_min(0)
 
     def after(self, belief: LinearBelief, new: Observations) -> LinearBelief:
-        r"""With one more batch of the burn-in; with the noise, if it was the last."""
+        r"""The belief after one more batch of the burn-in.
+
+        It has the noise of each row if the batch was the last.
+        """
         data = belief.burn_in
         assert data is not None  # it lasts
         arms = ArmStatistics.of_observations(new, len(self.X))
@@ -422,11 +438,11 @@ class BurnInPlan:
 
 @dataclass(frozen=True, eq=False)
 class LinearProcedure(Procedure):
-    r"""How a run on linear features goes on.
+    r"""The procedure of a run on linear features.
 
     Args:
-        pool: What can be measured.
-        items: What is to be decided, in the span of the pool's features.
+        pool: The rows that can be measured.
+        items: The items to decide about, in the span of the pool's features.
         goal: What is to be decided about the items.
         noise_var: ``N`` squared noise scales; with a burn-in the largest variance.
         noise_in_words: The assumption about the noise.
@@ -450,7 +466,7 @@ class LinearProcedure(Procedure):
 
     @cached_property
     def X(self) -> Tensor:
-        r"""``N x d`` features as given."""
+        r"""``N x d`` features of the pool as given."""
         return features_of(self.pool)
 
     @cached_property
@@ -502,7 +518,11 @@ class LinearProcedure(Procedure):
     # --- rounds -----------------------------------------------------------------------
 
     def start(self, seed: int) -> LinearBelief:
-        r"""The belief before any observation."""
+        r"""The belief before any observation.
+
+        Args:
+            seed: The run's seed; not used, since nothing here is random.
+        """
         start = first_belief(self.Z, self.noise_var, self.widths)
         if self.burn_in is None:
             return start
@@ -510,15 +530,19 @@ class LinearProcedure(Procedure):
         return replace(start, burn_in=BurnIn(0, none, none))
 
     def complete(self, observations: Observations) -> Observations:
-        r"""As they were told: the noise is what the constructor says."""
+        r"""The observations unchanged: the noise is what the constructor says."""
         return observations
 
     def planning_belief(self, belief: LinearBelief) -> LinearBelief:
-        r"""The same that the answer rests on."""
+        r"""The belief unchanged: rows are planned from what the answer rests on."""
         return belief
 
     def round_size(self, belief: LinearBelief, room: int | None) -> int:
-        r"""As given; else the rest of the burn-in's stage, or a share of the data."""
+        r"""The batch size if one was given.
+
+        Else the rest of the burn-in's stage; after it a tenth of the data so far, at
+        least two measurements per dimension.
+        """
         plan, data = self.burn_in, belief.burn_in
         if self.batch_size is not None:
             size = self.batch_size
@@ -530,24 +554,24 @@ class LinearProcedure(Procedure):
         return size if room is None else min(size, room)
 
     def plan(self, belief: LinearBelief, request: Request) -> Tensor:
-        r"""The rows to measure with replicates."""
+        r"""The rows to measure next, replicates included; see ``Procedure.plan``."""
         counts = self.planned_batch(belief, request)
         return torch.arange(len(counts)).repeat_interleave(counts)
 
     def open_rows(self, belief: LinearBelief) -> Tensor:
-        r"""All rows: each may help to decide others."""
+        r"""``N`` bools, all true: each row may help to decide others."""
         return torch.ones(len(self.pool), dtype=torch.bool)
 
     def open_again(
         self, belief: LinearBelief, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
-        r"""As often as ``max_repeats`` allows: no measurement is exact."""
+        r"""``left`` as ``max_repeats`` allows, since no measurement is exact."""
         return left
 
     def visiting_order(
         self, belief: LinearBelief, rows: Tensor, before: Tensor
     ) -> Tensor:
-        r"""As planned, which is by row; sorting millions again takes seconds."""
+        r"""The rows as planned, which are sorted: sorting millions takes seconds."""
         return rows
 
     def planned_batch(self, belief: LinearBelief, request: Request) -> Tensor:
@@ -564,7 +588,7 @@ class LinearProcedure(Procedure):
             rows[usable],
             known + out.mT @ out,
             self.W,
-            self._asked(belief),
+            self._directions_to_measure(belief),
             request.size,
             self.design == "gaps",
         )
@@ -573,15 +597,23 @@ class LinearProcedure(Procedure):
     def _scaled_rows(self, belief: LinearBelief) -> Tensor:
         return self.Phi / belief.noise_var.sqrt().unsqueeze(-1)
 
-    def _asked(self, belief: LinearBelief) -> Questions:
-        r"""All rows of the pool before they span it, then what is undecided."""
+    def _directions_to_measure(self, belief: LinearBelief) -> Questions:
+        r"""What the next batch is to estimate.
+
+        All rows of the pool until the data determine every direction, then the goal's
+        undecided directions.
+        """
         if not belief.information.is_complete:
             return Questions(self.Phi)
         return self.goal.questions(belief)
 
     @property
     def needs_plans(self) -> bool:
-        r"""Whether widths hold for rounds alone that came just as planned."""
+        r"""Whether rounds that came exactly as planned are treated differently.
+
+        The martingale's widths hold only for batches whose rows were fixed before any
+        of their values was known.
+        """
         return self.widths.uses_martingales
 
     def learn_planned(
@@ -594,7 +626,7 @@ class LinearProcedure(Procedure):
     def learn(
         self, belief: LinearBelief, new: Observations, history: Observations, seed: int
     ) -> LinearBelief:
-        r"""The belief after one more round."""
+        r"""The belief after one more round; see ``Procedure.learn``."""
         belief = with_batch(belief, self.Phi, new, self.widths)
         if belief.alarm is not None and belief.alarm not in self._warned:
             self._warned.add(belief.alarm)
@@ -609,7 +641,7 @@ class LinearProcedure(Procedure):
 
     @cached_property
     def _warned(self) -> set[str]:
-        r"""Alarms that were given: a replay of the same data says nothing new."""
+        r"""The alarms of which a warning was given: a replay does not warn again."""
         return set()
 
     def simulate(
@@ -619,13 +651,13 @@ class LinearProcedure(Procedure):
         limit: int | None,
         seed: int,
     ) -> SimulatedRun:
-        r"""The whole run on a function, by counts and means.
+        r"""A whole run whose measurements come from a function, as counts and means.
 
         The same as asking and telling means, without a list of millions of rows.
 
         Args:
             measure: From ``k`` rows and ``k`` counts to means; see ``Measure``.
-            complete: What the strategy makes of observations that it is told.
+            complete: How the strategy checks and completes observations.
             limit: The budget.
             seed: The seed of ``init``.
         """
@@ -683,7 +715,17 @@ class LinearProcedure(Procedure):
 
 
 def gap_weights(questions: Questions, norms: Tensor) -> Tensor | None:
-    r"""One over the squared gaps, each floored by its standard error."""
+    r"""Weights of directions: one over the squared gaps.
+
+    A gap below its standard error counts as that: it is not known any better.
+
+    Args:
+        questions: ``Q`` directions with gaps.
+        norms: Their ``Q`` squared standard errors.
+
+    Returns:
+        ``Q`` weights; ``None`` if the gaps are not known.
+    """
     if questions.gaps is None:
         return None
     floored = torch.maximum(questions.gaps.square(), norms)
@@ -699,7 +741,7 @@ def next_weights(
     size: int,
     weighted: bool,
 ) -> Tensor:
-    r"""Weights that make the worst undecided direction's variance smallest.
+    r"""Weights on the rows by which the largest variance of a direction is smallest.
 
     ``min over lam of max_v w_v v' (V + n sum lam z z')^-1 v`` for a batch of ``n``.
 
@@ -756,7 +798,7 @@ def rounded(weights: Tensor, size: int, left: Tensor) -> Tensor:
 
 
 def information_of(rows: Tensor, counts: Tensor, W: Tensor) -> Information:
-    r"""The information of so many measurements of each row."""
+    r"""The information of ``counts`` measurements of each row, relative to ``W``."""
     return Information.of((counts.unsqueeze(-1) * rows).mT @ rows, W)
 
 
@@ -767,11 +809,11 @@ def linear_forecast(
     W: Tensor,
     widths: AnytimeWidth,
 ) -> Forecast:
-    r"""The smallest ``n`` after which every width is below its gap.
+    r"""The smallest number of measurements after which every width is below its gap.
 
     Args:
-        belief: Where the run stands.
-        questions: What is undecided.
+        belief: What the complete rounds say.
+        questions: The undecided directions.
         rows: ``N x h``, the features over their noise scales.
         W: ``h x h``, the first design's information.
         widths: The widths in use.
@@ -806,7 +848,7 @@ def linear_forecast(
 
 
 def first_belief(Z: Tensor, noise_var: Tensor, widths: AnytimeWidth) -> LinearBelief:
-    r"""Nothing was measured.
+    r"""The belief before any measurement: intervals without end.
 
     Args:
         Z: ``T x h`` features of the items.
@@ -839,10 +881,12 @@ def first_belief(Z: Tensor, noise_var: Tensor, widths: AnytimeWidth) -> LinearBe
 def with_batch(
     belief: LinearBelief, Phi: Tensor, new: Observations, widths: AnytimeWidth
 ) -> LinearBelief:
-    r"""Estimates after a batch, with the first alarm if its noise is not as stated.
+    r"""The belief with the estimates after a batch.
+
+    It has an alarm if this is the first batch whose noise is not as stated.
 
     Args:
-        belief: Before.
+        belief: The belief before.
         Phi: ``N x h`` features of what can be measured.
         new: The batch.
         widths: Fixed for the whole run.
@@ -862,10 +906,11 @@ def with_batch(
 def with_martingale(
     belief: LinearBelief, Phi: Tensor, new: Observations, widths: AnytimeWidth
 ) -> LinearBelief:
-    r"""Before ``with_batch``, for a batch whose rows were fixed before any value of it.
+    r"""The belief with a batch added to the martingale; called before ``with_batch``.
 
-    What was told otherwise must not enter: rows that came back because of the values
-    of others make the batch's least squares biased.
+    Only for a batch whose rows were fixed before any of its values was known. Others
+    must not enter: if the values of some rows decide whether others are reported, least
+    squares on the batch is biased.
     """
     if belief.martingale is None:
         return belief
@@ -884,13 +929,13 @@ def _sums(belief: LinearBelief, Phi: Tensor, new: Observations) -> tuple[Sums, T
 def intersected(
     belief: LinearBelief, widths: AnytimeWidth, delta: float
 ) -> LinearBelief:
-    r"""With the current intervals, warning if they contradict earlier ones.
+    r"""The belief with its intervals intersected with the current ones.
 
-    Then nothing that earlier intervals decided is believed any more: all items are
-    judged anew.
+    It warns if they contradict earlier ones. Then nothing that earlier intervals
+    decided is kept: all items are decided again.
 
     Args:
-        belief: With the estimates.
+        belief: With the estimates after all data.
         widths: Fixed for the whole run.
         delta: The strategy's failure probability, for the warning.
     """
@@ -922,7 +967,7 @@ def intersected(
 def noise_alarm(
     belief: LinearBelief, rows: Tensor, residuals: Tensor, reach: Tensor
 ) -> str | None:
-    r"""Which residual is larger than sub-Gaussian noise of the stated scale allows.
+    r"""A sign that residuals are larger than noise of the stated scale allows.
 
     Two tests, each with a false alarm with probability 0.001 at most along the run: a
     single residual beyond its own confidence width by more than ``sqrt(2 log(2 m n (n +
@@ -930,7 +975,7 @@ def noise_alarm(
     sqrt(n x) + 2 x``, ``x = log(m n (n + 1) / 0.001)``.
 
     Args:
-        belief: After the values were learnt.
+        belief: With the estimates after these measurements.
         rows: ``n`` rows just measured.
         residuals: ``n x m``, in noise scales of the values.
         reach: ``n``, the widths of the estimates at these rows, in the same scales.
@@ -965,14 +1010,14 @@ def noise_alarm(
 
 
 def contradicted(alarm: str) -> str:
-    r"""What a guarantee says after an alarm."""
+    r"""The sentence that a guarantee adds after an alarm."""
     return (
         f"The data contradict the stated noise ({alarm}): the guarantee does not hold."
     )
 
 
 def warn_of(alarm: str) -> None:
-    r"""Say that the noise is not what was stated, and what to do.
+    r"""Warn that the noise is not what was stated, and say what to do.
 
     Warns:
         NoiseWarning: Always.
@@ -992,7 +1037,7 @@ def standardised(
     r"""Residuals, and the estimates' widths, in noise scales of the values.
 
     Args:
-        belief: After the values were learnt.
+        belief: With the estimates after these measurements.
         Phi: ``N x h`` features.
         rows: ``n`` rows.
         y: ``n x m`` values.
