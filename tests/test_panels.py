@@ -20,6 +20,7 @@ from botorch_lse.plotting import (
     slices_frame,
 )
 from botorch_lse.plotting.pictures import COLOURS, LINES, PROBABILITY_SCALE, ROUND_MAP
+from botorch_lse.strategies import MELKStrategy
 from tests.covering import covering
 from tests.strategies import runs
 from tests.test_plotting import answer, legend
@@ -187,7 +188,7 @@ def test_batches_are_drawn_by_both_libraries(pool, is_empty):
 
 def some_states(costs=None):
     pool = Pool(runs.grid(), costs=costs)
-    strategy = runs.make(runs.MELKStrategy, pool=pool, batch_size=4)
+    strategy = runs.make(MELKStrategy, pool=pool, batch_size=4)
     return runs.run(strategy, 4)
 
 

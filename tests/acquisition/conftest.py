@@ -47,10 +47,31 @@ def make_dense(X, Y, Yvar=None):
     )
 
 
-@pytest.fixture(params=[False, True], ids=["one noise", "noise per point"])
+NOISES = ["one noise", "noise per point"]
+
+
+def with_noise(name, kinds, own):
+    r"""Parametrize with models and kinds of future noise.
+
+    A model with its own noise for each point does not know that of others: it is
+    refused with the kind ``own``, which is to be the model's.
+    """
+    pairs = [
+        pytest.param(noise, kind, id=f"{noise}-{label}")
+        for noise in NOISES
+        for label, kind in kinds.items()
+        if (noise, label) != ("noise per point", own)
+    ]
+    return pytest.mark.parametrize(
+        f"model_and_dense, {name}", pairs, indirect=["model_and_dense"]
+    )
+
+
+@pytest.fixture(params=NOISES)
 def model_and_dense(request):
-    model, X, Y, Yvar = make_model(per_point=request.param)
-    dense = make_dense(X, Y, Yvar if request.param else None)
+    per_point = request.param == "noise per point"
+    model, X, Y, Yvar = make_model(per_point=per_point)
+    dense = make_dense(X, Y, Yvar if per_point else None)
     new_noise = float(dense.noise.mean())
     return model, dense, new_noise
 

@@ -19,8 +19,8 @@ from botorch_lse.acquisition import (
     MaxVariance,
     Straddle,
 )
-from botorch_lse.confidence import UnionBeta
 from tests.acquisition.conftest import assert_differentiable, make_model
+from tests.registry import INTERVALS, MOMENTS, ONE_POINT
 
 # float32 and raw outcomes are part of what is tested here
 pytestmark = pytest.mark.filterwarnings(
@@ -28,13 +28,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 POOL = torch.rand(30, 2, generator=torch.Generator().manual_seed(0)).double()
-TABLE = {
-    Straddle: {"threshold": 21.0},
-    ImplicitStraddle: {"omega": 0.9, "pool": POOL},
-    MaxVariance: {},
-    LSEAmbiguity: {"threshold": 21.0},
-    LSEWidth: {"beta": UnionBeta(30, 0.1)},
-}
+TABLE = {case.cls: case.options(POOL) for case in ONE_POINT}
 every = pytest.mark.parametrize(("acqf_class", "options"), TABLE.items())
 
 
@@ -164,7 +158,7 @@ def test_input_constructor_drops_the_sign_of_the_objective(acqf_class, options):
     torch.testing.assert_close(*values)
 
 
-@pytest.mark.parametrize("acqf_class", [Straddle, ImplicitStraddle, MaxVariance])
+@pytest.mark.parametrize("acqf_class", [case.cls for case in MOMENTS])
 def test_a_scalarised_model_equals_the_single_one(acqf_class):
     _, X, Y, _ = make_model()
     both = SingleTaskGP(X, torch.cat((Y, -2 * Y), dim=-1), outcome_transform=None)
@@ -185,7 +179,7 @@ def test_several_outputs_without_transform_are_refused(acqf_class, options):
         acqf_class(both, **options)
 
 
-@pytest.mark.parametrize("acqf_class", [LSEAmbiguity, LSEWidth])
+@pytest.mark.parametrize("acqf_class", [case.cls for case in INTERVALS])
 def test_region_classes_refuse_what_they_cannot_do(acqf_class):
     options = TABLE[acqf_class]
     deterministic = GenericDeterministicModel(lambda X: X.sum(-1, keepdim=True))

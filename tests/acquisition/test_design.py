@@ -11,32 +11,21 @@ from botorch.models.deterministic import GenericDeterministicModel
 from botorch.optim import optimize_acqf, optimize_acqf_discrete
 from gpytorch.kernels import LinearKernel
 
-from botorch_lse.acquisition import (
-    qGEGE,
-    qHRAGE,
-    qMELK,
-    qMILK,
-    qNegMaxPosteriorVariance,
-)
+from botorch_lse.acquisition import qGEGE, qHRAGE, qMELK, qMILK
 from botorch_lse.acquisition import targets as targets_module
 from botorch_lse.problem import Pool
-from tests.acquisition.conftest import assert_differentiable, make_model
+from tests.acquisition.conftest import assert_differentiable, make_model, with_noise
 from tests.acquisition.test_contract import ensemble, member
+from tests.registry import DESIGNED
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::botorch.exceptions.warnings.InputDataWarning"
 )
 
 POOL = torch.rand(30, 2, generator=torch.Generator().manual_seed(0)).double()
-OMEGA = 0.7
 WEIGHTS = torch.linspace(3.0, 0.0, 13, dtype=torch.float64)
-TABLE = {
-    qNegMaxPosteriorVariance: {"targets": POOL},
-    qMELK: {"targets": Pool(POOL[:13])},
-    qHRAGE: {"targets": POOL[:13], "target_weights": WEIGHTS},
-    qMILK: {"targets": POOL[:9], "omega": OMEGA},
-    qGEGE: {"targets": POOL[:13]},
-}
+TABLE = {case.cls: case.options(POOL[:13]) for case in DESIGNED}
+TABLE[qMELK] = {"targets": Pool(POOL[:13])}  # targets may be a pool
 every = pytest.mark.parametrize(("acqf_class", "options"), TABLE.items())
 scalar = pytest.mark.parametrize(
     ("acqf_class", "options"), [(k, v) for k, v in TABLE.items() if k is not qGEGE]
@@ -65,7 +54,7 @@ def dense_value(dense, batch, targets, noise, omega=None, target_weights=None):
 @every
 @pytest.mark.parametrize("q", [1, 4])
 @pytest.mark.parametrize("n_pending", [0, 3])
-@pytest.mark.parametrize("kind", ["model", "number", "function"])
+@with_noise("kind", {kind: kind for kind in ("model", "number", "function")}, "model")
 def test_values_equal_dense_formulas(
     model_and_dense, acqf_class, options, q, n_pending, kind
 ):
@@ -80,8 +69,6 @@ def test_values_equal_dense_formulas(
         "number": 0.3,
         "function": lambda X: 0.1 + X[..., 0].square(),
     }[kind]
-    if kind == "model" and model.likelihood.noise.numel() > 1:
-        return  # refused: it knows the noise of its own data only
     pending = POOL[5 : 5 + n_pending]
     acqf = acqf_class(model, **options, noise_var=given, X_pending=pending)
     X = batches((3,), q)

@@ -16,20 +16,9 @@ from botorch.models.transforms import Normalize, Standardize
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.likelihoods import BernoulliLikelihood
 
-from botorch_lse.acquisition import (
-    ImplicitStraddle,
-    LSEAmbiguity,
-    LSEWidth,
-    MaxVariance,
-    Straddle,
-    qGEGE,
-    qHRAGE,
-    qMELK,
-    qMILK,
-    qNegMaxPosteriorVariance,
-    qTruVaR,
-)
+from botorch_lse.acquisition import ImplicitStraddle, Straddle, qGEGE, qMELK
 from botorch_lse.confidence import confidence_regions
+from tests.registry import BATCHES, ONE_POINT
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::botorch.exceptions.warnings.InputDataWarning"
@@ -53,21 +42,10 @@ SAMPLES = {
     "outputscale": 0.5 + draw(S),
     "noise": 0.05 + 0.1 * draw(S, 1),
 }
-ONE = {
-    Straddle: {"threshold": 21.0},
-    MaxVariance: {},
-    LSEAmbiguity: {"threshold": 21.0},
-    LSEWidth: {},
-}
-BATCH = {
-    qTruVaR: {"targets": TARGETS},
-    qNegMaxPosteriorVariance: {"targets": TARGETS},
-    qMELK: {"targets": TARGETS},
-    qHRAGE: {"targets": TARGETS},
-    qMILK: {"targets": TARGETS, "omega": 0.8},
-    qGEGE: {"targets": TARGETS},
-}
-EVERY = {**ONE, ImplicitStraddle: {"omega": 0.9, "pool": TARGETS}, **BATCH}
+ONE = {c.cls: c.options(TARGETS) for c in ONE_POINT}
+BATCH = {c.cls: c.options(TARGETS) for c in BATCHES}
+EVERY = {**ONE, **BATCH}
+AVERAGED = [cls for cls in EVERY if cls is not ImplicitStraddle]  # its level is one
 
 
 def transforms():
@@ -100,7 +78,7 @@ def member(s, yvar=None):
 
 
 @pytest.mark.some(12)
-@pytest.mark.parametrize("acqf_class", [*ONE, *BATCH])
+@pytest.mark.parametrize("acqf_class", AVERAGED)
 @pytest.mark.parametrize("pending", [None, PENDING, TARGETS], ids=["none", "2", "6"])
 @pytest.mark.parametrize("known_noise", [False, True])
 def test_an_ensemble_is_the_average_of_its_members(

@@ -5,19 +5,14 @@ import torch
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.models import SingleTaskGP
 
-from botorch_lse.acquisition import qGEGE, qHRAGE, qMELK, qMILK, qTruVaR
+from botorch_lse.acquisition import qGEGE, qMELK
 from botorch_lse.models.gaussian_process import JITTER
 from botorch_lse.optim import optimize_acqf_design
 from tests.acquisition.conftest import OUTPUTSCALE, make_model
+from tests.registry import BATCHES, DESIGNED
 
 POOL = torch.rand(20, 2, generator=torch.Generator().manual_seed(0)).double()
-TABLE = {
-    qTruVaR: {"targets": POOL},
-    qMELK: {"targets": POOL},
-    qHRAGE: {"targets": POOL},
-    qGEGE: {"targets": POOL},
-    qMILK: {"targets": POOL, "omega": 0.7},
-}
+TABLE = {case.cls: case.options(POOL) for case in BATCHES}
 every = pytest.mark.parametrize(("acqf_class", "options"), TABLE.items())
 
 
@@ -54,7 +49,7 @@ def test_pending_points_known_exactly_leave_nothing_to_gain(acqf_class, options,
 
 
 @pytest.mark.some(4)
-@pytest.mark.parametrize("acqf_class", [qMELK, qHRAGE, qGEGE, qMILK])
+@pytest.mark.parametrize("acqf_class", [case.cls for case in DESIGNED])
 @pytest.mark.parametrize("q", [5, 20])
 def test_a_designed_batch_of_exact_measurements_has_no_row_twice(acqf_class, q):
     acqf = acqf_class(make_model()[0], **TABLE[acqf_class], noise_var=0.0)

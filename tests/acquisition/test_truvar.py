@@ -19,7 +19,7 @@ from botorch.optim import optimize_acqf, optimize_acqf_discrete
 from botorch_lse.acquisition import qTruVaR
 from botorch_lse.acquisition import targets as targets_module
 from botorch_lse.problem import Pool
-from tests.acquisition.conftest import assert_differentiable, make_model
+from tests.acquisition.conftest import assert_differentiable, make_model, with_noise
 from tests.acquisition.test_contract import ensemble, member
 
 pytestmark = pytest.mark.filterwarnings(
@@ -70,14 +70,12 @@ def brute_force(dense, batch, noise, targets, eta, pending, pending_noise):
 @etas
 @pytest.mark.parametrize("q", [1, 3])
 @pytest.mark.parametrize("n_pending", [0, 2])
-@pytest.mark.parametrize("noise", [None, 0.3, noisiness], ids=["own", "one", "per x"])
+@with_noise("noise", {"own": None, "one": 0.3, "per x": noisiness}, "own")
 @pytest.mark.parametrize("cost", [None, 2.5, price], ids=["unit", "one", "per x"])
 def test_values_equal_brute_force_conditioning(
     model_and_dense, eta, q, n_pending, noise, cost
 ):
     model, dense, own = model_and_dense
-    if noise is None and model.likelihood.noise.numel() > 1:
-        return  # refused: it knows the noise of its own data only
     X, pending = batches((4,), q), POOL[20 : 20 + n_pending]
     X[0, -1] = X[0, 0]  # a replicate inside the batch, if q > 1
     X[1, -1] = model.train_inputs[0][0]  # one of the data

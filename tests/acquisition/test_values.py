@@ -12,6 +12,7 @@ from botorch_lse.acquisition import (
     Straddle,
 )
 from botorch_lse.confidence import UnionBeta
+from tests.registry import MOMENTS
 
 RTOL = 1e-9
 ROUNDS = [0, 0, 0, 1, 2, 2, 2, 3, 3]
@@ -29,27 +30,19 @@ def expected(acqf_class, dense, P, pending, noise, pool=None):
     return 1.96 * sigma - np.abs(mean - level)
 
 
-def build(acqf_class, model, pool):
-    if acqf_class is Straddle:
-        return Straddle(model, threshold=21.0)
-    if acqf_class is ImplicitStraddle:
-        return ImplicitStraddle(model, omega=0.9, pool=pool)
-    return MaxVariance(model)
-
-
-@pytest.mark.parametrize("acqf_class", [Straddle, ImplicitStraddle, MaxVariance])
+@pytest.mark.parametrize("case", MOMENTS)
 @pytest.mark.parametrize("with_pending", [False, True])
 def test_marginal_values_equal_dense_formulas(
-    model_and_dense, points, acqf_class, with_pending
+    model_and_dense, points, case, with_pending
 ):
     model, dense, noise = model_and_dense
     pending = points[:3] + 0.01 if with_pending else None
-    acqf = build(acqf_class, model, points)
+    acqf = case.cls(model, **case.options(points))
     acqf.set_X_pending(pending)
     values = acqf(points.unsqueeze(-2)).detach().numpy()
     P = points.numpy()
     want = expected(
-        acqf_class, dense, P, None if pending is None else pending.numpy(), noise, P
+        case.cls, dense, P, None if pending is None else pending.numpy(), noise, P
     )
     np.testing.assert_allclose(values, want, rtol=RTOL, atol=1e-8)
 

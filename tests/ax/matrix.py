@@ -25,35 +25,24 @@ from ax.storage.json_store.load import load_experiment
 from ax.storage.json_store.save import save_experiment
 from ax.utils.common.result import Ok
 
-from botorch_lse import Pool, strategies
+from botorch_lse import Pool
 from botorch_lse.ax import (
     POOL_INDEX,
     CostMetric,
     level_set_generation_strategy,
     save_client,
 )
+from tests.registry import GAUSSIAN, LINEAR_SEVERAL, PLAYED, case_of
 
 from .worlds import NOISE, client_for, grid_pool, kernel, measure, sqlite_storage
 
-EXPLICIT = (
-    "LSEStrategy",
-    "LSELiteralBatchStrategy",
-    "StraddleStrategy",
-    "StraddleRankStrategy",
-    "MaxVarianceStrategy",
-    "RandomStrategy",
-    "MELKStrategy",
-    "TruVaRStrategy",
-    "HRAGEStrategy",
-)
-IMPLICIT = (
-    "ImplicitLSEStrategy",
-    "ImplicitLSELiteralBatchStrategy",
-    "ImplicitStraddleStrategy",
-    "MILKStrategy",
-)
-SHIP, LINEAR, PARETO = "TruVaRStrategy, costs", "MELKLinearStrategy", "GEGEStrategy"
-STRATEGIES = (PARETO, LINEAR, SHIP, *IMPLICIT, *EXPLICIT)
+SHIP = "TruVaRStrategy, costs"
+STRATEGIES = [
+    case.__name__
+    for case in (*GAUSSIAN, *LINEAR_SEVERAL, *PLAYED[::-1])
+    if case.is_stored
+]
+r"""By their names, which a stored metric can hold."""
 WAYS = ("experiment", "orchestrator", "client")
 STORES = ("json", "memory", "sqlite")
 
@@ -64,35 +53,22 @@ def pool():
     return Pool(base.X, features=base.X, names=base.names)
 
 
-def travel(previous, rows):
-    r"""One, and the distance in rows of the pool."""
-    start = rows if previous is None else previous
-    return 1.0 + (rows - start).abs()
-
-
 def make(name):
-    common = {"batch_size": 3, "max_observations": 9}
-    if name == LINEAR:  # any function is linear in the rows' indicators
+    case = case_of(name)
+    known = {"batch_size": 3, "max_observations": 9, "noise_std": NOISE}
+    aim = {"maximize": (True, False)} if case.has_several_outputs else case.aim(0.5)
+    if case.is_linear:  # any function is linear in the rows' indicators
         indicators = Pool(pool().X, features=torch.eye(16).double())
-        return strategies.MELKLinearStrategy(
-            indicators, threshold=0.5, noise_std=NOISE, **common
-        )
-    known = {"model": kernel(), "noise_std": NOISE, "beta": 9.0, **common}
-    if name == PARETO:
-        known |= {"model": (kernel(), kernel()), "noise_std": (NOISE, NOISE)}
-        return strategies.GEGEStrategy(pool(), maximize=(True, False), **known)
-    if name == SHIP:
-        return strategies.TruVaRStrategy(pool(), threshold=0.5, cost=travel, **known)
-    goal = {"omega": 0.6} if name in IMPLICIT else {"threshold": 0.5}
-    return getattr(strategies, name)(pool(), **goal, **known)
+        return case.make(indicators, **aim, **known)
+    return case.make(pool(), **aim, **known, model=kernel(), beta=9.0)
 
 
 def objective_of(name):
-    return "y, -z" if name == PARETO else "y"
+    return "y, -z" if case_of(name).has_several_outputs else "y"
 
 
 def metrics_of(name):
-    return ("y", "z") if name == PARETO else ("y",)
+    return ("y", "z") if case_of(name).has_several_outputs else ("y",)
 
 
 def values(name, row, trial):

@@ -17,15 +17,13 @@ from botorch.acquisition.logei import qLogExpectedImprovement
 from botorch_lse import Pool, acquisition
 from botorch_lse.acquisition import (
     ImplicitStraddle,
-    LSEAmbiguity,
-    LSEWidth,
-    MaxVariance,
     Straddle,
     qTruVaR,
 )
 from botorch_lse.ax import acquisition_generator_spec, level_set, model_space
 from botorch_lse.ax.acquisitions import register_acquisition
 from botorch_lse.strategies import LSEStrategy
+from tests.registry import ONE_POINT
 
 # Straddle has a kink at the level, where a line search may end early; BoTorch then
 # starts again from other points.
@@ -60,6 +58,7 @@ def modular_client(spec, objective="y", parameters=UNIT, evaluate=value):
     return client
 
 
+POINTS = 2 * torch.rand(30, 2, generator=torch.Generator().manual_seed(0)).double()
 STRADDLE = acquisition_generator_spec(Straddle, {"threshold": 70.0, "beta": 4.0})
 
 
@@ -119,20 +118,11 @@ def test_the_objectives_sign_does_not_matter():
 @pytest.mark.parametrize(
     ("acqf_class", "options"),
     [
-        (MaxVariance, {}),
-        (LSEAmbiguity, {"threshold": 70.0, "beta": 4.0}),
-        (LSEWidth, {"beta": 4.0}),
-        (ImplicitStraddle, {"omega": 0.6, "pool": 2 * torch.rand(30, 2).double()}),
-        (
-            qTruVaR,
-            {
-                "targets": 2 * torch.rand(30, 2).double(),
-                "beta": 4.0,
-                "eta": 0.1,
-                "noise_var": 0.01,
-            },
-        ),
-    ],
+        (case.cls, case.options(POINTS, 70.0))
+        for case in ONE_POINT
+        if case.cls is not Straddle
+    ]
+    + [(qTruVaR, {"targets": POINTS, "beta": 4.0, "eta": 0.1, "noise_var": 0.01})],
 )
 def test_the_other_classes_give_concurrent_trials(acqf_class, options):
     client = modular_client(acquisition_generator_spec(acqf_class, options))

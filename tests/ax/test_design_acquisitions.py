@@ -12,16 +12,13 @@ from ax.generation_strategy.transition_criterion import MinTrials
 from botorch_lse.acquisition import (
     qGEGE,
     qHRAGE,
-    qMELK,
-    qMILK,
-    qNegMaxPosteriorVariance,
 )
 from botorch_lse.ax import acquisition_generator_spec
+from tests.registry import DESIGNED
 
 from .test_acquisitions import UNIT, modular_client, value
 
 TARGETS = 2 * torch.rand(20, 2, generator=torch.Generator().manual_seed(0)).double()
-WEIGHTS = torch.linspace(1.0, 4.0, 20)
 
 
 def louder_to_the_east(X):
@@ -30,22 +27,15 @@ def louder_to_the_east(X):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Optimization failed")
-@pytest.mark.parametrize(
-    ("acqf_class", "options"),
-    [
-        (qNegMaxPosteriorVariance, {}),
-        pytest.param(qMELK, {}, marks=pytest.mark.slow),
-        pytest.param(qMILK, {"omega": 0.8}, marks=pytest.mark.slow),
-        (qHRAGE, {"target_weights": WEIGHTS, "noise_var": louder_to_the_east}),
-    ],
-)
-def test_concurrent_trials_lower_the_worst_variance(acqf_class, options):
-    arguments = {"targets": TARGETS, "noise_var": 1.0, **options}
-    client = modular_client(acquisition_generator_spec(acqf_class, arguments))
+@pytest.mark.parametrize("case", [c for c in DESIGNED if not c.has_several_outputs])
+def test_concurrent_trials_lower_the_worst_variance(case):
+    noise_var = louder_to_the_east if case.cls is qHRAGE else 1.0
+    arguments = {**case.options(TARGETS), "noise_var": noise_var}
+    client = modular_client(acquisition_generator_spec(case.cls, arguments))
     trials = client.get_next_trials(3)
     points = torch.tensor([[p["a"], p["b"]] for p in trials.values()]).double()
     model = client._generation_strategy.adapter.generator.surrogate.model
-    acqf = acqf_class(model, **arguments)
+    acqf = case.cls(model, **arguments)
     with torch.no_grad():
         chosen = acqf(points)
         generator = torch.Generator().manual_seed(1)

@@ -12,8 +12,9 @@ from botorch_lse.ax import (
     pool_parameters,
     run_experiment,
 )
-from botorch_lse.strategies import GEGEStrategy, LSEStrategy, PALStrategy
-from tests.strategies.test_exact import GP, SINGLE, F, X, make
+from botorch_lse.strategies import LSEStrategy
+from tests.registry import GAUSSIAN, PLAYED_GP
+from tests.strategies.test_exact import GP, F, X, make
 
 from .worlds import client_for, grid_pool, state_of, truth
 
@@ -33,19 +34,19 @@ def run_to_the_end(client, value, most=40):
 
 
 @pytest.mark.some(3)
-@pytest.mark.parametrize("cls", SINGLE)
-def test_every_strategy_runs_to_its_end_without_a_repeat(cls):
-    client = client_for(make(cls, beta=9.0, model=GP.kernel()))
+@pytest.mark.parametrize("case", [case for case in PLAYED_GP if case.is_stored])
+def test_every_strategy_runs_to_its_end_without_a_repeat(case):
+    client = client_for(make(case, beta=9.0, model=GP.kernel()))
     rows = run_to_the_end(client, lambda row: {"y": (float(F[row]), 0.0)})
     assert len(rows) == len(set(rows))
     assert "count as exact" in state_of(client).classification.guarantee
 
 
 @pytest.mark.some(1)
-@pytest.mark.parametrize("cls", [GEGEStrategy, PALStrategy])
-def test_several_exact_metrics_run_to_the_end(cls):
+@pytest.mark.parametrize("case", [case for case in GAUSSIAN if case.is_stored])
+def test_several_exact_metrics_run_to_the_end(case):
     other = torch.tensor(GP.sample(X.numpy(), 4))
-    strategy = cls(
+    strategy = case.make(
         Pool(X),
         maximize=(True, True),
         model=(GP.kernel(), GP.kernel()),

@@ -103,7 +103,7 @@ def test_a_run_killed_at_any_of_eight_moments_goes_on(tmp_path, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["json", "db"])
-@pytest.mark.parametrize("name", several.PARETO)
+@pytest.mark.parametrize("name", several.NAMES)
 def test_every_run_of_several_metrics_killed_at_any_moment_goes_on(
     tmp_path, kind, name
 ):

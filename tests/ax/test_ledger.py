@@ -31,7 +31,6 @@ from botorch_lse.strategies import PALStrategy, RandomStrategy
 
 from ..reference.full_ledger import full_ledger
 from .matrix import (
-    PARETO,
     SHIP,
     STORES,
     WAYS,
@@ -288,7 +287,7 @@ TestChangesOfTwoMetrics.settings = settings(CAREFUL, max_examples=3)
 READ = [
     *(("RandomStrategy", "client", store) for store in STORES),
     *(("RandomStrategy", way, "memory") for way in WAYS if way != "client"),
-    (PARETO, "experiment", "memory"),
+    ("GEGEStrategy", "experiment", "memory"),
     (SHIP, "orchestrator", "memory"),
 ]
 

@@ -17,25 +17,17 @@ from botorch_lse.ax import (
     level_set_generation_strategy,
     pool_parameters,
 )
-from botorch_lse.strategies import (
-    APEStrategy,
-    EGESHStrategy,
-    GEGEBudgetStrategy,
-    GEGEPACStrategy,
-    GEGEStrategy,
-    PALStrategy,
-    RacingStrategy,
-    UniformStrategy,
-)
+from botorch_lse.strategies import GEGEStrategy, PALStrategy
 from tests.covering import covering
 from tests.processes import in_a_new_process
+from tests.registry import BUDGETED, CONFIDENT, GAUSSIAN, case_of
 
 from .worlds import client_for as plain_client
 from .worlds import grid_pool, lse, node_of, same_state, sqlite_storage, state_of
 
 NOISE = (0.1, 2.0)
 MAXIMIZE = (True, False)
-SEVERAL = ("objectives", "tracking")
+METRICS = ("objectives", "tracking")
 
 
 def kernels():
@@ -60,7 +52,7 @@ def measure(pool, row, repeat=0, weight=1):
     return (truth(pool)[int(row)] + noise).tolist()
 
 
-def gaussian(cls=GEGEStrategy, pool=None, **options):
+def gaussian(of=GEGEStrategy, pool=None, **options):
     known = {
         "maximize": MAXIMIZE,
         "model": kernels(),
@@ -70,7 +62,7 @@ def gaussian(cls=GEGEStrategy, pool=None, **options):
         "epsilon": (0.05, 1.0),
         "max_observations": 20,
     }
-    return cls(pool or grid_pool(), **{**known, **options})
+    return case_of(of).make(pool or grid_pool(), **{**known, **options})
 
 
 def client_for(strategy, several="objectives", **options):
@@ -122,10 +114,13 @@ def plain(strategy):
     return state, asked
 
 
+STORED = [case for case in GAUSSIAN if case.is_stored]
+
+
 @pytest.mark.some(1)
-@covering("several, cls", SEVERAL, [GEGEStrategy, PALStrategy])
-def test_a_client_runs_as_ask_and_tell_do(cls, several):
-    strategy = gaussian(cls, max_repeats=1)
+@covering("several, case", METRICS, STORED)
+def test_a_client_runs_as_ask_and_tell_do(case, several):
+    strategy = gaussian(case, max_repeats=1)
     client = client_for(strategy, several)
     asked, reason = go_on(client)
     state, expected = plain(strategy)
@@ -137,7 +132,7 @@ def test_a_client_runs_as_ask_and_tell_do(cls, several):
 
 
 @pytest.mark.some(1)
-@pytest.mark.parametrize("several", SEVERAL)
+@pytest.mark.parametrize("several", METRICS)
 def test_the_table_has_each_metric_with_its_interval(several):
     strategy = gaussian()
     client = client_for(strategy, several)
@@ -210,7 +205,7 @@ def cut_run(strategy, path=None, several="objectives", **options):
 @pytest.mark.slow
 @covering(
     "several, strategy",
-    SEVERAL,
+    METRICS,
     [
         gaussian(max_repeats=1),
         gaussian(PALStrategy, max_repeats=1),
@@ -277,22 +272,12 @@ def finish(trial, strategy, with_sem=True):
     trial.mark_completed()
 
 
-EXACT = [
-    (GEGEBudgetStrategy, {"max_observations": 90}),
-    (EGESHStrategy, {"max_observations": 90}),
-    (UniformStrategy, {"max_observations": 90}),
-    (GEGEPACStrategy, {"noise_std": 0.01, "epsilon": 0.05, "max_observations": 50000}),
-    (RacingStrategy, {"noise_std": 0.3, "epsilon": 0.5, "step": 50}),
-    (APEStrategy, {"noise_std": 0.3, "step": 50, "max_observations": 4000}),
-]
-
-
 @pytest.mark.some(4)
-@pytest.mark.parametrize(("cls", "options"), EXACT)
+@pytest.mark.parametrize("case", BUDGETED + CONFIDENT)
 @pytest.mark.parametrize("with_sem", [True, False])
-def test_rounds_are_batch_trials_whose_weights_are_counts(cls, options, with_sem):
+def test_rounds_are_batch_trials_whose_weights_are_counts(case, with_sem):
     r"""The strategies of the papers: the answer is that of telling means."""
-    strategy = cls(grid_pool(3), maximize=MAXIMIZE, **options)
+    strategy = case.make(grid_pool(3), maximize=MAXIMIZE, **case.batches)
     client = client_for(strategy)
     experiment = client._experiment
     ours = level_set_generation_strategy(strategy)
@@ -311,13 +296,13 @@ def test_rounds_are_batch_trials_whose_weights_are_counts(cls, options, with_sem
             for row, weight in zip(batch.indices.tolist(), weights, strict=True)
         ]
         yvar = torch.ones(len(values), 2).double()
-        told = batch.observe(torch.tensor(values).double(), yvar, means=True)
-        state = strategy.tell(state, told)
+        y = torch.tensor(values, dtype=torch.float64)
+        state = strategy.tell(state, batch.observe(y, yvar, means=True))
         n_trials += 1
     assert n_trials >= 1
     with pytest.raises(GenerationStrategyCompleted):
         ours.gen(experiment, n=10)
-    found = ours.nodes_by_name[cls.__name__].state(experiment)
+    found = ours.nodes_by_name[case.__name__].state(experiment)
     assert found.n_used == state.n_used
     assert found.classification.side.tolist() == state.classification.side.tolist()
     torch.testing.assert_close(

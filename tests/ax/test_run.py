@@ -579,7 +579,7 @@ def test_a_dask_cluster_is_an_executor():
 
 
 @pytest.mark.some(2)
-@pytest.mark.parametrize("name", several.PARETO)
+@pytest.mark.parametrize("name", several.NAMES)
 def test_a_strategy_of_several_outputs_runs_and_goes_on(name, tmp_path):
     strategy, path = several.make(name), tmp_path / "run.json"
     client, measured = client_for(strategy, "y, -z"), []

@@ -3,7 +3,10 @@ r"""What every strategy does on a table of small runs, to compare two versions.
 ``python -m tests.reference.recording new.json --against old.json`` plays the runs of
 this table and says which of them ask, answer, forecast or stop otherwise than those of
 a file written by another version, on the same machine: floats are kept to the last bit.
-It uses public names only, so the same file runs in every version that has them.
+It uses public names only, so the same file runs in every version that has them. So it
+has a table of its own, by the classes' names, and not that of ``tests/registry.py``,
+whose classes and arguments are those of this version; ``tests/test_registry.py`` says
+which class is missing here.
 """
 
 from __future__ import annotations
@@ -88,6 +91,7 @@ DESIGNED = ("MELKStrategy", "MILKStrategy", "HRAGEStrategy")
 
 def fill() -> None:
     r"""The table."""
+    CASES.clear()
     pool = Pool(GRID)
     noisy = Pool(GRID, noise_var=0.05 + 0.2 * GRID[:, 0])
     priced = Pool(GRID, costs=1 + 3 * GRID[:, 1])

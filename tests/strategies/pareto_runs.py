@@ -6,24 +6,10 @@ import torch
 from torch import Tensor
 
 from botorch_lse import Pool
-from botorch_lse.strategies import (
-    APEStrategy,
-    EGESHStrategy,
-    EGESRStrategy,
-    GEGEBudgetStrategy,
-    GEGEPACStrategy,
-    GEGEStrategy,
-    PALStrategy,
-    ParetoStrategy,
-    RacingStrategy,
-    State,
-    UniformStrategy,
-)
+from botorch_lse.strategies import ParetoStrategy, State
+from tests.registry import StrategyCase, case_of
 
 NOISE_STD = 0.2
-BUDGETED = [GEGEBudgetStrategy, EGESHStrategy, EGESRStrategy, UniformStrategy]
-GAUSSIAN = [GEGEStrategy, PALStrategy]
-CONFIDENT = [GEGEPACStrategy, APEStrategy, RacingStrategy]
 
 
 def linear_problem(seed: int = 0, K: int = 12, h: int = 3, m: int = 2):
@@ -34,17 +20,14 @@ def linear_problem(seed: int = 0, K: int = 12, h: int = 3, m: int = 2):
     return X, X @ torch.randn(h, m, generator=generator, dtype=torch.float64)
 
 
-def make(cls: type, X: Tensor, m: int = 2, **options) -> ParetoStrategy:
-    chosen = {"maximize": (True,) * m, **options}
-    if cls in BUDGETED:
-        chosen.setdefault("max_observations", 200)
-    else:
-        chosen.setdefault("noise_std", NOISE_STD)
-        chosen.setdefault("max_observations", 100_000)
-    if cls in (APEStrategy, RacingStrategy):
-        chosen.setdefault("step", 20)
-    pool = chosen.pop("pool", None) or Pool(X)
-    return cls(pool, **chosen)
+def make(
+    of: StrategyCase | type[ParetoStrategy], X: Tensor, m: int = 2, **options
+) -> ParetoStrategy:
+    case, pool = case_of(of), options.pop("pool", None) or Pool(X)
+    known = {"maximize": (True,) * m}
+    if case.family != "budget":
+        known |= {"noise_std": NOISE_STD, "max_observations": 100_000}
+    return case.make(pool, **{**known, **options})
 
 
 def step(

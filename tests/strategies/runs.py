@@ -10,52 +10,12 @@ import torch
 
 from botorch_lse import Pool
 from botorch_lse.models.gaussian_process import GPPrior
-from botorch_lse.strategies import (
-    HRAGELinearStrategy,
-    HRAGEStrategy,
-    ImplicitLSELiteralBatchStrategy,
-    ImplicitLSEStrategy,
-    ImplicitStraddleStrategy,
-    LSELiteralBatchStrategy,
-    LSEStrategy,
-    MaxVarianceStrategy,
-    MELKLinearStrategy,
-    MELKStrategy,
-    MILKLinearStrategy,
-    MILKStrategy,
-    RandomStrategy,
-    State,
-    StraddleRankStrategy,
-    StraddleStrategy,
-    Strategy,
-    TruVaRStrategy,
-)
+from botorch_lse.strategies import State, Strategy
 from tests.reference.dense_gp import DenseGP
+from tests.registry import StrategyCase, case_of
 
 GP = DenseGP(lengthscale=(0.3, 0.4), outputscale=2.0)
-NOISE_STD = 0.3
-
-EXPLICIT = [
-    LSEStrategy,
-    LSELiteralBatchStrategy,
-    StraddleStrategy,
-    StraddleRankStrategy,
-    MaxVarianceStrategy,
-    RandomStrategy,
-    MELKStrategy,
-    HRAGEStrategy,
-    TruVaRStrategy,
-    MELKLinearStrategy,
-    HRAGELinearStrategy,
-]
-IMPLICIT = [
-    ImplicitLSEStrategy,
-    ImplicitLSELiteralBatchStrategy,
-    ImplicitStraddleStrategy,
-    MILKStrategy,
-    MILKLinearStrategy,
-]
-LINEAR = [MELKLinearStrategy, HRAGELinearStrategy, MILKLinearStrategy]
+NOISE_STD, LEVEL = 0.3, 0.4
 
 
 @functools.cache
@@ -74,17 +34,17 @@ def noise(seed: int = 0) -> np.ndarray:
     return NOISE_STD * np.random.default_rng(500 + seed).standard_normal(2000)
 
 
-def make(cls: type[Strategy], **options) -> Strategy:
+def make(of: StrategyCase | type[Strategy], **options) -> Strategy:
     r"""A strategy on the grid with everything known, and a width that decides."""
-    goal = {"omega": 0.6} if cls in IMPLICIT else {"threshold": 0.4}
-    known = {"model": GPPrior.from_kernel(GP.kernel()), "noise_std": NOISE_STD}
-    pool = options.pop("pool", None) or Pool(grid())
-    if cls in LINEAR:  # any function is linear in the rows' indicators
+    case, pool = case_of(of), options.pop("pool", None) or Pool(grid())
+    known = {**case.aim(LEVEL), "noise_std": NOISE_STD}
+    if case.is_linear:  # any function is linear in the rows' indicators
         pool = Pool(pool.X, features=torch.eye(len(pool)), costs=pool.costs)
         for name in ("beta", "model"):  # their widths are theorems', without a prior
             options.pop(name, None)
-        return cls(pool, **{**goal, "batch_size": 1, "noise_std": NOISE_STD, **options})
-    return cls(pool, **{**goal, **known, "beta": 4.0, "epsilon": 0.1, **options})
+        return case.make(pool, **{**known, "batch_size": 1, **options})
+    known |= {"model": GPPrior.from_kernel(GP.kernel()), "beta": 4.0, "epsilon": 0.1}
+    return case.make(pool, **{**known, **options})
 
 
 def measure(row: int, before: int, seed: int = 0) -> float:

@@ -17,21 +17,19 @@ from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies import (
     GEGELinearStrategy,
     HRAGEStrategy,
-    ImplicitLSEStrategy,
     LSEStrategy,
     MaxVarianceStrategy,
     MELKLinearStrategy,
     MELKStrategy,
-    MILKStrategy,
     PALStrategy,
     StraddleStrategy,
     TruVaRStrategy,
 )
+from tests.registry import EXPLICIT, GAUSSIAN, IMPLICIT, PLAYED_GP
 
 from . import pareto_runs
-from .runs import EXPLICIT, GP, IMPLICIT, LINEAR, NOISE_STD, grid, make
+from .runs import GP, LEVEL, NOISE_STD, grid, make
 
-every = pytest.mark.parametrize("cls", EXPLICIT + IMPLICIT)
 jumps = st.lists(
     st.tuples(st.integers(0, 8), st.sampled_from([-9.0, -1.0, 0.0, 1.0, 9.0])),
     min_size=2,
@@ -39,8 +37,8 @@ jumps = st.lists(
 )
 
 
-def small(cls, **options):
-    return make(cls, pool=Pool(grid(3)), **options)
+def small(of, **options):
+    return make(of, pool=Pool(grid(3)), **options)
 
 
 def states_after(strategy, told):
@@ -54,28 +52,39 @@ def states_after(strategy, told):
         yield state
 
 
-def assert_consistent(strategy, answer):
-    assert (answer.lower <= answer.upper).all()
-    if getattr(strategy, "threshold", None) is None:
-        return
-    low = strategy.threshold - strategy.epsilon
-    high = strategy.threshold + strategy.epsilon
-    assert (answer.upper[answer.above] > low).all()
-    assert (answer.lower[answer.below] <= high).all()
-    rule = getattr(strategy, "rule", None)  # none on linear features
-    if rule is None or rule.intersects or not rule.is_monotone:
-        assert (answer.lower[answer.above] > low).all()
-        assert (answer.upper[answer.below] <= high).all()
-
-
-@pytest.mark.some(5)
-@every
+@pytest.mark.some(2)
+@pytest.mark.parametrize("case", IMPLICIT)
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(told=jumps)
-def test_sides_agree_with_their_intervals_whatever_is_told(cls, told):
-    strategy = small(cls, epsilon=0.05)
-    for state in states_after(strategy, told):
-        assert_consistent(strategy, state.classification)
+def test_no_interval_is_turned_around_whatever_is_told(case, told):
+    for state in states_after(small(case, epsilon=0.05), told):
+        assert (state.classification.lower <= state.classification.upper).all()
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize(
+    "case", [case for case in EXPLICIT if not case.has_lasting_sides]
+)
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(told=jumps)
+def test_sides_agree_with_their_intervals_whatever_is_told(case, told):
+    for state in states_after(small(case, epsilon=0.05), told):
+        answer = state.classification
+        assert (answer.lower <= answer.upper).all()
+        assert (answer.lower[answer.above] > LEVEL - 0.05).all()
+        assert (answer.upper[answer.below] <= LEVEL + 0.05).all()
+
+
+@pytest.mark.some(1)
+@pytest.mark.parametrize("case", [case for case in EXPLICIT if case.has_lasting_sides])
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(told=jumps)
+def test_lasting_sides_are_possible_in_their_intervals(case, told):
+    for state in states_after(small(case, epsilon=0.05), told):
+        answer = state.classification
+        assert (answer.lower <= answer.upper).all()
+        assert (answer.upper[answer.above] > LEVEL - 0.05).all()
+        assert (answer.lower[answer.below] <= LEVEL + 0.05).all()
 
 
 FLIP = [(4, 9.0)] * 30 + [(4, -9.0)] * 200
@@ -100,9 +109,9 @@ def test_a_row_that_turns_out_otherwise_changes_its_side(cls):
 
 
 @pytest.mark.some(2)
-@pytest.mark.parametrize("cls", [ImplicitLSEStrategy, MILKStrategy, *IMPLICIT[1:3]])
-def test_so_it_is_with_an_implicit_level(cls):
-    strategy = small(cls)
+@pytest.mark.parametrize("case", [case for case in PLAYED_GP if case.is_implicit])
+def test_so_it_is_with_an_implicit_level(case):
+    strategy = small(case)
     told = [(4, 9.0)] * 6 + [(0, 2.0)] * 6 + [(4, -9.0)] * 60
     *_, last = states_after(strategy, told)
     assert bool(last.classification.below[4])
@@ -211,9 +220,9 @@ def far_prior():
 
 
 @pytest.mark.parametrize("beta", [0.0, 4.0])
-@pytest.mark.parametrize("cls", [c for c in EXPLICIT if c not in LINEAR])
-def test_a_given_width_decides_nothing_before_there_are_data(cls, beta):
-    strategy = make(cls, model=far_prior(), beta=beta)
+@pytest.mark.parametrize("case", [case for case in PLAYED_GP if not case.is_implicit])
+def test_a_given_width_decides_nothing_before_there_are_data(case, beta):
+    strategy = make(case, model=far_prior(), beta=beta)
     state = strategy.init()
     assert not state.is_done
     assert state.classification.undecided.all()
@@ -237,10 +246,10 @@ def test_a_theorems_width_may_decide_before_there_are_data():
     assert state.classification.below.all()
 
 
-@pytest.mark.parametrize("cls", pareto_runs.GAUSSIAN)
-def test_with_several_outputs_a_given_width_decides_nothing_before_data(cls):
+@pytest.mark.parametrize("case", GAUSSIAN)
+def test_with_several_outputs_a_given_width_decides_nothing_before_data(case):
     kernels = (GP.kernel(), GP.kernel())
-    strategy = cls(
+    strategy = case.make(
         Pool(grid(3)), maximize=(True, True), model=kernels, noise_std=0.3, beta=0.0
     )
     assert strategy.init().classification.undecided.all()

@@ -231,6 +231,18 @@ def test_goals_refuse_bad_numbers(make, message) -> None:
         make()
 
 
+@pytest.mark.xfail(
+    raises=RuntimeError,
+    strict=True,
+    reason="a learnt model holds a level within its scale; a Pareto set has none",
+)
+def test_a_pareto_set_is_found_with_learnt_models() -> None:
+    goal, few = ParetoByDifferences((True, False)), {"max_observations": 15}
+    model = GaussianProcess(noise_std=0.1, n_initial=6)
+    state = played(Strategy(POOL, goal, model=model, batch_size=3, **few), TWO)
+    assert state.stop_reason is not None
+
+
 def test_an_answer_of_one_output_has_no_estimate() -> None:
     strategy = Strategy(POOL, Above(0.3), model=GaussianProcess(MODEL, noise_std=0.1))
     with pytest.raises(ValueError, match="goal is a Pareto set"):

@@ -32,10 +32,9 @@ from botorch_lse.strategies import (
 )
 from botorch_lse.strategies.loop import in_canonical_order, matching, remove
 from tests.covering import covering
+from tests.registry import PLAYED, StrategyCase
 from tests.strategies.runs import (
-    EXPLICIT,
     FIELDS,
-    IMPLICIT,
     assert_same,
     grid,
     make,
@@ -45,8 +44,8 @@ from tests.strategies.runs import (
     truth,
 )
 
-every = pytest.mark.parametrize("cls", EXPLICIT + IMPLICIT)
-batches = covering("cls, batch_size", EXPLICIT + IMPLICIT, [1, 3])
+every = pytest.mark.parametrize("case", PLAYED)
+batches = covering("case, batch_size", PLAYED, [1, 3])
 
 
 def after(strategy: Strategy, rounds: int = 3) -> State:
@@ -64,8 +63,8 @@ def told(rows: list[int], before: int = 100) -> Observations:
 
 @pytest.mark.some(4)
 @batches
-def test_replay_equals_telling_one_by_one(cls: type, batch_size: int) -> None:
-    strategy = make(cls, batch_size=batch_size)
+def test_replay_equals_telling_one_by_one(case: StrategyCase, batch_size: int) -> None:
+    strategy = make(case, batch_size=batch_size)
     state = run(strategy, 5, seed=3)[-1]
     assert len(state.history) >= 5
     assert_same(strategy, strategy.replay(state.observations, seed=3), state)
@@ -73,8 +72,8 @@ def test_replay_equals_telling_one_by_one(cls: type, batch_size: int) -> None:
 
 @pytest.mark.some(4)
 @every
-def test_replay_in_mid_round_gives_the_same_remaining_batch(cls: type) -> None:
-    strategy = make(cls, batch_size=4)
+def test_replay_in_mid_round_gives_the_same_remaining_batch(case: StrategyCase) -> None:
+    strategy = make(case, batch_size=4)
     state = after(strategy)
     batch = strategy.ask(state)
     part = strategy.tell(state, told(batch.order[[2, 0]].tolist()))
@@ -86,8 +85,8 @@ def test_replay_in_mid_round_gives_the_same_remaining_batch(cls: type) -> None:
 
 @pytest.mark.some(4)
 @every
-def test_replay_without_labels_takes_each_as_a_round(cls: type) -> None:
-    strategy = make(cls)
+def test_replay_without_labels_takes_each_as_a_round(case: StrategyCase) -> None:
+    strategy = make(case)
     state = run(strategy, 4)[-1]
     bare = Observations(state.history.indices, state.history.y)
     assert_same(strategy, strategy.replay(bare), state)
@@ -95,19 +94,19 @@ def test_replay_without_labels_takes_each_as_a_round(cls: type) -> None:
 
 @pytest.mark.some(4)
 @every
-def test_states_survive_pickling(cls: type) -> None:
-    strategy = make(cls, batch_size=2)
+def test_states_survive_pickling(case: StrategyCase) -> None:
+    strategy = make(case, batch_size=2)
     state = after(strategy)
     again = pickle.loads(pickle.dumps((strategy, state)))
     assert_same(again[0], again[1], state)
 
 
 @settings(max_examples=25, deadline=None)
-@given(data=st.data(), cls=st.sampled_from(EXPLICIT + IMPLICIT))
+@given(data=st.data(), case=st.sampled_from(PLAYED))
 def test_any_history_replays_and_partitions_the_pool(
-    data: st.DataObject, cls: type
+    data: st.DataObject, case: StrategyCase
 ) -> None:
-    strategy = make(cls, batch_size=data.draw(st.integers(1, 4)))
+    strategy = make(case, batch_size=data.draw(st.integers(1, 4)))
     state = strategy.init()
     for _ in range(data.draw(st.integers(1, 6))):
         if state.is_done:
@@ -142,8 +141,8 @@ def test_any_history_replays_and_partitions_the_pool(
 
 @pytest.mark.some(4)
 @batches
-def test_asking_changes_nothing(cls: type, batch_size: int) -> None:
-    strategy = make(cls, batch_size=batch_size)
+def test_asking_changes_nothing(case: StrategyCase, batch_size: int) -> None:
+    strategy = make(case, batch_size=batch_size)
     state = after(strategy)
     fresh = strategy.replay(state.observations)
     first = strategy.ask(state)
@@ -158,12 +157,12 @@ def test_asking_changes_nothing(cls: type, batch_size: int) -> None:
 
 @pytest.mark.some(4)
 @every
-def test_batches_are_sorted_rows_of_the_pool(cls: type) -> None:
-    strategy = make(cls, batch_size=5)
+def test_batches_are_sorted_rows_of_the_pool(case: StrategyCase) -> None:
+    strategy = make(case, batch_size=5)
     batch = strategy.ask(after(strategy))
     assert torch.equal(batch.order, batch.order.sort().values)
     assert batch.pool is strategy.pool
-    if cls is StraddleRankStrategy:
+    if case.cls is StraddleRankStrategy:
         assert (batch.counts == 1).all()
 
 
@@ -203,8 +202,8 @@ def test_random_measures_every_row_before_any_twice() -> None:
 
 @pytest.mark.some(4)
 @every
-def test_order_of_arrival_inside_a_round_is_irrelevant(cls: type) -> None:
-    strategy = make(cls, batch_size=4)
+def test_order_of_arrival_inside_a_round_is_irrelevant(case: StrategyCase) -> None:
+    strategy = make(case, batch_size=4)
     state = after(strategy)
     batch = strategy.ask(state)
     y = torch.tensor([measure(row, 40 + i) for i, row in enumerate(batch.order)])
@@ -242,8 +241,8 @@ def test_replicates_are_told_one_at_a_time() -> None:
 
 @pytest.mark.some(4)
 @every
-def test_rows_nobody_asked_for_are_kept_as_a_round(cls: type) -> None:
-    strategy = make(cls, batch_size=3)
+def test_rows_nobody_asked_for_are_kept_as_a_round(case: StrategyCase) -> None:
+    strategy = make(case, batch_size=3)
     state = after(strategy)
     asked = strategy.ask(state).order.tolist()
     others = [row for row in (35, 17, 4, 9, 22, 30) if row not in asked][:2]
@@ -256,8 +255,10 @@ def test_rows_nobody_asked_for_are_kept_as_a_round(cls: type) -> None:
 
 @pytest.mark.some(4)
 @every
-def test_rows_nobody_asked_for_wait_until_the_round_is_complete(cls: type) -> None:
-    strategy = make(cls, batch_size=3)
+def test_rows_nobody_asked_for_wait_until_the_round_is_complete(
+    case: StrategyCase,
+) -> None:
+    strategy = make(case, batch_size=3)
     state = after(strategy)
     asked = strategy.ask(state).order.tolist()
     others = [row for row in (35, 17, 4, 9, 22, 30) if row not in asked][:2]
@@ -339,8 +340,8 @@ def test_stored_plans_are_used_instead_of_new_ones() -> None:
 
 @pytest.mark.some(4)
 @every
-def test_pending_rows_of_the_round_are_not_asked_again(cls: type) -> None:
-    strategy = make(cls, batch_size=4)
+def test_pending_rows_of_the_round_are_not_asked_again(case: StrategyCase) -> None:
+    strategy = make(case, batch_size=4)
     state = after(strategy)
     asked = strategy.ask(state).order
     rest = strategy.ask(state, pending=asked[:3])
@@ -350,14 +351,14 @@ def test_pending_rows_of_the_round_are_not_asked_again(cls: type) -> None:
 
 @pytest.mark.some(4)
 @every
-def test_a_further_batch_knows_the_rows_that_are_out(cls: type) -> None:
-    strategy = make(cls, batch_size=3)
+def test_a_further_batch_knows_the_rows_that_are_out(case: StrategyCase) -> None:
+    strategy = make(case, batch_size=3)
     state = after(strategy)
     asked = strategy.ask(state).order
     ahead = strategy.ask(state, pending=asked)
     assert ahead.round == state.round + 1
     assert len(ahead) == 3
-    if cls is StraddleRankStrategy:
+    if case.cls is StraddleRankStrategy:
         assert not set(ahead.order.tolist()) & set(asked.tolist())
 
 
@@ -372,8 +373,8 @@ def test_a_batch_and_a_further_one_are_one_batch_of_twice_the_size(cls: type) ->
 
 @pytest.mark.some(4)
 @every
-def test_a_further_batch_knows_told_rows_of_the_open_round(cls: type) -> None:
-    strategy = make(cls, batch_size=3)
+def test_a_further_batch_knows_told_rows_of_the_open_round(case: StrategyCase) -> None:
+    strategy = make(case, batch_size=3)
     state = after(strategy)
     asked = strategy.ask(state).order
     part = strategy.tell(state, told(asked[:2].tolist()))
@@ -396,9 +397,9 @@ def test_foreign_pending_rows_move_the_plan_away() -> None:
 
 @pytest.mark.some(4)
 @batches
-def test_budget_is_kept_exactly(cls: type, batch_size: int) -> None:
+def test_budget_is_kept_exactly(case: StrategyCase, batch_size: int) -> None:
     strategy = make(
-        cls, batch_size=batch_size, max_observations=7, beta=25.0, epsilon=0.0
+        case, batch_size=batch_size, max_observations=7, beta=25.0, epsilon=0.0
     )
     end = run_on(strategy, strategy.init())
     assert end.stop_reason == "budget"
@@ -409,8 +410,8 @@ def test_budget_is_kept_exactly(cls: type, batch_size: int) -> None:
 
 @pytest.mark.some(4)
 @every
-def test_rows_are_repeated_no_more_often_than_allowed(cls: type) -> None:
-    strategy = make(cls, batch_size=5, max_repeats=1, beta=25.0, epsilon=0.0)
+def test_rows_are_repeated_no_more_often_than_allowed(case: StrategyCase) -> None:
+    strategy = make(case, batch_size=5, max_repeats=1, beta=25.0, epsilon=0.0)
     end = run_on(strategy, strategy.init())
     assert end.stop_reason == "rows exhausted"
     assert torch.bincount(end.history.indices).max() == 1
@@ -428,8 +429,8 @@ def test_stop_when_the_undecided_rows_are_used_up() -> None:
 
 @pytest.mark.some(4)
 @every
-def test_pending_rows_count_to_the_limits(cls: type) -> None:
-    strategy = make(cls, batch_size=4, max_observations=16, max_repeats=1, beta=25.0)
+def test_pending_rows_count_to_the_limits(case: StrategyCase) -> None:
+    strategy = make(case, batch_size=4, max_observations=16, max_repeats=1, beta=25.0)
     state = after(strategy, 2)
     asked = strategy.ask(state).order
     ahead = strategy.ask(state, pending=asked)
@@ -643,8 +644,8 @@ def test_means_of_replicates_fill_the_points_of_all_replicates() -> None:
 
 @pytest.mark.some(4)
 @every
-def test_a_sheet_filled_in_further_is_not_counted_twice(cls: type) -> None:
-    strategy = make(cls, batch_size=4)
+def test_a_sheet_filled_in_further_is_not_counted_twice(case: StrategyCase) -> None:
+    strategy = make(case, batch_size=4)
     state = strategy.init()
     batch = strategy.ask(state)
     first = batch.observe([0.1, 0.2, 0.3, 0.4])
@@ -660,8 +661,8 @@ def test_a_sheet_filled_in_further_is_not_counted_twice(cls: type) -> None:
 
 @pytest.mark.some(4)
 @every
-def test_a_state_answers_whoever_asks(cls: type) -> None:
-    strategy = make(cls, batch_size=4)
+def test_a_state_answers_whoever_asks(case: StrategyCase) -> None:
+    strategy = make(case, batch_size=4)
     state = after(strategy)
     assert len(strategy.ask(state)) == 4
     other = dataclasses.replace(strategy, batch_size=2)

@@ -23,24 +23,23 @@ from botorch_lse.strategies import (
     TruVaRStrategy,
 )
 from tests.reference.dense_gp import DenseGP
-from tests.strategies import pareto_runs
-from tests.strategies.runs import EXPLICIT, IMPLICIT, LINEAR, grid
+from tests.registry import GAUSSIAN, OMEGA, PLAYED_GP, case_of
+from tests.strategies.runs import grid
 
 # Matern, whose draws rows near each other do not give away.
 GP = DenseGP(lengthscale=(0.4, 0.5), outputscale=3.0)
 X, N = grid(5), 25
 F = torch.tensor(GP.sample(X.numpy(), 3))
-LEVEL, OMEGA = 0.3, 0.6
-SINGLE = [cls for cls in (*EXPLICIT, *IMPLICIT) if cls not in LINEAR]
+LEVEL = 0.3
 STDS = [0.0, 1e-8]
 
 
-def make(cls, std=0.0, pool=None, **options):
-    goal = {"omega": OMEGA} if cls in IMPLICIT else {"threshold": LEVEL}
-    return cls(
+def make(of, std=0.0, pool=None, **options):
+    case = case_of(of)
+    return case.make(
         pool or Pool(X),
         **{
-            **goal,
+            **case.aim(LEVEL),
             "model": GPPrior.from_kernel(GP.kernel()),
             "noise_std": std,
             "batch_size": 3,
@@ -72,14 +71,14 @@ def assert_right(state, level):
 
 
 @pytest.mark.some(8)
-@pytest.mark.parametrize("cls", SINGLE)
+@pytest.mark.parametrize("case", PLAYED_GP)
 @pytest.mark.parametrize("std", STDS)
 @pytest.mark.parametrize("beta", [None, 4.0])
-def test_every_strategy_ends_without_a_repeat_and_is_right(cls, std, beta) -> None:
-    state = run(make(cls, std, beta=beta))
+def test_every_strategy_ends_without_a_repeat_and_is_right(case, std, beta) -> None:
+    state = run(make(case, std, beta=beta))
     assert_no_repeats(state)
     if beta is None or len(state.history) == N:
-        level = float(OMEGA * F.max()) if cls in IMPLICIT else LEVEL
+        level = float(OMEGA * F.max()) if case.is_implicit else LEVEL
         assert_right(state, level)
     assert state.stop_reason in ("decided", "rows exhausted")
     assert "count as exact, up to a noise variance of 1e-10" in (
@@ -97,11 +96,11 @@ def test_the_maximiser_is_found_without_a_repeat(cls, std) -> None:
 
 
 @pytest.mark.some(2)
-@pytest.mark.parametrize("cls", pareto_runs.GAUSSIAN)
+@pytest.mark.parametrize("case", GAUSSIAN)
 @pytest.mark.parametrize("std", STDS)
-def test_pareto_sets_are_found_without_a_repeat(cls, std) -> None:
+def test_pareto_sets_are_found_without_a_repeat(case, std) -> None:
     mu = torch.stack((F, torch.tensor(GP.sample(X.numpy(), 4))), dim=-1)
-    strategy = cls(
+    strategy = case.make(
         Pool(X),
         maximize=(True, True),
         model=GPPrior.from_kernel(GP.kernel()),
@@ -117,19 +116,31 @@ def test_pareto_sets_are_found_without_a_repeat(cls, std) -> None:
     assert "count as exact" in state.classification.guarantee
 
 
+def fitted_run(cls, std, side):
+    r"""The end of a run with a learnt model, and the truth of the pool's rows."""
+    pool = Pool(grid(side))
+    f = (3 * pool.X).sin().sum(dim=-1)
+    strategy = cls(pool, 1.2, noise_std=std, batch_size=3, beta=9.0)
+    return run(strategy, lambda row: float(f[row])), f
+
+
 @pytest.mark.some(4)
 @pytest.mark.parametrize("cls", [LSEStrategy, MELKStrategy, StraddleStrategy])
 @pytest.mark.parametrize("std", STDS)
 @pytest.mark.parametrize("side", [2, 5])
 def test_a_fitted_model_takes_exact_measurements(cls, std, side) -> None:
-    pool = Pool(grid(side))
-    f = (3 * pool.X).sin().sum(dim=-1)
-    strategy = cls(pool, 1.2, noise_std=std, batch_size=3, beta=9.0)
-    state = run(strategy, lambda row: float(f[row]))
-    assert int(state.observations.times_measured(len(pool)).max()) == 1
+    state, f = fitted_run(cls, std, side)
+    assert int(state.observations.times_measured(len(f)).max()) == 1
     assert state.belief.fits.fitted_rounds >= 0  # also where the start takes all rows
-    if strategy.rule.intersects:  # what earlier fits decided stays
-        return
+
+
+@pytest.mark.some(2)
+@pytest.mark.parametrize("cls", [MELKStrategy, StraddleStrategy])
+@pytest.mark.parametrize("std", STDS)
+@pytest.mark.parametrize("side", [2, 5])
+def test_no_exact_measurement_contradicts_the_side_of_its_row(cls, std, side) -> None:
+    r"""Where regions are the last interval; of LSE, what earlier fits decided stays."""
+    state, f = fitted_run(cls, std, side)
     answer = state.classification
     measured = state.observations.indices
     assert not (answer.above & (f <= 1.2))[measured].any()
@@ -244,12 +255,12 @@ def test_forecasts_of_exact_measurements_are_made(cls) -> None:
     assert before is not None or after is not None
 
 
-@pytest.mark.parametrize("cls", pareto_runs.GAUSSIAN)
+@pytest.mark.parametrize("case", GAUSSIAN)
 @pytest.mark.parametrize("std", [0.0, (0.0, 0.1)])
-def test_learnt_models_of_several_exact_outputs(cls, std) -> None:
+def test_learnt_models_of_several_exact_outputs(case, std) -> None:
     X = grid(3)
     mu = torch.stack(((3 * X).sin().sum(-1), (2 * X).cos().sum(-1)), dim=-1)
-    strategy = cls(
+    strategy = case.make(
         Pool(X),
         maximize=(True, True),
         noise_std=std,

@@ -13,7 +13,6 @@ from botorch_lse.strategies import (
     GEGEBudgetStrategy,
     GEGEPACStrategy,
     GEGEStrategy,
-    HRAGEPACStrategy,
     LSEStrategy,
     MELKPACStrategy,
     MELKStrategy,
@@ -30,6 +29,7 @@ from botorch_lse.strategies.forecast import observations_needed
 from botorch_lse.strategies.gaussian import MOST_STEPS, planned_observations
 from tests.covering import more_when_slow
 from tests.reference.dense_gp import DenseGP
+from tests.registry import BUDGETED, REHEARSED, StrategyCase, case_of
 from tests.strategies import pareto_runs
 from tests.strategies.runs import make, step
 
@@ -140,14 +140,11 @@ def test_forecasts_say_what_they_rest_on() -> None:
 
 ARMS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.8, 0.5], [-0.6, 0.3]]).double()
 MEANS = ARMS @ torch.tensor([0.9, -0.1]).double()
-CONFIDENT = {"bound": 1.0, "noise_std": 0.3, "delta": 0.1}
-REHEARSED = {
-    "melk": lambda: MELKPACStrategy(Pool(ARMS), 0.3, **CONFIDENT),
-    "milk": lambda: MILKPACStrategy(Pool(ARMS), omega=0.5, **CONFIDENT),
-    "rage": lambda: RAGEPACStrategy(Pool(ARMS), noise_std=0.3),
-    "rage level": lambda: RAGEPACStrategy(Pool(ARMS), 0.6, noise_std=0.3),
-    "hrage": lambda: HRAGEPACStrategy(Pool(ARMS), 0.6, variance_bounds=(0.05, 0.1)),
-}
+
+
+def confident(of: StrategyCase | type[Strategy], threshold: float = 0.6) -> Strategy:
+    case = case_of(of)
+    return case.make(Pool(ARMS), **case.aim(threshold, omega=0.5))
 
 
 def told_exactly(strategy: Strategy, state: State) -> State:
@@ -159,9 +156,9 @@ def told_exactly(strategy: Strategy, state: State) -> State:
     return strategy.tell(state, batch.observe(MEANS[batch.indices], yvar, means=True))
 
 
-@pytest.mark.parametrize("name", REHEARSED)
-def test_rehearsal_foresees_every_round_of_exact_values(name: str) -> None:
-    strategy = REHEARSED[name]()
+@pytest.mark.parametrize("case", REHEARSED)
+def test_rehearsal_foresees_every_round_of_exact_values(case: StrategyCase) -> None:
+    strategy = confident(case)
     state = strategy.init()
     first = len(strategy.ask(state))
     assert state.forecast().observations is None
@@ -176,7 +173,7 @@ def test_rehearsal_foresees_every_round_of_exact_values(name: str) -> None:
 
 
 def test_rehearsal_knows_what_is_told_of_the_open_round() -> None:
-    strategy = REHEARSED["rage"]()
+    strategy = confident(RAGEPACStrategy)
     state = told_exactly(strategy, strategy.init())
     whole, batch = state.forecast().observations, strategy.ask(state)
     row = batch.indices[:1]
@@ -186,7 +183,7 @@ def test_rehearsal_knows_what_is_told_of_the_open_round() -> None:
 
 def test_gaps_that_vanish_are_not_waited_for() -> None:
     level = float(MEANS[2])
-    strategy = MELKPACStrategy(Pool(ARMS), level, **CONFIDENT)
+    strategy = confident(MELKPACStrategy, level)
     state = told_exactly(strategy, strategy.init())
     assert 10**4 < state.forecast().observations < 10**9
 
@@ -194,17 +191,17 @@ def test_gaps_that_vanish_are_not_waited_for() -> None:
 # --- several outputs ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cls", pareto_runs.BUDGETED)
-def test_a_budget_is_foreseen_before_any_measurement(cls: type) -> None:
+@pytest.mark.parametrize("case", BUDGETED)
+def test_a_budget_is_foreseen_before_any_measurement(case: StrategyCase) -> None:
     X, mu = pareto_runs.linear_problem()
-    strategy = pareto_runs.make(cls, X)
+    strategy = pareto_runs.make(case, X)
     state, generator = strategy.init(), torch.Generator().manual_seed(0)
     foreseen = []
     while not state.is_done:
         foreseen.append(state.n_used + state.forecast().observations)
         state = pareto_runs.step(strategy, state, mu, generator)
     assert foreseen == [state.n_used] * len(foreseen)
-    assert len(foreseen) >= (2 if cls is GEGEBudgetStrategy else 1)
+    assert len(foreseen) >= (2 if case.cls is GEGEBudgetStrategy else 1)
 
 
 def half_way(strategy: Strategy, mu: torch.Tensor, seed: int, n: int) -> float:

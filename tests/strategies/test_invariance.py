@@ -24,11 +24,10 @@ from botorch_lse.strategies import (
 )
 from tests.covering import covering
 from tests.reference.dense_gp import DenseGP
+from tests.registry import EXPLICIT, PLAYED, StrategyCase
 from tests.strategies.runs import (
-    EXPLICIT,
     GP,
-    IMPLICIT,
-    LINEAR,
+    LEVEL,
     NOISE_STD,
     make,
     measure,
@@ -66,19 +65,18 @@ def plain(row: int, number: int) -> float:
 
 
 @pytest.mark.some(5)
-@covering("cls, batch_size", EXPLICIT + IMPLICIT, [1, 3])
-def test_units_of_y_change_nothing(cls: type, batch_size: int) -> None:
+@covering("case, batch_size", PLAYED, [1, 3])
+def test_units_of_y_change_nothing(case: StrategyCase, batch_size: int) -> None:
     # A shift moves an implicit level, and features without a constant have none, so
     # there only the scale changes.
-    still = cls in IMPLICIT or cls in LINEAR
+    still = case.is_implicit or case.is_linear
     scale, shift = 250.0, (0.0 if still else -4000.0)
     options = {"pool": Pool(X), "batch_size": batch_size}
-    goal = {} if cls in IMPLICIT else {"threshold": shift + scale * 0.4}
-    one = make(cls, **options)
+    one = make(case, **options)
     other = make(
-        cls,
+        case,
         **options,
-        **goal,
+        **case.aim(shift + scale * LEVEL),
         model=prior(scale, shift),
         noise_std=scale * NOISE_STD,
         epsilon=scale * 0.1,
@@ -99,11 +97,11 @@ def test_units_of_y_change_nothing(cls: type, batch_size: int) -> None:
 
 
 @pytest.mark.some(4)
-@covering("cls, batch_size", EXPLICIT, [3, 1])
-def test_reflection_swaps_above_and_below(cls: type, batch_size: int) -> None:
+@covering("case, batch_size", EXPLICIT, [3, 1])
+def test_reflection_swaps_above_and_below(case: StrategyCase, batch_size: int) -> None:
     options = {"pool": Pool(X), "batch_size": batch_size, "epsilon": 0.0}
-    a = states_of(make(cls, **options), plain, START, 8)
-    mirrored = make(cls, **options, threshold=-0.4)
+    a = states_of(make(case, **options), plain, START, 8)
+    mirrored = make(case, **options, threshold=-LEVEL)
     b = states_of(mirrored, lambda r, i: -plain(r, i), START, 8)
     assert len(a) == len(b)
     for s, t in zip(a, b, strict=True):

@@ -19,17 +19,15 @@ from botorch_lse.strategies import (
     TruVaRStrategy,
 )
 from botorch_lse.strategies import gaussian as base
+from tests.registry import PLAYED_GP, case_of
 
-from .runs import EXPLICIT, IMPLICIT, LINEAR, grid
-
-EXPLICIT_GP = [cls for cls in EXPLICIT if cls not in LINEAR]
-IMPLICIT_GP = [cls for cls in IMPLICIT if cls not in LINEAR]
+from .runs import grid
 
 
-def learnt(cls, n=8, **options):
-    goal = {"omega": 0.6} if cls in IMPLICIT else {"threshold": 0.5}
-    pool = options.pop("pool", None) or Pool(grid(n))
-    return cls(pool, **{**goal, "batch_size": 5, "epsilon": 0.1, **options})
+def learnt(of, n=8, **options):
+    case, pool = case_of(of), options.pop("pool", None) or Pool(grid(n))
+    known = {**case.aim(0.5), "batch_size": 5, "epsilon": 0.1}
+    return case.make(pool, **{**known, **options})
 
 
 def flat(X):
@@ -56,10 +54,10 @@ def run(strategy, f, seed=0, std=0.01, rounds=1000):
 
 
 @pytest.mark.some(4)
-@pytest.mark.parametrize("cls", EXPLICIT_GP + IMPLICIT_GP)
-def test_the_first_design_has_ten_rows_per_input(cls):
-    strategy = learnt(cls)
-    assert strategy.initial_observations == 20
+@pytest.mark.parametrize("case", PLAYED_GP)
+def test_the_first_design_has_ten_rows_per_input(case):
+    strategy = learnt(case)
+    assert strategy.procedure.model.n_first == 20
     state = run(strategy, flat, rounds=3)
     assert state.classification.undecided.all()
     assert torch.isinf(state.classification.sigma).all()
@@ -260,9 +258,9 @@ def test_a_hidden_region_is_not_overlooked_in_silence():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cls", EXPLICIT_GP)
-def test_hidden_regions_are_overlooked_by_no_rule(cls):
-    assert false_ones(cls, [0]) == []
+@pytest.mark.parametrize("case", [case for case in PLAYED_GP if not case.is_implicit])
+def test_hidden_regions_are_overlooked_by_no_rule(case):
+    assert false_ones(case, [0]) == []
 
 
 def test_without_the_cure_one_is(monkeypatch):

@@ -588,7 +588,7 @@ def test_norm_bound_replaces_the_widths_of_the_process(cls: type, goal: dict) ->
         (LSEStrategy, {"beta": 4.0}, "theorem's widths, but got other widths"),
         (LSEStrategy, {"model": None}, "but got no fixed `model`"),
         (StraddleStrategy, {}, "but got other widths"),
-        (LSELiteralBatchStrategy, {}, "no `norm_bound` for batches"),
+        (LSELiteralBatchStrategy, {}, "no `norm_bound` for batches to the letter"),
         (
             HRAGEStrategy,
             {"variance_bounds": (0.1, 1.0), "noise_std": None},

@@ -19,11 +19,18 @@ from botorch_lse.models.fitted import fit_single_task_gp
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.strategies import GEGEStrategy, PALStrategy, State
+from botorch_lse.strategies import (
+    GEGEStrategy,
+    PALStrategy,
+    ParetoByDifferences,
+    ParetoByRectangles,
+    State,
+    Strategy,
+)
 from botorch_lse.strategies import pareto as pareto_base
 from tests.covering import covering, more_when_slow
 from tests.reference.dense_gp import DenseGP
-from tests.strategies.pareto_runs import GAUSSIAN
+from tests.registry import GAUSSIAN, StrategyCase, case_of
 from tests.strategies.runs import assert_same, grid
 from tests.strategies.test_models import EnsembleMapSaasSingleTaskGP
 
@@ -35,7 +42,7 @@ STDS, MAXIMIZE = (0.3, 1.5), (True, False)
 SIGNS = np.array([1.0, -1.0])
 X = grid()
 POOL = Pool(X)
-every = pytest.mark.parametrize("cls", GAUSSIAN)
+every = pytest.mark.parametrize("case", GAUSSIAN)
 
 
 def truth(seed: int = 0, points: torch.Tensor = X) -> torch.Tensor:
@@ -43,7 +50,7 @@ def truth(seed: int = 0, points: torch.Tensor = X) -> torch.Tensor:
     return torch.tensor(np.stack(columns, axis=-1))
 
 
-def make(cls: type, **options):
+def make(of: StrategyCase | type[Strategy], **options):
     known = {
         "model": tuple(GPPrior.from_kernel(gp.kernel()) for gp in GPS),
         "noise_std": STDS,
@@ -52,7 +59,8 @@ def make(cls: type, **options):
         "batch_size": 3,
         "epsilon": (0.1, 0.5),
     }
-    return cls(options.pop("pool", POOL), **{**known, **options})
+    pool = options.pop("pool", POOL)
+    return case_of(of).make(pool, **{**known, **options})
 
 
 def value(row: int, before: int, f: torch.Tensor | None = None) -> list[float]:
@@ -152,17 +160,17 @@ def pal_by_hand(states: list[State], beta: float, epsilon: tuple[float, float]):
 WORDS = {"above": "accepted", "below": "rejected", "undecided": "open"}
 
 
-BY_HAND = {GEGEStrategy: gege_by_hand, PALStrategy: pal_by_hand}
+BY_HAND = {ParetoByDifferences: gege_by_hand, ParetoByRectangles: pal_by_hand}
 
 
 @pytest.mark.some(1)
-@covering("cls, epsilon, seed", GAUSSIAN, [(0.0, 0.0), (0.3, 1.0)], range(3))
-def test_sides_are_those_of_the_definitions(cls, epsilon, seed) -> None:
+@covering("case, epsilon, seed", GAUSSIAN, [(0.0, 0.0), (0.3, 1.0)], range(3))
+def test_sides_are_those_of_the_definitions(case, epsilon, seed) -> None:
     f = truth(seed)
-    strategy = make(cls, epsilon=epsilon, batch_size=4)
+    strategy = make(case, epsilon=epsilon, batch_size=4)
     states = run(strategy, 12, seed, lambda row, before: value(row, before, f))
     sides = [[WORDS[s] for s in state.classification.side] for state in states]
-    assert sides == BY_HAND[cls](states, 4.0, epsilon)
+    assert sides == BY_HAND[type(strategy.goal)](states, 4.0, epsilon)
     assert "rejected" in sides[-1]
     assert ("accepted" in sides[-1]) or not any(epsilon)
 
@@ -170,8 +178,8 @@ def test_sides_are_those_of_the_definitions(cls, epsilon, seed) -> None:
 @pytest.mark.some(2)
 @every
 @pytest.mark.parametrize("blocks", [1, 5])
-def test_blocks_of_rows_change_nothing(monkeypatch, cls, blocks) -> None:
-    strategy = make(cls)
+def test_blocks_of_rows_change_nothing(monkeypatch, case, blocks) -> None:
+    strategy = make(case)
     whole = run(strategy, 4)[-1]
 
     def pieces(n, per_row, budget):
@@ -200,8 +208,8 @@ def test_margins_agree_with_the_sides() -> None:
 
 
 @every
-def test_outputs_are_the_posterior_with_its_intervals(cls) -> None:
-    strategy = make(cls)
+def test_outputs_are_the_posterior_with_its_intervals(case) -> None:
+    strategy = make(case)
     states = run(strategy, 3)
     found = strategy.estimate(states[-1])
     for c in (0, 1):
@@ -209,7 +217,7 @@ def test_outputs_are_the_posterior_with_its_intervals(cls) -> None:
         np.testing.assert_allclose(found.mean[:, c].numpy(), mean, atol=1e-8)
         sigma = np.sqrt(np.diag(C))
         np.testing.assert_allclose(found.sigma[:, c].numpy(), sigma, atol=1e-8)
-        if cls is GEGEStrategy:
+        if isinstance(strategy.goal, ParetoByDifferences):
             half = found.half_width[:, c].numpy()
             np.testing.assert_allclose(half, 2 * sigma, atol=1e-8)
 
@@ -275,11 +283,11 @@ def test_pal_measures_the_largest_rectangle_and_expects_its_choices() -> None:
 
 
 @every
-def test_replicates_are_used_and_limited(cls) -> None:
+def test_replicates_are_used_and_limited(case) -> None:
     pool = Pool(torch.tensor([[0.0, 0.0], [9.0, 9.0]]).double())
-    strategy = make(cls, pool=pool, batch_size=6, noise_std=5.0)
+    strategy = make(case, pool=pool, batch_size=6, noise_std=5.0)
     assert strategy.ask(strategy.init()).counts.tolist() == [3, 3]
-    once = make(cls, max_repeats=1, batch_size=20)
+    once = make(case, max_repeats=1, batch_size=20)
     state = step(once, once.init())
     batch = once.ask(state)
     assert bool((batch.counts == 1).all())
@@ -287,8 +295,8 @@ def test_replicates_are_used_and_limited(cls) -> None:
 
 
 @every
-def test_pending_rows_are_not_asked_for_again(cls) -> None:
-    strategy = make(cls)
+def test_pending_rows_are_not_asked_for_again(case) -> None:
+    strategy = make(case)
     state = run(strategy, 2)[-1]
     batch = strategy.ask(state)
     more = strategy.ask(state, pending=batch.order.tolist())
@@ -307,9 +315,9 @@ FORMS = [
 
 
 @pytest.mark.some(1)
-@covering("options, cls", FORMS, GAUSSIAN)
-def test_replay_equals_telling_one_by_one(cls, options) -> None:
-    strategy = make(cls, **options)
+@covering("options, case", FORMS, GAUSSIAN)
+def test_replay_equals_telling_one_by_one(case, options) -> None:
+    strategy = make(case, **options)
     state = run(strategy, 3, seed=3)[-1]
     assert len(state.history) >= 9
     assert_same(strategy, strategy.replay(state.observations, seed=3), state)
@@ -320,8 +328,8 @@ def test_replay_equals_telling_one_by_one(cls, options) -> None:
 @pytest.mark.parametrize(
     "options", [FORMS[0], pytest.param(FORMS[1], marks=pytest.mark.slow)]
 )
-def test_rounds_told_in_pieces_and_resumed_are_the_same(cls, options) -> None:
-    strategy = make(cls, batch_size=4, **options)
+def test_rounds_told_in_pieces_and_resumed_are_the_same(case, options) -> None:
+    strategy = make(case, batch_size=4, **options)
     state = run(strategy, 2)[-1]
     batch = strategy.ask(state)
     y = torch.tensor([value(row, 40 + i) for i, row in enumerate(batch.order)])
@@ -339,8 +347,8 @@ def test_rounds_told_in_pieces_and_resumed_are_the_same(cls, options) -> None:
 
 
 @every
-def test_asking_changes_nothing_and_states_survive_pickling(cls) -> None:
-    strategy = make(cls)
+def test_asking_changes_nothing_and_states_survive_pickling(case) -> None:
+    strategy = make(case)
     state = run(strategy, 3)[-1]
     fresh = strategy.replay(state.observations)
     strategy.ask(state, pending=[0, 0, 5])
@@ -352,15 +360,15 @@ def test_asking_changes_nothing_and_states_survive_pickling(cls) -> None:
 @more_when_slow("n_examples", 4, 20)
 def test_any_history_replays_and_partitions_the_pool(n_examples: int) -> None:
     @settings(max_examples=n_examples, deadline=None)
-    @given(data=st.data(), cls=st.sampled_from(GAUSSIAN))
-    def check(data, cls) -> None:
-        replays_and_partitions(data, cls)
+    @given(data=st.data(), case=st.sampled_from(GAUSSIAN))
+    def check(data, case) -> None:
+        replays_and_partitions(data, case)
 
     check()
 
 
-def replays_and_partitions(data, cls) -> None:
-    strategy = make(cls, batch_size=data.draw(st.integers(1, 4)))
+def replays_and_partitions(data, case) -> None:
+    strategy = make(case, batch_size=data.draw(st.integers(1, 4)))
     state = strategy.init()
     for _ in range(data.draw(st.integers(1, 5))):
         batch = strategy.ask(state)
@@ -387,8 +395,8 @@ def replays_and_partitions(data, cls) -> None:
 
 
 @every
-def test_decided_rows_stay_decided_while_nothing_is_refitted(cls) -> None:
-    states = run(make(cls), 6)
+def test_decided_rows_stay_decided_while_nothing_is_refitted(case) -> None:
+    states = run(make(case), 6)
     for before, after in itertools.pairwise(states):
         old, new = before.classification, after.classification
         assert bool((new.above | ~old.above).all())
@@ -420,8 +428,8 @@ def test_a_refit_judges_the_whole_past_again() -> None:
 
 @pytest.mark.some(1)
 @every
-def test_the_sign_of_an_output_goes_with_maximize(cls) -> None:
-    strategy, mirror = make(cls), make(cls, maximize=(True, True))
+def test_the_sign_of_an_output_goes_with_maximize(case) -> None:
+    strategy, mirror = make(case), make(case, maximize=(True, True))
     states = run(strategy, 4)
 
     def flipped(row: int, before: int) -> list[float]:
@@ -439,13 +447,13 @@ def test_the_sign_of_an_output_goes_with_maximize(cls) -> None:
 
 @pytest.mark.some(1)
 @every
-def test_units_of_an_output_change_nothing(cls) -> None:
-    states = run(make(cls), 4)
+def test_units_of_an_output_change_nothing(case) -> None:
+    states = run(make(case), 4)
     k = GPS[1].kernel()
     k.outputscale = 1e4 * k.outputscale
     prior = GPPrior.from_kernel(k)
     scaled = make(
-        cls,
+        case,
         model=(GPPrior.from_kernel(GPS[0].kernel()), prior),
         noise_std=(0.3, 150.0),
         epsilon=(0.1, 50.0),
@@ -457,10 +465,10 @@ def test_units_of_an_output_change_nothing(cls) -> None:
 
 
 @every
-def test_one_output_finds_its_maximiser(cls) -> None:
+def test_one_output_finds_its_maximiser(case) -> None:
     f = truth()[:, :1]
     strategy = make(
-        cls, maximize=(True,), model=GPS[0].kernel(), noise_std=0.05, epsilon=0.0
+        case, maximize=(True,), model=GPS[0].kernel(), noise_std=0.05, epsilon=0.0
     )
     state = run(strategy, 60, read=lambda row, b: [value(row, b)[0] * 0 + f[row, 0]])[
         -1
@@ -469,8 +477,8 @@ def test_one_output_finds_its_maximiser(cls) -> None:
 
 
 @every
-def test_a_pool_of_one_row_is_accepted(cls) -> None:
-    strategy = make(cls, pool=Pool(X[:1]), beta=None)  # by the theorem's width
+def test_a_pool_of_one_row_is_accepted(case) -> None:
+    strategy = make(case, pool=Pool(X[:1]), beta=None)  # by the theorem's width
     state = strategy.init()
     assert state.is_done
     assert state.classification.above.tolist() == [True]
@@ -481,13 +489,13 @@ def test_a_pool_of_one_row_is_accepted(cls) -> None:
 SMALL = torch.cartesian_prod(*[torch.linspace(0, 1, 3).double()] * 2)
 
 
-def verdict(cls, epsilon: float, n_runs: int, delta: float, **options) -> str:
-    wrong = [is_wrong(cls, seed, epsilon, delta, **options) for seed in range(n_runs)]
+def verdict(case, epsilon: float, n_runs: int, delta: float, **options) -> str:
+    wrong = [is_wrong(case, seed, epsilon, delta, **options) for seed in range(n_runs)]
     return WrongFraction(sum(wrong), n_runs, delta).verdict
 
 
 def is_wrong(
-    cls,
+    case,
     seed: int,
     epsilon: float,
     delta: float,
@@ -497,11 +505,11 @@ def is_wrong(
 ) -> bool:
     r"""Whether a run on a draw of the prior breaks what ``guarantee`` promises."""
     f = truth(500 + seed, SMALL)
-    schedule = UnionBeta(make(cls, pool=Pool(SMALL)).n_claims, delta)
+    schedule = UnionBeta(make(case).goal.n_claims(len(SMALL)), delta)
     beta = None if divisor == 1 else lambda t: schedule(t) / divisor**2
     tolerance = (epsilon, 5 * epsilon)
     strategy = make(
-        cls,
+        case,
         pool=Pool(SMALL),
         beta=beta,
         delta=delta,
@@ -514,7 +522,7 @@ def is_wrong(
     g = f * torch.tensor(SIGNS)
     above, below = state.classification.above, state.classification.below
     slack = torch.tensor(tolerance).double()
-    if cls is GEGEStrategy:
+    if isinstance(strategy.goal, ParetoByDifferences):
         exceeds = (g.unsqueeze(0) > g.unsqueeze(1) + slack).all(dim=-1).any(dim=1)
         return bool((below & pareto_mask(g)).any() or (above & exceeds).any())
     exceeds = (g.unsqueeze(0) > g.unsqueeze(1) + 2 * slack).all(dim=-1).any(dim=1)
@@ -526,12 +534,12 @@ def is_wrong(
 @every
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])
 @pytest.mark.filterwarnings("ignore::botorch_lse.confidence.EmptyRegionWarning")
-def test_promises_hold_and_narrow_widths_break_them(cls, epsilon) -> None:
+def test_promises_hold_and_narrow_widths_break_them(case, epsilon) -> None:
     # So many runs that, without an error, the verdict is "holds".
-    assert verdict(cls, epsilon, n_runs=6, delta=0.5, budget=18) == "holds"
+    assert verdict(case, epsilon, n_runs=6, delta=0.5, budget=18) == "holds"
     if epsilon == 0.0:
         narrow = {"n_runs": 6, "delta": 0.1, "budget": 18, "divisor": 30.0}
-        assert verdict(cls, epsilon, batch_size=1, **narrow) == "violated"
+        assert verdict(case, epsilon, batch_size=1, **narrow) == "violated"
 
 
 def test_guarantees_say_what_they_rest_on() -> None:
@@ -557,7 +565,7 @@ def test_rectangles_with_nothing_in_common_are_reported() -> None:
 # --- arguments ------------------------------------------------------------------------
 
 
-@every
+@pytest.mark.parametrize("cls", [GEGEStrategy, PALStrategy])
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -584,8 +592,8 @@ def test_bad_arguments_are_refused(cls, change, message) -> None:
 
 
 @every
-def test_bad_data_and_models_are_refused(cls) -> None:
-    strategy = make(cls)
+def test_bad_data_and_models_are_refused(case) -> None:
+    strategy = make(case)
     with pytest.raises(BotorchTensorDimensionError, match=r"per entry of `maximize`"):
         strategy.tell(strategy.init(), Observations([0], [1.0]))
 
@@ -594,21 +602,21 @@ def test_bad_data_and_models_are_refused(cls) -> None:
             train_X, train_Y, taus=torch.tensor([0.1, 0.2]).double(), num_taus=2
         )
 
-    fitting = make(cls, model=ensemble, noise_std=0.1, n_initial=3)
+    fitting = make(case, model=ensemble, noise_std=0.1, n_initial=3)
     with pytest.raises(UnsupportedError, match="one GP per output"):
         run(fitting, 2)
 
 
 @every
-def test_noise_of_the_pool_and_of_the_data_counts(cls) -> None:
+def test_noise_of_the_pool_and_of_the_data_counts(case) -> None:
     variances = torch.linspace(0.02, 0.4, 36).double()
     rows = Pool(X, noise_var=variances)
-    by_pool = make(cls, pool=rows, noise_std=None)
+    by_pool = make(case, pool=rows, noise_std=None)
     state = run(by_pool, 3)[-1]
     told = state.history
     expected = variances[told.indices].unsqueeze(-1).expand(-1, 2)
     assert torch.equal(told.yvar, expected)
-    by_data = make(cls)
+    by_data = make(case)
     again = by_data.replay(
         Observations(told.indices, told.y, told.yvar, round=told.round)
     )
@@ -616,9 +624,9 @@ def test_noise_of_the_pool_and_of_the_data_counts(cls) -> None:
 
 
 @every
-def test_means_of_replicates_equal_the_replicates(cls) -> None:
+def test_means_of_replicates_equal_the_replicates(case) -> None:
     pool = Pool(torch.tensor([[0.0, 0.0], [0.7, 0.2], [9.0, 9.0]]).double())
-    strategy = make(cls, pool=pool, batch_size=7, noise_std=2.0)
+    strategy = make(case, pool=pool, batch_size=7, noise_std=2.0)
     batch = strategy.ask(strategy.init())
     assert int(batch.counts.max()) > 1
     y = torch.randn(7, 2, generator=torch.Generator().manual_seed(0)).double()
@@ -633,8 +641,8 @@ def test_means_of_replicates_equal_the_replicates(cls) -> None:
 
 
 @every
-def test_equal_rows_share_their_side(cls: type) -> None:
-    strategy = make(cls, pool=Pool(torch.cat((X[:5], X[:5]))), batch_size=20)
+def test_equal_rows_share_their_side(case: StrategyCase) -> None:
+    strategy = make(case, pool=Pool(torch.cat((X[:5], X[:5]))), batch_size=20)
     values, state = truth()[:5].repeat(2, 1), strategy.init()
     while not state.is_done and state.round < 60:
         batch = strategy.ask(state)

@@ -16,25 +16,27 @@ from botorch_lse.strategies import (
     StraddleStrategy,
     TruVaRStrategy,
 )
+from tests.registry import GAUSSIAN, PLAYED, STRATEGIES, case_of
 
 from . import pareto_runs
-from .runs import EXPLICIT, IMPLICIT, grid, make, step
+from .runs import grid, make, step
 
-SINGLE = EXPLICIT + IMPLICIT
-SEVERAL = pareto_runs.BUDGETED + pareto_runs.GAUSSIAN + pareto_runs.CONFIDENT
 FEATURES, MEANS = pareto_runs.linear_problem()
 NOT_STATES = [None, 3, "run", LSEStrategy]
 
 
-def one_of(cls, **options):
-    if cls in SINGLE:
-        return make(cls, batch_size=2, **options)
-    return pareto_runs.make(cls, FEATURES, **options)
+def one_of(strategy, **options):
+    case = case_of(strategy)
+    if case.has_several_outputs:
+        return pareto_runs.make(case, FEATURES, **options)
+    if case.family == "confidence":
+        return case.make(Pool(FEATURES), **case.aim(0.4), **options)
+    return make(case, batch_size=2, **options)
 
 
-@pytest.mark.parametrize("cls", SINGLE + SEVERAL)
-def test_what_is_no_state_is_refused(cls):
-    strategy = one_of(cls)
+@pytest.mark.parametrize("case", STRATEGIES)
+def test_what_is_no_state_is_refused(case):
+    strategy = one_of(case)
     for wrong in NOT_STATES:
         for call in (
             strategy.ask,
@@ -66,9 +68,9 @@ def test_answers_beside_the_loop_refuse_what_is_no_state():
         one_of(PALStrategy).estimate(None)
 
 
-@pytest.mark.parametrize("cls", SINGLE)
-def test_a_state_of_another_pool_of_equal_size_is_refused(cls):
-    strategy, other = make(cls), make(cls, pool=Pool(2.0 * grid()))
+@pytest.mark.parametrize("case", PLAYED)
+def test_a_state_of_another_pool_of_equal_size_is_refused(case):
+    strategy, other = make(case), make(case, pool=Pool(2.0 * grid()))
     state = other.init()
     with pytest.raises(ValueError, match=r"with another pool of 36 rows.*Go on with"):
         strategy.ask(state)
@@ -99,11 +101,11 @@ def test_a_state_of_another_class_is_refused():
         make(LSEStrategy).ask(state)
 
 
-@pytest.mark.parametrize("cls", SINGLE)
-def test_an_equal_pool_and_other_limits_go_on(cls):
-    strategy = make(cls, batch_size=2, max_observations=2)
+@pytest.mark.parametrize("case", PLAYED)
+def test_an_equal_pool_and_other_limits_go_on(case):
+    strategy = make(case, batch_size=2, max_observations=2)
     state = step(strategy, strategy.init())
-    more = make(cls, pool=Pool(grid()), batch_size=3, max_observations=9)
+    more = make(case, pool=Pool(grid()), batch_size=3, max_observations=9)
     assert len(more.ask(dataclasses.replace(state, stop_reason=None))) == 3
 
 
@@ -111,9 +113,9 @@ def test_an_equal_pool_and_other_limits_go_on(cls):
 
 
 @pytest.mark.some(6)
-@pytest.mark.parametrize("cls", SINGLE)
-def test_a_row_told_twice_by_hand_is_asked_no_more(cls):
-    strategy = make(cls, batch_size=3, max_repeats=1, beta=25.0, epsilon=0.0)
+@pytest.mark.parametrize("case", PLAYED)
+def test_a_row_told_twice_by_hand_is_asked_no_more(case):
+    strategy = make(case, batch_size=3, max_repeats=1, beta=25.0, epsilon=0.0)
     state = strategy.tell(strategy.init(), Observations([4, 4, 4], [0.1, 0.2, 0.3]))
     for _ in range(3):
         batch = strategy.ask(state)
@@ -122,18 +124,18 @@ def test_a_row_told_twice_by_hand_is_asked_no_more(cls):
 
 
 @pytest.mark.some(6)
-@pytest.mark.parametrize("cls", SINGLE)
-def test_a_row_pending_twice_is_asked_no_more(cls):
-    strategy = make(cls, batch_size=3, max_repeats=1, beta=25.0, epsilon=0.0)
+@pytest.mark.parametrize("case", PLAYED)
+def test_a_row_pending_twice_is_asked_no_more(case):
+    strategy = make(case, batch_size=3, max_repeats=1, beta=25.0, epsilon=0.0)
     state = step(strategy, strategy.init())
     out = strategy.ask(state).order
     ahead = strategy.ask(state, pending=[*out.tolist(), 7, 7, 7])
     assert not torch.isin(ahead.order, torch.tensor([*out.tolist(), 7])).any()
 
 
-@pytest.mark.parametrize("cls", pareto_runs.GAUSSIAN)
-def test_so_it_is_with_several_outputs(cls):
-    strategy = pareto_runs.make(cls, FEATURES, max_repeats=1, batch_size=3, beta=25.0)
+@pytest.mark.parametrize("case", GAUSSIAN)
+def test_so_it_is_with_several_outputs(case):
+    strategy = pareto_runs.make(case, FEATURES, max_repeats=1, batch_size=3, beta=25.0)
     twice = Observations([4, 4, 4], torch.zeros(3, 2))
     state = strategy.tell(strategy.init(), twice)
     assert not (strategy.ask(state).order == 4).any()
@@ -162,12 +164,12 @@ def parts(value):
 
 
 @pytest.mark.some(8)
-@pytest.mark.parametrize("cls", SINGLE + SEVERAL)
-def test_a_state_and_its_copies_share_nothing_that_changes(cls):
-    strategy = one_of(cls)
+@pytest.mark.parametrize("case", STRATEGIES)
+def test_a_state_and_its_copies_share_nothing_that_changes(case):
+    strategy = one_of(case)
     state = strategy.init()
     rows = strategy.ask(state).order[:1]
-    y = MEANS[rows] if cls in SEVERAL else torch.zeros(1)
+    y = MEANS[rows] if case.has_several_outputs else torch.zeros(1)
     told = strategy.tell(state, Observations(rows, y))
     for one in (state, told):
         copied = dataclasses.replace(one)

@@ -21,9 +21,8 @@ from botorch_lse.strategies import (
     RacingStrategy,
     UniformStrategy,
 )
+from tests.registry import BUDGETED, CONFIDENT, StrategyCase
 from tests.strategies.pareto_runs import (
-    BUDGETED,
-    CONFIDENT,
     NOISE_STD,
     draw,
     linear_problem,
@@ -33,34 +32,34 @@ from tests.strategies.pareto_runs import (
 )
 from tests.strategies.runs import assert_same
 
-every = pytest.mark.parametrize("cls", BUDGETED + CONFIDENT)
-budgeted = pytest.mark.parametrize("cls", BUDGETED)
+every = pytest.mark.parametrize("case", BUDGETED + CONFIDENT)
+budgeted = pytest.mark.parametrize("case", BUDGETED)
 X, MU = linear_problem()
 TRUTH = pareto_mask(MU)
 
 
 @every
-def test_without_noise_exactly_the_pareto_set_is_accepted(cls: type) -> None:
-    state = run(make(cls, X), MU, std=1e-9)
+def test_without_noise_exactly_the_pareto_set_is_accepted(case: StrategyCase) -> None:
+    state = run(make(case, X), MU, std=1e-9)
     assert state.stop_reason == "decided"
     assert torch.equal(state.classification.above, TRUTH)
     assert torch.equal(state.classification.below, ~TRUTH)
 
 
 @every
-def test_three_outputs_and_one_output_work(cls: type) -> None:
+def test_three_outputs_and_one_output_work(case: StrategyCase) -> None:
     for m in (1, 3):
         X, mu = linear_problem(seed=4, K=8, m=m)
-        state = run(make(cls, X, m=m), mu, std=1e-9)
+        state = run(make(case, X, m=m), mu, std=1e-9)
         assert torch.equal(state.classification.above, pareto_mask(mu))
 
 
 @pytest.mark.some(3)
 @every
-def test_minimising_an_output_is_maximising_its_negative(cls: type) -> None:
+def test_minimising_an_output_is_maximising_its_negative(case: StrategyCase) -> None:
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64)
-    up = make(cls, X)
-    down = make(cls, X, maximize=(True, False))
+    up = make(case, X)
+    down = make(case, X, maximize=(True, False))
     states = [up.init(), down.init()]
     generator = torch.Generator().manual_seed(1)
     while not states[0].is_done:
@@ -79,8 +78,8 @@ def test_minimising_an_output_is_maximising_its_negative(cls: type) -> None:
 
 
 @every
-def test_means_of_replicates_say_the_same_as_the_replicates(cls: type) -> None:
-    strategy = make(cls, X, noise_std=NOISE_STD)
+def test_means_of_replicates_say_the_same_as_the_replicates(case: StrategyCase) -> None:
+    strategy = make(case, X, noise_std=NOISE_STD)
     single = strategy.init()
     mean = strategy.init()
     generator = torch.Generator().manual_seed(2)
@@ -107,15 +106,15 @@ def test_means_of_replicates_say_the_same_as_the_replicates(cls: type) -> None:
 @pytest.mark.some(5)
 @every
 @pytest.mark.parametrize("means", [True, False])
-def test_replay_equals_telling_round_by_round(cls: type, means: bool) -> None:
-    strategy = make(cls, X)
+def test_replay_equals_telling_round_by_round(case: StrategyCase, means: bool) -> None:
+    strategy = make(case, X)
     state = run(strategy, MU, seed=3, means=means, rounds=6)
     assert_same(strategy, strategy.replay(state.observations, seed=3), state)
 
 
 @every
-def test_part_of_a_round_may_be_told_first(cls: type) -> None:
-    strategy = make(cls, X)
+def test_part_of_a_round_may_be_told_first(case: StrategyCase) -> None:
+    strategy = make(case, X)
     state = strategy.init()
     batch = strategy.ask(state)
     y = MU[batch.order]
@@ -129,8 +128,8 @@ def test_part_of_a_round_may_be_told_first(cls: type) -> None:
 
 @pytest.mark.some(3)
 @every
-def test_a_simulation_is_the_loop_without_lists(cls: type) -> None:
-    strategy = make(cls, X)
+def test_a_simulation_is_the_loop_without_lists(case: StrategyCase) -> None:
+    strategy = make(case, X)
     generator = torch.Generator().manual_seed(5)
 
     def measure(rows: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
@@ -149,16 +148,16 @@ def test_a_simulation_is_the_loop_without_lists(cls: type) -> None:
 
 
 @every
-def test_states_survive_pickling(cls: type) -> None:
-    strategy = make(cls, X)
+def test_states_survive_pickling(case: StrategyCase) -> None:
+    strategy = make(case, X)
     state = run(strategy, MU, rounds=2)
     again = pickle.loads(pickle.dumps((strategy, state)))
     assert_same(again[0], again[1], state)
 
 
 @every
-def test_measurements_nobody_asked_for_are_kept(cls: type) -> None:
-    strategy = make(cls, X, max_observations=20_000)
+def test_measurements_nobody_asked_for_are_kept(case: StrategyCase) -> None:
+    strategy = make(case, X, max_observations=20_000)
     state = strategy.init()
     batch = strategy.ask(state)
     foreign = batch.observe(MU[batch.order]).select(torch.tensor([0]))
@@ -176,16 +175,16 @@ def test_measurements_nobody_asked_for_are_kept(cls: type) -> None:
 
 @pytest.mark.some(3)
 @every
-def test_the_order_of_the_rows_does_not_matter_without_ties(cls: type) -> None:
+def test_the_order_of_the_rows_does_not_matter_without_ties(case: StrategyCase) -> None:
     order = torch.randperm(len(X), generator=torch.Generator().manual_seed(7))
-    state = run(make(cls, X), MU, std=1e-9)
-    moved = run(make(cls, X[order]), MU[order], std=1e-9)
+    state = run(make(case, X), MU, std=1e-9)
+    moved = run(make(case, X[order]), MU[order], std=1e-9)
     assert torch.equal(moved.classification.above, state.classification.above[order])
 
 
 @every
-def test_the_answer_is_a_table_of_margins(cls: type) -> None:
-    strategy = make(cls, X)
+def test_the_answer_is_a_table_of_margins(case: StrategyCase) -> None:
+    strategy = make(case, X)
     assert strategy.init().classification.undecided.all()
     state = run(strategy, MU)
     frame = state.classification.to_frame()
@@ -197,24 +196,24 @@ def test_the_answer_is_a_table_of_margins(cls: type) -> None:
 
 
 @every
-def test_the_noise_is_given_once(cls: type) -> None:
+def test_the_noise_is_given_once(case: StrategyCase) -> None:
     pool = Pool(X, noise_var=torch.full((12,), 0.04))
     with pytest.raises(ValueError, match="`noise_std`"):
-        make(cls, X, pool=pool, noise_std=0.2)
-    assert make(cls, X, pool=pool, noise_std=None).sigma == pytest.approx(0.2)
+        make(case, X, pool=pool, noise_std=0.2)
+    assert make(case, X, pool=pool, noise_std=None).sigma == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize("cls", CONFIDENT)
-def test_a_confidence_needs_the_noise(cls: type) -> None:
+@pytest.mark.parametrize("case", CONFIDENT)
+def test_a_confidence_needs_the_noise(case: StrategyCase) -> None:
     with pytest.raises(ValueError, match="`noise_std`"):
-        cls(Pool(X), maximize=(True, True))
+        case.cls(Pool(X), maximize=(True, True))
 
 
 @budgeted
-def test_a_budget_is_needed_and_kept(cls: type) -> None:
+def test_a_budget_is_needed_and_kept(case: StrategyCase) -> None:
     with pytest.raises(ValueError, match="`max_observations`"):
-        cls(Pool(X), maximize=(True, True))
-    assert run(make(cls, X, max_observations=97), MU).n_used <= 97
+        case.cls(Pool(X), maximize=(True, True))
+    assert run(make(case, X, max_observations=97), MU).n_used <= 97
 
 
 @pytest.mark.parametrize("cls", [GEGEBudgetStrategy, UniformStrategy])
@@ -230,11 +229,11 @@ def test_noise_is_estimated_from_residuals(cls: type) -> None:
 
 
 @every
-def test_outputs_are_declared(cls: type) -> None:
+def test_outputs_are_declared(case: StrategyCase) -> None:
     for wrong in (True, (), (1, 0)):
         with pytest.raises(ValueError, match="`maximize`"):
-            make(cls, X, maximize=wrong)
-    strategy = make(cls, X)
+            make(case, X, maximize=wrong)
+    strategy = make(case, X)
     batch = strategy.ask(strategy.init())
     with pytest.raises(BotorchTensorDimensionError, match="`maximize`"):
         strategy.tell(strategy.init(), batch.observe(MU[batch.order][:, :1]))
@@ -329,10 +328,10 @@ def test_the_gaussian_threshold_is_near_x_plus_log_x() -> None:
 
 
 def test_pac_forms_claim_a_confidence_and_budgeted_ones_none() -> None:
-    for cls in CONFIDENT:
-        guarantee = make(cls, X).guarantee
+    for case in CONFIDENT:
+        guarantee = make(case, X).guarantee
         assert guarantee.startswith("With probability 0.95")
-    for cls in BUDGETED:
-        assert make(cls, X).guarantee.startswith("No confidence is claimed")
+    for case in BUDGETED:
+        assert make(case, X).guarantee.startswith("No confidence is claimed")
     assert "exceeded by more" in make(GEGEPACStrategy, X, epsilon=0.1).guarantee
     assert "exceeded by more" in make(RacingStrategy, X, epsilon=0.1).guarantee
