@@ -1,9 +1,10 @@
-r"""What all tests share: one thread each, and the marker ``some``."""
+r"""What all tests share: one thread each, figures closed, and the marker ``some``."""
 
 from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Iterator
 from itertools import groupby
 
 import pytest
@@ -15,6 +16,15 @@ from tests.covering import spread
 # linear algebra has threads waits for those threads for ever.
 torch.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of processes that tests start
+
+
+@pytest.fixture
+def closed_figures() -> Iterator[None]:
+    r"""Figures of Matplotlib that a test opens are closed after it."""
+    import matplotlib.pyplot as plt  # which few tests need
+
+    yield
+    plt.close("all")
 
 
 @pytest.hookimpl(tryfirst=True)  # before ``-m`` leaves any out

@@ -23,16 +23,11 @@ from botorch_lse.plotting.pictures import COLOURS, LINES, PROBABILITY_SCALE, ROU
 from botorch_lse.strategies import MELKStrategy
 from tests.covering import covering
 from tests.strategies import runs
-from tests.test_plotting import answer, legend
+from tests.test_plotting import answer, legend, lightness
 
 mpl.use("Agg")
-import matplotlib.pyplot as plt
 
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("closed_figures")
 
 
 def cube(side=5, d=3):
@@ -246,14 +241,6 @@ def test_progress_is_drawn_by_both_libraries():
 
 
 # --- print and colour-blind readers -----------------------------------------------
-
-
-def lightness(colour):
-    r"""CIE L*, from sRGB."""
-    rgb = np.asarray(mpl.colors.to_rgb(colour))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    Y = float(linear @ [0.2126, 0.7152, 0.0722])
-    return 116 * np.cbrt(Y) - 16 if Y > 0.008856 else 903.3 * Y
 
 
 def test_sides_differ_in_lightness():

@@ -19,11 +19,7 @@ from botorch_lse.plotting.pictures import COLOURS
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("closed_figures")
 
 
 def sea(with_land=True):
@@ -220,11 +216,11 @@ def test_bad_arguments_are_refused():
 
 
 def lightness(colour):
-    r"""CIE lightness, 0 to 100, of a hexadecimal sRGB colour."""
-    rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    r"""CIE lightness of a colour, 0 to 100."""
+    rgb = np.asarray(mpl.colors.to_rgb(colour))
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     Y = float(linear @ [0.2126, 0.7152, 0.0722])
-    return 116 * np.cbrt(Y) - 16
+    return 116 * np.cbrt(Y) - 16 if Y > 0.008856 else 903.3 * Y
 
 
 @pytest.mark.parametrize(

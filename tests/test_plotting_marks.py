@@ -23,6 +23,8 @@ from botorch_lse.plotting.marks import (
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
+pytestmark = pytest.mark.usefixtures("closed_figures")
+
 BANDS = Scale(("#f4cf73", "#8f9a97", "#20488c"), -0.5, 2.5)
 SMOOTH = Scale("viridis", 0.0, 10.0, "weight", (0.0, 5.0, 10.0))
 LINE = Look("#1a1a1a", dash="dash")
@@ -65,12 +67,6 @@ def everything() -> Picture:
     labels = {"level 0.5": LINE, "draws": RINGS, "intervals": BARS, "steps": STEPS}
     keys = tuple(Key(label, look) for label, look in labels.items())
     return Picture(panels, (9.0, 4.0), keys, columns=2, hover=("row", "value"))
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 def test_scales_are_found_once_those_with_a_bar_first():

@@ -82,6 +82,12 @@ def points():
     return torch.rand(40, 2, generator=generator, dtype=torch.float64)
 
 
+def batches(shape, q, dtype=torch.float64):
+    r"""Batches of ``q`` points in the unit square, the same ones in each type."""
+    X = torch.rand(*shape, q, 2, generator=torch.Generator().manual_seed(1))
+    return X.to(dtype)
+
+
 def assert_differentiable(acqf, X, shape):
     r"""Values of the batch shape and dtype of ``X``, and gradients that are some."""
     values = acqf(X)

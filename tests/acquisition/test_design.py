@@ -14,7 +14,12 @@ from gpytorch.kernels import LinearKernel
 from botorch_lse.acquisition import qGEGE, qHRAGE, qMELK, qMILK
 from botorch_lse.acquisition import targets as targets_module
 from botorch_lse.problem import Pool
-from tests.acquisition.conftest import assert_differentiable, make_model, with_noise
+from tests.acquisition.conftest import (
+    assert_differentiable,
+    batches,
+    make_model,
+    with_noise,
+)
 from tests.acquisition.test_contract import ensemble, member
 from tests.registry import DESIGNED
 
@@ -30,11 +35,6 @@ every = pytest.mark.parametrize(("acqf_class", "options"), TABLE.items())
 scalar = pytest.mark.parametrize(
     ("acqf_class", "options"), [(k, v) for k, v in TABLE.items() if k is not qGEGE]
 )  # qGEGE takes several outputs and no transform: tests/acquisition/test_gege.py
-
-
-def batches(shape, q, dtype=torch.float64):
-    draw = torch.rand(*shape, q, 2, generator=torch.Generator().manual_seed(1))
-    return draw.to(dtype)
 
 
 def dense_value(dense, batch, targets, noise, omega=None, target_weights=None):

@@ -18,7 +18,7 @@ from botorch_lse.designs import optimal_design
 from botorch_lse.optim import optimize_acqf_design
 from botorch_lse.planning.relaxation import design_value, mixed_weights
 from botorch_lse.problem import Pool
-from tests.acquisition.conftest import assert_differentiable
+from tests.acquisition.conftest import assert_differentiable, batches
 from tests.acquisition.dense import DenseGP
 from tests.acquisition.test_contract import ensemble
 
@@ -85,11 +85,6 @@ def batched(dtype):
     return model.eval(), [part[1] for part in parts], [part[2] for part in parts]
 
 
-def draw(shape, q, dtype=torch.float64):
-    X = torch.rand(*shape, q, 2, generator=torch.Generator().manual_seed(1))
-    return X.to(dtype)
-
-
 def worst_variance(dense, batch, targets, noise):
     X = np.concatenate((dense.X, batch))
     noise = np.concatenate((dense.noise, np.broadcast_to(noise, len(batch))))
@@ -118,7 +113,7 @@ def test_values_equal_dense_formulas(kind, q, n_pending, noise, weights):
     }[noise]
     pending = POOL[20 : 20 + n_pending]
     acqf = qGEGE(model, Pool(TARGETS), given, pending, output_weights=weights)
-    X = draw((3,), q)
+    X = batches((3,), q)
     X[0, -1] = X[0, 0]  # a replicate inside the batch
     X[1, -1] = data(9)[0][0]  # one of the data
     values = acqf(X).detach()
@@ -133,7 +128,7 @@ def test_values_equal_dense_formulas(kind, q, n_pending, noise, weights):
 
 def test_either_output_can_be_the_worst():
     model, dense, own = both()
-    X = draw((), 3)
+    X = batches((), 3)
     worst = [
         worst_variance(d, X.numpy(), TARGETS.numpy(), own[c])
         for c, d in enumerate(dense)
@@ -145,7 +140,7 @@ def test_either_output_can_be_the_worst():
 
 
 def test_one_output_is_the_worst_variance():
-    model, X = output(0)[0], draw((5,), 2)
+    model, X = output(0)[0], batches((5,), 2)
     torch.testing.assert_close(
         qGEGE(model, TARGETS)(X), qNegMaxPosteriorVariance(model, TARGETS)(X)
     )
@@ -159,13 +154,13 @@ def test_one_output_is_the_worst_variance():
 def test_shapes_dtypes_and_gradients(kind, shape, dtype, n_pending):
     acqf = qGEGE(both(kind, dtype)[0], TARGETS, output_weights=(1.0, 0.002))
     acqf.set_X_pending(POOL[20 : 20 + n_pending].to(dtype))
-    X = draw(shape, 3, dtype).requires_grad_()
+    X = batches(shape, 3, dtype).requires_grad_()
     assert_differentiable(acqf, X, shape)
 
 
 @kinds
 def test_float32_agrees_with_float64(kind):
-    X = draw((6,), 3)
+    X = batches((6,), 3)
     double = qGEGE(both(kind)[0], TARGETS)(X)
     single = qGEGE(both(kind, torch.float32)[0], TARGETS)(X.float())
     torch.testing.assert_close(single.double(), double, rtol=1e-4, atol=1e-3)
@@ -176,14 +171,14 @@ def test_float32_agrees_with_float64(kind):
 def test_gradient_is_right(n_pending):
     acqf = qGEGE(both()[0], TARGETS, 0.5, output_weights=(1.0, 0.002))
     acqf.set_X_pending(POOL[20 : 20 + n_pending])
-    X = draw((4,), 3)
+    X = batches((4,), 3)
     X[0, 1] = X[0, 0]
     assert torch.autograd.gradcheck(acqf, X.requires_grad_())
 
 
 @kinds
 def test_order_is_irrelevant_and_pending_points_are_part_of_the_batch(kind):
-    model, X = both(kind)[0], draw((), 5)
+    model, X = both(kind)[0], batches((), 5)
     acqf = qGEGE(model, TARGETS)
     whole = acqf(X)
     torch.testing.assert_close(acqf(X.flip(-2)), whole)
@@ -194,7 +189,7 @@ def test_order_is_irrelevant_and_pending_points_are_part_of_the_batch(kind):
 
 
 def test_a_replicate_is_a_second_observation():
-    model, x = both()[0], draw((), 1)
+    model, x = both()[0], batches((), 1)
     twice = qGEGE(model, TARGETS, 0.6)(x.expand(2, 2))
     torch.testing.assert_close(twice, qGEGE(model, TARGETS, 0.3)(x))
 
@@ -207,7 +202,7 @@ def test_works_in_optimize_acqf():
     torch.manual_seed(0)
     X, value = optimize_acqf(acqf, box, q=3, num_restarts=8, raw_samples=128)
     assert X.shape == (3, 2)
-    assert value >= acqf(draw((100,), 3)).max() - 1e-9
+    assert value >= acqf(batches((100,), 3)).max() - 1e-9
     _, values = optimize_acqf(
         acqf, box, q=2, num_restarts=2, raw_samples=32, sequential=True
     )
@@ -270,7 +265,7 @@ def test_a_mixture_beats_each_outputs_own_design(seed):
 
 
 def test_input_constructor_builds_the_same_and_drops_the_objective():
-    model, X = both()[0], draw((4,), 2)
+    model, X = both()[0], batches((4,), 2)
     construct = get_acqf_input_constructor(qGEGE)
     sign = ScalarizedPosteriorTransform(torch.tensor([1.0, -1.0]).double())
     options = {"targets": TARGETS, "noise_var": 0.4, "output_weights": (1.0, 0.1)}
@@ -289,7 +284,7 @@ def test_a_plain_model_is_taken_apart_as_botorch_does():
     X, Y = data(9)
     Y = torch.cat((Y, -30 * Y + 100 * X[:, :1]), dim=-1)
     model = SingleTaskGP(X, Y, outcome_transform=Standardize(2)).eval()
-    points, parts = draw((5,), 3), []
+    points, parts = batches((5,), 3), []
     for c in (0, 1):
         one_hot = torch.eye(2).double()[c]
         transform = ScalarizedPosteriorTransform(one_hot)

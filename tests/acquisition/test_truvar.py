@@ -19,7 +19,12 @@ from botorch.optim import optimize_acqf, optimize_acqf_discrete
 from botorch_lse.acquisition import qTruVaR
 from botorch_lse.acquisition import targets as targets_module
 from botorch_lse.problem import Pool
-from tests.acquisition.conftest import assert_differentiable, make_model, with_noise
+from tests.acquisition.conftest import (
+    assert_differentiable,
+    batches,
+    make_model,
+    with_noise,
+)
 from tests.acquisition.test_contract import ensemble, member
 
 pytestmark = pytest.mark.filterwarnings(
@@ -30,11 +35,6 @@ POOL = torch.rand(30, 2, generator=torch.Generator().manual_seed(0)).double()
 TARGETS = POOL[:13]
 BETA = 4.0
 etas = pytest.mark.parametrize("eta", [0.0, 2.5])
-
-
-def batches(shape, q, dtype=torch.float64):
-    draw = torch.rand(*shape, q, 2, generator=torch.Generator().manual_seed(1))
-    return draw.to(dtype)
 
 
 def price(X):

@@ -19,11 +19,13 @@ from botorch_lse.ax import (
 )
 from botorch_lse.plotting import plot_batches, plot_progress, plot_slices
 from botorch_lse.strategies import TruVaRStrategy
+from tests.registry import travel
 
 from .worlds import client_for, complete, grid_pool, kernel, lse, state_of, truth
 
 mpl.use("Agg")
-import matplotlib.pyplot as plt
+
+pytestmark = pytest.mark.usefixtures("closed_figures")
 
 CARDS = [
     LevelSetAnalysis(),
@@ -33,12 +35,6 @@ CARDS = [
     BatchAnalysis(),
     ProgressAnalysis(),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 def midway(strategy):
@@ -132,11 +128,6 @@ def test_progress_sums_the_costs():
     rows = state_of(client).history.indices
     frame = card_of(client, ProgressAnalysis()).df
     assert frame["cost"].iloc[-1] == pytest.approx(float(pool.costs[rows].sum()))
-
-
-def travel(previous, rows):
-    before = rows if previous is None else previous
-    return 1.0 + (rows - before).abs().double()
 
 
 def test_progress_knows_costs_that_depend_on_the_row_before():

@@ -21,14 +21,11 @@ from .worlds import (
     kernel,
     lse,
     measure,
+    rows_of,
     same_state,
     state_of,
     truth,
 )
-
-
-def rows(trials):
-    return sorted(p[POOL_INDEX] for p in trials.values())
 
 
 def drive(client, strategy, rounds=100):
@@ -39,7 +36,7 @@ def drive(client, strategy, rounds=100):
             trials = client.get_next_trials(max_trials=100)
         except GenerationStrategyCompleted as stop:
             return asked, str(stop)
-        asked.append(rows(trials))
+        asked.append(rows_of(trials))
         for trial, parameters in trials.items():
             complete(client, strategy, trial, parameters)
     return asked, None
@@ -99,7 +96,7 @@ def test_failures_abandoned_and_foreign_trials_out_of_order():
     client.mark_trial_failed(failed)
     rest = client.get_next_trials(100)
     assert len(rest) == 2  # the third row and the one that failed
-    assert first[failed][POOL_INDEX] in rows(rest)
+    assert first[failed][POOL_INDEX] in rows_of(rest)
     with pytest.raises(DataRequiredError, match="Round 0 is open: 3 of its 3 rows"):
         client.get_next_trials(1)
     gone, other = rest
@@ -138,7 +135,7 @@ def test_the_order_of_results_leaves_no_trace():
         trials = client.get_next_trials(100)
         for trial in order({**trials, attached: {POOL_INDEX: 7}}.items()):
             complete(client, strategy, *trial)
-        return client, rows(client.get_next_trials(100))
+        return client, rows_of(client.get_next_trials(100))
 
     forward, asked = run(list)
     backward, asked_back = run(lambda items: list(items)[::-1])
@@ -156,26 +153,26 @@ def test_a_late_result_from_elsewhere_enters_where_its_trial_stands():
     second = client.get_next_trials(100)
     complete(client, strategy, early, {POOL_INDEX: 5})
     state = state_of(client)
-    assert state.history.indices.tolist() == [5, *rows(plan)]
+    assert state.history.indices.tolist() == [5, *rows_of(plan)]
     assert same_state(state, fresh_state(client))
-    assert state.plan.tolist() == rows(second)  # what was asked stays asked
+    assert state.plan.tolist() == rows_of(second)  # what was asked stays asked
 
 
 def test_a_running_trial_of_a_user_is_pending():
     strategy = lse(beta=9.0)
     empty = client_for(strategy)
-    best = rows(empty.get_next_trials(1))[0]
+    best = rows_of(empty.get_next_trials(1))[0]
     client = client_for(strategy)
     client.attach_trial({POOL_INDEX: best})
     state = strategy.init(seed=3)
     expected = strategy.ask(state, pending=[best]).order.tolist()
-    assert rows(client.get_next_trials(100)) == expected
+    assert rows_of(client.get_next_trials(100)) == expected
 
 
 def test_the_budget_that_is_pending_is_waited_for():
     strategy = lse(batch_size=1, max_observations=1)
     client = client_for(strategy)
-    row = rows(client_for(strategy).get_next_trials(1))[0]
+    row = rows_of(client_for(strategy).get_next_trials(1))[0]
     client.attach_trial({POOL_INDEX: row})
     with pytest.raises(DataRequiredError, match="Nothing is left to ask"):
         client.get_next_trials(1)
@@ -279,9 +276,9 @@ def test_max_repeats_and_replicates():
     client = client_for(strategy)
     trials = client.get_next_trials(100)
     assert len(trials) == 6  # replicates are trials of their own
-    assert len(set(rows(trials))) < 6
+    assert len(set(rows_of(trials))) < 6
     for repeat, (trial, parameters) in enumerate(trials.items()):
         complete(client, strategy, trial, parameters, repeat)
     assert len(client.get_next_trials(100)) == 2
-    counts = torch.bincount(torch.tensor(rows(trials)), minlength=4)
+    counts = torch.bincount(torch.tensor(rows_of(trials)), minlength=4)
     assert int(counts.max()) == 2

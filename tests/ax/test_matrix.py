@@ -22,6 +22,7 @@ from .worlds import (
     kernel,
     lse,
     node_of,
+    rows_of,
     same_state,
     state_of,
 )
@@ -111,10 +112,6 @@ def melk(**options):
     return MELKStrategy(lse().pool, model=kernel(), **settings, **options)
 
 
-def rows(trials):
-    return sorted(p[POOL_INDEX] for p in trials.values())
-
-
 def test_the_rest_of_a_melk_round_survives_a_reload(tmp_path):
     from ax.api.client import Client
 
@@ -123,14 +120,14 @@ def test_the_rest_of_a_melk_round_survives_a_reload(tmp_path):
     for c in (client, whole):
         for trial, parameters in c.get_next_trials(100).items():
             complete(c, strategy, trial, parameters)
-    plan = rows(whole.get_next_trials(100))
+    plan = rows_of(whole.get_next_trials(100))
     first = client.get_next_trials(2)
     done = min(first)
     complete(client, strategy, done, first[done])
     client.save_to_json_file(str(tmp_path / "cut.json"))
     again = Client.load_from_json_file(str(tmp_path / "cut.json"))
     rest = again.get_next_trials(100)
-    assert sorted(rows(first) + rows(rest)) == plan
+    assert sorted(rows_of(first) + rows_of(rest)) == plan
     out = {i: p[POOL_INDEX] for i, p in {**first, **rest}.items() if i != done}
     asked, reason = go_on(again, strategy, out)
     expected = client_for(strategy)
@@ -146,7 +143,7 @@ def test_a_failed_place_of_a_melk_round_is_asked_again_and_an_abandoned_one_is_n
     client.mark_trial_failed(failed)
     client.mark_trial_abandoned(abandoned)
     refilled = client.get_next_trials(100)
-    assert rows(refilled) == [first[failed][POOL_INDEX]]
+    assert rows_of(refilled) == [first[failed][POOL_INDEX]]
     for trial, parameters in [*refilled.items(), *((i, first[i]) for i in others)]:
         complete(client, strategy, trial, parameters)
     state = state_of(client)

@@ -102,6 +102,11 @@ def complete(client, strategy, trial, parameters, repeat=0):
     client.complete_trial(trial, {"y": (value, NOISE)})
 
 
+def rows_of(trials):
+    r"""The rows of what a client gave out, in their order in the pool."""
+    return sorted(p[POOL_INDEX] for p in trials.values())
+
+
 def fresh_state(client):
     r"""The state computed by a node that remembers nothing."""
     node = node_of(client)

@@ -9,20 +9,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from botorch_lse import Pool
 from botorch_lse.confidence import Regions, classify, classify_implicit
 from botorch_lse.confidence.classify import Sides
+from tests.strategies.runs import rows
 
 
 def regions_of(lower: list[float], upper: list[float]) -> Regions:
     low, high = torch.tensor(lower).double(), torch.tensor(upper).double()
     return Regions(low, high, (low + high) / 2, (high - low) / 4)
-
-
-def rows(mask: Tensor) -> set[int]:
-    return set(mask.nonzero().view(-1).tolist())
 
 
 def test_above_is_strict_and_tested_first() -> None:

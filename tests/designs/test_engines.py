@@ -25,14 +25,10 @@ from botorch_lse.designs.solver import (
     spread_out,
 )
 from botorch_lse.papers.mason2022 import frank_wolfe_design
+from tests.designs.problems import features
 
 
-def features(N, m, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(N, m, generator=generator, dtype=torch.float64)
-
-
-def rbf(X, lengthscale):
+def rbf_covariance(X, lengthscale):
     return torch.exp(-((X[:, None] - X) ** 2).sum(-1) / (2 * lengthscale**2))
 
 
@@ -40,7 +36,7 @@ def rbf(X, lengthscale):
 @settings(deadline=None, max_examples=25)
 def test_the_basis_misses_at_most_its_residual(seed, tolerance):
     X = torch.rand(40, 2, generator=torch.Generator().manual_seed(seed)).double()
-    K = rbf(X, 0.5)
+    K = rbf_covariance(X, 0.5)
     basis = pivoted_cholesky(K.diagonal().clone(), lambda i: K[:, i], tolerance)
     error = K - basis.Phi @ basis.Phi.T
     assert float(basis.residual.max()) <= tolerance
@@ -51,7 +47,7 @@ def test_the_basis_misses_at_most_its_residual(seed, tolerance):
 
 def test_a_basis_keeps_a_tolerance_per_row():
     X = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
-    K, tolerance = rbf(X, 0.05), torch.full((50,), 0.5, dtype=torch.float64)
+    K, tolerance = rbf_covariance(X, 0.05), torch.full((50,), 0.5, dtype=torch.float64)
     tolerance[20:30] = 1e-8
     basis = pivoted_cholesky(K.diagonal().clone(), lambda i: K[:, i], tolerance)
     assert bool((basis.residual <= tolerance).all())

@@ -10,20 +10,10 @@ from gpytorch.kernels import PolynomialKernel, RBFKernel
 from scipy.sparse import csr_array
 
 from botorch_lse.designs import DesignWarning, certify, optimal_design
+from tests.designs.problems import features, rbf
 from tests.designs.reference import elfving_value, sdp_value
 
 TIGHT = 1e-7
-
-
-def features(N=8, m=3, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(N, m, generator=generator, dtype=torch.float64)
-
-
-def rbf(lengthscale):
-    kernel = RBFKernel()
-    kernel.lengthscale = lengthscale
-    return kernel
 
 
 def ordered_pairs(Y, c):

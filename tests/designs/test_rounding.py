@@ -17,6 +17,7 @@ from botorch_lse.designs import (
 )
 from botorch_lse.designs.rounding import regret_counts
 from tests.covering import covering
+from tests.designs.problems import features
 
 masses = st.lists(st.floats(1e-4, 1.0), min_size=1, max_size=20)
 
@@ -30,11 +31,6 @@ def worst_norm(Phi, counts, V=None):
     V = Phi if V is None else V
     A = Phi.T @ (counts.double()[:, None] * Phi)
     return float((V @ torch.linalg.pinv(A, hermitian=True) * V).sum(-1).max())
-
-
-def features(N, m, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(N, m, generator=generator, dtype=torch.float64)
 
 
 @given(raw=masses, n=st.integers(1, 300), method=st.sampled_from(["quota", "sample"]))

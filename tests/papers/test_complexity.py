@@ -12,16 +12,12 @@ from botorch_lse.designs import (
     level_set_complexity,
     pareto_complexity,
 )
+from tests.designs.problems import features
 from tests.designs.reference import sdp_value
 
 EYE = torch.eye(4, dtype=torch.float64)
 MILK_MEANS = torch.tensor([2.0, 1.6, 1.0, 0.3, -1.0], dtype=torch.float64)
 MEANS = torch.tensor([1.0, 0.5, -0.25, -2.0], dtype=torch.float64)
-
-
-def features(N, m, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(N, m, generator=generator, dtype=torch.float64)
 
 
 def test_without_structure_psi_is_the_sum_of_inverse_squared_gaps():

@@ -2,21 +2,15 @@
 
 import pytest
 import torch
-from gpytorch.kernels import RBFKernel
 
 from botorch_lse.designs import DesignWarning, optimal_design
 from botorch_lse.papers.kone2025 import mirror_descent_design
 from botorch_lse.papers.mason2022 import frank_wolfe_design
+from tests.designs.problems import rbf
 
 
 def line(N):
     return torch.linspace(0, 1, N, dtype=torch.float64).unsqueeze(-1)
-
-
-def rbf(lengthscale):
-    kernel = RBFKernel()
-    kernel.lengthscale = lengthscale
-    return kernel
 
 
 def test_frank_wolfes_first_steps_are_algorithm_4_by_hand():

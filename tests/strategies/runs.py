@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from botorch_lse import Pool
 from botorch_lse.models.gaussian_process import GPPrior
@@ -52,22 +54,53 @@ def measure(row: int, before: int, seed: int = 0) -> float:
     return float(truth(seed)[row] + noise(seed)[before])
 
 
-def step(
-    strategy: Strategy, state: State, value: Callable[[int, int], float] = measure
-) -> State:
+Value = Callable[[int, int], Any]
+r"""The value of the measurement of a row that comes after so many others."""
+
+
+def one_by_one(value: Value) -> Callable[[Tensor, State], list[Any]]:
+    r"""The values of a batch's rows in a state, in the order of the batch."""
+
+    def values(rows: Tensor, state: State) -> list[Any]:
+        before = len(state.history)
+        return [value(row, before + i) for i, row in enumerate(rows.tolist())]
+
+    return values
+
+
+def step(strategy: Strategy, state: State, value: Value = measure) -> State:
     r"""One round: ask, measure in the order of the batch, tell."""
     batch = strategy.ask(state)
-    before = len(state.history)
-    y = [value(row, before + i) for i, row in enumerate(batch.order.tolist())]
-    return strategy.tell(state, batch.observe(y))
+    return strategy.tell(state, batch.observe(one_by_one(value)(batch.order, state)))
 
 
-def run(strategy: Strategy, rounds: int, seed: int = 0) -> list[State]:
-    r"""The states before the first and after each round."""
+def played(
+    strategy: Strategy,
+    values: Callable[[Tensor, State], Any],
+    rounds: int = 10_000,
+    seed: int = 0,
+) -> list[State]:
+    r"""The states before the first and after each round, to the end or so many rounds.
+
+    Args:
+        strategy: Who asks.
+        values: What is measured of a batch's rows, in its order, in a state.
+        rounds: How many at most.
+        seed: The strategy's.
+    """
     states = [strategy.init(seed)]
     while not states[-1].is_done and len(states) <= rounds:
-        states.append(step(strategy, states[-1]))
+        batch = strategy.ask(states[-1])
+        told = batch.observe(values(batch.order, states[-1]))
+        states.append(strategy.tell(states[-1], told))
     return states
+
+
+def run(
+    strategy: Strategy, rounds: int, seed: int = 0, value: Value = measure
+) -> list[State]:
+    r"""The same with single measurements that know how many came before."""
+    return played(strategy, one_by_one(value), rounds, seed)
 
 
 def rows(mask: torch.Tensor) -> set[int]:

@@ -42,6 +42,7 @@ from botorch_lse.strategies import (
     Width,
 )
 from botorch_lse.strategies.rules import Situation
+from tests.strategies.runs import played
 
 POOL = Pool(torch.linspace(0, 10, 21).unsqueeze(-1).double())
 F = (POOL.X[:, 0]).sin()
@@ -50,14 +51,13 @@ MODEL = RBFKernel().double()
 GIVEN = {"batch_size": 3, "max_observations": 30}
 
 
-def played(strategy: Strategy, truth: torch.Tensor) -> State:
-    state = strategy.init(seed=3)
-    while not state.is_done:
-        batch = strategy.ask(state)
+def end_of(strategy: Strategy, truth: torch.Tensor) -> State:
+    def values(rows: torch.Tensor, state: State) -> torch.Tensor:
         generator = torch.Generator().manual_seed(state.round)
-        noise = torch.randn(truth[batch.order].shape, generator=generator).double()
-        state = strategy.tell(state, batch.observe(truth[batch.order] + 0.1 * noise))
-    return state
+        noise = torch.randn(truth[rows].shape, generator=generator).double()
+        return truth[rows] + 0.1 * noise
+
+    return played(strategy, values, seed=3)[-1]
 
 
 def assert_same_run(one: State, other: State) -> None:
@@ -87,7 +87,7 @@ def test_its_parts_do_what_the_named_strategy_does(cls, options, goal, rule) -> 
     named = cls(POOL, **options, model=MODEL, noise_std=0.1, **GIVEN)
     model = GaussianProcess(MODEL, noise_std=0.1)
     own = Strategy(POOL, goal, model=model, rule=rule, **GIVEN)
-    assert_same_run(played(own, F), played(named, F))
+    assert_same_run(end_of(own, F), end_of(named, F))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_pareto_set_is_a_goal_like_others(cls, goal, rule) -> None:
     named = cls(POOL, **given, **options)
     own = Strategy(POOL, goal, model=GaussianProcess(**options), rule=rule, **GIVEN)
     assert own.directions == (True, False)
-    ends = played(own, TWO), played(named, TWO)
+    ends = end_of(own, TWO), end_of(named, TWO)
     assert_same_run(*ends)
     found, wanted = own.estimate(ends[0]), named.estimate(ends[1])
     assert torch.equal(found.mean, wanted.mean)
@@ -133,7 +133,7 @@ RULES = [
 def test_any_rule_serves_any_goal(goal, rule) -> None:
     model = GaussianProcess(MODEL, noise_std=0.1)
     strategy = Strategy(POOL, goal, model=model, rule=rule, **GIVEN)
-    state = played(strategy, F)
+    state = end_of(strategy, F)
     assert state.stop_reason is not None
     assert_same_run(state, strategy.replay(state.observations, seed=3))
     assert strategy.ask(strategy.init()).counts.sum() == 3
@@ -239,7 +239,7 @@ def test_goals_refuse_bad_numbers(make, message) -> None:
 def test_a_pareto_set_is_found_with_learnt_models() -> None:
     goal, few = ParetoByDifferences((True, False)), {"max_observations": 15}
     model = GaussianProcess(noise_std=0.1, n_initial=6)
-    state = played(Strategy(POOL, goal, model=model, batch_size=3, **few), TWO)
+    state = end_of(Strategy(POOL, goal, model=model, batch_size=3, **few), TWO)
     assert state.stop_reason is not None
 
 

@@ -24,7 +24,7 @@ from botorch_lse.strategies import (
 )
 from tests.reference.dense_gp import DenseGP
 from tests.registry import GAUSSIAN, OMEGA, PLAYED_GP, case_of
-from tests.strategies.runs import grid
+from tests.strategies.runs import grid, played
 
 # Matern, whose draws rows near each other do not give away.
 GP = DenseGP(lengthscale=(0.4, 0.5), outputscale=3.0)
@@ -49,15 +49,9 @@ def make(of, std=0.0, pool=None, **options):
 
 
 def run(strategy, value=lambda row: float(F[row]), most=60):
-    state = strategy.init(seed=1)
-    while not state.is_done:
-        batch = strategy.ask(state)
-        state = strategy.tell(
-            state, batch.observe([value(row) for row in batch.order.tolist()])
-        )
-        most -= 1
-        assert most > 0, "no end"
-    return state
+    end = played(strategy, lambda rows, _: list(map(value, rows.tolist())), most, 1)[-1]
+    assert end.is_done
+    return end
 
 
 def assert_no_repeats(state):

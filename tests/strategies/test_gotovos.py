@@ -20,7 +20,6 @@ from botorch_lse.strategies import (
     State,
     StraddleRankStrategy,
     StraddleStrategy,
-    Strategy,
 )
 from tests.reference.gotovos import (
     Replay,
@@ -30,14 +29,23 @@ from tests.reference.gotovos import (
     lse_implicit,
     lse_rounds,
 )
-from tests.strategies.runs import GP, NOISE_STD, grid, make, measure, rows, step
+from tests.strategies.runs import (
+    GP,
+    NOISE_STD,
+    Value,
+    grid,
+    make,
+    measure,
+    rows,
+    run,
+    step,
+)
 
 X = grid().numpy()
 N = len(X)
-Value = Callable[[int, int], float]
 
 
-def one_by_one(seed: int) -> Value:
+def each_its_own(seed: int) -> Value:
     r"""Each measurement has its own noise."""
     return lambda row, before: measure(row, before, seed)
 
@@ -49,13 +57,6 @@ def by_batch(seed: int, B: int) -> Value:
 
 def replay(value: Value) -> Replay:
     return Replay(GP, X, NOISE_STD**2, value)
-
-
-def states_of(strategy: Strategy, value: Value, rounds: int) -> list[State]:
-    states = [strategy.init()]
-    while not states[-1].is_done and len(states) <= rounds:
-        states.append(step(strategy, states[-1], value))
-    return states
 
 
 def assert_sets(state: State, trace: Trace, t: int) -> None:
@@ -71,9 +72,9 @@ def assert_sets(state: State, trace: Trace, t: int) -> None:
 def test_lse_is_algorithm_one(seed: int, epsilon: float, beta: float | None) -> None:
     schedule = UnionBeta(N, 0.05) if beta is None else lambda t: 4.0
     strategy = make(LSEStrategy, epsilon=epsilon, beta=beta)
-    value = one_by_one(seed)
+    value = each_its_own(seed)
     trace = lse(replay(value), 0.4, epsilon, schedule, steps=40)
-    states = states_of(strategy, value, rounds=40)
+    states = run(strategy, 40, value=value)
     assert states[-1].history.indices.tolist() == trace.rows
     assert len(states) == len(trace.H)
     for t, state in enumerate(states):
@@ -92,9 +93,9 @@ def test_implicit_lse_is_algorithm_two(seed: int, epsilon: float, drop: bool) ->
     strategy = make(
         ImplicitLSEStrategy, epsilon=epsilon, drop_maximisers=drop, beta=9.0
     )
-    value = one_by_one(seed)
+    value = each_its_own(seed)
     trace = lse_implicit(replay(value), 0.6, epsilon, lambda t: 9.0, 40, drop)
-    states = states_of(strategy, value, rounds=40)
+    states = run(strategy, 40, value=value)
     assert not states[-1].classification.contradicted.any()
     assert states[-1].history.indices.tolist() == trace.rows
     assert len(states) == len(trace.H)
@@ -106,7 +107,7 @@ def test_implicit_lse_is_algorithm_two(seed: int, epsilon: float, drop: bool) ->
 def test_the_two_readings_of_the_m_sets_differ_in_these_runs() -> None:
     first, second = (
         [
-            lse_implicit(replay(one_by_one(s)), 0.6, 0.2, lambda t: 4.0, 40, drop).Z
+            lse_implicit(replay(each_its_own(s)), 0.6, 0.2, lambda t: 4.0, 40, drop).Z
             for s in range(3)
         ]
         for drop in (False, True)
@@ -121,9 +122,9 @@ def test_lse_in_batches_classifies_after_feedback_only(
 ) -> None:
     schedule = UnionBeta(N, 0.05) if beta is None else lambda t: 4.0
     strategy = make(LSEStrategy, batch_size=batch_size, beta=beta)
-    value = one_by_one(0)
+    value = each_its_own(0)
     trace = lse_rounds(replay(value), 0.4, 0.1, schedule, 8, batch_size)
-    states = states_of(strategy, value, rounds=8)
+    states = run(strategy, 8, value=value)
     assert states[-1].history.indices.tolist() == trace.rows
     for t, state in enumerate(states):
         assert_sets(state, trace, t)
@@ -139,7 +140,7 @@ def test_literal_batches_are_algorithm_three(beta: float | None, seed: int) -> N
     eta = BatchEta(UnionBeta(N, 0.05), B, C) if beta is None else lambda t: 9.0
     value = by_batch(seed, B)
     trace = lse(replay(value), 0.4, 0.1, eta, steps=20, batch_size=B)
-    states = states_of(strategy, value, rounds=5)
+    states = run(strategy, 5, value=value)
     full = len(trace.values) // B
     assert full >= 3
     for k, state in enumerate(states[: full + 1]):
@@ -150,7 +151,7 @@ def test_literal_batches_are_algorithm_three(beta: float | None, seed: int) -> N
 
 def test_literal_batches_decide_inside_a_batch() -> None:
     literal = make(LSELiteralBatchStrategy, batch_size=6)
-    states = states_of(literal, by_batch(0, 6), rounds=3)
+    states = run(literal, 3, value=by_batch(0, 6))
     feedback_only = make(LSEStrategy, batch_size=6, beta=4.0)
     replayed = feedback_only.replay(states[-1].observations)
     # The same data, but stale intervals decide more.
@@ -160,7 +161,7 @@ def test_literal_batches_decide_inside_a_batch() -> None:
 
 @pytest.mark.parametrize("batch_size", [1, 5])
 def test_a_literal_batch_claims_nothing_of_a_larger_group(batch_size: int) -> None:
-    value = one_by_one(0)
+    value = each_its_own(0)
     told = Observations(range(N), [value(row, row) for row in range(N)])
     answers = []
     for cls in (LSELiteralBatchStrategy, LSEStrategy):
@@ -197,7 +198,7 @@ SCORES = {
 @pytest.mark.parametrize("q", [1, 4])
 def test_each_row_is_the_best_given_the_ones_before(cls: type, q: int) -> None:
     strategy = make(cls, batch_size=q, beta=BETA, epsilon=0.0)
-    value = one_by_one(0)
+    value = each_its_own(0)
     state = strategy.init()
     for _ in range(6):
         told = state.history.indices.tolist(), state.history.y.tolist()
@@ -211,20 +212,20 @@ def test_rank_takes_the_best_distinct_rows() -> None:
     state = strategy.init()
     for _ in range(5):
         told, y = state.history.indices.tolist(), state.history.y.tolist()
-        mean, sigma = replay(one_by_one(0)).moments(told, y, len(y))
+        mean, sigma = replay(each_its_own(0)).moments(told, y, len(y))
         scores = SCORES[StraddleStrategy](mean, sigma)
         expected = sorted(range(N), key=lambda i: (-round(scores[i], 8), i))[:4]
         assert strategy.ask(state).order.tolist() == sorted(expected)
-        state = step(strategy, state, one_by_one(0))
+        state = step(strategy, state, each_its_own(0))
 
 
 def test_straddle_classifies_by_the_current_interval_alone() -> None:
     strategy = make(StraddleStrategy, beta=None, epsilon=0.0)
-    states = states_of(strategy, one_by_one(0), rounds=25)
+    states = run(strategy, 25, value=each_its_own(0))
     back = False
     for before, state in itertools.pairwise(states):
         told, y = state.history.indices.tolist(), state.history.y.tolist()
-        mean, sigma = replay(one_by_one(0)).moments(told, y, len(y))
+        mean, sigma = replay(each_its_own(0)).moments(told, y, len(y))
         above = {i for i in range(N) if mean[i] - 1.96 * sigma[i] > 0.4}
         below = {i for i in range(N) if mean[i] + 1.96 * sigma[i] <= 0.4}
         assert rows(state.classification.above) == above
@@ -236,9 +237,9 @@ def test_straddle_classifies_by_the_current_interval_alone() -> None:
 
 
 def test_probabilities_come_from_the_last_posterior() -> None:
-    state = states_of(make(LSEStrategy), one_by_one(0), rounds=7)[-1]
+    state = run(make(LSEStrategy), 7, value=each_its_own(0))[-1]
     told, y = state.history.indices.tolist(), state.history.y.tolist()
-    mean, sigma = replay(one_by_one(0)).moments(told, y, len(y))
+    mean, sigma = replay(each_its_own(0)).moments(told, y, len(y))
     p = torch.special.ndtr(torch.tensor((mean - 0.4) / sigma))
     answer = state.classification
     assert np.allclose(answer.mean, mean, atol=1e-9)
@@ -252,8 +253,8 @@ def test_maximal_variance_places_the_first_rounds() -> None:
     state, other = strategy.init(), reference.init()
     for _ in range(3):
         assert torch.equal(strategy.ask(state).order, reference.ask(other).order)
-        state = step(strategy, state, one_by_one(0))
-        other = step(reference, other, one_by_one(0))
+        state = step(strategy, state, each_its_own(0))
+        other = step(reference, other, each_its_own(0))
     without = make(LSEStrategy, batch_size=2).replay(state.observations)
     assert torch.equal(strategy.ask(state).order, strategy.ask(without).order)
     assert not torch.equal(strategy.ask(state).order, reference.ask(other).order)

@@ -17,7 +17,7 @@ from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.strategies import HRAGEStrategy, State
 from botorch_lse.strategies.goals import eliminate_for_best
 from tests.covering import more_when_slow
-from tests.strategies.runs import GP, assert_same, grid
+from tests.strategies.runs import GP, assert_same, grid, played
 
 SIDE = 5
 X = grid(SIDE)
@@ -47,12 +47,10 @@ def measure(rows: torch.Tensor, round: int, seed: int = 0, f=None) -> torch.Tens
 
 
 def run(strategy: HRAGEStrategy, rounds: int, seed: int = 0, f=None) -> list[State]:
-    states = [strategy.init(seed)]
-    while not states[-1].is_done and len(states) <= rounds:
-        batch = strategy.ask(states[-1])
-        y = measure(batch.order, states[-1].round, seed, f)
-        states.append(strategy.tell(states[-1], batch.observe(y)))
-    return states
+    def values(rows: torch.Tensor, state: State) -> torch.Tensor:
+        return measure(rows, state.round, seed, f)
+
+    return played(strategy, values, rounds, seed)
 
 
 # --- the burn-in ----------------------------------------------------------------------

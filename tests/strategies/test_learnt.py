@@ -21,7 +21,7 @@ from botorch_lse.strategies import (
 from botorch_lse.strategies import gaussian as base
 from tests.registry import PLAYED_GP, case_of
 
-from .runs import grid
+from .runs import grid, played
 
 
 def learnt(of, n=8, **options):
@@ -42,12 +42,10 @@ def noisy(value, seed, std=0.01):
 
 
 def run(strategy, f, seed=0, std=0.01, rounds=1000):
-    state = strategy.init(seed)
-    while not state.is_done and state.round < rounds:
-        batch = strategy.ask(state)
-        y = noisy(f(strategy.pool.X[batch.order]), 1000 * seed + state.round, std)
-        state = strategy.tell(state, batch.observe(y))
-    return state
+    def values(rows, state):
+        return noisy(f(strategy.pool.X[rows]), 1000 * seed + state.round, std)
+
+    return played(strategy, values, rounds, seed)[-1]
 
 
 # --- the first design -----------------------------------------------------------------

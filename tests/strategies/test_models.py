@@ -31,14 +31,21 @@ from botorch_lse.strategies import (
     MaxVarianceStrategy,
     MELKStrategy,
     MILKStrategy,
-    State,
     StraddleStrategy,
-    Strategy,
     TruVaRStrategy,
 )
 from tests.covering import covering
 from tests.reference.dense_gp import DenseGP
-from tests.strategies.runs import GP, NOISE_STD, assert_same, grid, make, measure, step
+from tests.strategies.runs import (
+    GP,
+    NOISE_STD,
+    assert_same,
+    grid,
+    make,
+    measure,
+    run,
+    step,
+)
 
 N = 36
 not_standardised = pytest.mark.filterwarnings(
@@ -50,13 +57,6 @@ NOISE_VAR = torch.linspace(0.02, 0.4, N, dtype=torch.float64)
 
 def shifted(row: int, before: int) -> float:
     return 60.0 + 8.0 * measure(row, before)
-
-
-def play(strategy: Strategy, rounds: int, value=shifted) -> list[State]:
-    states = [strategy.init()]
-    while not states[-1].is_done and len(states) <= rounds:
-        states.append(step(strategy, states[-1], value))
-    return states
 
 
 def learning(**options) -> LSEStrategy:
@@ -73,7 +73,7 @@ def learning(**options) -> LSEStrategy:
 
 def test_default_model_is_a_single_task_gp_refitted_each_round() -> None:
     strategy = learning(beta=4.0)
-    state = play(strategy, 3)[-1]
+    state = run(strategy, 3, value=shifted)[-1]
     told = state.history
     # The default model, fitted by BoTorch here, posterior by BoTorch.
     torch.manual_seed(0)
@@ -92,7 +92,7 @@ def test_default_model_is_a_single_task_gp_refitted_each_round() -> None:
 
 
 def test_after_a_fit_the_current_interval_alone_decides() -> None:
-    state = play(learning(beta=4.0), 4)[-1]
+    state = run(learning(beta=4.0), 4, value=shifted)[-1]
     answer = state.classification
     half = 2.0 * answer.sigma
     assert torch.allclose(answer.lower, answer.mean - half, rtol=1e-12)
@@ -160,15 +160,15 @@ def test_learning_strategies_replay_exactly(noise: str, refit: int) -> None:
 
 
 def test_refit_schedules_say_when() -> None:
-    every_second = play(learning(refit=2), 5)
+    every_second = run(learning(refit=2), 5, value=shifted)
     assert [s.belief.fits.fitted_rounds for s in every_second[1:]] == [1, 1, 3, 3, 5]
-    early = play(learning(refit=lambda n: n <= 2), 4)
+    early = run(learning(refit=lambda n: n <= 2), 4, value=shifted)
     assert [s.belief.fits.fitted_rounds for s in early[1:]] == [1, 2, 2, 2]
 
 
 def test_first_rows_spread_before_any_fit() -> None:
     strategy = learning(batch_size=2)
-    states = play(strategy, 3)
+    states = run(strategy, 3, value=shifted)
     for state in states[:3]:
         assert state.belief.fits.fitted_rounds == -1
         assert state.classification.undecided.all()
@@ -183,7 +183,7 @@ def test_first_rows_spread_before_any_fit() -> None:
 @pytest.mark.parametrize("n_initial", [0, 1])
 def test_one_observation_is_enough_to_fit(n_initial: int) -> None:
     strategy = learning(batch_size=1, n_initial=n_initial)
-    state = play(strategy, 2)[-1]
+    state = run(strategy, 2, value=shifted)[-1]
     assert state.belief.fits.fitted_rounds == 2
     assert torch.isfinite(state.classification.lower).all()
 
@@ -213,7 +213,7 @@ def test_replicates_of_one_row_are_no_start() -> None:
 def test_a_run_too_short_for_its_start_learns_at_the_end(limits: dict) -> None:
     pool = Pool(X[:5]) if "max_repeats" in limits else Pool(X)
     strategy = LSEStrategy(pool, 63.0, batch_size=1, n_initial=20, **limits)
-    state = play(strategy, 5)[-1]
+    state = run(strategy, 5, value=shifted)[-1]
     assert state.is_done
     assert torch.isfinite(state.classification.sigma).all()
 
@@ -223,8 +223,8 @@ def test_a_run_too_short_for_its_start_learns_at_the_end(limits: dict) -> None:
 def test_units_of_y_change_nothing(unit: float) -> None:
     plain, scaled = learning(noise_std=2.0), learning(noise_std=2.0)
     scaled = replace(scaled, threshold=63.0 * unit, noise_std=2.0 * unit, epsilon=unit)
-    a = play(plain, 3)[-1]
-    b = play(scaled, 3, lambda row, before: unit * shifted(row, before))[-1]
+    a = run(plain, 3, value=shifted)[-1]
+    b = run(scaled, 3, value=lambda row, before: unit * shifted(row, before))[-1]
     assert a.history.indices.tolist() == b.history.indices.tolist()
     means = b.classification.mean / unit
     assert torch.allclose(a.classification.mean, means, rtol=1e-4)
@@ -235,7 +235,7 @@ def test_global_random_state_is_left_alone() -> None:
     torch.manual_seed(11)
     expected = torch.rand(1)
     torch.manual_seed(11)
-    play(learning(), 2)
+    run(learning(), 2, value=shifted)
     assert torch.equal(torch.rand(1), expected)
 
 
@@ -250,7 +250,7 @@ def test_random_fits_are_a_function_of_seed_and_round() -> None:
 
     strategy = learning(model=model, beta=25.0, epsilon=0.0)
     torch.manual_seed(1)
-    state = play(strategy, 3)[-1]
+    state = run(strategy, 3, value=shifted)[-1]
     torch.manual_seed(2)
     assert_same(strategy, strategy.replay(state.observations), state)
     assert drawn[:3] == drawn[3:]
@@ -266,15 +266,15 @@ def test_callable_gets_the_training_tensors() -> None:
         calls.append((train_X, train_Y, train_Yvar))
         return fit_single_task_gp(train_X, train_Y, train_Yvar, Pool(X).bounds)
 
-    own = play(learning(model=model, noise_std=2.4), 2)
+    own = run(learning(model=model, noise_std=2.4), 2, value=shifted)
     train_X, train_Y, train_Yvar = calls[-1]
     told = own[-1].history
     assert torch.equal(train_X, X[told.indices])
     assert torch.equal(train_Y, told.y.unsqueeze(-1))
     assert torch.allclose(train_Yvar, torch.full((12, 1), 2.4**2).double())
-    default = play(learning(noise_std=2.4), 2)
+    default = run(learning(noise_std=2.4), 2, value=shifted)
     assert torch.equal(own[-1].classification.mean, default[-1].classification.mean)
-    play(learning(model=model), 1)
+    run(learning(model=model), 1, value=shifted)
     assert calls[-1][2] is None
 
 
@@ -300,7 +300,7 @@ def test_fixed_model_gives_kernel_mean_noise_and_transforms_but_no_data() -> Non
     assert torch.allclose(start.mean, mean)
     sigma = torch.full((N,), scale * GP.outputscale**0.5).double()
     assert torch.allclose(start.sigma, sigma)
-    state = play(strategy, 2)[-1]
+    state = run(strategy, 2, value=shifted)[-1]
     told = state.history
     noise = np.full(12, scale**2 * model.likelihood.noise.item())
     x = X.numpy()
@@ -436,7 +436,7 @@ def test_models_that_a_callable_must_not_return(
     model, error: type, message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        play(learning(model=model), 1)
+        run(learning(model=model), 1, value=shifted)
 
 
 def test_first_rows_do_not_depend_on_the_units_of_the_noise() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -31,7 +30,7 @@ from botorch_lse.strategies import pareto as pareto_base
 from tests.covering import covering, more_when_slow
 from tests.reference.dense_gp import DenseGP
 from tests.registry import GAUSSIAN, StrategyCase, case_of
-from tests.strategies.runs import assert_same, grid
+from tests.strategies.runs import assert_same, grid, run, step
 from tests.strategies.test_models import EnsembleMapSaasSingleTaskGP
 
 GPS = (
@@ -72,19 +71,6 @@ def value(row: int, before: int, f: torch.Tensor | None = None) -> list[float]:
 def told(rows: list[int], before: int = 100) -> Observations:
     y = [value(row, before + i) for i, row in enumerate(rows)]
     return Observations(rows, torch.tensor(y).double())
-
-
-def step(strategy, state: State, read: Callable = value) -> State:
-    batch, before = strategy.ask(state), len(state.history)
-    y = [read(row, before + i) for i, row in enumerate(batch.order.tolist())]
-    return strategy.tell(state, batch.observe(torch.tensor(y).double()))
-
-
-def run(strategy, rounds: int, seed: int = 0, read: Callable = value) -> list[State]:
-    states = [strategy.init(seed)]
-    while not states[-1].is_done and len(states) <= rounds:
-        states.append(step(strategy, states[-1], read))
-    return states
 
 
 # --- reference: the definitions, row by row and output by output ----------------------
@@ -168,7 +154,7 @@ BY_HAND = {ParetoByDifferences: gege_by_hand, ParetoByRectangles: pal_by_hand}
 def test_sides_are_those_of_the_definitions(case, epsilon, seed) -> None:
     f = truth(seed)
     strategy = make(case, epsilon=epsilon, batch_size=4)
-    states = run(strategy, 12, seed, lambda row, before: value(row, before, f))
+    states = run(strategy, 12, seed, value=lambda row, before: value(row, before, f))
     sides = [[WORDS[s] for s in state.classification.side] for state in states]
     assert sides == BY_HAND[type(strategy.goal)](states, 4.0, epsilon)
     assert "rejected" in sides[-1]
@@ -180,7 +166,7 @@ def test_sides_are_those_of_the_definitions(case, epsilon, seed) -> None:
 @pytest.mark.parametrize("blocks", [1, 5])
 def test_blocks_of_rows_change_nothing(monkeypatch, case, blocks) -> None:
     strategy = make(case)
-    whole = run(strategy, 4)[-1]
+    whole = run(strategy, 4, value=value)[-1]
 
     def pieces(n, per_row, budget):
         return [slice(i, min(i + blocks, n)) for i in range(0, n, blocks)]
@@ -194,7 +180,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch, case, blocks) -> None:
 
 @pytest.mark.slow
 def test_margins_agree_with_the_sides() -> None:
-    state = run(make(GEGEStrategy, epsilon=0.0, batch_size=8), 12)[-1]
+    state = run(make(GEGEStrategy, epsilon=0.0, batch_size=8), 12, value=value)[-1]
     answer = state.classification
     assert bool(answer.above.any())
     assert bool(answer.below.any())
@@ -210,7 +196,7 @@ def test_margins_agree_with_the_sides() -> None:
 @every
 def test_outputs_are_the_posterior_with_its_intervals(case) -> None:
     strategy = make(case)
-    states = run(strategy, 3)
+    states = run(strategy, 3, value=value)
     found = strategy.estimate(states[-1])
     for c in (0, 1):
         mean, C = moments(states[-1], c)
@@ -238,7 +224,7 @@ def left(state: State, rows: list[int], c: int) -> np.ndarray:
 @pytest.mark.parametrize("rounds", [0, 3])
 def test_gege_makes_the_worst_variance_of_the_active_rows_small(rounds) -> None:
     strategy = make(GEGEStrategy, batch_size=12)
-    state = run(strategy, rounds)[-1]
+    state = run(strategy, rounds, value=value)[-1]
     active = state.belief.sides.active.numpy()
     scales = [gp.outputscale for gp in GPS]
 
@@ -254,7 +240,9 @@ def test_gege_makes_the_worst_variance_of_the_active_rows_small(rounds) -> None:
 @pytest.mark.slow
 def test_accepted_rows_stay_active_while_they_threaten_open_ones() -> None:
     kept = 0
-    for state in run(make(GEGEStrategy, epsilon=0.0, batch_size=8), 12)[1:]:
+    for state in run(make(GEGEStrategy, epsilon=0.0, batch_size=8), 12, value=value)[
+        1:
+    ]:
         active, answer = state.belief.sides.active, state.classification
         assert bool((active | ~answer.undecided).all())
         assert not bool((active & answer.below).any())
@@ -264,7 +252,7 @@ def test_accepted_rows_stay_active_while_they_threaten_open_ones() -> None:
 
 def test_pal_measures_the_largest_rectangle_and_expects_its_choices() -> None:
     strategy = make(PALStrategy, batch_size=3)
-    state = run(strategy, 3)[-1]
+    state = run(strategy, 3, value=value)[-1]
     found, answer = strategy.estimate(state), state.classification
     scales = np.sqrt([gp.outputscale for gp in GPS])
     rows: list[int] = []
@@ -288,7 +276,7 @@ def test_replicates_are_used_and_limited(case) -> None:
     strategy = make(case, pool=pool, batch_size=6, noise_std=5.0)
     assert strategy.ask(strategy.init()).counts.tolist() == [3, 3]
     once = make(case, max_repeats=1, batch_size=20)
-    state = step(once, once.init())
+    state = step(once, once.init(), value)
     batch = once.ask(state)
     assert bool((batch.counts == 1).all())
     assert not set(batch.indices.tolist()) & set(state.history.indices.tolist())
@@ -297,7 +285,7 @@ def test_replicates_are_used_and_limited(case) -> None:
 @every
 def test_pending_rows_are_not_asked_for_again(case) -> None:
     strategy = make(case)
-    state = run(strategy, 2)[-1]
+    state = run(strategy, 2, value=value)[-1]
     batch = strategy.ask(state)
     more = strategy.ask(state, pending=batch.order.tolist())
     assert more.round == state.round + 1
@@ -318,7 +306,7 @@ FORMS = [
 @covering("options, case", FORMS, GAUSSIAN)
 def test_replay_equals_telling_one_by_one(case, options) -> None:
     strategy = make(case, **options)
-    state = run(strategy, 3, seed=3)[-1]
+    state = run(strategy, 3, seed=3, value=value)[-1]
     assert len(state.history) >= 9
     assert_same(strategy, strategy.replay(state.observations, seed=3), state)
 
@@ -330,7 +318,7 @@ def test_replay_equals_telling_one_by_one(case, options) -> None:
 )
 def test_rounds_told_in_pieces_and_resumed_are_the_same(case, options) -> None:
     strategy = make(case, batch_size=4, **options)
-    state = run(strategy, 2)[-1]
+    state = run(strategy, 2, value=value)[-1]
     batch = strategy.ask(state)
     y = torch.tensor([value(row, 40 + i) for i, row in enumerate(batch.order)])
     whole = strategy.tell(state, batch.observe(y.double()))
@@ -349,7 +337,7 @@ def test_rounds_told_in_pieces_and_resumed_are_the_same(case, options) -> None:
 @every
 def test_asking_changes_nothing_and_states_survive_pickling(case) -> None:
     strategy = make(case)
-    state = run(strategy, 3)[-1]
+    state = run(strategy, 3, value=value)[-1]
     fresh = strategy.replay(state.observations)
     strategy.ask(state, pending=[0, 0, 5])
     assert_same(strategy, state, fresh)
@@ -396,7 +384,7 @@ def replays_and_partitions(data, case) -> None:
 
 @every
 def test_decided_rows_stay_decided_while_nothing_is_refitted(case) -> None:
-    states = run(make(case), 6)
+    states = run(make(case), 6, value=value)
     for before, after in itertools.pairwise(states):
         old, new = before.classification, after.classification
         assert bool((new.above | ~old.above).all())
@@ -405,7 +393,7 @@ def test_decided_rows_stay_decided_while_nothing_is_refitted(case) -> None:
 
 def test_a_refit_judges_the_whole_past_again() -> None:
     strategy = make(GEGEStrategy, model=None, n_initial=6, beta=2.0)
-    state = run(strategy, 4)[-1]
+    state = run(strategy, 4, value=value)[-1]
     fitted = [
         fit_single_task_gp(
             X[state.history.indices],
@@ -430,13 +418,13 @@ def test_a_refit_judges_the_whole_past_again() -> None:
 @every
 def test_the_sign_of_an_output_goes_with_maximize(case) -> None:
     strategy, mirror = make(case), make(case, maximize=(True, True))
-    states = run(strategy, 4)
+    states = run(strategy, 4, value=value)
 
     def flipped(row: int, before: int) -> list[float]:
         first, second = value(row, before)
         return [first, -second]
 
-    others = run(mirror, 4, read=flipped)
+    others = run(mirror, 4, value=flipped)
     for ours, theirs in zip(states, others, strict=True):
         assert torch.equal(ours.observations.indices, theirs.observations.indices)
         assert ours.classification.side.tolist() == theirs.classification.side.tolist()
@@ -448,7 +436,7 @@ def test_the_sign_of_an_output_goes_with_maximize(case) -> None:
 @pytest.mark.some(1)
 @every
 def test_units_of_an_output_change_nothing(case) -> None:
-    states = run(make(case), 4)
+    states = run(make(case), 4, value=value)
     k = GPS[1].kernel()
     k.outputscale = 1e4 * k.outputscale
     prior = GPPrior.from_kernel(k)
@@ -458,7 +446,7 @@ def test_units_of_an_output_change_nothing(case) -> None:
         noise_std=(0.3, 150.0),
         epsilon=(0.1, 50.0),
     )
-    others = run(scaled, 4, read=lambda r, b: [value(r, b)[0], 100 * value(r, b)[1]])
+    others = run(scaled, 4, value=lambda r, b: [value(r, b)[0], 100 * value(r, b)[1]])
     for ours, theirs in zip(states, others, strict=True):
         assert torch.equal(ours.observations.indices, theirs.observations.indices)
         assert ours.classification.side.tolist() == theirs.classification.side.tolist()
@@ -470,9 +458,7 @@ def test_one_output_finds_its_maximiser(case) -> None:
     strategy = make(
         case, maximize=(True,), model=GPS[0].kernel(), noise_std=0.05, epsilon=0.0
     )
-    state = run(strategy, 60, read=lambda row, b: [value(row, b)[0] * 0 + f[row, 0]])[
-        -1
-    ]
+    state = run(strategy, 60, value=lambda row, _: [float(f[row, 0])])[-1]
     assert state.classification.above.nonzero().view(-1).tolist() == [int(f.argmax())]
 
 
@@ -518,7 +504,7 @@ def is_wrong(
         batch_size=batch_size,
     )
     read = lambda row, before: value(row, before + 97 * seed, f)  # noqa: E731
-    state = run(strategy, 40, read=read)[-1]
+    state = run(strategy, 40, value=read)[-1]
     g = f * torch.tensor(SIGNS)
     above, below = state.classification.above, state.classification.below
     slack = torch.tensor(tolerance).double()
@@ -559,7 +545,7 @@ def test_rectangles_with_nothing_in_common_are_reported() -> None:
     strategy = make(PALStrategy, beta=None, noise_std=1e-3)
     far = lambda row, before: [100.0 * before, 0.0]  # noqa: E731
     with pytest.warns(EmptyRegionWarning, match="nothing in common"):
-        run(strategy, 4, read=far)
+        run(strategy, 4, value=far)
 
 
 # --- arguments ------------------------------------------------------------------------
@@ -604,7 +590,7 @@ def test_bad_data_and_models_are_refused(case) -> None:
 
     fitting = make(case, model=ensemble, noise_std=0.1, n_initial=3)
     with pytest.raises(UnsupportedError, match="one GP per output"):
-        run(fitting, 2)
+        run(fitting, 2, value=value)
 
 
 @every
@@ -612,7 +598,7 @@ def test_noise_of_the_pool_and_of_the_data_counts(case) -> None:
     variances = torch.linspace(0.02, 0.4, 36).double()
     rows = Pool(X, noise_var=variances)
     by_pool = make(case, pool=rows, noise_std=None)
-    state = run(by_pool, 3)[-1]
+    state = run(by_pool, 3, value=value)[-1]
     told = state.history
     expected = variances[told.indices].unsqueeze(-1).expand(-1, 2)
     assert torch.equal(told.yvar, expected)

@@ -16,7 +16,7 @@ from botorch_lse.papers.mason2022 import catoni_alpha, catoni_mean
 from botorch_lse.strategies import MELKPACStrategy, MILKPACStrategy, PACStrategy, State
 from botorch_lse.strategies.goals import eliminate_pairs
 from tests.covering import more_when_slow
-from tests.strategies.runs import assert_same
+from tests.strategies.runs import assert_same, played
 
 DELTA, BOUND, NOISE = 0.1, 1.0, 0.5
 X = torch.tensor(
@@ -51,12 +51,11 @@ def heavy(n: int, rng: np.random.Generator) -> np.ndarray:
 
 def play(strategy: PACStrategy, seed: int = 0, noise=gaussian, f=F) -> list[State]:
     rng = np.random.default_rng(seed)
-    states = [strategy.init(seed)]
-    while not states[-1].is_done:
-        batch = strategy.ask(states[-1])
-        y = f[batch.order] + torch.tensor(noise(len(batch), rng))
-        states.append(strategy.tell(states[-1], batch.observe(y)))
-    return states
+
+    def values(rows: torch.Tensor, _: State) -> torch.Tensor:
+        return f[rows] + torch.tensor(noise(len(rows), rng))
+
+    return played(strategy, values, seed=seed)
 
 
 # --- numbers of draws -----------------------------------------------------------------
