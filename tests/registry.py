@@ -38,7 +38,6 @@ class StrategyCase:
         goal: The argument that says what is looked for; ``None``: the maximiser.
         variant: What this row has and others of the class have not.
         has_lasting_sides: Whether what was decided stays so while its interval moves.
-        is_stored: Whether Ax can store it, so that it runs there.
         build: Makes one of a pool and the arguments that strategies with names of their
             own take; default: the class.
         options: Arguments that it needs in every problem.
@@ -51,7 +50,6 @@ class StrategyCase:
     goal: Literal["threshold", "omega", "maximize"] | None
     variant: str = ""
     has_lasting_sides: bool = False
-    is_stored: bool = True
     build: Callable[..., S.Strategy] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     small: Mapping[str, Any] = field(default_factory=dict)
@@ -123,7 +121,7 @@ BUDGET = {
     "batches": {"max_observations": 90},
 }
 BOUNDED = {"bound": 1.0, "noise_std": 0.3, "delta": 0.1}
-OF_PARTS = {"build": composed, "is_stored": False}
+OF_PARTS = {"build": composed}
 STEPS = {"noise_std": 0.3, "step": 1, **FEW}
 
 STRATEGIES = (

@@ -211,8 +211,9 @@ class GPProcedure(Procedure):
     def _learnt_in_words(self) -> str:
         r"""The sentences that a guarantee adds where the model is learnt."""
         raised = ", whose scale was raised so that the level is plausible"
+        raises = self.level_z is not None and self.goal.directions is None
         words = (
-            f"Decided under the fitted model{raised if self.level_z else ''}. No "
+            f"Decided under the fitted model{raised if raises else ''}. No "
             "guarantee if the function varies faster elsewhere than where it was "
             "measured."
         )
@@ -342,8 +343,8 @@ class GPProcedure(Procedure):
         values. A process fitted to data far from the level would else be sure of
         regions that were never measured.
         """
-        if self.level_z is None:
-            return prior
+        if self.level_z is None or self.goal.directions is not None:
+            return prior  # a Pareto set has no level
         values, _ = row_means(history, torch.zeros_like(history.y))
         level = self.goal.level_of(values)
         if level is None:

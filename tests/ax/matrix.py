@@ -37,11 +37,7 @@ from tests.registry import GAUSSIAN, LINEAR_SEVERAL, PLAYED, case_of
 from .worlds import NOISE, client_for, grid_pool, kernel, measure, sqlite_storage
 
 SHIP = "TruVaRStrategy, costs"
-STRATEGIES = [
-    case.__name__
-    for case in (*GAUSSIAN, *LINEAR_SEVERAL, *PLAYED[::-1])
-    if case.is_stored
-]
+STRATEGIES = [case.__name__ for case in (*GAUSSIAN, *LINEAR_SEVERAL, *PLAYED[::-1])]
 r"""By their names, which a stored metric can hold."""
 WAYS = ("experiment", "orchestrator", "client")
 STORES = ("json", "memory", "sqlite")

@@ -9,7 +9,7 @@ from tests.registry import SEVERAL, case_of
 from .test_pareto import MAXIMIZE, NOISE, gaussian, measure
 from .worlds import grid_pool
 
-NAMES = [case.__name__ for case in SEVERAL if case.is_stored]
+NAMES = [case.__name__ for case in SEVERAL]
 r"""Their names, which other processes understand; the objective is `"y, -z"`."""
 
 

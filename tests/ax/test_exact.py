@@ -34,7 +34,7 @@ def run_to_the_end(client, value, most=40):
 
 
 @pytest.mark.some(3)
-@pytest.mark.parametrize("case", [case for case in PLAYED_GP if case.is_stored])
+@pytest.mark.parametrize("case", PLAYED_GP)
 def test_every_strategy_runs_to_its_end_without_a_repeat(case):
     client = client_for(make(case, beta=9.0, model=GP.kernel()))
     rows = run_to_the_end(client, lambda row: {"y": (float(F[row]), 0.0)})
@@ -43,7 +43,7 @@ def test_every_strategy_runs_to_its_end_without_a_repeat(case):
 
 
 @pytest.mark.some(1)
-@pytest.mark.parametrize("case", [case for case in GAUSSIAN if case.is_stored])
+@pytest.mark.parametrize("case", GAUSSIAN)
 def test_several_exact_metrics_run_to_the_end(case):
     other = torch.tensor(GP.sample(X.numpy(), 4))
     strategy = case.make(

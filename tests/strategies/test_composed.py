@@ -231,11 +231,6 @@ def test_goals_refuse_bad_numbers(make, message) -> None:
         make()
 
 
-@pytest.mark.xfail(
-    raises=RuntimeError,
-    strict=True,
-    reason="a learnt model holds a level within its scale; a Pareto set has none",
-)
 def test_a_pareto_set_is_found_with_learnt_models() -> None:
     goal, few = ParetoByDifferences((True, False)), {"max_observations": 15}
     model = GaussianProcess(noise_std=0.1, n_initial=6)
