@@ -77,6 +77,7 @@ def check(folder, number, kind, name, expected, reason):
 
 
 def kill_at_random_moments(tmp_path, kind, n, name="LSEStrategy"):
+    r"""For each kill how many trials were complete, and how many were running."""
     expected, reason, seconds = uninterrupted(tmp_path, kind, name)
     rng = random.Random(0)
     n_notes = 2 * len(expected)  # before and after each evaluation
@@ -86,7 +87,7 @@ def kill_at_random_moments(tmp_path, kind, n, name="LSEStrategy"):
     in_a_new_process(killed.main, tmp_path, kind, name, seconds / n_notes, moments)
     ends = [check(tmp_path, i, kind, name, expected, reason) for i in range(n)]
     assert any(0 < done < len(expected) for done, _ in ends)  # some were cut midway
-    assert any(running for _, running in ends)
+    return ends
 
 
 @pytest.mark.some(1)
@@ -98,7 +99,9 @@ def test_a_killed_run_goes_on(tmp_path, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["json", "db"])
 def test_a_run_killed_at_any_of_eight_moments_goes_on(tmp_path, kind):
-    kill_at_random_moments(tmp_path, kind, 8)
+    ends = kill_at_random_moments(tmp_path, kind, 8)
+    # Of few kills all may fall between two trials; of eight some do not.
+    assert any(running for _, running in ends)
 
 
 @pytest.mark.slow
