@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse.checks import in_interval
@@ -105,11 +106,17 @@ class GPProcedure(Procedure):
         for output in self.model.outputs if self.model.burn_in is None else ():
             output.check()
         self._check_norm_bound()
-        several = len(self.model.outputs) > 1
-        if several and not self.rule.several_outputs:
+        self.rule.check(self.pool)
+        if self.goal.directions is not None and not self.rule.several_outputs:
             raise ValueError(
                 "Expected a `rule` for several outputs, such as `Design()` or "
                 f"`Variance()`, but got {type(self.rule).__name__}."
+            )
+        if self.rule.anticipates and not self.goal.can_anticipate:
+            raise UnsupportedError(
+                "Expected `anticipates` to be False for this goal "
+                f"({type(self.goal).__name__}): what stays undecided after a "
+                "look-ahead is not defined. Leave it out, or give a `threshold`."
             )
         n, budget = len(self.items), self.model.memory_budget
         needed = self.goal.bytes_for(n)
@@ -561,7 +568,7 @@ class GPProcedure(Procedure):
             return Forecast(None, _one_sided_in_words(belief.one_sided))
         posterior = belief.posterior
         beta = self.width_of(belief.n_intervals + 1, posterior)
-        if len(self.model.outputs) > 1:
+        if self.goal.directions is not None:
             return self._one_batch_forecast(belief, beta)
         if not self.forecasts_by_design:
             distances = self.goal.distances(posterior.mean, self.points)

@@ -95,6 +95,8 @@ class Goal(ABC):
     """The union bound of the widths, as ``guarantee`` names it."""
     by_pairs: ClassVar[bool] = False
     """Whether items are decided by comparing them with each other."""
+    can_anticipate: ClassVar[bool] = False
+    """Whether ``stays`` says what would stay undecided after a measurement."""
     judges_each_round: ClassVar[bool] = False
     """Whether after a fit all rounds are judged again one by one, and what one of them
     decides stays decided; else they are judged at once, after the last."""
@@ -218,7 +220,7 @@ class Goal(ABC):
             mean: ``T`` means, assumed to stay as they are.
             half: ``C x T`` half widths after each of ``C`` measurements.
         """
-        raise NotImplementedError  # refused at construction
+        raise NotImplementedError  # `GPProcedure.check` asks `can_anticipate` first
 
     def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
         r"""``N`` cheap scores: a rule with ``prefilter`` examines only the best rows.
@@ -248,6 +250,7 @@ class Above(Goal):
     epsilon: float = 0.0
 
     theorem: ClassVar[str] = "Theorem 1"
+    can_anticipate: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         threshold = finite_number(self.threshold, "threshold")
@@ -528,6 +531,8 @@ class _Maximiser(Goal):
     """
 
     epsilon: float = 0.0
+
+    can_anticipate: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         accuracy(self.epsilon)

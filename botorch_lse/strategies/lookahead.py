@@ -18,6 +18,7 @@ from botorch_lse.functional.variance_reduction import (
     truncated_sum,
 )
 from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
+from botorch_lse.problem import Pool
 from botorch_lse.strategies.costs import RowCosts
 from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.rules import Rule, Situation
@@ -146,6 +147,19 @@ class TruncatedVariance(Rule):
     intersects = False
     decides_before_data = False
     replays_rounds = True
+
+    def check(self, pool: Pool) -> None:
+        r"""Complain unless the costs are those of the pool.
+
+        Raises:
+            ValueError: If they are of other rows.
+        """
+        if self.costs.pool.hash != pool.hash:
+            raise ValueError(
+                f"Expected `costs` of the strategy's own `pool` of {len(pool)} rows, "
+                f"but got those of another one of {len(self.costs.pool)}. Write "
+                "`RowCosts(pool)`."
+            )
 
     # --- memory -----------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from typing import ClassVar
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize
 from botorch.models.transforms.input import ChainedInputTransform, FilterFeatures
@@ -764,11 +764,6 @@ class TruVaRStrategy(GPStrategy):
             truth_value(getattr(self, name), name)
         if self.prefilter is not None:
             whole_number(self.prefilter, "prefilter", 1)
-        if self.anticipates and self.omega is not None:
-            raise UnsupportedError(
-                "Expected `anticipates` to be False with `omega`: the levels after a "
-                "look-ahead are not defined. Leave it out, or give `threshold`."
-            )
 
     @cached_property
     def goal(self) -> Goal:

@@ -34,6 +34,7 @@ from botorch_lse.planning import (
     designed_batch,
 )
 from botorch_lse.planning.designed import FINE, TOLERANCE
+from botorch_lse.problem import Pool
 from botorch_lse.strategies.goals import Goal, Targets
 from botorch_lse.strategies.loop import Request, round_generator
 from botorch_lse.strategies.processes import Fits
@@ -147,6 +148,8 @@ def problems_of(fits: Fits, targets: Targets) -> list[PosteriorProblem]:
 class Rule(ABC):
     r"""Chooses the rows of the next round from what is believed and still open."""
 
+    anticipates: bool = False
+    """Whether it asks a goal what would stay undecided after a measurement."""
     several_outputs: bool = False
     """Whether it can choose for several outputs at once."""
     own_width: BetaSchedule | None = None
@@ -162,6 +165,9 @@ class Rule(ABC):
     replays_rounds: bool = False
     """Whether after a fit all rounds are judged again one by one, because the rule
     remembers something of each; else they are judged at once, after the last."""
+
+    def check(self, pool: Pool) -> None:  # noqa: B027  (a hook)
+        r"""Complain where the rule is about another pool; most are about none."""
 
     @abstractmethod
     def rows(self, situation: Situation, request: Request) -> Tensor:

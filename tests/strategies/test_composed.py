@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Pool
@@ -242,3 +243,36 @@ def test_an_answer_of_one_output_has_no_estimate() -> None:
     strategy = Strategy(POOL, Above(0.3), model=GaussianProcess(MODEL, noise_std=0.1))
     with pytest.raises(ValueError, match="goal is a Pareto set"):
         strategy.estimate(strategy.init())
+
+
+@pytest.mark.parametrize(
+    ("goal", "rule", "error", "message"),
+    [
+        (ParetoByDifferences((True,)), Straddle(), ValueError, "for several outputs"),
+        (
+            ShareOfMax(0.7),
+            TruncatedVariance(RowCosts(POOL), anticipates=True),
+            UnsupportedError,
+            "`anticipates` to be False",
+        ),
+        (
+            Above(0.3),
+            TruncatedVariance(RowCosts(Pool(torch.rand(5, 1)))),
+            ValueError,
+            "`costs` of the strategy's own `pool` of 21 rows",
+        ),
+    ],
+)
+def test_rules_that_do_not_fit_are_refused(goal, rule, error, message) -> None:
+    model = GaussianProcess(MODEL, noise_std=0.1)
+    with pytest.raises(error, match=message):
+        Strategy(POOL, goal, model=model, rule=rule)
+
+
+@pytest.mark.parametrize("cls", [GEGEStrategy, PALStrategy])
+def test_one_output_has_a_forecast(cls) -> None:
+    strategy = cls(POOL, maximize=(True,), model=MODEL, noise_std=0.1, **GIVEN)
+    state = strategy.init()
+    batch = strategy.ask(state)
+    state = strategy.tell(state, batch.observe(F[batch.order].unsqueeze(-1)))
+    assert state.forecast().observations > 0
