@@ -615,7 +615,7 @@ def _entries(observations: Observations) -> list[tuple[Any, ...]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-GOAL = ("threshold", "omega", "maximize", "epsilon", "targets")
+GOAL = ("threshold", "omega", "maximize", "epsilon", "targets", "goal")
 """The arguments, of those a strategy has, that say what it is to decide."""
 
 
@@ -647,11 +647,15 @@ def check_state(strategy: Strategy, state: object) -> None:
     elif not _same(maker.pool, strategy.pool):
         difference = f"another pool of {len(maker.pool)} rows"
     else:
+        given = {part.name for part in fields(maker)}
         other = [
             n
             for n in GOAL
-            if not _same(*(getattr(s, n, None) for s in (maker, strategy)))
+            if n in given and not _same(getattr(maker, n), getattr(strategy, n))
         ]
+        rules = [type(getattr(s, "rule", None)) for s in (maker, strategy)]
+        if rules[0] is not rules[1]:  # which remember different things
+            other.append("rule")
         if not other:
             return
         difference = f"`{other[0]}` = {getattr(maker, other[0])!r}"

@@ -3,6 +3,7 @@ r"""Strategies of one's own: any goal, rule and model put together."""
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 from dataclasses import dataclass
 
@@ -276,3 +277,22 @@ def test_one_output_has_a_forecast(cls) -> None:
     batch = strategy.ask(state)
     state = strategy.tell(state, batch.observe(F[batch.order].unsqueeze(-1)))
     assert state.forecast().observations > 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"goal": Above(0.4)},
+        {"goal": ShareOfMax(0.7)},
+        {"rule": TruncatedVariance(RowCosts(POOL))},
+    ],
+)
+def test_a_state_of_another_goal_or_rule_is_refused(other) -> None:
+    model = GaussianProcess(MODEL, noise_std=0.1)
+    own = Strategy(POOL, Above(0.3), model=model, rule=Ambiguity(), **GIVEN)
+    state = own.init()
+    with pytest.raises(ValueError, match=f"`{next(iter(other))}` = "):
+        dataclasses.replace(own, **other).ask(state)
+    more = dataclasses.replace(own, max_observations=60)
+    again = dataclasses.replace(more, goal=Above(0.3), rule=Ambiguity())
+    assert again.ask(state).order.tolist() == own.ask(state).order.tolist()
