@@ -11,10 +11,16 @@ from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse.acquisition.covariance import PosteriorCovariance, PreparedPoints
-from botorch_lse.acquisition.targets import CACHE, qGEGE, qNegMaxPosteriorVariance
-from botorch_lse.checks import real_matrix, same_columns, truth_value, whole_number
-from botorch_lse.models.gaussian_process import row_blocks
-from botorch_lse.planning import designed_batch
+from botorch_lse.acquisition.targets import qGEGE, qNegMaxPosteriorVariance
+from botorch_lse.checks import (
+    one_of,
+    real_matrix,
+    same_columns,
+    truth_value,
+    whole_number,
+)
+from botorch_lse.models.gaussian_process import MEMORY_BUDGET, row_blocks
+from botorch_lse.planning import PosteriorProblem, designed_batch
 from botorch_lse.problem import Pool
 
 METHODS = ("quota", "sample")
@@ -89,7 +95,7 @@ def optimize_acqf_design(
             f"Expected `method` to be one of {METHODS}, but got {method!r}."
         )
     with torch.no_grad():
-        problems = [AcquisitionProblem.of(part, X) for part in parts]
+        problems = [problem_of(part, X) for part in parts]
         counts = designed_batch(
             problems,
             q,
@@ -105,76 +111,59 @@ def optimize_acqf_design(
 
 
 @dataclass(frozen=True, eq=False)
-class AcquisitionProblem:
-    r"""The ``BatchProblem`` of an acquisition function on a pool.
+class PointsPosterior:
+    r"""The posterior of an acquisition function on numbered points.
 
     Args:
         covariance: Of the posterior given data and pending points.
         points: ``P`` points: the ``N`` rows of the pool, then targets outside it.
-        noise_var: ``N`` noise variances, units of ``y`` squared, at least
-            ``least_noise``.
-        targets: ``T`` numbers of points.
-        pairs_factor: ``c`` where the targets are all pairs ``f(x) - c f(x')``.
-        variance: ``P`` variances.
-        weights: ``T`` factors of the variances of single targets; ``None``: all 1.
     """
 
     covariance: PosteriorCovariance
     points: PreparedPoints
-    noise_var: Tensor
-    targets: Tensor
-    pairs_factor: float | None
-    variance: Tensor
-    weights: Tensor | None = None
+    memory_budget = MEMORY_BUDGET
 
-    @classmethod
-    def of(
-        cls, acq_function: qNegMaxPosteriorVariance, choices: Tensor
-    ) -> AcquisitionProblem:
-        r"""The problem of an acquisition function on ``N x d`` choices."""
-        N, covariance = len(choices), acq_function.covariance
-        both = torch.cat((choices, acq_function.targets))
-        unique, where = both.unique(dim=0, return_inverse=True)
-        # Number targets by the first equal row of the pool; others come after the pool.
-        first = torch.full((len(unique),), N, device=where.device)
-        rows = torch.arange(N, device=where.device)
-        first.scatter_reduce_(0, where[:N], rows, "amin")
-        targets = first[where[N:]]  # N means: not among the choices
-        outside = targets == N
-        targets[outside] = N + torch.arange(int(outside.sum()), device=where.device)
-        points = covariance.prepare(torch.cat((choices, acq_function.targets[outside])))
-        width = points.F.shape[-1] + points.V.shape[-1]
-        blocks = row_blocks(points.F.shape[-2], width)
-        variance = torch.cat([covariance.variance(points.rows(b)) for b in blocks])
-        noise = acq_function.future_noise(choices)
-        factor, weights = acq_function.pairs_factor, acq_function.target_weights
-        return cls(covariance, points, noise, targets, factor, variance, weights)
+    @cached_property
+    def variance(self) -> Tensor:
+        r"""``P`` variances before the batch."""
+        width = self.points.F.shape[-1] + self.points.V.shape[-1]
+        blocks = row_blocks(self.points.F.shape[-2], width)
+        parts = [self.covariance.variance(self.points.rows(b)) for b in blocks]
+        return torch.cat(parts)
 
     @property
     def scale(self) -> float:
-        r"""The largest (weighted) variance before the batch.
-
-        Variances that differ by less than a tiny share of it count as equal.
-        """
-        largest = float(self.variance.max())
-        return largest if self.weights is None else largest * float(self.weights.max())
+        r"""The largest standard deviation: the prior's is not accessible."""
+        return float(self.variance.max()) ** 0.5
 
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
         r"""Covariances before the batch between points, given by their numbers."""
         left, right = self.points.rows(rows), self.points.rows(columns)
         return self.covariance.between(left, right)
 
-    def gram_rows(self, rows: slice) -> Tensor:
-        r"""``r x T`` covariances before the batch: targets ``rows`` with all."""
-        if self._gram is not None:
-            return self._gram[rows]
-        return self.block(self.targets[rows], self.targets)
 
-    @cached_property
-    def _gram(self) -> Tensor | None:
-        r"""``T x T`` covariances of the targets; ``None`` if they exceed ``CACHE``."""
-        fits = 8 * self.targets.numel() ** 2 <= CACHE
-        return self.block(self.targets, self.targets) if fits else None
+def problem_of(
+    acq_function: qNegMaxPosteriorVariance, choices: Tensor
+) -> PosteriorProblem:
+    r"""What an acquisition function asks of a batch of ``N x d`` choices."""
+    N, covariance = len(choices), acq_function.covariance
+    both = torch.cat((choices, acq_function.targets))
+    unique, where = both.unique(dim=0, return_inverse=True)
+    # Number targets by the first equal row of the pool; others come after the pool.
+    first = torch.full((len(unique),), N, device=where.device)
+    rows = torch.arange(N, device=where.device)
+    first.scatter_reduce_(0, where[:N], rows, "amin")
+    targets = first[where[N:]]  # N means: not among the choices
+    outside = targets == N
+    targets[outside] = N + torch.arange(int(outside.sum()), device=where.device)
+    points = covariance.prepare(torch.cat((choices, acq_function.targets[outside])))
+    return PosteriorProblem(
+        PointsPosterior(covariance, points),
+        acq_function.future_noise(choices),
+        targets,
+        acq_function.target_weights,
+        acq_function.pairs_factor,
+    )
 
 
 def _criteria_of(acq_function: AcquisitionFunction) -> list[qNegMaxPosteriorVariance]:
@@ -206,7 +195,7 @@ def _criteria_of(acq_function: AcquisitionFunction) -> list[qNegMaxPosteriorVari
 def _once_if_exact(
     allowed: Tensor,
     parts: list[qNegMaxPosteriorVariance],
-    problems: list[AcquisitionProblem],
+    problems: list[PosteriorProblem],
     q: int,
 ) -> Tensor:
     r"""Allow rows that are measured exactly at most once, if that leaves ``q`` rows.

@@ -18,7 +18,7 @@ from botorch_lse.acquisition import (
     qMILK,
     qNegMaxPosteriorVariance,
 )
-from botorch_lse.optim import AcquisitionProblem, optimize_acqf_design
+from botorch_lse.optim import optimize_acqf_design, problem_of
 from botorch_lse.planning import Relaxation, designed
 from botorch_lse.problem import Pool
 from tests.acquisition.test_contract import ensemble
@@ -58,7 +58,7 @@ def best_of_all(acqf, choices, q, max_repeats=None):
 def bound(acqf, choices, q, noise):
     """No batch leaves less than this: the proven end of the relaxed design."""
     with torch.no_grad():
-        relaxation = Relaxation.of(AcquisitionProblem.of(acqf, choices), q, 1e-3)
+        relaxation = Relaxation.of(problem_of(acqf, choices), q, 1e-3)
         design = relaxation.solve(1e-3)
     return noise * design.lower_bound / q
 

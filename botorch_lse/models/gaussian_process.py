@@ -922,6 +922,16 @@ class PoolPosterior:
                 covariance = covariance - row[rows].unsqueeze(-1) * row[columns]
             return covariance
 
+    def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
+        r"""Covariances between rows, given by numbers or as a slice."""
+        every = torch.arange(self.variance.numel())
+        if isinstance(rows, slice) and len(every[rows]) == len(every):
+            # With whole rows the stored path is used as it lies, without a copy.
+            return self.covariance_with(every[columns]).mT
+        if isinstance(columns, slice) and len(every[columns]) == len(every):
+            return self.covariance_with(every[rows])
+        return self.covariance_between(every[rows], every[columns])
+
     def prior_covariance(self, rows: Tensor, columns: Tensor | slice) -> Tensor:
         r"""``r x c`` covariances before any observation, units of ``y`` squared."""
         with torch.no_grad():

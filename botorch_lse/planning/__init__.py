@@ -2,22 +2,21 @@ r"""Planning of batches: the rows whose measurement makes variances of targets s
 
 from botorch_lse.planning.designed import (
     ROUNDINGS,
+    BatchPosterior,
+    Covariances,
+    JointBatchPosterior,
+    PosteriorProblem,
+    Relaxation,
     designed_batch,
     exchange_pairs,
     greedy,
+    relaxed_counts,
 )
-from botorch_lse.planning.problem import (
-    BatchPosterior,
-    BatchProblem,
-    JointBatchPosterior,
-    PosteriorProblem,
-)
-from botorch_lse.planning.relaxation import Relaxation, relaxed_counts
 
 __all__ = [
     "ROUNDINGS",
     "BatchPosterior",
-    "BatchProblem",
+    "Covariances",
     "JointBatchPosterior",
     "PosteriorProblem",
     "Relaxation",

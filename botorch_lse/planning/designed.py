@@ -8,18 +8,24 @@ the output with the largest variance.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from botorch_lse.models.gaussian_process import row_blocks
-from botorch_lse.planning.problem import (
-    BatchPosterior,
-    BatchProblem,
-    JointBatchPosterior,
+from botorch_lse.designs import Design, DesignWarning, optimal_design, round_design
+from botorch_lse.designs.basis import pivoted_cholesky
+from botorch_lse.designs.problem import ridge_of
+from botorch_lse.models.gaussian_process import (
+    extended,
+    factorize,
+    path_rows,
+    row_blocks,
 )
-from botorch_lse.planning.relaxation import relaxed_counts
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +56,517 @@ PROGRESS = 1e-9
 """A swap must lower the value by this share: smaller gains are rounding."""
 
 
+# --- what a batch is to predict, and what it leaves -----------------------------------
+#
+# The variances that a batch leaves do not depend on the values to come, and are exact
+# on the posterior covariance ``k``: after a batch with the factor ``L`` of its noisy
+# covariance, covariances are ``k - w' w`` with ``w = L^-1 k(batch, .)``.
+
+
+class Covariances(Protocol):
+    r"""What the planner asks of a posterior on numbered points.
+
+    First come the ``N`` rows of the pool, which can be measured, then points that can
+    only be predicted. A ``PoolPosterior`` answers, and so does ``PointsPosterior`` for
+    an acquisition function on any model: both get their batches from the same code.
+    """
+
+    @property
+    def variance(self) -> Tensor:
+        r"""The variance of each point before the batch."""
+
+    @property
+    def scale(self) -> float:
+        r"""The root of the largest variance that can occur."""
+
+    @property
+    def memory_budget(self) -> int:
+        r"""Bytes, of which a quarter may be kept as covariances of the targets."""
+
+    def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
+        r"""Covariances before the batch between points, given by their numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorProblem:
+    r"""Which rows may be measured, and which variances a batch is to make small.
+
+    Args:
+        posterior: On the pool's rows, perhaps followed by points to predict only.
+        noise_var: ``N`` noise variances of measurements of the rows, units of ``y``
+            squared, at least the model's ``least_noise``, so that batches can be
+            factorized.
+        targets: The numbers of the ``T`` points whose variances are to be lowered.
+        weights: ``T`` factors of the variances, for pairs ``T x T``; ``None``: all 1.
+        pairs_factor: ``c`` if ``f(x) - c f(x')`` matters for all ordered pairs of
+            ``targets``; ``None`` if the values at ``targets`` themselves matter.
+    """
+
+    posterior: Covariances
+    noise_var: Tensor
+    targets: Tensor
+    weights: Tensor | None = None
+    pairs_factor: float | None = None
+
+    @property
+    def scale(self) -> float:
+        r"""The largest weighted variance that can occur.
+
+        Variances that differ by less than a tiny share of it count as equal.
+        """
+        largest = self.posterior.scale**2
+        return largest if self.weights is None else largest * float(self.weights.max())
+
+    def gram_rows(self, rows: slice) -> Tensor:
+        r"""``r x T`` covariances before the batch: targets ``rows`` with all."""
+        if self._gram is not None:
+            return self._gram[rows]
+        return self.posterior.block(self.targets[rows], self.targets)
+
+    @cached_property
+    def _gram(self) -> Tensor | None:
+        r"""``T x T`` covariances of the targets; ``None`` if they take too much memory.
+
+        They are kept because each step of a search over pairs needs them all.
+        """
+        fits = 8 * self.targets.numel() ** 2 <= self.posterior.memory_budget // 4
+        return self.posterior.block(self.targets, self.targets) if fits else None
+
+
+@dataclass(frozen=True, eq=False)
+class BatchPosterior:
+    r"""The variances and covariances after a batch, and what they are computed from.
+
+    Args:
+        problem: The problem.
+        rows: ``q`` rows of the batch, replicates included.
+        L: ``q x q``, the factor of their covariance plus noise.
+        W: ``q x P``, ``L^-1`` times the batch's covariances with all points.
+        variance: ``P`` variances left.
+    """
+
+    problem: PosteriorProblem
+    rows: Tensor
+    L: Tensor
+    W: Tensor
+    variance: Tensor
+
+    @classmethod
+    def of(cls, problem: PosteriorProblem, counts: Tensor) -> BatchPosterior:
+        r"""The posterior after the batch ``counts``, computed from the problem alone.
+
+        Not by updates, whose rounding errors would add up over many swaps.
+        """
+        rows = torch.arange(counts.numel(), device=counts.device)
+        rows = rows.repeat_interleave(counts)
+        if rows.numel() == 0:
+            L = problem.posterior.variance.new_empty(0, 0)
+            W = problem.posterior.variance.new_empty(
+                0, problem.posterior.variance.numel()
+            )
+            return cls(problem, rows, L, W, problem.posterior.variance)
+        k = problem.posterior.block(rows, slice(None))
+        L = factorize(k[:, rows], problem.noise_var[rows])
+        W = path_rows(L, k)
+        left = problem.posterior.variance - W.square().sum(dim=0)
+        return cls(problem, rows, L, W, left.clamp_min(0.0))
+
+    def with_observation(self, row: int) -> BatchPosterior:
+        r"""The posterior after one more observation of ``row``, by an update."""
+        at = torch.tensor([row], device=self.rows.device)
+        new = self.covariance(at, slice(None))
+        root = (self.variance[at] + self.problem.noise_var[at]).sqrt()
+        new = new / root
+        L = extended(self.L, self.W[:, at].mT, root.unsqueeze(-1))
+        left = (self.variance - new.square().squeeze(0)).clamp_min(0.0)
+        rows = torch.cat((self.rows, at))
+        return BatchPosterior(self.problem, rows, L, torch.cat((self.W, new)), left)
+
+    @property
+    def counts(self) -> Tensor:
+        r"""``N``, how often each row is in the batch."""
+        return torch.bincount(self.rows, minlength=self.problem.noise_var.numel())
+
+    def rise_without(self, members: Tensor) -> Tensor:
+        r"""How covariances rise when one observation is taken out of the batch.
+
+        Without observation ``b`` they rise by ``u_b(x) u_b(x')``. ``u`` is computed
+        from the factor of the whole batch, not as ``c / sqrt(noise - variance)``: after
+        an exact measurement that difference is rounding.
+
+        Args:
+            members: ``g`` positions in ``rows``, each taken out by itself.
+
+        Returns:
+            ``u``, ``g x P``.
+
+        Source:
+            The inverse of a matrix without one row and column (Rasmussen and Williams
+            2006, section 5.4.2, leave-one-out).
+        """
+        eye = torch.eye(self.rows.numel()).to(self.L)
+        inverse = torch.cholesky_solve(eye[:, members], self.L)  # q x g
+        own = inverse.gather(0, members.unsqueeze(0)).squeeze(0)
+        # C_b^-1 k(b, .) without another solve: k(b, .) = L W.
+        return (self.L.mT @ inverse / own.sqrt()).mT @ self.W
+
+    def covariance(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
+        r"""Covariances after the batch between points, given by their numbers."""
+        block = self.problem.posterior.block(rows, columns)
+        return block - self.W[:, rows].mT @ self.W[:, columns]
+
+    @property
+    def n_targets(self) -> int:
+        r"""The number of targets: ``T``, or ``T^2`` for pairs."""
+        T = self.problem.targets.numel()
+        return T if self.problem.pairs_factor is None else T * T
+
+    @property
+    def value(self) -> float:
+        r"""The largest (weighted) variance that the batch leaves at a target."""
+        return float(self.worst(1)[1][0])
+
+    def worst(self, many: int) -> tuple[Tensor, Tensor]:
+        r"""The ``many`` targets of largest (weighted) variance.
+
+        Returns:
+            Their numbers, and their variances in falling order. A target's number is
+            its position in ``targets``, that of a pair ``i T + j``.
+        """
+        problem = self.problem
+        T, c, left = problem.targets.numel(), problem.pairs_factor, self.variance
+        own = left[problem.targets]
+        if c is None:
+            w = problem.weights
+            top, ids = (own if w is None else w * own).topk(min(many, T))
+            return ids, top
+        W = self.W[:, problem.targets]
+        ids = torch.empty(0, dtype=torch.long, device=own.device)
+        top = own[:0]
+        for rows in row_blocks(T, T):
+            C = problem.gram_rows(rows) - W[:, rows].mT @ W
+            pairs = own[rows, None] + c**2 * own - 2 * c * C
+            if problem.weights is not None:
+                pairs = problem.weights[rows] * pairs
+            pairs = pairs.flatten()
+            more, at = pairs.topk(min(many, pairs.numel()))
+            top, kept = torch.cat((top, more)).topk(
+                min(many, top.numel() + more.numel())
+            )
+            ids = torch.cat((ids, at + rows.start * T))[kept]
+        return ids, top
+
+    def target_covariance(self, ids: Tensor, rows: Tensor | slice) -> Tensor:
+        r"""Covariances after the batch of targets ``ids`` with ``rows``.
+
+        They are multiplied by the root of the target's weight.
+        """
+        return self.at_targets(ids, lambda points: self.covariance(points, rows))
+
+    def at_targets(self, ids: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
+        r"""A function of points, extended linearly to targets.
+
+        For a pair the second point's value, times ``c``, is subtracted from the
+        first's. The result is multiplied by the root of the target's weight.
+
+        Args:
+            ids: Targets, numbered as by ``worst``.
+            of: From the numbers of ``p`` points to ``p x k`` values.
+
+        Returns:
+            One row per target, ``k`` columns.
+        """
+        problem = self.problem
+        T, c = problem.targets.numel(), problem.pairs_factor
+        if c is None:
+            C = of(problem.targets[ids])
+        else:
+            both = torch.cat((ids // T, ids % T))
+            members, where = both.unique(return_inverse=True)
+            C = of(problem.targets[members])
+            C = C[where[: ids.numel()]] - c * C[where[ids.numel() :]]
+        if problem.weights is None:
+            return C
+        return problem.weights.view(-1)[ids].sqrt().unsqueeze(-1) * C
+
+
+@dataclass(frozen=True, eq=False)
+class JointBatchPosterior:
+    r"""The posteriors of several outputs after the same batch.
+
+    Args:
+        parts: One per output, with equal counts.
+    """
+
+    parts: tuple[BatchPosterior, ...]
+
+    @classmethod
+    def of(
+        cls, problems: Sequence[PosteriorProblem], counts: Tensor
+    ) -> JointBatchPosterior:
+        r"""The posteriors after the batch ``counts``, one for each problem."""
+        return cls(tuple(BatchPosterior.of(problem, counts) for problem in problems))
+
+    def with_observation(self, row: int) -> JointBatchPosterior:
+        r"""The posterior after one more observation of ``row``, for every output."""
+        return JointBatchPosterior(
+            tuple(part.with_observation(row) for part in self.parts)
+        )
+
+    @property
+    def counts(self) -> Tensor:
+        r"""``N``, how often each row is in the batch."""
+        return self.parts[0].counts
+
+    @property
+    def value(self) -> float:
+        r"""The largest (weighted) variance over all targets and outputs."""
+        return max(part.value for part in self.parts)
+
+
+# --- the relaxed problem: weights on the rows of a pool in place of counts ------------
+#
+# It is convex and can be solved to a proven gap; rounding its weights gives counts.
+
+RESIDUAL = 0.5
+"""The variance that features may miss, as a share of the largest one of a target, per
+unit of the design's tolerance: a twentieth at a gap of a tenth. Large batches leave
+less variance and need better features, in proportion to their size from ten rows on."""
+RANK = 150
+"""Features at most, or twice the batch if that is more: a batch tells no more
+directions apart than it has observations, and a design's time grows with their square.
+Twice as many changed neither the worst variance nor the F1 score of whole runs."""
+FINEST = 1e-3
+"""Features are not made more accurate than for designs of this gap: with rounding to
+come they change nothing any more."""
+PAIR_SHARE = 0.25
+"""Errors of the features enter the variance of a difference up to four times."""
+STEPS = 30
+"""Steps of the search for the best mixture of several outputs' designs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    r"""The optimal-design problem that belongs to a batch of ``q`` observations.
+
+    ``q`` observations placed by weights ``lam`` leave the variance ``(1 / q) phi'
+    (sum lam phi phi' / s2 + I / q)^-1 phi``, where ``phi`` are features whose inner
+    products are the posterior covariances (pivoted Cholesky) and ``s2`` the noise.
+
+    Args:
+        stated: The arguments of ``optimal_design``, in units of the mean noise.
+        unit: The factor from the value of that problem to ``q`` times a (weighted)
+            variance, units of ``y`` squared.
+
+    Source:
+        Mason et al. (2022), section 5 and Appendix F.1: the design with ``gamma = 1 /
+        q`` and columns ``phi / sigma``.
+    """
+
+    stated: dict[str, Any]
+    unit: float
+
+    @classmethod
+    def of(
+        cls,
+        problem: PosteriorProblem,
+        q: int,
+        tol: float,
+        usable: Tensor | None = None,
+    ) -> Relaxation | None:
+        r"""The relaxation of a problem; ``None`` if no target is uncertain.
+
+        Args:
+            problem: What a batch is to predict.
+            q: The size of the batch.
+            tol: The relative gap to which the design will be solved; the features are
+                as accurate as that asks for.
+            usable: ``N`` bools: the rows that may be measured; default all.
+        """
+        Phi = features(problem, q, tol)
+        if Phi.shape[1] == 0:
+            return None
+        noise: Tensor | None = problem.noise_var
+        if bool((problem.noise_var == problem.noise_var[0]).all()):
+            unit, noise = problem.noise_var[0], None  # faster on unit noise
+        else:
+            unit = problem.noise_var.mean()
+            noise = problem.noise_var / unit
+        Phi, N = Phi / unit.sqrt(), problem.noise_var.numel()
+        weights, factor = problem.weights, 1.0
+        if weights is not None and bool((weights == weights.view(-1)[0]).all()):
+            factor, weights = float(weights.view(-1)[0]), None
+        rows = Phi[:N]
+        everywhere = usable is None or bool(usable.all())
+        are_rows = everywhere and len(Phi) == N
+        stated = {
+            "X": rows if everywhere else rows[usable],
+            "targets": problem.targets if are_rows else Phi[problem.targets],
+            "gamma": ridge_of(q, rows, noise),
+            "noise_var": noise if everywhere or noise is None else noise[usable],
+            "target_weights": weights,
+            "pairs_factor": problem.pairs_factor,
+        }
+        return cls(stated, factor * float(unit))
+
+    def solve(self, tol: float) -> Design:
+        r"""The optimal design within ``tol``; with a ``DesignWarning`` if not.
+
+        Its ``lower_bound / q``, times the noise variance where that is the same for all
+        rows, is what no batch of ``q`` rows can beat.
+        """
+        return optimal_design(**self.stated, tol=tol)
+
+    def for_size(self, q: int) -> Relaxation:
+        r"""The relaxation for another number of observations, on the same features."""
+        gamma = ridge_of(q, self.stated["X"], self.stated["noise_var"])
+        return replace(self, stated={**self.stated, "gamma": gamma})
+
+    def nearly(self, tol: float) -> Design:
+        r"""``solve`` without a warning: a missed gap costs less than rounding does."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DesignWarning)
+            return self.solve(tol)
+
+
+def features(problem: PosteriorProblem, q: int, tol: float) -> Tensor:
+    r"""Features of all points whose inner products approximate the covariances.
+
+    Features that are left out only lower the norms of a design, so that a proven bound
+    of it still holds.
+
+    Args:
+        problem: What a batch is to predict.
+        q: The size of the batch.
+        tol: The relative gap of the design.
+
+    Returns:
+        One row per point; no column where no target is uncertain.
+    """
+    share = RESIDUAL * max(tol, FINEST) * min(1.0, 10 / q)
+    basis = pivoted_cholesky(
+        problem.posterior.variance,
+        lambda i: problem.posterior.block(slice(None), slice(i, i + 1)).squeeze(-1),
+        share * _largest(problem),
+        max(RANK, 2 * q),
+    )
+    return basis.Phi
+
+
+def _largest(problem: PosteriorProblem) -> float:
+    r"""The largest variance of a target, of which features may miss a share.
+
+    For differences ``f(x) - f(x')`` it is that of the differences: what two points have
+    in common cancels in them.
+    """
+    own = problem.posterior.variance[problem.targets]
+    if problem.pairs_factor != 1.0:
+        return float(own.max())
+    spreads = [
+        own[rows, None] + own - 2 * problem.gram_rows(rows)
+        for rows in row_blocks(len(own), len(own))
+    ]
+    return PAIR_SHARE * max(float(spread.max()) for spread in spreads)
+
+
+def relaxed_counts(
+    problems: Sequence[PosteriorProblem],
+    q: int,
+    usable: Tensor,
+    tol: float,
+    method: str = "quota",
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    r"""The optimal design of the relaxed problem, rounded to ``q`` observations.
+
+    For several outputs it is the best mixture of their own optimal designs.
+
+    Args:
+        problems: One per output.
+        q: The size of the batch.
+        usable: ``N`` bools: the rows that may be measured.
+        tol: The relative gap of the designs.
+        method: How to round: ``"quota"``, or ``"sample"``: independent draws.
+        generator: The source of randomness of ``"sample"``.
+
+    Returns:
+        ``N`` counts that sum to ``q``; zeros if nothing is uncertain or no row usable.
+    """
+    counts = torch.zeros(len(usable), dtype=torch.long, device=usable.device)
+    if not bool(usable.any()):
+        return counts
+    all_found = [Relaxation.of(problem, q, tol, usable) for problem in problems]
+    found = [relaxation for relaxation in all_found if relaxation is not None]
+    if not found:
+        return counts
+    own = [relaxation.nearly(tol).weights for relaxation in found]
+
+    def values(weights: Tensor) -> list[float]:
+        r"""The largest variance that a design leaves, times ``q``, for each output."""
+        return [r.unit * design_value(r.stated, weights) for r in found]
+
+    weights = mixed_weights(own, values)
+    counts[usable] = round_design(weights, q, method, generator=generator).to(counts)
+    return counts
+
+
+def design_value(problem: dict[str, Any], weights: Tensor) -> float:
+    r"""The largest (weighted) squared norm of a design.
+
+    Args:
+        problem: Arguments of ``optimal_design`` with features, without pairs.
+        weights: ``N`` weights.
+    """
+    Phi, noise = problem["X"], problem.get("noise_var")
+    rate = weights if noise is None else weights / noise
+    A = (Phi.mT * rate) @ Phi + problem["gamma"] * torch.eye(Phi.shape[1]).to(Phi)
+    targets = problem.get("targets")
+    rows = Phi if targets is None else targets
+    V = rows if rows.ndim == 2 else Phi[rows]
+    L = torch.linalg.cholesky(A)
+    norms = torch.linalg.solve_triangular(L, V.mT, upper=False).square().sum(dim=0)
+    factors = problem.get("target_weights")
+    return float((norms if factors is None else factors * norms).max())
+
+
+def mixed_weights(
+    own: Sequence[Tensor], values: Callable[[Tensor], Sequence[float]]
+) -> Tensor:
+    r"""The mixture of designs whose largest value is about the smallest.
+
+    The value of an output falls as its own optimal design gets a larger share. So the
+    output with the largest value gets a larger share until all values are about equal.
+    A mixture is not the optimal design for all outputs together, unless their
+    covariances are alike.
+
+    Args:
+        own: For each output its optimal design, ``N`` weights.
+        values: From a design to the value of each output, in common units.
+
+    Returns:
+        ``N`` weights.
+    """
+    if len(own) == 1:
+        return own[0]
+    designs = torch.stack(list(own))
+    share = designs.new_full((len(own),), 1 / len(own))
+    best, lowest = designs.mean(dim=0), torch.inf
+    for step in range(STEPS):
+        mixture = share @ designs
+        found = torch.tensor(values(mixture), dtype=designs.dtype)
+        if float(found.max()) < lowest:
+            best, lowest = mixture, float(found.max())
+        # A falling rate, as exponential updates need in order to settle.
+        rate = 2 / (1 + step) ** 0.5
+        share = torch.softmax(share.log() + rate * found / found.max(), dim=0)
+    return best
+
+
+# --- batches --------------------------------------------------------------------------
+
+
 def designed_batch(
-    problems: Sequence[BatchProblem],
+    problems: Sequence[PosteriorProblem],
     q: int,
     allowed: Tensor,
     *,

@@ -27,13 +27,14 @@ from botorch_lse.functional.scores import (
     straddle,
 )
 from botorch_lse.models.gaussian_process import PoolPosterior
-from botorch_lse.planning import (
+from botorch_lse.planning.designed import (
+    FINE,
     ROUNDINGS,
+    TOLERANCE,
     PosteriorProblem,
     Relaxation,
     designed_batch,
 )
-from botorch_lse.planning.designed import FINE, TOLERANCE
 from botorch_lse.problem import Pool
 from botorch_lse.strategies.goals import Goal, Targets
 from botorch_lse.strategies.loop import Request, round_generator
