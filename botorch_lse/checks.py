@@ -9,6 +9,7 @@ import reprlib
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,36 @@ def truth_value(value: Any, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(complaint(name, "to be True or False", f"got {value!r}"))
     return bool(value)
+
+
+def one_of(value: Any, name: str, known: Sequence[str]) -> None:
+    r"""Complain about a word that is not one of the known ones.
+
+    Raises:
+        ValueError: If it is another.
+    """
+    if value not in known:
+        raise ValueError(complaint(name, f"to be one of {known}", f"got {value!r}"))
+
+
+def of_type(
+    value: Any, kind: type | UnionType, name: str, wanted: str, remedy: str = ""
+) -> None:
+    r"""Complain about a value of another type.
+
+    Args:
+        value: What was given.
+        kind: The type or types that are taken.
+        name: The argument's name.
+        wanted: What they are called, with an article: "a Pool".
+        remedy: How to write what is wanted.
+
+    Raises:
+        ValueError: If it is of another type.
+    """
+    if not isinstance(value, kind):
+        came = f"got {type(value).__name__}"
+        raise ValueError(complaint(name, f"to be {wanted}", came, remedy))
 
 
 def plain_number(value: Any) -> Any:

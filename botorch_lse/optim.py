@@ -90,10 +90,7 @@ def optimize_acqf_design(
     X = X.to(targets)
     q, exchange = whole_number(q, "q", 1), truth_value(exchange, "exchange")
     allowed = _allowed(max_repeats, q, X)
-    if method not in METHODS:
-        raise ValueError(
-            f"Expected `method` to be one of {METHODS}, but got {method!r}."
-        )
+    one_of(method, "method", METHODS)
     with torch.no_grad():
         problems = [problem_of(part, X) for part in parts]
         counts = designed_batch(

@@ -23,6 +23,7 @@ from botorch_lse.checks import (
     complaint,
     is_number,
     non_negative_vector,
+    of_type,
     real_matrix,
     real_numbers,
     real_vector,
@@ -98,11 +99,9 @@ class Pool:
                 _set_fields(self, **{name: numbers})
         if table is None:
             return
-        if not isinstance(table, pd.DataFrame):
-            raise ValueError(
-                "Expected `table` to be a DataFrame with one row per row of `X`, but "
-                f"got {type(table).__name__}. Write `pd.DataFrame({{'name': table}})`."
-            )
+        wanted = "a DataFrame with one row per row of `X`"
+        remedy = "Write `pd.DataFrame({'name': table})`."
+        of_type(table, pd.DataFrame, "table", wanted, remedy)
         if len(table) != N:
             wanted = f"to have one row per row of `X` ({N})"
             raise ValueError(complaint("table", wanted, f"it has {len(table)}"))
@@ -462,11 +461,8 @@ class Observations:
                 there are fewer columns of variances than of results, or some lines have
                 a round and others have none.
         """
-        if not isinstance(frame, pd.DataFrame):
-            came, remedy = type(frame).__name__, "Write `pd.DataFrame(frame)`."
-            raise ValueError(
-                complaint("frame", "to be a DataFrame", f"got {came}", remedy)
-            )
+        remedy = "Write `pd.DataFrame(frame)`."
+        of_type(frame, pd.DataFrame, "frame", "a DataFrame", remedy)
         names, variances = _labels(y), [] if yvar is None else _labels(yvar)
         if not names or any(names.count(name) > 1 for name in names):
             wanted = "to name the columns of the results, each once"

@@ -24,6 +24,7 @@ from botorch.models.transforms import Standardize
 from torch import Tensor
 
 from botorch_lse import acquisition
+from botorch_lse.checks import of_type
 from botorch_lse.strategies import Strategy
 
 X_TRANSFORMS: tuple[type[Transform], ...] = tuple(MBM_X_trans_base)
@@ -156,24 +157,18 @@ def model_space(search_space: SearchSpace, table: pd.DataFrame) -> Tensor:
         ValueError: If an argument is something else, a column is missing, or a row is
             not in the search space.
     """
-    if not isinstance(search_space, SearchSpace):
-        raise ValueError(
-            "Expected `search_space` to be that of an experiment, but got "
-            f"{type(search_space).__name__}. Write `experiment.search_space`."
-        )
-    if not isinstance(table, pd.DataFrame):
-        raise ValueError(
-            "Expected `table` to be a pandas DataFrame with one column per parameter, "
-            f"but got {type(table).__name__}. Write `pd.DataFrame(values, columns="
-            f"{list(search_space.parameters)})`."
-        )
-    missing = [name for name in search_space.parameters if name not in table.columns]
+    wanted, remedy = "that of an experiment", "Write `experiment.search_space`."
+    of_type(search_space, SearchSpace, "search_space", wanted, remedy)
+    names = list(search_space.parameters)
+    wanted = "a pandas DataFrame with one column per parameter"
+    remedy = f"Write `pd.DataFrame(values, columns={names})`."
+    of_type(table, pd.DataFrame, "table", wanted, remedy)
+    missing = [name for name in names if name not in table.columns]
     if missing:
         raise ValueError(
             f"Expected `table` to have a column for each parameter, but {missing} are "
             f"missing; it has {list(table.columns)}."
         )
-    names = list(search_space.parameters)
     records: list[Any] = table[names].astype(object).to_dict("records")
     for i, record in enumerate(records):
         if not search_space.check_membership(record):

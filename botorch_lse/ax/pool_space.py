@@ -18,7 +18,7 @@ import pandas as pd
 from ax import ChoiceParameterConfig, RangeParameterConfig
 from ax.core import FixedParameter, SearchSpace
 
-from botorch_lse.checks import whole_number
+from botorch_lse.checks import of_type, whole_number
 from botorch_lse.problem import Pool
 
 POOL_INDEX = "pool_index"
@@ -59,11 +59,7 @@ def pool_parameters(pool: Pool) -> list[RangeParameterConfig]:
         ValueError: If it is no pool, or has one row, which Ax cannot express as a
             range.
     """
-    if not isinstance(pool, Pool):
-        raise ValueError(
-            f"Expected `pool` to be a Pool, but got {type(pool).__name__}. Write "
-            "`Pool(X)`, or `strategy.pool`."
-        )
+    of_type(pool, Pool, "pool", "a Pool", "Write `Pool(X)`, or `strategy.pool`.")
     if len(pool) < 2:
         raise ValueError(
             "Expected `pool` to have at least 2 rows, because Ax has no range of one "

@@ -25,7 +25,7 @@ from botorch_lse.ax.costs import add_cost, follow_costs
 from botorch_lse.ax.ledger import is_noise, round_of
 from botorch_lse.ax.node import LevelSetNode, learnt_metrics, level_set_nodes
 from botorch_lse.ax.recording import Record, uninterrupted
-from botorch_lse.checks import real_numbers, whole_number
+from botorch_lse.checks import one_of, real_numbers, whole_number
 
 Parameters = dict[str, Any]
 Evaluate = Callable[[Parameters], Any]
@@ -137,10 +137,7 @@ def run_experiment(
         OSError: If the disk is full.
         DataRequiredError: If the strategy waits for trials that nobody evaluates.
     """
-    if on_error not in ON_ERROR:
-        raise ValueError(
-            f"Expected `on_error` to be one of {ON_ERROR}, but got {on_error!r}."
-        )
+    one_of(on_error, "on_error", ON_ERROR)
     retries = whole_number(max_retries, "max_retries", 0)
     if max_trials is not None:
         whole_number(max_trials, "max_trials", 1)

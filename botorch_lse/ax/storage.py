@@ -41,7 +41,7 @@ from torch.nn import Parameter
 from botorch_lse.ax.compat import properties_of, save_properties
 from botorch_lse.ax.recording import held, write_whole
 from botorch_lse.ax.references import PARTS, find, reference_to
-from botorch_lse.checks import whole_number
+from botorch_lse.checks import of_type, whole_number
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Pool
@@ -105,11 +105,7 @@ def encode_strategy(strategy: Any) -> dict[str, Any]:
     Raises:
         ValueError: If an argument cannot be stored; the message names it.
     """
-    if not isinstance(strategy, Strategy):
-        raise ValueError(
-            "Expected `strategy` to be a Strategy such as `LSEStrategy`, but got "
-            f"{type(strategy).__name__}."
-        )
+    of_type(strategy, Strategy, "strategy", "a Strategy such as `LSEStrategy`")
     arguments = _encode_arguments(strategy, strategy.pool)
     name = reference_to(type(strategy), "strategy")
     return {"class": name, "arguments": arguments, "pool": strategy.pool.hash}

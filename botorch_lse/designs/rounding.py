@@ -16,6 +16,7 @@ from torch import Tensor
 from botorch_lse.checks import (
     in_interval,
     non_negative_vector,
+    one_of,
     real_matrix,
     whole_number,
 )
@@ -89,9 +90,7 @@ def round_design(
     """
     masses = on_simplex(weights)
     n = whole_number(n, "n", 1)
-    if method not in LARGEST:
-        known = tuple(LARGEST)
-        raise ValueError(f"Expected `method` to be one of {known}, but got {method!r}.")
+    one_of(method, "method", tuple(LARGEST))
     if n > LARGEST[method]:
         said = "The weights themselves say as much."
         remedy = said if LARGEST[method] == MOST else 'Use `method="quota"`.'

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from botorch_lse.checks import complaint, real_vector, whole_number
+from botorch_lse.checks import complaint, of_type, real_vector, whole_number
 from botorch_lse.datasets import f1_score
 from botorch_lse.problem import SIDES, Classification, Observations, Pool, beside
 from botorch_lse.strategies import ParetoEstimate, State
@@ -37,14 +37,10 @@ def check_answer(classification: Any, observations: Any) -> None:
         ValueError: If ``classification`` is no ``Classification``, or ``observations``
             something else than ``Observations`` or ``None``.
     """
-    if not isinstance(classification, Classification):
-        came, remedy = type(classification).__name__, "Give `state.classification`."
-        wanted = "to be a Classification"
-        raise ValueError(complaint("classification", wanted, f"got {came}", remedy))
-    if not isinstance(observations, Observations | None):
-        came, remedy = type(observations).__name__, "Give `state.observations`."
-        wanted = "to be Observations"
-        raise ValueError(complaint("observations", wanted, f"got {came}", remedy))
+    remedy, wanted = "Give `state.classification`.", "a Classification"
+    of_type(classification, Classification, "classification", wanted, remedy)
+    remedy, wanted = "Give `state.observations`.", "Observations"
+    of_type(observations, Observations | None, "observations", wanted, remedy)
 
 
 def level_set_frame(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from botorch_lse.checks import complaint, finite_number, real_vector
+from botorch_lse.checks import complaint, finite_number, one_of, real_vector
 from botorch_lse.plotting import marks as m
 from botorch_lse.plotting import with_matplotlib, with_plotly
 from botorch_lse.plotting.frames import WORDS, bare_frame, check_answer, slices_frame
@@ -164,8 +164,7 @@ def slices_figure(frame: pd.DataFrame, shade: str = "side") -> PlotlyFigure:
 
 def slices(frame: pd.DataFrame, shade: str = "side") -> m.Picture:
     r"""Describe the picture of ``plot_slices``: a map for each pair of inputs."""
-    if shade not in SHADES:
-        raise ValueError(f"Expected `shade` to be one of {SHADES}, but got {shade!r}.")
+    one_of(shade, "shade", SHADES)
     contours = {} if shade == "side" else {"probability 0.5": (shade, 0.5)}
     return _maps(frame, shade, contours)
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import in_interval
+from botorch_lse.checks import in_interval, of_type
 from botorch_lse.problem import Pool
 
 NOISY = (
@@ -97,8 +97,4 @@ def check_targets(targets: Any) -> None:
     Raises:
         ValueError: If they are anything else.
     """
-    if not isinstance(targets, Pool | None):
-        raise ValueError(
-            f"Expected `targets` to be a Pool, but got {type(targets).__name__}. Write "
-            "`Pool(X)`."
-        )
+    of_type(targets, Pool | None, "targets", "a Pool", "Write `Pool(X)`.")

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from botorch_lse.checks import one_of
 from botorch_lse.confidence.classify import Sides
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.confidence.schedules import BetaSchedule, ConstantBeta
@@ -399,12 +400,8 @@ class Design(Rule):
     intersects = False
 
     def __post_init__(self) -> None:
-        for name, known in (("rounding", ROUNDINGS), ("design", DESIGNS)):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"Expected `{name}` to be one of {known}, but got "
-                    f"{getattr(self, name)!r}."
-                )
+        one_of(self.rounding, "rounding", ROUNDINGS)
+        one_of(self.design, "design", DESIGNS)
 
     def rows(self, situation: Situation, request: Request) -> Tensor:
         r"""The designed batch; first rows by maximal variance."""

@@ -10,6 +10,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from botorch_lse.checks import one_of
 from botorch_lse.confidence.classify import ABOVE, BELOW, accuracy
 from botorch_lse.designs import optimal_design, round_design
 from botorch_lse.designs.basis import span_map
@@ -103,11 +104,6 @@ class OptEstimator:
         return span_least_squares(self.Phi, places, used.y, used.counts)
 
 
-def _known(value: str, name: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"Expected `{name}` to be one of {known}, but got {value!r}.")
-
-
 @dataclass(frozen=True, eq=False)
 class DesignSampling(Sampling):
     r"""By the G-optimal design on the span of the open rows, and its least squares.
@@ -164,7 +160,7 @@ class GEGEBudgetStrategy(ParetoStrategy):
     rounding: str = "quota"
 
     def __post_init__(self) -> None:
-        _known(self.rounding, "rounding", ROUNDINGS)
+        one_of(self.rounding, "rounding", ROUNDINGS)
         super().__post_init__()
         self.rule.check()
 
@@ -335,8 +331,8 @@ class GEGEPACStrategy(ParetoStrategy):
         super().__post_init__()
         self._need_noise()
         accuracy(self.epsilon)
-        _known(self.sample_size, "sample_size", SAMPLE_SIZES)
-        _known(self.rounding, "rounding", ROUNDINGS)
+        one_of(self.sample_size, "sample_size", SAMPLE_SIZES)
+        one_of(self.rounding, "rounding", ROUNDINGS)
 
     @cached_property
     def procedure(self) -> OwnSamples:

@@ -13,7 +13,7 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_lse.checks import in_interval
+from botorch_lse.checks import in_interval, one_of
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, accuracy
 from botorch_lse.designs import Design, round_design
 from botorch_lse.designs.basis import KernelGram, span_map
@@ -406,12 +406,8 @@ class PACStrategy(Strategy):
         in_interval(self.gamma, "gamma", 0.0, math.inf, closed_low=True)
         in_interval(self.delta, "delta", 0.0, 1.0)
         accuracy(self.epsilon)
-        for name, known in (("returned", RETURNED), ("estimate", ESTIMATES)):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"Expected `{name}` to be one of {known}, but got "
-                    f"{getattr(self, name)!r}."
-                )
+        one_of(self.returned, "returned", RETURNED)
+        one_of(self.estimate, "estimate", ESTIMATES)
         check_noise_once(self.noise_std, self.pool, exact=True)
 
     # --- the problem ------------------------------------------------------------------
