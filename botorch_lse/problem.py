@@ -408,7 +408,7 @@ class Observations:
     @property
     def measured(self) -> Tensor:
         r"""The row of each single measurement: a mean of ``k`` comes ``k`` times."""
-        return self.indices.repeat_interleave(self._replicates)
+        return self.indices.repeat_interleave(self.replicates)
 
     @property
     def _parts(self) -> dict[str, Tensor]:
@@ -416,19 +416,19 @@ class Observations:
         return {name: part for name, part in vars(self).items() if part is not None}
 
     @property
-    def _replicates(self) -> Tensor:
+    def replicates(self) -> Tensor:
         r"""``n``, how many measurements each entry is the mean of."""
         return torch.ones_like(self.indices) if self.counts is None else self.counts
 
     @property
     def n_measured(self) -> int:
         r"""The number of single measurements: an entry that is a mean counts ``k``."""
-        return int(self._replicates.sum())
+        return int(self.replicates.sum())
 
     def times_measured(self, n_rows: int) -> Tensor:
         r"""How often each of ``n_rows`` rows was measured, means counted in full."""
         times = torch.zeros(n_rows, dtype=torch.long)
-        return times.index_add_(0, self.indices, self._replicates)
+        return times.index_add_(0, self.indices, self.replicates)
 
     @classmethod
     def empty(cls) -> Observations:
@@ -531,7 +531,7 @@ class Observations:
             raise ValueError("Expected `round` for all observations or for none.")
         first, second = self._parts, other._parts
         if "counts" in first | second:
-            first["counts"], second["counts"] = self._replicates, other._replicates
+            first["counts"], second["counts"] = self.replicates, other.replicates
         joined = {name: torch.cat((first[name], second[name])) for name in first}
         return Observations(**joined)
 

@@ -114,7 +114,7 @@ class Chasing(LinearProcedure):
 
     def planned_batch(self, belief: LinearBelief, request: Request) -> Tensor:
         r"""``N`` counts, all of one row once nothing else must be measured."""
-        burning = belief.burn_in is not None and belief.burn_in.stage < 2
+        burning = belief.burn_in is not None and belief.burn_in.lasts
         if burning or not belief.information.is_complete:
             return super().planned_batch(belief, request)
         error = (belief.mean - self.means).sum(dim=-1)

@@ -130,9 +130,7 @@ class ArmStatistics:
                 "Expected `y` with one output, but got shape "
                 f"{tuple(observations.y.shape)}."
             )
-        counts, yvar = observations.counts, observations.yvar
-        if counts is None:
-            counts = torch.ones_like(observations.indices)
+        counts, yvar = observations.replicates, observations.yvar
         if yvar is None:
             if bool((counts > 1).any()):
                 raise ValueError(

@@ -49,6 +49,22 @@ class BurnInData:
         r"""The number of measurements made in both stages."""
         return self.first.n + self.second.n
 
+    @property
+    def lasts(self) -> bool:
+        r"""Whether the variances are still to be learnt."""
+        return self.variances is None
+
+    def counts(self, stage: int) -> Tensor:
+        r"""``N``, how often each row was measured in stage 0 or 1."""
+        return (self.first, self.second)[stage].counts
+
+    def add(self, stage: int, new: Observations) -> BurnInData:
+        r"""The data with more measurements of stage 0 or 1."""
+        arms = ArmStatistics.of_observations(new, len(self.first.counts))
+        if stage == 0:
+            return replace(self, first=self.first.merge(arms))
+        return replace(self, second=self.second.merge(arms))
+
 
 @dataclass(frozen=True, eq=False)
 class BurnIn:
@@ -95,6 +111,10 @@ class BurnIn:
         r"""How many measurements are planned for both stages."""
         return sum(int(stage.sum()) for stage in self.stages)
 
+    def _stage(self, data: BurnInData) -> int:
+        r"""0 while the first stage still needs measurements, else 1."""
+        return int(data.first.n >= int(self.stages[0].sum()))
+
     def after(self, data: BurnInData, new: Observations) -> BurnInData:
         r"""The data after one more complete round; with the variances after the last.
 
@@ -102,11 +122,9 @@ class BurnIn:
             data: What was measured before.
             new: The round.
         """
-        statistics = ArmStatistics.of_observations(new, len(self.Phi))
-        if data.first.n < int(self.stages[0].sum()):
-            return replace(data, first=data.first.merge(statistics))
-        data = replace(data, second=data.second.merge(statistics))
-        if data.second.n < int(self.stages[1].sum()):
+        stage = self._stage(data)
+        data = data.add(stage, new)
+        if stage == 0 or data.second.n < int(self.stages[1].sum()):
             return data
         found = head_from_arms(self.Phi, data.first, data.second, self.bounds)
         return replace(data, variances=found.variances)
@@ -125,11 +143,9 @@ class BurnIn:
             be repeated, or others were measured meanwhile, the stage's own weights
             and then all rows fill the round.
         """
-        number = int(data.first.n >= int(self.stages[0].sum()))
-        stage = self.stages[number]
-        measured = (data.first, data.second)[number].counts
-        measured = measured + torch.bincount(out, minlength=len(measured))
-        missing = (stage - measured).clamp_min(0)
+        number = self._stage(data)
+        stage, out = self.stages[number], torch.bincount(out, minlength=len(left))
+        missing = (stage - data.counts(number) - out).clamp_min(0)
         counts = _share(missing, size, torch.minimum(missing, left))
         for wanted in (stage, torch.ones_like(stage)):
             counts = counts + _share(wanted, size - int(counts.sum()), left - counts)

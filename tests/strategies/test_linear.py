@@ -482,7 +482,7 @@ def test_inflated_variances_are_upper_bounds_and_freeze() -> None:
     for seed in range(20):
         strategy = estimated()
         state = strategy.init()
-        while state.belief.burn_in.stage < 2:
+        while state.belief.burn_in.lasts:
             assert torch.equal(state.belief.noise_var, s2.max().expand(20))
             state = with_scatter(seed, strategy, state)
         assert state.n_used == 4000
@@ -498,7 +498,7 @@ def test_inflated_variances_are_upper_bounds_and_freeze() -> None:
 def test_burn_in_data_enter_with_the_largest_variance() -> None:
     strategy = estimated(burn_in=400)
     state = strategy.init()
-    while state.belief.burn_in.stage < 2:
+    while state.belief.burn_in.lasts:
         state = with_scatter(0, strategy, state)
     Phi, counts = strategy.procedure.Phi, state.belief.sums.counts
     V = (counts.unsqueeze(-1) * Phi).mT @ Phi / strategy.variance_bounds[1]
@@ -513,7 +513,7 @@ def test_burn_in_in_small_batches_is_the_same_burn_in() -> None:
     states = []
     for strategy in (large, small):
         state = strategy.init()
-        while state.belief.burn_in.stage < 2 and not state.is_done:
+        while state.belief.burn_in.lasts and not state.is_done:
             state = with_scatter(0, strategy, state)
         states.append(state)
     counts = [s.belief.burn_in.first.counts for s in states]

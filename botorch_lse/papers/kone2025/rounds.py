@@ -119,7 +119,7 @@ class OwnSamples(RoundsProcedure):
         if len(used) == 0:
             return belief
         fit = rule.fit(belief, used)
-        each = torch.ones_like(used.indices) if used.counts is None else used.counts
+        each = used.replicates
         told = torch.zeros_like(belief.counts).index_add(0, used.indices, each)
         complete = bool((told >= belief.counts).all())
         if not (complete or rule.suffices(belief, fit, int(told.sum()))):

@@ -15,7 +15,6 @@ from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
 from botorch_lse.confidence.anytime import (
-    OUTSIDE,
     AnytimeWidth,
     BatchMartingale,
     Information,
@@ -29,7 +28,8 @@ from botorch_lse.confidence.classify import (
 )
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.designs import DesignWarning, optimal_design, round_design
-from botorch_lse.designs.basis import span_map
+from botorch_lse.designs.basis import outside_span, span_map
+from botorch_lse.designs.certificate import whiten
 from botorch_lse.estimators import (
     ArmStatistics,
     head_designs,
@@ -37,6 +37,7 @@ from botorch_lse.estimators import (
     quadratic_features,
 )
 from botorch_lse.problem import Classification, Observations, Pool
+from botorch_lse.strategies.burn_in import BurnInData
 from botorch_lse.strategies.forecast import Forecast, smallest, squared_gaps
 from botorch_lse.strategies.loop import (
     BUDGET,
@@ -86,38 +87,6 @@ class NoiseWarning(BotorchWarning):
 def features_of(pool: Pool) -> Tensor:
     r"""``N x d``: the pool's features, else its inputs."""
     return pool.X if pool.features is None else pool.features
-
-
-def check_items(X: Tensor, items: Tensor, to_span: Tensor) -> None:
-    r"""Refuse items that no measurement predicts.
-
-    Args:
-        X: ``N x d`` features of what can be measured.
-        items: ``T x d`` features of what is to be decided.
-        to_span: ``d x h``, the map onto the span of ``X``.
-
-    Raises:
-        ValueError: If all features are zero, or an item is outside their span.
-        BotorchTensorDimensionError: If the items have other features.
-    """
-    if not bool((X != 0).any()):
-        raise ValueError(
-            "Expected a feature other than zero in `pool`, but all are zero."
-        )
-    if items.shape[1] != X.shape[1]:
-        raise BotorchTensorDimensionError(
-            f"Expected `targets` with {X.shape[1]} features as `pool`, but got "
-            f"{items.shape[1]}."
-        )
-    basis = torch.linalg.qr(to_span).Q
-    missing = (items - items @ basis @ basis.mT).norm(dim=-1)
-    outside = missing > OUTSIDE * items.norm(dim=-1)
-    if bool(outside.any()):
-        raise ValueError(
-            "Expected `targets` in the span of the pool's features, but item "
-            f"{int(outside.nonzero()[0])} is not: no measurement of the pool predicts "
-            "it. Leave it out, or add rows to the pool."
-        )
 
 
 # --- what is known --------------------------------------------------------------------
@@ -192,21 +161,6 @@ class Sums:
 
 
 @dataclass(frozen=True, eq=False)
-class BurnIn:
-    r"""The measurements from which the noise is estimated.
-
-    Args:
-        stage: 0 or 1, the stage that is being measured; 2 when both are complete.
-        first: The measurements of the first stage, for the mean.
-        second: Those of the second, for the variances.
-    """
-
-    stage: int
-    first: ArmStatistics
-    second: ArmStatistics
-
-
-@dataclass(frozen=True, eq=False)
 class LinearBelief:
     r"""What the complete rounds say of ``T`` items with ``m`` outputs, ``h`` features.
 
@@ -243,7 +197,7 @@ class LinearBelief:
     margins: Tensor
     contradicted: Tensor
     alarm: str | None = None
-    burn_in: BurnIn | None = None
+    burn_in: BurnInData | None = None
 
     def reopened(self) -> LinearBelief:
         r"""The belief with the same estimates and every item undecided."""
@@ -385,12 +339,16 @@ class BurnInPlan:
     def _stages(self) -> tuple[Tensor, Tensor]:
         return head_designs(self.X).counts(self.n)
 
-    def missing(self, data: BurnIn) -> Tensor:
-        r"""``N`` counts that the current stage still needs."""
-        made = (data.first, data.second)[data.stage].counts
-        return (self._stages[data.stage] - made).clamp_min(0)
+    def _stage(self, data: BurnInData) -> int:
+        r"""0 while the first stage still needs measurements, else 1."""
+        return int(bool((data.first.counts >= self._stages[0]).all()))
 
-    def counts(self, data: BurnIn, request: Request) -> Tensor:
+    def missing(self, data: BurnInData) -> Tensor:
+        r"""``N`` counts that the current stage still needs."""
+        stage = self._stage(data)
+        return (self._stages[stage] - data.counts(stage)).clamp_min(0)
+
+    def counts(self, data: BurnInData, request: Request) -> Tensor:
         r"""``N`` counts of the next batch: part of the stage."""
         out = torch.bincount(request.pending, minlength=len(self.X))
         counts = (self.missing(data) - out).clamp_min(0)
@@ -405,17 +363,12 @@ class BurnInPlan:
         """
         data = belief.burn_in
         assert data is not None  # it lasts
-        arms = ArmStatistics.of_observations(new, len(self.X))
-        if data.stage == 0:
-            data = replace(data, first=data.first.merge(arms))
-        else:
-            data = replace(data, second=data.second.merge(arms))
-        if bool(self.missing(data).any()):
+        data = data.add(self._stage(data), new)
+        if bool(self.missing(data).any()):  # of this stage, or of the next one
             return replace(belief, burn_in=data)
-        belief = replace(belief, burn_in=replace(data, stage=data.stage + 1))
-        if data.stage == 0:
-            return belief
-        return replace(belief, noise_var=self.inflated(data.first, data.second))
+        noise_var = self.inflated(data.first, data.second)
+        data = replace(data, variances=noise_var)
+        return replace(belief, burn_in=data, noise_var=noise_var)
 
     def inflated(self, first: ArmStatistics, second: ArmStatistics) -> Tensor:
         r"""``N`` upper bounds of the variances, with probability ``1 - delta / 2``.
@@ -490,7 +443,23 @@ class LinearProcedure(Procedure):
             ValueError: If all features are zero, or an item is outside their span.
             BotorchTensorDimensionError: If the items have other features.
         """
-        check_items(self.X, features_of(self.items), self._to_span)
+        X, items = self.X, features_of(self.items)
+        if not bool((X != 0).any()):
+            raise ValueError(
+                "Expected a feature other than zero in `pool`, but all are zero."
+            )
+        if items.shape[1] != X.shape[1]:
+            raise BotorchTensorDimensionError(
+                f"Expected `targets` with {X.shape[1]} features as `pool`, but got "
+                f"{items.shape[1]}."
+            )
+        outside = outside_span(items, self._to_span)
+        if bool(outside.any()):
+            raise ValueError(
+                "Expected `targets` in the span of the pool's features, but item "
+                f"{int(outside.nonzero()[0])} is not: no measurement of the pool "
+                "predicts it. Leave it out, or add rows to the pool."
+            )
 
     @cached_property
     def W(self) -> Tensor:
@@ -526,8 +495,7 @@ class LinearProcedure(Procedure):
         start = first_belief(self.Z, self.noise_var, self.widths)
         if self.burn_in is None:
             return start
-        none = ArmStatistics.empty(len(self.pool))
-        return replace(start, burn_in=BurnIn(0, none, none))
+        return replace(start, burn_in=BurnInData.empty(len(self.pool)))
 
     def complete(self, observations: Observations) -> Observations:
         r"""The observations unchanged: the noise is what the constructor says."""
@@ -546,7 +514,7 @@ class LinearProcedure(Procedure):
         plan, data = self.burn_in, belief.burn_in
         if self.batch_size is not None:
             size = self.batch_size
-        elif plan is not None and data is not None and data.stage < 2:
+        elif plan is not None and data is not None and data.lasts:
             size = int(plan.missing(data).sum())
         else:
             grown = math.ceil(GROWTH * belief.sums.n)
@@ -577,7 +545,7 @@ class LinearProcedure(Procedure):
     def planned_batch(self, belief: LinearBelief, request: Request) -> Tensor:
         r"""``N`` counts of the next batch; in a burn-in part of its stage."""
         plan, data = self.burn_in, belief.burn_in
-        if plan is not None and data is not None and data.stage < 2:
+        if plan is not None and data is not None and data.lasts:
             return plan.counts(data, request)
         rows = self._scaled_rows(belief)
         known = torch.zeros_like(self.W) if belief.martingale else belief.sums.V
@@ -635,9 +603,9 @@ class LinearProcedure(Procedure):
         if belief.information.is_complete and belief.open.numel():
             belief = self.goal.decided(belief)
         plan, data = self.burn_in, belief.burn_in
-        if plan is None or data is None or data.stage == 2:
-            return belief
-        return plan.after(belief, new)
+        if plan is not None and data is not None and data.lasts:
+            return plan.after(belief, new)
+        return belief
 
     @cached_property
     def _warned(self) -> set[str]:
@@ -754,7 +722,7 @@ def next_weights(
         weighted: Whether ``w_v`` are the gaps' weights, or ones.
     """
     L = torch.linalg.cholesky(known + START * W)
-    norms = _whitened(L, questions.vectors).square().sum(dim=-1)
+    norms = whiten(L, questions.vectors).square().sum(dim=-1)
     weights = gap_weights(questions, norms) if weighted else None
     if not bool((norms > 0).any()):
         return torch.full_like(rows[:, 0], 1 / len(rows))
@@ -762,17 +730,13 @@ def next_weights(
         # A design that is a little worse costs a few measurements, no validity.
         warnings.simplefilter("ignore", DesignWarning)
         design = optimal_design(
-            _whitened(L, rows),
-            _whitened(L, questions.vectors),
+            whiten(L, rows),
+            whiten(L, questions.vectors),
             gamma=1 / size,
             target_weights=None if weights is None else weights / weights.max(),
             tol=DESIGN_TOLERANCE,
         )
     return design.weights
-
-
-def _whitened(L: Tensor, vectors: Tensor) -> Tensor:
-    return torch.linalg.solve_triangular(L.mT, vectors, upper=True, left=False)
 
 
 def rounded(weights: Tensor, size: int, left: Tensor) -> Tensor:
@@ -795,11 +759,6 @@ def rounded(weights: Tensor, size: int, left: Tensor) -> Tensor:
         counts, size = counts + more, size - int(more.sum())
         weights = torch.where(left > counts, weights, 0.0)
     return counts
-
-
-def information_of(rows: Tensor, counts: Tensor, W: Tensor) -> Information:
-    r"""The information of ``counts`` measurements of each row, relative to ``W``."""
-    return Information.of((counts.unsqueeze(-1) * rows).mT @ rows, W)
 
 
 def linear_forecast(
@@ -891,15 +850,12 @@ def with_batch(
         new: The batch.
         widths: Fixed for the whole run.
     """
-    batch, each = _sums(belief, Phi, new)
-    rows, y = new.indices, new.y.view(len(new), -1)
-    sums = belief.sums.add(batch)
+    sums = belief.sums.add(_sums(belief, Phi, new))
     information = Information.of(sums.V, widths.W)
     belief = replace(belief, sums=sums, information=information)
-    roots = (each / belief.noise_var[rows]).sqrt()
     if belief.alarm is not None:
         return belief
-    found = noise_alarm(belief, rows, *standardised(belief, Phi, rows, y, roots))
+    found = noise_alarm(belief, new.indices, *standardised(belief, Phi, new))
     return replace(belief, alarm=found)
 
 
@@ -914,16 +870,15 @@ def with_martingale(
     """
     if belief.martingale is None:
         return belief
-    batch, _ = _sums(belief, Phi, new)
+    batch = _sums(belief, Phi, new)
     alone = Information.of(batch.V, widths.W)
     martingale = belief.martingale.add(belief.Z, alone, batch.moment)
     return replace(belief, martingale=martingale)
 
 
-def _sums(belief: LinearBelief, Phi: Tensor, new: Observations) -> tuple[Sums, Tensor]:
-    rows, y = new.indices, new.y.view(len(new), -1)
-    each = torch.ones_like(rows) if new.counts is None else new.counts
-    return Sums.of(Phi, belief.noise_var, rows, y, each), each
+def _sums(belief: LinearBelief, Phi: Tensor, new: Observations) -> Sums:
+    y = new.y.view(len(new), -1)
+    return Sums.of(Phi, belief.noise_var, new.indices, y, new.replicates)
 
 
 def intersected(
@@ -1032,17 +987,17 @@ def warn_of(alarm: str) -> None:
 
 
 def standardised(
-    belief: LinearBelief, Phi: Tensor, rows: Tensor, y: Tensor, roots: Tensor
+    belief: LinearBelief, Phi: Tensor, new: Observations
 ) -> tuple[Tensor, Tensor]:
     r"""Residuals, and the estimates' widths, in noise scales of the values.
 
     Args:
         belief: With the estimates after these measurements.
         Phi: ``N x h`` features.
-        rows: ``n`` rows.
-        y: ``n x m`` values.
-        roots: ``n``, one over the noise scale of each value.
+        new: The measurements, of which an entry has the noise scale of a mean.
     """
+    rows, y = new.indices, new.y.view(len(new), -1)
+    roots = (new.replicates / belief.noise_var[rows]).sqrt()
     residuals = roots.unsqueeze(-1) * (y - Phi[rows] @ belief.theta)
     squared = belief.width.squared(belief.information, Phi[rows])
     return residuals, roots * squared.sqrt().nan_to_num(posinf=torch.inf)
