@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -249,112 +250,101 @@ class TruncatedVariance(Rule):
         if situation.is_initial:
             return posterior.variance[rows] / costs
         targets = (belief.sides.candidates & situation.is_first_copy).nonzero().view(-1)
-        noise = belief.noise[rows]
-        stays = None
+        noise, epochs = belief.noise[rows], belief.memory.epochs
+        reductions = Reductions(posterior, rows, targets, noise, epochs.beta)
         if self.anticipates and targets.numel():
-            stays = situation.goal.stays
-        epochs = belief.memory.epochs
-        found = epoch_reductions(posterior, rows, targets, noise, epochs, stays)
+            found = reductions.anticipated(epochs.eta, situation.goal.stays)
+        else:
+            found = reductions.in_epoch(epochs.eta)
         return found / costs
 
 
-def epoch_reductions(
-    posterior: PoolPosterior,
-    rows: Tensor,
-    targets: Tensor,
-    noise_var: Tensor,
-    epochs: Epochs,
-    stays: Stays | None = None,
-) -> Tensor:
-    r"""The numerator of Eq. (3) for each of ``C`` rows in the current epoch.
-
-    Where no row has anything left to reduce (inside a batch, all widths may have
-    reached ``eta``), the reduction of the plain variances.
+@dataclass(frozen=True, eq=False)
+class Reductions:
+    r"""What each of ``C`` rows would take off the truncated variances of ``T`` targets.
 
     Args:
         posterior: On the pool; it expects the rows planned already.
         rows: ``C`` candidates.
-        targets: ``T`` rows in question.
-        noise_var: ``C`` noise variances of an observation at each candidate.
-        epochs: The widths.
-        stays: For "anticipating changes", what stays in question.
-    """
-    beta, eta = epochs.beta, epochs.eta
-    given = (posterior, rows, targets, noise_var, beta)
-    if stays is not None:
-        return anticipated_reductions(*given, eta, stays)
-    found = pool_reductions(*given, eta)
-    everything = beta * float(posterior.variance[targets].sum())
-    if eta > 0 and float(found.max()) <= NEGLIGIBLE * everything:
-        return pool_reductions(*given, 0.0)
-    return found
-
-
-def pool_reductions(
-    posterior: PoolPosterior,
-    rows: Tensor,
-    targets: Tensor,
-    noise_var: Tensor,
-    beta: float,
-    eta: float,
-) -> Tensor:
-    r"""The numerator of Eq. (3) for each of ``C`` rows.
-
-    Args:
-        posterior: On the pool.
-        rows: ``C`` candidates.
-        targets: ``T`` rows over which the sums run.
+        targets: ``T`` rows in question, over which the sums run.
         noise_var: ``C`` noise variances of an observation at each candidate, at least
             ``posterior.least_noise``.
         beta: The squared width.
-        eta: The width to reach, units of ``y``.
-
-    Returns:
-        ``C`` reductions, units of ``y`` squared.
-
-    Source:
-        Bogunovic et al. (2016), Eq. (3) and (18).
     """
-    total = torch.zeros(len(rows), dtype=torch.float64)
-    observed = posterior.variance[rows] + noise_var
-    n = len(posterior.indices) + 1
-    for columns in row_blocks(len(targets), n, posterior.memory_budget):
-        part = targets[columns]
-        variance = posterior.variance[part]
-        for block in row_blocks(len(rows), len(part), posterior.memory_budget):
-            covariance = posterior.covariance_between(rows[block], part)
-            gain = single_gain(covariance, observed[block])
-            total[block] += truncated_reduction(gain, variance, beta, eta)
-    return total
 
+    posterior: PoolPosterior
+    rows: Tensor
+    targets: Tensor
+    noise_var: Tensor
+    beta: float
 
-def anticipated_reductions(
-    posterior: PoolPosterior,
-    rows: Tensor,
-    targets: Tensor,
-    noise_var: Tensor,
-    beta: float,
-    eta: float,
-    stays: Stays,
-) -> Tensor:
-    r"""The reductions if targets that a measurement would decide no longer count.
+    @cached_property
+    def _observed(self) -> Tensor:
+        r"""``C`` variances of an observation at each candidate."""
+        return self.posterior.variance[self.rows] + self.noise_var
 
-    The value to come is replaced by its mean, so that means stay and intervals shrink.
-    Arguments and result: see ``pool_reductions``.
+    def in_epoch(self, eta: float) -> Tensor:
+        r"""The numerator of Eq. (3) for each row in the current epoch.
 
-    Source:
-        Bogunovic et al. (2016), Appendix A, "Anticipating changes in M_t"; minuend over
-        ``M_{t-1}``, erratum 4 (papers/bogunovic2016/errata.md).
-    """
-    mean = posterior.mean[targets]
-    variance = posterior.variance[targets]
-    observed = posterior.variance[rows] + noise_var
-    everything = torch.ones_like(variance, dtype=torch.bool)
-    before = truncated_sum(variance, everything, beta, eta)
-    parts = []
-    for block in row_blocks(len(rows), len(targets), posterior.memory_budget):
-        covariance = posterior.covariance_between(rows[block], targets)
-        left = (variance - single_gain(covariance, observed[block])).clamp_min(0.0)
-        counted = stays(mean, (beta * left).sqrt())
-        parts.append(before - truncated_sum(left, counted, beta, eta))
-    return torch.cat(parts)
+        Where no row has anything left to reduce (inside a batch, all widths may have
+        reached ``eta``), the reduction of the plain variances.
+
+        Args:
+            eta: The width to reach, units of ``y``.
+        """
+        found = self.truncated(eta)
+        everything = self.beta * float(self.posterior.variance[self.targets].sum())
+        if eta > 0 and float(found.max()) <= NEGLIGIBLE * everything:
+            return self.truncated(0.0)
+        return found
+
+    def truncated(self, eta: float) -> Tensor:
+        r"""The numerator of Eq. (3) for each row.
+
+        Args:
+            eta: The width to reach, units of ``y``.
+
+        Returns:
+            ``C`` reductions, units of ``y`` squared.
+
+        Source:
+            Bogunovic et al. (2016), Eq. (3) and (18).
+        """
+        posterior = self.posterior
+        total = torch.zeros(len(self.rows), dtype=torch.float64)
+        n = len(posterior.indices) + 1
+        for columns in row_blocks(len(self.targets), n, posterior.memory_budget):
+            part = self.targets[columns]
+            variance = posterior.variance[part]
+            for block in row_blocks(len(total), len(part), posterior.memory_budget):
+                covariance = posterior.covariance_between(self.rows[block], part)
+                gain = single_gain(covariance, self._observed[block])
+                total[block] += truncated_reduction(gain, variance, self.beta, eta)
+        return total
+
+    def anticipated(self, eta: float, stays: Stays) -> Tensor:
+        r"""The reductions if targets that a measurement would decide no longer count.
+
+        The value to come is replaced by its mean, so that means stay and intervals
+        shrink.
+
+        Args:
+            eta: The width to reach, units of ``y``.
+            stays: What stays in question.
+
+        Source:
+            Bogunovic et al. (2016), Appendix A, "Anticipating changes in M_t"; minuend
+            over ``M_{t-1}``, erratum 4 (papers/bogunovic2016/errata.md).
+        """
+        posterior, rows, targets = self.posterior, self.rows, self.targets
+        mean, variance = posterior.mean[targets], posterior.variance[targets]
+        everything = torch.ones_like(variance, dtype=torch.bool)
+        before = truncated_sum(variance, everything, self.beta, eta)
+        parts = []
+        for block in row_blocks(len(rows), len(targets), posterior.memory_budget):
+            covariance = posterior.covariance_between(rows[block], targets)
+            gain = single_gain(covariance, self._observed[block])
+            left = (variance - gain).clamp_min(0.0)
+            counted = stays(mean, (self.beta * left).sqrt())
+            parts.append(before - truncated_sum(left, counted, self.beta, eta))
+        return torch.cat(parts)
