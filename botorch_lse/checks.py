@@ -119,6 +119,26 @@ def truth_value(value: Any, name: str) -> bool:
     return bool(value)
 
 
+def check_shape(
+    is_right: bool, values: Tensor, name: str, wanted: str, remedy: str = ""
+) -> None:
+    r"""Complain about a shape, unless it is right.
+
+    Args:
+        is_right: Whether it is.
+        values: What has the shape.
+        name: The argument's name.
+        wanted: What was expected: "to be a matrix".
+        remedy: What to do, where it is not obvious.
+
+    Raises:
+        BotorchTensorDimensionError: If it is not right.
+    """
+    if not is_right:
+        came = f"got shape {tuple(values.shape)}"
+        raise BotorchTensorDimensionError(complaint(name, wanted, came, remedy))
+
+
 def one_of(value: Any, name: str, known: Sequence[str]) -> None:
     r"""Complain about a word that is not one of the known ones.
 
@@ -189,11 +209,10 @@ def real_vector(
         ValueError: If an entry is not finite; the first such entry is named.
     """
     vector = real_numbers(values, name, booleans=booleans)
-    if vector.ndim != 1 or (length is not None and vector.numel() != length):
-        wanted = f"to be a vector with one number per {per}"
-        wanted += f" ({length})" if length is not None else ""
-        came = f"got shape {tuple(vector.shape)}"
-        raise BotorchTensorDimensionError(complaint(name, wanted, came))
+    is_right = vector.ndim == 1 and length in (None, vector.numel())
+    wanted = f"to be a vector with one number per {per}"
+    wanted += f" ({length})" if length is not None else ""
+    check_shape(is_right, vector, name, wanted)
     bad = ~torch.isfinite(vector)
     if bad.any():
         first = int(bad.nonzero()[0])
@@ -262,11 +281,7 @@ def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
         return torch.empty(0, dtype=torch.long)
     if indices.ndim == 0:
         indices = indices.unsqueeze(0)
-    if indices.ndim != 1:
-        came = f"got shape {tuple(indices.shape)}"
-        raise BotorchTensorDimensionError(
-            complaint(name, "to be a vector of rows", came)
-        )
+    check_shape(indices.ndim == 1, indices, name, "to be a vector of rows")
     outside = indices < 0
     if n_rows is not None:
         outside |= indices >= n_rows
@@ -290,11 +305,7 @@ def same_columns(X: Tensor, name: str, d: int, others: str) -> None:
     Raises:
         BotorchTensorDimensionError: If ``d'`` is not ``d``.
     """
-    if X.shape[-1] != d:
-        raise BotorchTensorDimensionError(
-            f"Expected `{name}` to have the {d} columns of {others}, but got shape "
-            f"{tuple(X.shape)}."
-        )
+    check_shape(X.shape[-1] == d, X, name, f"to have the {d} columns of {others}")
 
 
 def check_columns(look: Callable[[Tensor], object], X: Tensor, name: str) -> None:
@@ -343,13 +354,9 @@ def check_map(
         BotorchTensorDimensionError: If there is not one number per point.
         ValueError: If one is negative or, where ``positive``, zero.
     """
-    if found.shape != X.shape[:-1]:
-        wanted = f"to map {batch} x d points to {batch} {what}, here "
-        wanted, came = (
-            f"{wanted}{tuple(X.shape[:-1])}",
-            f"got shape {tuple(found.shape)}",
-        )
-        raise BotorchTensorDimensionError(complaint(name, wanted, came))
+    shape = X.shape[:-1]
+    wanted = f"to map {batch} x d points to {batch} {what}, here {tuple(shape)}"
+    check_shape(found.shape == shape, found, name, wanted)
     if not bool(((found > 0) if positive else (found >= 0)).all()):
         wanted = f"positive {what}" if positive else f"{what} of at least 0"
         came = f"the smallest is {float(found.min()):g}"
@@ -439,13 +446,12 @@ def real_matrix(values: Any, name: str) -> Tensor:
         ValueError: If an entry is not finite; the first such row is named.
     """
     matrix = real_numbers(values, name, booleans=True)
-    came = f"got shape {tuple(matrix.shape)}"
-    if matrix.ndim != 2:
-        wanted = "to be a matrix, rows by columns"
-        remedy = "Write `X.unsqueeze(-1)` for one column." if matrix.ndim == 1 else ""
-        raise BotorchTensorDimensionError(complaint(name, wanted, came, remedy))
+    remedy = "Write `X.unsqueeze(-1)` for one column." if matrix.ndim == 1 else ""
+    wanted = "to be a matrix, rows by columns"
+    check_shape(matrix.ndim == 2, matrix, name, wanted, remedy)
     if 0 in matrix.shape:
         wanted = "to have at least one row and one column"
+        came = f"got shape {tuple(matrix.shape)}"
         raise ValueError(complaint(name, wanted, came))
     bad = ~torch.isfinite(matrix).all(dim=-1)
     if bad.any():

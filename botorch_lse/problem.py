@@ -20,6 +20,7 @@ from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
 from botorch_lse.checks import (
+    check_shape,
     complaint,
     is_number,
     non_negative_vector,
@@ -138,11 +139,8 @@ class Pool:
             BotorchTensorDimensionError: If ``bounds`` has another shape.
         """
         box = real_matrix(bounds, "bounds")
-        if len(box) != 2:
-            wanted, came = "to have two rows, lower and upper", tuple(box.shape)
-            raise BotorchTensorDimensionError(
-                complaint("bounds", wanted, f"got shape {came}")
-            )
+        wanted = "to have two rows, lower and upper"
+        check_shape(len(box) == 2, box, "bounds", wanted)
         if bool((box[1] <= box[0]).any()):
             i = int((box[1] <= box[0]).nonzero()[0])
             raise ValueError(
@@ -541,23 +539,22 @@ def _labels(given: Any) -> list[Any]:
     return list(given) if isinstance(given, _COLLECTIONS) else [given]
 
 
-def _check_columns(frame: pd.DataFrame, wanted: Sequence[Any]) -> None:
+def _check_columns(frame: pd.DataFrame, names: Sequence[Any]) -> None:
     r"""Complain about a wanted column that is missing or there twice."""
     there = list(frame.columns)
-    for name in wanted:
+    for name in names:
         if name not in there:
+            wanted = f"to have the columns {list(names)}"
             came = f"it has {there}: {name!r} is missing"
-            raise ValueError(
-                complaint("frame", f"to have the columns {list(wanted)}", came)
-            )
-    for name in (*wanted, ROUND):
+            raise ValueError(complaint("frame", wanted, came))
+    for name in (*names, ROUND):
         if there.count(name) > 1:
-            once, came = (
-                f"the column {name!r} once",
+            wanted = f"to have the column {name!r} once"
+            came, remedy = (
                 f"got it {there.count(name)} times",
+                "Rename or drop the others.",
             )
-            remedy = "Rename or drop the others."
-            raise ValueError(complaint("frame", f"to have {once}", came, remedy))
+            raise ValueError(complaint("frame", wanted, came, remedy))
 
 
 def _columns(frame: pd.DataFrame, names: Sequence[Any], several: bool) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.input_constructors import acqf_input_constructor
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
 from gpytorch.likelihoods import (
     Likelihood,
@@ -18,7 +18,7 @@ from gpytorch.likelihoods import (
 )
 from torch import Tensor
 
-from botorch_lse.checks import finite_number
+from botorch_lse.checks import check_shape, finite_number
 
 Acqf = TypeVar("Acqf", bound=AcquisitionFunction)
 
@@ -111,14 +111,12 @@ def pending_matrix(X_pending: Tensor | None) -> Tensor | None:
         BotorchTensorDimensionError: If it is not a matrix.
         ValueError: If it is not finite.
     """
-    if X_pending is not None and not bool(torch.isfinite(X_pending).all()):
+    if X_pending is None:
+        return None
+    if not bool(torch.isfinite(X_pending).all()):
         raise ValueError("Expected `X_pending` to be finite. Leave out other rows.")
-    if X_pending is not None and X_pending.ndim != 2:
-        raise BotorchTensorDimensionError(
-            "Expected `X_pending` to be n' x d, but got shape "
-            f"{tuple(X_pending.shape)}."
-        )
-    return None if X_pending is None or X_pending.shape[0] == 0 else X_pending
+    check_shape(X_pending.ndim == 2, X_pending, "X_pending", "to be n' x d")
+    return X_pending if len(X_pending) else None
 
 
 def level_buffer(value: float | Tensor, name: str) -> Tensor:
@@ -128,9 +126,7 @@ def level_buffer(value: float | Tensor, name: str) -> Tensor:
         BotorchTensorDimensionError: If it has more than one entry.
         ValueError: If it is not finite.
     """
-    if isinstance(value, Tensor) and value.numel() != 1:
-        raise BotorchTensorDimensionError(
-            f"Expected `{name}` to be a scalar in the units of `y`, but got shape "
-            f"{tuple(value.shape)}."
-        )
+    if isinstance(value, Tensor):
+        wanted = "to be a scalar in the units of `y`"
+        check_shape(value.numel() == 1, value, name, wanted)
     return torch.tensor(finite_number(value, name), dtype=torch.float64)

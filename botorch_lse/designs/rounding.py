@@ -9,11 +9,11 @@ import warnings
 from typing import Any
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_lse.checks import (
+    check_shape,
     in_interval,
     non_negative_vector,
     one_of,
@@ -219,11 +219,8 @@ def regret_counts(
         Choice: only the support of ``weights`` is observed, to which the averaging
         argument of the proof applies.
     """
-    if X.shape[0] != weights.numel():
-        raise BotorchTensorDimensionError(
-            f"Expected `X` with one row per weight ({weights.numel()}), but got shape "
-            f"{tuple(X.shape)}."
-        )
+    N = weights.numel()
+    check_shape(len(X) == N, X, "X", f"with one row per weight ({N})")
     support = weights.nonzero().squeeze(-1)
     share, Phi = weights[support], X[support]
     Phi = Phi @ span_map(Phi)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
 from botorch_lse.checks import (
+    check_shape,
     non_negative_vector,
     real_matrix,
     real_vector,
@@ -125,11 +125,7 @@ class ArmStatistics:
             BotorchTensorDimensionError: If there are several outputs.
             ValueError: If means come without variance.
         """
-        if observations.y.ndim != 1:
-            raise BotorchTensorDimensionError(
-                "Expected `y` with one output, but got shape "
-                f"{tuple(observations.y.shape)}."
-            )
+        check_shape(observations.y.ndim == 1, observations.y, "y", "with one output")
         counts, yvar = observations.replicates, observations.yvar
         if yvar is None:
             if bool((counts > 1).any()):

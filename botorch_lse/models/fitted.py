@@ -28,7 +28,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from botorch_lse.checks import check_map, real_matrix
+from botorch_lse.checks import check_map, check_shape, real_matrix
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Pool
@@ -203,10 +203,7 @@ class QuadraticNoise:
 
     def __post_init__(self) -> None:
         Sigma = real_matrix(self.Sigma, "Sigma")
-        if Sigma.shape[0] != Sigma.shape[1]:
-            raise BotorchTensorDimensionError(
-                f"Expected `Sigma` to be square, but got shape {tuple(Sigma.shape)}."
-            )
+        check_shape(len(Sigma) == Sigma.shape[1], Sigma, "Sigma", "to be square")
         object.__setattr__(self, "Sigma", Sigma)
         object.__setattr__(self, "bounds", variance_bounds(self.bounds))
         if not isinstance(self.features, Pool | None) and not callable(self.features):
@@ -246,11 +243,8 @@ def features_of_rows(pool: Pool, X: Tensor) -> Tensor:
         BotorchTensorDimensionError: If they have other columns.
         ValueError: If a point is none of them.
     """
-    if X.shape[-1] != pool.d:
-        raise BotorchTensorDimensionError(
-            f"Expected `X` with the {pool.d} columns of the pool that has the features,"
-            f" but got shape {tuple(X.shape)}."
-        )
+    wanted = f"with the {pool.d} columns of the pool that has the features"
+    check_shape(X.shape[-1] == pool.d, X, "X", wanted)
     low, high = pool.bounds.to(X)
     flat = (X.reshape(-1, X.shape[-1]) - low) / (high - low)
     distance = torch.cdist(flat, (pool.X.to(X) - low) / (high - low), p=torch.inf)

@@ -146,9 +146,8 @@ def batches_frame(
     counts = observations.times_measured(N).numpy()
     table = {"round": last, "n_observations": counts, "n_upcoming": upcoming_counts}
     following = max(rounds, default=-1.0) + 1
-    round_or_next = last.mask(last.isna() & (upcoming_counts > 0), following).rename(
-        "round"
-    )
+    is_new = last.isna() & (upcoming_counts > 0)
+    round_or_next = last.mask(is_new, following).rename("round")
     return _panels(pool, inputs, pd.DataFrame(table), round_or_next)
 
 

@@ -198,10 +198,8 @@ def batches(frame: pd.DataFrame) -> m.Picture:
 
     def marks(part: pd.DataFrame) -> list[m.Mark]:
         measured_rows = part[part["n_observations"] > 0].sort_values("round")
-        measured_rows, soon = (
-            measured_rows.assign(value=measured_rows["round"]),
-            part[part["n_upcoming"] > 0],
-        )
+        measured_rows = measured_rows.assign(value=measured_rows["round"])
+        soon = part[part["n_upcoming"] > 0]
         return [
             _dots(part[["row", "x", "y"]], pool, "pool"),
             _dots(measured_rows, measured, "measured", "n_observations"),

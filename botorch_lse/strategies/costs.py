@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
+from botorch_lse.checks import check_shape, complaint
 from botorch_lse.problem import Pool
 
 RowCost = Callable[[int | None, Tensor], Tensor]
@@ -97,18 +97,12 @@ def positive_costs(values: Any, name: str, length: int) -> Tensor:
         BotorchTensorDimensionError: If there is another number of them.
         ValueError: If one is not finite and positive.
     """
+    wanted = f"to give one cost per row ({length})"
     try:
         costs = torch.as_tensor(values, dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(
-            f"Expected `{name}` to give one cost per row ({length}), but got "
-            f"{values!r}."
-        ) from error
-    if costs.shape != (length,):
-        raise BotorchTensorDimensionError(
-            f"Expected `{name}` to give one cost per row ({length}), but got shape "
-            f"{tuple(costs.shape)}."
-        )
+        raise ValueError(complaint(name, wanted, f"got {values!r}")) from error
+    check_shape(costs.shape == (length,), costs, name, wanted)
     bad = ~((costs > 0) & torch.isfinite(costs))
     if bool(bad.any()):
         first = int(bad.nonzero()[0])
