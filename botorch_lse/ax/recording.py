@@ -265,18 +265,27 @@ def save_client(client: Client, path: str | Path) -> None:
         write_whole(file.path, content)
 
 
+def path_of(value: Any, name: str, what: str, example: str) -> Path:
+    r"""``value`` as the path of ``what``, such as ``example``.
+
+    Raises:
+        ValueError: If it is no path.
+    """
+    if not isinstance(value, (str, os.PathLike)):
+        raise ValueError(
+            f"Expected `{name}` to be the path of {what}, but got {value!r}. "
+            f'Write `{name}="{example}"`.'
+        )
+    return Path(value)
+
+
 def _checked(path: Any, name: str) -> Path:
     r"""The path of a file in a folder that exists.
 
     Raises:
         ValueError: If it is no path, a folder, or its folder does not exist.
     """
-    if not isinstance(path, (str, os.PathLike)):
-        raise ValueError(
-            f"Expected `{name}` to be the path of a JSON file, but got {path!r}. "
-            f'Write `{name}="run.json"`.'
-        )
-    found = Path(path)
+    found = path_of(path, name, "a JSON file", "run.json")
     if found.is_dir():
         raise ValueError(
             f"Expected `{name}` to be a file, but {found} is a folder. Write "

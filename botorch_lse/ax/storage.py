@@ -19,7 +19,6 @@ import dataclasses
 import hashlib
 import json
 import math
-import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -39,7 +38,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from botorch_lse.ax.compat import properties_of, save_properties
-from botorch_lse.ax.recording import held, write_whole
+from botorch_lse.ax.recording import held, path_of, write_whole
 from botorch_lse.ax.references import PARTS, find, reference_to
 from botorch_lse.checks import of_type, whole_number
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
@@ -288,12 +287,7 @@ class StoredStrategy:
 def _checked_folder(given: Any) -> Path:
     if given is None:
         return Path.cwd()
-    if not isinstance(given, (str, os.PathLike)):
-        raise ValueError(
-            f"Expected `pool_folder` to be the path of a folder, but got {given!r}. "
-            'Write `pool_folder="pools"`.'
-        )
-    folder = Path(given)
+    folder = path_of(given, "pool_folder", "a folder", "pools")
     if folder.exists() and not folder.is_dir():
         raise ValueError(
             f"Expected `pool_folder` to be a folder, but {folder} is a file. Take "
