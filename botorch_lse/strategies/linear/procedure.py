@@ -487,15 +487,34 @@ class LinearProcedure(Procedure):
     # --- rounds -----------------------------------------------------------------------
 
     def start(self, seed: int) -> LinearBelief:
-        r"""The belief before any observation.
+        r"""The belief before any observation: intervals without end.
 
         Args:
             seed: The run's seed; not used, since nothing here is random.
         """
-        start = first_belief(self.Z, self.noise_var, self.widths)
-        if self.burn_in is None:
-            return start
-        return replace(start, burn_in=BurnInData.empty(len(self.pool)))
+        (T, h), m, widths = self.Z.shape, self.goal.m, self.widths
+        data = None if self.burn_in is None else BurnInData.empty(len(self.pool))
+        unknown = torch.full((T, m), torch.inf, dtype=torch.float64)
+        sums = Sums.empty(len(self.pool), h, m)
+        martingale = None
+        if widths.uses_martingales:
+            martingale = BatchMartingale.start(self.Z, self.W, m)
+        side = torch.full((T,), UNDECIDED, dtype=torch.int8)
+        return LinearBelief(
+            sums,
+            self.noise_var,
+            self.Z,
+            side,
+            -unknown,
+            unknown,
+            Information.of(sums.V, self.W),
+            widths.stitched(),
+            martingale,
+            side == UNDECIDED,
+            torch.tensor([0.0, torch.inf, torch.inf]).double().repeat(T, 1),
+            torch.zeros(T, m, dtype=torch.bool),
+            burn_in=data,
+        )
 
     def complete(self, observations: Observations) -> Observations:
         r"""The observations unchanged: the noise is what the constructor says."""
@@ -672,11 +691,38 @@ class LinearProcedure(Procedure):
         return self.goal.answer(belief, claim, self.items)
 
     def forecast(self, belief: LinearBelief, told: int) -> Forecast:
-        r"""About how many more evaluations until everything is decided."""
+        r"""About how many more evaluations until everything is decided.
+
+        The smallest number after which every width is below its gap.
+        """
         if not belief.information.is_complete:
             return Forecast(None, "The measurements do not span the features yet.")
         questions, rows = self.goal.questions(belief), self._scaled_rows(belief)
-        return linear_forecast(belief, questions, rows, self.W, self.widths)
+        assert questions.gaps is not None  # the data span the features
+        norms = belief.information.squared_norms(questions.vectors)
+        gaps = squared_gaps(questions.gaps, norms, 0.0).sqrt()
+        start = None
+        if belief.martingale is not None:
+            start = BatchMartingale.start(questions.vectors, self.W, 1)
+
+        def suffices(n: int) -> bool:
+            V = belief.sums.V
+            weights = next_weights(rows, V, self.W, questions, n, True)
+            more = n * (weights.unsqueeze(-1) * rows).mT @ rows
+            information = Information.of(V + more, self.W)
+            squared = belief.width.squared(information, questions.vectors)
+            norms = information.squared_norms(questions.vectors)
+            if start is not None:  # as if all batches were alike
+                alike = replace(start, precision=1 / norms)
+                scalar = alike.squared(self.widths.target_delta)
+                squared = torch.minimum(squared, scalar)
+            return bool((squared.sqrt() - STRAY * norms.sqrt() <= gaps).all())
+
+        basis = (
+            f"Assumes the estimated gaps of the {belief.open.numel()} undecided items "
+            "and an optimal design."
+        )
+        return Forecast(smallest(suffices), basis)
 
 
 # --- planning -------------------------------------------------------------------------
@@ -761,80 +807,7 @@ def rounded(weights: Tensor, size: int, left: Tensor) -> Tensor:
     return counts
 
 
-def linear_forecast(
-    belief: LinearBelief,
-    questions: Questions,
-    rows: Tensor,
-    W: Tensor,
-    widths: AnytimeWidth,
-) -> Forecast:
-    r"""The smallest number of measurements after which every width is below its gap.
-
-    Args:
-        belief: What the complete rounds say.
-        questions: The undecided directions.
-        rows: ``N x h``, the features over their noise scales.
-        W: ``h x h``, the first design's information.
-        widths: The widths in use.
-    """
-    assert questions.gaps is not None  # the data span the features
-    norms = belief.information.squared_norms(questions.vectors)
-    gaps = squared_gaps(questions.gaps, norms, 0.0).sqrt()
-    start = None
-    if belief.martingale is not None:
-        start = BatchMartingale.start(questions.vectors, W, 1)
-
-    def suffices(n: int) -> bool:
-        weights = next_weights(rows, belief.sums.V, W, questions, n, True)
-        more = n * (weights.unsqueeze(-1) * rows).mT @ rows
-        information = Information.of(belief.sums.V + more, W)
-        squared = belief.width.squared(information, questions.vectors)
-        norms = information.squared_norms(questions.vectors)
-        if start is not None:  # as if all batches were alike
-            scalar = replace(start, precision=1 / norms).squared(widths.target_delta)
-            squared = torch.minimum(squared, scalar)
-        return bool((squared.sqrt() - STRAY * norms.sqrt() <= gaps).all())
-
-    n = smallest(suffices)
-    basis = (
-        f"Assumes the estimated gaps of the {belief.open.numel()} undecided items and "
-        "an optimal design."
-    )
-    return Forecast(n, basis)
-
-
 # --- rounds ---------------------------------------------------------------------------
-
-
-def first_belief(Z: Tensor, noise_var: Tensor, widths: AnytimeWidth) -> LinearBelief:
-    r"""The belief before any measurement: intervals without end.
-
-    Args:
-        Z: ``T x h`` features of the items.
-        noise_var: ``N`` squared noise scales.
-        widths: Fixed for the whole run.
-    """
-    (T, h), m = Z.shape, widths.m
-    unknown = torch.full((T, m), torch.inf, dtype=torch.float64)
-    sums = Sums.empty(len(noise_var), h, m)
-    martingale = None
-    if widths.uses_martingales:
-        martingale = BatchMartingale.start(Z, widths.W, m)
-    side = torch.full((T,), UNDECIDED, dtype=torch.int8)
-    return LinearBelief(
-        sums,
-        noise_var,
-        Z,
-        side,
-        -unknown,
-        unknown,
-        Information.of(sums.V, widths.W),
-        widths.stitched(),
-        martingale,
-        side == UNDECIDED,
-        torch.tensor([0.0, torch.inf, torch.inf]).double().repeat(T, 1),
-        torch.zeros(T, m, dtype=torch.bool),
-    )
 
 
 def with_batch(
