@@ -13,14 +13,14 @@ from botorch_lse.strategies.goals import (
     ShareOfMax,
     ShareOfMaxByPairs,
 )
-from botorch_lse.strategies.linear import (
+from botorch_lse.strategies.linear.presets import (
     GEGELinearStrategy,
     HRAGELinearStrategy,
     LinearStrategy,
     MELKLinearStrategy,
     MILKLinearStrategy,
-    NoiseWarning,
 )
+from botorch_lse.strategies.linear.procedure import NoiseWarning
 from botorch_lse.strategies.lookahead import TruncatedVariance
 from botorch_lse.strategies.loop import SimulatedRun, State, Strategy
 from botorch_lse.strategies.pareto import (
