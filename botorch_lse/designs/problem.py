@@ -530,23 +530,16 @@ def _spanning(Phi: Tensor, targets: Targets, V: Tensor, everywhere: bool) -> Pro
     """
     to_span = span_map(Phi)
     inside = Phi @ to_span
-    if not everywhere:
-        _refuse_outside(Phi, V, to_span)
-    span = spanning_rows(inside)
-    mapped = VectorTargets(inside) if everywhere else targets.mapped(to_span)
-    floor = float(inside.shape[1]) if everywhere else 0.0
-    return Problem(inside, mapped, 0.0, span, floor)
-
-
-def _refuse_outside(Phi: Tensor, V: Tensor, to_span: Tensor) -> None:
-    r"""Complain about the first target that no design can predict."""
-    outside = outside_span(V, to_span)
-    if bool(outside.any()):
+    if not everywhere and bool((outside := outside_span(V, to_span)).any()):
         raise ValueError(
             "Expected every target in the span of the rows of `X` where `gamma` is 0, "
             f"but target {int(outside.nonzero()[0])} is not: no design predicts it. "
             "Give a positive `gamma`, or leave such targets out."
         )
+    span = spanning_rows(inside)
+    mapped = VectorTargets(inside) if everywhere else targets.mapped(to_span)
+    floor = float(inside.shape[1]) if everywhere else 0.0
+    return Problem(inside, mapped, 0.0, span, floor)
 
 
 def unit_of(size: float) -> float:
