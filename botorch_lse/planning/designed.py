@@ -3,6 +3,11 @@ r"""Batches that make the largest variance of some targets small.
 In up to four steps: solve the relaxed problem (weights instead of counts), round its
 solution, add rows greedily, exchange rows. With several outputs a batch is judged by
 the output with the largest variance.
+
+The variances that a batch leaves do not depend on the values to come, and are exact on
+the posterior covariance ``k``: after a batch with the factor ``L`` of its noisy
+covariance, covariances are ``k - w' w`` with ``w = L^-1 k(batch, .)``. The relaxed
+problem is convex and can be solved to a proven gap; rounding its weights gives counts.
 """
 
 from __future__ import annotations
@@ -57,10 +62,6 @@ PROGRESS = 1e-9
 
 
 # --- what a batch is to predict, and what it leaves -----------------------------------
-#
-# The variances that a batch leaves do not depend on the values to come, and are exact
-# on the posterior covariance ``k``: after a batch with the factor ``L`` of its noisy
-# covariance, covariances are ``k - w' w`` with ``w = L^-1 k(batch, .)``.
 
 
 class Covariances(Protocol):
@@ -325,8 +326,6 @@ class JointBatchPosterior:
 
 
 # --- the relaxed problem: weights on the rows of a pool in place of counts ------------
-#
-# It is convex and can be solved to a proven gap; rounding its weights gives counts.
 
 RESIDUAL = 0.5
 """The variance that features may miss, as a share of the largest one of a target, per
