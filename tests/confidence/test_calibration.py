@@ -1,0 +1,70 @@
+r"""Standardised residuals against brute force, and the test of them by simulation."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from botorch_lse.confidence.calibration import FALSE_ALARM, Calibration, left_out
+from tests.reference.dense_gp import DenseGP
+
+
+def calibration(ahead: torch.Tensor) -> Calibration:
+    return Calibration(ahead, ahead, torch.zeros_like(ahead))
+
+
+def test_left_out_residuals_are_those_of_models_without_the_value() -> None:
+    generator = torch.Generator().manual_seed(0)
+    X = torch.rand(12, 2, generator=generator).double()
+    y = torch.randn(12, generator=generator).double()
+    noise = 0.1 + torch.rand(12, generator=generator).double()
+    gp = DenseGP(lengthscale=(0.3, 0.5), outputscale=2.0)
+    K = torch.from_numpy(gp.covariance(X.numpy(), X.numpy())) + noise.diag()
+    L = torch.linalg.cholesky(K)
+    found = left_out(L, torch.linalg.solve_triangular(L, y[:, None], upper=False)[:, 0])
+    for i in range(12):
+        others = torch.arange(12) != i
+        weights = torch.linalg.solve(K[others][:, others], K[others, i])
+        spread = K[i, i] - weights @ K[others, i]
+        want = (y[i] - weights @ y[others]) / spread.sqrt()
+        torch.testing.assert_close(found[i], want, rtol=1e-10, atol=1e-12)
+
+
+def test_a_model_that_is_right_is_reported_rarely() -> None:
+    n_runs, generator = 4000, torch.Generator().manual_seed(0)
+    z = torch.randn(n_runs, 300, generator=generator, dtype=torch.float64)
+    failed = sum(calibration(row).has_failed for row in z)
+    limit = FALSE_ALARM + 4 * math.sqrt(FALSE_ALARM / n_runs)
+    assert failed / n_runs <= limit
+
+
+@pytest.mark.parametrize(("factor", "n"), [(1.5, 150), (2.0, 40), (5.0, 6)])
+def test_predictions_that_are_too_narrow_are_found_soon(factor, n) -> None:
+    generator = torch.Generator().manual_seed(1)
+    z = factor * torch.randn(200, n, generator=generator, dtype=torch.float64)
+    failed = sum(calibration(row).has_failed for row in z)
+    assert failed >= 0.8 * 200
+
+
+def test_coverage_is_the_share_within_the_interval() -> None:
+    z = torch.linspace(-4, 4, 801, dtype=torch.float64)
+    want = float((z.abs() <= 1.959963984540054).double().mean())
+    assert calibration(z).coverage() == pytest.approx(want)
+    assert math.isnan(calibration(z[:0]).coverage())
+
+
+def test_what_is_said_tells_failure_from_success() -> None:
+    good = calibration(torch.tensor([0.1, -1.0, 0.5]).double())
+    bad = calibration(torch.full((5,), 9.0).double())
+    assert "100% of 3 values" in str(good)
+    assert "too narrow" not in str(good)
+    assert "too narrow" in str(bad)
+    assert "Nothing was predicted" in str(calibration(torch.zeros(0).double()))
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -1.0])
+def test_a_level_out_of_range_is_refused(level) -> None:
+    with pytest.raises(ValueError, match="`level`"):
+        calibration(torch.zeros(3).double()).coverage(level)
