@@ -91,7 +91,7 @@ def narrowed(strategy: LinearStrategy, divisor: float) -> LinearStrategy:
 
     Its plans and estimates stay as they are; its widths are divided by the number.
     """
-    procedure = strategy.procedure
+    procedure = strategy.parts
     plan = procedure.burn_in
     if plan is not None:
         given = {f.name: getattr(plan, f.name) for f in fields(BurnInPlan)}
@@ -130,7 +130,7 @@ class Chasing(LinearProcedure):
 
 def chasing(strategy: LinearStrategy, above: Tensor, means: Tensor) -> LinearStrategy:
     r"""The same strategy, but its batches go where a wrong decision is nearest."""
-    parts = strategy.procedure
+    parts = strategy.parts
     given = {f.name: getattr(parts, f.name) for f in fields(parts)}
     return altered(strategy, Chasing(**given, above=above, means=means))
 

@@ -72,7 +72,7 @@ def _build(
         norm_bound=NORM,
         max_observations=LIMIT,
     )
-    parts = strategy.procedure
+    parts = strategy.parts
     given = {f.name: getattr(parts, f.name) for f in fields(parts)}
     vars(strategy)["procedure"] = Divided(**given, divisor=divisor)  # in its place
     return strategy

@@ -72,6 +72,16 @@ class AuditTest:
         wrong = len(verdicts) - right
         return replace(self, right=self.right + right, wrong=self.wrong + wrong)
 
+    def along(self, verdicts: Tensor) -> bool:
+        r"""Whether it passes at any time on the way through ``n`` bools, in order."""
+        steps = verdicts.long()
+        right, wrong = steps.cumsum(dim=0), (1 - steps).cumsum(dim=0)
+        pairs = zip(right.tolist(), wrong.tolist(), strict=True)
+        return self.has_passed or any(
+            replace(self, right=self.right + r, wrong=self.wrong + w).has_passed
+            for r, w in pairs
+        )
+
     @property
     def log_evidence(self) -> float:
         r"""The logarithm of what the bets have grown to, from 0."""

@@ -10,9 +10,10 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch_lse.checks import whole_number
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.problem import Observations
+from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import Above, Goal
-from botorch_lse.strategies.loop import State, Strategy, check_state
+from botorch_lse.strategies.loop import Procedure, State, Strategy, check_state
 from botorch_lse.strategies.pareto import (
     ParetoEstimate,
     pareto_sides,
@@ -42,6 +43,9 @@ class ComposedStrategy(Strategy):
             or a schedule is a heuristic width that claims no confidence.
         max_observations: Stop after so many measurements.
         max_repeats: How often one row may be measured.
+        audit: ``(tolerance, delta)``: once all is decided, measure rows drawn at random
+            until at most ``tolerance`` of the others can be wrong, whatever the model,
+            with probability ``1 - delta``.
 
     Raises:
         ValueError: If a part is none, a number is out of range, or the rule does not
@@ -72,6 +76,7 @@ class ComposedStrategy(Strategy):
     beta: float | BetaSchedule | None = None
     max_observations: int | None = None
     max_repeats: int | None = None
+    audit: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         self._check_rounds()
@@ -87,11 +92,17 @@ class ComposedStrategy(Strategy):
                     f"{type(getattr(self, name)).__name__}."
                 )
         whole_number(self.batch_size, "batch_size", 1)
-        self.procedure.check()
+        self.parts.check()
+        self.procedure  # noqa: B018  (checks the audit)
 
     @cached_property
-    def procedure(self) -> GPProcedure:
-        r"""Goal, model, rule and widths joined into one procedure."""
+    def procedure(self) -> Procedure:
+        r"""The parts, with an audit of the answer if one is wanted."""
+        return audited(self.parts, self.audit, self.pool, self.max_repeats)
+
+    @cached_property
+    def parts(self) -> GPProcedure:
+        r"""The parts joined."""
         given = self.max_observations, self.max_repeats
         return GPProcedure(
             self.pool,
@@ -120,7 +131,7 @@ class ComposedStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, in words."""
-        return self.procedure.guarantee
+        return self.parts.guarantee
 
     def estimate(self, state: State) -> ParetoEstimate:
         r"""For a Pareto set, the estimated outputs of every row with their intervals.

@@ -549,6 +549,32 @@ class GPProcedure(Procedure):
         r"""The order in which to measure a batch; see ``Procedure.visiting_order``."""
         return self.rule.order(belief.memory, rows, before)
 
+    # --- audits -----------------------------------------------------------------------
+
+    @property
+    def level_and_accuracy(self) -> tuple[float, float] | None:
+        r"""The level, and up to which distance from it a side may be wrong.
+
+        ``None`` where no value of one row says whether its side is right.
+        """
+        level = self.goal.stated_level
+        if level is None or self.items is not self.pool:
+            return None
+        return level, self.goal.epsilon
+
+    def audit_noise_std(self, belief: Belief) -> Tensor:
+        r"""``N`` noise standard deviations of one measurement, units of ``y``."""
+        noise, least = belief.noise, belief.posterior.least_noise
+        return torch.where(noise <= least, 0.0, noise).sqrt()
+
+    @property
+    def noise_in_words(self) -> str:
+        r"""What the noise is taken to be."""
+        is_given = all(output.known_noise is not None for output in self.model.outputs)
+        if is_given or self.model.is_fixed:
+            return "Gaussian noise of the given standard deviation"
+        return "Gaussian noise of the fitted standard deviation, which may be too small"
+
     # --- the answer -------------------------------------------------------------------
 
     def classification(self, belief: Belief) -> Classification:

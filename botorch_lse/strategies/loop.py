@@ -22,7 +22,8 @@ from botorch_lse.checks import plain_number, row_indices, whole_number
 from botorch_lse.problem import Batch, Classification, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
 
-DECIDED, BUDGET, EXHAUSTED = "decided", "budget", "rows exhausted"
+DECIDED, AUDITED = "decided", "audited"
+BUDGET, EXHAUSTED = "budget", "rows exhausted"
 UNBIASED = "Measurements were abandoned: assumed to be so whatever their values."
 """What every answer says once something was abandoned."""
 MOST_LISTED = 50_000_000
@@ -85,6 +86,19 @@ class Procedure(ABC):
     ) -> Any:
         r"""The belief after one more round that holds just what was planned for it."""
         return self.learn(belief, new, history, seed)
+
+    def lose(self, belief: Any, rows: Tensor) -> Any:
+        r"""The belief after rows of a round were used up without a result."""
+        return belief
+
+    def stop_reason(self, belief: Any, answer: Classification) -> str | None:
+        r"""Why nothing more need be asked; ``None`` while something is open.
+
+        Args:
+            belief: What the complete rounds say.
+            answer: What ``classification`` made of it.
+        """
+        return None if bool(answer.undecided.any()) else DECIDED
 
     @abstractmethod
     def complete(self, observations: Observations) -> Observations:
@@ -416,6 +430,9 @@ class Strategy(ABC):
         new = in_canonical_order(group).at_round(state.round)
         history = state.history.append(new)
         belief, procedure = state.belief, self.procedure
+        lost = state.abandoned_in(state.round)
+        if lost.numel():
+            belief = procedure.lose(belief, lost)
         if len(new) and not (state.is_done and procedure.needs_its_rows):
             planned = procedure.needs_plans and self._is_as_planned(state, new)
             learn = procedure.learn_planned if planned else procedure.learn
@@ -441,8 +458,9 @@ class Strategy(ABC):
         return torch.equal(new.measured, self.planned(state))
 
     def _stop_reason(self, state: State) -> str | None:
-        if not bool(state.classification.undecided.any()):
-            return DECIDED
+        reason = self.procedure.stop_reason(state.belief, state.classification)
+        if reason is not None:
+            return reason
         request = self._request(state, torch.empty(0, dtype=torch.long))
         if request.size == 0:
             return BUDGET
@@ -704,7 +722,8 @@ class State:
         round: The round that ``ask`` asks for.
         history: The observations of all complete rounds, each round sorted by row.
         classification: The answer after the complete rounds.
-        stop_reason: ``"decided"``, ``"budget"``, ``"rows exhausted"``, or ``None``.
+        stop_reason: ``"decided"``, ``"audited"``, ``"budget"``, ``"rows exhausted"``,
+            or ``None``.
         plan: The rows of the open round, if some of them are measured already.
         told: The observations of the open round so far.
         deferred: Observations that were not asked for and came while a round is open.
@@ -753,7 +772,7 @@ class State:
 
         Computed when asked: a design or two dozen of the current estimate.
         """
-        if not bool(self.classification.undecided.any()):
+        if self.stop_reason in (DECIDED, AUDITED):
             return Forecast(0, "Everything is decided.")
         return self.strategy.procedure.forecast(self.belief, self.told.n_measured)
 

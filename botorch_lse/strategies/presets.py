@@ -37,6 +37,7 @@ from botorch_lse.strategies.arguments import (
     check_targets,
     points_of,
 )
+from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.burn_in import BurnIn
 from botorch_lse.strategies.costs import RowCost, RowCosts
 from botorch_lse.strategies.gaussian import GPProcedure
@@ -49,7 +50,7 @@ from botorch_lse.strategies.goals import (
     ShareOfMaxByPairs,
 )
 from botorch_lse.strategies.lookahead import EpochBeta, TruncatedVariance
-from botorch_lse.strategies.loop import State, Strategy, check_state
+from botorch_lse.strategies.loop import Procedure, State, Strategy, check_state
 from botorch_lse.strategies.processes import (
     LEVEL_Z,
     GaussianProcesses,
@@ -106,6 +107,9 @@ class GPStrategy(Strategy):
             is smaller, it is raised. First data far from the level would else be taken
             as proof that nothing reaches it. Less than the width that decides; at most
             three quarters of it are used. ``None``: as fitted.
+        audit: ``(tolerance, delta)``: once all is decided, measure rows drawn at random
+            until at most ``tolerance`` of the others can be wrong, whatever the model,
+            with probability ``1 - delta``. For a ``threshold`` only.
         memory_budget: Bytes for arrays over the pool.
 
     Under a model that is learnt nothing is decided while all values lie on one side of
@@ -135,6 +139,7 @@ class GPStrategy(Strategy):
     refit: int | Callable[[int], bool] = 1
     n_initial: int | None = None
     level_z: float | None = LEVEL_Z
+    audit: tuple[float, float] | None = None
     memory_budget: int = MEMORY_BUDGET
 
     goals: ClassVar[tuple[str, ...]] = ("threshold", "omega")
@@ -146,13 +151,19 @@ class GPStrategy(Strategy):
         self._check_rounds()
         whole_number(self.batch_size, "batch_size", 1)
         check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
-        self.procedure.check()
+        self.parts.check()
+        self.procedure  # noqa: B018  (checks the audit)
 
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
-    def procedure(self) -> GPProcedure:
-        r"""Goal, model, rule and widths joined into one procedure."""
+    def procedure(self) -> Procedure:
+        r"""The parts, with an audit of the answer if one is wanted."""
+        return audited(self.parts, self.audit, self.pool, self.max_repeats)
+
+    @cached_property
+    def parts(self) -> GPProcedure:
+        r"""The parts joined."""
         return GPProcedure(
             self.pool,
             self.items,
@@ -238,7 +249,7 @@ class GPStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, in words."""
-        return self.procedure.guarantee
+        return self.parts.guarantee
 
 
 def check_goal(
@@ -633,9 +644,9 @@ class HRAGEStrategy(GPStrategy):
         return Design(self.rounding, self.design, may_race=True)
 
     @cached_property
-    def procedure(self) -> GPProcedure:
-        r"""Goal, model, rule and widths joined; forecasts are by optimal designs."""
-        return replace(super().procedure, forecasts_by_design=True)
+    def parts(self) -> GPProcedure:
+        r"""The parts joined; forecasts are by the design of what batches look at."""
+        return replace(super().parts, forecasts_by_design=True)
 
     # --- the burn-in ------------------------------------------------------------------
 

@@ -65,9 +65,9 @@ class LSELiteralBatchStrategy(GPStrategy):
         return f"Gotovos et al. 2013, Theorem 3 with C = {self.information:.3g}"
 
     @cached_property
-    def procedure(self) -> LiteralBatches:
+    def parts(self) -> LiteralBatches:
         r"""The parts joined, with batches that classify inside."""
-        parts = super().procedure
+        parts = super().parts
         given = {f.name: getattr(parts, f.name) for f in fields(parts)}
         return LiteralBatches(**given, information=self.information)
 
@@ -111,9 +111,9 @@ class ImplicitLSELiteralBatchStrategy(GPStrategy):
         return f"Gotovos et al. 2013, Theorem 3 with C = {self.information:.3g}"
 
     @cached_property
-    def procedure(self) -> LiteralBatches:
+    def parts(self) -> LiteralBatches:
         r"""The parts joined, with batches that classify inside."""
-        parts = super().procedure
+        parts = super().parts
         given = {f.name: getattr(parts, f.name) for f in fields(parts)}
         return LiteralBatches(**given, information=self.information)
 

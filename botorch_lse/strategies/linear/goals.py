@@ -39,6 +39,11 @@ class Level(LinearGoal):
 
     by_items = True
 
+    @property
+    def level_and_accuracy(self) -> tuple[float, float]:
+        r"""The level and the accuracy."""
+        return self.threshold, self.epsilon
+
     def decided(self, belief: LinearBelief) -> LinearBelief:
         r"""The sides after the current intervals; decided items stay as they are."""
         lower, upper = belief.lower[:, 0], belief.upper[:, 0]

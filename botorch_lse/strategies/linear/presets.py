@@ -22,6 +22,7 @@ from botorch_lse.strategies.arguments import (
     check_noise_once,
     check_targets,
 )
+from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.linear.goals import (
     Best,
     Level,
@@ -36,7 +37,13 @@ from botorch_lse.strategies.linear.procedure import (
     Measure,
     features_of,
 )
-from botorch_lse.strategies.loop import SimulatedRun, State, Strategy, check_state
+from botorch_lse.strategies.loop import (
+    Procedure,
+    SimulatedRun,
+    State,
+    Strategy,
+    check_state,
+)
 from botorch_lse.strategies.pareto import (
     MultiOutputStrategy,
     ParetoEstimate,
@@ -69,6 +76,7 @@ class LinearStrategy(Strategy):
             least two per dimension of the features.
         max_observations: Stop after so many measurements.
         max_repeats: How often one row may be measured.
+        audit: See ``GPStrategy``.
 
     Raises:
         ValueError: If a number is out of range, the noise is given twice or never, or
@@ -88,6 +96,7 @@ class LinearStrategy(Strategy):
     batch_size: int | None = None
     max_observations: int | None = None
     max_repeats: int | None = None
+    audit: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         self._check_rounds()
@@ -98,7 +107,8 @@ class LinearStrategy(Strategy):
                 f"Expected `design` to be one of {DESIGNS}, but got {self.design!r}."
             )
         self._check_noise()
-        self.procedure.check_items()
+        self.parts.check_items()
+        self.procedure  # noqa: B018  (checks the audit)
 
     def _check_noise(self) -> None:
         check_noise_once(self.noise_std, self.pool)
@@ -106,8 +116,13 @@ class LinearStrategy(Strategy):
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
-    def procedure(self) -> LinearProcedure:
-        r"""Goal, noise and design joined into one procedure."""
+    def procedure(self) -> Procedure:
+        r"""The parts, with an audit of the answer if one is wanted."""
+        return audited(self.parts, self.audit, self.pool, self.max_repeats)
+
+    @cached_property
+    def parts(self) -> LinearProcedure:
+        r"""The parts joined."""
         return LinearProcedure(
             self.pool,
             self.items,
@@ -156,7 +171,7 @@ class LinearStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, as a sentence."""
-        return self.procedure.guarantee
+        return self.parts.guarantee
 
     def _complete(self, observations: Observations) -> Observations:
         if self.directions is not None:
@@ -178,7 +193,7 @@ class LinearStrategy(Strategy):
             seed: The seed of ``init``.
         """
         limit = self.max_observations
-        return self.procedure.simulate(measure, self._complete, limit, seed)
+        return self.parts.simulate(measure, self._complete, limit, seed)
 
     @property
     def noise_in_words(self) -> str:

@@ -285,6 +285,11 @@ class LinearGoal(ABC):
         return f"all decided rows are right{self._up_to}"
 
     @property
+    def level_and_accuracy(self) -> tuple[float, float] | None:
+        r"""The level and the accuracy, where a row's own value shows its side."""
+        return None
+
+    @property
     def _up_to(self) -> str:
         return f" up to {self.epsilon:g}" if self.epsilon > 0 else ""
 
@@ -669,6 +674,20 @@ class LinearProcedure(Procedure):
             rounds += 1
         answer = self.classification(belief)
         return SimulatedRun(answer, belief.sums.n, rounds, reason)
+
+    # --- audits -----------------------------------------------------------------------
+
+    @property
+    def level_and_accuracy(self) -> tuple[float, float] | None:
+        r"""The level, and up to which distance from it a side may be wrong.
+
+        ``None`` where no value of one row says whether its side is right.
+        """
+        return self.goal.level_and_accuracy if self.items is self.pool else None
+
+    def audit_noise_std(self, belief: LinearBelief) -> Tensor:
+        r"""``N`` noise standard deviations of one measurement, units of ``y``."""
+        return belief.noise_var.sqrt()
 
     # --- the answer -------------------------------------------------------------------
 

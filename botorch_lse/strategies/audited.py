@@ -1,0 +1,420 @@
+r"""Audits inside a run: once all is decided, rows drawn at random must agree.
+
+A procedure that wraps another one. While the inner procedure has open rows it asks,
+plans and learns as ever. Once it says that all is decided, its answer is a claim: rows
+are drawn uniformly at random from those not measured, measured, and compared with the
+claim, until the test of ``confidence/audit.py`` has passed. Their values also go into
+the model. If the model then takes back more of the claim than the audit would tolerate,
+learning goes on, and the next claim is audited anew with what is left of ``delta``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_lse.checks import in_interval
+from botorch_lse.confidence.audit import (
+    AuditTest,
+    audit_size,
+    audit_test,
+    next_look,
+    verdicts,
+)
+from botorch_lse.confidence.classify import ABOVE, BELOW
+from botorch_lse.problem import Classification, Observations, Pool
+from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.loop import AUDITED, DECIDED, Procedure, Request
+
+DRAWS = 4096
+"""Rows drawn ahead for one claim; a claim that needs more of them is not worth it."""
+TAKEN_BACK = 0.5
+"""A claim is given up once the model takes back this share of what is tolerated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    r"""What was said of the rows when all of them were decided.
+
+    Args:
+        side: ``N`` codes, as they were said.
+        rows: The rows from which is drawn: those not measured by then.
+        draws: Places in ``rows``, drawn with replacement before any value was seen.
+        total: ``N`` sums of the values measured since.
+        counts: ``N``, how often each row was measured since.
+        verdict: ``N`` codes: 1 right, -1 wrong, 0 not known yet.
+    """
+
+    side: Tensor
+    rows: Tensor
+    draws: Tensor
+    total: Tensor
+    counts: Tensor
+    verdict: Tensor
+
+    @classmethod
+    def of(cls, side: Tensor, rows: Tensor, seed: int, attempt: int) -> Claim:
+        r"""The claim that the rows have these sides.
+
+        Args:
+            side: ``N`` codes.
+            rows: The rows not measured; at least one.
+            seed: The run's seed.
+            attempt: 1 for the first claim of the run.
+        """
+        digest = hashlib.sha256(f"{seed}|audit|{attempt}".encode()).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
+        draws = torch.randint(len(rows), (DRAWS,), generator=generator)
+        zero = torch.zeros(len(side), dtype=torch.float64)
+        none = torch.zeros_like(side)
+        return cls(side, rows, draws, zero, zero.long(), none)
+
+    @property
+    def drawn(self) -> Tensor:
+        r"""The rows in the order in which they were drawn, repetitions included."""
+        return self.rows[self.draws]
+
+    @cached_property
+    def judged(self) -> Tensor:
+        r"""Bools, right or wrong, of the draws up to the first that is not judged.
+
+        Later ones wait even if they are judged: clear rows need fewer looks, and
+        counting them first would favour them.
+        """
+        found = self.verdict[self.drawn]
+        open_ = (found == 0).nonzero()
+        return found[: int(open_[0]) if len(open_) else len(found)] > 0
+
+    def with_values(
+        self, new: Observations, level: float, epsilon: float, std: Tensor, most: int
+    ) -> Claim:
+        r"""With further measurements of whatever rows.
+
+        Args:
+            new: The measurements.
+            level: Units of ``y``.
+            epsilon: The accuracy.
+            std: ``N`` noise standard deviations of one measurement.
+            most: How often one row may be measured.
+        """
+        each = torch.ones_like(new.indices) if new.counts is None else new.counts
+        total = self.total.index_add(0, new.indices, each * new.y)
+        counts = self.counts.index_add(0, new.indices, each)
+        # The line beyond which the side would be wrong by more than the accuracy.
+        sign = self.side.double()
+        margin = sign * (total / counts.clamp_min(1) - level) + epsilon
+        found = verdicts(margin, std, counts, most)
+        verdict = torch.where(self.verdict == 0, found, self.verdict)
+        return replace(self, total=total, counts=counts, verdict=verdict)
+
+    def without(self, rows: Tensor) -> Claim:
+        r"""With rows that were used up without a result: they count as wrong."""
+        lost = self.verdict.index_fill(0, rows, -1)
+        return replace(self, verdict=torch.where(self.verdict == 0, lost, self.verdict))
+
+    def wanted(self, left: Tensor) -> Tensor:
+        r"""``N`` counts of what the next look of each drawn row takes.
+
+        Args:
+            left: ``N``, how often each row may still be measured.
+        """
+        looks = next_look(self.counts) - self.counts
+        is_open = (self.verdict == 0) & (looks <= left)
+        return torch.where(is_open, looks, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class AuditBelief:
+    r"""What is believed, and where the audit stands.
+
+    Args:
+        inner: What the wrapped procedure believes.
+        seed: The run's seed, from which rows are drawn.
+        measured: ``N`` bools: rows that were measured or used up so far.
+        attempt: How many claims were made, the open one included.
+        claim: The open claim; ``None`` while the procedure learns.
+        has_passed: Whether the claim is shown.
+    """
+
+    inner: Any
+    seed: int
+    measured: Tensor
+    attempt: int = 0
+    claim: Claim | None = None
+    has_passed: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Audited(Procedure):
+    r"""A procedure whose answer is audited before the run ends.
+
+    Args:
+        inner: The procedure; it knows ``level_and_accuracy``, ``audit_noise_std`` and
+            ``noise_in_words``.
+        pool: What can be measured.
+        tolerance: The share of the rows not measured that may be wrong.
+        delta: The probability, over the draws, that more are wrong and it passes.
+        max_repeats: How often one row may be measured.
+    """
+
+    inner: Any
+    pool: Pool
+    tolerance: float
+    delta: float
+    max_repeats: int | None = None
+
+    # --- what the inner procedure says ------------------------------------------------
+
+    @property
+    def needs_plans(self) -> bool:
+        r"""As the inner procedure says."""
+        return bool(self.inner.needs_plans)
+
+    def complete(self, observations: Observations) -> Observations:
+        r"""As the inner procedure says."""
+        found: Observations = self.inner.complete(observations)
+        return found
+
+    def planning_belief(self, belief: AuditBelief) -> AuditBelief:
+        r"""As the inner procedure says."""
+        return replace(belief, inner=self.inner.planning_belief(belief.inner))
+
+    def round_size(self, belief: AuditBelief, room: int | None) -> int:
+        r"""As the inner procedure says."""
+        return int(self.inner.round_size(belief.inner, room))
+
+    def open_again(
+        self, belief: AuditBelief, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        r"""As the inner procedure says."""
+        found: Tensor = self.inner.open_again(belief.inner, data, pending, left)
+        return found
+
+    # --- learning ---------------------------------------------------------------------
+
+    def start(self, seed: int) -> AuditBelief:
+        r"""The belief before any observation."""
+        none = torch.zeros(len(self.pool), dtype=torch.bool)
+        belief = AuditBelief(self.inner.start(seed), seed, none)
+        return self._claimed(belief)
+
+    def learn(
+        self,
+        belief: AuditBelief,
+        new: Observations,
+        history: Observations,
+        seed: int,
+    ) -> AuditBelief:
+        r"""The belief after one more round."""
+        inner = self.inner.learn(belief.inner, new, history, seed)
+        return self._after(belief, inner, new)
+
+    def learn_planned(
+        self,
+        belief: AuditBelief,
+        new: Observations,
+        history: Observations,
+        seed: int,
+    ) -> AuditBelief:
+        r"""The same after a round that holds just what was planned for it."""
+        inner = self.inner.learn_planned(belief.inner, new, history, seed)
+        return self._after(belief, inner, new)
+
+    def lose(self, belief: AuditBelief, rows: Tensor) -> AuditBelief:
+        r"""After rows were used up without a result: drawn ones count as wrong."""
+        measured = belief.measured.index_fill(0, rows, True)
+        claim = None if belief.claim is None else belief.claim.without(rows)
+        return self._tested(replace(belief, measured=measured, claim=claim))
+
+    def _after(self, belief: AuditBelief, inner: Any, new: Observations) -> AuditBelief:
+        claim = belief.claim
+        if claim is not None and not belief.has_passed:
+            std = self.inner.audit_noise_std(belief.inner)
+            level, epsilon = self.inner.level_and_accuracy
+            most = self.max_repeats or len(new) + int(claim.counts.max()) + 8
+            claim = claim.with_values(new, level, epsilon, std, most)
+        measured = belief.measured.index_fill(0, new.indices, True)
+        after = replace(belief, inner=inner, measured=measured, claim=claim)
+        return self._claimed(self._tested(self._kept(after)))
+
+    def _kept(self, belief: AuditBelief) -> AuditBelief:
+        r"""Without a claim of which the model has taken back too much."""
+        if belief.claim is None or belief.has_passed:
+            return belief
+        now = _sides(self.inner.classification(belief.inner))
+        rows = belief.claim.rows
+        taken_back = (now != belief.claim.side)[rows].double().mean()
+        if float(taken_back) <= TAKEN_BACK * self.tolerance:
+            return belief
+        return replace(belief, claim=None)
+
+    def _tested(self, belief: AuditBelief) -> AuditBelief:
+        if belief.claim is None:
+            return belief
+        test = self._test(belief).along(belief.claim.judged)
+        return replace(belief, has_passed=belief.has_passed or test)
+
+    def _claimed(self, belief: AuditBelief) -> AuditBelief:
+        r"""With a claim, if all is decided and none is open."""
+        answer = self.inner.classification(belief.inner)
+        if belief.claim is not None or bool(answer.undecided.any()):
+            return belief
+        rows = (~belief.measured).nonzero().view(-1)
+        if rows.numel() == 0:
+            return belief  # nothing is claimed of rows that were not measured
+        attempt = belief.attempt + 1
+        claim = Claim.of(_sides(answer), rows, belief.seed, attempt)
+        return replace(belief, claim=claim, attempt=attempt)
+
+    def _test(self, belief: AuditBelief) -> AuditTest:
+        claim = belief.claim
+        assert claim is not None  # it is tested
+        above = float((claim.side[claim.rows] == ABOVE).double().mean())
+        share = min(self.tolerance, above) if above > 0 else self.tolerance
+        is_exact = not bool((self.inner.audit_noise_std(belief.inner) > 0).any())
+        return audit_test(share, self.delta, belief.attempt, is_exact=is_exact)
+
+    # --- choosing ---------------------------------------------------------------------
+
+    def plan(self, belief: AuditBelief, request: Request) -> Tensor:
+        r"""The next drawn rows while a claim is open; else as the inner one says."""
+        claim = belief.claim
+        if claim is None or belief.has_passed:
+            rows: Tensor = self.inner.plan(belief.inner, request)
+            return rows
+        out = torch.bincount(request.pending, minlength=len(self.pool))
+        wanted = (claim.wanted(request.left) - out).clamp_min(0)
+        chosen: list[Tensor] = []
+        size = request.size
+        for row in _in_order(claim.drawn):
+            count = min(int(wanted[row]), size)
+            chosen.append(torch.full((count,), row))
+            size -= count
+            if size == 0:
+                break
+        return torch.cat(chosen)
+
+    def open_rows(self, belief: AuditBelief) -> Tensor:
+        r"""The rows of the claim that are not judged; else as the inner one says."""
+        if belief.claim is None or belief.has_passed:
+            found: Tensor = self.inner.open_rows(belief.inner)
+            return found
+        drawn = torch.zeros(len(self.pool), dtype=torch.bool)
+        drawn[belief.claim.drawn] = True
+        return drawn & (belief.claim.verdict == 0)
+
+    def visiting_order(
+        self, belief: AuditBelief, rows: Tensor, before: Tensor
+    ) -> Tensor:
+        r"""As the inner procedure says."""
+        found: Tensor = self.inner.visiting_order(belief.inner, rows, before)
+        return found
+
+    # --- the answer -------------------------------------------------------------------
+
+    def stop_reason(self, belief: AuditBelief, answer: Classification) -> str | None:
+        r"""``"audited"`` once the claim is shown; ``"decided"`` if none is needed."""
+        if belief.has_passed:
+            return AUDITED
+        if belief.claim is not None or bool(answer.undecided.any()):
+            return None
+        return DECIDED
+
+    def classification(self, belief: AuditBelief) -> Classification:
+        r"""The claim, once it is shown, with what was measured since; else as ever."""
+        answer: Classification = self.inner.classification(belief.inner)
+        claim = belief.claim
+        if claim is None:
+            return answer
+        if not belief.has_passed:
+            test = self._test(belief)
+            n = len(claim.judged)
+            words = (
+                f"An audit of {self.tolerance:g} is under way: {n} rows drawn at "
+                f"random, {int((~claim.judged).sum())} of them wrong; {test.remaining} "
+                "would do if all were right."
+            )
+            return replace(answer, guarantee=f"{answer.guarantee} {words}")
+        side = torch.where(claim.counts > 0, _sides(answer), claim.side)
+        words = (
+            f"Audited: with probability at least {1 - self.delta:g} over the random "
+            "draws, whatever the function and the model, at most "
+            f"{self.tolerance:.3g} of the {len(claim.rows)} rows not measured before "
+            f"the audit are wrong{self._up_to} ({len(claim.judged)} draws; assumes "
+            f"{self.inner.noise_in_words})."
+        )
+        return replace(
+            answer,
+            above=side == ABOVE,
+            below=side == BELOW,
+            undecided=side == 0,
+            guarantee=f"{answer.guarantee} {words}",
+        )
+
+    @property
+    def _up_to(self) -> str:
+        _, epsilon = self.inner.level_and_accuracy
+        return f" by more than {epsilon:g}" if epsilon > 0 else ""
+
+    def forecast(self, belief: AuditBelief, told: int) -> Forecast:
+        r"""What learning takes, and the audit after it."""
+        if belief.claim is not None:
+            test = self._test(belief).after(belief.claim.judged)
+            basis = "The rest of the audit, if all rows to come are right."
+            return Forecast(test.remaining, basis)
+        found: Forecast = self.inner.forecast(belief.inner, told)
+        if found.observations is None:
+            return found
+        price = audit_size(self.tolerance, self.delta)
+        basis = f"{found.basis} Then an audit of {price}, if the answer is right."
+        return Forecast(found.observations + price, basis)
+
+
+def audited(
+    inner: Procedure,
+    audit: tuple[float, float] | None,
+    pool: Pool,
+    max_repeats: int | None,
+) -> Procedure:
+    r"""The procedure with an audit of its answer, if one is wanted.
+
+    Args:
+        inner: The procedure.
+        audit: The tolerated share of wrong rows, and the failure probability.
+        pool: What can be measured.
+        max_repeats: How often one row may be measured.
+
+    Raises:
+        ValueError: If ``audit`` is no pair of numbers in (0, 1), or the goal is not to
+            tell sides of a level for the rows of the pool.
+    """
+    if audit is None:
+        return inner
+    if not isinstance(audit, tuple | list) or len(audit) != 2:
+        raise ValueError(
+            f"Expected `audit` to be (tolerance, delta), but got {audit!r}. Write "
+            "`audit=(0.05, 0.05)`."
+        )
+    for value, name in zip(audit, ("audit[0]", "audit[1]"), strict=True):
+        in_interval(value, name, 0.0, 1.0)
+    if getattr(inner, "level_and_accuracy", None) is None:
+        raise ValueError(
+            "Expected no `audit` where the value of one row does not show whether its "
+            "side is right: it needs a `threshold`, and no `targets`."
+        )
+    return Audited(inner, pool, *audit, max_repeats)
+
+
+def _sides(answer: Classification) -> Tensor:
+    r"""``N`` codes: above, undecided, below."""
+    return answer.above.to(torch.int8) - answer.below.to(torch.int8)
+
+
+def _in_order(rows: Tensor) -> list[int]:
+    r"""Each row once, in the order of its first appearance."""
+    return list(dict.fromkeys(rows.tolist()))

@@ -1,0 +1,305 @@
+r"""Audits inside a run: when they pass, what they cost, and that nothing is lost."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+
+import pytest
+import torch
+from gpytorch.kernels import RBFKernel
+
+from botorch_lse import Observations, Pool
+from botorch_lse.confidence.audit import audit_size
+from botorch_lse.problem import Classification
+from botorch_lse.strategies import (
+    Above,
+    GaussianProcess,
+    HRAGEStrategy,
+    ImplicitLSEStrategy,
+    LSEStrategy,
+    MELKLinearStrategy,
+    MELKStrategy,
+    StraddleStrategy,
+    Strategy,
+)
+from botorch_lse.strategies.audited import audited
+from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.loop import Procedure
+from tests.covering import more_when_slow
+
+GRID = torch.linspace(0, 1, 12, dtype=torch.float64)
+POOL = Pool(torch.cartesian_prod(GRID, GRID))
+N = len(POOL)
+SMOOTH = (5 * POOL.X[:, 0]).sin() + POOL.X[:, 1] - 0.6
+LEVEL, STD = 0.1, 0.05
+KERNEL = RBFKernel().double()
+KERNEL.lengthscale = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Stubborn(Procedure):
+    r"""A procedure that claims the same sides whatever it is told."""
+
+    pool: Pool
+    side: torch.Tensor
+    std: float
+    size: int = 16
+
+    level_and_accuracy = (0.0, 0.0)
+    noise_in_words = "Gaussian noise"
+
+    def start(self, seed):
+        return None
+
+    def learn(self, belief, new, history, seed):
+        return None
+
+    def complete(self, observations):
+        return observations
+
+    def planning_belief(self, belief):
+        return belief
+
+    def round_size(self, belief, room):
+        return self.size if room is None else min(self.size, room)
+
+    def plan(self, belief, request):
+        return torch.arange(request.size)
+
+    def open_rows(self, belief):
+        return torch.ones(len(self.pool), dtype=torch.bool)
+
+    def open_again(self, belief, data, pending, left):
+        return left
+
+    def visiting_order(self, belief, rows, before):
+        return rows.sort().values
+
+    def audit_noise_std(self, belief):
+        return torch.full((len(self.pool),), self.std, dtype=torch.float64)
+
+    def classification(self, belief):
+        value = self.side.double()
+        return Classification(
+            above=self.side > 0,
+            below=self.side < 0,
+            undecided=self.side == 0,
+            lower=value,
+            upper=value,
+            mean=value,
+            sigma=torch.zeros_like(value),
+            probability_above=(self.side > 0).double(),
+            guarantee="None.",
+            pool=self.pool,
+        )
+
+    def forecast(self, belief, told):
+        return Forecast(0, "It is sure.")
+
+
+@dataclass(frozen=True, eq=False)
+class Claiming(Strategy):
+    r"""A strategy that claims sides, to be audited."""
+
+    _: KW_ONLY
+    side: torch.Tensor
+    std: float = 1.0
+    audit: tuple[float, float] = (0.05, 0.05)
+    batch_size: int = 16
+    max_observations: int | None = None
+    max_repeats: int | None = None
+
+    @cached_property
+    def procedure(self):
+        inner = Stubborn(self.pool, self.side, self.std, self.batch_size)
+        return audited(inner, self.audit, self.pool, self.max_repeats)
+
+
+def played(strategy, truth, seed=0, std=STD, stop=None, state=None):
+    state = strategy.init(seed) if state is None else state
+    while not state.is_done and (stop is None or state.round < stop):
+        batch = strategy.ask(state)
+        generator = torch.Generator().manual_seed(1000 * seed + state.round)
+        noise = torch.randn(len(batch.order), generator=generator).double()
+        y = truth[batch.order] + std * noise
+        state = strategy.tell(state, batch.observe(y))
+    return state
+
+
+def claimed(wrong: float, n: int = 1000, above: float = 0.5):
+    r"""A truth of -5 and 5, and a claim that is wrong at random in a share of rows."""
+    pool = Pool(torch.arange(n).double().unsqueeze(-1))
+    side = torch.where(torch.arange(n) < above * n, 1, -1).to(torch.int8)
+    generator = torch.Generator().manual_seed(0)
+    flipped = torch.randperm(n, generator=generator)[: round(wrong * n)]
+    truth = 5.0 * side.double()
+    truth[flipped] *= -1
+    return pool, side, truth
+
+
+def test_a_right_claim_passes_at_the_price_stated_beforehand() -> None:
+    pool, side, truth = claimed(0.0)
+    state = played(Claiming(pool, side=side, batch_size=1), truth, std=1.0)
+    assert state.stop_reason == "audited"
+    # Rows drawn twice cost nothing again.
+    price = audit_size(0.05, 0.05)
+    assert 0.9 * price <= state.n_used <= price
+    assert "at most 0.05 of the 1000 rows" in state.classification.guarantee
+    assert torch.equal(state.classification.above, side > 0)
+
+
+@more_when_slow("n_runs", 60, 2000)
+def test_a_claim_that_is_too_wrong_passes_rarely(n_runs) -> None:
+    pool, side, truth = claimed(0.055)
+    strategy = Claiming(pool, side=side, std=1.0, max_observations=300)
+    passed = sum(
+        played(strategy, truth, seed, std=1.0).stop_reason == "audited"
+        for seed in range(n_runs)
+    )
+    assert passed <= 0.05 * n_runs + 3 * (0.05 * 0.95 * n_runs) ** 0.5
+
+
+@more_when_slow("n_runs", 30, 500)
+def test_noise_does_not_let_a_wrong_claim_pass(n_runs) -> None:
+    r"""Values at the level, as noisy as can be: each counts as wrong."""
+    pool, side, truth = claimed(0.0)
+    strategy = Claiming(pool, side=side, std=1.0, max_observations=400)
+    for seed in range(n_runs):
+        state = played(strategy, 0 * truth, seed, std=1.0)
+        assert state.stop_reason == "budget"
+
+
+def test_a_small_region_is_audited_by_its_own_share() -> None:
+    pool, side, truth = claimed(0.0, above=0.02)
+    state = played(Claiming(pool, side=side, batch_size=1), truth, std=1.0)
+    assert "at most 0.02 of the" in state.classification.guarantee.replace(
+        "0.05", "0.02"
+    )
+    assert state.n_used > 1.5 * audit_size(0.05, 0.05)
+
+
+def test_what_is_abandoned_counts_as_wrong() -> None:
+    pool, side, truth = claimed(0.0)
+    strategy = Claiming(pool, side=side, batch_size=4)
+    state = strategy.init()
+    batch = strategy.ask(state)
+    lost, rest = batch.order[:2], batch.order[2:]
+    state = strategy.tell(
+        state, Observations(rest, truth[rest]), abandoned=lost.tolist()
+    )
+    drawn = state.belief.claim
+    assert (drawn.verdict[lost] == -1).all()
+    assert (drawn.verdict[rest] == 1).all()
+    whole = played(strategy, truth, std=1.0)
+    state = played(strategy, truth, std=1.0, state=state)
+    assert state.n_used > 1.5 * whole.n_used
+    again = strategy.replay(state.observations, abandoned={0: lost.tolist()})
+    assert again.stop_reason == state.stop_reason
+
+
+def test_rows_are_drawn_before_their_values_and_by_the_seed() -> None:
+    pool, side, _ = claimed(0.0)
+    strategy = Claiming(pool, side=side, batch_size=16)
+    one = played(strategy, 5.0 * side, 1, std=1.0, stop=3)
+    other = played(strategy, 5.0 * side, 1, std=0.1, stop=3)
+    assert one.observations.indices.tolist() == other.observations.indices.tolist()
+    third = played(strategy, 5.0 * side, 2, std=0.1, stop=3)
+    assert one.observations.indices.tolist() != third.observations.indices.tolist()
+
+
+def learnt(cls=LSEStrategy, **options):
+    known = {"noise_std": STD, "batch_size": 8, "epsilon": 0.1, "audit": (0.1, 0.05)}
+    return cls(POOL, LEVEL, **{**known, **options})
+
+
+@pytest.mark.parametrize(
+    ("cls", "options"),
+    [
+        (LSEStrategy, {"model": KERNEL, "max_repeats": 8}),
+        (StraddleStrategy, {}),
+        (MELKStrategy, {"model": KERNEL, "rounding": "quota"}),
+        (MELKLinearStrategy, {}),
+    ],
+)
+def test_strategies_end_audited_and_can_be_resumed_at_any_time(cls, options) -> None:
+    truth, strategy = SMOOTH, learnt(cls, **options)
+    if cls is MELKLinearStrategy:
+        truth = POOL.X @ torch.tensor([1.0, -0.5]).double()
+    whole = played(strategy, truth)
+    assert whole.stop_reason == "audited"
+    for stop in range(whole.round):
+        part = played(strategy, truth, stop=stop)
+        again = strategy.replay(part.observations)
+        assert (again.round, again.stop_reason) == (part.round, part.stop_reason)
+        batches = [strategy.ask(s).order.tolist() for s in (part, again)]
+        assert batches[0] == batches[1]
+    wrong = (whole.classification.above & (truth < LEVEL - 0.1)).sum()
+    wrong += (whole.classification.below & (truth > LEVEL + 0.1)).sum()
+    assert int(wrong) <= 0.1 * N
+
+
+def test_a_composed_strategy_is_audited_likewise() -> None:
+    model = GaussianProcess(KERNEL, noise_std=STD)
+    options = {"model": model, "batch_size": 8, "audit": (0.1, 0.05)}
+    strategy = Strategy(POOL, Above(LEVEL, 0.1), **options)
+    assert played(strategy, SMOOTH).stop_reason == "audited"
+
+
+def test_a_claim_that_the_values_refute_is_taken_back() -> None:
+    r"""A fixed model that is far too sure: nothing but smooth functions exist to it."""
+    kernel = RBFKernel().double()
+    kernel.lengthscale = 5.0
+    rough = torch.where((torch.arange(N) % 7) < 2, 2.0, -2.0).double()
+    strategy = learnt(model=kernel, beta=4.0, max_observations=300)
+    state, attempts = strategy.init(), set()
+    while not state.is_done:
+        attempts.add(state.belief.attempt)
+        state = played(strategy, rough, stop=state.round + 1, state=state)
+    assert state.stop_reason != "audited"
+    assert max(attempts) >= 1
+
+
+def test_the_forecast_includes_the_audit() -> None:
+    plain, own = learnt(audit=None), learnt()
+    states = [played(s, SMOOTH, stop=3) for s in (plain, own)]
+    ahead = [state.forecast().observations for state in states]
+    assert ahead[1] == ahead[0] + audit_size(0.1, 0.05)
+    assert "Then an audit of" in states[1].forecast().basis
+
+
+def test_all_rows_measured_need_no_audit() -> None:
+    strategy = learnt(model=KERNEL, beta=1e-4)
+    state = strategy.tell(
+        strategy.init(), Observations(torch.arange(N), SMOOTH.clone())
+    )
+    assert state.stop_reason == "decided"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: learnt(audit=0.05), r"`audit` to be \(tolerance, delta\)"),
+        (lambda: learnt(audit=(0.0, 0.05)), r"`audit\[0\]`"),
+        (lambda: learnt(audit=(0.05, 1.5)), r"`audit\[1\]`"),
+        (
+            lambda: ImplicitLSEStrategy(POOL, omega=0.5, audit=(0.05, 0.05)),
+            "needs a `threshold`",
+        ),
+        (
+            lambda: HRAGEStrategy(
+                POOL, 0.1, noise_std=0.1, targets=Pool(POOL.X[:3]), audit=(0.1, 0.1)
+            ),
+            "and no `targets`",
+        ),
+    ],
+)
+def test_audits_that_cannot_be_are_refused(make, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_without_an_audit_nothing_changes() -> None:
+    strategy = learnt(audit=None)
+    assert strategy.procedure is strategy.parts
+    assert replace(strategy, audit=(0.1, 0.1)).procedure is not strategy.parts
