@@ -390,7 +390,7 @@ class GPProcedure(Procedure):
         """
         assert history.round is not None  # labelled by `tell`
         labels = history.round.unique()
-        if not (self.rule.replays_rounds or self.goal.judges_each_round):
+        if not self.rule.replays_rounds:
             return self._after_values(belief, history, labels.numel())
         for label in labels.tolist():
             rows = (history.round == label).nonzero().view(-1)
@@ -441,7 +441,7 @@ class GPProcedure(Procedure):
             beta: The squared width by the schedule, for differences of items.
         """
         fits, past, goal = belief.fits, belief.all_regions, self.goal
-        is_lasting = self.model.is_fixed or goal.judges_each_round
+        is_lasting = self.model.is_fixed
         moments = [self._moments(posterior) for posterior in fits.posteriors]
         if self.rule.intersects and is_lasting:
             pairs = zip(past, moments, strict=True)

@@ -97,9 +97,6 @@ class Goal(ABC):
     """Whether items are decided by comparing them with each other."""
     can_anticipate: ClassVar[bool] = False
     """Whether ``stays`` says what would stay undecided after a measurement."""
-    judges_each_round: ClassVar[bool] = False
-    """Whether after a fit all rounds are judged again one by one, and what one of them
-    decides stays decided; else they are judged at once, after the last."""
 
     @property
     def directions(self) -> tuple[bool, ...] | None:

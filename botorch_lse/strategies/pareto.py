@@ -364,7 +364,6 @@ class ParetoSet(Goal):
             in_interval(accuracy, "accuracies", 0.0, float("inf"), closed_low=True)
 
     theorem: ClassVar[str] = "Theorem 1, its union bound over all outputs"
-    judges_each_round: ClassVar[bool] = True
 
     @property
     def directions(self) -> tuple[bool, ...]:

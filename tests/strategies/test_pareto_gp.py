@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -391,7 +392,7 @@ def test_decided_rows_stay_decided_while_nothing_is_refitted(case) -> None:
         assert bool((new.below | ~old.below).all())
 
 
-def test_a_refit_judges_the_whole_past_again() -> None:
+def test_the_last_fit_alone_judges_all_data_at_once() -> None:
     strategy = make(GEGEStrategy, model=None, n_initial=6, beta=2.0)
     state = run(strategy, 4, value=value)[-1]
     fitted = [
@@ -404,7 +405,8 @@ def test_a_refit_judges_the_whole_past_again() -> None:
         for c in (0, 1)
     ]
     again = make(GEGEStrategy, model=tuple(fitted), beta=2.0)
-    expected = again.replay(state.observations).classification
+    at_once = replace(state.observations, round=0 * state.observations.indices)
+    expected = again.replay(at_once).classification
     for name in ("above", "below"):
         found = getattr(state.classification, name)
         assert torch.equal(found, getattr(expected, name))
