@@ -63,7 +63,8 @@ def level_set(
         ``sigma``, ``lower``, ``upper`` and ``n_observations``, after the complete
         rounds; a round that is open enters when it is complete. For a strategy of
         several outputs ``side`` is accepted, rejected or open, and each metric has its
-        columns: see ``plotting.pareto_frame``.
+        columns: see ``plotting.pareto_frame``. The table's ``attrs`` hold
+        ``stop_reason`` (``None`` while the run goes on) and ``guarantee``.
 
     Raises:
         ValueError: If no level-set strategy is there to ask.
@@ -81,9 +82,13 @@ def answer_frame(node: LevelSetNode, experiment: Experiment) -> pd.DataFrame:
     answer, observations = state.classification, state.observations
     strategy: Any = node.strategy
     if strategy.directions is None:
-        return plotting.level_set_frame(answer, observations)
-    names = list(node.metric_names(experiment))
-    return plotting.pareto_frame(answer, strategy.estimate(state), observations, names)
+        frame = plotting.level_set_frame(answer, observations)
+    else:
+        names, estimate = list(node.metric_names(experiment)), strategy.estimate(state)
+        frame = plotting.pareto_frame(answer, estimate, observations, names)
+    frame.attrs["stop_reason"] = state.stop_reason
+    frame.attrs["guarantee"] = answer.guarantee
+    return frame
 
 
 class LevelSetGlobalStoppingStrategy(BaseGlobalStoppingStrategy):

@@ -17,10 +17,12 @@ from torch import Tensor
 
 from botorch_lse.checks import in_interval, whole_number
 
-WEIGHTS, SHARES = (0.6, 0.25, 0.15), (0.0, 0.2, 0.5)
-"""What is bet on how many of the drawn rows are wrong, as shares of what is tolerated:
-most on none, so that a claim without mistakes passes soonest; some on a fifth and on
-half, so that a claim with few mistakes passes as well."""
+BETS = ((0.6, 0.0), (0.25, 0.2), (0.15, 0.5))
+"""Stakes on how many of the drawn rows are wrong, as shares of what is tolerated: most
+on none, so that a claim without mistakes passes soonest; some on a fifth and on half,
+so that a claim with few mistakes passes as well."""
+DOUBTS = ((0.4, 2.0), (0.3, 4.0), (0.3, 8.0))
+"""The same for a test that more are wrong than tolerated."""
 SPENT, KEPT = 0.9, 0.1
 """The ``k``-th audit of a run spends ``0.9 * 0.1^(k - 1)`` of ``delta``: nearly all on
 the first, since few claims fail, and all of them together no more than ``delta``."""
@@ -39,13 +41,16 @@ class AuditTest:
     If more than ``share`` of the rows are found wrong when drawn, the evidence reaches
     ``limit`` at any time with probability at most ``1 / limit``: each bet is a ratio of
     likelihoods, which does not grow on average, and Ville's inequality bounds the
-    maximum. So one may look after every row.
+    maximum. So one may look after every row. With bets on more than ``share``
+    (``DOUBTS``) it is the opposite: the evidence that more are wrong.
 
     Args:
         share: ``t``, in (0, 1): the share of wrong rows that is tested.
         limit: One over the failure probability.
         right: How many drawn rows were right.
         wrong: How many were wrong.
+        bets: Stakes that add up to 1, each with what it is bet on: a share of wrong
+            rows in multiples of ``share``, at most half of the way from there to 1.
 
     Raises:
         ValueError: If a number is out of range.
@@ -59,6 +64,7 @@ class AuditTest:
     limit: float
     right: int = 0
     wrong: int = 0
+    bets: tuple[tuple[float, float], ...] = BETS
 
     def __post_init__(self) -> None:
         in_interval(self.share, "share", 0.0, 1.0)
@@ -86,14 +92,14 @@ class AuditTest:
     def log_evidence(self) -> float:
         r"""The logarithm of what the bets have grown to, from 0."""
         t, terms = self.share, []
-        for weight, share in zip(WEIGHTS, SHARES, strict=True):
-            if share == 0.0 and self.wrong > 0:
+        for stake, multiple in self.bets:
+            q = min(multiple * t, (1 + t) / 2)
+            if q == 0.0 and self.wrong > 0:
                 continue  # this bet is lost
-            q = share * t
             log = self.right * math.log((1 - q) / (1 - t))
             if self.wrong > 0:
-                log += self.wrong * math.log(share)
-            terms.append(math.log(weight) + log)
+                log += self.wrong * math.log(q / t)
+            terms.append(math.log(stake) + log)
         top = max(terms)
         return top + math.log(sum(math.exp(term - top) for term in terms))
 
@@ -139,6 +145,16 @@ def audit_test(
     whole_number(attempt, "attempt", 1)
     share = tolerance if is_exact else (1 - MISTAKEN) * tolerance
     return AuditTest(share, 1 / (delta * SPENT * KEPT ** (attempt - 1)))
+
+
+def doubt_test(test: AuditTest, delta: float) -> AuditTest:
+    r"""The test that more rows are wrong than ``test`` tolerates.
+
+    Args:
+        test: The test of the claim.
+        delta: The probability that it passes though no more are wrong.
+    """
+    return AuditTest(test.share, 1 / delta, bets=DOUBTS)
 
 
 def audit_size(tolerance: float, delta: float, *, is_exact: bool = False) -> int:

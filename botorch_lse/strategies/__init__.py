@@ -2,6 +2,7 @@ r"""Strategies: ask which rows to measure, tell what came out, read the answer."
 
 from typing import TYPE_CHECKING
 
+from botorch_lse.confidence.audit import audit_size
 from botorch_lse.moved import lookup
 from botorch_lse.strategies.composed import ComposedStrategy
 from botorch_lse.strategies.costs import RowCosts
@@ -13,6 +14,7 @@ from botorch_lse.strategies.goals import (
     ShareOfMax,
     ShareOfMaxByPairs,
 )
+from botorch_lse.strategies.labels import LabelAudit, audit
 from botorch_lse.strategies.linear.presets import (
     GEGELinearStrategy,
     HRAGELinearStrategy,
@@ -111,6 +113,7 @@ __all__ = [
     "ImplicitStraddleStrategy",
     "LSELiteralBatchStrategy",
     "LSEStrategy",
+    "LabelAudit",
     "LinearStrategy",
     "MELKLinearStrategy",
     "MELKPACStrategy",
@@ -149,4 +152,6 @@ __all__ = [
     "UniformStrategy",
     "Variance",
     "Width",
+    "audit",
+    "audit_size",
 ]

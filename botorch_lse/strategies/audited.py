@@ -20,16 +20,26 @@ from torch import Tensor
 
 from botorch_lse.checks import in_interval
 from botorch_lse.confidence.audit import (
+    LOOKS,
     AuditTest,
     audit_size,
     audit_test,
+    doubt_test,
     next_look,
     verdicts,
 )
 from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.loop import AUDITED, DECIDED, Procedure, Request
+from botorch_lse.strategies.loop import (
+    ALL_ABOVE,
+    AUDITED,
+    DECIDED,
+    NONE_FOUND,
+    NOT_CONFIRMED,
+    Procedure,
+    Request,
+)
 
 DRAWS = 4096
 """Rows drawn ahead for one claim; a claim that needs more of them is not worth it."""
@@ -46,6 +56,7 @@ class Claim:
         rows: The rows from which is drawn: those not measured by then.
         draws: Places in ``rows``, drawn with replacement before any value was seen.
         total: ``N`` sums of the values measured since.
+        variance: ``N`` noise variances of these sums.
         counts: ``N``, how often each row was measured since.
         verdict: ``N`` codes: 1 right, -1 wrong, 0 not known yet.
     """
@@ -54,6 +65,7 @@ class Claim:
     rows: Tensor
     draws: Tensor
     total: Tensor
+    variance: Tensor
     counts: Tensor
     verdict: Tensor
 
@@ -72,7 +84,13 @@ class Claim:
         draws = torch.randint(len(rows), (DRAWS,), generator=generator)
         zero = torch.zeros(len(side), dtype=torch.float64)
         none = torch.zeros_like(side)
-        return cls(side, rows, draws, zero, zero.long(), none)
+        return cls(side, rows, draws, zero, zero, zero.long(), none)
+
+    @property
+    def all_on(self) -> int:
+        r"""The one side on which all rows are claimed to lie, or 0."""
+        sides = self.side.unique().tolist()
+        return int(sides[0]) if len(sides) == 1 else 0
 
     @property
     def drawn(self) -> Tensor:
@@ -91,26 +109,34 @@ class Claim:
         return found[: int(open_[0]) if len(open_) else len(found)] > 0
 
     def with_values(
-        self, new: Observations, level: float, epsilon: float, std: Tensor, most: int
+        self,
+        new: Observations,
+        noise_var: Tensor,
+        level: float,
+        epsilon: float,
+        most: int,
     ) -> Claim:
         r"""With further measurements of whatever rows.
 
         Args:
-            new: The measurements.
+            new: The measurements, ``k`` values or means of replicates.
+            noise_var: ``k`` noise variances of what is told.
             level: Units of ``y``.
             epsilon: The accuracy.
-            std: ``N`` noise standard deviations of one measurement.
             most: How often one row may be measured.
         """
         each = torch.ones_like(new.indices) if new.counts is None else new.counts
         total = self.total.index_add(0, new.indices, each * new.y)
+        variance = self.variance.index_add(0, new.indices, each**2 * noise_var)
         counts = self.counts.index_add(0, new.indices, each)
         # The line beyond which the side would be wrong by more than the accuracy.
-        sign = self.side.double()
-        margin = sign * (total / counts.clamp_min(1) - level) + epsilon
-        found = verdicts(margin, std, counts, most)
+        sign, n = self.side.double(), counts.clamp_min(1)
+        margin = sign * (total / n - level) + epsilon
+        found = verdicts(margin, (variance / n).sqrt(), counts, most)
         verdict = torch.where(self.verdict == 0, found, self.verdict)
-        return replace(self, total=total, counts=counts, verdict=verdict)
+        return replace(
+            self, total=total, variance=variance, counts=counts, verdict=verdict
+        )
 
     def without(self, rows: Tensor) -> Claim:
         r"""With rows that were used up without a result: they count as wrong."""
@@ -138,7 +164,8 @@ class AuditBelief:
         measured: ``N`` bools: rows that were measured or used up so far.
         attempt: How many claims were made, the open one included.
         claim: The open claim; ``None`` while the procedure learns.
-        has_passed: Whether the claim is shown.
+        ended: ``"audited"`` once the claim is shown, ``"not confirmed"`` once it is
+            clear that it will not be.
     """
 
     inner: Any
@@ -146,7 +173,7 @@ class AuditBelief:
     measured: Tensor
     attempt: int = 0
     claim: Claim | None = None
-    has_passed: bool = False
+    ended: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +181,7 @@ class Audited(Procedure):
     r"""A procedure whose answer is audited before the run ends.
 
     Args:
-        inner: The procedure; it knows ``level_and_accuracy``, ``audit_noise_std`` and
+        inner: The procedure; it knows ``level_and_accuracy``, ``audit_noise`` and
             ``noise_in_words``.
         pool: What can be measured.
         tolerance: The share of the rows not measured that may be wrong.
@@ -229,39 +256,48 @@ class Audited(Procedure):
         r"""After rows were used up without a result: drawn ones count as wrong."""
         measured = belief.measured.index_fill(0, rows, True)
         claim = None if belief.claim is None else belief.claim.without(rows)
-        return self._tested(replace(belief, measured=measured, claim=claim))
+        after = replace(belief, measured=measured, claim=claim)
+        return self._claimed(self._kept(self._tested(after)))
 
     def _after(self, belief: AuditBelief, inner: Any, new: Observations) -> AuditBelief:
         claim = belief.claim
-        if claim is not None and not belief.has_passed:
-            std = self.inner.audit_noise_std(belief.inner)
+        if claim is not None and belief.ended is None:
+            noise_var = self.inner.audit_noise(belief.inner, new)
+            most = self.max_repeats or LOOKS[-1]
             level, epsilon = self.inner.level_and_accuracy
-            most = self.max_repeats or len(new) + int(claim.counts.max()) + 8
-            claim = claim.with_values(new, level, epsilon, std, most)
+            claim = claim.with_values(new, noise_var, level, epsilon, most)
         measured = belief.measured.index_fill(0, new.indices, True)
         after = replace(belief, inner=inner, measured=measured, claim=claim)
-        return self._claimed(self._tested(self._kept(after)))
+        return self._claimed(self._kept(self._tested(after)))
+
+    def _tested(self, belief: AuditBelief) -> AuditBelief:
+        if belief.claim is None or belief.ended is not None:
+            return belief
+        if not self._test(belief).along(belief.claim.judged):
+            return belief
+        return replace(belief, ended=AUDITED)
 
     def _kept(self, belief: AuditBelief) -> AuditBelief:
         r"""Without a claim of which the model has taken back too much."""
-        if belief.claim is None or belief.has_passed:
+        claim = belief.claim
+        if claim is None or belief.ended is not None:
             return belief
-        now = _sides(self.inner.classification(belief.inner))
-        rows = belief.claim.rows
-        taken_back = (now != belief.claim.side)[rows].double().mean()
-        if float(taken_back) <= TAKEN_BACK * self.tolerance:
-            return belief
-        return replace(belief, claim=None)
-
-    def _tested(self, belief: AuditBelief) -> AuditBelief:
-        if belief.claim is None:
-            return belief
-        test = self._test(belief).along(belief.claim.judged)
-        return replace(belief, has_passed=belief.has_passed or test)
+        now = _sides(self.inner.claim(belief.inner))
+        taken_back = (now != claim.side)[claim.rows].double().mean()
+        if float(taken_back) > TAKEN_BACK * self.tolerance:
+            return replace(belief, claim=None)
+        if claim.all_on != 0 and bool((now == -claim.all_on).any()):
+            # A region nobody knew of was met: its extent is to be learnt, however
+            # small a share of the rows it may be.
+            return replace(belief, claim=None)
+        if doubt_test(self._test(belief), self.delta).along(claim.judged):
+            # The model does not see what the values say, and would say the same again.
+            return replace(belief, ended=NOT_CONFIRMED)
+        return belief
 
     def _claimed(self, belief: AuditBelief) -> AuditBelief:
         r"""With a claim, if all is decided and none is open."""
-        answer = self.inner.classification(belief.inner)
+        answer = self.inner.claim(belief.inner)
         if belief.claim is not None or bool(answer.undecided.any()):
             return belief
         rows = (~belief.measured).nonzero().view(-1)
@@ -274,17 +310,23 @@ class Audited(Procedure):
     def _test(self, belief: AuditBelief) -> AuditTest:
         claim = belief.claim
         assert claim is not None  # it is tested
+        return audit_test(self._share(claim), self.delta, belief.attempt)
+
+    def _share(self, claim: Claim) -> float:
+        r"""The share of wrong rows that is tested.
+
+        No more than half of the rows claimed above plus those above that were missed
+        can then be missed.
+        """
         above = float((claim.side[claim.rows] == ABOVE).double().mean())
-        share = min(self.tolerance, above) if above > 0 else self.tolerance
-        is_exact = not bool((self.inner.audit_noise_std(belief.inner) > 0).any())
-        return audit_test(share, self.delta, belief.attempt, is_exact=is_exact)
+        return min(self.tolerance, above) if above > 0 else self.tolerance
 
     # --- choosing ---------------------------------------------------------------------
 
     def plan(self, belief: AuditBelief, request: Request) -> Tensor:
         r"""The next drawn rows while a claim is open; else as the inner one says."""
         claim = belief.claim
-        if claim is None or belief.has_passed:
+        if claim is None or belief.ended is not None:
             rows: Tensor = self.inner.plan(belief.inner, request)
             return rows
         out = torch.bincount(request.pending, minlength=len(self.pool))
@@ -301,7 +343,7 @@ class Audited(Procedure):
 
     def open_rows(self, belief: AuditBelief) -> Tensor:
         r"""The rows of the claim that are not judged; else as the inner one says."""
-        if belief.claim is None or belief.has_passed:
+        if belief.claim is None or belief.ended is not None:
             found: Tensor = self.inner.open_rows(belief.inner)
             return found
         drawn = torch.zeros(len(self.pool), dtype=torch.bool)
@@ -318,35 +360,41 @@ class Audited(Procedure):
     # --- the answer -------------------------------------------------------------------
 
     def stop_reason(self, belief: AuditBelief, answer: Classification) -> str | None:
-        r"""``"audited"`` once the claim is shown; ``"decided"`` if none is needed."""
-        if belief.has_passed:
-            return AUDITED
-        if belief.claim is not None or bool(answer.undecided.any()):
+        r"""How the audit ended; ``"decided"`` if there is nothing to audit."""
+        if belief.ended == AUDITED:
+            # That no row of one side was found does not say that there is none.
+            if not bool(answer.above.any()):
+                return NONE_FOUND
+            return AUDITED if bool(answer.below.any()) else ALL_ABOVE
+        if belief.claim is not None and belief.ended is None:
             return None
-        return DECIDED
+        if bool(answer.undecided.any()) and belief.ended is None:
+            return None
+        return belief.ended or DECIDED
+
+    def at_limit(self, belief: AuditBelief, reason: str) -> str:
+        r"""As the inner procedure says."""
+        return str(self.inner.at_limit(belief.inner, reason))
 
     def classification(self, belief: AuditBelief) -> Classification:
         r"""The claim, once it is shown, with what was measured since; else as ever."""
-        answer: Classification = self.inner.classification(belief.inner)
         claim = belief.claim
-        if claim is None:
-            return answer
-        if not belief.has_passed:
-            test = self._test(belief)
-            n = len(claim.judged)
-            words = (
-                f"An audit of {self.tolerance:g} is under way: {n} rows drawn at "
-                f"random, {int((~claim.judged).sum())} of them wrong; {test.remaining} "
-                "would do if all were right."
-            )
-            return replace(answer, guarantee=f"{answer.guarantee} {words}")
-        side = torch.where(claim.counts > 0, _sides(answer), claim.side)
+        if belief.ended != AUDITED or claim is None:
+            answer: Classification = self.inner.classification(belief.inner)
+            words = self._words_so_far(belief)
+            return replace(answer, guarantee=f"{answer.guarantee}{words}")
+        answer = self.inner.claim(belief.inner)
+        # A row that was measured and not found right is undecided, unless the model has
+        # changed its mind about it.
+        now = _sides(answer)
+        now = torch.where(now == claim.side, 0, now)
+        side = torch.where(claim.verdict < 0, now, claim.side)
         words = (
             f"Audited: with probability at least {1 - self.delta:g} over the random "
             "draws, whatever the function and the model, at most "
-            f"{self.tolerance:.3g} of the {len(claim.rows)} rows not measured before "
-            f"the audit are wrong{self._up_to} ({len(claim.judged)} draws; assumes "
-            f"{self.inner.noise_in_words})."
+            f"{self._share(claim):.3g} of the {len(claim.rows)} rows not measured "
+            f"before the audit are wrong{self._up_to} ({len(claim.judged)} draws; "
+            f"assumes {self.inner.noise_in_words})."
         )
         return replace(
             answer,
@@ -354,6 +402,23 @@ class Audited(Procedure):
             below=side == BELOW,
             undecided=side == 0,
             guarantee=f"{answer.guarantee} {words}",
+        )
+
+    def _words_so_far(self, belief: AuditBelief) -> str:
+        r"""Where an audit stands that has not passed, a sentence to be added."""
+        if belief.claim is None:
+            return ""
+        judged, test = belief.claim.judged, self._test(belief)
+        n, wrong = len(judged), int((~judged).sum())
+        found = f"{wrong} of {n} rows drawn at random were wrong"
+        if belief.ended is None:
+            return (
+                f" An audit of {test.share:.3g} is under way: {found}; "
+                f"{test.after(judged).remaining} more would do if all were right."
+            )
+        return (
+            f" Not confirmed: {found}, or too near to the level to tell, which is more "
+            f"than {test.share:.3g} of all."
         )
 
     @property

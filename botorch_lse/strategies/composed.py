@@ -115,6 +115,7 @@ class ComposedStrategy(Strategy):
             None if self.beta is None else beta_schedule(self.beta),
             self.model.norm_bound,
             self.model.level_z,
+            self.model.needs_both_sides,
             self.goal.by_pairs,
         )
 

@@ -14,7 +14,7 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
-from botorch_lse.checks import in_interval
+from botorch_lse.checks import in_interval, truth_value
 from botorch_lse.confidence.anytime import RKHSWidth
 from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.confidence.regions import Regions, warn_if_empty
@@ -32,7 +32,7 @@ from botorch_lse.strategies.forecast import (
     squared_gaps,
 )
 from botorch_lse.strategies.goals import Goal, View
-from botorch_lse.strategies.loop import Procedure, Request
+from botorch_lse.strategies.loop import ALL_ABOVE, NONE_FOUND, Procedure, Request
 from botorch_lse.strategies.processes import (
     Fits,
     GaussianProcesses,
@@ -51,6 +51,8 @@ MOST_STEPS = 300
 WORK = 2e10
 """Multiplications that such a forecast may take (some seconds): on a large pool it has
 fewer steps."""
+SO_FAR = {"below": NONE_FOUND, "above": ALL_ABOVE}
+"""What a run ends with whose values all lie on one side."""
 STRAY = 0.5
 """Standard deviations by which the width of a forecast is reduced. Estimates vary from
 round to round, and a row is decided the first time that its interval clears the level,
@@ -73,6 +75,7 @@ class GPProcedure(Procedure):
             or the theorem's at ``delta``.
         norm_bound: See ``GPStrategy``; if given, its widths replace the theorem's.
         level_z: See ``GPStrategy``.
+        needs_both_sides: See ``GPStrategy``.
         forecasts_by_design: Whether forecasts use the optimal design for the targets
             of the batches, rather than a plan made row by row.
         source: Where the theorem is published, for ``guarantee``.
@@ -88,6 +91,7 @@ class GPProcedure(Procedure):
     beta: BetaSchedule | None = None
     norm_bound: float | None = None
     level_z: float | None = None
+    needs_both_sides: bool = True
     forecasts_by_design: bool = False
     source: str = "Gotovos et al. 2013, {theorem}"
 
@@ -103,6 +107,7 @@ class GPProcedure(Procedure):
         in_interval(self.delta, "delta", 0.0, 1.0)
         if self.level_z is not None:
             in_interval(self.level_z, "level_z", 0.0, float("inf"))
+        truth_value(self.needs_both_sides, "needs_both_sides")
         for output in self.model.outputs if self.model.burn_in is None else ():
             output.check()
         self._check_norm_bound()
@@ -338,7 +343,8 @@ class GPProcedure(Procedure):
             for regions, before in pairs:
                 newly = regions.contradicted & ~before.contradicted
                 warn_if_empty(replace(regions, contradicted=newly), self.guarantee)
-        if learnt.fits.is_informed and not self.model.is_fixed:
+        is_learnt = learnt.fits.is_informed and not self.model.is_fixed
+        if is_learnt and self.needs_both_sides:
             learnt = self._withheld_if_one_sided(learnt, history)
         memory = self.rule.measured(belief.memory, learnt.memory, new.measured)
         return replace(learnt, memory=memory)
@@ -374,8 +380,9 @@ class GPProcedure(Procedure):
             (noise,) = belief.fits.noise_of(history)
             side = side_of_all(history, noise, self.goal)
         if side is None:
-            return replace(belief, one_sided=None)
-        return replace(belief, one_sided=side, sides=self.goal.start(len(self.items)))
+            return replace(belief, one_sided=None, held_back=None)
+        none = self.goal.start(len(self.items))
+        return replace(belief, one_sided=side, sides=none, held_back=belief.sides)
 
     def _after_history(self, belief: Belief, history: Observations) -> Belief:
         r"""The belief of a new model after all observations.
@@ -562,10 +569,13 @@ class GPProcedure(Procedure):
             return None
         return level, self.goal.epsilon
 
-    def audit_noise_std(self, belief: Belief) -> Tensor:
-        r"""``N`` noise standard deviations of one measurement, units of ``y``."""
-        noise, least = belief.noise, belief.posterior.least_noise
-        return torch.where(noise <= least, 0.0, noise).sqrt()
+    def audit_noise(self, belief: Belief, new: Observations) -> Tensor:
+        r"""The noise variances of ``n`` values that were told, units of ``y`` squared.
+
+        Of measurements that count as exact 0.
+        """
+        (noise,) = belief.fits.noise_of(new)
+        return torch.where(noise <= belief.posterior.least_noise, 0.0, noise)
 
     @property
     def noise_in_words(self) -> str:
@@ -585,6 +595,18 @@ class GPProcedure(Procedure):
         if any(posterior.is_exact for posterior in belief.fits.posteriors):
             words.append(EXACT_NOTE)
         return self.goal.answer(belief.sides, belief.all_regions, " ".join(words))
+
+    def claim(self, belief: Belief) -> Classification:
+        r"""What the model says by itself, also while it is not to decide."""
+        if belief.held_back is None:
+            return self.classification(belief)
+        return self.classification(
+            replace(belief, sides=belief.held_back, one_sided=None)
+        )
+
+    def at_limit(self, belief: Belief, reason: str) -> str:
+        r"""That nothing was found on the other side, if all values lie on one."""
+        return reason if belief.one_sided is None else SO_FAR[belief.one_sided]
 
     def forecast(self, belief: Belief, told: int) -> Forecast:
         r"""About how many more evaluations until everything is decided."""

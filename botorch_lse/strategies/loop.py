@@ -22,8 +22,11 @@ from botorch_lse.checks import plain_number, row_indices, whole_number
 from botorch_lse.problem import Batch, Classification, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
 
-DECIDED, AUDITED = "decided", "audited"
+DECIDED, AUDITED, NOT_CONFIRMED = "decided", "audited", "not confirmed"
 BUDGET, EXHAUSTED = "budget", "rows exhausted"
+NONE_FOUND, ALL_ABOVE = "none found", "all above so far"
+"""Why a run ended whose values all lie on one side of the level: nothing of the other
+side was found, which is not to say that there is none."""
 UNBIASED = "Measurements were abandoned: assumed to be so whatever their values."
 """What every answer says once something was abandoned."""
 MOST_LISTED = 50_000_000
@@ -99,6 +102,19 @@ class Procedure(ABC):
             answer: What ``classification`` made of it.
         """
         return None if bool(answer.undecided.any()) else DECIDED
+
+    def at_limit(self, belief: Any, reason: str) -> str:
+        r"""What a run is said to have ended with where no more may be measured.
+
+        Args:
+            belief: What the complete rounds say.
+            reason: ``"budget"`` or ``"rows exhausted"``, where nothing tells more.
+        """
+        return reason
+
+    def claim(self, belief: Any) -> Classification:
+        r"""What would be answered if nothing were held back; audits test it."""
+        return self.classification(belief)
 
     @abstractmethod
     def complete(self, observations: Observations) -> Observations:
@@ -463,9 +479,11 @@ class Strategy(ABC):
             return reason
         request = self._request(state, torch.empty(0, dtype=torch.long))
         if request.size == 0:
-            return BUDGET
+            return self.procedure.at_limit(state.belief, BUDGET)
         usable = self.procedure.open_rows(state.belief) & (request.left > 0)
-        return None if bool(usable.any()) else EXHAUSTED
+        if bool(usable.any()):
+            return None
+        return self.procedure.at_limit(state.belief, EXHAUSTED)
 
     # --- arguments ------------------------------------------------------------------
 
@@ -722,8 +740,13 @@ class State:
         round: The round that ``ask`` asks for.
         history: The observations of all complete rounds, each round sorted by row.
         classification: The answer after the complete rounds.
-        stop_reason: ``"decided"``, ``"audited"``, ``"budget"``, ``"rows exhausted"``,
-            or ``None``.
+        stop_reason: Why the run ended; ``None`` while it goes on. ``"decided"``: no row
+            is undecided; ``"audited"``: and rows drawn at random agreed; ``"none
+            found"`` and ``"all above so far"``: all values lie on one side of the
+            level, so that a learnt model says nothing, or the audit of "all rows lie
+            there" has passed; ``"not confirmed"``: too many of the rows that an audit
+            drew were wrong, or too near to the level to tell; ``"budget"`` and ``"rows
+            exhausted"``: no more may be measured.
         plan: The rows of the open round, if some of them are measured already.
         told: The observations of the open round so far.
         deferred: Observations that were not asked for and came while a round is open.

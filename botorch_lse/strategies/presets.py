@@ -107,16 +107,17 @@ class GPStrategy(Strategy):
             is smaller, it is raised. First data far from the level would else be taken
             as proof that nothing reaches it. Less than the width that decides; at most
             three quarters of it are used. ``None``: as fitted.
+        needs_both_sides: Whether a model that is learnt decides nothing while all
+            values lie on one side of the level (noise considered; unless every row was
+            measured). The next rows are then those farthest from what was measured.
+            Such data say hardly anything of how high the function rises elsewhere.
         audit: ``(tolerance, delta)``: once all is decided, measure rows drawn at random
             until at most ``tolerance`` of the others can be wrong, whatever the model,
             with probability ``1 - delta``. For a ``threshold`` only.
         memory_budget: Bytes for arrays over the pool.
 
-    Under a model that is learnt nothing is decided while all values lie on one side of
-    the level (noise considered; unless every row was measured): the next rows are then
-    those farthest from what was measured. No width that a theorem does not give decides
-    before there are data, nor a row of which the prior alone would be sure and whose
-    variance the data have not halved.
+    No width that a theorem does not give decides before there are data, nor a row of
+    which the prior alone would be sure and whose variance the data have not halved.
 
     Raises:
         ValueError: If a number is out of range, both or none of ``threshold`` and
@@ -139,6 +140,7 @@ class GPStrategy(Strategy):
     refit: int | Callable[[int], bool] = 1
     n_initial: int | None = None
     level_z: float | None = LEVEL_Z
+    needs_both_sides: bool = True
     audit: tuple[float, float] | None = None
     memory_budget: int = MEMORY_BUDGET
 
@@ -175,6 +177,7 @@ class GPStrategy(Strategy):
             None if self.beta is None else beta_schedule(self.beta),
             self.norm_bound,
             self.level_z,
+            self.needs_both_sides,
             self.goal.by_pairs,
             self.source,
         )

@@ -560,6 +560,8 @@ class GaussianProcess:
         refit: Fit again every so many rounds.
         n_initial: Measurements placed by maximal variance before the rule takes over.
         level_z: Prior standard deviations within which a learnt model holds the level.
+        needs_both_sides: Whether a learnt model decides nothing while all values lie on
+            one side of the level.
         norm_bound: A bound of the norm of ``f`` less the prior mean.
         memory_budget: Bytes for arrays over the pool.
     """
@@ -569,6 +571,7 @@ class GaussianProcess:
     refit: int | Callable[[int], bool] = 1
     n_initial: int | None = None
     level_z: float | None = LEVEL_Z
+    needs_both_sides: bool = True
     norm_bound: float | None = None
     memory_budget: int = MEMORY_BUDGET
 

@@ -59,6 +59,7 @@ class Belief:
         n_intervals: How many intervals the regions hold; the next is number + 1.
         one_sided: ``"above"`` or ``"below"`` while every value lies on that side of the
             level, so that a learnt model decides nothing.
+        held_back: What the model would decide by itself while it is not to.
         memory: What the rule remembers of the rounds.
     """
 
@@ -67,6 +68,7 @@ class Belief:
     sides: Sides
     n_intervals: int = 1
     one_sided: str | None = None
+    held_back: Sides | None = None
     memory: Any = None
 
     @property

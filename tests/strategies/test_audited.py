@@ -17,11 +17,13 @@ from botorch_lse.strategies import (
     GaussianProcess,
     HRAGEStrategy,
     ImplicitLSEStrategy,
+    LabelAudit,
     LSEStrategy,
     MELKLinearStrategy,
     MELKStrategy,
     StraddleStrategy,
     Strategy,
+    audit,
 )
 from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.forecast import Forecast
@@ -76,8 +78,8 @@ class Stubborn(Procedure):
     def visiting_order(self, belief, rows, before):
         return rows.sort().values
 
-    def audit_noise_std(self, belief):
-        return torch.full((len(self.pool),), self.std, dtype=torch.float64)
+    def audit_noise(self, belief, new):
+        return torch.full((len(new),), self.std**2, dtype=torch.float64)
 
     def classification(self, belief):
         value = self.side.double()
@@ -167,7 +169,7 @@ def test_noise_does_not_let_a_wrong_claim_pass(n_runs) -> None:
     strategy = Claiming(pool, side=side, std=1.0, max_observations=400)
     for seed in range(n_runs):
         state = played(strategy, 0 * truth, seed, std=1.0)
-        assert state.stop_reason == "budget"
+        assert state.stop_reason == "not confirmed"
 
 
 def test_a_small_region_is_audited_by_its_own_share() -> None:
@@ -274,6 +276,131 @@ def test_all_rows_measured_need_no_audit() -> None:
         strategy.init(), Observations(torch.arange(N), SMOOTH.clone())
     )
     assert state.stop_reason == "decided"
+
+
+# --- where nothing of one side was found ----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sign", "word"), [(1, "none found"), (-1, "all above so far")]
+)
+def test_where_nothing_is_above_the_audit_says_how_much_can_be(sign, word) -> None:
+    strategy = LSEStrategy(
+        POOL, sign * 2.0, noise_std=STD, batch_size=8, audit=(0.1, 0.05)
+    )
+    state = played(strategy, 0.3 * SMOOTH)
+    assert state.stop_reason == word
+    answer = state.classification
+    assert (answer.below if sign > 0 else answer.above).all()
+    assert "at most 0.1 of the" in answer.guarantee
+    again = strategy.replay(state.observations)
+    assert again.stop_reason == word
+
+
+def test_an_unknown_region_that_the_draws_meet_is_learnt() -> None:
+    r"""A bump that the first design misses, and that no model would expect."""
+    centre = torch.tensor([0.55, 0.75], dtype=torch.float64)
+    bump = (-(POOL.X - centre).square().sum(dim=-1) / 0.01).exp()
+    found = 0
+    for seed in range(6):
+        strategy = LSEStrategy(
+            POOL, 0.5, noise_std=0.02, batch_size=4, epsilon=0.05, audit=(0.02, 0.05)
+        )
+        state = played(strategy, bump, seed, std=0.02)
+        if state.stop_reason == "none found":
+            continue
+        assert state.stop_reason in ("audited", "decided")
+        answer = state.classification
+        assert int((answer.above & (bump > 0.5)).sum()) >= int((bump > 0.5).sum()) / 2
+        found += 1
+    assert found >= 4
+
+
+# --- claims that cannot be confirmed --------------------------------------------------
+
+
+def test_a_claim_that_no_value_bears_out_is_not_confirmed() -> None:
+    pool, side, truth = claimed(0.3)
+    state = played(Claiming(pool, side=side), truth, std=1.0)
+    assert state.stop_reason == "not confirmed"
+    assert "Not confirmed" in state.classification.guarantee
+    assert state.n_used < 100
+
+
+@more_when_slow("n_runs", 40, 1000)
+def test_a_claim_within_the_tolerance_is_rarely_given_up(n_runs) -> None:
+    pool, side, truth = claimed(0.045)
+    strategy = Claiming(pool, side=side, max_observations=400)
+    ends = [played(strategy, truth, s, std=1.0).stop_reason for s in range(n_runs)]
+    given_up = ends.count("not confirmed")
+    assert given_up <= 0.05 * n_runs + 3 * (0.05 * 0.95 * n_runs) ** 0.5
+
+
+# --- values with variances of their own -----------------------------------------------
+
+
+def test_a_value_counts_with_the_variance_told_with_it() -> None:
+    r"""The same values, once precise and once vague."""
+    pool, side, truth = claimed(0.0)
+    strategy = LabelAudit(pool, side > 0, 0.0, noise_std=1.0, batch_size=8)
+    counts = []
+    for yvar in (0.01, 100.0):
+        state = strategy.init()
+        batch = strategy.ask(state)
+        y = truth[batch.order]
+        state = strategy.tell(state, batch.observe(y, torch.full_like(y, yvar)))
+        counts.append(int((state.belief.claim.verdict == 1).sum()))
+    assert counts == [8, 0]
+
+
+# --- labels ---------------------------------------------------------------------------
+
+
+def test_labels_of_somebody_else_are_audited() -> None:
+    pool, side, truth = claimed(0.0)
+    strategy = audit(pool, side > 0, tolerance=0.05, batch_size=8)
+    state = played(strategy, (truth > 0).double(), std=0.0)
+    assert state.stop_reason == "audited"
+    assert state.n_used <= audit_size(0.05, 0.05) + 7
+    assert torch.equal(state.classification.above, side > 0)
+    again = strategy.replay(state.observations)
+    assert again.classification.guarantee == state.classification.guarantee
+
+
+def test_labels_that_are_wrong_are_not_confirmed() -> None:
+    pool, side, truth = claimed(0.2)
+    words = ["above" if s > 0 else "below" for s in side.tolist()]
+    state = played(audit(pool, words, 0.0, noise_std=0.5), truth, std=0.5)
+    assert state.stop_reason == "not confirmed"
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [torch.tensor([1, -1, 1]), [True, False, True], ["above", "below", "above"]],
+)
+def test_labels_may_be_codes_bools_or_words(labels) -> None:
+    pool = Pool([[0.0], [1.0], [2.0]])
+    assert LabelAudit(pool, labels).sides.tolist() == [1, -1, 1]
+    answer = LabelAudit(pool, labels).init().classification
+    assert LabelAudit(pool, answer).sides.tolist() == [1, -1, 1]
+
+
+@pytest.mark.parametrize(
+    ("sides", "options", "message"),
+    [
+        ([True, False], {}, "to be 3 labels.*got 2 of them"),
+        (["above", "below", "undecided"], {}, "row 2 has 'undecided'.*out of the pool"),
+        ([1, 0, -1], {}, "row 1 has 0"),
+        ("above", {}, "`sides` to be 3 labels"),
+        (None, {}, "`sides` to be 3 labels"),
+        ([True] * 3, {"noise_std": -1.0}, "`noise_std`"),
+        ([True] * 3, {"audit": None}, "`audit`"),
+        ([True] * 3, {"threshold": float("nan")}, "`threshold`"),
+    ],
+)
+def test_labels_that_cannot_be_audited_are_refused(sides, options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        LabelAudit(Pool([[0.0], [1.0], [2.0]]), sides, **options)
 
 
 @pytest.mark.parametrize(

@@ -162,12 +162,22 @@ def test_the_scale_of_an_unfitted_rule_is_left_alone():
 def test_while_all_values_lie_on_one_side_nothing_is_decided(cls, sign):
     strategy = learnt(cls, threshold=0.5 * sign, beta=4.0, max_observations=30)
     state = run(strategy, lambda X: sign * flat(X))
-    assert state.stop_reason == "budget"
+    assert state.stop_reason == ("none found" if sign > 0 else "all above so far")
     assert state.classification.undecided.all()
     side = "below" if sign > 0 else "above"
     words = f"Every value so far lies {side} the level, so nothing is decided."
     assert words in state.classification.guarantee
     assert words in state.forecast().basis or state.forecast().observations is None
+
+
+def test_the_rule_about_one_side_can_be_switched_off():
+    strategy = learnt(LSEStrategy, threshold=0.5, beta=4.0, max_observations=60)
+    state = run(dataclasses.replace(strategy, needs_both_sides=False), flat)
+    assert state.belief.one_sided is None
+    assert bool(state.classification.below.any())
+    assert state.stop_reason in ("decided", "budget")
+    with pytest.raises(ValueError, match="`needs_both_sides`"):
+        learnt(LSEStrategy, needs_both_sides="no")
 
 
 def test_while_all_values_lie_on_one_side_the_farthest_rows_are_measured():

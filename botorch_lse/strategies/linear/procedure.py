@@ -685,9 +685,10 @@ class LinearProcedure(Procedure):
         """
         return self.goal.level_and_accuracy if self.items is self.pool else None
 
-    def audit_noise_std(self, belief: LinearBelief) -> Tensor:
-        r"""``N`` noise standard deviations of one measurement, units of ``y``."""
-        return belief.noise_var.sqrt()
+    def audit_noise(self, belief: LinearBelief, new: Observations) -> Tensor:
+        r"""The noise variances of ``n`` values or means, units of ``y`` squared."""
+        each = 1 if new.counts is None else new.counts
+        return belief.noise_var[new.indices] / each
 
     # --- the answer -------------------------------------------------------------------
 

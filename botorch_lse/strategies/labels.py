@@ -1,0 +1,291 @@
+r"""Audits of labels that somebody else gave to the rows of a pool.
+
+The labels may come from another program, an expert or a model of any kind; here they
+are a claim, and rows drawn at random say whether it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from torch import Tensor
+
+from botorch_lse.checks import complaint, finite_number, in_interval
+from botorch_lse.confidence.classify import ABOVE, BELOW, accuracy
+from botorch_lse.problem import Classification, Observations, Pool
+from botorch_lse.strategies.audited import audited
+from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.loop import Procedure, Strategy
+
+WORDS = {"above": ABOVE, "below": BELOW}
+"""How sides may be written out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labels(Procedure):
+    r"""The procedure that claims given sides, whatever is measured.
+
+    Args:
+        pool: The rows.
+        side: ``N`` codes, above or below.
+        level: What a value is compared with, units of ``y``.
+        epsilon: The accuracy.
+        noise_var: ``N`` noise variances of one measurement.
+        batch_size: Measurements per round.
+    """
+
+    pool: Pool
+    side: Tensor
+    level: float
+    epsilon: float
+    noise_var: Tensor
+    batch_size: int
+
+    @property
+    def level_and_accuracy(self) -> tuple[float, float]:
+        r"""The level, and up to which distance from it a label may be wrong."""
+        return self.level, self.epsilon
+
+    @property
+    def noise_in_words(self) -> str:
+        r"""What the noise is taken to be."""
+        if not bool((self.noise_var > 0).any()):
+            return "values without noise"
+        return "Gaussian noise of the given standard deviation"
+
+    def audit_noise(self, belief: None, new: Observations) -> Tensor:
+        r"""The noise variances of ``n`` values or means, units of ``y`` squared."""
+        if new.yvar is not None:
+            return new.yvar
+        each = 1 if new.counts is None else new.counts
+        return self.noise_var[new.indices] / each
+
+    def start(self, seed: int) -> None:
+        r"""Nothing is believed but the labels."""
+
+    def learn(
+        self, belief: None, new: Observations, history: Observations, seed: int
+    ) -> None:
+        r"""Values do not change labels; the audit compares them."""
+
+    def complete(self, observations: Observations) -> Observations:
+        r"""The observations as they are."""
+        return observations
+
+    def planning_belief(self, belief: None) -> None:
+        r"""Nothing."""
+
+    def round_size(self, belief: None, room: int | None) -> int:
+        r"""The batch size, or ``room`` if the budget allows no more."""
+        return self.batch_size if room is None else min(self.batch_size, room)
+
+    def plan(self, belief: None, request: Any) -> Tensor:
+        r"""No rows: all are chosen by the audit."""
+        return torch.empty(0, dtype=torch.long)
+
+    def open_rows(self, belief: None) -> Tensor:
+        r"""No rows: all are chosen by the audit."""
+        return torch.zeros(len(self.pool), dtype=torch.bool)
+
+    def open_again(
+        self, belief: None, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        r"""``left``, with 0 for rows that were measured without noise."""
+        exact = self.noise_var[data.indices] == 0
+        return left.index_fill(0, data.indices[exact], 0)
+
+    def visiting_order(self, belief: None, rows: Tensor, before: Tensor) -> Tensor:
+        r"""By number."""
+        return rows.sort().values
+
+    def classification(self, belief: None) -> Classification:
+        r"""The labels, with intervals from the level to infinity."""
+        above, infinite = self.side == ABOVE, torch.tensor(torch.inf)
+        level = torch.full((len(self.pool),), self.level, dtype=torch.float64)
+        return Classification(
+            above=above,
+            below=~above,
+            undecided=torch.zeros_like(above),
+            lower=torch.where(above, level, -infinite),
+            upper=torch.where(above, infinite, level),
+            mean=level,
+            sigma=torch.full_like(level, torch.inf),
+            probability_above=above.double(),
+            guarantee="These are labels that were given.",
+            pool=self.pool,
+        )
+
+    def forecast(self, belief: None, told: int) -> Forecast:
+        r"""Nothing: the audit says what it takes."""
+        return Forecast(0, "The labels are given.")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelAudit(Strategy):
+    r"""Whether given labels are right: rows are drawn at random and measured.
+
+    Ask, tell and stop as with every strategy. It ends ``"audited"`` once at most
+    ``audit[0]`` of the labels can be wrong (``"none found"`` or ``"all above so far"``
+    if all labels are alike), or ``"not confirmed"`` once it is clear that more are.
+    Labels that a measurement contradicts are undecided in the answer. How many
+    measurements it takes if all labels are right says ``audit_size``.
+
+    Args:
+        pool: The rows, all of them labelled.
+        sides: ``N`` labels: ``"above"`` and ``"below"``, or true for above.
+        threshold: What a value is compared with, units of ``y``. The default is for
+            values that are sides themselves, told as 1 (above) and 0 (below).
+        audit: ``(tolerance, delta)``: the share of labels that may be wrong, and the
+            probability, over the draws, that more are and the audit passes.
+        noise_std: The noise standard deviation of one measurement; per-row noise stands
+            in ``pool.noise_var``. Default: no noise.
+        epsilon: Labels of values that are so near to the threshold are not wrong.
+        batch_size: Measurements per round.
+        max_observations: Stop after so many measurements.
+        max_repeats: How often one row may be measured (1 for destructive samples: a
+            row whose one value is too near to the level for its noise counts as wrong).
+
+    Raises:
+        ValueError: If ``sides`` are not one label per row, or a number is out of range.
+
+    Example:
+        >>> import torch
+        >>> pool = Pool(torch.arange(100.0).unsqueeze(-1))
+        >>> audit = LabelAudit(pool, pool.X[:, 0] > 49.5, batch_size=10)
+        >>> state = audit.init()
+        >>> while not state.is_done:
+        ...     batch = audit.ask(state)
+        ...     is_above = (pool.X[batch.order, 0] > 49.5).double()
+        ...     state = audit.tell(state, batch.observe(is_above))
+        >>> state.stop_reason
+        'audited'
+
+    Source:
+        See ``AuditTest``.
+    """
+
+    sides: Any
+    threshold: float = 0.5
+    _: KW_ONLY
+    audit: tuple[float, float] = (0.05, 0.05)
+    noise_std: float | None = None
+    epsilon: float = 0.0
+    batch_size: int = 1
+    max_observations: int | None = None
+    max_repeats: int | None = None
+
+    def __post_init__(self) -> None:
+        self._check_rounds()
+        object.__setattr__(self, "sides", checked_sides(self.sides, len(self.pool)))
+        finite_number(self.threshold, "threshold")
+        accuracy(self.epsilon)
+        if self.noise_std is not None:
+            inf = float("inf")
+            in_interval(self.noise_std, "noise_std", 0.0, inf, closed_low=True)
+            if self.pool.noise_var is not None:
+                wanted, came = "to be given once", "got `pool.noise_var` as well"
+                remedy = "Leave one out."
+                raise ValueError(complaint("noise_std", wanted, came, remedy))
+        if self.audit is None:
+            came = "got None"
+            raise ValueError(complaint("audit", "to be (tolerance, delta)", came))
+        self.procedure  # noqa: B018  (checks the audit)
+
+    @cached_property
+    def procedure(self) -> Procedure:
+        r"""The labels, with their audit."""
+        return audited(self.parts, self.audit, self.pool, self.max_repeats)
+
+    @cached_property
+    def parts(self) -> Labels:
+        r"""The labels."""
+        noise_var = self.pool.noise_var
+        if noise_var is None:
+            noise_var = torch.full((len(self.pool),), (self.noise_std or 0.0) ** 2)
+        return Labels(
+            self.pool,
+            self.sides,
+            float(self.threshold),
+            float(self.epsilon),
+            noise_var.double(),
+            self.batch_size,
+        )
+
+    @property
+    def guarantee(self) -> str:
+        r"""What is claimed before any measurement, in words."""
+        return self.parts.classification(None).guarantee
+
+    def _complete(self, observations: Observations) -> Observations:
+        if observations.y.ndim != 1:
+            raise BotorchTensorDimensionError(
+                "Expected `y` to hold one number per measurement, but got shape "
+                f"{tuple(observations.y.shape)}."
+            )
+        return observations
+
+
+def audit(
+    pool: Pool,
+    sides: Any,
+    threshold: float = 0.5,
+    tolerance: float = 0.05,
+    delta: float = 0.05,
+    **options: Any,
+) -> LabelAudit:
+    r"""An audit of labels: whether at most a share of them is wrong.
+
+    Args:
+        pool: The rows.
+        sides: ``N`` labels: ``"above"`` and ``"below"``, or true for above.
+        threshold: What a value is compared with, units of ``y``; the default is for
+            values told as 1 (above) and 0 (below).
+        tolerance: The share of labels that may be wrong, in (0, 1).
+        delta: The failure probability, over the draws.
+        **options: See ``LabelAudit``.
+
+    Raises:
+        ValueError: As ``LabelAudit``.
+
+    Example:
+        >>> pool = Pool([[0.0], [0.5], [1.0]])
+        >>> labels = audit(pool, ["below", "above", "above"], tolerance=0.1)
+        >>> labels.init().forecast().observations
+        34
+    """
+    return LabelAudit(pool, sides, threshold, audit=(tolerance, delta), **options)
+
+
+def checked_sides(given: Any, n_rows: int) -> Tensor:
+    r"""``n_rows`` codes, above or below, from words, bools or codes.
+
+    Raises:
+        ValueError: If they are not one label for each row.
+    """
+    wanted = f"to be {n_rows} labels, true or 'above', false or 'below', one per row"
+    if isinstance(given, Classification):
+        given = given.side
+    entries = given.tolist() if hasattr(given, "tolist") else given
+    if not isinstance(entries, Sequence) or isinstance(entries, str):
+        raise ValueError(complaint("sides", wanted, f"got {given!r}"))
+    if len(entries) != n_rows:
+        raise ValueError(complaint("sides", wanted, f"got {len(entries)} of them"))
+    codes = []
+    for row, entry in enumerate(entries):
+        if isinstance(entry, bool | np.bool_):
+            codes.append(ABOVE if entry else BELOW)
+        elif isinstance(entry, int) and entry in (ABOVE, BELOW):
+            codes.append(entry)
+        elif isinstance(entry, str) and entry in WORDS:
+            codes.append(WORDS[entry])
+        else:
+            remedy = "Leave rows without a label out of the pool."
+            came = f"row {row} has {entry!r}"
+            raise ValueError(complaint("sides", wanted, came, remedy))
+    return torch.tensor(codes, dtype=torch.int8)
