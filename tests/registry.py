@@ -126,6 +126,9 @@ STEPS = {"noise_std": 0.3, "step": 1, **FEW}
 
 STRATEGIES = (
     StrategyCase(S.LSEStrategy, "gaussian", "threshold"),
+    StrategyCase(
+        S.LSEStrategy, "gaussian", "threshold", "audited", options={"audit": (0.4, 0.2)}
+    ),
     StrategyCase(S.LSELiteralBatchStrategy, "gaussian", "threshold"),
     StrategyCase(S.StraddleStrategy, "gaussian", "threshold"),
     StrategyCase(S.StraddleRankStrategy, "gaussian", "threshold"),
@@ -145,6 +148,13 @@ STRATEGIES = (
     StrategyCase(S.ComposedStrategy, "gaussian", "threshold", "level", **OF_PARTS),
     StrategyCase(S.MELKLinearStrategy, "linear", "threshold"),
     StrategyCase(S.HRAGELinearStrategy, "linear", "threshold"),
+    StrategyCase(
+        S.MELKLinearStrategy,
+        "linear",
+        "threshold",
+        "audited",
+        options={"audit": (0.4, 0.2)},
+    ),
     StrategyCase(S.ImplicitLSEStrategy, "gaussian", "omega"),
     StrategyCase(S.ImplicitLSELiteralBatchStrategy, "gaussian", "omega"),
     StrategyCase(S.ImplicitStraddleStrategy, "gaussian", "omega"),

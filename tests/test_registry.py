@@ -25,7 +25,9 @@ def concrete(package, base):
 
 
 def test_every_strategy_has_a_row():
-    assert {case.cls for case in registry.STRATEGIES} == concrete(strategies, Strategy)
+    # What somebody else's labels say is no function of a problem: tests of its own.
+    ours = concrete(strategies, Strategy) - {strategies.LabelAudit}
+    assert {case.cls for case in registry.STRATEGIES} == ours
 
 
 def test_every_acquisition_class_has_a_row():
