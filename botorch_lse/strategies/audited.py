@@ -411,14 +411,15 @@ class Audited(Procedure):
         judged, test = belief.claim.judged, self._test(belief)
         n, wrong = len(judged), int((~judged).sum())
         found = f"{wrong} of {n} rows drawn at random were wrong"
+        share = self._share(belief.claim)
         if belief.ended is None:
             return (
-                f" An audit of {test.share:.3g} is under way: {found}; "
+                f" An audit of {share:.3g} is under way: {found}; "
                 f"{test.after(judged).remaining} more would do if all were right."
             )
         return (
             f" Not confirmed: {found}, or too near to the level to tell, which is more "
-            f"than {test.share:.3g} of all."
+            f"than {share:.3g} of all."
         )
 
     @property

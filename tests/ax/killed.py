@@ -19,6 +19,8 @@ from botorch_lse.ax import POOL_INDEX, run_experiment, save_client
 from . import benches, several
 from .worlds import client_for, lse, sqlite_storage
 
+AUDITED = "LSEStrategy, audited"
+
 
 def notes_of(folder, number):
     path = Path(folder) / f"notes_{number}.txt"
@@ -34,11 +36,15 @@ def store_of(folder, number, kind):
 def new_client(name, **options):
     if name == "LSEStrategy":
         return client_for(lse(max_observations=15), **options)
+    if name == AUDITED:
+        # All is decided after the first rounds; most measurements are the audit's.
+        strategy = lse(epsilon=20.0, audit=(0.2, 0.1), max_observations=15)
+        return client_for(strategy, **options)
     return client_for(several.make(name), "y, -z", **options)
 
 
 def bench_of(name):
-    return benches.bench if name == "LSEStrategy" else several.bench
+    return benches.bench if name in ("LSEStrategy", AUDITED) else several.bench
 
 
 def begin(folder, number, kind, name):

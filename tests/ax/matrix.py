@@ -56,6 +56,9 @@ def make(name):
     if case.is_linear:  # any function is linear in the rows' indicators
         indicators = Pool(pool().X, features=torch.eye(16).double())
         return case.make(indicators, **aim, **known)
+    if case.variant == "audited":
+        # It begins once all is decided: soon, so that accidents happen in it.
+        known |= {"epsilon": 20.0, "audit": (0.2, 0.1), "max_observations": 12}
     return case.make(pool(), **aim, **known, model=kernel(), beta=9.0)
 
 

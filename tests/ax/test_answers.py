@@ -112,6 +112,21 @@ def test_the_reason_names_the_confidence_where_one_is_claimed():
     assert (stop_now, reason) == (True, why)
 
 
+def test_the_end_of_an_audit_is_said_everywhere():
+    strategy = lse(epsilon=20.0, audit=(0.2, 0.1), batch_size=6)
+    client = client_for(strategy)
+    _, why = go_on(client, strategy, {})
+    state = state_of(client)
+    assert state.stop_reason in ("audited", "all above so far")
+    assert why.endswith(f"({state.stop_reason})")
+    table = level_set(client)
+    assert table.attrs["stop_reason"] == state.stop_reason
+    assert "Audited: with probability" in table.attrs["guarantee"]
+    (card,) = client.compute_analyses([LevelSetAnalysis()], display=False)
+    assert "Audited: with probability" in card.subtitle
+    assert f"({state.stop_reason})" in card.subtitle
+
+
 def test_a_sobol_node_may_come_first():
     strategy = lse()
     node = LevelSetNode(strategy)

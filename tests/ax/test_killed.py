@@ -98,6 +98,15 @@ def test_a_killed_run_goes_on(tmp_path, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["json", "db"])
+def test_a_run_killed_in_the_middle_of_an_audit_goes_on(tmp_path, kind):
+    _, reason, _ = uninterrupted(tmp_path, kind, killed.AUDITED)
+    assert "(all above so far)" in reason or "(audited)" in reason
+    (tmp_path / "killed").mkdir()
+    kill_at_random_moments(tmp_path / "killed", kind, 3, killed.AUDITED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["json", "db"])
 def test_a_run_killed_at_any_of_eight_moments_goes_on(tmp_path, kind):
     ends = kill_at_random_moments(tmp_path, kind, 8)
     # Of few kills all may fall between two trials; of eight some do not.
