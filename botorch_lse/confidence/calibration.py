@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
+from botorch.exceptions.warnings import BotorchWarning
+from scipy.stats import norm
 from torch import Tensor
 
 from botorch_lse.checks import in_interval
@@ -20,10 +22,15 @@ WIDER = (1.5, 2.0, 4.0, 16.0)
 """How many times too narrow predictions may be, as the test bets: half as much again,
 twice, and far too narrow, as where a flat start made a model sure of everything."""
 FALSE_ALARM = 0.01
-"""The probability that a model that is right is ever reported, however long a run."""
+"""The probability that a model that is right is reported at one look."""
+NOTHING_AHEAD = "Nothing was predicted before it was measured."
 
 
-def left_out(L: Tensor, whitened: Tensor) -> Tensor:
+class CalibrationWarning(BotorchWarning):
+    r"""A model's predictions were too narrow: what it decides is not to be trusted."""
+
+
+def left_out(L: Tensor, whitened: Tensor) -> tuple[Tensor, Tensor]:
     r"""Each value's residual from the prediction of all others, standardised.
 
     ``z_i = [K^-1 r]_i / sqrt([K^-1]_ii)`` with ``K = L L'`` the covariance of the
@@ -33,13 +40,71 @@ def left_out(L: Tensor, whitened: Tensor) -> Tensor:
         L: ``n x n`` lower triangular factor.
         whitened: ``n``, ``L^-1 r``.
 
+    Returns:
+        ``n`` residuals in units of their predicted standard deviations, and ``n`` of
+        these.
+
     Source:
         Rasmussen and Williams (2006), Eqs. (5.10) to (5.12).
     """
     if L.shape[-1] == 0:
-        return whitened
+        return whitened, whitened
     inverse = torch.linalg.solve_triangular(L, torch.eye(len(L)).to(L), upper=False)
-    return (inverse.mT @ whitened) / inverse.square().sum(dim=0).sqrt()
+    precision = inverse.square().sum(dim=0)
+    return (inverse.mT @ whitened) / precision.sqrt(), precision.rsqrt()
+
+
+def recent(ahead: Tensor) -> Tensor:
+    r"""The later half of the residuals, by which a run is judged.
+
+    A model that is learnt from few data is often wrong at first, and put right by what
+    comes; only the predictions since then say how far to trust it now.
+    """
+    return ahead[len(ahead) // 2 :]
+
+
+def log_evidence(residuals: Tensor) -> float:
+    r"""The logarithm of the evidence that predictions were too narrow.
+
+    A bet on each of ``WIDER``: a likelihood ratio, whose mean is 1 if the model is
+    right, so that it exceeds ``1 / alpha`` with probability at most ``alpha`` (Markov).
+
+    Args:
+        residuals: ``n`` standardised residuals of values that were predicted before.
+    """
+    if len(residuals) == 0:
+        return 0.0
+    scale = torch.tensor(WIDER, dtype=torch.float64).unsqueeze(-1)
+    gain = residuals.square() / 2 * (1 - scale**-2) - scale.log()
+    return float((gain.sum(dim=-1) - math.log(len(WIDER))).logsumexp(dim=0))
+
+
+def are_too_wide(ahead: Tensor) -> bool:
+    r"""Whether the later residuals are larger than chance explains."""
+    return log_evidence(recent(ahead)) >= -math.log(FALSE_ALARM)
+
+
+def share_within(ahead: Tensor, level: float) -> float:
+    r"""The share of residuals within the central interval of a standard normal one."""
+    return float((ahead.abs() <= norm.isf((1 - level) / 2)).double().mean())
+
+
+def in_words(ahead: Tensor) -> str:
+    r"""What residuals of values that were predicted before say of the model."""
+    if len(ahead) == 0:
+        return NOTHING_AHEAD
+    later = recent(ahead)
+    said = (
+        f"{share_within(later, 0.95):.0%} of the last {len(later)} values lay within "
+        "the 95 % intervals that were predicted for them"
+    )
+    if not are_too_wide(ahead):
+        return f"{said}."
+    return (
+        f"{said}: the predictions are too narrow (of models that are right at most "
+        f"{FALSE_ALARM:.0%} are reported). Do not trust what is decided: look for "
+        "values that were typed or measured wrongly, or give another `model`."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,52 +122,37 @@ class Calibration:
     out: Tensor
     predicted: Tensor
 
+    @classmethod
+    def of(cls, ahead: Tensor, L: Tensor, whitened: Tensor, y: Tensor) -> Calibration:
+        r"""From what was found ahead, and the posterior after all values.
+
+        Args:
+            ahead: ``n`` standardised residuals of batches before they were measured.
+            L: ``n x n`` lower triangular factor of the values' covariance.
+            whitened: ``n``, ``L^-1 r``, ``r`` the residuals from the prior mean.
+            y: ``n`` values, units of ``y``.
+        """
+        out, sigma = left_out(L, whitened)
+        return cls(ahead, out, y - sigma * out)
+
     def coverage(self, level: float = 0.95) -> float:
-        r"""The share of values that lay within the interval predicted for them.
+        r"""Of the later half of values the share within the interval predicted for it.
 
         Args:
             level: The probability that the interval was to have.
 
         Raises:
-            ValueError: If ``level`` is not in (0, 1).
+            ValueError: If ``level`` is not in (0, 1), or nothing was predicted yet.
         """
         in_interval(level, "level", 0.0, 1.0)
         if len(self.ahead) == 0:
-            return math.nan
-        half = math.sqrt(2) * float(torch.erfinv(torch.tensor(level).double()))
-        return float((self.ahead.abs() <= half).double().mean())
+            raise ValueError(NOTHING_AHEAD)
+        return share_within(recent(self.ahead), level)
 
     @cached_property
-    def log_evidence(self) -> float:
-        r"""The largest logarithm of the evidence that predictions were too narrow.
-
-        A bet on each of ``WIDER``, followed value by value. If the model is right, the
-        evidence ever exceeds ``1 / alpha`` with probability at most ``alpha`` (Ville).
-        """
-        if len(self.ahead) == 0:
-            return 0.0
-        scale = torch.tensor(WIDER, dtype=torch.float64).unsqueeze(-1)
-        gain = self.ahead.square() / 2 * (1 - scale**-2) - scale.log()
-        paths = gain.cumsum(dim=-1) - math.log(len(WIDER))
-        return max(0.0, float(paths.logsumexp(dim=0).max()))
-
-    @property
     def has_failed(self) -> bool:
         r"""Whether predictions were too narrow beyond what chance explains."""
-        return self.log_evidence >= -math.log(FALSE_ALARM)
+        return are_too_wide(self.ahead)
 
     def __str__(self) -> str:
-        n = len(self.ahead)
-        if n == 0:
-            return "Nothing was predicted before it was measured."
-        said = (
-            f"{self.coverage():.0%} of {n} values lay within the 95 % intervals that "
-            "were predicted for them"
-        )
-        if not self.has_failed:
-            return f"{said}."
-        return (
-            f"{said}: the predictions are too narrow (of models that are right at most "
-            f"{FALSE_ALARM:.0%} are reported). Do not trust what is decided: look for "
-            "values that were typed or measured wrongly, or give another `model`."
-        )
+        return in_words(self.ahead)

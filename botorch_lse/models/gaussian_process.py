@@ -818,13 +818,10 @@ class PoolPosterior:
         if indices.numel() == 0:
             return self
         with torch.no_grad():
-            cross = self._cross(indices)  # q x n
-            left = self.prior_covariance(indices, indices) - cross @ cross.mT
             is_exact = self.is_exact or bool((noise_var <= self.least_noise).any())
             noise_var = torch.maximum(noise_var, self.least_noise)
-            L22 = factorize(left, noise_var, self.least_noise)
-            residual = (y - self.prior_mean_at(indices) - cross @ self.a).unsqueeze(-1)
-            a2 = torch.linalg.solve_triangular(L22, residual, upper=False).squeeze(-1)
+            cross = self._cross(indices)  # q x n
+            L22, a2 = self._innovations(indices, cross, y, noise_var)
             n, q = self.a.numel(), indices.numel()
             storage = self._storage_for(q)
             mean, variance = self.mean.clone(), self.variance.clone()
@@ -847,6 +844,31 @@ class PoolPosterior:
                 is_exact=is_exact,
                 _rows=storage,
             )
+
+    def surprises(self, indices: Tensor, y: Tensor, noise_var: Tensor) -> Tensor:
+        r"""``q`` standardised residuals of values from what is predicted of them.
+
+        Each value is predicted from all before it, also from those of the ``q``. Under
+        the model they are independent standard normal numbers.
+
+        Args:
+            indices: ``q`` rows of the pool.
+            y: ``q`` values, units of ``y``.
+            noise_var: ``q`` noise variances, units of ``y`` squared.
+        """
+        with torch.no_grad():
+            noise_var = torch.maximum(noise_var, self.least_noise)
+            return self._innovations(indices, self._cross(indices), y, noise_var)[1]
+
+    def _innovations(
+        self, indices: Tensor, cross: Tensor, y: Tensor, noise_var: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        r"""The factor of the values' covariance given the past, and the residuals."""
+        left = self.prior_covariance(indices, indices) - cross @ cross.mT
+        L22 = factorize(left, noise_var, self.least_noise)
+        residual = (y - self.prior_mean_at(indices) - cross @ self.a).unsqueeze(-1)
+        a2 = torch.linalg.solve_triangular(L22, residual, upper=False).squeeze(-1)
+        return L22, a2
 
     def before_data(self) -> PoolPosterior:
         r"""The posterior on the same pool before any observation."""

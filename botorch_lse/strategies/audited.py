@@ -28,6 +28,7 @@ from botorch_lse.confidence.audit import (
     next_look,
     verdicts,
 )
+from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
@@ -371,6 +372,11 @@ class Audited(Procedure):
         if bool(answer.undecided.any()) and belief.ended is None:
             return None
         return belief.ended or DECIDED
+
+    def calibration(self, belief: AuditBelief, output: int) -> Calibration:
+        r"""As the inner procedure says."""
+        found: Calibration = self.inner.calibration(belief.inner, output)
+        return found
 
     def at_limit(self, belief: AuditBelief, reason: str) -> str:
         r"""As the inner procedure says."""

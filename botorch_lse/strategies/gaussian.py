@@ -7,6 +7,7 @@ widths how far the truth may be from that, the rule which rows to measure next.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from botorch_lse.checks import in_interval, truth_value
 from botorch_lse.confidence.anytime import RKHSWidth
+from botorch_lse.confidence.calibration import Calibration, CalibrationWarning
 from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
@@ -347,7 +349,32 @@ class GPProcedure(Procedure):
         if is_learnt and self.needs_both_sides:
             learnt = self._withheld_if_one_sided(learnt, history)
         memory = self.rule.measured(belief.memory, learnt.memory, new.measured)
-        return replace(learnt, memory=memory)
+        learnt = replace(learnt, memory=memory, ahead=self._ahead(belief, new))
+        if learnt.is_contradicted and not belief.is_contradicted:
+            warnings.warn(learnt.contradiction, CalibrationWarning, stacklevel=2)
+        return learnt
+
+    def _ahead(self, belief: Belief, new: Observations) -> tuple[Tensor, ...]:
+        r"""The residuals of all values from what was predicted, with a round's.
+
+        Args:
+            belief: The belief before the round.
+            new: The round's observations.
+        """
+        fits = belief.fits
+        if not fits.is_informed or fits.learns_noise:
+            return belief.ahead
+        found = [
+            posterior.surprises(new.indices, y, noise)
+            for posterior, y, noise in zip(
+                fits.posteriors,
+                new.y.view(len(new), len(fits.posteriors)).unbind(dim=-1),
+                fits.noise_of(new),
+                strict=True,
+            )
+        ]
+        before = belief.ahead or tuple(values[:0] for values in found)
+        return tuple(torch.cat(both) for both in zip(before, found, strict=True))
 
     def _with_raised_scale(self, prior: GPPrior, history: Observations) -> GPPrior:
         r"""A fitted process, its scale raised until the level is plausible.
@@ -592,6 +619,8 @@ class GPProcedure(Procedure):
         words = [self.guarantee]
         if belief.one_sided is not None:
             words.append(_one_sided_in_words(belief.one_sided))
+        if belief.is_contradicted:
+            words.append(belief.contradiction)
         if any(posterior.is_exact for posterior in belief.fits.posteriors):
             words.append(EXACT_NOTE)
         return self.goal.answer(belief.sides, belief.all_regions, " ".join(words))
@@ -603,6 +632,15 @@ class GPProcedure(Procedure):
         return self.classification(
             replace(belief, sides=belief.held_back, one_sided=None)
         )
+
+    def calibration(self, belief: Belief, output: int) -> Calibration:
+        r"""How the predictions of an output compare with what was measured."""
+        posterior = belief.fits.posteriors[output]
+        ahead = belief.ahead[output] if belief.ahead else posterior.a[:0]
+        if not belief.fits.is_informed:
+            return Calibration(ahead, ahead[:0], ahead[:0])
+        y = posterior.prior_mean_at(posterior.indices) + posterior.L @ posterior.a
+        return Calibration.of(ahead, posterior.L, posterior.a, y)
 
     def at_limit(self, belief: Belief, reason: str) -> str:
         r"""That nothing was found on the other side, if all values lie on one."""

@@ -16,9 +16,11 @@ from typing import Any, Self, cast
 
 import numpy as np
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
-from botorch_lse.checks import plain_number, row_indices, whole_number
+from botorch_lse.checks import complaint, plain_number, row_indices, whole_number
+from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.problem import Batch, Classification, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
 
@@ -115,6 +117,17 @@ class Procedure(ABC):
     def claim(self, belief: Any) -> Classification:
         r"""What would be answered if nothing were held back; audits test it."""
         return self.classification(belief)
+
+    def calibration(self, belief: Any, output: int) -> Calibration:
+        r"""How the predictions of an output compare with what was measured.
+
+        Raises:
+            UnsupportedError: If nothing is predicted.
+        """
+        raise UnsupportedError(
+            "Expected a strategy on a Gaussian process: this one predicts no values "
+            "before they are measured, so there is nothing to compare."
+        )
 
     @abstractmethod
     def complete(self, observations: Observations) -> Observations:
@@ -798,6 +811,24 @@ class State:
         if self.stop_reason in (DECIDED, AUDITED):
             return Forecast(0, "Everything is decided.")
         return self.strategy.procedure.forecast(self.belief, self.told.n_measured)
+
+    def calibration(self, output: int = 0) -> Calibration:
+        r"""Whether the model's predictions were as good as it said they would be.
+
+        Print it for a sentence; ``plot_calibration`` draws it.
+
+        Args:
+            output: Which of several outputs.
+
+        Raises:
+            ValueError: If there is no such output.
+            UnsupportedError: If the strategy has no Gaussian process.
+        """
+        whole_number(output, "output", 0)
+        if output >= self.strategy.n_outputs:
+            wanted = f"to be below {self.strategy.n_outputs}, the number of outputs"
+            raise ValueError(complaint("output", wanted, f"got {output}"))
+        return self.strategy.procedure.calibration(self.belief, output)
 
     @property
     def observations(self) -> Observations:

@@ -11,12 +11,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from botorch_lse.checks import one_of
+from botorch_lse.confidence.calibration import are_too_wide, in_words
 from botorch_lse.confidence.classify import Sides
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.confidence.schedules import BetaSchedule, ConstantBeta
@@ -61,6 +63,8 @@ class Belief:
             level, so that a learnt model decides nothing.
         held_back: What the model would decide by itself while it is not to.
         memory: What the rule remembers of the rounds.
+        ahead: For each output the standardised residuals of all values from what was
+            predicted of them before their batch was measured.
     """
 
     fits: Fits
@@ -70,6 +74,17 @@ class Belief:
     one_sided: str | None = None
     held_back: Sides | None = None
     memory: Any = None
+    ahead: tuple[Tensor, ...] = ()
+
+    @cached_property
+    def is_contradicted(self) -> bool:
+        r"""Whether the predictions of an output were too narrow."""
+        return any(are_too_wide(ahead) for ahead in self.ahead)
+
+    @property
+    def contradiction(self) -> str:
+        r"""What to say of the first output whose predictions were too narrow."""
+        return next(in_words(a) for a in self.ahead if are_too_wide(a))
 
     @property
     def posterior(self) -> PoolPosterior:
