@@ -21,11 +21,12 @@ from botorch.models.utils.gpytorch_modules import (
     get_gaussian_likelihood_with_lognormal_prior,
 )
 from botorch.posteriors.posterior import Posterior
-from gpytorch.constraints import GreaterThan
+from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.kernels import Kernel, RBFKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import LogNormalPrior
+from scipy.stats import chi2
 from torch import Tensor
 
 from botorch_lse.checks import check_map, check_shape, real_matrix
@@ -33,6 +34,14 @@ from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Pool
 
+LEAST_NOISE = 1e-4
+"""BoTorch's bound of a noise variance, relative to the variance of the values."""
+NOISE_DELTA = 0.05
+"""One minus the confidence of the bound of the noise from replicates."""
+FAST = 0.1
+"""Lengthscale, as a share of the diagonal of the inputs' box, from which a second fit
+starts where the noise is learnt. From BoTorch's own start a fit may end where all is
+noise, at a likelihood that is smaller by ten nats and more."""
 TINY = 1e-300
 """Values with a smaller standard deviation count as constant. BoTorch's own limit is
 much larger and would treat values in tiny units as constant."""
@@ -72,17 +81,34 @@ def fit_with_inputs(
         input_transform: From the columns of ``train_X`` to the kernel's.
         d: The kernel's columns.
     """
+    likelihood = None
+    if train_Yvar is None:
+        likelihood = default_likelihood(largest_noise(train_X, train_Y))
     model = SingleTaskGP(
         train_X,
         train_Y,
         train_Yvar,
-        likelihood=default_likelihood() if train_Yvar is None else None,
+        likelihood=likelihood,
         covar_module=default_kernel(d),
         input_transform=input_transform,
         outcome_transform=Standardize(1, min_stdv=TINY),
     )
-    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-    return model.eval()
+    if train_Yvar is not None:
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        return model.eval()
+    other = deepcopy(model)
+    other.covar_module.lengthscale = FAST * d**0.5
+    return max((fitted(model), fitted(other)), key=lambda pair: pair[0])[1]
+
+
+def fitted(model: SingleTaskGP) -> tuple[float, SingleTaskGP]:
+    r"""A model fitted from its present values, and the logarithm of what it attains."""
+    mll = ExactMarginalLogLikelihood(model.likelihood, model)
+    fit_gpytorch_mll(mll)
+    model.train()
+    with torch.no_grad():
+        value = mll(model(*model.train_inputs), model.train_targets)
+    return float(value), model.eval()
 
 
 def default_kernel(d: int) -> RBFKernel:
@@ -102,14 +128,48 @@ def default_kernel(d: int) -> RBFKernel:
     return kernel
 
 
-def default_likelihood() -> GaussianLikelihood:
-    r"""BoTorch's default Gaussian likelihood, in float64 whatever torch's default."""
+def default_likelihood(largest: float | None = None) -> GaussianLikelihood:
+    r"""BoTorch's default Gaussian likelihood, in float64 whatever torch's default.
+
+    Args:
+        largest: A bound of the noise variance, relative to the variance of the values.
+    """
     likelihood = get_gaussian_likelihood_with_lognormal_prior().double()
     prior = LogNormalPrior(_double(-4.0), _double(1.0))
     noise = likelihood.noise_covar
     noise.register_prior("noise_prior", prior, "noise")
-    noise.register_constraint("raw_noise", _above(1e-4, prior.mode))
+    noise.register_constraint("raw_noise", _above(LEAST_NOISE, prior.mode))
+    if largest is not None:
+        upper = max(largest, 2 * LEAST_NOISE)
+        start = torch.tensor(min(float(prior.mode), upper)).double()
+        bounds = Interval(LEAST_NOISE, upper, transform=None, initial_value=start)
+        noise.register_constraint("raw_noise", bounds.double())
     return likelihood
+
+
+def largest_noise(train_X: Tensor, train_Y: Tensor) -> float | None:
+    r"""A bound of the noise variance, from rows that were measured more than once.
+
+    Values of different rows alone do not tell noise from a function that varies fast,
+    and of the two the likelihood prefers noise where data are few.
+
+    Args:
+        train_X: ``n x d``.
+        train_Y: ``n x 1``.
+
+    Returns:
+        The upper limit of a one-sided confidence interval of 95 %, relative to the
+        variance of all values; ``None`` where no row was measured twice or all values
+        are alike.
+    """
+    _, group, counts = train_X.unique(dim=0, return_inverse=True, return_counts=True)
+    freedom, y = len(train_X) - len(counts), train_Y.squeeze(-1)
+    spread = float(y.var()) if freedom > 0 else 0.0
+    if spread <= TINY**2:
+        return None
+    means = torch.zeros(len(counts)).to(y).index_add(0, group, y) / counts
+    within = float((y - means[group]).square().sum())
+    return within / float(chi2.ppf(NOISE_DELTA, freedom)) / spread
 
 
 def _above(bound: float, initial_value: Tensor) -> GreaterThan:

@@ -40,11 +40,14 @@ from botorch_lse.strategies.processes import (
     GaussianProcesses,
     row_means,
     side_of_all,
+    spread_over,
 )
 from botorch_lse.strategies.rules import Belief, Rule, Situation, problems_of
 
 INFORMED_SHARE = 0.5
-"""The data inform about a row once its variance is below this share of the prior's."""
+"""The data inform about a row once its variance is below this share of the prior's.
+Where a width is small, a prior whose scale is just large enough for the level to be
+plausible would else decide rows that are far from all measured ones."""
 LEAST_SHARE = 0.75
 """The distance of the level from the data's mean, as a share of the width that decides,
 may be at most this for a learnt prior: else the prior would decide by itself."""
@@ -457,7 +460,7 @@ class GPProcedure(Procedure):
         belief = self._with_regions(belief, self.rule.width(belief.memory, beta), beta)
         sides = belief.sides
         if not self.is_theorem:
-            sides = sides.reopened(self._sure_by_prior_alone(fits))
+            sides = sides.reopened(self._uninformed(fits))
         open_sigma = posterior.sigma[self.item_rows][sides.candidates]
         widest = float(open_sigma.max()) if open_sigma.numel() else None
         memory = self.rule.judged(belief.memory, widest, beta)
@@ -502,21 +505,25 @@ class GPProcedure(Procedure):
             sides = goal.update(start, replace(view, all_regions=regions))
         return replace(belief, all_regions=regions, sides=sides)
 
-    def _sure_by_prior_alone(self, fits: Fits) -> Tensor:
+    def _uninformed(self, fits: Fits) -> Tensor:
         r"""``T`` bools: items that only the prior decides, not the data.
 
-        The prior by itself would decide them, and the data have hardly reduced their
-        variance.
+        The data have hardly reduced their variance. For a given model they count only
+        where the prior by itself would decide them: its scale is the user's.
         """
-        posterior, items = fits.posteriors[0], self.item_rows
-        level = self.goal.stated_level
+        items = self.item_rows
+        vague = torch.zeros(len(items), dtype=torch.bool)
+        for posterior in fits.posteriors:
+            prior = posterior.prior_variance[items]
+            vague |= posterior.variance[items] > INFORMED_SHARE * prior
+        if not self.model.is_fixed:
+            return vague
+        level, posterior = self.goal.stated_level, fits.posteriors[0]
         if level is None:
-            return torch.zeros(len(items), dtype=torch.bool)
-        prior = posterior.prior_variance[items]
-        mean = posterior.prior_mean_at(items)
-        beta = self.width_of(1, posterior)
-        sure = (mean - level).abs() >= (beta * prior).sqrt()
-        return sure & (posterior.variance[items] > INFORMED_SHARE * prior)
+            return torch.zeros_like(vague)
+        beta, mean = self.width_of(1, posterior), posterior.prior_mean_at(items)
+        spread = (beta * posterior.prior_variance[items]).sqrt()
+        return vague & ((mean - level).abs() >= spread)
 
     # --- choosing ---------------------------------------------------------------------
 
@@ -546,7 +553,15 @@ class GPProcedure(Procedure):
             given = (request.size, request.left, request.pending)
             counts = burn_in.plan(data, *given)
             return torch.arange(len(counts)).repeat_interleave(counts)
-        return self.rule.rows(self.situation(belief, request.pending), request)
+        repeats = self.model.repeats_due(belief.fits, request)
+        rows = self.rule.rows(
+            self.situation(belief, request.pending),
+            replace(request, size=request.size - repeats),
+        )
+        if repeats == 0:
+            return rows
+        known = torch.cat((belief.posterior.indices, request.pending, rows))
+        return torch.cat((rows, spread_over(known, request.left, repeats)))
 
     def situation(self, belief: Belief, pending: Tensor) -> Situation:
         r"""Everything that the rule may use when it chooses.

@@ -101,7 +101,9 @@ class GPStrategy(Strategy):
             make earlier intervals no evidence, so a row may become undecided again.
         n_initial: Measurements placed by maximal variance before the rule takes over,
             rounded up to whole rounds. Default 0 for fixed models, else ``10 d``, at
-            most one per row: few data make a learnt model far too sure.
+            most one per row: few data make a learnt model far too sure. Where the noise
+            is not known either, four of these rows are then measured again: without
+            that a fit may take a region for noise.
         level_z: A model that is learnt keeps the level within so many standard
             deviations of its prior around the mean of the data: where the fitted scale
             is smaller, it is raised. First data far from the level would else be taken
@@ -116,8 +118,9 @@ class GPStrategy(Strategy):
             with probability ``1 - delta``. For a ``threshold`` only.
         memory_budget: Bytes for arrays over the pool.
 
-    No width that a theorem does not give decides before there are data, nor a row of
-    which the prior alone would be sure and whose variance the data have not halved.
+    No width that a theorem does not give decides before there are data. A row whose
+    variance the data have not halved is not decided by a model that is learnt; by a
+    given one with a width that no theorem gives, not where the prior alone is sure.
 
     Raises:
         ValueError: If a number is out of range, both or none of ``threshold`` and

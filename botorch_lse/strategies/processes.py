@@ -36,12 +36,16 @@ from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.arguments import points_of
 from botorch_lse.strategies.burn_in import BurnIn, BurnInData
 from botorch_lse.strategies.goals import Goal
-from botorch_lse.strategies.loop import round_generator
+from botorch_lse.strategies.loop import Request, round_generator
 
 FIRST_PER_INPUT = 10
 """Rows of the first design per input where a model is learnt: with ``2 (d + 1)`` of
 them, a default model said of functions with hidden regions that all is decided in 17 of
 40 runs, with ten in 4."""
+REPEATS = 4
+"""Rows of the first design that are measured again where the noise is learnt. Values of
+different rows alone do not tell noise from a function that varies fast; a fit then took
+all of a region for noise, and said that nothing is above the level."""
 LEVEL_Z = 1.5
 """Prior standard deviations within which a learnt model must hold the level. Anything
 between 1 and 2 serves; it must stay below the width that decides."""
@@ -223,6 +227,7 @@ class Fits:
         fitted_rounds: Rounds in the data at the last fit; -1 before any.
         n_rounds: Complete rounds with data.
         burn_in: What the burn-in measured; ``None`` where the noise is known.
+        has_known_noise: Whether values come with their noise variances.
     """
 
     posteriors: tuple[PoolPosterior, ...]
@@ -231,6 +236,7 @@ class Fits:
     fitted_rounds: int = -1
     n_rounds: int = 0
     burn_in: BurnInData | None = None
+    has_known_noise: bool = False
 
     @property
     def learns_noise(self) -> bool:
@@ -320,15 +326,28 @@ class GaussianProcesses:
         return min(FIRST_PER_INPUT * self.pool.d, len(self.pool))
 
     @property
-    def n_first(self) -> int:
-        r"""How many measurements the first design has: ``wanted``, within the budget.
+    def n_repeats(self) -> int:
+        r"""How many measurements of the first design are to tell the noise.
 
-        They go to the rows of largest variance. 0 with a burn-in, which takes its
-        place.
+        None where it is known, a row must not be measured twice, or the design is the
+        user's.
+        """
+        is_known = all(output.known_noise is not None for output in self.outputs)
+        is_given = self.is_fixed or self.n_initial is not None
+        if is_known or is_given or self.max_repeats == 1:
+            return 0
+        return REPEATS
+
+    @property
+    def n_first(self) -> int:
+        r"""How many measurements the first design has, within the budget.
+
+        ``wanted`` go to the rows of largest variance, ``n_repeats`` to some of these
+        again. 0 with a burn-in, which takes its place.
         """
         if self.burn_in is not None:
             return 0
-        n = self.wanted
+        n = self.wanted + self.n_repeats
         if self.max_observations is not None:
             n = min(n, self.max_observations)
         if self.max_repeats is not None:
@@ -399,7 +418,8 @@ class GaussianProcesses:
 
         The posteriors take its values by ``observe``.
         """
-        fits = replace(fits, n_rounds=fits.n_rounds + 1)
+        is_known = new.yvar is not None
+        fits = replace(fits, n_rounds=fits.n_rounds + 1, has_known_noise=is_known)
         if self.burn_in is None or fits.burn_in is None or not fits.learns_noise:
             return fits
         return replace(fits, burn_in=self.burn_in.after(fits.burn_in, new))
@@ -409,6 +429,8 @@ class GaussianProcesses:
         if fits.is_informed or fits.burn_in is not None:
             return not fits.learns_noise
         n, none = self.n_first, history.indices[:0]
+        if history.yvar is not None:
+            n = min(n, self.wanted)  # the noise is known, as it turns out
         once = torch.ones(len(self.pool), dtype=torch.long)
         rest = self.repeats_left(fits, history, none, once)
         enough = len(history) >= n or not bool(rest.any())
@@ -469,6 +491,7 @@ class GaussianProcesses:
             fitted_rounds=fitted_rounds,
             n_rounds=fits.n_rounds,
             burn_in=fits.burn_in,
+            has_known_noise=fits.has_known_noise,
         )
 
     def observe(self, fits: Fits, new: Observations) -> Fits:
@@ -485,6 +508,21 @@ class GaussianProcesses:
         return replace(fits, posteriors=posteriors)
 
     # --- what may be measured ---------------------------------------------------------
+
+    def repeats_due(self, fits: Fits, request: Request) -> int:
+        r"""How many rows of a batch are to be measured again, to tell the noise.
+
+        Args:
+            fits: The posteriors after the complete rounds.
+            request: What is planned.
+        """
+        if fits.is_informed or fits.has_known_noise or self.n_repeats == 0:
+            return 0
+        before = torch.cat((fits.posteriors[0].indices, request.pending))
+        n_rows = before.unique().numel()
+        done = len(before) - n_rows
+        new = min(self.wanted, self.n_first - self.n_repeats) - n_rows
+        return min(max(self.n_repeats - done, 0), max(request.size - max(new, 0), 0))
 
     def is_initial(self, fits: Fits) -> bool:
         r"""Whether the run is still in its first design or its burn-in."""
@@ -608,6 +646,20 @@ class GaussianProcess:
             max_repeats,
             self.memory_budget,
         )
+
+
+def spread_over(rows: Tensor, left: Tensor, size: int) -> Tensor:
+    r"""``size`` of the rows that were measured once, evenly spaced among them.
+
+    Args:
+        rows: Rows that were measured, replicates included.
+        left: ``N`` counts of how often each row may still be measured.
+        size: How many; fewer are returned where there are fewer.
+    """
+    each, counts = rows.unique(return_counts=True)
+    usable = each[(counts == 1) & (left[each] > 0)]
+    places = torch.linspace(0, len(usable) - 1, min(size, len(usable)) + 2)
+    return usable[places[1:-1].round().long()]
 
 
 def one_each(value: Any, name: str, n_outputs: int) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from botorch.models import SingleTaskGP
 from gpytorch.kernels import MaternKernel, ScaleKernel
 
 from botorch_lse import Pool
-from botorch_lse.models.fitted import fit_single_task_gp
+from botorch_lse.models.fitted import fit_single_task_gp, largest_noise
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
@@ -54,8 +54,8 @@ def run(strategy, f, seed=0, std=0.01, rounds=1000):
 @pytest.mark.some(4)
 @pytest.mark.parametrize("case", PLAYED_GP)
 def test_the_first_design_has_ten_rows_per_input(case):
-    strategy = learnt(case)
-    assert strategy.procedure.model.n_first == 20
+    strategy = learnt(case, noise_std=0.01)
+    assert strategy.parts.model.n_first == 20
     state = run(strategy, flat, rounds=3)
     assert state.classification.undecided.all()
     assert torch.isinf(state.classification.sigma).all()
@@ -72,7 +72,8 @@ def test_the_first_design_fills_the_space():
 
 
 def test_a_first_design_is_no_larger_than_the_pool():
-    assert learnt(LSEStrategy, n=3).initial_observations == 9
+    assert learnt(LSEStrategy, n=3, noise_std=0.1).initial_observations == 9
+    assert learnt(LSEStrategy, n=3).initial_observations == 9 + 4
 
 
 def test_what_the_budget_does_not_allow_is_said():
@@ -90,6 +91,73 @@ def test_fixed_models_have_no_first_design():
     assert "fitted model" not in strategy.guarantee
 
 
+# --- the noise ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch_size", [1, 5, 8, 30])
+def test_where_the_noise_is_learnt_some_first_rows_are_measured_again(batch_size):
+    strategy = learnt(LSEStrategy, batch_size=batch_size)
+    assert strategy.initial_observations == 24
+    state = run(strategy, flat, rounds=-(-24 // batch_size))
+    rows, counts = state.observations.indices.unique(return_counts=True)
+    assert int((counts - 1).sum()) == 4
+    assert counts.max() == 2
+    again = grid(8)[rows[counts == 2]]
+    assert torch.pdist(again).min() > 0.2  # not all in one place
+    assert len(rows) == len(state.observations) - 4 >= 20
+    assert torch.isfinite(state.classification.sigma).all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"noise_std": 0.1}, {"max_repeats": 1}, {"n_initial": 20}, {"model": "fixed"}],
+)
+def test_else_none_is(options):
+    if options == {"model": "fixed"}:
+        options = {"model": MaternKernel().double(), "noise_std": 0.1, "n_initial": 20}
+    strategy = learnt(LSEStrategy, **options)
+    rows = run(strategy, flat, rounds=4).observations.indices
+    assert rows.unique().numel() == len(rows) == 20
+
+
+def test_values_that_come_with_their_noise_need_no_repeats():
+    strategy, state = learnt(LSEStrategy), None
+    state = strategy.init()
+    for _ in range(4):
+        batch = strategy.ask(state)
+        y = flat(grid(8)[batch.order])
+        state = strategy.tell(state, batch.observe(y, torch.full_like(y, 1e-4)))
+    assert state.observations.indices.unique().numel() == 20
+    assert torch.isfinite(state.classification.sigma).all()
+
+
+def test_replicates_bound_the_noise_of_a_fit():
+    r"""The interval of a normal sample's variance, and what a fit does with it."""
+    X = torch.arange(12).double().unsqueeze(-1) / 11
+    wave = torch.sin(23 * X)
+    X, y = torch.cat((X, X[::3])), torch.cat((wave, wave[::3]))
+    y[::2] += 0.05
+    within = sum((y[i] - y[12 + i // 3]).item() ** 2 / 2 for i in range(0, 12, 3))
+    found = largest_noise(X, y)
+    assert found == pytest.approx(within / 0.7107230213973239 / float(y.var()))
+    fitted = fit_single_task_gp(X, y, None, torch.tensor([[0.0], [1.0]]).double())
+    assert float(fitted.likelihood.noise.detach()) <= found * (1 + 1e-9)
+    assert largest_noise(X[:12], y[:12]) is None
+    assert largest_noise(X, 0 * y) is None
+
+
+def test_a_fast_function_is_not_taken_for_noise():
+    r"""Without replicates the same values are all noise to the fit."""
+    X = torch.cartesian_prod(*2 * [torch.linspace(0, 1, 5).double()])
+    y = torch.sin(31 * X[:, :1]) * torch.cos(17 * X[:, 1:]) + 0.3
+    bounds = torch.tensor([[0.0] * 2, [1.0] * 2]).double()
+    alone = fit_single_task_gp(X, y, None, bounds)
+    twice = torch.cat((X, X[::6])), torch.cat((y, y[::6] + 0.01))
+    bounded = fit_single_task_gp(*twice, None, bounds)
+    assert float(alone.likelihood.noise.detach()) > 0.3
+    assert float(bounded.likelihood.noise.detach()) < 0.01
+
+
 # --- the scale ------------------------------------------------------------------------
 
 
@@ -105,7 +173,7 @@ def own_scale(train_X, train_Y, train_Yvar):
 def test_a_learnt_model_holds_the_level_within_its_scale(model):
     X = grid(8)[::3]
     y = noisy(flat(X), 3)
-    strategy = learnt(LSEStrategy, model=model, beta=9.0)
+    strategy = learnt(LSEStrategy, model=model, beta=9.0, n_initial=20)
     history = Observations(torch.arange(0, 64, 3), y)
     belief = strategy.replay(dataclasses.replace(history, round=0 * history.indices))
     posterior = belief.belief.posterior
@@ -181,7 +249,7 @@ def test_the_rule_about_one_side_can_be_switched_off():
 
 
 def test_while_all_values_lie_on_one_side_the_farthest_rows_are_measured():
-    strategy = learnt(LSEStrategy, max_observations=60)
+    strategy = learnt(LSEStrategy, max_observations=60, noise_std=0.01)
     state = run(strategy, flat, rounds=6)
     assert state.belief.one_sided == "below"
     seen = torch.zeros(64, dtype=torch.bool)
@@ -275,6 +343,6 @@ def test_without_the_cure_one_is(monkeypatch):
     r"""The check above can fail: six first rows, and the model taken at its word."""
     none = lambda part, _: torch.zeros(len(part.pool), dtype=torch.bool)  # noqa: E731
     monkeypatch.setattr(base, "side_of_all", lambda *_: None)
-    monkeypatch.setattr(base.GPProcedure, "_sure_by_prior_alone", none)
+    monkeypatch.setattr(base.GPProcedure, "_uninformed", none)
     options = {"n_initial": 6, "level_z": None}
     assert false_ones(LSEStrategy, [0], [bump], **options) == [("bump", 0)]
