@@ -15,18 +15,29 @@ def build_parser() -> argparse.ArgumentParser:
     r"""The command line."""
     parser = argparse.ArgumentParser(
         prog="python -m botorch_lse.benchmark",
-        description="Reproduce papers, simulate guarantees, measure speed.",
+        description="Reproduce papers, simulate guarantees, measure trust and speed.",
     )
     commands = parser.add_subparsers(dest="kind", required=True, metavar="COMMAND")
     commands.add_parser("list", help="name the benchmarks")
     paper = commands.add_parser("paper", help="reproduce a paper, claim by claim")
     limits = commands.add_parser("limits", help="compare samples with an oracle's")
-    for command in (paper, limits):
+    trust = commands.add_parser("trust", help="count false answers of learnt models")
+    for command in (paper, limits, trust):
         command.add_argument("--quick", action="store_true", help="few seeds")
         command.add_argument("--seeds", type=int, metavar="K", help="seeds 0 to K - 1")
+    for command in (paper, limits):
         command.add_argument(
             "--data", type=Path, metavar="DIR", help="folder with data sets not shipped"
         )
+    trust.add_argument(
+        "--workers", type=int, metavar="K", help="processes (default: one per core)"
+    )
+    trust.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="add each run to FILE as it ends; runs that it holds are not repeated",
+    )
     guarantee = commands.add_parser("guarantee", help="simulate a guarantee")
     guarantee.add_argument(
         "--runs", type=int, default=200, metavar="K", help="runs (default: 200)"
@@ -38,10 +49,11 @@ def build_parser() -> argparse.ArgumentParser:
         help="divide all confidence widths by F instead of the power check by 3",
     )
     speed = commands.add_parser("speed", help="measure time and memory on one core")
-    limits.add_argument("name", metavar="NAME", nargs="?", default="all")
+    for command in (limits, trust):
+        command.add_argument("name", metavar="NAME", nargs="?", default="all")
     for command in (paper, guarantee, speed):
         command.add_argument("name", metavar="NAME", help="see `list`")
-    for command in (paper, guarantee, limits, speed):
+    for command in (paper, guarantee, trust, limits, speed):
         command.add_argument(
             "--out",
             type=Path,
@@ -76,10 +88,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _options(chosen: argparse.Namespace) -> Options:
+    for name in ("seeds", "workers"):
+        if getattr(chosen, name, None) is not None:
+            whole_number(getattr(chosen, name), f"--{name}", 1)
     if chosen.kind in ("paper", "limits"):
-        if chosen.seeds is not None:
-            whole_number(chosen.seeds, "--seeds", 1)
         return Options(quick=chosen.quick, seeds=chosen.seeds, data=chosen.data)
+    if chosen.kind == "trust":
+        return Options(
+            quick=chosen.quick,
+            seeds=chosen.seeds,
+            workers=chosen.workers,
+            record=chosen.record,
+        )
     if chosen.kind == "guarantee":
         whole_number(chosen.runs, "--runs", 1)
         if chosen.divide_widths is not None:

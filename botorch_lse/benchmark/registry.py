@@ -1,8 +1,9 @@
 r"""Which benchmarks there are.
 
-A new one is one file, named ``guarantee_...``, ``limits_...`` or ``speed_...``, that
-holds a function decorated with ``entry``. A new paper is a folder in ``papers`` whose
-``experiment.py`` has ``SUMMARY`` and ``reproduce(quick, seeds, data)``.
+A new one is one file, named ``guarantee_...``, ``limits_...``, ``speed_...`` or
+``trust_...``, that holds a function decorated with ``entry``. A new paper is a folder
+in ``papers`` whose ``experiment.py`` has ``SUMMARY`` and ``reproduce(quick, seeds,
+data)``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from botorch_lse.papers.report import Report
 
 EXTRAS = {"ax": "ax", "matplotlib": "plot"}
 """Optional libraries that benchmarks need, and the extra that installs each."""
-KINDS = ("paper", "guarantee", "limits", "speed")
+KINDS = ("paper", "guarantee", "trust", "limits", "speed")
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,15 @@ class Options:
     r"""What the command line says; an entry reads what concerns it.
 
     Args:
-        quick: Fewer seeds and observations (paper).
-        seeds: Seeds ``0, ..., seeds - 1`` (paper); ``None``: the entry's own number.
+        quick: Fewer seeds and observations (paper, limits, trust).
+        seeds: Seeds ``0, ..., seeds - 1`` (the same); ``None``: the entry's own number.
         runs: Simulated runs, with seeds ``0, ..., runs - 1`` (guarantee).
         divide_widths: All confidence widths are divided by this (guarantee); ``None``:
             whole widths, and a power check with a third of them.
         data: A folder with data sets that are not part of the package (paper).
+        workers: Processes that run side by side (trust); ``None``: one per core.
+        record: A file to which runs are added as they end (trust); those that it holds
+            are not run again.
     """
 
     quick: bool = False
@@ -39,6 +43,8 @@ class Options:
     runs: int = 200
     divide_widths: float | None = None
     data: Path | None = None
+    workers: int | None = None
+    record: Path | None = None
 
 
 @dataclass(frozen=True)

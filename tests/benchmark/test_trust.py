@@ -1,0 +1,210 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from botorch_lse.benchmark import trust_all, trust_runs
+from botorch_lse.benchmark.__main__ import main
+from botorch_lse.benchmark.registry import Options
+from botorch_lse.benchmark.trust_all import (
+    along,
+    audit_prices,
+    false_share,
+    jobs,
+    prices,
+    report,
+)
+from botorch_lse.benchmark.trust_problems import (
+    EASY,
+    FUNCTIONS,
+    NON_STATIONARY,
+    STATIONARY,
+    Function,
+    Instance,
+)
+from botorch_lse.benchmark.trust_runs import (
+    BEFORE,
+    DEFAULT,
+    NOW,
+    STRATEGIES,
+    WITH_AUDIT,
+    Job,
+    Run,
+    Way,
+    measure,
+    refits_after_growth,
+    run,
+)
+from botorch_lse.problem import Classification, Pool
+
+JOB = Job("plane", "LSE", 8, True, 0, False)
+RIGHT = Run(JOB, NOW, "decided", 40, 0.0, 1.0, 0.0, 40)
+
+
+def share(rows: torch.Tensor) -> float:
+    return float(rows.double().mean())
+
+
+def answer_of(above: torch.Tensor, below: torch.Tensor) -> Classification:
+    zero = torch.zeros(len(above), dtype=torch.float64)
+    undecided = ~(above | below)
+    return Classification(above, below, undecided, zero, zero, zero, zero, zero)
+
+
+def test_there_are_functions_of_each_kind_in_one_to_six_dimensions() -> None:
+    kinds = [f.kind for f in FUNCTIONS.values()]
+    assert kinds.count(STATIONARY) + kinds.count(NON_STATIONARY) >= 10
+    assert kinds.count(EASY) >= 10
+    hidden = [f.make(0).pool.d for f in FUNCTIONS.values() if f.kind != EASY]
+    assert set(hidden) == {1, 2, 3, 4, 5, 6}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_regions_are_small_where_they_are_hidden_and_large_where_not(name: str) -> None:
+    function, instance = FUNCTIONS[name], FUNCTIONS[name].make(0)
+    assert 200 <= len(instance.pool) <= 600
+    assert len(instance.truth) == len(instance.pool)
+    low, high = (0.15, 0.5) if function.kind == EASY else (0.02, 0.15)
+    assert low <= share(instance.clearly_above) <= high
+    assert share(instance.clearly_below) >= 0.45
+    spread = float(instance.truth.max() - instance.truth.min())
+    if name != "sea bed":  # whose deepest canyon is far below everything else
+        assert 0.02 <= instance.noise_std / spread <= 0.05
+
+
+def test_draws_are_functions_of_the_seed() -> None:
+    make = FUNCTIONS["draw, RBF, 2-D"].make
+    assert torch.equal(make(1).truth, make(1).truth)
+    assert not torch.equal(make(1).truth, make(2).truth)
+
+
+def test_published_contours_have_their_values() -> None:
+    # Branin's least value is 0.397887, Hartmann's in six dimensions -3.32237.
+    branin = FUNCTIONS["Branin"].make(0).truth.neg().expm1()
+    assert 0.397887 <= float(branin.min()) < 1.0
+    hartmann = FUNCTIONS["Hartmann"].make(0).truth
+    assert 2.0 < float(hartmann.max()) <= 3.32237
+
+
+def test_answers_are_judged_beyond_the_accuracy_only() -> None:
+    truth = torch.tensor([0.0, 0.9, 1.1, 2.0, 3.0], dtype=torch.float64)
+    pool = Pool(torch.arange(5.0, dtype=torch.float64).unsqueeze(-1))
+    way = Way(Instance(pool, truth, 1.0, 0.1, 0.2))
+    above = torch.tensor([True, True, False, True, False])
+    way.note(answer_of(above, ~above), 10)
+    way.note(answer_of(above, torch.zeros_like(above)), 20)
+    answer = answer_of(above, ~above)
+    ended = way.ended(JOB, NOW, "decided", answer, 30)
+    assert ended.wrong == pytest.approx(2 / 5)  # the first row and the last one
+    assert ended.found == pytest.approx(1 / 2)
+    assert ended.along == pytest.approx((2 / 5 + 1 / 3) / 2)
+    assert ended.decided_at == 10
+
+
+def test_only_claimed_answers_are_false() -> None:
+    assert not RIGHT.is_false
+    assert replace(RIGHT, wrong=0.06).is_false
+    assert replace(RIGHT, found=0.4, stop_reason="audited").is_false
+    for reason in ("budget", "rows exhausted", "none found"):
+        assert not replace(RIGHT, found=0.4, stop_reason=reason).is_false
+
+
+def test_fits_are_made_anew_after_growth() -> None:
+    found = [n for n in range(1, 25) if refits_after_growth(n)]
+    assert found == [1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 18, 21]
+
+
+def test_one_run_gives_the_default_with_and_without_an_audit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X = torch.linspace(0.0, 1.0, 40, dtype=torch.float64).unsqueeze(-1)
+    line = Instance(Pool(X), X.view(-1), 0.52, 0.01, 0.05)
+    monkeypatch.setitem(FUNCTIONS, "plane", Function("plane", EASY, lambda seed: line))
+    monkeypatch.setattr(trust_runs, "AUDIT", (0.3, 0.3))
+    job = replace(JOB, batch=12)
+    plain, audited = run(job)
+    alone = trust_runs._until_done(job, NOW, line)
+    assert plain == alone
+    assert (plain.arm, plain.stop_reason) == (NOW, "decided")
+    assert (audited.arm, audited.stop_reason) == (WITH_AUDIT, "audited")
+    assert audited.decided_at == plain.n_used < audited.n_used
+    assert plain.is_right
+    (before,) = run(replace(job, is_before=True))
+    assert before.arm == BEFORE
+    assert before.n_used <= plain.n_used
+
+
+def test_recorded_runs_are_not_repeated(tmp_path: Path) -> None:
+    record = tmp_path / "runs.jsonl"
+    both = [replace(RIGHT, n_used=8), replace(RIGHT, arm=WITH_AUDIT, decided_at=None)]
+    record.write_text("".join(json.dumps(r.record()) + "\n" for r in both))
+    assert measure([JOB], 1, record) == both
+
+
+def test_every_combination_is_run_seed_by_seed() -> None:
+    found = jobs(["plane", "ridge"], Options(seeds=3))
+    assert len(found) == len(set(found)) == 3 * 2 * 2 * 2 * len(STRATEGIES) * 2
+    assert [job.seed for job in found] == sorted(job.seed for job in found)
+    assert {job.batch for job in jobs(["plane"], Options(quick=True))} == {8}
+    assert DEFAULT in STRATEGIES.values()
+
+
+def test_shares_and_prices_are_those_of_made_up_runs() -> None:
+    ridge = replace(RIGHT, job=replace(JOB, function="ridge"))
+    assert false_share([ridge, replace(ridge, found=0.0)], 0.03).fraction == 0.5
+
+    def pair(seed: int, old: int, new: int, wrong: float = 0.0) -> list[Run]:
+        job = replace(JOB, seed=seed)
+        before = replace(job, is_before=True)
+        return [
+            Run(before, BEFORE, "decided", old, wrong, 1.0, 0.0, old),
+            Run(job, NOW, "decided", new, 0.0, 1.0, 0.0, new),
+        ]
+
+    runs = [*pair(0, 20, 30), *pair(1, 40, 44), *pair(2, 4, 400, wrong=0.2)]
+    assert prices(runs) == {("plane", "LSE"): (30, 37)}
+
+    audits = [
+        replace(RIGHT, arm=WITH_AUDIT, stop_reason="audited", n_used=110),
+        replace(RIGHT, arm=WITH_AUDIT, stop_reason="audited", n_used=500, found=0.1),
+        replace(RIGHT, arm=WITH_AUDIT, stop_reason="budget", n_used=240),
+    ]
+    assert audit_prices(audits) == [70]
+    shares = [replace(RIGHT, along=0.04), replace(ridge, along=0.02)]
+    assert along(shares) == (pytest.approx(0.03), "plane", 0.04)
+
+
+def test_targets_are_met_or_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    ridge = replace(RIGHT, job=replace(JOB, function="ridge"))
+    audited = {"arm": WITH_AUDIT, "stop_reason": "audited", "n_used": 100}
+    right = [
+        replace(RIGHT, arm=BEFORE, job=replace(JOB, is_before=True), n_used=38),
+        RIGHT,
+        replace(RIGHT, **audited),
+        ridge,
+        replace(ridge, **audited),
+    ]
+    targets = report("trust", right).tables[-1]
+    assert targets.title == "Targets"
+    assert {row[-1] for row in targets.rows} == {"met"}
+    wrong = [
+        right[0],
+        replace(RIGHT, n_used=100, along=0.1),
+        replace(RIGHT, **{**audited, "n_used": 200}),
+        replace(ridge, found=0.1),
+        replace(ridge, **audited, wrong=0.1),
+    ]
+    targets = report("trust", wrong).tables[-1]
+    assert {row[-1] for row in targets.rows} == {"NOT MET"}
+
+    monkeypatch.setattr(trust_all, "measure", lambda jobs, workers, record: wrong)
+    assert main(["trust", "--quick", "--workers", "1", "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "NOT MET" in printed
+    assert "LSE (default)" in printed
+    content = json.loads((tmp_path / "results.json").read_text())
+    assert [Run.of_record(record) for record in content["runs"]] == wrong
