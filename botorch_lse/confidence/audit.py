@@ -9,9 +9,14 @@ at most a small share of the set can be wrong.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.special import gammaln, xlogy
 from scipy.stats import norm
 from torch import Tensor
 
@@ -29,8 +34,11 @@ the first, since few claims fail, and all of them together no more than ``delta`
 LOOKS = (1, 2, 4, 8)
 """A drawn row that is not clear is measured again, until so many times."""
 MISTAKEN = 0.05
-"""Probability that noise makes a wrong row look right, at all its looks together. Only
-the others count as found, so that the tolerated share is smaller by this share."""
+"""Probability that noise makes a wrong row look right, at all its looks together. So
+much less of what is wrong is found, and the test knows it."""
+ALL_MISTAKEN = 0.1
+"""Where few wrong rows are tolerated, noise must be unlikely to hide all of them: this
+share of an audit's failure probability."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +46,30 @@ class AuditTest:
     r"""Whether at most a share of all rows is wrong: a bet that grows while rows are
     right.
 
-    If more than ``share`` of the rows are found wrong when drawn, the evidence reaches
-    ``limit`` at any time with probability at most ``1 / limit``: each bet is a ratio of
-    likelihoods, which does not grow on average, and Ville's inequality bounds the
-    maximum. So one may look after every row. With bets on more than ``share``
-    (``DOUBTS``) it is the opposite: the evidence that more are wrong.
+    If more than ``share`` of the rows are wrong, the evidence reaches ``limit`` at any
+    time with probability at most ``1 / limit``. So one may look after every row.
+
+    Why: let ``W`` be the least number of wrong rows that is too many. Each row has one
+    verdict, drawn often or not: a wrong row that noise lets look right stays so. Among
+    ``n`` rows drawn without replacement, the number of wrong ones is hypergeometric,
+    and each of them is found with probability at least ``1 - mistaken``, independently.
+    The evidence is what such rows' verdicts are as likely as if fewer than ``W`` rows
+    are wrong, over how likely they are if ``W`` are. If ``W`` are, that is a martingale
+    with mean 1; if more are wrong or found, the next row is wrong more often (the
+    number of rows that would be found grows in the likelihood ratio order), and what
+    one bets on is that it is right: it grows even less. Ville's inequality bounds the
+    maximum.
+
+    With bets on more than ``share`` (``DOUBTS``) it is the opposite: the evidence that
+    more are found wrong.
 
     Args:
-        share: ``t``, in (0, 1): the share of wrong rows that is tested.
+        share: The share of wrong rows that is tolerated, in (0, 1).
         limit: One over the failure probability.
         right: How many drawn rows were right.
         wrong: How many were wrong.
+        mistaken: The probability that a wrong row is found right, in [0, 1).
+        n_rows: How many rows there are to draw from; ``None``: many more than drawn.
         bets: Stakes that add up to 1, each with what it is bet on: a share of wrong
             rows in multiples of ``share``, at most half of the way from there to 1.
 
@@ -57,13 +78,15 @@ class AuditTest:
 
     Source:
         Waudby-Smith, Stark and Ramdas (2021), for audits of elections; the mixture of
-        three bets is ours.
+        three bets and the mistaken verdicts are ours.
     """
 
     share: float
     limit: float
     right: int = 0
     wrong: int = 0
+    mistaken: float = 0.0
+    n_rows: int | None = None
     bets: tuple[tuple[float, float], ...] = BETS
 
     def __post_init__(self) -> None:
@@ -71,6 +94,9 @@ class AuditTest:
         in_interval(self.limit, "limit", 1.0, math.inf)
         whole_number(self.right, "right", 0)
         whole_number(self.wrong, "wrong", 0)
+        in_interval(self.mistaken, "mistaken", 0.0, 1.0, closed_low=True)
+        if self.n_rows is not None:
+            whole_number(self.n_rows, "n_rows", max(1, self.right + self.wrong))
 
     def after(self, verdicts: Tensor) -> AuditTest:
         r"""With further drawn rows, ``n`` bools: right or wrong."""
@@ -80,28 +106,42 @@ class AuditTest:
 
     def along(self, verdicts: Tensor) -> bool:
         r"""Whether it passes at any time on the way through ``n`` bools, in order."""
-        steps = verdicts.long()
-        right, wrong = steps.cumsum(dim=0), (1 - steps).cumsum(dim=0)
-        pairs = zip(right.tolist(), wrong.tolist(), strict=True)
+        # As rows of one kind follow each other the evidence only grows or only shrinks,
+        # so that it is highest where a run of them ends.
+        ends = torch.ones_like(verdicts)
+        ends[:-1] = verdicts[:-1] != verdicts[1:]
+        n_rows = (ends.nonzero().view(-1) + 1).tolist()
         return self.has_passed or any(
-            replace(self, right=self.right + r, wrong=self.wrong + w).has_passed
-            for r, w in pairs
+            self.after(verdicts[:n]).has_passed for n in n_rows
         )
 
     @property
     def log_evidence(self) -> float:
         r"""The logarithm of what the bets have grown to, from 0."""
-        t, terms = self.share, []
-        for stake, multiple in self.bets:
-            q = min(multiple * t, (1 + t) / 2)
-            if q == 0.0 and self.wrong > 0:
-                continue  # this bet is lost
-            log = self.right * math.log((1 - q) / (1 - t))
-            if self.wrong > 0:
-                log += self.wrong * math.log(q / t)
-            terms.append(math.log(stake) + log)
-        top = max(terms)
-        return top + math.log(sum(math.exp(term - top) for term in terms))
+        stakes, multiples = np.array(self.bets).T
+        multiples = np.minimum(multiples, (1 + 1 / self.share) / 2)
+        *bets, null = self._log_probabilities(np.append(multiples, 1.0))
+        grown = float(np.logaddexp.reduce(np.log(stakes) + bets))
+        return -math.inf if grown == -math.inf else grown - float(null)
+
+    def _log_probabilities(self, multiples: NDArray[np.float64]) -> NDArray[np.float64]:
+        r"""Of these verdicts, if so many times what is tolerated is wrong.
+
+        Up to a constant.
+        """
+        if self.n_rows is None:
+            wrong = multiples * self.share * (1 - self.mistaken)
+            log: NDArray[np.float64] = xlogy(self.wrong, wrong)
+            return log + xlogy(self.right, 1 - wrong)
+        # Of `wrong` rows `drawn` were drawn, and of these `self.wrong` were found.
+        wrong = np.floor(multiples * too_many(self.share, self.n_rows))
+        n, most = self.right + self.wrong, max(int(wrong.max()), self.wrong)
+        drawn = np.arange(self.wrong, min(n, most) + 1)[:, None]
+        log = _log_choose(wrong, drawn) + _log_choose(self.n_rows - wrong, n - drawn)
+        log = log + _log_choose(drawn, self.wrong)
+        log = log + xlogy(drawn - self.wrong, self.mistaken)
+        log = log + self.wrong * math.log(1 - self.mistaken)
+        return np.asarray(np.logaddexp.reduce(log, axis=0))
 
     @property
     def has_passed(self) -> bool:
@@ -110,23 +150,43 @@ class AuditTest:
 
     @property
     def remaining(self) -> int:
-        r"""How many further rows it takes if all of them are right."""
-        if self.has_passed:
-            return 0
-        low, high = 0, 1
-        while not replace(self, right=self.right + high).has_passed:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            if replace(self, right=self.right + middle).has_passed:
-                high = middle
-            else:
-                low = middle
-        return high
+        r"""How many further rows it takes if all of them are right.
+
+        All that are left, if even these would not do.
+        """
+
+        def passes(n: int) -> bool:
+            return replace(self, right=self.right + n).has_passed
+
+        left = math.inf
+        if self.n_rows is not None:
+            left = self.n_rows - self.right - self.wrong
+        enough = 1
+        while enough < left and not passes(enough):
+            enough *= 2
+        return bisect_left(range(int(min(enough, left))), True, key=passes)
+
+
+def _log_choose(n: Any, k: Any) -> Any:
+    r"""The logarithm of ``n`` choose ``k``; ``-inf`` where ``k`` exceeds ``n``.
+
+    (``scipy.stats`` has the probabilities made of it, at thirty times the time.)
+    """
+    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+
+
+def too_many(share: float, n_rows: int) -> int:
+    r"""The least number of rows that is more than this share of them."""
+    return math.floor(share * n_rows) + 1
 
 
 def audit_test(
-    tolerance: float, delta: float, attempt: int = 1, *, is_exact: bool = False
+    tolerance: float,
+    delta: float,
+    attempt: int = 1,
+    *,
+    n_rows: int | None = None,
+    is_exact: bool = False,
 ) -> AuditTest:
     r"""The test of the ``attempt``-th audit of a run.
 
@@ -135,6 +195,7 @@ def audit_test(
         delta: The probability, over the draws, that any audit of the run passes though
             more are wrong.
         attempt: 1 for the first audit, 2 for the next one after it was given up.
+        n_rows: How many rows there are to draw from; ``None``: many more than drawn.
         is_exact: Whether values are measured without noise.
 
     Raises:
@@ -143,8 +204,12 @@ def audit_test(
     in_interval(tolerance, "tolerance", 0.0, 1.0)
     in_interval(delta, "delta", 0.0, 1.0)
     whole_number(attempt, "attempt", 1)
-    share = tolerance if is_exact else (1 - MISTAKEN) * tolerance
-    return AuditTest(share, 1 / (delta * SPENT * KEPT ** (attempt - 1)))
+    risk = delta * SPENT * KEPT ** (attempt - 1)
+    mistaken = 0.0 if is_exact else MISTAKEN
+    if n_rows is not None:
+        few = too_many(tolerance, n_rows)
+        mistaken = min(mistaken, (ALL_MISTAKEN * risk) ** (1 / few))
+    return AuditTest(tolerance, 1 / risk, mistaken=mistaken, n_rows=n_rows)
 
 
 def doubt_test(test: AuditTest, delta: float) -> AuditTest:
@@ -157,32 +222,48 @@ def doubt_test(test: AuditTest, delta: float) -> AuditTest:
     return AuditTest(test.share, 1 / delta, bets=DOUBTS)
 
 
-def audit_size(tolerance: float, delta: float, *, is_exact: bool = False) -> int:
+def audit_size(
+    tolerance: float,
+    delta: float,
+    *,
+    n_rows: int | None = None,
+    is_exact: bool = False,
+) -> int:
     r"""How many rows an audit draws if none of them is wrong: its price beforehand.
 
-    Each draw costs a measurement, fewer where a row is drawn twice and more where a
-    value is too near to the level for the noise.
+    Each draw costs a measurement, and more where a value is too near to the level for
+    the noise.
 
     Args:
         tolerance: The share of wrong rows that is tolerated, in (0, 1).
         delta: The failure probability.
+        n_rows: How many rows there are to draw from, which lowers the price where they
+            are few; ``None``: many more than drawn.
         is_exact: Whether values are measured without noise.
 
     Example:
         >>> audit_size(0.05, 0.05), audit_size(0.1, 0.05)
         (70, 34)
+        >>> audit_size(0.05, 0.05, n_rows=100)
+        45
     """
-    return audit_test(tolerance, delta, is_exact=is_exact).remaining
+    test = audit_test(tolerance, delta, n_rows=n_rows, is_exact=is_exact)
+    return test.remaining
 
 
 def verdicts(
-    margin: Tensor, noise_std: Tensor, counts: Tensor, most: int = LOOKS[-1]
+    margin: Tensor,
+    noise_std: Tensor,
+    counts: Tensor,
+    most: int = LOOKS[-1],
+    mistaken: float = MISTAKEN,
 ) -> Tensor:
     r"""What measurements say of drawn rows: 1 right, -1 wrong, 0 measure again.
 
     Of a wrong row noise makes the mean look right, at any of its looks, with
-    probability at most ``MISTAKEN``. A row that is not clear after the last look counts
-    as wrong.
+    probability at most ``mistaken``. Between two looks nothing is said, since each time
+    that one looks adds to that probability. A row that is not clear after the last look
+    counts as wrong.
 
     Args:
         margin: ``n`` means of the values, less the line where the claim is wrong by
@@ -190,18 +271,21 @@ def verdicts(
         noise_std: ``n`` noise standard deviations of one measurement.
         counts: ``n``, how often each row was measured.
         most: How often a row may be measured.
+        mistaken: The probability, in (0, 1); of the test that is made.
 
     Source:
         A union bound over the looks; ours.
     """
     looks = [look for look in LOOKS if look <= most]
-    z = float(norm.isf(MISTAKEN / len(looks)))
+    z = float(norm.isf(mistaken / len(looks)))
     reach = z * noise_std / counts.clamp_min(1).sqrt()
     is_last = counts >= looks[-1]
+    is_exact = (counts > 0) & (reach == 0)
+    is_due = is_last | is_exact | torch.isin(counts, torch.tensor(looks))
     is_right = (margin >= reach) & (margin > 0)
-    is_wrong = (margin < -reach) | (is_last & ~is_right) | ((reach == 0) & ~is_right)
+    is_wrong = (margin < -reach) | ((is_last | is_exact) & ~is_right)
     found = is_right.to(torch.int8) - is_wrong.to(torch.int8)
-    return torch.where(counts > 0, found, 0).to(torch.int8)
+    return torch.where(is_due, found, 0).to(torch.int8)
 
 
 def next_look(counts: Tensor) -> Tensor:

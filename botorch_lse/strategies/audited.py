@@ -55,7 +55,8 @@ class Claim:
     Args:
         side: ``N`` codes, as they were said.
         rows: The rows from which is drawn: those not measured by then.
-        draws: Places in ``rows``, drawn with replacement before any value was seen.
+        draws: Places in ``rows`` in random order, drawn before any value was seen. No
+            row twice: it would say nothing new.
         total: ``N`` sums of the values measured since.
         variance: ``N`` noise variances of these sums.
         counts: ``N``, how often each row was measured since.
@@ -82,7 +83,7 @@ class Claim:
         """
         digest = hashlib.sha256(f"{seed}|audit|{attempt}".encode()).digest()
         generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
-        draws = torch.randint(len(rows), (DRAWS,), generator=generator)
+        draws = torch.randperm(len(rows), generator=generator)[:DRAWS]
         zero = torch.zeros(len(side), dtype=torch.float64)
         none = torch.zeros_like(side)
         return cls(side, rows, draws, zero, zero, zero.long(), none)
@@ -95,7 +96,7 @@ class Claim:
 
     @property
     def drawn(self) -> Tensor:
-        r"""The rows in the order in which they were drawn, repetitions included."""
+        r"""The rows in the order in which they were drawn."""
         return self.rows[self.draws]
 
     @cached_property
@@ -116,6 +117,7 @@ class Claim:
         level: float,
         epsilon: float,
         most: int,
+        mistaken: float,
     ) -> Claim:
         r"""With further measurements of whatever rows.
 
@@ -125,6 +127,7 @@ class Claim:
             level: Units of ``y``.
             epsilon: The accuracy.
             most: How often one row may be measured.
+            mistaken: The probability that noise makes a wrong row look right.
         """
         each = torch.ones_like(new.indices) if new.counts is None else new.counts
         total = self.total.index_add(0, new.indices, each * new.y)
@@ -133,7 +136,7 @@ class Claim:
         # The line beyond which the side would be wrong by more than the accuracy.
         sign, n = self.side.double(), counts.clamp_min(1)
         margin = sign * (total / n - level) + epsilon
-        found = verdicts(margin, (variance / n).sqrt(), counts, most)
+        found = verdicts(margin, (variance / n).sqrt(), counts, most, mistaken)
         verdict = torch.where(self.verdict == 0, found, self.verdict)
         return replace(
             self, total=total, variance=variance, counts=counts, verdict=verdict
@@ -266,7 +269,8 @@ class Audited(Procedure):
             noise_var = self.inner.audit_noise(belief.inner, new)
             most = self.max_repeats or LOOKS[-1]
             level, epsilon = self.inner.level_and_accuracy
-            claim = claim.with_values(new, noise_var, level, epsilon, most)
+            mistaken = self._test(belief).mistaken
+            claim = claim.with_values(new, noise_var, level, epsilon, most, mistaken)
         measured = belief.measured.index_fill(0, new.indices, True)
         after = replace(belief, inner=inner, measured=measured, claim=claim)
         return self._claimed(self._kept(self._tested(after)))
@@ -311,7 +315,9 @@ class Audited(Procedure):
     def _test(self, belief: AuditBelief) -> AuditTest:
         claim = belief.claim
         assert claim is not None  # it is tested
-        return audit_test(self._share(claim), self.delta, belief.attempt)
+        return audit_test(
+            self._share(claim), self.delta, belief.attempt, n_rows=len(claim.rows)
+        )
 
     def _share(self, claim: Claim) -> float:
         r"""The share of wrong rows that is tested.
@@ -334,7 +340,7 @@ class Audited(Procedure):
         wanted = (claim.wanted(request.left) - out).clamp_min(0)
         chosen: list[Tensor] = []
         size = request.size
-        for row in _in_order(claim.drawn):
+        for row in claim.drawn.tolist():
             count = min(int(wanted[row]), size)
             chosen.append(torch.full((count,), row))
             size -= count
@@ -485,8 +491,3 @@ def audited(
 def _sides(answer: Classification) -> Tensor:
     r"""``N`` codes: above, undecided, below."""
     return answer.above.to(torch.int8) - answer.below.to(torch.int8)
-
-
-def _in_order(rows: Tensor) -> list[int]:
-    r"""Each row once, in the order of its first appearance."""
-    return list(dict.fromkeys(rows.tolist()))

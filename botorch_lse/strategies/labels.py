@@ -257,7 +257,7 @@ def audit(
         >>> pool = Pool([[0.0], [0.5], [1.0]])
         >>> labels = audit(pool, ["below", "above", "above"], tolerance=0.1)
         >>> labels.init().forecast().observations
-        34
+        3
     """
     return LabelAudit(pool, sides, threshold, audit=(tolerance, delta), **options)
 

@@ -3,10 +3,12 @@ r"""Audits of a claim: how often they pass, exactly and by simulation."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from scipy.stats import binom, hypergeom
 
 from botorch_lse.confidence.audit import (
     LOOKS,
@@ -14,28 +16,66 @@ from botorch_lse.confidence.audit import (
     AuditTest,
     audit_size,
     audit_test,
+    doubt_test,
     next_look,
+    too_many,
     verdicts,
 )
 
 MOST_WRONG = 60
 
 
-def passing(test: AuditTest, wrong: float, n: int) -> float:
-    r"""The probability to pass within ``n`` rows of which each is wrong so often.
+def passing(test: AuditTest, share: float, n: int) -> float:
+    r"""The probability to pass within ``n`` rows if such a share of many is wrong.
 
     Exact: the evidence is a function of the two counts, so the probabilities of all
     counts that have not passed are carried from row to row.
     """
+    wrong = share * (1 - test.mistaken)
     alive, passed = np.zeros(MOST_WRONG), 0.0
     alive[0] = 1.0
+    least = least_right(test, MOST_WRONG)
     for i in range(1, n + 1):
         alive = (1 - wrong) * alive + wrong * np.concatenate(([0.0], alive[:-1]))
-        for k in np.nonzero(alive)[0].tolist():
-            if i >= k and AuditTest(test.share, test.limit, i - k, k).has_passed:
-                passed += float(alive[k])
-                alive[k] = 0.0
+        has_passed = i - np.arange(MOST_WRONG) >= least
+        passed += float(alive[has_passed].sum())
+        alive[has_passed] = 0.0
     return passed
+
+
+def passing_of_few(test: AuditTest, wrong: int) -> float:
+    r"""The same without replacement from few rows, so many of which are wrong.
+
+    Carried along are the numbers of wrong rows drawn and of those that were found.
+    """
+    n_rows, found = test.n_rows, 1 - test.mistaken
+    alive, passed = np.zeros((wrong + 1, wrong + 1)), 0.0
+    alive[0, 0] = 1.0
+    least = least_right(test, wrong + 1)
+    for i in range(1, n_rows + 1):
+        left = n_rows - i + 1
+        is_wrong = (wrong - np.arange(wrong + 1.0))[:, None] / left
+        after = (1 - is_wrong).clip(0) * alive
+        after[1:, 1:] += (found * is_wrong * alive)[:-1, :-1]
+        after[1:, :] += ((1 - found) * is_wrong * alive)[:-1, :]
+        has_passed = i - np.arange(wrong + 1) >= least
+        passed += float(after[:, has_passed].sum())
+        after[:, has_passed] = 0.0
+        alive = after
+    return passed
+
+
+def least_right(test: AuditTest, n: int) -> np.ndarray:
+    r"""How many right rows make it pass beside ``0, ..., n - 1`` wrong ones."""
+    least = np.full(n, np.inf)
+    for k in range(n):
+        if test.n_rows is not None and k > test.n_rows:
+            break
+        beside = replace(test, wrong=k)
+        number = beside.remaining
+        if replace(beside, right=number).has_passed:
+            least[k] = number
+    return least
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
@@ -47,9 +87,80 @@ def test_a_claim_that_is_as_wrong_as_is_tested_passes_rarely(tolerance, attempt)
     assert found >= 0.5 / test.limit  # and the bets are not thrown away
 
 
+@pytest.mark.parametrize("n_rows", [20, 300])
+def test_the_evidence_about_few_rows_is_a_ratio_of_probabilities(n_rows):
+    test = audit_test(0.05, 0.05, n_rows=n_rows)
+    too_many_wrong = too_many(0.05, n_rows)
+    for right, wrong in ((3, 0), (15, 0), (9, 1)):
+        n, chances = right + wrong, []
+        for multiple in (0.0, 0.2, 0.5, 1.0):
+            drawn = np.arange(n + 1)
+            among = hypergeom.pmf(drawn, n_rows, int(multiple * too_many_wrong), n)
+            chances.append(among @ binom.pmf(wrong, drawn, 1 - test.mistaken))
+        ratio = (0.6 * chances[0] + 0.25 * chances[1] + 0.15 * chances[2]) / chances[3]
+        evidence = replace(test, right=right, wrong=wrong).log_evidence
+        assert math.exp(evidence) == pytest.approx(ratio, rel=1e-8)
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+@pytest.mark.parametrize("is_exact", [True, False])
+@pytest.mark.parametrize(
+    ("tolerance", "n_rows"),
+    [(0.049, 20), (0.05, 20), (0.09, 50), (0.0599, 50), (0.1, 7), (0.02, 300)],
+)
+def test_a_claim_about_few_rows_passes_rarely(tolerance, n_rows, is_exact, attempt):
+    r"""A wrong row that noise lets look right looks so for good."""
+    test = audit_test(tolerance, 0.05, attempt, n_rows=n_rows, is_exact=is_exact)
+    for more in range(3):
+        wrong = too_many(tolerance, n_rows) + more
+        assert passing_of_few(test, wrong) <= 1 / test.limit
+    assert passing_of_few(test, 0) == pytest.approx(1.0)
+
+
+def test_a_right_verdict_adds_to_the_evidence_and_a_wrong_one_takes_from_it():
+    for n_rows in (None, 100, 1000):
+        test = audit_test(0.1, 0.05, n_rows=n_rows)
+        table = np.array(
+            [
+                [replace(test, right=r, wrong=w).log_evidence for r in range(60)]
+                for w in range(6)
+            ]
+        )
+        assert (np.diff(table, axis=1)[np.isfinite(table[:, 1:])] >= -1e-10).all()
+        assert (table[1:] <= table[:-1]).all()
+
+
+@pytest.mark.parametrize("kind", ["claim", "doubt"])
+def test_along_looks_after_every_row(kind):
+    generator = torch.Generator().manual_seed(0)
+    test = audit_test(0.1, 0.05, n_rows=200)
+    test, ends = test if kind == "claim" else doubt_test(test, 0.2), []
+    for _ in range(30):
+        rows = torch.rand(120, generator=generator) > 0.08
+        ends.append(any(test.after(rows[:k]).has_passed for k in range(121)))
+        assert test.along(rows) == ends[-1]
+    assert 0 < sum(ends) < 30
+
+
+def test_many_rows_are_as_infinitely_many():
+    many, few = (audit_test(0.05, 0.05, n_rows=n) for n in (None, 10**7))
+    for right, wrong in ((0, 0), (60, 0), (100, 3)):
+        evidence = [
+            replace(t, right=right, wrong=wrong).log_evidence for t in (many, few)
+        ]
+        assert evidence[0] == pytest.approx(evidence[1], abs=1e-3)
+
+
+def test_exact_values_of_nearly_all_rows_leave_no_doubt():
+    test = AuditTest(0.1, 1e9, right=19, n_rows=20)  # two wrong would be too many
+    assert test.log_evidence == math.inf
+    assert test.has_passed
+    assert not AuditTest(0.1, 1e9, right=18, wrong=2, n_rows=20).has_passed
+
+
 def test_a_limit_that_is_too_low_lets_it_pass():
     test = audit_test(0.1, 0.05)
-    weak = AuditTest(test.share, test.limit / 3)
+    weak = replace(test, limit=test.limit / 3)
     assert passing(weak, weak.share, 500) > 0.05
 
 
@@ -87,6 +198,8 @@ def test_what_remains_is_the_least_number_that_passes():
     ahead = [AuditTest(0.05, 20.0, 30 + k, 1).has_passed for k in (n - 1, n)]
     assert ahead == [False, True]
     assert AuditTest(0.05, 20.0, right=30 + n, wrong=1).remaining == 0
+    hopeless = AuditTest(0.05, 20.0, right=30, wrong=6, n_rows=100)
+    assert hopeless.remaining == 64
 
 
 def test_the_size_of_an_audit_is_near_what_any_test_needs():
@@ -118,6 +231,13 @@ def test_a_clear_row_is_judged_at_its_first_look():
     assert verdicts(margin, ones.double(), 8 * ones).tolist() == [1, -1, -1]
 
 
+def test_nothing_is_said_between_two_looks():
+    margin, counts = torch.full((8,), 5.0).double(), torch.arange(1, 9)
+    found = verdicts(margin, torch.ones(8), counts)
+    assert found.tolist() == [1, 1, 0, 1, 0, 0, 0, 1]
+    assert verdicts(margin[:1], torch.zeros(1), torch.tensor([3])).tolist() == [1]
+
+
 def test_exact_values_are_clear_at_once():
     margin, ones = torch.tensor([0.1, 0.0, -0.1]).double(), torch.ones(3).long()
     assert verdicts(margin, torch.zeros(3), ones).tolist() == [1, -1, -1]
@@ -136,6 +256,8 @@ def test_rows_that_are_not_clear_are_measured_twice_as_often():
         (lambda: audit_test(0.05, 0.05, 0), "attempt"),
         (lambda: AuditTest(0.05, 0.5), "limit"),
         (lambda: AuditTest(0.05, 20.0, right=-1), "right"),
+        (lambda: AuditTest(0.05, 20.0, right=6, n_rows=5), "n_rows"),
+        (lambda: AuditTest(0.05, 20.0, mistaken=1.0), "mistaken"),
     ],
 )
 def test_bad_numbers_are_refused(call, name):
