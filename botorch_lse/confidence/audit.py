@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, whole_number
@@ -39,6 +39,14 @@ much less of what is wrong is found, and the test knows it."""
 ALL_MISTAKEN = 0.1
 """Where few wrong rows are tolerated, noise must be unlikely to hide all of them: this
 share of an audit's failure probability."""
+
+NOISE_PAIRS, NOISE_SHARE = 15, 0.1
+"""Where the noise is learnt, so many drawn rows are measured twice, and so much of
+``delta`` is the probability that its bound is too low. More pairs cost more and make
+the bound tighter (15: about 1.8 times the standard deviation, 30: 1.5), which matters
+to rows near the level."""
+BY_SIGN = 0.5
+"""Probability that noise of median zero makes the value of a wrong row look right."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +195,8 @@ def audit_test(
     *,
     n_rows: int | None = None,
     is_exact: bool = False,
+    is_learnt: bool = False,
+    by_sign: bool = False,
 ) -> AuditTest:
     r"""The test of the ``attempt``-th audit of a run.
 
@@ -197,6 +207,11 @@ def audit_test(
         attempt: 1 for the first audit, 2 for the next one after it was given up.
         n_rows: How many rows there are to draw from; ``None``: many more than drawn.
         is_exact: Whether values are measured without noise.
+        is_learnt: Whether verdicts use a ``noise_bound``, which takes its share of
+            ``delta``.
+        by_sign: Whether rows are judged by the side of one value, whatever the noise:
+            ``verdicts`` with ``most=1`` and the test's ``mistaken``. All that is
+            assumed is that the noise has median zero, in each row its own.
 
     Raises:
         ValueError: If a number is out of range.
@@ -205,6 +220,10 @@ def audit_test(
     in_interval(delta, "delta", 0.0, 1.0)
     whole_number(attempt, "attempt", 1)
     risk = delta * SPENT * KEPT ** (attempt - 1)
+    if is_learnt:
+        risk *= 1 - NOISE_SHARE
+    if by_sign:
+        return AuditTest(tolerance, 1 / risk, mistaken=BY_SIGN, n_rows=n_rows)
     mistaken = 0.0 if is_exact else MISTAKEN
     if n_rows is not None:
         few = too_many(tolerance, n_rows)
@@ -228,8 +247,11 @@ def audit_size(
     *,
     n_rows: int | None = None,
     is_exact: bool = False,
+    is_learnt: bool = False,
+    by_sign: bool = False,
 ) -> int:
-    r"""How many rows an audit draws if none of them is wrong: its price beforehand.
+    r"""How many measurements an audit takes if all it draws is clearly right: its price
+    beforehand.
 
     Each draw costs a measurement, and more where a value is too near to the level for
     the noise.
@@ -240,15 +262,26 @@ def audit_size(
         n_rows: How many rows there are to draw from, which lowers the price where they
             are few; ``None``: many more than drawn.
         is_exact: Whether values are measured without noise.
+        is_learnt: Whether the noise is learnt: some rows are measured twice.
+        by_sign: Whether rows are judged by the side of one value alone.
 
     Example:
         >>> audit_size(0.05, 0.05), audit_size(0.1, 0.05)
         (70, 34)
         >>> audit_size(0.05, 0.05, n_rows=100)
         45
+        >>> audit_size(0.05, 0.05, is_learnt=True), audit_size(0.05, 0.05, by_sign=True)
+        (87, 134)
     """
-    test = audit_test(tolerance, delta, n_rows=n_rows, is_exact=is_exact)
-    return test.remaining
+    test = audit_test(
+        tolerance,
+        delta,
+        n_rows=n_rows,
+        is_exact=is_exact,
+        is_learnt=is_learnt,
+        by_sign=by_sign,
+    )
+    return test.remaining + is_learnt * NOISE_PAIRS
 
 
 def verdicts(
@@ -257,6 +290,8 @@ def verdicts(
     counts: Tensor,
     most: int = LOOKS[-1],
     mistaken: float = MISTAKEN,
+    *,
+    is_gaussian: bool = True,
 ) -> Tensor:
     r"""What measurements say of drawn rows: 1 right, -1 wrong, 0 measure again.
 
@@ -272,12 +307,17 @@ def verdicts(
         counts: ``n``, how often each row was measured.
         most: How often a row may be measured.
         mistaken: The probability, in (0, 1); of the test that is made.
+        is_gaussian: Whether the noise is Gaussian. If not it is sub-Gaussian with
+            ``noise_std`` for its scale (noise within ``[-b, b]``: ``b``), and the reach
+            1.3 times as long: rows near the level need 1.7 times the measurements.
 
     Source:
         A union bound over the looks; ours.
     """
     looks = [look for look in LOOKS if look <= most]
     z = float(norm.isf(mistaken / len(looks)))
+    if not is_gaussian:  # Chernoff's bound
+        z = math.sqrt(2 * math.log(len(looks) / mistaken))
     reach = z * noise_std / counts.clamp_min(1).sqrt()
     is_last = counts >= looks[-1]
     is_exact = (counts > 0) & (reach == 0)
@@ -296,3 +336,42 @@ def next_look(counts: Tensor) -> Tensor:
     """
     looks = torch.tensor((*LOOKS, LOOKS[-1]))
     return looks[torch.searchsorted(looks[:-1], counts, right=True)]
+
+
+def noise_bound(first: Tensor, second: Tensor, delta: float) -> float:
+    r"""A standard deviation that the noise does not exceed: for noise that is learnt.
+
+    For Gaussian noise whose standard deviation is unknown but the same for all rows.
+    The first ``NOISE_PAIRS`` rows drawn are measured twice, whatever their values, and
+    nothing is said of any row before all of these values are there. Then
+    ``sum (y1 - y2)^2 / (2 std^2)`` is chi-square with one degree of freedom per pair,
+    whatever the rows' means are. So the bound is too low with probability at most
+    ``NOISE_SHARE * delta``, and the tests of the run get what is left of ``delta``
+    (``audit_test(..., is_learnt=True)``).
+
+    With the bound in place of the standard deviation the verdicts hold as they do with
+    a known one: a difference ``y1 - y2`` is independent of all means of its row's
+    values that include both. So these rows are judged from their second look on, and
+    whatever the bound is, the noise of the means is as before. (Verdicts with
+    Student's t would be right for each row, but they would be wrong together: one
+    estimate that is too small would mislead them all, and the test counts on
+    independent ones.)
+
+    One bound serves all audits of a run. Replicates that were measured while learning
+    must not be used: whether a row was measured again depended on its first value.
+
+    Args:
+        first: ``m`` first values of the rows.
+        second: ``m`` second values of the same rows.
+        delta: The failure probability of the whole run.
+
+    Example:
+        >>> values = torch.tensor([[0.1, -0.1], [2.2, 2.0], [5.0, 5.1]] * 5)
+        >>> round(noise_bound(*values.T, 0.05), 2)
+        0.22
+    """
+    m = len(first)
+    if m == 0:
+        return math.inf  # nothing was measured twice
+    least = float(chi2.ppf(NOISE_SHARE * delta, m))
+    return math.sqrt(float((first - second).square().sum()) / 2 / least)

@@ -13,11 +13,14 @@ from scipy.stats import binom, hypergeom
 from botorch_lse.confidence.audit import (
     LOOKS,
     MISTAKEN,
+    NOISE_PAIRS,
+    NOISE_SHARE,
     AuditTest,
     audit_size,
     audit_test,
     doubt_test,
     next_look,
+    noise_bound,
     too_many,
     verdicts,
 )
@@ -263,3 +266,54 @@ def test_rows_that_are_not_clear_are_measured_twice_as_often():
 def test_bad_numbers_are_refused(call, name):
     with pytest.raises(ValueError, match=f"`{name}`"):
         call()
+
+
+# --- noise that is learnt, or not Gaussian --------------------------------------------
+
+
+@pytest.mark.parametrize("pairs", [1, 3, NOISE_PAIRS])
+def test_the_bound_of_the_noise_is_too_low_as_rarely_as_stated(pairs):
+    r"""10,000 bounds for a standard deviation of 2, whatever the rows' means are."""
+    generator, delta, n = torch.Generator().manual_seed(0), 0.5, 10_000
+    means = 100 * torch.randn(n, pairs, 1, generator=generator, dtype=torch.float64)
+    y = means + 2 * torch.randn(n, pairs, 2, generator=generator, dtype=torch.float64)
+    bounds = [noise_bound(*row.T, delta) for row in y]
+    low, promised = sum(b < 2 for b in bounds) / n, NOISE_SHARE * delta
+    assert abs(low - promised) <= 4 * (promised / n) ** 0.5  # it is exact
+
+
+def test_without_replicates_nothing_bounds_the_noise():
+    none = torch.empty(0, dtype=torch.float64)
+    assert noise_bound(none, none, 0.05) == math.inf
+
+
+def test_the_bound_says_nothing_of_the_means_that_are_judged():
+    r"""Among bounds that are far too low, means at the line are as usual."""
+    generator, n = torch.Generator().manual_seed(0), 20_000
+    y = torch.randn(n, NOISE_PAIRS, 4, generator=generator, dtype=torch.float64)
+    spread = (y[..., 0] - y[..., 1]).square().sum(dim=1)
+    lowest = y[spread.argsort()[:500]]
+    for look in (2, 4):
+        means = lowest[..., :look].mean(dim=-1) * look**0.5
+        assert abs(float(means.square().mean()) - 1) < 4 * (2 / means.numel()) ** 0.5
+    alone = lowest[..., 0]  # the first value alone is not: it is judged with the second
+    assert float(alone.square().mean()) < 0.9
+
+
+def test_bounded_noise_makes_a_wrong_row_look_right_as_rarely_as_stated():
+    r"""Values of -1 and 1: sub-Gaussian with scale 1, of which 0.05 is promised."""
+    n, generator = 50_000, torch.Generator().manual_seed(0)
+    values = 2.0 * torch.randint(2, (n, 8), generator=generator).double() - 1
+    found = torch.zeros(n, dtype=torch.int8)
+    for look in LOOKS:
+        mean, counts = values[:, :look].mean(dim=-1), torch.full((n,), look)
+        now = verdicts(mean, torch.ones(n), counts, is_gaussian=False)
+        found = torch.where(found == 0, now, found)
+    assert float((found == 1).double().mean()) <= MISTAKEN
+
+
+def test_noise_that_may_be_other_than_gaussian_needs_a_longer_reach():
+    one, std = torch.ones(3).long(), torch.ones(3)
+    margin = torch.tensor([2.3, 2.9, 3.0]).double()
+    assert verdicts(margin, std, one).tolist() == [1, 1, 1]
+    assert verdicts(margin, std, one, is_gaussian=False).tolist() == [0, 0, 1]
