@@ -40,7 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     guarantee = commands.add_parser("guarantee", help="simulate a guarantee")
     guarantee.add_argument(
-        "--runs", type=int, default=200, metavar="K", help="runs (default: 200)"
+        "--runs", type=int, metavar="K", help="runs (default: as `list` says, else 200)"
     )
     guarantee.add_argument(
         "--divide-widths",
@@ -75,7 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if out is None and chosen.kind == "paper":
         out = Path("out") / chosen.name
     try:
-        benchmark, options = find(chosen.kind, chosen.name), _options(chosen)
+        benchmark = find(chosen.kind, chosen.name)
+        options = _options(chosen, benchmark.runs)
         check_installed((*benchmark.needs, *(() if out is None else ("matplotlib",))))
     except ValueError as error:
         parser.error(str(error))
@@ -87,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _options(chosen: argparse.Namespace) -> Options:
+def _options(chosen: argparse.Namespace, runs: int) -> Options:
     for name in ("seeds", "workers"):
         if getattr(chosen, name, None) is not None:
             whole_number(getattr(chosen, name), f"--{name}", 1)
@@ -101,10 +102,11 @@ def _options(chosen: argparse.Namespace) -> Options:
             record=chosen.record,
         )
     if chosen.kind == "guarantee":
-        whole_number(chosen.runs, "--runs", 1)
+        if chosen.runs is not None:
+            runs = whole_number(chosen.runs, "--runs", 1)
         if chosen.divide_widths is not None:
             in_interval(chosen.divide_widths, "--divide-widths", 0.0, float("inf"))
-        return Options(runs=chosen.runs, divide_widths=chosen.divide_widths)
+        return Options(runs=runs, divide_widths=chosen.divide_widths)
     return Options()
 
 

@@ -57,6 +57,7 @@ class Entry:
         summary: A line for ``list``.
         run: Does it.
         needs: Modules of optional libraries that it imports.
+        runs: Simulated runs where the command line names no number (guarantee).
     """
 
     kind: str
@@ -64,6 +65,7 @@ class Entry:
     summary: str
     run: Callable[[Options], Report]
     needs: tuple[str, ...] = ()
+    runs: int = Options.runs
 
 
 _ENTRIES: dict[tuple[str, str], Entry] = {}
@@ -72,7 +74,11 @@ Runner = Callable[[Options], Report]
 
 
 def entry(
-    kind: str, name: str, summary: str, needs: tuple[str, ...] = ()
+    kind: str,
+    name: str,
+    summary: str,
+    needs: tuple[str, ...] = (),
+    runs: int = Options.runs,
 ) -> Callable[[Runner], Runner]:
     r"""Register the decorated function as a benchmark.
 
@@ -81,6 +87,7 @@ def entry(
         name: Its name on the command line.
         summary: A line for ``list``.
         needs: Modules of optional libraries that it imports.
+        runs: Simulated runs where the command line names no number (guarantee).
 
     Raises:
         ValueError: If the kind is unknown.
@@ -89,7 +96,7 @@ def entry(
         raise ValueError(f"Expected `kind` to be one of {KINDS}, but got {kind!r}.")
 
     def register(run: Runner) -> Runner:
-        _ENTRIES[kind, name] = Entry(kind, name, summary, run, needs)
+        _ENTRIES[kind, name] = Entry(kind, name, summary, run, needs, runs)
         return run
 
     return register

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from scipy.stats import binom, hypergeom
 
+from botorch_lse.benchmark.guarantee_audit import LINE, Scenario, at, simulate
 from botorch_lse.confidence.audit import (
     LOOKS,
     MISTAKEN,
@@ -24,6 +26,7 @@ from botorch_lse.confidence.audit import (
     too_many,
     verdicts,
 )
+from tests.covering import more_when_slow
 
 MOST_WRONG = 60
 
@@ -298,6 +301,26 @@ def test_the_bound_says_nothing_of_the_means_that_are_judged():
         assert abs(float(means.square().mean()) - 1) < 4 * (2 / means.numel()) ** 0.5
     alone = lowest[..., 0]  # the first value alone is not: it is judged with the second
     assert float(alone.square().mean()) < 0.9
+
+
+@more_when_slow("n_runs", 2000, 10_000)
+@pytest.mark.parametrize("options", [{"is_learnt": True}, {"by_sign": True, "most": 1}])
+def test_wrong_claims_pass_rarely_where_the_noise_is_not_known(options, n_runs):
+    scenario = Scenario("", partial(at, LINE), n_rows=200, **options)
+    for divisor, is_rare in ((1.0, True), (3.0, False)):
+        audits = simulate(scenario, scenario.n_wrong, n_runs, divisor)
+        passed = int(audits.passed.sum())
+        assert (passed <= 0.05 * n_runs + 2 * (0.05 * n_runs) ** 0.5) == is_rare
+
+
+def test_the_price_of_learnt_noise_is_what_such_an_audit_takes():
+    for options in ({"is_learnt": True}, {"by_sign": True, "most": 1}):
+        scenario = Scenario("", **options)
+        audits = simulate(scenario, 0, 300, 1.0)
+        options.pop("most", None)
+        price = audit_size(0.05, 0.05, n_rows=1000, **options)
+        assert audits.passed.double().mean() >= 0.95
+        assert price <= float(audits.measured[audits.passed].median()) <= price + 4
 
 
 def test_bounded_noise_makes_a_wrong_row_look_right_as_rarely_as_stated():
