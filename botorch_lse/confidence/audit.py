@@ -40,6 +40,9 @@ ALL_MISTAKEN = 0.1
 """Where few wrong rows are tolerated, noise must be unlikely to hide all of them: this
 share of an audit's failure probability."""
 
+KNOWN, LEARNT, SIDE = "known", "learnt", "side"
+"""How drawn rows are judged: by values whose noise is known, by values whose noise is
+bounded from rows that are measured twice, or by the side of one value."""
 NOISE_PAIRS, NOISE_SHARE = 15, 0.1
 """Where the noise is learnt, so many drawn rows are measured twice, and so much of
 ``delta`` is the probability that its bound is too low. More pairs cost more and make
@@ -188,6 +191,11 @@ def too_many(share: float, n_rows: int) -> int:
     return math.floor(share * n_rows) + 1
 
 
+def spent(delta: float, attempt: int) -> float:
+    r"""The share of a run's failure probability that one of its audits gets."""
+    return delta * SPENT * KEPT ** (attempt - 1)
+
+
 def audit_test(
     tolerance: float,
     delta: float,
@@ -219,7 +227,7 @@ def audit_test(
     in_interval(tolerance, "tolerance", 0.0, 1.0)
     in_interval(delta, "delta", 0.0, 1.0)
     whole_number(attempt, "attempt", 1)
-    risk = delta * SPENT * KEPT ** (attempt - 1)
+    risk = spent(delta, attempt)
     if is_learnt:
         risk *= 1 - NOISE_SHARE
     if by_sign:
@@ -357,13 +365,13 @@ def noise_bound(first: Tensor, second: Tensor, delta: float) -> float:
     estimate that is too small would mislead them all, and the test counts on
     independent ones.)
 
-    One bound serves all audits of a run. Replicates that were measured while learning
-    must not be used: whether a row was measured again depended on its first value.
+    One bound serves all later audits of a run. Replicates that were measured while
+    learning must not be used: whether a row was measured again depended on its value.
 
     Args:
         first: ``m`` first values of the rows.
         second: ``m`` second values of the same rows.
-        delta: The failure probability of the whole run.
+        delta: The failure probability of the audit that measures the pairs.
 
     Example:
         >>> values = torch.tensor([[0.1, -0.1], [2.2, 2.0], [5.0, 5.1]] * 5)

@@ -40,8 +40,8 @@ NOISE_DELTA = 0.05
 """One minus the confidence of the bound of the noise from replicates."""
 FAST = 0.1
 """Lengthscale, as a share of the diagonal of the inputs' box, from which a second fit
-starts where the noise is learnt. From BoTorch's own start a fit may end where all is
-noise, at a likelihood that is smaller by ten nats and more."""
+starts where the noise is learnt and no row was measured twice. From BoTorch's own start
+a fit may end where all is noise, at a likelihood that is smaller by ten nats."""
 TINY = 1e-300
 """Values with a smaller standard deviation count as constant. BoTorch's own limit is
 much larger and would treat values in tiny units as constant."""
@@ -81,21 +81,18 @@ def fit_with_inputs(
         input_transform: From the columns of ``train_X`` to the kernel's.
         d: The kernel's columns.
     """
-    likelihood = None
-    if train_Yvar is None:
-        likelihood = default_likelihood(largest_noise(train_X, train_Y))
+    bound = None if train_Yvar is not None else largest_noise(train_X, train_Y)
     model = SingleTaskGP(
         train_X,
         train_Y,
         train_Yvar,
-        likelihood=likelihood,
+        likelihood=default_likelihood(bound) if train_Yvar is None else None,
         covar_module=default_kernel(d),
         input_transform=input_transform,
         outcome_transform=Standardize(1, min_stdv=TINY),
     )
-    if train_Yvar is not None:
-        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-        return model.eval()
+    if train_Yvar is not None or bound is not None:
+        return fitted(model)[1]
     other = deepcopy(model)
     other.covar_module.lengthscale = FAST * d**0.5
     return max((fitted(model), fitted(other)), key=lambda pair: pair[0])[1]

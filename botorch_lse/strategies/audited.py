@@ -20,12 +20,18 @@ from torch import Tensor
 
 from botorch_lse.checks import in_interval
 from botorch_lse.confidence.audit import (
+    KNOWN,
+    LEARNT,
     LOOKS,
+    NOISE_PAIRS,
+    SIDE,
     AuditTest,
     audit_size,
     audit_test,
     doubt_test,
     next_look,
+    noise_bound,
+    spent,
     verdicts,
 )
 from botorch_lse.confidence.calibration import Calibration
@@ -58,8 +64,10 @@ class Claim:
         draws: Places in ``rows`` in random order, drawn before any value was seen. No
             row twice: it would say nothing new.
         total: ``N`` sums of the values measured since.
-        variance: ``N`` noise variances of these sums.
+        variance: ``N`` noise variances of these sums, as far as they are known.
         counts: ``N``, how often each row was measured since.
+        low: ``N``, the lower of a row's first two values; infinite before.
+        high: ``N``, the higher one.
         verdict: ``N`` codes: 1 right, -1 wrong, 0 not known yet.
     """
 
@@ -69,6 +77,8 @@ class Claim:
     total: Tensor
     variance: Tensor
     counts: Tensor
+    low: Tensor
+    high: Tensor
     verdict: Tensor
 
     @classmethod
@@ -85,8 +95,8 @@ class Claim:
         generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
         draws = torch.randperm(len(rows), generator=generator)[:DRAWS]
         zero = torch.zeros(len(side), dtype=torch.float64)
-        none = torch.zeros_like(side)
-        return cls(side, rows, draws, zero, zero, zero.long(), none)
+        high, none = torch.full_like(zero, -torch.inf), torch.zeros_like(side)
+        return cls(side, rows, draws, zero, zero, zero.long(), -high, high, none)
 
     @property
     def all_on(self) -> int:
@@ -99,6 +109,11 @@ class Claim:
         r"""The rows in the order in which they were drawn."""
         return self.rows[self.draws]
 
+    @property
+    def pairs(self) -> Tensor:
+        r"""The rows that are measured twice where the noise is learnt."""
+        return self.drawn[:NOISE_PAIRS]
+
     @cached_property
     def judged(self) -> Tensor:
         r"""Bools, right or wrong, of the draws up to the first that is not judged.
@@ -110,36 +125,26 @@ class Claim:
         open_ = (found == 0).nonzero()
         return found[: int(open_[0]) if len(open_) else len(found)] > 0
 
-    def with_values(
-        self,
-        new: Observations,
-        noise_var: Tensor,
-        level: float,
-        epsilon: float,
-        most: int,
-        mistaken: float,
-    ) -> Claim:
+    def with_values(self, new: Observations, noise_var: Tensor) -> Claim:
         r"""With further measurements of whatever rows.
 
         Args:
             new: The measurements, ``k`` values or means of replicates.
             noise_var: ``k`` noise variances of what is told.
-            level: Units of ``y``.
-            epsilon: The accuracy.
-            most: How often one row may be measured.
-            mistaken: The probability that noise makes a wrong row look right.
         """
         each = torch.ones_like(new.indices) if new.counts is None else new.counts
-        total = self.total.index_add(0, new.indices, each * new.y)
-        variance = self.variance.index_add(0, new.indices, each**2 * noise_var)
-        counts = self.counts.index_add(0, new.indices, each)
-        # The line beyond which the side would be wrong by more than the accuracy.
-        sign, n = self.side.double(), counts.clamp_min(1)
-        margin = sign * (total / n - level) + epsilon
-        found = verdicts(margin, (variance / n).sqrt(), counts, most, mistaken)
-        verdict = torch.where(self.verdict == 0, found, self.verdict)
+        y = new.y.double()
+        # If a row is measured more than twice at once, the extremes stand for the two
+        # values: in sorted values none is the first, and these are never too near.
+        first = (self.counts < 2)[new.indices]
+        rows, values = new.indices[first], y[first]
         return replace(
-            self, total=total, variance=variance, counts=counts, verdict=verdict
+            self,
+            total=self.total.index_add(0, new.indices, each * y),
+            variance=self.variance.index_add(0, new.indices, each**2 * noise_var),
+            counts=self.counts.index_add(0, new.indices, each),
+            low=self.low.scatter_reduce(0, rows, values, "amin"),
+            high=self.high.scatter_reduce(0, rows, values, "amax"),
         )
 
     def without(self, rows: Tensor) -> Claim:
@@ -147,15 +152,52 @@ class Claim:
         lost = self.verdict.index_fill(0, rows, -1)
         return replace(self, verdict=torch.where(self.verdict == 0, lost, self.verdict))
 
-    def wanted(self, left: Tensor) -> Tensor:
+    def noise_std(self, delta: float) -> float | None:
+        r"""A bound of the noise, once all ``pairs`` are there; ``None`` before.
+
+        Pairs that were used up without a result are left out.
+
+        Args:
+            delta: See ``noise_bound``.
+        """
+        rows = self.pairs[self.verdict[self.pairs] == 0]
+        if bool((self.counts[rows] < 2).any()):
+            return None
+        return noise_bound(self.low[rows], self.high[rows], delta)
+
+    def judged_by(
+        self, level: float, epsilon: float, std: Tensor, most: int, mistaken: float
+    ) -> Claim:
+        r"""With the verdicts of all rows that are due.
+
+        Args:
+            level: Units of ``y``.
+            epsilon: The accuracy.
+            std: ``N`` noise standard deviations of one measurement.
+            most: How often one row may be measured.
+            mistaken: The probability that noise makes a wrong row look right.
+        """
+        # The line beyond which the side would be wrong by more than the accuracy.
+        mean = self.total / self.counts.clamp_min(1)
+        margin = self.side.double() * (mean - level) + epsilon
+        found = verdicts(margin, std, self.counts, most, mistaken)
+        return replace(
+            self, verdict=torch.where(self.verdict == 0, found, self.verdict)
+        )
+
+    def wanted(self, left: Tensor, needs_pairs: bool) -> Tensor:
         r"""``N`` counts of what the next look of each drawn row takes.
 
         Args:
             left: ``N``, how often each row may still be measured.
+            needs_pairs: Whether nothing is judged before the ``pairs`` are there.
         """
-        looks = next_look(self.counts) - self.counts
-        is_open = (self.verdict == 0) & (looks <= left)
-        return torch.where(is_open, looks, 0)
+        if needs_pairs:
+            looks = torch.ones_like(self.counts).index_fill(0, self.pairs, 2)
+        else:
+            looks = next_look(self.counts)
+        more = (looks - self.counts).clamp_min(0)
+        return torch.where((self.verdict == 0) & (more <= left), more, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +210,9 @@ class AuditBelief:
         measured: ``N`` bools: rows that were measured or used up so far.
         attempt: How many claims were made, the open one included.
         claim: The open claim; ``None`` while the procedure learns.
+        noise: How rows are judged: by ``KNOWN`` noise, by ``LEARNT`` noise, which is
+            bounded from pairs, or by ``SIDE`` of one value, whatever the noise.
+        noise_std: The bound of noise that is learnt; ``None`` before it is known.
         ended: ``"audited"`` once the claim is shown, ``"not confirmed"`` once it is
             clear that it will not be.
     """
@@ -177,7 +222,14 @@ class AuditBelief:
     measured: Tensor
     attempt: int = 0
     claim: Claim | None = None
+    noise: str = KNOWN
+    noise_std: float | None = None
     ended: str | None = None
+
+    @property
+    def needs_pairs(self) -> bool:
+        r"""Whether nothing can be judged yet, for the noise is not bounded."""
+        return self.noise == LEARNT and self.noise_std is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +237,8 @@ class Audited(Procedure):
     r"""A procedure whose answer is audited before the run ends.
 
     Args:
-        inner: The procedure; it knows ``level_and_accuracy``, ``audit_noise`` and
-            ``noise_in_words``.
+        inner: The procedure; it knows ``level_and_accuracy``, ``audit_noise``,
+            ``audit_noise_kind`` and ``noise_in_words``.
         pool: What can be measured.
         tolerance: The share of the rows not measured that may be wrong.
         delta: The probability, over the draws, that more are wrong and it passes.
@@ -266,14 +318,31 @@ class Audited(Procedure):
     def _after(self, belief: AuditBelief, inner: Any, new: Observations) -> AuditBelief:
         claim = belief.claim
         if claim is not None and belief.ended is None:
+            # The noise as it was when the values came: a later fit has seen them.
             noise_var = self.inner.audit_noise(belief.inner, new)
-            most = self.max_repeats or LOOKS[-1]
-            level, epsilon = self.inner.level_and_accuracy
-            mistaken = self._test(belief).mistaken
-            claim = claim.with_values(new, noise_var, level, epsilon, most, mistaken)
+            claim = claim.with_values(new, noise_var)
         measured = belief.measured.index_fill(0, new.indices, True)
         after = replace(belief, inner=inner, measured=measured, claim=claim)
-        return self._claimed(self._kept(self._tested(after)))
+        return self._claimed(self._kept(self._tested(self._judged(after))))
+
+    def _judged(self, belief: AuditBelief) -> AuditBelief:
+        r"""With the verdicts of the rows that are due."""
+        claim = belief.claim
+        if claim is None or belief.ended is not None:
+            return belief
+        if belief.needs_pairs:
+            bound = claim.noise_std(spent(self.delta, belief.attempt))
+            belief = replace(belief, noise_std=bound)
+            if bound is None:
+                return belief
+        std = (claim.variance / claim.counts.clamp_min(1)).sqrt()
+        if belief.noise_std is not None:
+            std = torch.full_like(std, belief.noise_std)
+        most = 1 if belief.noise == SIDE else self.max_repeats or LOOKS[-1]
+        level, epsilon = self.inner.level_and_accuracy
+        mistaken = self._test(belief).mistaken
+        claim = claim.judged_by(level, epsilon, std, most, mistaken)
+        return replace(belief, claim=claim)
 
     def _tested(self, belief: AuditBelief) -> AuditBelief:
         if belief.claim is None or belief.ended is not None:
@@ -310,13 +379,23 @@ class Audited(Procedure):
             return belief  # nothing is claimed of rows that were not measured
         attempt = belief.attempt + 1
         claim = Claim.of(_sides(answer), rows, belief.seed, attempt)
-        return replace(belief, claim=claim, attempt=attempt)
+        noise = belief.noise
+        if attempt == 1:
+            noise = self.inner.audit_noise_kind(belief.inner)
+            if noise == LEARNT and self.max_repeats == 1:
+                noise = SIDE
+        return replace(belief, claim=claim, attempt=attempt, noise=noise)
 
     def _test(self, belief: AuditBelief) -> AuditTest:
         claim = belief.claim
         assert claim is not None  # it is tested
         return audit_test(
-            self._share(claim), self.delta, belief.attempt, n_rows=len(claim.rows)
+            self._share(claim),
+            self.delta,
+            belief.attempt,
+            n_rows=len(claim.rows),
+            is_learnt=belief.noise == LEARNT,
+            by_sign=belief.noise == SIDE,
         )
 
     def _share(self, claim: Claim) -> float:
@@ -337,7 +416,8 @@ class Audited(Procedure):
             rows: Tensor = self.inner.plan(belief.inner, request)
             return rows
         out = torch.bincount(request.pending, minlength=len(self.pool))
-        wanted = (claim.wanted(request.left) - out).clamp_min(0)
+        wanted = claim.wanted(request.left, belief.needs_pairs)
+        wanted = (wanted - out).clamp_min(0)
         chosen: list[Tensor] = []
         size = request.size
         for row in claim.drawn.tolist():
@@ -406,7 +486,7 @@ class Audited(Procedure):
             "draws, whatever the function and the model, at most "
             f"{self._share(claim):.3g} of the {len(claim.rows)} rows not measured "
             f"before the audit are wrong{self._up_to} ({len(claim.judged)} draws; "
-            f"assumes {self.inner.noise_in_words})."
+            f"assumes {self._noise_in_words(belief)})."
         )
         return replace(
             answer,
@@ -434,6 +514,17 @@ class Audited(Procedure):
             f"than {share:.3g} of all."
         )
 
+    def _noise_in_words(self, belief: AuditBelief) -> str:
+        r"""What is assumed of the noise."""
+        if belief.noise == SIDE:
+            return "independent noise of median zero"
+        if belief.noise == LEARNT:
+            return (
+                "Gaussian noise, the same for all rows, whose standard deviation was "
+                f"bounded by {belief.noise_std:.3g} from rows measured twice"
+            )
+        return str(self.inner.noise_in_words)
+
     @property
     def _up_to(self) -> str:
         _, epsilon = self.inner.level_and_accuracy
@@ -443,12 +534,23 @@ class Audited(Procedure):
         r"""What learning takes, and the audit after it."""
         if belief.claim is not None:
             test = self._test(belief).after(belief.claim.judged)
+            pairs = (2 - belief.claim.counts[belief.claim.pairs]).clamp_min(0)
+            more = int(pairs.sum()) if belief.needs_pairs else 0
             basis = "The rest of the audit, if all rows to come are right."
-            return Forecast(test.remaining, basis)
+            return Forecast(test.remaining + more // 2, basis)
         found: Forecast = self.inner.forecast(belief.inner, told)
         if found.observations is None:
             return found
-        price = audit_size(self.tolerance, self.delta)
+        noise = belief.noise
+        if belief.attempt == 0:
+            noise = self.inner.audit_noise_kind(belief.inner)
+        price = audit_size(
+            self.tolerance,
+            self.delta,
+            n_rows=max(1, int((~belief.measured).sum())),
+            is_learnt=noise == LEARNT,
+            by_sign=noise == SIDE,
+        )
         basis = f"{found.basis} Then an audit of {price}, if the answer is right."
         return Forecast(found.observations + price, basis)
 

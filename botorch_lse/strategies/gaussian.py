@@ -17,6 +17,7 @@ from torch import Tensor
 
 from botorch_lse.checks import in_interval, truth_value
 from botorch_lse.confidence.anytime import RKHSWidth
+from botorch_lse.confidence.audit import KNOWN, LEARNT, SIDE
 from botorch_lse.confidence.calibration import Calibration, CalibrationWarning
 from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.confidence.regions import Regions, warn_if_empty
@@ -45,12 +46,12 @@ from botorch_lse.strategies.processes import (
 from botorch_lse.strategies.rules import Belief, Rule, Situation, problems_of
 
 INFORMED_SHARE = 0.5
-"""The data inform about a row once its variance is below this share of the prior's.
-Where a width is small, a prior whose scale is just large enough for the level to be
-plausible would else decide rows that are far from all measured ones."""
-LEAST_SHARE = 0.75
+"""The data inform about a row once its variance is below this share of the prior's."""
+LEAST_SHARE = 0.5
 """The distance of the level from the data's mean, as a share of the width that decides,
-may be at most this for a learnt prior: else the prior would decide by itself."""
+may be at most this for a learnt prior. A row is then decided once the data have reduced
+its variance to a quarter or so; with larger shares rows in gaps of the data, of which
+nothing is known, are decided by the prior."""
 MOST_STEPS = 300
 """The longest forecast that is made measurement by measurement."""
 WORK = 2e10
@@ -460,7 +461,7 @@ class GPProcedure(Procedure):
         belief = self._with_regions(belief, self.rule.width(belief.memory, beta), beta)
         sides = belief.sides
         if not self.is_theorem:
-            sides = sides.reopened(self._uninformed(fits))
+            sides = sides.reopened(self._sure_by_prior_alone(fits))
         open_sigma = posterior.sigma[self.item_rows][sides.candidates]
         widest = float(open_sigma.max()) if open_sigma.numel() else None
         memory = self.rule.judged(belief.memory, widest, beta)
@@ -505,25 +506,21 @@ class GPProcedure(Procedure):
             sides = goal.update(start, replace(view, all_regions=regions))
         return replace(belief, all_regions=regions, sides=sides)
 
-    def _uninformed(self, fits: Fits) -> Tensor:
+    def _sure_by_prior_alone(self, fits: Fits) -> Tensor:
         r"""``T`` bools: items that only the prior decides, not the data.
 
-        The data have hardly reduced their variance. For a given model they count only
-        where the prior by itself would decide them: its scale is the user's.
+        The prior by itself would decide them, and the data have hardly reduced their
+        variance.
         """
-        items = self.item_rows
-        vague = torch.zeros(len(items), dtype=torch.bool)
-        for posterior in fits.posteriors:
-            prior = posterior.prior_variance[items]
-            vague |= posterior.variance[items] > INFORMED_SHARE * prior
-        if not self.model.is_fixed:
-            return vague
-        level, posterior = self.goal.stated_level, fits.posteriors[0]
+        posterior, items = fits.posteriors[0], self.item_rows
+        level = self.goal.stated_level
         if level is None:
-            return torch.zeros_like(vague)
-        beta, mean = self.width_of(1, posterior), posterior.prior_mean_at(items)
-        spread = (beta * posterior.prior_variance[items]).sqrt()
-        return vague & ((mean - level).abs() >= spread)
+            return torch.zeros(len(items), dtype=torch.bool)
+        prior = posterior.prior_variance[items]
+        mean = posterior.prior_mean_at(items)
+        beta = self.width_of(1, posterior)
+        sure = (mean - level).abs() >= (beta * prior).sqrt()
+        return sure & (posterior.variance[items] > INFORMED_SHARE * prior)
 
     # --- choosing ---------------------------------------------------------------------
 
@@ -619,13 +616,19 @@ class GPProcedure(Procedure):
         (noise,) = belief.fits.noise_of(new)
         return torch.where(noise <= belief.posterior.least_noise, 0.0, noise)
 
+    def audit_noise_kind(self, belief: Belief) -> str:
+        r"""What is known of the noise: see ``AuditBelief``."""
+        fits = belief.fits
+        if self.model.burn_in is not None:
+            return SIDE  # estimates, another one for each row
+        if self.model.is_fixed or fits.has_known_noise:
+            return KNOWN
+        return LEARNT if fits.posteriors[0].prior.predict_noise is None else SIDE
+
     @property
     def noise_in_words(self) -> str:
-        r"""What the noise is taken to be."""
-        is_given = all(output.known_noise is not None for output in self.model.outputs)
-        if is_given or self.model.is_fixed:
-            return "Gaussian noise of the given standard deviation"
-        return "Gaussian noise of the fitted standard deviation, which may be too small"
+        r"""What noise that is known is taken to be."""
+        return "Gaussian noise of the given standard deviation"
 
     # --- the answer -------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
 from botorch_lse.checks import complaint, finite_number, in_interval
+from botorch_lse.confidence.audit import KNOWN
 from botorch_lse.confidence.classify import ABOVE, BELOW, accuracy
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.audited import audited
@@ -58,6 +59,10 @@ class Labels(Procedure):
         if not bool((self.noise_var > 0).any()):
             return "values without noise"
         return "Gaussian noise of the given standard deviation"
+
+    def audit_noise_kind(self, belief: None) -> str:
+        r"""Known."""
+        return KNOWN
 
     def audit_noise(self, belief: None, new: Observations) -> Tensor:
         r"""The noise variances of ``n`` values or means, units of ``y`` squared."""

@@ -107,8 +107,8 @@ class GPStrategy(Strategy):
         level_z: A model that is learnt keeps the level within so many standard
             deviations of its prior around the mean of the data: where the fitted scale
             is smaller, it is raised. First data far from the level would else be taken
-            as proof that nothing reaches it. Less than the width that decides; at most
-            three quarters of it are used. ``None``: as fitted.
+            as proof that nothing reaches it. At most half of the width that decides is
+            used. ``None``: as fitted.
         needs_both_sides: Whether a model that is learnt decides nothing while all
             values lie on one side of the level (noise considered; unless every row was
             measured). The next rows are then those farthest from what was measured.
@@ -118,9 +118,8 @@ class GPStrategy(Strategy):
             with probability ``1 - delta``. For a ``threshold`` only.
         memory_budget: Bytes for arrays over the pool.
 
-    No width that a theorem does not give decides before there are data. A row whose
-    variance the data have not halved is not decided by a model that is learnt; by a
-    given one with a width that no theorem gives, not where the prior alone is sure.
+    No width that a theorem does not give decides before there are data, nor a row of
+    which the prior alone would be sure and whose variance the data have not halved.
 
     Raises:
         ValueError: If a number is out of range, both or none of ``threshold`` and

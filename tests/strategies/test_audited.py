@@ -47,6 +47,7 @@ class Stubborn(Procedure):
     side: torch.Tensor
     std: float
     size: int = 16
+    kind: str = "known"
 
     level_and_accuracy = (0.0, 0.0)
     noise_in_words = "Gaussian noise"
@@ -77,6 +78,9 @@ class Stubborn(Procedure):
 
     def visiting_order(self, belief, rows, before):
         return rows.sort().values
+
+    def audit_noise_kind(self, belief):
+        return self.kind
 
     def audit_noise(self, belief, new):
         return torch.full((len(new),), self.std**2, dtype=torch.float64)
@@ -111,10 +115,11 @@ class Claiming(Strategy):
     batch_size: int = 16
     max_observations: int | None = None
     max_repeats: int | None = None
+    kind: str = "known"
 
     @cached_property
     def procedure(self):
-        inner = Stubborn(self.pool, self.side, self.std, self.batch_size)
+        inner = Stubborn(self.pool, self.side, self.std, self.batch_size, self.kind)
         return audited(inner, self.audit, self.pool, self.max_repeats)
 
 
@@ -265,7 +270,8 @@ def test_the_forecast_includes_the_audit() -> None:
     plain, own = learnt(audit=None), learnt()
     states = [played(s, SMOOTH, stop=3) for s in (plain, own)]
     ahead = [state.forecast().observations for state in states]
-    assert ahead[1] == ahead[0] + audit_size(0.1, 0.05)
+    n_rows = N - states[1].observations.indices.unique().numel()
+    assert ahead[1] == ahead[0] + audit_size(0.1, 0.05, n_rows=n_rows)
     assert "Then an audit of" in states[1].forecast().basis
 
 
@@ -333,6 +339,77 @@ def test_a_claim_within_the_tolerance_is_rarely_given_up(n_runs) -> None:
     ends = [played(strategy, truth, s, std=1.0).stop_reason for s in range(n_runs)]
     given_up = ends.count("not confirmed")
     assert given_up <= 0.05 * n_runs + 3 * (0.05 * 0.95 * n_runs) ** 0.5
+
+
+# --- noise that is learnt -------------------------------------------------------------
+
+
+def test_learnt_noise_is_bounded_from_rows_measured_twice_before_any_is_judged() -> (
+    None
+):
+    pool, side, truth = claimed(0.0)
+    strategy = Claiming(pool, side=side, kind="learnt", batch_size=10)
+    state = played(strategy, truth, std=0.5, stop=2)
+    claim = state.belief.claim
+    assert (claim.verdict == 0).all()
+    assert state.belief.noise_std is None
+    assert int((claim.counts[claim.pairs] == 2).sum()) == 10
+    done = played(strategy, truth, std=0.5, state=state)
+    assert done.stop_reason == "audited"
+    assert done.n_used <= audit_size(0.05, 0.05, is_learnt=True) + 9
+    assert 0.5 <= done.belief.noise_std <= 3 * 0.5
+    assert "rows measured twice" in done.classification.guarantee
+    again = strategy.replay(done.observations)
+    assert again.belief.noise_std == done.belief.noise_std
+    assert again.stop_reason == "audited"
+
+
+@more_when_slow("n_runs", 40, 1000)
+def test_learnt_noise_does_not_let_a_wrong_claim_pass(n_runs) -> None:
+    r"""The stated noise is wrong by a factor of ten, and is not used."""
+    pool, side, truth = claimed(0.055)
+    strategy = Claiming(
+        pool, side=side, std=0.1, kind="learnt", max_observations=300, batch_size=20
+    )
+    ends = [played(strategy, truth, s, std=2.0).stop_reason for s in range(n_runs)]
+    assert ends.count("audited") <= 0.05 * n_runs + 3 * (0.05 * 0.95 * n_runs) ** 0.5
+
+
+def test_more_values_at_once_than_two_widen_the_bound() -> None:
+    r"""They come sorted, so that the first two of them would be too near."""
+    pool, side, truth = claimed(0.0)
+    strategy = Claiming(pool, side=side, kind="learnt", batch_size=30)
+    state = strategy.init()
+    rows = strategy.ask(state).order
+    claim = state.belief.claim
+    assert torch.equal(rows.unique(), claim.pairs.sort().values)
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn(15, 3, generator=generator, dtype=torch.float64)
+    values = truth[claim.pairs].unsqueeze(-1) + noise
+    told = Observations(claim.pairs.repeat_interleave(3), values.view(-1))
+    after = claim.with_values(told, torch.zeros(45).double())
+    spread = values.amax(dim=1) - values.amin(dim=1)
+    torch.testing.assert_close((after.high - after.low)[claim.pairs], spread)
+
+
+def test_destructive_samples_with_unknown_noise_are_judged_by_their_side() -> None:
+    pool, side, truth = claimed(0.0)
+    strategy = Claiming(pool, side=side, kind="learnt", max_repeats=1, batch_size=10)
+    state = played(strategy, truth, std=0.5)
+    assert state.stop_reason == "audited"
+    assert state.observations.indices.unique().numel() == len(state.observations)
+    assert state.n_used > audit_size(0.05, 0.05)
+    assert "noise of median zero" in state.classification.guarantee
+
+
+def test_a_learnt_run_is_audited_with_learnt_noise() -> None:
+    strategy = learnt(noise_std=None)
+    state = played(strategy, SMOOTH)
+    assert state.belief.noise == "learnt"
+    assert state.stop_reason == "audited"
+    assert state.belief.noise_std >= STD
+    again = strategy.replay(state.observations)
+    assert again.classification.guarantee == state.classification.guarantee
 
 
 # --- values with variances of their own -----------------------------------------------

@@ -8,6 +8,7 @@ from botorch.models import SingleTaskGP
 from gpytorch.kernels import MaternKernel, ScaleKernel
 
 from botorch_lse import Pool
+from botorch_lse.models import fitted
 from botorch_lse.models.fitted import fit_single_task_gp, largest_noise
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Observations
@@ -136,26 +137,33 @@ def test_replicates_bound_the_noise_of_a_fit():
     X = torch.arange(12).double().unsqueeze(-1) / 11
     wave = torch.sin(23 * X)
     X, y = torch.cat((X, X[::3])), torch.cat((wave, wave[::3]))
-    y[::2] += 0.05
+    y[[0, 3, 13, 15]] += 0.3  # one of each of the four pairs
     within = sum((y[i] - y[12 + i // 3]).item() ** 2 / 2 for i in range(0, 12, 3))
+    assert within > 0
     found = largest_noise(X, y)
     assert found == pytest.approx(within / 0.7107230213973239 / float(y.var()))
-    fitted = fit_single_task_gp(X, y, None, torch.tensor([[0.0], [1.0]]).double())
-    assert float(fitted.likelihood.noise.detach()) <= found * (1 + 1e-9)
+    fit = fit_single_task_gp(X, y, None, torch.tensor([[0.0], [1.0]]).double())
+    assert float(fit.likelihood.noise.detach()) <= found * (1 + 1e-9)
     assert largest_noise(X[:12], y[:12]) is None
     assert largest_noise(X, 0 * y) is None
 
 
-def test_a_fast_function_is_not_taken_for_noise():
-    r"""Without replicates the same values are all noise to the fit."""
+def test_a_fast_function_is_not_taken_for_noise(monkeypatch):
     X = torch.cartesian_prod(*2 * [torch.linspace(0, 1, 5).double()])
-    y = torch.sin(31 * X[:, :1]) * torch.cos(17 * X[:, 1:]) + 0.3
+    y = torch.sin(9 * X[:, :1]) * torch.cos(11 * X[:, 1:]) + 0.3
     bounds = torch.tensor([[0.0] * 2, [1.0] * 2]).double()
-    alone = fit_single_task_gp(X, y, None, bounds)
+
+    def noise(X, y):
+        fit = fit_single_task_gp(X, y, None, bounds)
+        return float(fit.likelihood.noise.detach())
+
+    assert noise(X, y) < 0.02
     twice = torch.cat((X, X[::6])), torch.cat((y, y[::6] + 0.01))
-    bounded = fit_single_task_gp(*twice, None, bounds)
-    assert float(alone.likelihood.noise.detach()) > 0.3
-    assert float(bounded.likelihood.noise.detach()) < 0.01
+    assert noise(*twice) < 0.02
+    # From BoTorch's start alone, and without replicates, all is noise to the fit.
+    monkeypatch.setattr(fitted, "deepcopy", lambda model: model)
+    monkeypatch.setattr(fitted, "FAST", 1.0)
+    assert noise(X, y) > 0.3
 
 
 # --- the scale ------------------------------------------------------------------------
@@ -178,10 +186,10 @@ def test_a_learnt_model_holds_the_level_within_its_scale(model):
     belief = strategy.replay(dataclasses.replace(history, round=0 * history.indices))
     posterior = belief.belief.posterior
     if model is None:
-        fitted = fit_single_task_gp(X, y.unsqueeze(-1), None, strategy.pool.bounds)
+        fit = fit_single_task_gp(X, y.unsqueeze(-1), None, strategy.pool.bounds)
     else:
-        fitted = model(X, y.unsqueeze(-1), None)
-    plain, raised = GPPrior.from_model(fitted), posterior.prior
+        fit = model(X, y.unsqueeze(-1), None)
+    plain, raised = GPPrior.from_model(fit), posterior.prior
     F = plain.features(grid(8))
     wanted = (0.5 - float(y.mean())) / 1.5
     assert posterior.scale == pytest.approx(wanted, rel=1e-9)
@@ -343,6 +351,6 @@ def test_without_the_cure_one_is(monkeypatch):
     r"""The check above can fail: six first rows, and the model taken at its word."""
     none = lambda part, _: torch.zeros(len(part.pool), dtype=torch.bool)  # noqa: E731
     monkeypatch.setattr(base, "side_of_all", lambda *_: None)
-    monkeypatch.setattr(base.GPProcedure, "_uninformed", none)
+    monkeypatch.setattr(base.GPProcedure, "_sure_by_prior_alone", none)
     options = {"n_initial": 6, "level_z": None}
     assert false_ones(LSEStrategy, [0], [bump], **options) == [("bump", 0)]

@@ -20,6 +20,7 @@ from botorch_lse.confidence.anytime import (
     Information,
     StitchedWidth,
 )
+from botorch_lse.confidence.audit import KNOWN
 from botorch_lse.confidence.classify import (
     ABOVE,
     BELOW,
@@ -689,6 +690,10 @@ class LinearProcedure(Procedure):
         r"""The noise variances of ``n`` values or means, units of ``y`` squared."""
         each = 1 if new.counts is None else new.counts
         return belief.noise_var[new.indices] / each
+
+    def audit_noise_kind(self, belief: LinearBelief) -> str:
+        r"""What is known of the noise: a bound of its scale."""
+        return KNOWN
 
     # --- the answer -------------------------------------------------------------------
 
