@@ -27,7 +27,7 @@ from botorch_lse.benchmark.trust_runs import (
     GROWTH,
     LEAST_FOUND,
     LIMIT,
-    LIMITS,
+    LIMIT_1D,
     MOST_WRONG,
     NOW,
     STRATEGIES,
@@ -60,9 +60,9 @@ NOTES = (
     f"`{BEFORE}`: 2 (d + 1) first rows, the scale as fitted (`level_z=None`), and "
     "one-sided data decide where the strategy has a switch for that. "
     f"`{NOW}`: as users get it. `{WITH_AUDIT}`: the same with `audit={AUDIT}`.",
-    f"A run ends undecided after {LIMITS[1]} measurements in 1-D, {LIMITS[2]} in 2-D, "
-    f"{LIMIT} beyond; an audit may take {AUDIT_ROOM} more. With batches of 1 the model "
-    f"is fitted again whenever there are {GROWTH:g} times as many values.",
+    f"A run ends undecided after {LIMIT_1D} measurements in 1-D, {LIMIT} beyond; an "
+    f"audit may take {AUDIT_ROOM} more. With batches of 1 the model is fitted again "
+    f"whenever there are {GROWTH:g} times as many values.",
     "Along the run: of the rows decided after a round, those that are wrong, mean over "
     "the rounds with decided rows.",
 )

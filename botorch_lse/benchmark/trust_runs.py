@@ -38,9 +38,9 @@ BEFORE, NOW, WITH_AUDIT = "before", "default", "audited"
 ARMS = (BEFORE, NOW, WITH_AUDIT)
 AUDIT = (0.05, 0.05)
 BATCHES = (1, 8)
-LIMITS, LIMIT = {1: 152, 2: 240}, 304
-"""Measurements after which a run counts as not decided, by dimension and for more of
-them: whole batches of 8."""
+LIMIT_1D, LIMIT = 152, 304
+"""Measurements after which a run counts as not decided, on a line and beyond: whole
+batches of 8."""
 AUDIT_ROOM = 200
 """Further measurements that an audit may take, and learning after it was given up."""
 MOST_WRONG, LEAST_FOUND = 0.05, 0.5
@@ -143,7 +143,7 @@ def run(job: Job) -> list[Run]:
 def strategy_of(job: Job, instance: Instance, **options: Any) -> GPStrategy:
     r"""The strategy of a job."""
     chosen: dict[str, Any] = {
-        "max_observations": LIMITS.get(instance.pool.d, LIMIT),
+        "max_observations": LIMIT_1D if instance.pool.d == 1 else LIMIT,
         **options,
     }
     if job.is_before:
