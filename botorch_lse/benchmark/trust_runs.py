@@ -148,8 +148,7 @@ def strategy_of(job: Job, instance: Instance, **options: Any) -> GPStrategy:
     }
     if job.is_before:
         chosen |= {"n_initial": 2 * (instance.pool.d + 1), "level_z": None}
-        if "one_sided" in {f.name for f in fields(GPStrategy)}:
-            chosen["one_sided"] = False
+        chosen["needs_both_sides"] = False
     return STRATEGIES[job.strategy](
         instance.pool,
         threshold=instance.threshold,
@@ -239,15 +238,18 @@ def _with_and_without_audit(job: Job, instance: Instance) -> list[Run]:
         n_used, answer = state.n_used, state.classification
         way.note(answer, n_used)
         if ended is None:
-            inner = state.belief.inner
-            answer = plain.procedure.classification(inner)
-            reason = plain.procedure.stop_reason(inner, answer) or state.stop_reason
-            if reason is None and n_used >= limit:
-                reason = BUDGET
+            inner, procedure = state.belief.inner, plain.procedure
+            answer = procedure.classification(inner)
+            reason = procedure.stop_reason(inner, answer) or state.stop_reason
             if reason is not None:
                 ended = way.ended(job, NOW, reason, answer, n_used)
-                if reason == BUDGET:
-                    return [ended, replace(ended, arm=WITH_AUDIT)]
+            elif n_used >= limit:
+                reason = procedure.at_limit(inner, BUDGET)
+                ended = way.ended(job, NOW, reason, answer, n_used)
+                return [ended, replace(ended, arm=WITH_AUDIT)]
+            elif state.belief.claim is not None:
+                # What the audit says of one-sided data the plain run does not say.
+                ended = _until_done(job, NOW, instance)
     assert ended is not None  # the last state has a reason
     reason = state.stop_reason or ""
     last = way.ended(job, WITH_AUDIT, reason, state.classification, state.n_used)
