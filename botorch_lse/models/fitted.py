@@ -94,7 +94,7 @@ def fit_with_inputs(
     if train_Yvar is not None or bound is not None:
         return fitted(model)[1]
     other = deepcopy(model)
-    other.covar_module.lengthscale = FAST * d**0.5
+    other.covar_module.lengthscale = _double(FAST * d**0.5)
     return max((fitted(model), fitted(other)), key=lambda pair: pair[0])[1]
 
 
@@ -135,12 +135,10 @@ def default_likelihood(largest: float | None = None) -> GaussianLikelihood:
     prior = LogNormalPrior(_double(-4.0), _double(1.0))
     noise = likelihood.noise_covar
     noise.register_prior("noise_prior", prior, "noise")
-    noise.register_constraint("raw_noise", _above(LEAST_NOISE, prior.mode))
+    bounds: Interval = _above(LEAST_NOISE, prior.mode)
     if largest is not None:
-        upper = max(largest, 2 * LEAST_NOISE)
-        start = torch.tensor(min(float(prior.mode), upper)).double()
-        bounds = Interval(LEAST_NOISE, upper, transform=None, initial_value=start)
-        noise.register_constraint("raw_noise", bounds.double())
+        bounds = _between(LEAST_NOISE, max(largest, 2 * LEAST_NOISE), prior.mode)
+    noise.register_constraint("raw_noise", bounds)
     return likelihood
 
 
@@ -176,6 +174,15 @@ def _above(bound: float, initial_value: Tensor) -> GreaterThan:
     """
     found = GreaterThan(bound, transform=None, initial_value=initial_value).double()
     found.lower_bound.fill_(bound)
+    return found
+
+
+def _between(lower: float, upper: float, initial_value: Tensor) -> Interval:
+    r"""The constraint ``lower < x < upper`` in float64, begun within it."""
+    start = initial_value.clamp(max=upper)
+    found = Interval(lower, upper, transform=None, initial_value=start).double()
+    found.lower_bound.fill_(lower)
+    found.upper_bound.fill_(upper)
     return found
 
 

@@ -60,6 +60,8 @@ class Claim:
 
     Args:
         side: ``N`` codes, as they were said.
+        level: The level that they are about, stated or as it was estimated then, units
+            of ``y``.
         rows: The rows from which is drawn: those not measured by then.
         draws: Places in ``rows`` in random order, drawn before any value was seen. No
             row twice: it would say nothing new.
@@ -72,6 +74,7 @@ class Claim:
     """
 
     side: Tensor
+    level: float
     rows: Tensor
     draws: Tensor
     total: Tensor
@@ -82,11 +85,14 @@ class Claim:
     verdict: Tensor
 
     @classmethod
-    def of(cls, side: Tensor, rows: Tensor, seed: int, attempt: int) -> Claim:
+    def of(
+        cls, side: Tensor, level: float, rows: Tensor, seed: int, attempt: int
+    ) -> Claim:
         r"""The claim that the rows have these sides.
 
         Args:
             side: ``N`` codes.
+            level: The level.
             rows: The rows not measured; at least one.
             seed: The run's seed.
             attempt: 1 for the first claim of the run.
@@ -96,7 +102,7 @@ class Claim:
         draws = torch.randperm(len(rows), generator=generator)[:DRAWS]
         zero = torch.zeros(len(side), dtype=torch.float64)
         high, none = torch.full_like(zero, -torch.inf), torch.zeros_like(side)
-        return cls(side, rows, draws, zero, zero, zero.long(), -high, high, none)
+        return cls(side, level, rows, draws, zero, zero, zero.long(), -high, high, none)
 
     @property
     def all_on(self) -> int:
@@ -166,12 +172,11 @@ class Claim:
         return noise_bound(self.low[rows], self.high[rows], delta)
 
     def judged_by(
-        self, level: float, epsilon: float, std: Tensor, most: int, mistaken: float
+        self, epsilon: float, std: Tensor, most: int, mistaken: float
     ) -> Claim:
         r"""With the verdicts of all rows that are due.
 
         Args:
-            level: Units of ``y``.
             epsilon: The accuracy.
             std: ``N`` noise standard deviations of one measurement.
             most: How often one row may be measured.
@@ -179,7 +184,7 @@ class Claim:
         """
         # The line beyond which the side would be wrong by more than the accuracy.
         mean = self.total / self.counts.clamp_min(1)
-        margin = self.side.double() * (mean - level) + epsilon
+        margin = self.side.double() * (mean - self.level) + epsilon
         found = verdicts(margin, std, self.counts, most, mistaken)
         return replace(
             self, verdict=torch.where(self.verdict == 0, found, self.verdict)
@@ -237,8 +242,9 @@ class Audited(Procedure):
     r"""A procedure whose answer is audited before the run ends.
 
     Args:
-        inner: The procedure; it knows ``level_and_accuracy``, ``audit_noise``,
-            ``audit_noise_kind`` and ``noise_in_words``.
+        inner: The procedure; it knows ``audit_accuracy``, ``audit_level``,
+            ``has_stated_level``, ``audit_noise``, ``audit_noise_kind`` and
+            ``noise_in_words``.
         pool: What can be measured.
         tolerance: The share of the rows not measured that may be wrong.
         delta: The probability, over the draws, that more are wrong and it passes.
@@ -313,7 +319,7 @@ class Audited(Procedure):
         measured = belief.measured.index_fill(0, rows, True)
         claim = None if belief.claim is None else belief.claim.without(rows)
         after = replace(belief, measured=measured, claim=claim)
-        return self._claimed(self._kept(self._tested(after)))
+        return self._claimed(self._kept(self._tested(self._judged(after))))
 
     def _after(self, belief: AuditBelief, inner: Any, new: Observations) -> AuditBelief:
         claim = belief.claim
@@ -339,9 +345,8 @@ class Audited(Procedure):
         if belief.noise_std is not None:
             std = torch.full_like(std, belief.noise_std)
         most = 1 if belief.noise == SIDE else self.max_repeats or LOOKS[-1]
-        level, epsilon = self.inner.level_and_accuracy
-        mistaken = self._test(belief).mistaken
-        claim = claim.judged_by(level, epsilon, std, most, mistaken)
+        epsilon, mistaken = self.inner.audit_accuracy, self._test(belief).mistaken
+        claim = claim.judged_by(epsilon, std, most, mistaken)
         return replace(belief, claim=claim)
 
     def _tested(self, belief: AuditBelief) -> AuditBelief:
@@ -357,7 +362,11 @@ class Audited(Procedure):
         if claim is None or belief.ended is not None:
             return belief
         now = _sides(self.inner.claim(belief.inner))
-        taken_back = (now != claim.side)[claim.rows].double().mean()
+        # Intervals of a model that is learnt waver, so that a row may be undecided
+        # again without any reason to think that it was decided wrongly.
+        has_reason = bool((claim.verdict < 0).any())
+        changed = now != claim.side if has_reason else now == -claim.side
+        taken_back = changed[claim.rows].double().mean()
         if float(taken_back) > TAKEN_BACK * self.tolerance:
             return replace(belief, claim=None)
         if claim.all_on != 0 and bool((now == -claim.all_on).any()):
@@ -378,7 +387,8 @@ class Audited(Procedure):
         if rows.numel() == 0:
             return belief  # nothing is claimed of rows that were not measured
         attempt = belief.attempt + 1
-        claim = Claim.of(_sides(answer), rows, belief.seed, attempt)
+        level = self.inner.audit_level(belief.inner)
+        claim = Claim.of(_sides(answer), level, rows, belief.seed, attempt)
         noise = belief.noise
         if attempt == 1:
             noise = self.inner.audit_noise_kind(belief.inner)
@@ -485,8 +495,8 @@ class Audited(Procedure):
             f"Audited: with probability at least {1 - self.delta:g} over the random "
             "draws, whatever the function and the model, at most "
             f"{self._share(claim):.3g} of the {len(claim.rows)} rows not measured "
-            f"before the audit are wrong{self._up_to} ({len(claim.judged)} draws; "
-            f"assumes {self._noise_in_words(belief)})."
+            f"before the audit are wrong{self._up_to}{self._about(claim)} "
+            f"({len(claim.judged)} draws; assumes {self._noise_in_words(belief)})."
         )
         return replace(
             answer,
@@ -525,9 +535,15 @@ class Audited(Procedure):
             )
         return str(self.inner.noise_in_words)
 
+    def _about(self, claim: Claim) -> str:
+        r"""The level, where it was estimated."""
+        if self.inner.has_stated_level:
+            return ""
+        return f", the level being {claim.level:.6g} as estimated before the audit"
+
     @property
     def _up_to(self) -> str:
-        _, epsilon = self.inner.level_and_accuracy
+        epsilon = self.inner.audit_accuracy
         return f" by more than {epsilon:g}" if epsilon > 0 else ""
 
     def forecast(self, belief: AuditBelief, told: int) -> Forecast:
@@ -570,8 +586,8 @@ def audited(
         max_repeats: How often one row may be measured.
 
     Raises:
-        ValueError: If ``audit`` is no pair of numbers in (0, 1), or the goal is not to
-            tell sides of a level for the rows of the pool.
+        ValueError: If ``audit`` is no pair of numbers in (0, 1), or the goal is not
+            about rows of the pool and a level that one output has.
     """
     if audit is None:
         return inner
@@ -582,10 +598,10 @@ def audited(
         )
     for value, name in zip(audit, ("audit[0]", "audit[1]"), strict=True):
         in_interval(value, name, 0.0, 1.0)
-    if getattr(inner, "level_and_accuracy", None) is None:
+    if inner.audit_accuracy is None:
         raise ValueError(
             "Expected no `audit` where the value of one row does not show whether its "
-            "side is right: it needs a `threshold`, and no `targets`."
+            "side is right: it needs one output, and no `targets`."
         )
     return Audited(inner, pool, *audit, max_repeats)
 

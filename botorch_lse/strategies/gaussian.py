@@ -598,15 +598,21 @@ class GPProcedure(Procedure):
     # --- audits -----------------------------------------------------------------------
 
     @property
-    def level_and_accuracy(self) -> tuple[float, float] | None:
-        r"""The level, and up to which distance from it a side may be wrong.
-
-        ``None`` where no value of one row says whether its side is right.
-        """
-        level = self.goal.stated_level
-        if level is None or self.items is not self.pool:
+    def audit_accuracy(self) -> float | None:
+        r"""The goal's accuracy, where it is about rows of the pool and one output."""
+        if self.goal.directions is not None or self.items is not self.pool:
             return None
-        return level, self.goal.epsilon
+        return self.goal.epsilon
+
+    def audit_level(self, belief: Belief) -> float:
+        r"""The level by which an audit judges, stated or as estimated now."""
+        stated = self.goal.stated_level
+        return self.goal.level(belief.posterior.mean) if stated is None else stated
+
+    @property
+    def has_stated_level(self) -> bool:
+        r"""Whether the level is known beforehand."""
+        return self.goal.stated_level is not None
 
     def audit_noise(self, belief: Belief, new: Observations) -> Tensor:
         r"""The noise variances of ``n`` values that were told, units of ``y`` squared.

@@ -48,10 +48,16 @@ class Labels(Procedure):
     noise_var: Tensor
     batch_size: int
 
+    has_stated_level = True
+
     @property
-    def level_and_accuracy(self) -> tuple[float, float]:
-        r"""The level, and up to which distance from it a label may be wrong."""
-        return self.level, self.epsilon
+    def audit_accuracy(self) -> float:
+        r"""Up to which distance from the level a label may be wrong."""
+        return self.epsilon
+
+    def audit_level(self, belief: None) -> float:
+        r"""The level."""
+        return self.level
 
     @property
     def noise_in_words(self) -> str:

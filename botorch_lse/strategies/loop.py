@@ -114,6 +114,14 @@ class Procedure(ABC):
         """
         return reason
 
+    @property
+    def audit_accuracy(self) -> float | None:
+        r"""Up to which distance from the level a side may be wrong.
+
+        ``None`` where no value of one row says whether its side is right.
+        """
+        return None
+
     def claim(self, belief: Any) -> Classification:
         r"""What would be answered if nothing were held back; audits test it."""
         return self.classification(belief)

@@ -115,7 +115,8 @@ class GPStrategy(Strategy):
             Such data say hardly anything of how high the function rises elsewhere.
         audit: ``(tolerance, delta)``: once all is decided, measure rows drawn at random
             until at most ``tolerance`` of the others can be wrong, whatever the model,
-            with probability ``1 - delta``. For a ``threshold`` only.
+            with probability ``1 - delta``. A level that is not stated counts as it was
+            estimated when the audit began.
         memory_budget: Bytes for arrays over the pool.
 
     No width that a theorem does not give decides before there are data, nor a row of

@@ -15,14 +15,19 @@ from botorch_lse.problem import Classification
 from botorch_lse.strategies import (
     Above,
     GaussianProcess,
+    HRAGELinearStrategy,
     HRAGEStrategy,
     ImplicitLSEStrategy,
     LabelAudit,
     LSEStrategy,
     MELKLinearStrategy,
     MELKStrategy,
+    MILKLinearStrategy,
+    MILKStrategy,
+    ParetoByDifferences,
     StraddleStrategy,
     Strategy,
+    TruVaRStrategy,
     audit,
 )
 from botorch_lse.strategies.audited import audited
@@ -49,7 +54,8 @@ class Stubborn(Procedure):
     size: int = 16
     kind: str = "known"
 
-    level_and_accuracy = (0.0, 0.0)
+    audit_accuracy = 0.0
+    has_stated_level = True
     noise_in_words = "Gaussian noise"
 
     def start(self, seed):
@@ -78,6 +84,9 @@ class Stubborn(Procedure):
 
     def visiting_order(self, belief, rows, before):
         return rows.sort().values
+
+    def audit_level(self, belief):
+        return 0.0
 
     def audit_noise_kind(self, belief):
         return self.kind
@@ -341,6 +350,35 @@ def test_a_claim_within_the_tolerance_is_rarely_given_up(n_runs) -> None:
     assert given_up <= 0.05 * n_runs + 3 * (0.05 * 0.95 * n_runs) ** 0.5
 
 
+# --- levels that are not stated -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cls", "options"),
+    [
+        (ImplicitLSEStrategy, {"omega": 0.6, "beta": 9.0}),
+        (MILKStrategy, {"omega": 0.6, "beta": 9.0, "rounding": "quota"}),
+        (TruVaRStrategy, {"beta": 9.0}),
+        (MILKLinearStrategy, {"omega": 0.6}),
+        (HRAGELinearStrategy, {}),
+    ],
+)
+def test_levels_as_estimated_are_audited_as_well(cls, options) -> None:
+    known = {"noise_std": STD, "batch_size": 8, "epsilon": 0.2, "audit": (0.2, 0.1)}
+    truth = POOL.X @ torch.tensor([1.0, -0.5]).double() + 1.0
+    if "Linear" in cls.__name__:
+        pool = Pool(torch.cat((POOL.X, torch.ones(N, 1).double()), dim=1))
+    else:
+        pool, options = POOL, {**options, "model": KERNEL}
+    strategy = cls(pool, **known, **options)
+    state = played(strategy, truth)
+    assert state.stop_reason == "audited"
+    level = state.belief.claim.level
+    best = options.get("omega", 1.0) * float(truth.max())
+    assert level == pytest.approx(best, abs=0.15)
+    assert f"the level being {level:.6g} as estimated" in state.classification.guarantee
+
+
 # --- noise that is learnt -------------------------------------------------------------
 
 
@@ -486,8 +524,13 @@ def test_labels_that_cannot_be_audited_are_refused(sides, options, message) -> N
         (lambda: learnt(audit=(0.0, 0.05)), r"`audit\[0\]`"),
         (lambda: learnt(audit=(0.05, 1.5)), r"`audit\[1\]`"),
         (
-            lambda: ImplicitLSEStrategy(POOL, omega=0.5, audit=(0.05, 0.05)),
-            "needs a `threshold`",
+            lambda: Strategy(
+                POOL,
+                ParetoByDifferences((True, False), (0.0, 0.0)),
+                model=GaussianProcess(KERNEL, noise_std=0.1, level_z=None),
+                audit=(0.05, 0.05),
+            ),
+            "needs one output",
         ),
         (
             lambda: HRAGEStrategy(

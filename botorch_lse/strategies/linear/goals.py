@@ -40,9 +40,9 @@ class Level(LinearGoal):
     by_items = True
 
     @property
-    def level_and_accuracy(self) -> tuple[float, float]:
-        r"""The level and the accuracy."""
-        return self.threshold, self.epsilon
+    def stated_level(self) -> float:
+        r"""The threshold, which is known beforehand."""
+        return self.threshold
 
     def decided(self, belief: LinearBelief) -> LinearBelief:
         r"""The sides after the current intervals; decided items stay as they are."""
@@ -75,6 +75,10 @@ class Best(LinearGoal):
     """
 
     epsilon: float = 0.0
+
+    def level(self, belief: LinearBelief) -> float:
+        r"""The largest estimate."""
+        return float(belief.mean[:, 0].max())
 
     def decided(self, belief: LinearBelief) -> LinearBelief:
         r"""The sides after items certainly worse than the leader are excluded.
@@ -158,6 +162,10 @@ class Share(LinearGoal):
 
     omega: float
     epsilon: float = 0.0
+
+    def level(self, belief: LinearBelief) -> float:
+        r"""``omega`` times the largest estimate."""
+        return self.omega * float(belief.mean[:, 0].max())
 
     def decided(self, belief: LinearBelief) -> LinearBelief:
         r"""The sides with the items that are certainly on one side of ``omega max f``.

@@ -286,9 +286,13 @@ class LinearGoal(ABC):
         return f"all decided rows are right{self._up_to}"
 
     @property
-    def level_and_accuracy(self) -> tuple[float, float] | None:
-        r"""The level and the accuracy, where a row's own value shows its side."""
+    def stated_level(self) -> float | None:
+        r"""The level, if it is known before any data; else ``None``."""
         return None
+
+    def level(self, belief: LinearBelief) -> float:
+        r"""The level as estimated, where there is one, units of ``y``."""
+        raise NotImplementedError  # of several outputs
 
     @property
     def _up_to(self) -> str:
@@ -679,12 +683,21 @@ class LinearProcedure(Procedure):
     # --- audits -----------------------------------------------------------------------
 
     @property
-    def level_and_accuracy(self) -> tuple[float, float] | None:
-        r"""The level, and up to which distance from it a side may be wrong.
+    def audit_accuracy(self) -> float | None:
+        r"""The goal's accuracy, where it is about rows of the pool and one output."""
+        if self.goal.m > 1 or self.items is not self.pool:
+            return None
+        return self.goal.epsilon
 
-        ``None`` where no value of one row says whether its side is right.
-        """
-        return self.goal.level_and_accuracy if self.items is self.pool else None
+    def audit_level(self, belief: LinearBelief) -> float:
+        r"""The level by which an audit judges, stated or as estimated now."""
+        stated = self.goal.stated_level
+        return self.goal.level(belief) if stated is None else stated
+
+    @property
+    def has_stated_level(self) -> bool:
+        r"""Whether the level is known beforehand."""
+        return self.goal.stated_level is not None
 
     def audit_noise(self, belief: LinearBelief, new: Observations) -> Tensor:
         r"""The noise variances of ``n`` values or means, units of ``y`` squared."""
