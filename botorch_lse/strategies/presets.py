@@ -116,7 +116,10 @@ class GPStrategy(Strategy):
         audit: ``(tolerance, delta)``: once all is decided, measure rows drawn at random
             until at most ``tolerance`` of the others can be wrong, whatever the model,
             with probability ``1 - delta``. A level that is not stated counts as it was
-            estimated when the audit began.
+            estimated when the audit began. Rows near the level are measured up to eight
+            times; with ``max_repeats=1`` once, and those that one value does not tell
+            count as wrong. Where the noise is learnt, 15 rows are measured twice to
+            bound it. ``audit_size`` tells the price.
         memory_budget: Bytes for arrays over the pool.
 
     No width that a theorem does not give decides before there are data, nor a row of

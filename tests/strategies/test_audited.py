@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 
+import pandas as pd
 import pytest
 import torch
 from gpytorch.kernels import RBFKernel
@@ -377,6 +378,27 @@ def test_levels_as_estimated_are_audited_as_well(cls, options) -> None:
     best = options.get("omega", 1.0) * float(truth.max())
     assert level == pytest.approx(best, abs=0.15)
     assert f"the level being {level:.6g} as estimated" in state.classification.guarantee
+
+
+# --- sheets ---------------------------------------------------------------------------
+
+
+def test_an_audit_goes_through_sheets_that_come_back_half_empty(tmp_path) -> None:
+    pool, side, truth = claimed(0.0)
+    strategy = audit(pool, side > 0, 0.0, noise_std=1.0, batch_size=12)
+    file, state = tmp_path / "measured.csv", strategy.init()
+    while not state.is_done:
+        sheet = strategy.ask(state).to_frame()
+        generator = torch.Generator().manual_seed(len(sheet) + state.n_used)
+        noise = torch.randn(len(sheet), generator=generator).double()
+        sheet["y"] = (truth[sheet["pool_index"].tolist()] + noise).numpy()
+        sheet.loc[sheet.index[7:], "y"] = None
+        known = [pd.read_csv(file)] if file.exists() else []
+        pd.concat([*known, sheet.dropna(subset="y")]).to_csv(file, index=False)
+        told = Observations.from_frame(pd.read_csv(file), y="y")
+        state = strategy.replay(told)
+    assert state.stop_reason == "audited"
+    assert state.n_used <= 1.5 * audit_size(0.05, 0.05)  # some rows twice
 
 
 # --- noise that is learnt -------------------------------------------------------------
