@@ -61,8 +61,8 @@ NOTES = (
     "one-sided data decide where the strategy has a switch for that. "
     f"`{NOW}`: as users get it. `{WITH_AUDIT}`: the same with `audit={AUDIT}`.",
     f"A run ends undecided after {LIMIT_1D} measurements in 1-D, {LIMIT} beyond; an "
-    f"audit may take {AUDIT_ROOM} more. With batches of 1 the model is fitted again "
-    f"whenever there are {GROWTH:g} times as many values.",
+    f"audit may take {AUDIT_ROOM} more. The model is fitted again whenever there are "
+    f"{GROWTH:g} times as many rounds.",
     "Along the run: of the rows decided after a round, those that are wrong, mean over "
     "the rounds with decided rows.",
 )

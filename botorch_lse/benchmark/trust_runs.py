@@ -47,8 +47,8 @@ MOST_WRONG, LEAST_FOUND = 0.05, 0.5
 """A decided answer is false if more of the rows are wrong, or less of the region was
 found."""
 GROWTH = 1.15
-"""With batches of 1 the model is fitted again once there are so many times as many
-rounds as at the last fit: a fit for every single value would take most of the time."""
+"""The model is fitted again once there are so many times as many rounds as at the last
+fit: a fit after every round would take most of the time."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def strategy_of(job: Job, instance: Instance, **options: Any) -> GPStrategy:
         epsilon=instance.epsilon,
         batch_size=job.batch,
         noise_std=instance.noise_std if job.is_noise_known else None,
-        refit=1 if job.batch > 1 else refits_after_growth,
+        refit=refits_after_growth,
         **chosen,
     )
 
