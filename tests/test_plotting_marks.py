@@ -149,6 +149,15 @@ def test_a_panel_is_drawn_on_the_axes_given():
     assert with_matplotlib.draw_on(picture) is not ax
 
 
+def test_a_title_stands_above_one_panel_and_above_several():
+    panel = Panel((Series(places(), LINE),), "x", "y")
+    one = Picture((panel,), (3.0, 2.0), title="two\nlines")
+    assert with_matplotlib.draw_on(one).get_title() == "two\nlines"
+    several = Picture((panel, panel), (3.0, 2.0), title="two\nlines")
+    assert with_matplotlib.draw(several).get_suptitle() == "two\nlines"
+    assert with_plotly.draw(several).layout.title.text == "two<br>lines"
+
+
 def test_panels_of_different_heights_share_their_horizontal_axis():
     panels = tuple(Panel((Series(places(), LINE),), "", name) for name in "ab")
     picture = Picture(panels, (3.0, 4.0), heights=(2.0, 1.0))

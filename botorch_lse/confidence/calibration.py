@@ -13,7 +13,7 @@ from functools import cached_property
 
 import torch
 from botorch.exceptions.warnings import BotorchWarning
-from scipy.stats import norm
+from scipy.stats import beta, norm
 from torch import Tensor
 
 from botorch_lse.checks import in_interval
@@ -87,6 +87,27 @@ def are_too_wide(ahead: Tensor) -> bool:
 def share_within(ahead: Tensor, level: float) -> float:
     r"""The share of residuals within the central interval of a standard normal one."""
     return float((ahead.abs() <= norm.isf((1 - level) / 2)).double().mean())
+
+
+def rank_interval(k: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Where the ``k``-th smallest of ``n`` standard normal numbers is to lie.
+
+    The ``k``-th smallest of ``n`` uniform numbers has the distribution
+    ``Beta(k, n + 1 - k)``, and normal quantiles of uniform numbers are standard normal.
+
+    Args:
+        k: Ranks, from 1 on.
+        n: How many independent numbers there are, shaped as ``k``.
+
+    Returns:
+        The lower ends of the central 95 % intervals, each by itself, the medians and
+        the upper ends.
+    """
+    rank = beta(k.numpy(), (n + 1 - k).numpy())
+    lower, median, upper = (
+        torch.from_numpy(norm.ppf(rank.ppf(p))) for p in (0.025, 0.5, 0.975)
+    )
+    return lower, median, upper
 
 
 def in_words(ahead: Tensor) -> str:

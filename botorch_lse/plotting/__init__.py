@@ -7,6 +7,7 @@ this way. Both libraries are imported only when a picture is drawn.
 
 from botorch_lse.plotting.frames import (
     batches_frame,
+    calibration_frame,
     level_set_frame,
     pareto_frame,
     progress_frame,
@@ -14,9 +15,11 @@ from botorch_lse.plotting.frames import (
 )
 from botorch_lse.plotting.pictures import (
     batches_figure,
+    calibration_figure,
     level_set_figure,
     pareto_set_figure,
     plot_batches,
+    plot_calibration,
     plot_level_set,
     plot_pareto_set,
     plot_progress,
@@ -28,11 +31,14 @@ from botorch_lse.plotting.pictures import (
 __all__ = [
     "batches_figure",
     "batches_frame",
+    "calibration_figure",
+    "calibration_frame",
     "level_set_figure",
     "level_set_frame",
     "pareto_frame",
     "pareto_set_figure",
     "plot_batches",
+    "plot_calibration",
     "plot_level_set",
     "plot_pareto_set",
     "plot_progress",

@@ -12,12 +12,16 @@ import pandas as pd
 import torch
 
 from botorch_lse.checks import complaint, of_type, real_vector, whole_number
+from botorch_lse.confidence.calibration import Calibration, rank_interval, recent
 from botorch_lse.datasets import f1_score
 from botorch_lse.problem import SIDES, Classification, Observations, Pool, beside
 from botorch_lse.strategies import ParetoEstimate, State
 
 WORDS = {"above": "accepted", "below": "rejected", "undecided": "open"}
 """What the sides of a classification are called for a Pareto strategy."""
+LATER, EARLIER = "predicted, later half", "predicted, earlier half"
+LEFT_OUT = "each left out"
+"""What the residuals of a calibration are called."""
 MOST_INPUTS = 4
 """Inputs shown unless others are named: six panels fit on a page."""
 _FEWEST = 9
@@ -236,6 +240,46 @@ def progress_frame(
         N = len(answers[0])
         above = real_vector(truth, "truth", N, "row of the pool", booleans=True) > 0.5
         frame["f1"] = [f1_score(answer.best_guess.cpu(), above) for answer in answers]
+    return frame
+
+
+def calibration_frame(calibration: Calibration) -> pd.DataFrame:
+    r"""Residuals in units of their predicted standard deviations, beside normal ones.
+
+    Residuals of each kind are compared with as many independent standard normal numbers
+    as there are: the smallest with the smallest, and so on.
+
+    Args:
+        calibration: ``state.calibration()``.
+
+    Returns:
+        A row for each residual: ``kind`` (predicted ahead in the later half, by which
+        the run is judged, or in the earlier one; each value left out of all others),
+        ``number`` (its place in ``calibration.ahead``, or in ``calibration.out`` and
+        ``state.history``), ``residual``, ``predicted`` (units of ``y``; NaN for those
+        predicted ahead) and, of the normal number of the same rank, the median
+        ``expected`` and the ends ``lower`` and ``upper`` of its 95 % interval.
+
+    Raises:
+        ValueError: If ``calibration`` is no ``Calibration``.
+    """
+    remedy, wanted = "Give `state.calibration()`.", "a Calibration"
+    of_type(calibration, Calibration, "calibration", wanted, remedy)
+    ahead, out = _array(calibration.ahead), _array(calibration.out)
+    n_later = len(recent(calibration.ahead))
+    counts = {EARLIER: len(ahead) - n_later, LATER: n_later, LEFT_OUT: len(out)}
+    columns = {
+        "kind": np.repeat(list(counts), list(counts.values())),
+        "number": np.concatenate((np.arange(len(ahead)), np.arange(len(out)))),
+        "residual": np.concatenate((ahead, out)),
+        "predicted": np.append(np.full(len(ahead), np.nan), calibration.predicted),
+    }
+    frame = pd.DataFrame(columns)
+    groups = frame.groupby("kind")["residual"]
+    rank, n = groups.rank(method="first"), groups.transform("size")
+    ends = rank_interval(torch.tensor(rank.to_numpy()), torch.tensor(n.to_numpy()))
+    for name, values in zip(("lower", "expected", "upper"), ends, strict=True):
+        frame[name] = _array(values)
     return frame
 
 

@@ -155,6 +155,7 @@ class Picture:
         legend_columns: How many entries stand side by side below a single panel.
         hover: Columns of the marks' rows that plotly shows when the pointer is on a
             symbol or cell.
+        title: Lines written above the panels; empty: none.
     """
 
     panels: tuple[Panel, ...]
@@ -164,6 +165,7 @@ class Picture:
     heights: tuple[float, ...] = ()
     legend_columns: int = 3
     hover: tuple[str, ...] = ()
+    title: str = ""
 
     @property
     def grid(self) -> tuple[int, int]:

@@ -8,17 +8,29 @@ in print and by colour-blind readers.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from botorch_lse.checks import complaint, finite_number, one_of, real_vector
+from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.plotting import marks as m
 from botorch_lse.plotting import with_matplotlib, with_plotly
-from botorch_lse.plotting.frames import WORDS, bare_frame, check_answer, slices_frame
+from botorch_lse.plotting.frames import (
+    EARLIER,
+    LATER,
+    LEFT_OUT,
+    WORDS,
+    bare_frame,
+    calibration_frame,
+    check_answer,
+    slices_frame,
+)
 from botorch_lse.problem import SIDES, Classification, Observations
 
 if TYPE_CHECKING:
@@ -45,6 +57,12 @@ SHADES = ("side", "probability_above")
 FORECAST_SHOWN = 3
 """The axis of evaluations ends at so many times those made, so that a distant forecast
 does not squeeze the rest; the forecast's label has its number."""
+PALE = "#a9bbdb"
+"""Of residuals that no longer count, beside the dark blue of those that do."""
+WITHIN = float(norm.isf(0.025))
+"""Standard normal numbers lie between this and its negative with probability 95 %."""
+LINE_LENGTH = 105
+"""Letters on a line of a title above two panels."""
 _GRID_FILL = 0.1
 """A map shows cells only if the rows fill at least this share of the grid that spans
 them; else points, which would be too small as cells."""
@@ -324,6 +342,87 @@ def pareto_set(
     panel = m.Panel(tuple(marks), names[0], names[1])
     legend, hover = _legend(marks)[::-1], ("row", "n_observations")
     return m.Picture((panel,), (7.0, 5.5), legend, legend_columns=2, hover=hover)
+
+
+def plot_calibration(calibration: Calibration) -> Figure:
+    r"""Draw with matplotlib whether predictions were as good as they were said to be.
+
+    Args:
+        calibration: ``state.calibration()``.
+
+    Returns:
+        The figure. Left, each residual over the standard normal number of its rank: if
+        the model is right they lie on the line, each of the later half that was
+        predicted ahead with probability 95 % between the dashed lines; predictions that
+        are too narrow make it steeper. Right, residuals with each value left out, over
+        the predictions. What the calibration says is the title.
+
+    Raises:
+        ValueError: If ``calibration`` is no ``Calibration``.
+    """
+    return with_matplotlib.draw(calibration_picture(calibration))
+
+
+def calibration_figure(calibration: Calibration) -> PlotlyFigure:
+    r"""Draw a calibration with plotly; argument as in ``plot_calibration``."""
+    return with_plotly.draw(calibration_picture(calibration))
+
+
+def calibration_picture(calibration: Calibration) -> m.Picture:
+    r"""Describe the picture of ``plot_calibration``."""
+    frame = calibration_frame(calibration)
+    right = m.Look(INK, dash="solid", width=0.8)
+    bound = m.Look(INK, dash="dash", width=0.8)
+
+    def dots(kind: str, colour: str, symbol: str, x: str) -> m.Mark:
+        # Without the column that is empty for this kind, so that no pointer shows it.
+        rows = frame[frame["kind"] == kind].dropna(axis="columns")
+        label, look = f"{kind} ({len(rows):,})", m.Look(colour, symbol, 3.5)
+        return _dots(rows.assign(x=rows[x], y=rows["residual"]), look, label)
+
+    def line(x: Any, y: Any, look: m.Look) -> m.Mark:
+        label = "as predicted" if look is right else "95 % interval"
+        return m.Series(pd.DataFrame({"x": x, "y": y}), look, label)
+
+    later = frame[frame["kind"] == LATER].sort_values("expected")
+    ends = _span(frame["expected"], 2.0)
+    by_rank = [
+        dots(EARLIER, PALE, "circle", "expected"),
+        dots(LEFT_OUT, LINES["below"], "diamond", "expected"),
+        dots(LATER, LINES["above"], "circle", "expected"),
+        line(ends, ends, right),
+        line(later["expected"], later["lower"], bound),
+        line(later["expected"], later["upper"], bound),
+    ]
+    ends = _span(frame["predicted"].dropna(), 1.0)
+    by_prediction = [
+        dots(LEFT_OUT, LINES["below"], "diamond", "predicted"),
+        line(ends, 0.0, right),
+        line(ends, -WITHIN, bound),
+        line(ends, WITHIN, bound),
+    ]
+    residual = "residual / predicted sd"
+    expected = "normal quantile: the residual expected of a right model"
+    panels = tuple(
+        m.Panel(tuple(mark for mark in marks if len(mark.rows)), x_label, residual)
+        for marks, x_label in (
+            (by_rank, expected),
+            (by_prediction, "predicted value, itself left out (units of y)"),
+        )
+    )
+    return m.Picture(
+        panels,
+        (10.0, 5.2),
+        _legend(mark for panel in panels for mark in panel.marks),
+        columns=2,
+        hover=("number", "predicted"),
+        title=textwrap.fill(str(calibration), LINE_LENGTH),
+    )
+
+
+def _span(values: pd.Series, default: float) -> tuple[float, float]:
+    r"""Where values begin and end; ``-default`` and ``default`` if there are none."""
+    return (values.min(), values.max()) if len(values) else (-default, default)
 
 
 def _intervals(

@@ -64,6 +64,10 @@ def _fill(axes: list[Axes], picture: m.Picture) -> None:
             bar = ScalarMappable(**_colours(scale))
             ticks = scale.ticks or None
             axes[0].figure.colorbar(bar, ax=axes, label=scale.label, ticks=ticks)
+    if picture.title and len(axes) > 1:
+        axes[0].figure.suptitle(picture.title, fontsize="medium")
+    elif picture.title:
+        axes[0].set_title(picture.title, fontsize="medium")
     _draw_legend(axes, picture)
 
 

@@ -17,6 +17,8 @@ _SYMBOLS = {"ring": "circle-open", "triangle": "triangle-up"}
 _INCH = 96
 _POINT = _INCH / 72
 """Pixels of an inch and of a point, as browsers count them."""
+_LINE = 18
+"""Pixels of a line of the title."""
 _MANY = 1000
 """From so many symbols on WebGL is used, without which a browser would be slow."""
 
@@ -49,10 +51,16 @@ def draw(picture: m.Picture) -> Figure:
         figure.add_trace(kind | entry | _style(key.look))
     for k, scale in enumerate(picture.scales):
         figure.update_layout({f"coloraxis{k + 1}": _colours(scale, 1.02 + 0.14 * k)})
+    title = picture.title.splitlines()
+    if title:
+        # At the upper edge; the legend stands below it.
+        text = {"text": "<br>".join(title), "font": {"size": 13}}
+        figure.update_layout(title=text)
+        figure.update_layout(title={"y": 1.0, "yanchor": "top", "pad": {"t": 10}})
     figure.update_layout(
         template="plotly_white",
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0.0},
-        margin={"t": 60, "r": 20},
+        margin={"t": 60 + _LINE * len(title), "r": 20},
         height=_INCH * picture.size[1] if len(picture.panels) > 1 else None,
     )
     return figure
