@@ -16,6 +16,7 @@ except ModuleNotFoundError as error:
 from botorch_lse.ax.acquisitions import acquisition_generator_spec, model_space
 from botorch_lse.ax.analysis import (
     BatchAnalysis,
+    CalibrationAnalysis,
     IntervalAnalysis,
     LevelSetAnalysis,
     LevelSetGlobalStoppingStrategy,
@@ -35,6 +36,7 @@ from botorch_lse.ax.run import run_experiment
 __all__ = [
     "POOL_INDEX",
     "BatchAnalysis",
+    "CalibrationAnalysis",
     "CostMetric",
     "IntervalAnalysis",
     "LevelSetAnalysis",

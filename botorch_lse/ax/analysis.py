@@ -2,7 +2,8 @@ r"""The answer of an experiment: as a table, as cards, and as a reason to stop.
 
 The cards show the pictures of ``botorch_lse.plotting``.
 The data frame of a card (``card.df``) is what the renderer of the same name takes:
-``plot_progress(card.df)`` draws with matplotlib what the card shows.
+``plot_progress(card.df)`` draws with matplotlib what the card shows. (Answers and
+calibrations are drawn from ``state.classification`` and ``state.calibration()``.)
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ from ax.analysis.plotly.plotly_analysis import (
 from ax.core import Experiment
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.global_stopping.strategies.base import BaseGlobalStoppingStrategy
+from botorch.exceptions.errors import UnsupportedError
 from plotly.graph_objects import Figure
 
 from botorch_lse import plotting
 from botorch_lse.ax.compat import experiment_of, generation_strategy_of
 from botorch_lse.ax.costs import TrialCosts
 from botorch_lse.ax.node import LevelSetNode, level_set_node
+from botorch_lse.checks import one_of
+from botorch_lse.confidence.calibration import Calibration
 
 Picture = tuple[pd.DataFrame, Figure]
 """The data frame of a card and the plotly figure drawn from it."""
@@ -139,7 +143,6 @@ class LevelSetCard(Analysis):
     r"""A card about the run of a ``LevelSetNode``."""
 
     title: ClassVar[str]
-    least_outputs: ClassVar[int] = 1
 
     @abstractmethod
     def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
@@ -149,6 +152,10 @@ class LevelSetCard(Analysis):
         r"""How many rows are decided, and what the answer guarantees."""
         guarantee = node.state(experiment).classification.guarantee
         return f"{node.summary(experiment)}. {guarantee}"
+
+    def objection(self, node: LevelSetNode, experiment: Experiment) -> str | None:
+        r"""Why the card does not suit the node's strategy; ``None`` if it does."""
+        return None
 
     def validate_applicable_state(
         self,
@@ -160,15 +167,10 @@ class LevelSetCard(Analysis):
         if experiment is None:
             return f"{type(self).__name__} needs an experiment."
         try:
-            strategy = level_set_node(generation_strategy).strategy
+            node = level_set_node(generation_strategy)
         except ValueError as error:
             return str(error)
-        if strategy.n_outputs >= self.least_outputs:
-            return None
-        return (
-            f"{type(self).__name__} needs a strategy for several outputs, but "
-            f"{type(strategy).__name__} has one: use LevelSetAnalysis."
-        )
+        return self.objection(node, experiment)
 
     def compute(
         self,
@@ -310,10 +312,18 @@ class ParetoAnalysis(LevelSetCard):
     """
 
     title: ClassVar[str] = "Pareto set"
-    least_outputs: ClassVar[int] = 2
 
     def __init__(self, outputs: tuple[str, str] | None = None) -> None:
         self.outputs = outputs
+
+    def objection(self, node: LevelSetNode, experiment: Experiment) -> str | None:
+        r"""That a strategy with one output has no Pareto set."""
+        if node.strategy.n_outputs > 1:
+            return None
+        return (
+            f"{type(self).__name__} needs a strategy for several outputs, but "
+            f"{type(node.strategy).__name__} has one: use LevelSetAnalysis."
+        )
 
     def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
         r"""The table of ``level_set(client)``, and two of its metrics."""
@@ -349,3 +359,48 @@ class ProgressAnalysis(LevelSetCard):
         r"""How many rows are decided, and how many measurements are still expected."""
         forecast = node.history(experiment)[-1].forecast()
         return f"{super().subtitle(node, experiment)} {forecast}"
+
+
+class CalibrationAnalysis(LevelSetCard):
+    r"""Whether values lay where the model had predicted them.
+
+    For strategies on Gaussian processes; the subtitle says it in a sentence.
+
+    Args:
+        metric: Which of several metrics; default the strategy's first.
+    """
+
+    title: ClassVar[str] = "Calibration"
+
+    def __init__(self, metric: str | None = None) -> None:
+        self.metric = metric
+
+    def objection(self, node: LevelSetNode, experiment: Experiment) -> str | None:
+        r"""That nothing is predicted, or not the metric."""
+        try:
+            self.calibration(node, experiment)
+        except (UnsupportedError, ValueError) as error:
+            return str(error)
+        return None
+
+    def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
+        r"""The residuals, beside normal numbers and over the predictions."""
+        found = self.calibration(node, experiment)
+        return plotting.calibration_frame(found), plotting.calibration_figure(found)
+
+    def subtitle(self, node: LevelSetNode, experiment: Experiment) -> str:
+        r"""How many values lay within their intervals, and whether that is too few."""
+        said = str(self.calibration(node, experiment))
+        return said if self.metric is None else f"{self.metric}: {said}"
+
+    def calibration(self, node: LevelSetNode, experiment: Experiment) -> Calibration:
+        r"""The metric's ``state.calibration``.
+
+        Raises:
+            UnsupportedError: If the strategy has no Gaussian process.
+            ValueError: If it does not learn from the metric.
+        """
+        names = node.metric_names(experiment)
+        metric = names[0] if self.metric is None else self.metric
+        one_of(metric, "metric", names)
+        return node.state(experiment).calibration(names.index(metric))

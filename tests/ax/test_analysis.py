@@ -10,6 +10,7 @@ from ax.generation_strategy.generator_spec import GeneratorSpec
 from botorch_lse import Pool
 from botorch_lse.ax import (
     BatchAnalysis,
+    CalibrationAnalysis,
     IntervalAnalysis,
     LevelSetAnalysis,
     ProbabilityAnalysis,
@@ -18,7 +19,7 @@ from botorch_lse.ax import (
     level_set,
 )
 from botorch_lse.plotting import plot_batches, plot_progress, plot_slices
-from botorch_lse.strategies import TruVaRStrategy
+from botorch_lse.strategies import MELKLinearStrategy, TruVaRStrategy
 from tests.registry import travel
 
 from .worlds import client_for, complete, grid_pool, kernel, lse, state_of, truth
@@ -65,7 +66,9 @@ def test_each_picture_is_a_card_before_and_during_a_run(analysis):
         assert len(card.df) > 0
 
 
-@pytest.mark.parametrize("analysis", CARDS, ids=lambda a: type(a).__name__)
+@pytest.mark.parametrize(
+    "analysis", [*CARDS, CalibrationAnalysis()], ids=lambda a: type(a).__name__
+)
 def test_a_card_says_what_is_missing(analysis):
     client = client_for(lse())
     sobol = GenerationNode("S", [GeneratorSpec(Generators.SOBOL)])
@@ -87,6 +90,26 @@ def test_matplotlib_draws_the_frame_of_a_card():
     ):
         figure.canvas.draw()
         assert any(ax.has_data() for ax in figure.axes)
+
+
+def test_the_calibration_is_a_card_with_what_it_says():
+    card = card_of(client_for(lse()), CalibrationAnalysis())
+    assert card.subtitle == "Nothing was predicted before it was measured."
+    client, _ = midway(lse())
+    card = card_of(client, CalibrationAnalysis())
+    found = state_of(client).calibration()
+    assert card.subtitle == str(found)
+    assert "of the last 3 values lay within" in card.subtitle
+    assert card.df["residual"].tolist() == [*found.ahead.tolist(), *found.out.tolist()]
+    assert len(card.get_figure().data) > 0
+
+
+def test_a_calibration_needs_a_gaussian_process_and_one_of_its_metrics():
+    linear = MELKLinearStrategy(grid_pool(), 0.5, noise_std=0.1)
+    blob = card_of(client_for(linear), CalibrationAnalysis()).blob
+    assert "Expected a strategy on a Gaussian process" in blob
+    blob = card_of(client_for(lse()), CalibrationAnalysis("z")).blob
+    assert "Expected `metric`" in blob
 
 
 def test_the_intervals_card_holds_the_answer():

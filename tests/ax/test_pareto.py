@@ -12,6 +12,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from botorch_lse import Pool
 from botorch_lse.ax import (
     POOL_INDEX,
+    CalibrationAnalysis,
     ParetoAnalysis,
     level_set,
     level_set_generation_strategy,
@@ -170,6 +171,12 @@ def test_the_card_draws_two_metrics():
     assert figure.layout.xaxis.title.text == "y"
     (swapped,) = client.compute_analyses([ParetoAnalysis(("z", "y"))], display=False)
     assert swapped.get_figure().layout.xaxis.title.text == "z"
+    for metric, output in ((None, 0), ("z", 1)):
+        wanted = CalibrationAnalysis(metric)
+        (card,) = client.compute_analyses([wanted], display=False)
+        ahead = state_of(client).calibration(output).ahead.tolist()
+        assert card.df["residual"].tolist()[: len(ahead)] == ahead
+        assert card.subtitle.startswith("z: ") == (metric == "z")
     one = plain_client(lse())
     node = one._generation_strategy
     missing = ParetoAnalysis().validate_applicable_state(one._experiment, node)
