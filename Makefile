@@ -24,7 +24,7 @@ $(VENV)/.test: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[test]'
 	touch $@
 
-## Classify a real sea bed: prints a table, writes level_set.png and level_set.csv.
+## Classify a real sea bed: prints a table, writes level_set.png, calibration.png and level_set.csv.
 demo: $(VENV)/.run
 	$(BIN)/python -m botorch_lse --out $(OUT)
 

@@ -11,7 +11,8 @@ from pathlib import Path
 DESCRIPTION = """\
 Where is the sea deeper than 100 m? An Ax experiment classifies the 4,841 sea cells of a
 real chart (off Vancouver Island) from noisy soundings, asked for in batches, and stops
-when every cell is decided. Prints a table; writes level_set.png and level_set.csv."""
+when every cell is decided. Prints a table and whether values lay where they were
+predicted; writes level_set.png, calibration.png and level_set.csv."""
 
 METHODS = ("lse", "melk", "straddle", "random")
 

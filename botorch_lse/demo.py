@@ -35,6 +35,15 @@ from botorch_lse.strategies import (
     State,
     StraddleStrategy,
 )
+from botorch_lse.strategies.loop import (
+    ALL_ABOVE,
+    AUDITED,
+    BUDGET,
+    DECIDED,
+    EXHAUSTED,
+    NONE_FOUND,
+    NOT_CONFIRMED,
+)
 
 METRIC = "y"
 LSE_BETA = 9.0
@@ -66,6 +75,17 @@ baselines without it, measured on the demo's sea bed."""
 FIRST_WORK = 1.0
 """Seconds of work by ``WORK`` before the first estimate, which needs to see some."""
 
+ENDS = {
+    DECIDED: "every row is decided up to epsilon",
+    AUDITED: "rows drawn at random confirmed what was decided",
+    NOT_CONFIRMED: "rows drawn at random did not confirm what was decided",
+    NONE_FOUND: "nothing above the level was found, so far",
+    ALL_ABOVE: "every value was above the level, so far",
+    BUDGET: "the budget is used up",
+    EXHAUSTED: "no row is left to measure",
+}
+"""Why a run ended, for each reason to stop."""
+
 _TRUSTED = 0.02
 """Above this share of wrong decisions the demo says that intervals are too narrow."""
 
@@ -88,7 +108,7 @@ class Survey:
 
 
 def run_demo(options: Namespace) -> None:
-    r"""Run every method, print the table, write the picture and the answer."""
+    r"""Run every method, print the table, write the pictures and the answer."""
     survey = load_survey(options.pool, options.raw)
     print(f"{survey.title}\n{len(survey.pool):,} rows; level {options.threshold:g}")
     print(
@@ -326,7 +346,7 @@ def foreseen(state: State) -> tuple[str, int | None]:
     """
     n = len(state.observations)
     if state.is_done:
-        return ("now" if state.stop_reason == "decided" else "-"), n
+        return ("now" if state.stop_reason in (DECIDED, AUDITED) else "-"), n
     more = state.forecast().observations
     return ("?", None) if more is None else (f"~{n + more}", n + more)
 
@@ -340,31 +360,27 @@ def wrong_share(answer: Classification, truth: Tensor) -> float:
 
 def how_it_ended(name: str, state: State, survey: Survey, options: Namespace) -> str:
     r"""Why the run ended and how far to trust it, in sentences."""
+    assert state.stop_reason is not None  # it has ended
     n, undecided = len(state.observations), int(state.classification.undecided.sum())
-    if state.stop_reason == "decided":
-        end = (
-            f"{name} ended by itself after {n} soundings: every row is decided at "
-            f"epsilon = {options.epsilon:g} {survey.unit}."
-        )
-    else:
-        end = (
-            f"The budget of {n} soundings ended {name}; {undecided} rows are undecided."
-        )
+    end = f"{name} ended after {n} soundings: {ENDS[state.stop_reason]}"
+    end += f"; {undecided:,} rows are undecided." if undecided else "."
     share = wrong_share(state.classification, survey.truth > options.threshold)
     if share > _TRUSTED:
         end += (
             f" {share:.1%} of the decided rows are wrong: on these data the intervals "
             "of a stationary Gaussian process are too narrow."
         )
-    return f"{end}\n{state.classification.guarantee}"
+    said, guarantee = str(state.calibration()), state.classification.guarantee
+    # Where the predictions failed the answer says so already.
+    return "\n".join((end, guarantee) if said in guarantee else (end, guarantee, said))
 
 
 def write_files(out: Path, state: State, survey: Survey, options: Namespace) -> None:
-    r"""``level_set.png`` and ``level_set.csv`` in a folder.
+    r"""``level_set.png``, ``calibration.png`` and ``level_set.csv`` in a folder.
 
     The table has the number of soundings and the truth beside the answer.
     """
-    from botorch_lse.plotting import plot_level_set
+    from botorch_lse.plotting import plot_calibration, plot_level_set
 
     answer, observations = state.classification, state.observations
     axes = plot_level_set(
@@ -374,9 +390,11 @@ def write_files(out: Path, state: State, survey: Survey, options: Namespace) -> 
     figure = axes.get_figure(root=True)
     assert figure is not None  # drawn just now
     picture, table = out / "level_set.png", out / "level_set.csv"
+    residuals = out / "calibration.png"
     figure.savefig(picture, dpi=150, bbox_inches="tight")
+    plot_calibration(state.calibration()).savefig(residuals, dpi=150)
     soundings = observations.times_measured(len(survey.pool)).numpy()
     columns = {"soundings": soundings, "true_value": survey.truth.numpy()}
     frame = answer.to_frame().assign(**columns)
     frame.to_csv(table, index=False, float_format="%.6g")
-    print(f"\nWrote {picture} and {table}")
+    print(f"\nWrote {picture}, {residuals} and {table}")

@@ -1,13 +1,14 @@
 r"""The demo and its command line."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 import torch
 
-from botorch_lse import demo
+from botorch_lse import Pool, demo
 from botorch_lse.__main__ import main, parse
 
 
@@ -16,8 +17,11 @@ def test_the_demo_prints_a_table_and_writes_picture_and_answer(tmp_path, capsys)
     assert main([*arguments, "--batch", "20"]) == 0
     printed = capsys.readouterr().out
     assert "4,841 rows; level 100" in printed
-    assert "The budget of 60 soundings ended lse" in printed
-    assert (tmp_path / "level_set.png").stat().st_size > 10_000
+    assert "lse ended after 60 soundings: the budget is used up; " in printed
+    said = r"\d+% of the last \d+ values lay within the 95 % intervals"
+    assert len(re.findall(said, printed)) == 1  # once, also where they failed
+    for picture in ("level_set.png", "calibration.png"):
+        assert (tmp_path / picture).stat().st_size > 10_000
     table = pd.read_csv(tmp_path / "level_set.csv")
     assert len(table) == 4841
     assert set(table["side"]) <= {"above", "below", "undecided"}
@@ -42,10 +46,36 @@ def test_another_pool_comes_from_a_file(tmp_path, capsys):
         "lse",
     ]
     assert main([*options, "--out", str(tmp_path)]) == 0
-    assert "lse ended by itself" in capsys.readouterr().out
+    assert "lse ended after" in capsys.readouterr().out
     table = pd.read_csv(tmp_path / "level_set.csv")
     far = table["true_value"] - 6
     assert ((table["side"] == "above") == (far > 0))[far.abs() > 0.5].all()
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("decided", "every row is decided"),
+        ("audited", "rows drawn at random confirmed"),
+        ("not confirmed", "rows drawn at random did not confirm"),
+        ("none found", "nothing above the level was found"),
+        ("all above so far", "every value was above the level"),
+        ("budget", "the budget is used up"),
+        ("rows exhausted", "no row is left"),
+    ],
+)
+def test_the_end_is_told_whatever_its_reason(reason, words):
+    x = torch.linspace(0, 1, 5, dtype=torch.float64)
+    survey = demo.Survey(Pool(x.unsqueeze(-1)), x, "a line", "m")
+    options = parse([])
+    state = replace(
+        demo.strategy_for("lse", survey, options).init(), stop_reason=reason
+    )
+    told = demo.how_it_ended("lse", state, survey, options)
+    assert told.startswith(f"lse ended after 0 soundings: {words}")
+    assert told.endswith("Nothing was predicted before it was measured.")
+    now = "now" if reason in ("decided", "audited") else "-"
+    assert demo.foreseen(state) == (now, 0)
 
 
 @pytest.mark.parametrize(
