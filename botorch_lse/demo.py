@@ -3,6 +3,7 @@ r"""The demo: a real sea bed, an Ax loop, a picture and a table."""
 from __future__ import annotations
 
 import math
+import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from botorch_lse.ax import (
 from botorch_lse.ax.compat import experiment_of
 from botorch_lse.ax.node import level_set_node
 from botorch_lse.checks import real_vector
+from botorch_lse.confidence.calibration import CalibrationWarning
 from botorch_lse.datasets import bathymetry, f1_score
 from botorch_lse.problem import Classification, Pool
 from botorch_lse.strategies import (
@@ -119,7 +121,10 @@ def run_demo(options: Namespace) -> None:
     first, *_ = options.methods
     print(f"{first} runs through Ax, the others by ask and tell\n")
     time_left = TimeLeft(options.methods, options.budget)
-    runs = {m: run_method(m, survey, options, time_left) for m in options.methods}
+    with warnings.catch_warnings():
+        # Whether the predictions held is said at the end, and drawn.
+        warnings.simplefilter("ignore", CalibrationWarning)
+        runs = {m: run_method(m, survey, options, time_left) for m in options.methods}
     rows = [row for _, milestones in runs.values() for row in milestones]
     print(f"{pd.DataFrame(rows).to_string(index=False)}\n")
     end, _ = runs[first]

@@ -18,7 +18,7 @@ def test_the_demo_prints_a_table_and_writes_picture_and_answer(tmp_path, capsys)
     printed = capsys.readouterr().out
     assert "4,841 rows; level 100" in printed
     assert "lse ended after 60 soundings: the budget is used up; " in printed
-    said = r"\d+% of the last \d+ values lay within the 95 % intervals"
+    said = r"\d+ % of the last \d+ values lay within the 95 % intervals"
     assert len(re.findall(said, printed)) == 1  # once, also where they failed
     for picture in ("level_set.png", "calibration.png"):
         assert (tmp_path / picture).stat().st_size > 10_000

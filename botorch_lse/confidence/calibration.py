@@ -116,15 +116,15 @@ def in_words(ahead: Tensor) -> str:
         return NOTHING_AHEAD
     later = recent(ahead)
     said = (
-        f"{share_within(later, 0.95):.0%} of the last {len(later)} values lay within "
-        "the 95 % intervals that were predicted for them"
+        f"{100 * share_within(later, 0.95):.0f} % of the last {len(later)} values lay "
+        "within the 95 % intervals that were predicted for them"
     )
     if not are_too_wide(ahead):
         return f"{said}."
     return (
         f"{said}: the predictions are too narrow (of models that are right at most "
-        f"{FALSE_ALARM:.0%} are reported). Do not trust what is decided: look for "
-        "values that were typed or measured wrongly, or give another `model`."
+        f"{100 * FALSE_ALARM:.0f} % are reported). Do not trust what is decided: look "
+        "for values that were typed or measured wrongly, or give another `model`."
     )
 
 

@@ -72,7 +72,7 @@ def test_coverage_is_the_share_within_the_interval() -> None:
 def test_what_is_said_tells_failure_from_success() -> None:
     good = calibration(torch.tensor([0.1, -1.0, 0.5]).double())
     bad = calibration(torch.full((5,), 9.0).double())
-    assert "100% of the last 2 values" in str(good)
+    assert "100 % of the last 2 values" in str(good)
     assert "too narrow" not in str(good)
     assert "too narrow" in str(bad)
     assert "Nothing was predicted" in str(calibration(torch.zeros(0).double()))
