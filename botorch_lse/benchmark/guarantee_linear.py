@@ -67,7 +67,8 @@ COLUMNS = ("instances", "form", *WRONG, "arms decided", "measurements")
 def altered(strategy: LinearStrategy, procedure: LinearProcedure) -> LinearStrategy:
     r"""The same strategy with another procedure."""
     new = replace(strategy)
-    vars(new)["procedure"] = procedure  # in place of the one it would make
+    # In place of those it would make; a whole simulation asks the parts.
+    vars(new)["parts"] = vars(new)["procedure"] = procedure
     return new
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 import pandas as pd
 import pytest
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Observations, Pool
@@ -565,6 +566,12 @@ def test_labels_that_cannot_be_audited_are_refused(sides, options, message) -> N
 def test_audits_that_cannot_be_are_refused(make, message) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_simulation_of_counts_is_not_audited_in_silence() -> None:
+    strategy = learnt(MELKLinearStrategy)
+    with pytest.raises(UnsupportedError, match="no `audit` in a simulation"):
+        strategy.simulate(lambda rows, counts: SMOOTH[rows])
 
 
 def test_without_an_audit_nothing_changes() -> None:

@@ -8,7 +8,10 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    UnsupportedError,
+)
 from torch import Tensor
 
 from botorch_lse.checks import finite_number, in_interval, whole_number
@@ -191,7 +194,15 @@ class LinearStrategy(Strategy):
         Args:
             measure: From ``k`` rows and ``k`` counts to means; see ``Measure``.
             seed: The seed of ``init``.
+
+        Raises:
+            UnsupportedError: If the answer is to be audited, row by row.
         """
+        if self.audit is not None:
+            raise UnsupportedError(
+                "Expected no `audit` in a simulation that works with counts and means. "
+                "Leave it out, or ask and tell."
+            )
         limit = self.max_observations
         return self.parts.simulate(measure, self._complete, limit, seed)
 
