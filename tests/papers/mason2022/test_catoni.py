@@ -24,7 +24,7 @@ def root(values: list[float], alpha: float) -> float:
     if low == high:
         return low
     total = lambda m: sum(psi(alpha * (x - m)) for x in values)  # noqa: E731
-    return brentq(total, low, high, xtol=1e-300)
+    return brentq(total, low, high, xtol=1e-300, maxiter=2000)
 
 
 numbers = st.floats(-1e6, 1e6, allow_nan=False)
