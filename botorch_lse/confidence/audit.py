@@ -211,7 +211,7 @@ def audit_test(
     Args:
         tolerance: The share of wrong rows that is tolerated, in (0, 1).
         delta: The probability, over the draws, that any audit of the run passes though
-            more are wrong.
+            more are wrong, in (0, 0.5).
         attempt: 1 for the first audit, 2 for the next one after it was given up.
         n_rows: How many rows there are to draw from; ``None``: many more than drawn.
         is_exact: Whether values are measured without noise.
@@ -224,8 +224,7 @@ def audit_test(
     Raises:
         ValueError: If a number is out of range.
     """
-    in_interval(tolerance, "tolerance", 0.0, 1.0)
-    in_interval(delta, "delta", 0.0, 1.0)
+    check_statement(tolerance, delta)
     whole_number(attempt, "attempt", 1)
     risk = spent(delta, attempt)
     if is_learnt:
@@ -249,6 +248,26 @@ def doubt_test(test: AuditTest, delta: float) -> AuditTest:
     return AuditTest(test.share, 1 / delta, bets=DOUBTS)
 
 
+def check_statement(
+    tolerance: float, delta: float, names: tuple[str, str] = ("tolerance", "delta")
+) -> None:
+    r"""Refuse what an audit cannot state.
+
+    Args:
+        tolerance: The share of wrong rows that is tolerated, in (0, 1).
+        delta: The failure probability, in (0, 0.5): above it stands what was meant as
+            the confidence, and an audit that hardly asks for a draw would pass.
+        names: What the caller's user calls the two.
+
+    Raises:
+        ValueError: If one is out of range.
+    """
+    remedy = "It is a share of the rows: write 0.05 for 5 %."
+    in_interval(tolerance, names[0], 0.0, 1.0, remedy=remedy)
+    remedy = "It is the probability of a mistake: for 95 % confidence write 0.05."
+    in_interval(delta, names[1], 0.0, 0.5, remedy=remedy)
+
+
 def audit_size(
     tolerance: float,
     delta: float,
@@ -266,7 +285,7 @@ def audit_size(
 
     Args:
         tolerance: The share of wrong rows that is tolerated, in (0, 1).
-        delta: The failure probability.
+        delta: The failure probability, in (0, 0.5).
         n_rows: How many rows there are to draw from, which lowers the price where they
             are few; ``None``: many more than drawn.
         is_exact: Whether values are measured without noise.

@@ -18,7 +18,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import in_interval
 from botorch_lse.confidence.audit import (
     KNOWN,
     LEARNT,
@@ -28,6 +27,7 @@ from botorch_lse.confidence.audit import (
     AuditTest,
     audit_size,
     audit_test,
+    check_statement,
     doubt_test,
     next_look,
     noise_bound,
@@ -586,8 +586,8 @@ def audited(
         max_repeats: How often one row may be measured.
 
     Raises:
-        ValueError: If ``audit`` is no pair of numbers in (0, 1), or the goal is not
-            about rows of the pool and a level that one output has.
+        ValueError: If ``audit`` is no pair of numbers in their ranges, or the goal is
+            not about rows of the pool and a level that one output has.
     """
     if audit is None:
         return inner
@@ -596,8 +596,7 @@ def audited(
             f"Expected `audit` to be (tolerance, delta), but got {audit!r}. Write "
             "`audit=(0.05, 0.05)`."
         )
-    for value, name in zip(audit, ("audit[0]", "audit[1]"), strict=True):
-        in_interval(value, name, 0.0, 1.0)
+    check_statement(*audit, names=("audit[0]", "audit[1]"))
     if inner.audit_accuracy is None:
         raise ValueError(
             "Expected no `audit` where the value of one row does not show whether its "

@@ -12,12 +12,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
 from botorch_lse.checks import complaint, finite_number, in_interval
-from botorch_lse.confidence.audit import KNOWN
+from botorch_lse.confidence.audit import KNOWN, check_statement
 from botorch_lse.confidence.classify import ABOVE, BELOW, accuracy
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.audited import audited
@@ -163,7 +164,8 @@ class LabelAudit(Strategy):
             row whose one value is too near to the level for its noise counts as wrong).
 
     Raises:
-        ValueError: If ``sides`` are not one label per row, or a number is out of range.
+        ValueError: If ``sides`` are not one label per row or a column in another order
+            than the pool's rows, or a number is out of range.
 
     Example:
         >>> import torch
@@ -193,7 +195,7 @@ class LabelAudit(Strategy):
 
     def __post_init__(self) -> None:
         self._check_rounds()
-        object.__setattr__(self, "sides", checked_sides(self.sides, len(self.pool)))
+        object.__setattr__(self, "sides", checked_sides(self.sides, self.pool))
         finite_number(self.threshold, "threshold")
         accuracy(self.epsilon)
         if self.noise_std is not None:
@@ -258,7 +260,7 @@ def audit(
         threshold: What a value is compared with, units of ``y``; the default is for
             values told as 1 (above) and 0 (below).
         tolerance: The share of labels that may be wrong, in (0, 1).
-        delta: The failure probability, over the draws.
+        delta: The failure probability, over the draws, in (0, 0.5).
         **options: See ``LabelAudit``.
 
     Raises:
@@ -270,15 +272,18 @@ def audit(
         >>> labels.init().forecast().observations
         3
     """
+    check_statement(tolerance, delta)
     return LabelAudit(pool, sides, threshold, audit=(tolerance, delta), **options)
 
 
-def checked_sides(given: Any, n_rows: int) -> Tensor:
-    r"""``n_rows`` codes, above or below, from words, bools or codes.
+def checked_sides(given: Any, pool: Pool) -> Tensor:
+    r"""``N`` codes, above or below, from words, bools or codes.
 
     Raises:
-        ValueError: If they are not one label for each row.
+        ValueError: If they are not one label for each row, or a table's column whose
+            rows are numbered or named in another order than the pool's.
     """
+    n_rows = len(pool)
     wanted = f"to be {n_rows} labels, true or 'above', false or 'below', one per row"
     if isinstance(given, Classification):
         given = given.side
@@ -287,6 +292,10 @@ def checked_sides(given: Any, n_rows: int) -> Tensor:
         raise ValueError(complaint("sides", wanted, f"got {given!r}"))
     if len(entries) != n_rows:
         raise ValueError(complaint("sides", wanted, f"got {len(entries)} of them"))
+    if isinstance(given, pd.Series) and not _is_in_order(given.index, pool):
+        came = "its index is neither the pool's nor 0, 1, 2, ..."
+        remedy = "Bring it into the pool's order: `sides.loc[pool.to_frame().index]`."
+        raise ValueError(complaint("sides", "in the order of the pool", came, remedy))
     codes = []
     for row, entry in enumerate(entries):
         if isinstance(entry, bool | np.bool_):
@@ -300,3 +309,7 @@ def checked_sides(given: Any, n_rows: int) -> Tensor:
             came = f"row {row} has {entry!r}"
             raise ValueError(complaint("sides", wanted, came, remedy))
     return torch.tensor(codes, dtype=torch.int8)
+
+
+def _is_in_order(index: pd.Index, pool: Pool) -> bool:
+    return index.equals(pool.to_frame().index) or index.equals(pd.RangeIndex(len(pool)))

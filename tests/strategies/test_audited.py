@@ -540,6 +540,34 @@ def test_labels_that_cannot_be_audited_are_refused(sides, options, message) -> N
         LabelAudit(Pool([[0.0], [1.0], [2.0]]), sides, **options)
 
 
+def test_a_column_of_labels_is_in_the_order_of_the_pool() -> None:
+    table = pd.DataFrame({"x": [0.0, 1.0, 2.0]}, index=["a", "b", "c"])
+    pool, sides = Pool(table), pd.Series([True, False, True], index=["c", "b", "a"])
+    with pytest.raises(ValueError, match=r"`sides`.*order.*sides\.loc\["):
+        audit(pool, sides)
+    sides["a"] = False
+    found = audit(pool, sides.loc[pool.to_frame().index]).sides
+    assert found.tolist() == [-1, -1, 1]
+    by_position = sides.reset_index(drop=True)
+    assert audit(pool, by_position).sides.tolist() == [1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "delta", "message"),
+    [
+        (5, 0.05, "`tolerance` .*write 0.05 for 5 %"),
+        (0.05, 0.95, "`delta` .*probability of a mistake.*0.05"),
+        (0.05, float("nan"), "`delta` "),
+    ],
+)
+def test_audits_that_state_nonsense_are_refused(tolerance, delta, message) -> None:
+    pool = Pool([[0.0], [1.0], [2.0]])
+    with pytest.raises(ValueError, match=message):
+        audit(pool, [True, False, True], tolerance=tolerance, delta=delta)
+    with pytest.raises(ValueError, match=message):
+        audit_size(tolerance, delta)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
