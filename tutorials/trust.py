@@ -97,7 +97,7 @@ def report(name: str, state, truth: torch.Tensor) -> tuple[float, float]:
 # batch of eight, a model fitted to them, and the model decides. All eight samples
 # are clean, so the fitted model takes the whole field for flat, puts the limit many
 # standard deviations away from everything, and is done. Both spills lie between the
-# samples.
+# samples. (Of the seeds 0 to 4 two end like this; with the others a spill is hit.)
 
 # %%
 once = run(two_spills, n_initial=6, level_z=None, needs_both_sides=False)
@@ -182,9 +182,9 @@ three_maps(two_spills, {"as it once was": once, "today": today}, "trust_default.
 # Read again what the answer says of itself: *no guarantee if the function varies faster
 # elsewhere than where it was measured*. This field does.
 #
-# One wide spill in the west, and four narrow ones in the east that no sample hits.
-# The first samples show both sides of the limit and a smooth function, the model fits
-# them well, and nothing in the data says that the east is different.
+# One wide spill in the west, and four narrow ones in the east. We have put them between
+# the first samples on purpose: those show both sides of the limit and a smooth
+# function, the model fits them well, and nothing says that the east is different.
 
 # %%
 drums = [(170, 28), (172, 76), (168, 125), (120, 166)]
@@ -285,8 +285,8 @@ for name, table in (("right", right_table), ("wrong", wrong_table)):
     print("  " + state.classification.guarantee)
 
 # %% [markdown]
-# To say "not confirmed" takes many samples where about as much is wrong as is tolerated;
-# `max_observations` puts an end to it. A table that is not passed is not believed.
+# To say "not confirmed" takes many samples where about as much is wrong as is
+# tolerated; `max_observations` puts an end to it. What has not passed is not believed.
 #
 # That was one seed. An audit may pass a wrong table by luck of the draw, in at most 5 %
 # of the cases; so we repeat it with other draws and count.
