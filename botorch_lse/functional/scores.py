@@ -1,14 +1,26 @@
-r"""Scores of single rows (straddle, ambiguity), and how the best row is chosen."""
+r"""Scores of single rows, and how the best row is chosen.
+
+Where a Gaussian with this ``mean`` and ``sigma`` is what is believed of ``f`` at a row,
+``t = |mean - threshold| / sigma`` says how many deviations the row is from the level.
+"""
 
 from __future__ import annotations
 
 import torch
+from botorch.utils.probability.utils import log_ndtr, ndtr, phi
 from torch import Tensor
 
 TIE = 1e-9
 """Scores that differ by less than this share of the prior's standard deviation are
 equal, and the lowest row is taken: rounding differs between processors, and the same
 run must ask for the same rows on each of them."""
+CERTAIN = 1e8
+"""No row counts as more deviations from the level than this. Beyond, the deviation is
+what rounding left of a variance of 0, and the ratio and its gradient would overflow."""
+FEASIBILITY_ALPHA = 2.0
+"""The half-width of the band around the level in Bichon et al. (2008)."""
+RANJAN_ALPHA = 1.96
+"""The half-width of the band around the level in Ranjan et al. (2008)."""
 
 
 def straddle(
@@ -32,6 +44,99 @@ def ambiguity(lower: Tensor, upper: Tensor, threshold: float | Tensor) -> Tensor
         Gotovos et al. (2013), section 3, the definition of ``a_t``.
     """
     return torch.minimum(upper - threshold, threshold - lower)
+
+
+def deviations(mean: Tensor, sigma: Tensor, threshold: float | Tensor) -> Tensor:
+    r"""``t = |mean - threshold| / sigma``, from 0 to ``CERTAIN``; 0 on the level.
+
+    The gradient is finite, also where ``sigma`` is 0.
+    """
+    distance = (mean - threshold).abs()
+    # Not the smallest number itself, whose square as a denominator would be 0.
+    least = (distance / CERTAIN).clamp_min(torch.finfo(mean.dtype).tiny ** 0.5)
+    return distance / torch.maximum(sigma, least)
+
+
+def u_function(mean: Tensor, sigma: Tensor, threshold: float | Tensor) -> Tensor:
+    r"""``U = -|mean - threshold| / sigma``, without unit: large is doubtful.
+
+    ``Phi(U)`` is the probability that the sign of ``mean - threshold`` is the wrong
+    side. It does not ask how wide the interval is: a row on the level has the largest
+    value, 0, however often it was measured.
+
+    Source:
+        Echard et al. (2011), the learning function U of AK-MCS. Deviation: minus the
+        paper's, since ours is maximised.
+    """
+    return -deviations(mean, sigma, threshold)
+
+
+def expected_feasibility(
+    mean: Tensor,
+    sigma: Tensor,
+    threshold: float | Tensor,
+    alpha: float = FEASIBILITY_ALPHA,
+) -> Tensor:
+    r"""``E max(alpha sigma - |f - threshold|, 0)``, units of ``y``.
+
+    How deep ``f`` is expected to lie in the band of ``alpha`` deviations around the
+    level. With ``psi(u) = E max(u + Z, 0) = u Phi(u) + phi(u)``, ``Z`` standard normal,
+
+        ``sigma (psi(alpha - t) - 2 psi(-t) + psi(-alpha - t))``,
+
+    because the hat ``max(alpha - |y|, 0)`` is the second difference of ``max(y, 0)``.
+
+    Source:
+        Bichon et al. (2008), the expected feasibility function, with ``alpha = 2``.
+        Deviation: in this form nothing cancels far from the level.
+    """
+    t = deviations(mean, sigma, threshold)
+    hat = _surplus(alpha - t) - 2 * _surplus(-t) + _surplus(-alpha - t)
+    return sigma * hat
+
+
+def _surplus(u: Tensor) -> Tensor:
+    r"""``psi(u) = E max(u + Z, 0)`` for a standard normal ``Z``."""
+    return u * ndtr(u) + phi(u)
+
+
+def ranjan_improvement(
+    mean: Tensor,
+    sigma: Tensor,
+    threshold: float | Tensor,
+    alpha: float = RANJAN_ALPHA,
+) -> Tensor:
+    r"""``E max((alpha sigma)^2 - (f - threshold)^2, 0)``, units of ``y`` squared.
+
+    As ``expected_feasibility``, with a parabola in place of the hat:
+
+        ``sigma^2 ((alpha^2 - t^2 - 1) (Phi(alpha - t) - Phi(-alpha - t))
+        + (alpha + t) phi(alpha - t) + (alpha - t) phi(alpha + t))``.
+
+    Source:
+        Ranjan et al. (2008), the expectation of their improvement, with
+        ``alpha = 1.96``.
+    """
+    t = deviations(mean, sigma, threshold)
+    inside = ndtr(alpha - t) - ndtr(-alpha - t)
+    ends = (alpha + t) * phi(alpha - t) + (alpha - t) * phi(alpha + t)
+    return sigma.square() * ((alpha**2 - t.square() - 1) * inside + ends)
+
+
+def contour_entropy(mean: Tensor, sigma: Tensor, threshold: float | Tensor) -> Tensor:
+    r"""Entropy of the side of the level, nats: ``-p log p - (1 - p) log(1 - p)``.
+
+    ``p = Phi(-t)`` is the probability of the unlikelier side. From ``log 2`` on the
+    level to 0. It falls with ``t`` alone, so that it orders points as ``u_function``
+    does; sums and averages of the two differ.
+
+    Source:
+        Shannon's entropy; for contours Cole et al. (2023).
+    """
+    t = deviations(mean, sigma, threshold)
+    p = ndtr(-t)
+    # log p where p itself rounds to 0; log1p where 1 - p rounds to 1.
+    return -(p * log_ndtr(-t) + (1 - p) * torch.log1p(-p))
 
 
 def interval(
