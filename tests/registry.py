@@ -310,6 +310,10 @@ def targets_and_a_share(rows: Tensor, level: float) -> dict[str, Any]:
 
 ACQUISITIONS = (
     AcquisitionCase(A.Straddle, "moments", a_level),
+    AcquisitionCase(A.UFunction, "moments", a_level),
+    AcquisitionCase(A.ContourEntropy, "moments", a_level),
+    AcquisitionCase(A.ExpectedFeasibility, "moments", a_level),
+    AcquisitionCase(A.RanjanImprovement, "moments", a_level),
     AcquisitionCase(A.ImplicitStraddle, "moments", a_share_of_a_pool),
     AcquisitionCase(A.MaxVariance, "moments", no_more),
     AcquisitionCase(A.LSEAmbiguity, "intervals", a_level),

@@ -1,11 +1,15 @@
 r"""BoTorch acquisition functions for level sets, with input constructors."""
 
 from botorch_lse.acquisition.points import (
+    ContourEntropy,
+    ExpectedFeasibility,
     ImplicitStraddle,
     LSEAmbiguity,
     LSEWidth,
     MaxVariance,
+    RanjanImprovement,
     Straddle,
+    UFunction,
 )
 from botorch_lse.acquisition.targets import (
     qGEGE,
@@ -17,11 +21,15 @@ from botorch_lse.acquisition.targets import (
 )
 
 __all__ = [
+    "ContourEntropy",
+    "ExpectedFeasibility",
     "ImplicitStraddle",
     "LSEAmbiguity",
     "LSEWidth",
     "MaxVariance",
+    "RanjanImprovement",
     "Straddle",
+    "UFunction",
     "qGEGE",
     "qHRAGE",
     "qMELK",

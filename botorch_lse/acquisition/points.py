@@ -1,8 +1,8 @@
 r"""Acquisition functions of one point.
 
-Straddle and its relatives read the mean and standard deviation of the present
-posterior. LSE's scores read confidence regions, the intersection of the intervals after
-each round so far, at any point and with gradients.
+Straddle, its relatives and its rivals read the mean and standard deviation of the
+present posterior. LSE's scores read confidence regions, the intersection of the
+intervals after each round so far, at any point and with gradients.
 """
 
 from __future__ import annotations
@@ -34,7 +34,16 @@ from botorch_lse.checks import check_columns, in_interval, real_matrix
 from botorch_lse.confidence.classify import ratio
 from botorch_lse.confidence.regions import intersect_path, path_betas, safe_sqrt
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
-from botorch_lse.functional.scores import ambiguity, straddle
+from botorch_lse.functional.scores import (
+    FEASIBILITY_ALPHA,
+    RANJAN_ALPHA,
+    ambiguity,
+    contour_entropy,
+    expected_feasibility,
+    ranjan_improvement,
+    straddle,
+    u_function,
+)
 from botorch_lse.models.gaussian_process import (
     PosteriorPath,
     factorize,
@@ -155,8 +164,37 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         return self._score(*self._mean_and_sigma(X))
 
 
+class LevelAcquisitionFunction(MarginalAcquisitionFunction, ABC):
+    r"""A score of mean and standard deviation at one point about a stated level."""
+
+    threshold: Tensor
+
+    def __init__(
+        self,
+        model: Model,
+        threshold: float | Tensor,
+        posterior_transform: PosteriorTransform | None = None,
+        X_pending: Tensor | None = None,
+    ) -> None:
+        r"""The model and the level.
+
+        Args:
+            model: A fitted model.
+            threshold: The level, a scalar in the units the posterior reports.
+            posterior_transform: Required for a model with several outputs.
+            X_pending: ``n' x d`` points submitted and not observed yet.
+
+        Raises:
+            UnsupportedError: If the model has several outputs and no transform.
+            ValueError: If ``threshold`` is not finite.
+            BotorchTensorDimensionError: If ``threshold`` is not a scalar.
+        """
+        super().__init__(model, posterior_transform, X_pending)
+        self.register_buffer("threshold", level_buffer(threshold, "threshold"))
+
+
 @constructible
-class Straddle(MarginalAcquisitionFunction):
+class Straddle(LevelAcquisitionFunction):
     r"""Straddle: uncertain and near the level.
 
     ``a(x) = sqrt(beta) sigma(x) - |mean(x) - threshold|``: how far the interval
@@ -171,8 +209,6 @@ class Straddle(MarginalAcquisitionFunction):
         Bryan et al. (2005); Gotovos et al. (2013), section 3; with pending points
         STR_batch of section 5. Deviation: averaged over the members of an ensemble.
     """
-
-    threshold: Tensor
 
     def __init__(
         self,
@@ -196,12 +232,149 @@ class Straddle(MarginalAcquisitionFunction):
             ValueError: If ``threshold`` is not finite or ``beta`` negative.
             BotorchTensorDimensionError: If ``threshold`` is not a scalar.
         """
-        super().__init__(model, posterior_transform, X_pending)
-        self.register_buffer("threshold", level_buffer(threshold, "threshold"))
+        super().__init__(model, threshold, posterior_transform, X_pending)
         self.beta = in_interval(beta, "beta", 0.0, math.inf, closed_low=True)
 
     def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:
         return straddle(mean, sigma, self.threshold.to(mean), self.beta)
+
+
+@constructible
+class UFunction(LevelAcquisitionFunction):
+    r"""Learning function U: the fewest deviations from the level.
+
+    ``a(x) = -|mean(x) - threshold| / sigma(x)``, without unit: largest, 0, where the
+    mean equals the threshold, and ``Phi(a(x))`` is the probability that the sign of
+    ``mean - threshold`` says the wrong side. ``q = 1`` only. With noise it may ask for
+    one point again and again, since a point on the level keeps the value 0.
+
+    Example:
+        >>> acqf = UFunction(model, threshold=0.5)
+        >>> values = acqf(X)  # X: batch_shape x 1 x d; values: batch_shape
+
+    Source:
+        Echard et al. (2011), the learning function U of AK-MCS. Deviations: minus the
+        paper's, since ours is maximised; averaged over the members of an ensemble.
+    """
+
+    def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:
+        return u_function(mean, sigma, self.threshold.to(mean))
+
+
+@constructible
+class ContourEntropy(LevelAcquisitionFunction):
+    r"""Entropy of the side: how little is known of it.
+
+    ``a(x) = -p log p - (1 - p) log(1 - p)``, where ``p = P(f(x) >= threshold)`` under
+    the Gaussian posterior of ``f``. Nats: ``log 2`` where the mean equals the
+    threshold, and 0 where the side is certain. ``q = 1`` only. It has the maximiser of
+    ``UFunction``, and its weakness; its values may be added up, and over the members
+    of an ensemble the two differ.
+
+    Example:
+        >>> acqf = ContourEntropy(model, threshold=0.5)
+        >>> values = acqf(X)  # X: batch_shape x 1 x d; values: batch_shape
+
+    Source:
+        Shannon's entropy; for contours Cole et al. (2023). Deviation: averaged over the
+        members of an ensemble.
+    """
+
+    def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:
+        return contour_entropy(mean, sigma, self.threshold.to(mean))
+
+
+@constructible
+class ExpectedFeasibility(LevelAcquisitionFunction):
+    r"""Expected feasibility: how deep the value is expected in a band on the level.
+
+    ``a(x) = E max(alpha sigma(x) - |f(x) - threshold|, 0)`` under the Gaussian
+    posterior of ``f``, whose standard deviation is ``sigma``: the band is as wide as
+    the point is uncertain. Units of ``y``; ``q = 1`` only.
+
+    Example:
+        >>> acqf = ExpectedFeasibility(model, threshold=0.5)
+        >>> values = acqf(X)  # X: batch_shape x 1 x d; values: batch_shape
+
+    Source:
+        Bichon et al. (2008), the expected feasibility function of EGRA, with
+        ``alpha = 2``. Deviation: averaged over the members of an ensemble.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        threshold: float | Tensor,
+        alpha: float = FEASIBILITY_ALPHA,
+        posterior_transform: PosteriorTransform | None = None,
+        X_pending: Tensor | None = None,
+    ) -> None:
+        r"""Expected feasibility.
+
+        Args:
+            model: A fitted model.
+            threshold: The level, a scalar in the units the posterior reports.
+            alpha: The band's half-width in standard deviations, above 0.
+            posterior_transform: Required for a model with several outputs.
+            X_pending: ``n' x d`` points submitted and not observed yet.
+
+        Raises:
+            UnsupportedError: If the model has several outputs and no transform.
+            ValueError: If ``threshold`` is not finite or ``alpha`` not above 0.
+            BotorchTensorDimensionError: If ``threshold`` is not a scalar.
+        """
+        super().__init__(model, threshold, posterior_transform, X_pending)
+        self.alpha = in_interval(alpha, "alpha", 0.0, math.inf)
+
+    def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:
+        return expected_feasibility(mean, sigma, self.threshold.to(mean), self.alpha)
+
+
+@constructible
+class RanjanImprovement(LevelAcquisitionFunction):
+    r"""Ranjan's expected improvement for contours.
+
+    ``a(x) = E max((alpha sigma(x))^2 - (f(x) - threshold)^2, 0)`` under the Gaussian
+    posterior of ``f``, whose standard deviation is ``sigma``. It favours uncertain
+    points more than ``ExpectedFeasibility`` does. Units of ``y`` squared; ``q = 1``
+    only.
+
+    Example:
+        >>> acqf = RanjanImprovement(model, threshold=0.5)
+        >>> values = acqf(X)  # X: batch_shape x 1 x d; values: batch_shape
+
+    Source:
+        Ranjan et al. (2008), the expectation of their improvement, with
+        ``alpha = 1.96``. Deviation: averaged over the members of an ensemble.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        threshold: float | Tensor,
+        alpha: float = RANJAN_ALPHA,
+        posterior_transform: PosteriorTransform | None = None,
+        X_pending: Tensor | None = None,
+    ) -> None:
+        r"""Ranjan's expected improvement.
+
+        Args:
+            model: A fitted model.
+            threshold: The level, a scalar in the units the posterior reports.
+            alpha: The band's half-width in standard deviations, above 0.
+            posterior_transform: Required for a model with several outputs.
+            X_pending: ``n' x d`` points submitted and not observed yet.
+
+        Raises:
+            UnsupportedError: If the model has several outputs and no transform.
+            ValueError: If ``threshold`` is not finite or ``alpha`` not above 0.
+            BotorchTensorDimensionError: If ``threshold`` is not a scalar.
+        """
+        super().__init__(model, threshold, posterior_transform, X_pending)
+        self.alpha = in_interval(alpha, "alpha", 0.0, math.inf)
+
+    def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:
+        return ranjan_improvement(mean, sigma, self.threshold.to(mean), self.alpha)
 
 
 @constructible

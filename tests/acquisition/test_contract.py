@@ -13,11 +13,15 @@ from botorch.optim import optimize_acqf, optimize_acqf_discrete
 from gpytorch.kernels import MaternKernel, ScaleKernel
 
 from botorch_lse.acquisition import (
+    ContourEntropy,
+    ExpectedFeasibility,
     ImplicitStraddle,
     LSEAmbiguity,
     LSEWidth,
     MaxVariance,
+    RanjanImprovement,
     Straddle,
+    UFunction,
 )
 from tests.acquisition.conftest import assert_differentiable, make_model
 from tests.registry import INTERVALS, MOMENTS, ONE_POINT
@@ -203,6 +207,22 @@ def test_bad_levels_are_refused(acqf_class):
         acqf_class(model, threshold=0.0, beta=-1.0)
     with pytest.raises(ValueError, match="`omega` in \\(0, 1\\), but got 21"):
         ImplicitStraddle(model, omega=21.0, pool=POOL)
+
+
+@pytest.mark.parametrize("acqf_class", [ExpectedFeasibility, RanjanImprovement])
+def test_a_band_needs_a_width(acqf_class):
+    model = make_model()[0]
+    for alpha in (0.0, float("inf")):
+        with pytest.raises(ValueError, match="`alpha`"):
+            acqf_class(model, threshold=21.0, alpha=alpha)
+
+
+def test_entropy_is_largest_where_u_is():
+    model, X = make_model()[0], POOL.unsqueeze(-2)
+    by_entropy, by_u = (
+        acqf(model, threshold=21.0)(X).argsort() for acqf in (ContourEntropy, UFunction)
+    )
+    assert torch.equal(by_entropy, by_u)
 
 
 @pytest.mark.parametrize("acqf_class", [Straddle, MaxVariance, LSEAmbiguity, LSEWidth])

@@ -3,13 +3,19 @@ r"""Every acquisition value equals an independent dense computation."""
 import numpy as np
 import pytest
 import torch
+from scipy.integrate import quad
+from scipy.stats import entropy, norm
 
 from botorch_lse.acquisition import (
+    ContourEntropy,
+    ExpectedFeasibility,
     ImplicitStraddle,
     LSEAmbiguity,
     LSEWidth,
     MaxVariance,
+    RanjanImprovement,
     Straddle,
+    UFunction,
 )
 from botorch_lse.confidence import UnionBeta
 from tests.registry import MOMENTS
@@ -19,11 +25,37 @@ ROUNDS = [0, 0, 0, 1, 2, 2, 2, 3, 3]
 ENDS = [0, 3, 4, 7, 9]
 
 
+def in_a_band(alpha, power):
+    r"""``E max(a^power - |f - 21|^power, 0)`` with ``a = alpha sigma``, by its mean."""
+
+    def value(mean, sigma):
+        a = alpha * sigma
+
+        def weighed(y):
+            return (a**power - abs(y) ** power) * norm.pdf(y, mean - 21.0, sigma)
+
+        return quad(weighed, -a, a, points=[0.0], epsabs=0.0, epsrel=1e-11)[0]
+
+    return value
+
+
+RIVALS = {
+    UFunction: lambda mean, sigma: -abs(mean - 21.0) / sigma,
+    ContourEntropy: lambda mean, sigma: entropy(
+        [norm.cdf(21.0, mean, sigma), norm.sf(21.0, mean, sigma)]
+    ),
+    ExpectedFeasibility: in_a_band(2.0, 1),
+    RanjanImprovement: in_a_band(1.96, 2),
+}
+
+
 def expected(acqf_class, dense, P, pending, noise, pool=None):
     n = len(dense.y)
     mean, sigma = dense.moments(P, n, pending, noise)
     if acqf_class is MaxVariance:
         return sigma**2
+    if acqf_class in RIVALS:
+        return [RIVALS[acqf_class](*at) for at in zip(mean, sigma, strict=True)]
     level = 21.0
     if acqf_class is ImplicitStraddle:
         level = 0.9 * dense.moments(pool, n)[0].max()
