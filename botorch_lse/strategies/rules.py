@@ -8,6 +8,7 @@ batch at once.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,17 +18,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import one_of
+from botorch_lse.checks import in_interval, one_of
 from botorch_lse.confidence.calibration import are_too_wide, in_words
 from botorch_lse.confidence.classify import Sides
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.confidence.schedules import BetaSchedule, ConstantBeta
 from botorch_lse.designs import exchange_design, round_design
 from botorch_lse.functional.scores import (
+    FEASIBILITY_ALPHA,
+    RANJAN_ALPHA,
+    TIE,
     ambiguity,
+    expected_feasibility,
     first_best,
     interval,
+    ranjan_improvement,
     straddle,
+    u_function,
 )
 from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.planning.designed import (
@@ -47,6 +54,11 @@ DESIGNS = ("posterior", "prior")
 STRADDLE_WIDTH = ConstantBeta(1.96**2)
 LEAST_TOLERANCE = 1e-5
 """The smallest gap asked of a design: the solver reaches it on every problem."""
+CLOSE = 1e-6
+"""Criteria made of ``t``, the deviations from the level, are ties if their ``t`` differ
+by less, or they themselves by less than this share. ``TIE`` of the prior's deviation
+would not do: the criteria fall as ``exp(-t^2 / 2)``, and where all rows are six
+deviations off the first of them would be as good as the best."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,6 +348,118 @@ class Straddle(ScoreRule):
         posterior = situation.posterior
         level = situation.goal.level(posterior.mean)
         return straddle(posterior.mean, posterior.sigma, level, situation.beta)
+
+
+def moments_and_level(situation: Situation) -> tuple[Tensor, Tensor, float]:
+    r"""Mean, expected deviation and level: the arguments of a rival's criterion."""
+    mean = situation.posterior.mean
+    return mean, situation.posterior.sigma, situation.goal.level(mean)
+
+
+def in_steps(scores: Tensor, situation: Situation) -> Tensor:
+    r"""Scores without a unit, scaled so that ``first_best`` calls ``CLOSE`` a tie."""
+    return scores * (situation.posterior.scale * TIE / CLOSE)
+
+
+def by_ratio(scores: Tensor, situation: Situation) -> Tensor:
+    r"""Logarithms of positive scores, so that ties are those of a ratio near one."""
+    positive = scores.clamp_min(torch.finfo(scores.dtype).tiny)
+    return in_steps(positive.log(), situation)
+
+
+@dataclass(frozen=True)
+class UFunction(ScoreRule):
+    r"""Measure the row in question whose mean is the fewest deviations from the level.
+
+    Source:
+        Echard et al. (2011), the learning function U of AK-MCS. Deviations: what is in
+        question, and when to stop, is said by the strategy's width, in place of
+        ``min U >= 2``; only rows in question are measured.
+    """
+
+    # A row on the level has the best value, 0, for ever: also once its interval is so
+    # narrow that ``epsilon`` decides it.
+    only_candidates = True
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""The negative number of deviations of each row, in the steps of ties."""
+        return in_steps(u_function(*moments_and_level(situation)), situation)
+
+
+@dataclass(frozen=True)
+class ContourEntropy(ScoreRule):
+    r"""Measure the row in question whose side has the largest entropy.
+
+    These are the rows of ``UFunction``: the entropy falls with the number of deviations
+    from the level and with nothing else. The name is for those who look for it.
+
+    Source:
+        Shannon's entropy; for contours Cole et al. (2023). Deviation: only rows in
+        question are measured.
+    """
+
+    only_candidates = True
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""The negative number of deviations of each row, in the steps of ties."""
+        # Not the entropy itself, which is flat near the level: more rows would be ties.
+        return in_steps(u_function(*moments_and_level(situation)), situation)
+
+
+@dataclass(frozen=True)
+class ExpectedFeasibility(ScoreRule):
+    r"""Measure the row in question whose value is expected deepest in a band.
+
+    Args:
+        alpha: The half-width of the band around the level, in deviations of the row.
+
+    Raises:
+        ValueError: If ``alpha`` is not above 0.
+
+    Source:
+        Bichon et al. (2008), the expected feasibility function of EGRA. Deviations: in
+        question, and when to stop, as in ``UFunction``.
+    """
+
+    alpha: float = FEASIBILITY_ALPHA
+
+    only_candidates = True
+
+    def __post_init__(self) -> None:
+        in_interval(self.alpha, "alpha", 0.0, math.inf)
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""The logarithm of each row's expected feasibility, in the steps of ties."""
+        found = expected_feasibility(*moments_and_level(situation), self.alpha)
+        return by_ratio(found, situation)
+
+
+@dataclass(frozen=True)
+class RanjanImprovement(ScoreRule):
+    r"""Measure the row in question of the largest improvement of Ranjan et al.
+
+    Args:
+        alpha: The half-width of the band around the level, in deviations of the row.
+
+    Raises:
+        ValueError: If ``alpha`` is not above 0.
+
+    Source:
+        Ranjan et al. (2008), the expectation of their improvement. Deviation: only rows
+        in question are measured.
+    """
+
+    alpha: float = RANJAN_ALPHA
+
+    only_candidates = True
+
+    def __post_init__(self) -> None:
+        in_interval(self.alpha, "alpha", 0.0, math.inf)
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""The logarithm of each row's improvement, in the steps of ties."""
+        found = ranjan_improvement(*moments_and_level(situation), self.alpha)
+        return by_ratio(found, situation)
 
 
 def expected_regions(situation: Situation) -> tuple[Tensor, Tensor]:

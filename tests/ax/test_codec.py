@@ -34,16 +34,20 @@ from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.strategies import (
     Above,
     ComposedStrategy,
+    ContourEntropy,
     Design,
+    ExpectedFeasibility,
     GaussianProcess,
     ImplicitLSEStrategy,
     LSELiteralBatchStrategy,
     Maximiser,
     ParetoByDifferences,
+    RanjanImprovement,
     RowCosts,
     ShareOfMaxByPairs,
     Strategy,
     TruncatedVariance,
+    UFunction,
     Variance,
 )
 
@@ -88,6 +92,10 @@ COMPOSED = [
     (ShareOfMaxByPairs(0.7), Design(rounding="quota")),
     (Maximiser(), TruncatedVariance(RowCosts(grid_pool(), fitting.walk), eta=0.5)),
     (Above(0.5), fitting.Nearest()),
+    (Above(0.5), UFunction()),
+    (Above(0.5), ContourEntropy()),
+    (Above(0.5), ExpectedFeasibility(alpha=1.0)),
+    (ShareOfMaxByPairs(0.7), RanjanImprovement()),
     (ParetoByDifferences((True, False), (0.1, 0.2)), Variance()),
 ]
 
@@ -99,6 +107,7 @@ def test_composed_strategies_come_back_with_the_same_batches(goal, rule):
     again = through_json(strategy)
     assert type(again) is ComposedStrategy
     assert (again.goal, type(again.rule)) == (goal, type(rule))
+    assert getattr(again.rule, "alpha", None) == getattr(rule, "alpha", None)
     batches = [s.ask(s.init()).order.tolist() for s in (strategy, again)]
     assert batches[0] == batches[1]
 

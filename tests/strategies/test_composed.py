@@ -10,15 +10,18 @@ from dataclasses import dataclass
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from gpytorch.kernels import RBFKernel
+from botorch.models import SingleTaskGP
+from gpytorch.kernels import RBFKernel, ScaleKernel
 
-from botorch_lse import Pool
+from botorch_lse import Observations, Pool, acquisition
 from botorch_lse.papers.kone2025 import Diameter, ParetoByRectangles
 from botorch_lse.strategies import (
     Above,
     Ambiguity,
     ComposedStrategy,
+    ContourEntropy,
     Design,
+    ExpectedFeasibility,
     GaussianProcess,
     GEGEStrategy,
     LSEStrategy,
@@ -30,6 +33,7 @@ from botorch_lse.strategies import (
     ParetoByDifferences,
     Random,
     RandomStrategy,
+    RanjanImprovement,
     RowCosts,
     ScoreRule,
     ShareOfMax,
@@ -40,6 +44,7 @@ from botorch_lse.strategies import (
     Strategy,
     TruncatedVariance,
     TruVaRStrategy,
+    UFunction,
     Variance,
     Width,
 )
@@ -118,7 +123,9 @@ GOALS = [
     Maximiser(),
     MaximiserByPairs(),
 ]
+RIVALS = [UFunction(), ContourEntropy(), ExpectedFeasibility(), RanjanImprovement()]
 RULES = [
+    *RIVALS,
     Ambiguity(),
     Design(),
     Random(),
@@ -139,6 +146,91 @@ def test_any_rule_serves_any_goal(goal, rule) -> None:
     assert state.stop_reason is not None
     assert_same_run(state, strategy.replay(state.observations, seed=3))
     assert strategy.ask(strategy.init()).counts.sum() == 3
+
+
+@pytest.mark.parametrize("rule", RIVALS)
+def test_rivals_choose_and_a_theorem_decides(rule) -> None:
+    model = GaussianProcess(MODEL, noise_std=0.1)
+    chosen, ours = (
+        Strategy(POOL, Above(0.3, 0.05), model=model, rule=r, batch_size=3)
+        for r in (rule, Ambiguity())
+    )
+    assert chosen.init().classification.guarantee == (
+        ours.init().classification.guarantee
+    )
+    state = end_of(chosen, F)
+    assert state.stop_reason == "decided"
+    above = state.classification.above
+    assert (F[above] >= 0.25).all()
+    assert (F[~above] <= 0.35).all()
+
+
+@pytest.mark.parametrize("rule", RIVALS)
+def test_rivals_choose_the_best_rows_of_their_acquisition_function(rule) -> None:
+    data = torch.tensor([2, 9, 15])
+    prior = SingleTaskGP(
+        POOL.X[data],
+        F[data].unsqueeze(-1),
+        torch.full((3, 1), 0.01).double(),
+        covar_module=RBFKernel(),
+        outcome_transform=None,
+    ).eval()
+    acqf = getattr(acquisition, type(rule).__name__)(prior, threshold=0.3)
+    strategy = Strategy(
+        POOL,
+        Above(0.3),
+        model=GaussianProcess(prior, noise_std=0.1),
+        rule=rule,
+        batch_size=3,
+    )
+    seen = Observations(data, F[data], round=torch.zeros(3))
+    chosen: list[int] = []
+    for _ in range(3):
+        acqf.set_X_pending(POOL.X[chosen])
+        chosen.append(int(acqf(POOL.X.unsqueeze(-2)).argmax()))
+    asked = strategy.ask(strategy.replay(seen)).order  # sorted by row
+    assert asked.tolist() == sorted(chosen)
+
+
+@pytest.mark.parametrize("rule", RIVALS)
+def test_rivals_tell_rows_far_from_the_level_apart(rule) -> None:
+    model = GaussianProcess(MODEL, noise_std=0.1)
+    strategy = Strategy(POOL, Above(9.0), model=model, rule=rule, beta=1e5)
+    state = strategy.replay(Observations([0, 0], [0.0, 0.0], round=[0, 0]))
+    assert state.classification.undecided.all()
+    assert int(strategy.ask(state).order) > 5  # nothing is known there; row 0 is
+
+
+def test_entropy_asks_for_the_rows_of_the_learning_function() -> None:
+    model = GaussianProcess(MODEL, noise_std=0.1)
+    ends = (
+        end_of(Strategy(POOL, Above(0.3), model=model, rule=rule, **GIVEN), F)
+        for rule in (UFunction(), ContourEntropy())
+    )
+    assert_same_run(*ends)
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1e8])
+@pytest.mark.parametrize("rule", RIVALS)
+def test_rivals_do_not_see_the_unit_of_y(rule, unit) -> None:
+    def rows(unit: float) -> list[int]:
+        kernel = ScaleKernel(RBFKernel()).double()
+        kernel.outputscale = unit**2
+        model = GaussianProcess(kernel, noise_std=0.1 * unit)
+        strategy = Strategy(POOL, Above(0.3 * unit), model=model, rule=rule, **GIVEN)
+        state = strategy.init()
+        for _ in range(4):
+            batch = strategy.ask(state)
+            state = strategy.tell(state, batch.observe(F[batch.order] * unit))
+        return state.observations.indices.tolist()
+
+    assert rows(unit) == rows(1.0)
+
+
+@pytest.mark.parametrize("rule", [ExpectedFeasibility, RanjanImprovement])
+def test_a_band_needs_a_width(rule) -> None:
+    with pytest.raises(ValueError, match="`alpha`"):
+        rule(alpha=0.0)
 
 
 @dataclass(frozen=True)
