@@ -1,0 +1,353 @@
+r"""What observations are expected to take off a loss at target points.
+
+Notation: at a target the posterior of ``f`` is normal with mean ``m`` and deviation
+``s``; ``d = m - level``, ``a = d / s`` and ``p = Phi(a)``, the probability that the
+target is above the level. Observations that take ``r`` off the variance ``s^2`` leave
+the variance ``s^2 - r`` and move the mean to a normal value of mean ``m`` and variance
+``r``, so that with ``rho = r / s^2`` the ratio afterwards is
+
+    a' = (a + sqrt(rho) Z) / sqrt(1 - rho),  Z standard normal.
+
+Every loss here is a function ``g(p)`` of the side, or a weight times the variance, and
+what counts is the *removal*, the loss now minus its expectation afterwards: a function
+of ``d``, ``s^2`` and ``r`` alone. It is 0 at ``r = 0``, grows with ``r`` and is the
+whole loss at ``r = s^2``.
+
+*Smooth losses.* Write ``g(Phi(x)) = phi(x) e(x)``. Completing the square in the
+integral over ``a'`` gives
+
+    E g(p') = sqrt(z) phi(a) E e(sqrt(z) a + sqrt(1 - z) Z),  z = 1 - rho.
+
+The last expectation is a smooth, slowly growing function of ``a`` and ``z``: a
+polynomial in both is as good as exact. Its coefficients are computed once. In ``z``
+alone they are one short polynomial for each target, which is what makes millions of
+pairs of candidates and targets affordable.
+
+*The smaller of p and 1 - p* has a corner at ``p = 1 / 2``. Its expectation is the
+probability that the mean to come is on the other side than the truth, twice Owen's T
+
+    E min(p', 1 - p') = 2 T(a, sqrt((1 - rho) / rho)),
+    T(h, k) = 1 / (2 pi) int_0^{atan k} exp(-h^2 / (2 cos^2 t)) dt,
+
+(for ``p (1 - p)`` it is ``2 T(a, sqrt((1 - rho) / (1 + rho)))``). So what is removed is
+``1 / pi`` times the integral of ``exp(-a^2 / (2 sin^2 t))`` from 0 to ``asin
+sqrt(rho)``, and in terms of ``w = tan(t / 2)``, between 0 and 1,
+
+    (2 / pi) int_0^w exp(-a^2 / (8 v^2)) h(v^2) dv,
+    h(y) = exp(-a^2 (2 + y) / 8) / (1 + y).
+
+``h`` is as good as a polynomial in ``y``, and a power of ``v`` times the exponential is
+integrated by parts down to the complementary error function.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Literal
+
+import torch
+from numpy.polynomial import Polynomial, chebyshev, hermite_e
+from torch import Tensor
+
+from botorch_lse.functional.variance_reduction import excess
+
+Form = Literal["product", "minimum"]
+Smooth = Literal["product", "entropy"]
+
+DEGREE = 12
+"""Of the polynomials in ``z`` and ``y``. Removals are then exact to 1e-10."""
+FARTHEST = 8.0
+"""The factor besides ``phi(a)`` is taken as constant beyond so many deviations, where
+every loss is below 1e-13."""
+DEGREE_A = 40
+"""Of the polynomials in ``a^2``, up to ``FARTHEST^2``."""
+NODES = 80
+"""Of the Gauss-Hermite rule behind the coefficients; exact to rounding."""
+LEAST = 1e-30
+"""``rho`` and ``1 - rho`` are raised to it: the square roots in a removal have infinite
+slopes at both ends, and gradients must be finite. It moves a removal by 1e-15."""
+TINY = 1e-300
+"""Variances are raised to it, so that a target that is known exactly gives 0."""
+ROOT_2PI = math.sqrt(2 * math.pi)
+
+
+class Removal(ABC):
+    r"""What observations take off a loss at each of ``T`` targets.
+
+    Made once for the targets; then asked for many candidates or batches.
+    """
+
+    @abstractmethod
+    def of(self, gain: Tensor) -> Tensor:
+        r"""``... x T`` removals.
+
+        Args:
+            gain: ``... x T`` reductions of the targets' variances, units of ``y``
+                squared.
+        """
+
+
+# --- variances ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class TruncatedRemoval(Removal):
+    r"""Of variances down to a width that is small enough.
+
+    Args:
+        beta: The squared width.
+        present: ``... x T``: what is left to remove, units of ``y`` squared.
+    """
+
+    beta: float | Tensor
+    present: Tensor
+
+    def of(self, gain: Tensor) -> Tensor:
+        r"""The reductions, as far as they count."""
+        return torch.minimum(self.beta * gain, self.present)
+
+
+def truncated_variance(
+    variance: Tensor, beta: float | Tensor = 1.0, eta: float | Tensor = 0.0
+) -> TruncatedRemoval:
+    r"""Of ``max(beta s^2, eta^2)``; with ``eta = 0`` of ``beta`` times the variance.
+
+    Args:
+        variance: ``... x T``, units of ``y`` squared.
+        beta: The squared width.
+        eta: Widths ``sqrt(beta) s`` below this count as reached; units of ``y``.
+
+    Source:
+        Bogunovic et al. (2016), Eq. (3); truncated at ``eta^2`` as there, erratum 1
+        (papers/bogunovic2016/errata.md).
+    """
+    return TruncatedRemoval(beta, excess(variance, beta, eta))
+
+
+@dataclass(frozen=True, eq=False)
+class VarianceRemoval(Removal):
+    r"""Of weighted variances.
+
+    Args:
+        weight: ``... x T``.
+    """
+
+    weight: Tensor
+
+    def of(self, gain: Tensor) -> Tensor:
+        r"""The weighted reductions."""
+        return self.weight * gain
+
+
+def targeted_variance(
+    distance: Tensor, variance: Tensor, tau: float = 0.0
+) -> VarianceRemoval:
+    r"""Of ``w s^2``, ``w`` the density of the level under ``N(m, s^2 + tau^2)``.
+
+    The weight does not change with the observations. Units of ``y``.
+
+    Args:
+        distance: ``... x T`` means minus the level, units of ``y``.
+        variance: ``... x T``, units of ``y`` squared.
+        tau: How far around the level values matter, units of ``y``.
+
+    Source:
+        Picheny et al. (2010), targeted integrated mean square error (tIMSE).
+    """
+    width = (variance + tau**2).clamp_min(TINY)
+    weight = (-0.5 * distance.square() / width).exp() / (2 * math.pi * width).sqrt()
+    return VarianceRemoval(weight)
+
+
+# --- losses of the side ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothRemoval(Removal):
+    r"""Of a smooth function of ``p``: ``Q(1) - sqrt(z) Q(z)``, ``Q`` a polynomial.
+
+    Args:
+        coefficients: ``DEGREE + 1`` tensors ``... x T``: ``Q`` in powers of ``2 z - 1``
+            from the lowest, ``phi(a)`` included.
+        slope: ``... x T``: ``2 / s^2``, so that ``2 z - 1 = 1 - slope gain``.
+    """
+
+    coefficients: tuple[Tensor, ...]
+    slope: Tensor
+
+    @cached_property
+    def present(self) -> Tensor:
+        r"""``Q(1)``, the loss now, summed as in ``of``: nothing learnt is nothing."""
+        return self._polynomial(torch.ones_like(self.slope))
+
+    def of(self, gain: Tensor) -> Tensor:
+        r"""The removals, units of the loss."""
+        y = 1 - self.slope * gain
+        root = (0.5 * y + 0.5).clamp(LEAST, 1.0).sqrt()
+        return self.present - root * self._polynomial(y.clamp(-1.0, 1.0))
+
+    def _polynomial(self, y: Tensor) -> Tensor:
+        r"""``Q`` at ``y = 2 z - 1`` by Horner's rule."""
+        value = self.coefficients[-1]
+        for coefficient in reversed(self.coefficients[:-1]):
+            value = torch.addcmul(coefficient, value, y)
+        return value
+
+
+def smooth_removal(distance: Tensor, variance: Tensor, loss: Smooth) -> SmoothRemoval:
+    r"""Of ``p (1 - p)`` or of the entropy of ``p`` in nats; see this module.
+
+    Args:
+        distance: ``... x T`` means minus the level, units of ``y``.
+        variance: ``... x T``, units of ``y`` squared.
+        loss: ``"product"`` or ``"entropy"``.
+    """
+    a = ratio_to_level(distance, variance)
+    u = 2 * (a.abs().clamp_max(FARTHEST) / FARTHEST).square() - 1
+    basis = [torch.ones_like(u), u]
+    while len(basis) <= DEGREE_A:
+        basis.append(2 * u * basis[-1] - basis[-2])
+    table = _table(loss).to(a.device)
+    found = torch.stack(basis, dim=-1) @ table  # ... x T x DEGREE + 1
+    found = found * ((-0.5 * a.square()).exp() / ROOT_2PI).unsqueeze(-1)
+    coefficients = tuple(c.contiguous() for c in found.unbind(-1))
+    return SmoothRemoval(coefficients, 2 / variance.clamp_min(TINY))
+
+
+def mutual_information(distance: Tensor, variance: Tensor) -> SmoothRemoval:
+    r"""Of the entropy of the side: its mutual information with the observations, nats.
+
+    Args:
+        distance: ``... x T`` means minus the level, units of ``y``.
+        variance: ``... x T``, units of ``y`` squared.
+
+    Source:
+        Letham et al. (2022), GlobalMI; Gaussian in place of binary responses.
+    """
+    return smooth_removal(distance, variance, "entropy")
+
+
+@cache
+def _table(loss: Smooth) -> Tensor:
+    r"""``E e(sqrt(z) a + sqrt(1 - z) Z)`` as a polynomial.
+
+    Returns:
+        ``DEGREE_A + 1 x DEGREE + 1`` coefficients: Chebyshev polynomials of ``2 (a /
+        FARTHEST)^2 - 1`` by powers of ``2 z - 1``.
+    """
+    u = torch.from_numpy(chebyshev.chebpts1(DEGREE_A + 1))
+    y = torch.from_numpy(chebyshev.chebpts1(DEGREE + 1))
+    points, weights = map(torch.from_numpy, hermite_e.hermegauss(NODES))
+    a, z = FARTHEST * ((u + 1) / 2).sqrt(), (y + 1) / 2
+    x = (z.sqrt() * a[:, None]).unsqueeze(-1) + (1 - z).sqrt()[:, None] * points
+    value = _over_density(loss, x) @ weights / weights.sum()
+    of_a = torch.from_numpy(chebyshev.chebvander(u.numpy(), DEGREE_A))
+    of_y = torch.from_numpy(chebyshev.chebvander(y.numpy(), DEGREE))
+    both = torch.linalg.solve(of_y, torch.linalg.solve(of_a, value).mT).mT
+    return both @ _to_powers()
+
+
+def _to_powers() -> Tensor:
+    r"""The matrix from coefficients of Chebyshev polynomials to those of powers."""
+    found = torch.zeros(DEGREE + 1, DEGREE + 1, dtype=torch.float64)
+    for k in range(DEGREE + 1):
+        powers = chebyshev.cheb2poly([0.0] * k + [1.0])
+        found[k, : len(powers)] = torch.from_numpy(powers)
+    return found
+
+
+def _over_density(loss: Smooth, x: Tensor) -> Tensor:
+    r"""``e(x) = g(Phi(x)) / phi(x)``, without loss of digits in the tails."""
+    x = x.abs()
+    mills = math.sqrt(math.pi / 2) * torch.special.erfcx(x / math.sqrt(2))
+    less = 0.5 * torch.erfc(x / math.sqrt(2)).clamp_min(TINY)
+    if loss == "product":
+        return mills * (1 - less)
+    unlikely = -torch.special.log_ndtr(-x)
+    return mills * (unlikely - (1 - less) * torch.log1p(-less) / less)
+
+
+@dataclass(frozen=True, eq=False)
+class MinimumRemoval(Removal):
+    r"""Of ``min(p, 1 - p)``; see this module.
+
+    Args:
+        a: ``... x T``: ``abs(d) / s``.
+        variance: ``... x T``, at least ``TINY``.
+        powers: ``DEGREE + 1`` tensors ``... x T``: what multiplies ``w exp(-a^2 / (8
+            w^2))`` in powers of ``w^2``.
+        tail: ``... x T``: what multiplies ``erfc``.
+    """
+
+    a: Tensor
+    variance: Tensor
+    powers: tuple[Tensor, ...]
+    tail: Tensor
+
+    def of(self, gain: Tensor) -> Tensor:
+        r"""The removals, probabilities."""
+        rho = (gain / self.variance).clamp(LEAST, 1.0)
+        w = rho.sqrt() / (1 + (1 - rho).clamp_min(LEAST).sqrt())
+        value, y = self.powers[-1], w.square()
+        for coefficient in reversed(self.powers[:-1]):
+            value = torch.addcmul(coefficient, value, y)
+        x = (self.a / math.sqrt(8)) / w
+        # Far from the level the two parts cancel up to rounding.
+        found = w * (-x.square()).exp() * value - self.tail * torch.erfc(x)
+        return found.clamp_min(0.0)
+
+
+def expected_misclassification(
+    distance: Tensor, variance: Tensor, form: Form = "product"
+) -> Removal:
+    r"""Of the probability of a wrong side.
+
+    ``"minimum"`` is ``min(p, 1 - p)``, the probability that the more likely side is
+    wrong; ``"product"`` is ``p (1 - p)``, the variance of the side.
+
+    Args:
+        distance: ``... x T`` means minus the level, units of ``y``.
+        variance: ``... x T``, units of ``y`` squared.
+        form: ``"product"`` or ``"minimum"``.
+
+    Source:
+        Bect et al. (2012); Chevalier et al. (2014), section 3, which has the first form
+        as a bivariate normal probability, ``Phi2(a, -a; -rho)``; both in terms of
+        Owen's T are derived in this module.
+    """
+    if form == "product":
+        return smooth_removal(distance, variance, "product")
+    a = ratio_to_level(distance, variance).abs()
+    y = torch.from_numpy(chebyshev.chebpts1(DEGREE + 1)).to(a)
+    inverse = torch.from_numpy(chebyshev.chebvander(y.cpu().numpy(), DEGREE)).to(a)
+    squared, half = a.square(), (y + 1) / 2  # h is fitted on 0 <= y <= 1
+    h = (-squared.unsqueeze(-1) * (2 + half) / 8).exp() / (1 + half)
+    c = h @ torch.linalg.inv(inverse).mT @ _shifted_powers().to(a)
+    # With E = exp(-a^2 / (8 w^2)) and I_j the integral of v^(2j) exp(-a^2 / (8 v^2)),
+    # (2j + 1) I_j = w^(2j + 1) E - (a^2 / 4) I_{j - 1}, and I_0 = w E - a sqrt(pi / 8)
+    # erfc(a / (sqrt(8) w)). From the highest power down:
+    left, powers = c[..., DEGREE], []
+    for j in range(DEGREE, 0, -1):
+        powers.append(2 / math.pi * left / (2 * j + 1))
+        left = c[..., j - 1] - squared / 4 * left / (2 * j + 1)
+    powers.append(2 / math.pi * left)
+    tail = 2 / math.pi * left * a * math.sqrt(math.pi / 8)
+    return MinimumRemoval(a, variance.clamp_min(TINY), tuple(powers[::-1]), tail)
+
+
+def _shifted_powers() -> Tensor:
+    r"""From Chebyshev polynomials of ``2 y - 1`` to powers of ``y``."""
+    found = torch.zeros(DEGREE + 1, DEGREE + 1, dtype=torch.float64)
+    for k in range(DEGREE + 1):
+        series = chebyshev.Chebyshev([0.0] * k + [1.0], domain=[0.0, 1.0])
+        powers = series.convert(kind=Polynomial).coef
+        found[k, : len(powers)] = torch.from_numpy(powers)
+    return found
+
+
+def ratio_to_level(distance: Tensor, variance: Tensor) -> Tensor:
+    r"""``a = d / s``, finite: a target that is known exactly lies far away or on it."""
+    return distance / variance.clamp_min(TINY).sqrt()
