@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from botorch_lse.functional.lookahead import truncated_variance
 from botorch_lse.functional.variance_reduction import (
     excess,
     joint_gain,
     single_gain,
-    truncated_reduction,
     truncated_sum,
 )
 from botorch_lse.models.gaussian_process import least_noise
@@ -19,6 +19,10 @@ A = _RANDOM.standard_normal((9, 9))
 C = A @ A.T  # covariances of three candidates and six targets
 NOISE = np.array([0.3, 1.0, 0.02])
 BEFORE = np.diag(C)[3:]
+
+
+def truncated_reduction(gain, variance, beta: float, eta: float) -> torch.Tensor:
+    return truncated_variance(variance, beta, eta).of(gain).sum(dim=-1)
 
 
 def conditioned(observed: list[int]) -> np.ndarray:

@@ -52,7 +52,8 @@ from botorch_lse.checks import (
     same_columns,
 )
 from botorch_lse.confidence.classify import ratio
-from botorch_lse.functional.variance_reduction import joint_gain, truncated_reduction
+from botorch_lse.functional.lookahead import truncated_variance
+from botorch_lse.functional.variance_reduction import joint_gain
 from botorch_lse.models.gaussian_process import (
     MEMORY_BUDGET,
     factorize,
@@ -709,7 +710,8 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
             cross = self.covariance.between(batch, self._targets_at(block))
             gain = joint_gain(L, cross)  # b x S x block
             variance = self.variance[..., block]
-            total = total + truncated_reduction(gain, variance, self.beta, self.eta)
+            removal = truncated_variance(variance, self.beta, self.eta)
+            total = total + removal.of(gain).sum(dim=-1)
         value = total.reshape(*X.shape[:-2], *total.shape[1:])
         return per_cost(value, X, self.cost).to(X)
 

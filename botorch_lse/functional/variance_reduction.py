@@ -1,4 +1,4 @@
-r"""How much observations shrink the truncated variances of target points.
+r"""How much observations shrink the variances of target points.
 
 Notation: ``s(v)^2`` is the posterior variance of target ``v``, ``g_X(v)`` the gain,
 what observations at ``X`` take off it, whatever their values. With ``beta`` and ``eta``
@@ -49,32 +49,6 @@ def joint_gain(L: Tensor, covariance: Tensor) -> Tensor:
         return (covariance / L).square().squeeze(-2)
     W = torch.linalg.solve_triangular(L, covariance, upper=False)
     return W.square().sum(dim=-2)
-
-
-def truncated_reduction(
-    gain: Tensor,
-    variance: Tensor,
-    beta: float | Tensor = 1.0,
-    eta: float | Tensor = 0.0,
-) -> Tensor:
-    r"""``sum_v max(beta s(v)^2, eta^2) - sum_v max(beta (s(v)^2 - g(v)), eta^2)``.
-
-    With ``eta = 0`` it is ``beta`` times the reduction of the summed variance.
-
-    Args:
-        gain: ``... x T``, at least 0 and at most ``variance``.
-        variance: ``... x T`` variances before.
-        beta: The squared width.
-        eta: Widths ``sqrt(beta) s(v)`` below this count as reached; units of ``y``.
-
-    Returns:
-        ``...`` reductions, at least 0, units of ``y`` squared.
-
-    Source:
-        Bogunovic et al. (2016), Eq. (3); truncated at ``eta^2`` as there, erratum 1
-        (papers/bogunovic2016/errata.md).
-    """
-    return torch.minimum(beta * gain, excess(variance, beta, eta)).sum(dim=-1)
 
 
 def excess(

@@ -23,7 +23,13 @@ from botorch_lse.strategies.linear.presets import (
     MILKLinearStrategy,
 )
 from botorch_lse.strategies.linear.procedure import NoiseWarning
-from botorch_lse.strategies.lookahead import TruncatedVariance
+from botorch_lse.strategies.lookahead import (
+    ExpectedMisclassification,
+    LookAhead,
+    MutualInformation,
+    TargetedVariance,
+    TruncatedVariance,
+)
 from botorch_lse.strategies.loop import SimulatedRun, State, Strategy
 from botorch_lse.strategies.pareto import (
     GEGEStrategy,
@@ -103,6 +109,7 @@ __all__ = [
     "EGESHStrategy",
     "EGESRStrategy",
     "ExpectedFeasibility",
+    "ExpectedMisclassification",
     "GEGEBudgetStrategy",
     "GEGELinearStrategy",
     "GEGEPACStrategy",
@@ -121,6 +128,7 @@ __all__ = [
     "LSEStrategy",
     "LabelAudit",
     "LinearStrategy",
+    "LookAhead",
     "MELKLinearStrategy",
     "MELKPACStrategy",
     "MELKStrategy",
@@ -131,6 +139,7 @@ __all__ = [
     "Maximiser",
     "MaximiserByPairs",
     "MultiOutputStrategy",
+    "MutualInformation",
     "NoiseWarning",
     "PACStrategy",
     "PALStrategy",
@@ -154,6 +163,7 @@ __all__ = [
     "StraddleRankStrategy",
     "StraddleStrategy",
     "Strategy",
+    "TargetedVariance",
     "TruVaRStrategy",
     "TruncatedVariance",
     "UFunction",

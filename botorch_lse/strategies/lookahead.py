@@ -1,23 +1,35 @@
-r"""Rules that look one measurement ahead: truncated variance reduction (TruVaR)."""
+r"""Rules that look one measurement ahead.
+
+Each asks what a measurement is expected to take off a loss of the rows in question:
+truncated variances (TruVaR), variances near the level (tIMSE), wrong sides (SUR), or
+the entropy of the sides. ``Reductions`` is the pass over candidates and targets that
+they share; the losses are functions of ``functional/lookahead.py``.
+"""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import get_args
 
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.checks import in_interval, one_of, whole_number
 from botorch_lse.confidence.schedules import BetaSchedule
-from botorch_lse.functional.scores import first_best
-from botorch_lse.functional.variance_reduction import (
-    single_gain,
-    truncated_reduction,
-    truncated_sum,
+from botorch_lse.functional.lookahead import (
+    Form,
+    Removal,
+    expected_misclassification,
+    mutual_information,
+    targeted_variance,
+    truncated_variance,
 )
+from botorch_lse.functional.scores import first_best
+from botorch_lse.functional.variance_reduction import single_gain, truncated_sum
 from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
 from botorch_lse.problem import Pool
 from botorch_lse.strategies.costs import RowCosts
@@ -27,6 +39,10 @@ from botorch_lse.strategies.rules import Rule, Situation
 Stays = Callable[[Tensor, Tensor], Tensor]
 """From ``T`` means and ``C x T`` half widths to ``C x T`` bools: still undecided."""
 
+FORMS = get_args(Form)
+IN_CACHE = 2**16
+"""Pairs of a candidate and a target taken together: a loss is a dozen operations on
+each, which are several times faster where arrays stay in the processor's cache."""
 NEGLIGIBLE = 1e-12
 """Reductions below this share of the summed variance are rounding: every width has
 reached its target."""
@@ -98,22 +114,146 @@ class Epochs:
 
 
 @dataclass(frozen=True)
-class TruVaRMemory:
-    r"""What TruVaR remembers of the complete rounds.
+class Visits:
+    r"""What a rule with costs remembers of the complete rounds.
 
     Args:
-        epochs: The epoch, its target width and its squared width ``beta_(i)``.
         previous: The row measured last; ``None`` before any.
         spent: The summed costs so far.
     """
 
-    epochs: Epochs = Epochs()
     previous: int | None = None
     spent: float = 0.0
 
 
+@dataclass(frozen=True)
+class TruVaRMemory(Visits):
+    r"""What TruVaR remembers of the complete rounds.
+
+    Args:
+        previous: See ``Visits``.
+        spent: See ``Visits``.
+        epochs: The epoch, its target width and its squared width ``beta_(i)``.
+    """
+
+    epochs: Epochs = Epochs()
+
+
+class LookAhead(Rule):
+    r"""Measure what takes most off a loss of the rows in question, per cost.
+
+    A batch is chosen one row after the other: rows already chosen, and rows that are
+    being measured, reduce the variances and leave the means, since variances do not
+    depend on the values to come. A row may be chosen again.
+    """
+
+    costs: RowCosts | None
+    """What rows cost; ``None``: one each."""
+
+    @abstractmethod
+    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+        r"""What each of ``C`` rows is expected to take off the loss of the targets."""
+
+    def usable(self, situation: Situation, rows: Tensor) -> Tensor:
+        r"""Those of the rows that may still be measured which are worth a look."""
+        return rows
+
+    def check(self, pool: Pool) -> None:
+        r"""Complain unless the costs are those of the pool.
+
+        Raises:
+            ValueError: If they are of other rows.
+        """
+        if self.costs is not None and self.costs.pool.hash != pool.hash:
+            raise ValueError(
+                f"Expected `costs` of the strategy's own `pool` of {len(pool)} rows, "
+                f"but got those of another one of {len(self.costs.pool)}. Write "
+                "`RowCosts(pool)`."
+            )
+
+    # --- memory -----------------------------------------------------------------------
+
+    def start(self, posterior: PoolPosterior | None, beta: float) -> Visits:
+        r"""The memory before any round: nothing is measured."""
+        return Visits()
+
+    def measured(self, before: Visits, after: Visits, rows: Tensor) -> Visits:
+        r"""The memory with the last row visited, and what the visits cost."""
+        if self.costs is None:
+            return replace(after, spent=before.spent + len(rows))
+        path = self.costs.visiting_order(before.previous, rows)
+        spent = before.spent + self.costs.along(before.previous, path)
+        return replace(after, previous=int(path[-1]), spent=spent)
+
+    def order(self, memory: Visits, rows: Tensor, before: Tensor) -> Tensor:
+        r"""The rows in visiting order: always the cheapest next, after ``before``."""
+        if self.costs is None:
+            return rows.sort().values
+        previous = self.costs.end(memory.previous, before)
+        return self.costs.visiting_order(previous, rows)
+
+    # --- choosing ---------------------------------------------------------------------
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The best rows one after the other, rows in question held fixed."""
+        left, previous = request.left.clone(), None
+        if self.costs is not None:
+            visited = situation.belief.memory.previous
+            previous = self.costs.end(visited, request.pending)
+        chosen: list[int] = []
+        while len(chosen) < request.size:
+            usable = (situation.open_rows & (left > 0)).nonzero().view(-1)
+            if usable.numel() == 0:
+                break
+            row = self._choice(situation, previous, usable)
+            chosen.append(row)
+            left[row] -= 1
+            if len(chosen) < request.size:
+                expected = situation.fits.expecting(torch.tensor([row]))
+                situation = replace(situation, fits=expected)
+            previous = row
+        return torch.tensor(chosen, dtype=torch.long)
+
+    def _choice(
+        self, situation: Situation, previous: int | None, usable: Tensor
+    ) -> int:
+        rows = usable
+        if not situation.is_initial:
+            rows = self.usable(situation, usable)
+        scores = self.scores(situation, previous, rows)
+        everything = torch.ones_like(rows, dtype=torch.bool)
+        at = first_best(scores, everything, float(scores.max()))
+        return int(rows[at or 0])
+
+    def scores(
+        self, situation: Situation, previous: int | None, rows: Tensor
+    ) -> Tensor:
+        r"""What some rows take off the loss, per cost; of first rows the variance.
+
+        Args:
+            situation: What is believed and still open.
+            previous: The row measured before, on which costs may depend.
+            rows: The rows to score.
+
+        Source:
+            Bogunovic et al. (2016), Eq. (3), for the truncated variance.
+        """
+        belief, posterior = situation.belief, situation.posterior
+        if situation.is_initial:
+            found = posterior.variance[rows]
+        else:
+            targets = situation.items[belief.sides.candidates & situation.is_first_copy]
+            noise = belief.noise[rows]
+            reductions = Reductions(posterior, rows, targets, noise)
+            found = self.removed(situation, reductions)
+        return found if self.costs is None else found / self.costs.of(previous, rows)
+
+
+# --- truncated variance ---------------------------------------------------------------
+
+
 @dataclass(frozen=True, eq=False)
-class TruncatedVariance(Rule):
+class TruncatedVariance(LookAhead):
     r"""Measure what most shrinks the widths of the rows in question, per cost.
 
     Args:
@@ -149,26 +289,11 @@ class TruncatedVariance(Rule):
     decides_before_data = False
     replays_rounds = True
 
-    def check(self, pool: Pool) -> None:
-        r"""Complain unless the costs are those of the pool.
-
-        Raises:
-            ValueError: If they are of other rows.
-        """
-        if self.costs.pool.hash != pool.hash:
-            raise ValueError(
-                f"Expected `costs` of the strategy's own `pool` of {len(pool)} rows, "
-                f"but got those of another one of {len(self.costs.pool)}. Write "
-                "`RowCosts(pool)`."
-            )
-
-    # --- memory -----------------------------------------------------------------------
-
     def start(self, posterior: PoolPosterior | None, beta: float) -> TruVaRMemory:
         r"""The memory before any round: the first epoch has just begun."""
         if posterior is None:
             return TruVaRMemory()
-        return TruVaRMemory(Epochs(1, self.eta * posterior.scale, beta))
+        return TruVaRMemory(epochs=Epochs(1, self.eta * posterior.scale, beta))
 
     def width(self, memory: TruVaRMemory, beta: float) -> float:
         r"""The epoch's squared width, where no theorem gives it."""
@@ -185,83 +310,152 @@ class TruncatedVariance(Rule):
             epochs = epochs.after(widest, beta, self.eta_ratio, self.delta_bar)
         return replace(memory, epochs=epochs)
 
-    def measured(
-        self, before: TruVaRMemory, after: TruVaRMemory, rows: Tensor
-    ) -> TruVaRMemory:
-        r"""The memory with the last row visited, and what the visits cost."""
-        path = self.costs.visiting_order(before.previous, rows)
-        spent = before.spent + self.costs.along(before.previous, path)
-        return replace(after, previous=int(path[-1]), spent=spent)
+    def usable(self, situation: Situation, rows: Tensor) -> Tensor:
+        r"""The ``prefilter`` rows that the goal thinks best."""
+        if self.prefilter is None:
+            return rows
+        posterior = situation.posterior
+        beta = situation.belief.memory.epochs.beta
+        hints = situation.goal.hint(posterior.mean, posterior.sigma, beta)[rows]
+        best = hints.sort(descending=True, stable=True).indices[: self.prefilter]
+        return rows[best].sort().values
 
-    def order(self, memory: TruVaRMemory, rows: Tensor, before: Tensor) -> Tensor:
-        r"""The rows in visiting order: always the cheapest next, after ``before``."""
-        previous = self.costs.end(memory.previous, before)
-        return self.costs.visiting_order(previous, rows)
-
-    # --- choosing ---------------------------------------------------------------------
-
-    def rows(self, situation: Situation, request: Request) -> Tensor:
-        r"""The best rows one after the other, undecided rows and epoch held fixed."""
-        left, memory = request.left.clone(), situation.belief.memory
-        previous = self.costs.end(memory.previous, request.pending)
-        chosen: list[int] = []
-        while len(chosen) < request.size:
-            usable = (situation.open_rows & (left > 0)).nonzero().view(-1)
-            if usable.numel() == 0:
-                break
-            row = self._choice(situation, previous, usable)
-            chosen.append(row)
-            left[row] -= 1
-            if len(chosen) < request.size:
-                expected = situation.fits.expecting(torch.tensor([row]))
-                situation = replace(situation, fits=expected)
-            previous = row
-        return torch.tensor(chosen, dtype=torch.long)
-
-    def _choice(
-        self, situation: Situation, previous: int | None, usable: Tensor
-    ) -> int:
-        rows, posterior = usable, situation.posterior
-        if self.prefilter is not None and not situation.is_initial:
-            beta = situation.belief.memory.epochs.beta
-            hints = situation.goal.hint(posterior.mean, posterior.sigma, beta)[usable]
-            best = hints.sort(descending=True, stable=True).indices[: self.prefilter]
-            rows = usable[best].sort().values
-        scores = self.scores(situation, previous, rows)
-        everything = torch.ones_like(rows, dtype=torch.bool)
-        at = first_best(scores, everything, float(scores.max()))
-        return int(rows[at or 0])
-
-    def scores(
-        self, situation: Situation, previous: int | None, rows: Tensor
-    ) -> Tensor:
-        r"""The reduction of truncated variance per cost, for some rows.
-
-        Args:
-            situation: What is believed and still open.
-            previous: The row measured before, on which costs may depend.
-            rows: The rows to score.
+    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+        r"""The reduction of truncated variance, the epoch held fixed.
 
         Source:
             Bogunovic et al. (2016), Eq. (3).
         """
-        belief, posterior = situation.belief, situation.posterior
-        costs = self.costs.of(previous, rows)
-        if situation.is_initial:
-            return posterior.variance[rows] / costs
-        targets = (belief.sides.candidates & situation.is_first_copy).nonzero().view(-1)
-        noise, epochs = belief.noise[rows], belief.memory.epochs
-        reductions = Reductions(posterior, rows, targets, noise, epochs.beta)
-        if self.anticipates and targets.numel():
-            found = reductions.anticipated(epochs.eta, situation.goal.stays)
-        else:
-            found = reductions.in_epoch(epochs.eta)
-        return found / costs
+        epochs = situation.belief.memory.epochs
+        if self.anticipates and reductions.targets.numel():
+            stays = situation.goal.stays
+            return reductions.anticipated(epochs.beta, epochs.eta, stays)
+        return reductions.in_epoch(epochs.beta, epochs.eta)
+
+
+# --- losses around the level ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TargetedVariance(LookAhead):
+    r"""Measure what takes most off the variances near the level (tIMSE).
+
+    The sum over the rows in question of ``w r``: ``r`` is what a measurement takes off
+    the variance ``s^2`` of a row, ``w`` the density of the level under ``N(mean, s^2 +
+    tau^2)``. It is never far from the best rule and the cheapest that looks ahead.
+
+    Args:
+        tau: How far around the level values matter, units of ``y``.
+        costs: What rows cost; ``None``: one each.
+
+    Raises:
+        ValueError: If ``tau`` is negative.
+
+    Source:
+        Picheny et al. (2010).
+    """
+
+    tau: float = 0.0
+    costs: RowCosts | None = None
+
+    def __post_init__(self) -> None:
+        in_interval(self.tau, "tau", 0.0, math.inf, closed_low=True)
+
+    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+        r"""The reductions of the variances, weighted."""
+        return near_level(
+            situation, reductions, partial(targeted_variance, tau=self.tau)
+        )
+
+
+@dataclass(frozen=True)
+class ExpectedMisclassification(LookAhead):
+    r"""Measure what makes the expected number of wrong sides smallest (SUR).
+
+    The sum over the rows in question of the probability of a wrong side now, minus its
+    expectation after the measurement; see ``functional/lookahead.py``.
+
+    Args:
+        form: Of the probability ``p`` to be above, ``"product"`` counts ``p (1 - p)``,
+            the variance of the side, and ``"minimum"`` counts ``min(p, 1 - p)``, the
+            probability that the more likely side is wrong.
+        costs: What rows cost; ``None``: one each.
+
+    Raises:
+        ValueError: If ``form`` is not known.
+
+    Source:
+        Bect et al. (2012); Chevalier et al. (2014), section 3.
+    """
+
+    form: Form = "product"
+    costs: RowCosts | None = None
+
+    def __post_init__(self) -> None:
+        one_of(self.form, "form", FORMS)
+
+    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+        r"""The expected reductions of the probabilities of a wrong side."""
+        return near_level(
+            situation, reductions, partial(expected_misclassification, form=self.form)
+        )
+
+
+@dataclass(frozen=True)
+class MutualInformation(LookAhead):
+    r"""Measure what tells most about the sides of the rows in question (GlobalMI).
+
+    The sum over these rows of the mutual information between side and measurement, in
+    nats.
+
+    Args:
+        costs: What rows cost; ``None``: one each.
+
+    Source:
+        Letham et al. (2022); Gaussian in place of binary responses.
+    """
+
+    costs: RowCosts | None = None
+
+    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+        r"""The expected reductions of the entropies of the sides."""
+        return near_level(situation, reductions, mutual_information)
+
+
+def near_level(
+    situation: Situation,
+    reductions: Reductions,
+    removal: Callable[[Tensor, Tensor], Removal],
+) -> Tensor:
+    r"""What each row takes off a loss that depends on the distance from the level.
+
+    Where all targets are so far from the level that nothing is left of the loss in
+    floating point, the plain reductions of their variances, so that the choice has a
+    direction.
+
+    Args:
+        situation: What is believed.
+        reductions: Of the variances, by the rows.
+        removal: From signed distances from the level and variances to removals.
+    """
+    posterior = situation.posterior
+    level = situation.goal.level(posterior.mean)
+
+    def at(targets: Tensor) -> Removal:
+        return removal(posterior.mean[targets] - level, posterior.variance[targets])
+
+    found = reductions.summed(at)
+    if float(found.max()) <= 0:
+        return reductions.truncated(1.0, 0.0)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
 class Reductions:
-    r"""What each of ``C`` rows would take off the truncated variances of ``T`` targets.
+    r"""What each of ``C`` rows would take off the variances of ``T`` targets.
+
+    The one pass over candidates and targets that all rules of this module share: in
+    blocks within the memory budget, and sums that depend on the rows alone.
 
     Args:
         posterior: On the pool; it expects the rows planned already.
@@ -269,39 +463,68 @@ class Reductions:
         targets: ``T`` rows in question, over which the sums run.
         noise_var: ``C`` noise variances of an observation at each candidate, at least
             ``posterior.least_noise``.
-        beta: The squared width.
     """
 
     posterior: PoolPosterior
     rows: Tensor
     targets: Tensor
     noise_var: Tensor
-    beta: float
 
     @cached_property
     def _observed(self) -> Tensor:
         r"""``C`` variances of an observation at each candidate."""
         return self.posterior.variance[self.rows] + self.noise_var
 
-    def in_epoch(self, eta: float) -> Tensor:
+    def summed(self, removal_at: Callable[[Tensor], Removal]) -> Tensor:
+        r"""The removals of each row, summed over the targets.
+
+        Args:
+            removal_at: From numbers of targets to what reductions of their variances
+                take off a loss there.
+
+        Returns:
+            ``C`` sums, units of the loss.
+        """
+        posterior = self.posterior
+        total = torch.zeros(len(self.rows), dtype=torch.float64)
+        n = len(posterior.indices) + 1
+        for columns in row_blocks(len(self.targets), n, posterior.memory_budget):
+            part = self.targets[columns]
+            removal = removal_at(part)
+            few = max(1, IN_CACHE // len(part))
+            for block in row_blocks(len(total), len(part), posterior.memory_budget):
+                covariance = posterior.covariance_between(self.rows[block], part)
+                pieces = zip(
+                    covariance.split(few),
+                    self._observed[block].split(few),
+                    total[block].split(few),
+                    strict=True,
+                )
+                for piece, observed, sums in pieces:
+                    sums += removal.of(single_gain(piece, observed)).sum(dim=-1)
+        return total
+
+    def in_epoch(self, beta: float, eta: float) -> Tensor:
         r"""The numerator of Eq. (3) for each row in the current epoch.
 
         Where no row has anything left to reduce (inside a batch, all widths may have
         reached ``eta``), the reduction of the plain variances.
 
         Args:
+            beta: The squared width.
             eta: The width to reach, units of ``y``.
         """
-        found = self.truncated(eta)
-        everything = self.beta * float(self.posterior.variance[self.targets].sum())
+        found = self.truncated(beta, eta)
+        everything = beta * float(self.posterior.variance[self.targets].sum())
         if eta > 0 and float(found.max()) <= NEGLIGIBLE * everything:
-            return self.truncated(0.0)
+            return self.truncated(beta, 0.0)
         return found
 
-    def truncated(self, eta: float) -> Tensor:
+    def truncated(self, beta: float, eta: float) -> Tensor:
         r"""The numerator of Eq. (3) for each row.
 
         Args:
+            beta: The squared width.
             eta: The width to reach, units of ``y``.
 
         Returns:
@@ -310,25 +533,20 @@ class Reductions:
         Source:
             Bogunovic et al. (2016), Eq. (3) and (18).
         """
-        posterior = self.posterior
-        total = torch.zeros(len(self.rows), dtype=torch.float64)
-        n = len(posterior.indices) + 1
-        for columns in row_blocks(len(self.targets), n, posterior.memory_budget):
-            part = self.targets[columns]
-            variance = posterior.variance[part]
-            for block in row_blocks(len(total), len(part), posterior.memory_budget):
-                covariance = posterior.covariance_between(self.rows[block], part)
-                gain = single_gain(covariance, self._observed[block])
-                total[block] += truncated_reduction(gain, variance, self.beta, eta)
-        return total
 
-    def anticipated(self, eta: float, stays: Stays) -> Tensor:
+        def at(targets: Tensor) -> Removal:
+            return truncated_variance(self.posterior.variance[targets], beta, eta)
+
+        return self.summed(at)
+
+    def anticipated(self, beta: float, eta: float, stays: Stays) -> Tensor:
         r"""The reductions if targets that a measurement would decide no longer count.
 
         The value to come is replaced by its mean, so that means stay and intervals
         shrink.
 
         Args:
+            beta: The squared width.
             eta: The width to reach, units of ``y``.
             stays: What stays in question.
 
@@ -339,12 +557,12 @@ class Reductions:
         posterior, rows, targets = self.posterior, self.rows, self.targets
         mean, variance = posterior.mean[targets], posterior.variance[targets]
         everything = torch.ones_like(variance, dtype=torch.bool)
-        before = truncated_sum(variance, everything, self.beta, eta)
+        before = truncated_sum(variance, everything, beta, eta)
         parts = []
         for block in row_blocks(len(rows), len(targets), posterior.memory_budget):
             covariance = posterior.covariance_between(rows[block], targets)
             gain = single_gain(covariance, self._observed[block])
             left = (variance - gain).clamp_min(0.0)
-            counted = stays(mean, (self.beta * left).sqrt())
-            parts.append(before - truncated_sum(left, counted, self.beta, eta))
+            counted = stays(mean, (beta * left).sqrt())
+            parts.append(before - truncated_sum(left, counted, beta, eta))
         return torch.cat(parts)

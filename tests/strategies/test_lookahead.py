@@ -1,0 +1,239 @@
+r"""Rules that look ahead, against posteriors after every value that may come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import entr, ndtr
+from scipy.stats import norm
+
+from botorch_lse import Observations, Pool
+from botorch_lse.functional.lookahead import mutual_information
+from botorch_lse.models.gaussian_process import GPPrior
+from botorch_lse.strategies import (
+    Above,
+    Ambiguity,
+    ExpectedMisclassification,
+    GaussianProcess,
+    LookAhead,
+    MutualInformation,
+    RowCosts,
+    State,
+    Strategy,
+    TargetedVariance,
+)
+from botorch_lse.strategies.lookahead import Reductions
+from botorch_lse.strategies.loop import Request
+from tests.reference.dense_gp import DenseGP
+from tests.strategies.runs import GP, LEVEL, grid, measure, rows, run
+
+X = grid()
+N = len(X)
+KERNEL = GPPrior.from_kernel(GP.kernel())
+KERNEL_OF_ONE = GPPrior.from_kernel(DenseGP(lengthscale=(0.3,)).kernel())
+FIRST = [0, 3, 8, 14, 21, 27, 35]
+NOISE = (0.05 + 0.4 * X[:, 0]).numpy()
+COSTS = 1.0 + 3.0 * X[:, 1]
+POOL = Pool(X, noise_var=torch.from_numpy(NOISE), costs=COSTS)
+NODES = 4000
+"""Of the quadrature over the value to come; a loss with a corner needs many."""
+
+
+def wrong_side(mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    return np.minimum(ndtr((mean - LEVEL) / sd), ndtr((LEVEL - mean) / sd))
+
+
+def side_variance(mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    return ndtr((mean - LEVEL) / sd) * ndtr((LEVEL - mean) / sd)
+
+
+def side_entropy(mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    return entr(ndtr((mean - LEVEL) / sd)) + entr(ndtr((LEVEL - mean) / sd))
+
+
+RULES = [
+    (TargetedVariance(), None),
+    (TargetedVariance(tau=0.5), None),
+    (ExpectedMisclassification(), side_variance),
+    (ExpectedMisclassification("minimum"), wrong_side),
+    (MutualInformation(), side_entropy),
+]
+IDS = ["tIMSE", "tIMSE, tau", "product", "minimum", "entropy"]
+
+
+def build(rule: LookAhead | None, pool: Pool = POOL, **options) -> Strategy:
+    model = GaussianProcess(KERNEL, noise_std=None if pool is POOL else 0.3)
+    given = {"batch_size": 1, "beta": 1.0, **options}
+    return Strategy(pool, Above(LEVEL), model=model, rule=rule, **given)
+
+
+def after_first(strategy: Strategy) -> State:
+    y = torch.tensor([measure(row, i) for i, row in enumerate(FIRST)]).double()
+    return strategy.replay(Observations(torch.tensor(FIRST), y))
+
+
+def asked(size: int, left: torch.Tensor) -> Request:
+    return Request(size, left, torch.tensor([], dtype=torch.long), 0, 1)
+
+
+class Dense:
+    r"""The posterior from a fresh solve; planned rows are told their own means."""
+
+    def __init__(self, noise_var: np.ndarray) -> None:
+        self.noise_var = noise_var
+        self.rows = list(FIRST)
+        self.y = [measure(row, i) for i, row in enumerate(FIRST)]
+
+    def moments(self, rows=(), y=()) -> tuple[np.ndarray, np.ndarray]:
+        seen = [*self.rows, *rows]
+        told = np.array([*self.y, *y])
+        return GP.moments(X.numpy(), X[seen].numpy(), told, self.noise_var[seen])
+
+    def plan(self, row: int) -> None:
+        mean, _ = self.moments()
+        self.rows.append(row)
+        self.y.append(mean[row])
+
+    def removed(self, row: int, loss, tau: float, targets: np.ndarray) -> float:
+        r"""The loss now, minus its mean over the values that may come."""
+        mean, sd = self.moments()
+        if loss is None:
+            weight = norm.pdf(LEVEL, mean, np.sqrt(sd**2 + tau**2))
+            _, after = self.moments([row], [0.0])
+            return float((weight * (sd**2 - after**2))[targets].sum())
+        # Equally likely values, by the midpoints of as many strips. The mean afterwards
+        # is a straight line in the value.
+        z = norm.ppf((np.arange(NODES) + 0.5) / NODES)[:, None]
+        value = mean[row] + np.sqrt(sd[row] ** 2 + self.noise_var[row]) * z
+        at_0, after = self.moments([row], [0.0])
+        at_1, _ = self.moments([row], [1.0])
+        later = loss(at_0 + (at_1 - at_0) * value, after)[:, targets].sum() / NODES
+        return float(loss(mean, sd)[targets].sum() - later)
+
+
+def targets_of(state: State) -> np.ndarray:
+    return state.belief.sides.candidates.numpy()
+
+
+# --- reference ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rule", "loss"), RULES, ids=IDS)
+def test_scores_are_expectations_over_the_values_to_come(rule, loss) -> None:
+    strategy = build(rule)
+    state = after_first(strategy)
+    dense, targets = Dense(NOISE), targets_of(state)
+    assert 0 < targets.sum() < N
+    situation = strategy.parts.situation(state.belief, torch.tensor([5]))
+    dense.plan(5)
+    some = [1, 5, 14, 22, 33]
+    found = rule.scores(situation, None, torch.tensor(some))
+    tau = getattr(rule, "tau", 0.0)
+    wanted = [dense.removed(row, loss, tau, targets) for row in some]
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-3, atol=2e-5)
+
+
+@pytest.mark.parametrize("costs", [None, RowCosts(POOL)], ids=["free", "costs"])
+@pytest.mark.parametrize(("rule", "loss"), RULES, ids=IDS)
+def test_a_batch_is_chosen_one_row_after_the_other(rule, loss, costs) -> None:
+    strategy = build(replace(rule, costs=costs))
+    state = after_first(strategy)
+    dense, targets = Dense(NOISE), targets_of(state)
+    prices = np.ones(N) if costs is None else COSTS.numpy()
+    request = asked(3, torch.full((N,), 9))
+    for row in strategy.parts.plan(state.belief, request).tolist():
+        tau = getattr(rule, "tau", 0.0)
+        scores = [dense.removed(x, loss, tau, targets) for x in range(N)]
+        per_cost = np.array(scores) / prices
+        assert per_cost[row] >= 0.999 * per_cost.max()
+        dense.plan(row)
+
+
+# --- in a strategy --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", [rule for rule, _ in RULES], ids=IDS)
+def test_any_width_declares_what_the_rule_measured(rule) -> None:
+    widths = {"beta": None, "delta": 0.1, "max_observations": 40}
+    own, other = (build(each, Pool(X), **widths) for each in (rule, Ambiguity()))
+    assert own.guarantee == other.guarantee
+    end = run(own, 40)[-1]
+    again = own.replay(end.observations)
+    assert again.observations.indices.tolist() == end.observations.indices.tolist()
+    assert torch.equal(again.classification.above, end.classification.above)
+
+
+@pytest.mark.parametrize("rule", [rule for rule, _ in RULES], ids=IDS)
+def test_a_row_may_be_repeated_inside_a_batch(rule) -> None:
+    # One row in question: measurements of the other, far away, tell nothing about it.
+    pool = Pool(torch.tensor([[0.0], [9.0]]).double())
+    model = GaussianProcess(KERNEL_OF_ONE, noise_std=0.5)
+    strategy = Strategy(pool, Above(0.0), model=model, rule=rule, batch_size=1, beta=4)
+    state = strategy.replay(Observations(torch.tensor([1] * 4), torch.full((4,), 2.0)))
+    assert rows(state.classification.undecided) == {0}
+    for left, wanted in ([9, 9], [0, 0, 0, 0]), ([2, 9], [0, 0, 1, 1]):
+        found = strategy.parts.plan(state.belief, asked(4, torch.tensor(left)))
+        assert found.tolist() == wanted
+
+
+@pytest.mark.parametrize("rule", [rule for rule, _ in RULES], ids=IDS)
+def test_a_level_far_away_leaves_the_variance_to_choose_by(rule) -> None:
+    strategy = replace(build(rule), goal=Above(1e4), beta=1e12)
+    state = after_first(strategy)
+    everything = torch.ones(N, dtype=torch.bool)
+    assert torch.equal(state.belief.sides.candidates, everything)
+    C = state.belief.posterior.covariance_between(torch.arange(N), torch.arange(N))
+    taken = C.square().sum(-1) / (C.diagonal() + torch.from_numpy(NOISE))
+    assert int(strategy.ask(state).order) == int(taken.argmax())
+
+
+def walk(previous: int | None, to: torch.Tensor) -> torch.Tensor:
+    return 1.0 + (to - (0 if previous is None else previous)).abs().double()
+
+
+def test_costs_may_depend_on_the_row_before() -> None:
+    pool = Pool(X)
+    rule = ExpectedMisclassification(costs=RowCosts(pool, walk))
+    strategy = build(rule, pool, batch_size=2, max_observations=10)
+    end = run(strategy, 5)[-1]
+    memory = end.belief.memory
+    assert memory.previous == int(end.observations.indices[-1])
+    path = [None, *end.observations.indices.tolist()]
+    steps = [float(walk(i, torch.tensor(j))) for i, j in pairwise(path)]
+    assert memory.spent == pytest.approx(sum(steps))
+
+
+def test_blocks_of_candidates_and_targets_change_nothing() -> None:
+    strategy = build(MutualInformation())
+    belief = after_first(strategy).belief
+    every = torch.arange(N)
+    whole, small = (
+        Reductions(
+            replace(belief.posterior, memory_budget=budget), every, every, belief.noise
+        ).summed(mutual_information_at(belief.posterior))
+        for budget in (2**30, 2**11)
+    )
+    torch.testing.assert_close(whole, small, rtol=1e-12, atol=0)
+
+
+def mutual_information_at(posterior):
+    return lambda rows: mutual_information(
+        posterior.mean[rows] - LEVEL, posterior.variance[rows]
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: TargetedVariance(tau=-1.0), "`tau`"),
+        (lambda: ExpectedMisclassification("maximum"), "`form`"),
+        (lambda: build(MutualInformation(RowCosts(Pool(X[:5])))), "own `pool` of 36"),
+    ],
+)
+def test_what_does_not_fit_is_refused(make, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
