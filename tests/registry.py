@@ -299,6 +299,10 @@ def targets(rows: Tensor, level: float) -> dict[str, Any]:
     return {"targets": rows}
 
 
+def targets_and_a_level(rows: Tensor, level: float) -> dict[str, Any]:
+    return {"targets": rows, "threshold": level}
+
+
 def weighted_targets(rows: Tensor, level: float) -> dict[str, Any]:
     weights = torch.linspace(3.0, 0.0, len(rows), dtype=torch.float64)
     return {"targets": rows, "target_weights": weights}
@@ -319,6 +323,9 @@ ACQUISITIONS = (
     AcquisitionCase(A.LSEAmbiguity, "intervals", a_level),
     AcquisitionCase(A.LSEWidth, "intervals", a_schedule),
     AcquisitionCase(A.qTruVaR, "batch", targets),
+    AcquisitionCase(A.qTargetedIMSE, "batch", targets_and_a_level),
+    AcquisitionCase(A.qExpectedMisclassification, "batch", targets_and_a_level),
+    AcquisitionCase(A.qGlobalMI, "batch", targets_and_a_level),
     AcquisitionCase(A.qNegMaxPosteriorVariance, "batch", targets, True),
     AcquisitionCase(A.qMELK, "batch", targets, True),
     AcquisitionCase(A.qHRAGE, "batch", weighted_targets, True),

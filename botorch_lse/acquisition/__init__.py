@@ -12,11 +12,14 @@ from botorch_lse.acquisition.points import (
     UFunction,
 )
 from botorch_lse.acquisition.targets import (
+    qExpectedMisclassification,
     qGEGE,
+    qGlobalMI,
     qHRAGE,
     qMELK,
     qMILK,
     qNegMaxPosteriorVariance,
+    qTargetedIMSE,
     qTruVaR,
 )
 
@@ -30,10 +33,13 @@ __all__ = [
     "RanjanImprovement",
     "Straddle",
     "UFunction",
+    "qExpectedMisclassification",
     "qGEGE",
+    "qGlobalMI",
     "qHRAGE",
     "qMELK",
     "qMILK",
     "qNegMaxPosteriorVariance",
+    "qTargetedIMSE",
     "qTruVaR",
 ]

@@ -2,13 +2,14 @@ r"""Acquisition functions of a whole q-batch: variances that it leaves at target
 
 Targets are the points whose values matter. ``qNegMaxPosteriorVariance`` and the classes
 derived from it look at the largest variance that is left, ``qTruVaR`` at the sum of all
-variances down to a width that is small enough.
+variances down to a width that is small enough, the classes with a ``threshold`` at
+variances near a level and at the sides of targets.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 import torch
@@ -34,6 +35,7 @@ from botorch_lse.acquisition.base import (
     check_model,
     check_outputs,
     constructible,
+    level_buffer,
     pending_matrix,
 )
 from botorch_lse.acquisition.covariance import (
@@ -48,11 +50,20 @@ from botorch_lse.checks import (
     check_map,
     in_interval,
     non_negative_vector,
+    one_of,
     real_matrix,
     same_columns,
 )
 from botorch_lse.confidence.classify import ratio
-from botorch_lse.functional.lookahead import truncated_variance
+from botorch_lse.functional.lookahead import (
+    FORMS,
+    Form,
+    Removal,
+    expected_misclassification,
+    mutual_information,
+    targeted_variance,
+    truncated_variance,
+)
 from botorch_lse.functional.variance_reduction import joint_gain
 from botorch_lse.models.gaussian_process import (
     MEMORY_BUDGET,
@@ -233,6 +244,25 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         batch, noise = self._prepare(flat), self.future_noise(flat)
         block = self.covariance.between(batch, batch)
         return batch, factorize(block, noise, self.least_noise)
+
+    def _removed(self, X: Tensor, removal_at: Callable[[slice], Removal]) -> Tensor:
+        r"""What q-batches take off a loss, summed over the targets.
+
+        Args:
+            X: ``batch_shape x q x d``.
+            removal_at: From some of the targets to what a reduction of their variances
+                takes off the loss there.
+
+        Returns:
+            ``batch_shape x S``, units of the loss.
+        """
+        batch, L = self._batch(X)
+        total = L.new_zeros(L.shape[:-2])  # b x S
+        for block in row_blocks(len(self.targets), self._width + L[..., 0].numel()):
+            cross = self.covariance.between(batch, self._targets_at(block))
+            gain = joint_gain(L, cross)  # b x S x block
+            total = total + removal_at(block).of(gain).sum(dim=-1)
+        return total.reshape(*X.shape[:-2], *total.shape[1:])
 
 
 @constructible
@@ -704,16 +734,231 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
-        batch, L = self._batch(X)
-        total = L.new_zeros(L.shape[:-2])  # b x S
-        for block in row_blocks(len(self.targets), self._width + L[..., 0].numel()):
-            cross = self.covariance.between(batch, self._targets_at(block))
-            gain = joint_gain(L, cross)  # b x S x block
-            variance = self.variance[..., block]
-            removal = truncated_variance(variance, self.beta, self.eta)
-            total = total + removal.of(gain).sum(dim=-1)
-        value = total.reshape(*X.shape[:-2], *total.shape[1:])
+
+        def at(rows: slice) -> Removal:
+            return truncated_variance(self.variance[..., rows], self.beta, self.eta)
+
+        value = self._removed(X, at)
         return per_cost(value, X, self.cost).to(X)
+
+
+class LevelAcquisitionFunction(TargetAcquisitionFunction, ABC):
+    r"""What a q-batch is expected to take off a loss around a level, per cost.
+
+    The loss of a target depends on how far its mean is from the level and on its
+    variance. The variance after the whole batch does not depend on the values to come,
+    and the mean afterwards is normal, so the expectation is exact, without samples.
+    """
+
+    threshold: Tensor
+
+    def __init__(
+        self,
+        model: Model,
+        targets: Pool | Tensor,
+        threshold: float | Tensor,
+        cost: Cost | CostAwareUtility | None = None,
+        noise_var: NoiseVar | None = None,
+        X_pending: Tensor | None = None,
+        posterior_transform: PosteriorTransform | None = None,
+    ) -> None:
+        r"""The model, what to decide, and how future observations are measured.
+
+        Args:
+            model: A fitted model with a Gaussian posterior.
+            targets: ``T x d`` points whose sides matter, or a ``Pool``: all its rows.
+            threshold: The level, a scalar in the units the posterior reports.
+            cost: The cost of one evaluation; see ``qTruVaR``. Default 1.
+            noise_var: The noise variance of a future observation, units of ``y``
+                squared: a number, or a function from ``b x q x d`` points to ``b x q``.
+                Default the model's own.
+            X_pending: ``n' x d`` points submitted and not observed yet.
+            posterior_transform: Required for a model with several outputs.
+
+        Raises:
+            UnsupportedError: If the model has several outputs and no transform, knows
+                the noise of its own observations only, or has no Gaussian posterior.
+            ValueError: If ``threshold`` is not finite, ``cost`` or ``noise_var`` not
+                positive, or ``targets`` empty or not finite.
+            BotorchTensorDimensionError: If ``threshold`` is not a scalar.
+        """
+        level, cost = level_buffer(threshold, "threshold"), check_cost(cost)
+        super().__init__(model, targets, noise_var, X_pending, posterior_transform)
+        self.cost = cost
+        self.register_buffer("threshold", level)
+        with torch.no_grad():
+            blocks = row_blocks(len(self.targets), self._width)
+            self.mean = torch.cat([self._means(block) for block in blocks], dim=-1)
+
+    def _means(self, rows: slice) -> Tensor:
+        r"""``S x r`` posterior means of targets, which pending points do not change."""
+        X = self.targets[rows].unsqueeze(-2)
+        posterior = self.model.posterior(
+            X, posterior_transform=self.posterior_transform
+        )
+        mean: Tensor = posterior.mean  # type: ignore[attr-defined]  # a Gaussian's
+        return mean[..., 0, 0].movedim(0, -1).double()
+
+    @abstractmethod
+    def _removal(self, distance: Tensor, variance: Tensor) -> Removal:
+        r"""The loss of targets.
+
+        Args:
+            distance: ``S x r`` means minus the level, units of ``y``.
+            variance: ``S x r``, units of ``y`` squared.
+        """
+
+    @t_batch_mode_transform()
+    @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
+    def forward(self, X: Tensor) -> Tensor:
+        r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
+        distance = self.mean - self.threshold.to(self.mean)
+
+        def at(rows: slice) -> Removal:
+            with torch.no_grad():  # gradients are with respect to the batch
+                return self._removal(distance[..., rows], self.variance[..., rows])
+
+        return per_cost(self._removed(X, at), X, self.cost).to(X)
+
+
+@constructible
+class qTargetedIMSE(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
+    r"""Reduction of the variances near a level (tIMSE), per cost of the q-batch.
+
+    ``a(X) = sum_t w(t) r_X(t) / sum_x c(x)``, where ``r_X(t)`` is what the whole batch
+    takes off the variance ``s(t)^2`` of target ``t``, given data and pending points,
+    and ``w(t)`` is the normal density of the level under ``N(mean(t), s(t)^2 +
+    tau^2)``. Units of ``y`` per cost.
+
+    Example:
+        >>> acqf = qTargetedIMSE(model, targets=pool_X, threshold=20.0)
+        >>> values = acqf(X)  # X: batch_shape x q x d; values: batch_shape
+
+    Source:
+        Picheny et al. (2010). Deviation: averaged over an ensemble.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        targets: Pool | Tensor,
+        threshold: float | Tensor,
+        tau: float = 0.0,
+        cost: Cost | CostAwareUtility | None = None,
+        noise_var: NoiseVar | None = None,
+        X_pending: Tensor | None = None,
+        posterior_transform: PosteriorTransform | None = None,
+    ) -> None:
+        r"""Variances near a level.
+
+        Args:
+            model: A fitted model with a Gaussian posterior.
+            targets: ``T x d`` points whose sides matter, or a ``Pool``: all its rows.
+            threshold: The level, a scalar in the units the posterior reports.
+            tau: How far around the level values matter, units of ``y``.
+            cost: The cost of one evaluation; see ``qTruVaR``. Default 1.
+            noise_var: The noise variance of a future observation, units of ``y``
+                squared: a number, or a function from ``b x q x d`` points to ``b x q``.
+                Default the model's own.
+            X_pending: ``n' x d`` points submitted and not observed yet.
+            posterior_transform: Required for a model with several outputs.
+
+        Raises:
+            UnsupportedError: If the model has several outputs and no transform, knows
+                the noise of its own observations only, or has no Gaussian posterior.
+            ValueError: If ``threshold`` is not finite, ``tau`` negative, ``cost`` or
+                ``noise_var`` not positive, or ``targets`` empty or not finite.
+            BotorchTensorDimensionError: If ``threshold`` is not a scalar.
+        """
+        self.tau = in_interval(tau, "tau", 0.0, math.inf, closed_low=True)
+        super().__init__(
+            model, targets, threshold, cost, noise_var, X_pending, posterior_transform
+        )
+
+    def _removal(self, distance: Tensor, variance: Tensor) -> Removal:
+        return targeted_variance(distance, variance, self.tau)
+
+
+@constructible
+class qExpectedMisclassification(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
+    r"""Expected reduction of the number of wrong sides (SUR), per cost of the q-batch.
+
+    ``a(X) = sum_t [g(p(t)) - E g(p_X(t))] / sum_x c(x)``, where ``p(t)`` is the
+    probability that target ``t`` is above the level, given data and pending points,
+    and ``p_X(t)`` that after the whole batch ``X`` besides. ``form="product"``: ``g(p)
+    = p (1 - p)``; ``form="minimum"``: ``g(p) = min(p, 1 - p)``, the probability that
+    the more likely side is wrong. Number of targets per cost.
+
+    Example:
+        >>> acqf = qExpectedMisclassification(model, targets=pool_X, threshold=20.0)
+        >>> values = acqf(X)  # X: batch_shape x q x d; values: batch_shape
+
+    Source:
+        Bect et al. (2012); Chevalier et al. (2014), section 3, for whole batches.
+        Deviation: averaged over an ensemble.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        targets: Pool | Tensor,
+        threshold: float | Tensor,
+        form: Form = "product",
+        cost: Cost | CostAwareUtility | None = None,
+        noise_var: NoiseVar | None = None,
+        X_pending: Tensor | None = None,
+        posterior_transform: PosteriorTransform | None = None,
+    ) -> None:
+        r"""Wrong sides of a level.
+
+        Args:
+            model: A fitted model with a Gaussian posterior.
+            targets: ``T x d`` points whose sides matter, or a ``Pool``: all its rows.
+            threshold: The level, a scalar in the units the posterior reports.
+            form: ``"product"`` or ``"minimum"``.
+            cost: The cost of one evaluation; see ``qTruVaR``. Default 1.
+            noise_var: The noise variance of a future observation, units of ``y``
+                squared: a number, or a function from ``b x q x d`` points to ``b x q``.
+                Default the model's own.
+            X_pending: ``n' x d`` points submitted and not observed yet.
+            posterior_transform: Required for a model with several outputs.
+
+        Raises:
+            UnsupportedError: If the model has several outputs and no transform, knows
+                the noise of its own observations only, or has no Gaussian posterior.
+            ValueError: If ``threshold`` is not finite, ``form`` not known, ``cost`` or
+                ``noise_var`` not positive, or ``targets`` empty or not finite.
+            BotorchTensorDimensionError: If ``threshold`` is not a scalar.
+        """
+        one_of(form, "form", FORMS)
+        self.form: Form = form
+        super().__init__(
+            model, targets, threshold, cost, noise_var, X_pending, posterior_transform
+        )
+
+    def _removal(self, distance: Tensor, variance: Tensor) -> Removal:
+        return expected_misclassification(distance, variance, self.form)
+
+
+@constructible
+class qGlobalMI(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
+    r"""What the q-batch tells about the sides of the targets, in nats, per cost.
+
+    ``a(X) = sum_t [H(p(t)) - E H(p_X(t))] / sum_x c(x)`` with the entropy ``H`` of a
+    side and the probabilities of ``qExpectedMisclassification``: the sum over targets
+    of the mutual information between their side and all values of the batch.
+
+    Example:
+        >>> acqf = qGlobalMI(model, targets=pool_X, threshold=20.0)
+        >>> values = acqf(X)  # X: batch_shape x q x d; values: batch_shape
+
+    Source:
+        Letham et al. (2022), GlobalMI. Deviations: Gaussian in place of binary
+        responses; averaged over an ensemble.
+    """
+
+    def _removal(self, distance: Tensor, variance: Tensor) -> Removal:
+        return mutual_information(distance, variance)
 
 
 def check_cost(cost: Cost | CostAwareUtility | None) -> Cost | CostAwareUtility:

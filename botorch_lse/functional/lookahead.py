@@ -46,7 +46,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from numpy.polynomial import Polynomial, chebyshev, hermite_e
@@ -55,6 +55,7 @@ from torch import Tensor
 from botorch_lse.functional.variance_reduction import excess
 
 Form = Literal["product", "minimum"]
+FORMS = get_args(Form)
 Smooth = Literal["product", "entropy"]
 
 DEGREE = 12

@@ -13,7 +13,6 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import get_args
 
 import torch
 from torch import Tensor
@@ -21,6 +20,7 @@ from torch import Tensor
 from botorch_lse.checks import in_interval, one_of, whole_number
 from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.functional.lookahead import (
+    FORMS,
     Form,
     Removal,
     expected_misclassification,
@@ -39,7 +39,6 @@ from botorch_lse.strategies.rules import Rule, Situation
 Stays = Callable[[Tensor, Tensor], Tensor]
 """From ``T`` means and ``C x T`` half widths to ``C x T`` bools: still undecided."""
 
-FORMS = get_args(Form)
 IN_CACHE = 2**16
 """Pairs of a candidate and a target taken together: a loss is a dozen operations on
 each, which are several times faster where arrays stay in the processor's cache."""
