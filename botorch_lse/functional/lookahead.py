@@ -72,6 +72,9 @@ LEAST = 1e-30
 slopes at both ends, and gradients must be finite. It moves a removal by 1e-15."""
 TINY = 1e-300
 """Variances are raised to it, so that a target that is known exactly gives 0."""
+NOTHING = 20.0
+"""``exp(-x^2)`` and ``erfc(x)`` beyond are taken as there, 1e-174: processors take many
+times longer for numbers below the normal range."""
 ROOT_2PI = math.sqrt(2 * math.pi)
 
 
@@ -182,20 +185,15 @@ class SmoothRemoval(Removal):
     @cached_property
     def present(self) -> Tensor:
         r"""``Q(1)``, the loss now, summed as in ``of``: nothing learnt is nothing."""
-        return self._polynomial(torch.ones_like(self.slope))
+        return polynomial(self.coefficients, torch.ones_like(self.slope))
 
     def of(self, gain: Tensor) -> Tensor:
         r"""The removals, units of the loss."""
-        y = 1 - self.slope * gain
-        root = (0.5 * y + 0.5).clamp(LEAST, 1.0).sqrt()
-        return self.present - root * self._polynomial(y.clamp(-1.0, 1.0))
-
-    def _polynomial(self, y: Tensor) -> Tensor:
-        r"""``Q`` at ``y = 2 z - 1`` by Horner's rule."""
-        value = self.coefficients[-1]
-        for coefficient in reversed(self.coefficients[:-1]):
-            value = torch.addcmul(coefficient, value, y)
-        return value
+        # Fused and in place where it can be: fresh memory costs more than arithmetic.
+        y = (self.slope * gain).neg_().add_(1.0).clamp(-1.0, 1.0)
+        root = (0.5 * y).add_(0.5).clamp_min(LEAST).sqrt()
+        value = polynomial(self.coefficients, y)
+        return torch.addcmul(self.present, root, value, value=-1.0)
 
 
 def smooth_removal(distance: Tensor, variance: Tensor, loss: Smooth) -> SmoothRemoval:
@@ -292,13 +290,11 @@ class MinimumRemoval(Removal):
         r"""The removals, probabilities."""
         rho = (gain / self.variance).clamp(LEAST, 1.0)
         w = rho.sqrt() / (1 + (1 - rho).clamp_min(LEAST).sqrt())
-        value, y = self.powers[-1], w.square()
-        for coefficient in reversed(self.powers[:-1]):
-            value = torch.addcmul(coefficient, value, y)
-        x = (self.a / math.sqrt(8)) / w
+        value = polynomial(self.powers, w.square())
+        x = (self.a / math.sqrt(8) / w).clamp_max(NOTHING)
         # Far from the level the two parts cancel up to rounding.
-        found = w * (-x.square()).exp() * value - self.tail * torch.erfc(x)
-        return found.clamp_min(0.0)
+        near = value * w * x.square().neg_().exp()
+        return torch.addcmul(near, self.tail, torch.erfc(x), value=-1.0).clamp_min(0.0)
 
 
 def expected_misclassification(
@@ -347,6 +343,18 @@ def _shifted_powers() -> Tensor:
         powers = series.convert(kind=Polynomial).coef
         found[k, : len(powers)] = torch.from_numpy(powers)
     return found
+
+
+def polynomial(coefficients: tuple[Tensor, ...], y: Tensor) -> Tensor:
+    r"""``coefficients[0] + coefficients[1] y + ...`` by Horner's rule."""
+    value = coefficients[-1] * y
+    for coefficient in reversed(coefficients[1:-1]):
+        # In place without a gradient, which needs every factor.
+        if y.requires_grad:
+            value = (value + coefficient) * y
+        else:
+            value.add_(coefficient).mul_(y)
+    return value.add_(coefficients[0])
 
 
 def ratio_to_level(distance: Tensor, variance: Tensor) -> Tensor:
