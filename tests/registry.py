@@ -326,6 +326,7 @@ ACQUISITIONS = (
     AcquisitionCase(A.qTargetedIMSE, "batch", targets_and_a_level),
     AcquisitionCase(A.qExpectedMisclassification, "batch", targets_and_a_level),
     AcquisitionCase(A.qGlobalMI, "batch", targets_and_a_level),
+    AcquisitionCase(A.qEAVC, "batch", targets_and_a_level),
     AcquisitionCase(A.qNegMaxPosteriorVariance, "batch", targets, True),
     AcquisitionCase(A.qMELK, "batch", targets, True),
     AcquisitionCase(A.qHRAGE, "batch", weighted_targets, True),

@@ -17,9 +17,13 @@ from torch import Tensor
 from botorch_lse.functional.lookahead import (
     Removal,
     expected_misclassification,
+    mean_absolute,
     mutual_information,
     targeted_variance,
     truncated_variance,
+    values_to_come,
+    volume_changes,
+    volume_series,
 )
 
 VARIANCE = 4.0
@@ -124,6 +128,67 @@ def test_variances_are_truncated_where_they_are_small_enough() -> None:
     variance, gain = torch.tensor([4.0, 1.0, 0.2]), torch.tensor([3.9, 0.1, 0.1])
     found = truncated_variance(variance, 9.0, 1.5).of(gain)
     torch.testing.assert_close(found, torch.tensor([36.0 - 2.25, 0.9, 0.0]))
+
+
+# --- volume ---------------------------------------------------------------------------
+
+
+def volume_world(n: int, closest: float) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Distances and variances of targets, and how candidates move their means."""
+    generator = torch.Generator().manual_seed(n)
+    draw = {"generator": generator, "dtype": torch.float64}
+    variance = 0.5 + torch.rand(n, **draw)
+    distance = torch.randn(n, **draw)
+    rho = closest * (2 * torch.rand(6, n, **draw) - 1)
+    rho[:, 0] = closest
+    return distance, variance, rho * variance.sqrt()
+
+
+def brute_force(distance: Tensor, variance: Tensor, moves: Tensor) -> float:
+    r"""The expected absolute change from 200,000 values of one observation."""
+    z = np.linspace(-9, 9, 200_001)[:, None]
+    total = 0.0
+    for d, v, w in zip(*(x.tolist() for x in (distance, variance, moves)), strict=True):
+        left = math.sqrt(max(v - w**2, 1e-300))
+        total = total + ndtr((d + w * z) / left) - ndtr(d / math.sqrt(v))
+    return float(np.trapezoid(np.abs(total) * norm.pdf(z), z, axis=0).item())
+
+
+@pytest.mark.parametrize(
+    ("closest", "rtol", "atol"),
+    [(0.3, 1e-4, 0.0), (0.8, 2e-4, 0.0), (0.99, 1e-3, 0.0), (1.0, 0.0, 0.015)],
+)
+@pytest.mark.parametrize("n", [1, 2, 5, 40])
+def test_volume_changes_are_those_of_brute_force(n, closest, rtol, atol) -> None:
+    distance, variance, moves = volume_world(n, closest)
+    values = values_to_come(1)
+    each = volume_changes(distance, variance, moves.unsqueeze(-2), values)
+    found = mean_absolute(each, values)
+    wanted = [brute_force(distance, variance, row) for row in moves]
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("closest", [0.5, 0.75, 0.9, 1.0])
+def test_the_series_of_a_volume_change_is_the_direct_sum(closest) -> None:
+    distance, variance, moves = volume_world(40, closest)
+    distance[3], variance[5], moves[:, 5] = 60.0, 0.0, 0.0  # certain targets
+    values = values_to_come(1)
+    wanted = volume_changes(distance, variance, moves.unsqueeze(-2), values)
+    found = volume_series(distance, variance).of(moves)
+    density = torch.from_numpy(norm.pdf(values[:, 0]))
+    torch.testing.assert_close(density * found, density * wanted, atol=1e-6, rtol=0)
+
+
+def test_values_of_a_batch_have_the_mean_of_those_of_its_points() -> None:
+    # Two observations of which the second tells nothing are one.
+    distance, variance, moves = volume_world(7, 0.9)
+    both = torch.stack((moves, torch.zeros_like(moves)), dim=-2)
+    one, two = values_to_come(1), values_to_come(2)
+    wanted = mean_absolute(
+        volume_changes(distance, variance, moves.unsqueeze(-2), one), one
+    )
+    found = mean_absolute(volume_changes(distance, variance, both, two), two)
+    torch.testing.assert_close(found, wanted, rtol=1e-2, atol=0)
 
 
 # --- properties and extremes ----------------------------------------------------------

@@ -12,6 +12,7 @@ from botorch_lse.acquisition.points import (
     UFunction,
 )
 from botorch_lse.acquisition.targets import (
+    qEAVC,
     qExpectedMisclassification,
     qGEGE,
     qGlobalMI,
@@ -33,6 +34,7 @@ __all__ = [
     "RanjanImprovement",
     "Straddle",
     "UFunction",
+    "qEAVC",
     "qExpectedMisclassification",
     "qGEGE",
     "qGlobalMI",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -60,9 +61,12 @@ from botorch_lse.functional.lookahead import (
     Form,
     Removal,
     expected_misclassification,
+    mean_absolute,
     mutual_information,
     targeted_variance,
     truncated_variance,
+    values_to_come,
+    volume_changes,
 )
 from botorch_lse.functional.variance_reduction import joint_gain
 from botorch_lse.models.gaussian_process import (
@@ -799,26 +803,37 @@ class LevelAcquisitionFunction(TargetAcquisitionFunction, ABC):
         mean: Tensor = posterior.mean  # type: ignore[attr-defined]  # a Gaussian's
         return mean[..., 0, 0].movedim(0, -1).double()
 
+    @property
+    def distance(self) -> Tensor:
+        r"""``S x T`` means of the targets minus the level, units of ``y``."""
+        return self.mean - self.threshold.to(self.mean)
+
     @abstractmethod
-    def _removal(self, distance: Tensor, variance: Tensor) -> Removal:
-        r"""The loss of targets.
+    def _taken(self, X: Tensor) -> Tensor:
+        r"""What q-batches take off the loss: ``batch_shape x S``, before costs."""
+
+    def _taken_by_targets(
+        self, X: Tensor, removal: Callable[[Tensor, Tensor], Removal]
+    ) -> Tensor:
+        r"""``_taken`` of a loss that is a sum over the targets.
 
         Args:
-            distance: ``S x r`` means minus the level, units of ``y``.
-            variance: ``S x r``, units of ``y`` squared.
+            X: ``batch_shape x q x d``.
+            removal: From ``S x r`` distances and variances to what is taken off.
         """
+        distance = self.distance
+
+        def at(rows: slice) -> Removal:
+            with torch.no_grad():  # gradients are with respect to the batch
+                return removal(distance[..., rows], self.variance[..., rows])
+
+        return self._removed(X, at)
 
     @t_batch_mode_transform()
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
-        distance = self.mean - self.threshold.to(self.mean)
-
-        def at(rows: slice) -> Removal:
-            with torch.no_grad():  # gradients are with respect to the batch
-                return self._removal(distance[..., rows], self.variance[..., rows])
-
-        return per_cost(self._removed(X, at), X, self.cost).to(X)
+        return per_cost(self._taken(X), X, self.cost).to(X)
 
 
 @constructible
@@ -875,8 +890,8 @@ class qTargetedIMSE(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
             model, targets, threshold, cost, noise_var, X_pending, posterior_transform
         )
 
-    def _removal(self, distance: Tensor, variance: Tensor) -> Removal:
-        return targeted_variance(distance, variance, self.tau)
+    def _taken(self, X: Tensor) -> Tensor:
+        return self._taken_by_targets(X, partial(targeted_variance, tau=self.tau))
 
 
 @constructible
@@ -936,8 +951,9 @@ class qExpectedMisclassification(LevelAcquisitionFunction):  # noqa: N801 (BoTor
             model, targets, threshold, cost, noise_var, X_pending, posterior_transform
         )
 
-    def _removal(self, distance: Tensor, variance: Tensor) -> Removal:
-        return expected_misclassification(distance, variance, self.form)
+    def _taken(self, X: Tensor) -> Tensor:
+        removal = partial(expected_misclassification, form=self.form)
+        return self._taken_by_targets(X, removal)
 
 
 @constructible
@@ -957,8 +973,47 @@ class qGlobalMI(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         responses; averaged over an ensemble.
     """
 
-    def _removal(self, distance: Tensor, variance: Tensor) -> Removal:
-        return mutual_information(distance, variance)
+    def _taken(self, X: Tensor) -> Tensor:
+        return self._taken_by_targets(X, mutual_information)
+
+
+@constructible
+class qEAVC(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
+    r"""How far the q-batch is expected to move the number of targets above, per cost.
+
+    ``a(X) = E abs(sum_t [p_X(t) - p(t)]) / sum_x c(x)`` with the probabilities of
+    ``qExpectedMisclassification``: the expected absolute change of the volume above the
+    level (EAVC). The absolute value is outside the sum, so that targets which a value
+    would push to different sides cancel. Number of targets per cost.
+
+    The expectation over one value is as good as exact; that over the values of a batch
+    is a mean over 1,024 fixed quasi-random vectors, within about one percent. A batch
+    chosen one point after the other, with ``X_pending``, needs only the former.
+
+    Example:
+        >>> acqf = qEAVC(model, targets=pool_X, threshold=20.0)
+        >>> values = acqf(X)  # X: batch_shape x q x d; values: batch_shape
+
+    Source:
+        Letham et al. (2022), EAVC. Deviations: Gaussian in place of binary responses;
+        averaged over an ensemble.
+    """
+
+    def _taken(self, X: Tensor) -> Tensor:
+        batch, L = self._batch(X)
+        values = values_to_come(L.shape[-1]).to(L)
+        changes = L.new_zeros(*L.shape[:-2], len(values))  # b x S x n
+        distance = self.distance
+        for block in row_blocks(len(self.targets), self._width + changes.numel()):
+            cross = self.covariance.between(batch, self._targets_at(block))
+            changes = changes + volume_changes(
+                distance[..., block],
+                self.variance[..., block],
+                path_rows(L, cross),
+                values,
+            )
+        taken = mean_absolute(changes, values)
+        return taken.reshape(*X.shape[:-2], *taken.shape[1:])
 
 
 def check_cost(cost: Cost | CostAwareUtility | None) -> Cost | CostAwareUtility:

@@ -38,6 +38,11 @@ sqrt(rho)``, and in terms of ``w = tan(t / 2)``, between 0 and 1,
 
 ``h`` is as good as a polynomial in ``y``, and a power of ``v`` times the exponential is
 integrated by parts down to the complementary error function.
+
+*The number of targets above the level* is not a sum of losses: its expected change has
+the absolute value outside the sum over targets, so that targets which one value would
+push to different sides cancel. ``volume_changes`` is the sum for given values to come,
+and ``mean_absolute`` the expectation of its size.
 """
 
 from __future__ import annotations
@@ -49,6 +54,7 @@ from functools import cache, cached_property
 from typing import Literal, get_args
 
 import torch
+from botorch.utils.sampling import draw_sobol_normal_samples
 from numpy.polynomial import Polynomial, chebyshev, hermite_e
 from torch import Tensor
 
@@ -76,6 +82,21 @@ NOTHING = 20.0
 """``exp(-x^2)`` and ``erfc(x)`` beyond are taken as there, 1e-174: processors take many
 times longer for numbers below the normal range."""
 ROOT_2PI = math.sqrt(2 * math.pi)
+CLOSE, TERMS = 0.75, 40
+"""Correlations of an observation with a target up to which a change of volume is as
+good as a series of so many terms: the rest times the density of the value is below
+1e-6 of a target."""
+FEW = 2**9
+"""Closer pairs whose changes are computed together: they fit into a cache."""
+STEP, END = 0.1, 6.0
+"""Of the values of one observation at which changes of volume are computed, in standard
+deviations; further ones have a probability of 2e-9."""
+SOBOL = 1024
+"""Values of several observations at which changes of volume are computed."""
+STEEPEST = (STEP / 4) ** 2
+"""The share of what is learnt about a target that stays unknown at least. A target that
+would be known exactly jumps between two of the values; this makes a steep slope of it,
+wide enough for the grid to notice and narrow enough to shift nothing."""
 
 
 class Removal(ABC):
@@ -360,3 +381,157 @@ def polynomial(coefficients: tuple[Tensor, ...], y: Tensor) -> Tensor:
 def ratio_to_level(distance: Tensor, variance: Tensor) -> Tensor:
     r"""``a = d / s``, finite: a target that is known exactly lies far away or on it."""
     return distance / variance.clamp_min(TINY).sqrt()
+
+
+# --- volume ---------------------------------------------------------------------------
+
+
+def values_to_come(q: int) -> Tensor:
+    r"""``n x q`` standardised values at which changes of volume are computed.
+
+    Of one observation an even grid; of several ``SOBOL`` points of a scrambled Sobol
+    sequence, always the same ones, so that the criterion is a smooth function.
+    """
+    if q == 1:
+        half = round(END / STEP)
+        return STEP * torch.arange(-half, half + 1, dtype=torch.float64).unsqueeze(-1)
+    return draw_sobol_normal_samples(q, SOBOL, dtype=torch.float64, seed=0)
+
+
+def volume_changes(
+    distance: Tensor, variance: Tensor, moves: Tensor, values: Tensor
+) -> Tensor:
+    r"""By how much given observations change the expected number of targets above.
+
+    ``sum_t [Phi((d + z' w) / sqrt(s^2 - w' w)) - Phi(d / s)]`` for each vector ``z`` of
+    standardised values, where ``w`` is by how much each of them moves the mean of the
+    target.
+
+    Args:
+        distance: ``... x T`` means minus the level, units of ``y``.
+        variance: ``... x T``, units of ``y`` squared.
+        moves: ``... x q x T``, units of ``y``.
+        values: ``n x q``, from ``values_to_come``.
+
+    Returns:
+        ``... x n``, a number of targets.
+    """
+    known = moves.square().sum(dim=-2)  # ... x T
+    left = torch.maximum(variance - known, STEEPEST * known).clamp_min(TINY)
+    # Of the less likely side, whose probability has all its digits.
+    side = torch.where(distance < 0, -1.0, 1.0).to(distance)
+    before = torch.erfc(ratio_to_level(distance, variance).abs() / math.sqrt(2))
+    scale = (side / (2 * left).sqrt()).unsqueeze(-2)  # ... x 1 x T
+    after = torch.erfc((distance.unsqueeze(-2) + values @ moves) * scale)
+    return ((before.unsqueeze(-2) - after) @ (0.5 * side).unsqueeze(-1)).squeeze(-1)
+
+
+def mean_absolute(changes: Tensor, values: Tensor) -> Tensor:
+    r"""The expectation of ``abs(change)`` over the values to come.
+
+    For one observation by the trapezoidal rule with a correction where the change has
+    another sign at the next value. The rule is exact to rounding for smooth integrands,
+    and the error of a corner between two nodes is the second Bernoulli polynomial of
+    its place. What is left is at most 1e-3 of the result, or 0.015 for each target
+    that would be known exactly. For several observations the plain mean, which
+    is within 1e-2.
+
+    Args:
+        changes: ``... x n``.
+        values: ``n x q``, from ``values_to_come``.
+
+    Returns:
+        ``...``
+
+    Source:
+        The Euler-Maclaurin formula on both sides of the corner.
+    """
+    if values.shape[-1] > 1:
+        return changes.abs().mean(dim=-1)
+    weighted = changes * ((-0.5 * values[:, 0].square()).exp() / ROOT_2PI)
+    size, turns = weighted.abs(), weighted[..., 1:] * weighted[..., :-1] < 0
+    left, right = size[..., :-1], size[..., 1:]
+    both = torch.where(turns, left + right, 1.0)
+    corner = torch.where(turns, both / 6 - left * right / both, 0.0)
+    return STEP * (size.sum(dim=-1) + corner.sum(dim=-1))
+
+
+@dataclass(frozen=True, eq=False)
+class VolumeSeries:
+    r"""``volume_changes`` by one observation at each of many candidates, at less cost.
+
+    With the correlation ``rho`` of observation and target, ``He_k`` the probabilists'
+    Hermite polynomials and ``z`` the standardised value to come,
+
+        Phi((a + rho z) / sqrt(1 - rho^2)) - Phi(a)
+            = phi(a) sum_{k >= 1} (-1)^(k - 1) rho^k He_{k - 1}(a) He_k(z) / k!,
+
+    so that the sums over targets do not depend on ``z``. Pairs closer than ``CLOSE``,
+    where the series converges slowly, are computed one by one.
+
+    Args:
+        distance: ``T`` means minus the level, units of ``y``.
+        variance: ``T``, units of ``y`` squared.
+        coefficients: ``TERMS`` tensors ``T``: what multiplies powers of ``rho`` and
+            ``He_k(z) / sqrt(k!)``.
+
+    Source:
+        Mehler's formula, integrated over ``a``.
+    """
+
+    distance: Tensor
+    variance: Tensor
+    coefficients: tuple[Tensor, ...]
+
+    def of(self, moves: Tensor) -> Tensor:
+        r"""``C x n`` changes of the number of targets above at ``values_to_come(1)``.
+
+        Args:
+            moves: ``C x T``: by how much a standard deviation of the value at each
+                candidate moves the means of the targets, units of ``y``.
+        """
+        values = values_to_come(1).to(moves)
+        rho = moves / self.variance.clamp_min(TINY).sqrt()
+        is_close = rho.abs() > CLOSE
+        rho.masked_fill_(is_close, 0.0)
+        power, sums = rho.clone(), []
+        for coefficient in self.coefficients:
+            sums.append(power @ coefficient)
+            power.mul_(rho)
+        terms = hermite(values[:, 0], len(sums) + 1)[1:]
+        changes = torch.stack(sums, dim=-1) @ torch.stack(terms)
+        for pairs in is_close.nonzero().split(FEW):
+            row, target = pairs.unbind(-1)
+            each = volume_changes(
+                self.distance[target, None],
+                self.variance[target, None],
+                moves[row, target, None, None],
+                values,
+            )
+            changes.index_add_(0, row, each)
+        return changes
+
+
+def volume_series(distance: Tensor, variance: Tensor) -> VolumeSeries:
+    r"""See ``VolumeSeries``.
+
+    Args:
+        distance: ``T`` means minus the level, units of ``y``.
+        variance: ``T``, units of ``y`` squared.
+    """
+    # Beyond, the density is 0 in floating point, but powers of the ratio overflow.
+    a = ratio_to_level(distance, variance).clamp(-40.0, 40.0)
+    density = (-0.5 * a.square()).exp() / ROOT_2PI
+    coefficients = tuple(
+        -density * value / math.sqrt(k) * (-1) ** k
+        for k, value in enumerate(hermite(a, TERMS), start=1)
+    )
+    return VolumeSeries(distance, variance, coefficients)
+
+
+def hermite(x: Tensor, n: int) -> list[Tensor]:
+    r"""The probabilists' Hermite polynomials ``He_k(x) / sqrt(k!)``, ``k < n``."""
+    found = [torch.ones_like(x), x]
+    for k in range(1, n - 1):
+        found.append((x * found[k] - math.sqrt(k) * found[k - 1]) / math.sqrt(k + 1))
+    return found

@@ -24,6 +24,7 @@ from botorch_lse.strategies.linear.presets import (
 )
 from botorch_lse.strategies.linear.procedure import NoiseWarning
 from botorch_lse.strategies.lookahead import (
+    AbsoluteVolumeChange,
     ExpectedMisclassification,
     LookAhead,
     MutualInformation,
@@ -101,6 +102,7 @@ else:
 __all__ = [
     "APEStrategy",
     "Above",
+    "AbsoluteVolumeChange",
     "Ambiguity",
     "ComposedStrategy",
     "ContourEntropy",

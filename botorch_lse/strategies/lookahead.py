@@ -1,16 +1,17 @@
 r"""Rules that look one measurement ahead.
 
 Each asks what a measurement is expected to take off a loss of the rows in question:
-truncated variances (TruVaR), variances near the level (tIMSE), wrong sides (SUR), or
-the entropy of the sides. ``Reductions`` is the pass over candidates and targets that
-they share; the losses are functions of ``functional/lookahead.py``.
+truncated variances (TruVaR), variances near the level (tIMSE), wrong sides (SUR) or the
+entropy of the sides; or how far it moves the number of rows above (EAVC).
+``Reductions`` is the pass over candidates and targets that they share; the losses are
+functions of ``functional/lookahead.py``.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -24,9 +25,12 @@ from botorch_lse.functional.lookahead import (
     Form,
     Removal,
     expected_misclassification,
+    mean_absolute,
     mutual_information,
     targeted_variance,
     truncated_variance,
+    values_to_come,
+    volume_series,
 )
 from botorch_lse.functional.scores import first_best
 from botorch_lse.functional.variance_reduction import single_gain, truncated_sum
@@ -36,6 +40,8 @@ from botorch_lse.strategies.costs import RowCosts
 from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.rules import Rule, Situation
 
+Piece = tuple[slice, Tensor, Tensor]
+"""Some candidates, ``c x T`` covariances with targets, ``c`` observed variances."""
 Stays = Callable[[Tensor, Tensor], Tensor]
 """From ``T`` means and ``C x T`` half widths to ``C x T`` bools: still undecided."""
 
@@ -421,6 +427,31 @@ class MutualInformation(LookAhead):
         return near_level(situation, reductions, mutual_information)
 
 
+@dataclass(frozen=True)
+class AbsoluteVolumeChange(LookAhead):
+    r"""Measure what is expected to move the number of rows above most (EAVC).
+
+    The expectation of ``abs(sum of p_after - p)`` over the rows in question, where
+    ``p`` is the probability of a row to be above. The absolute value is outside the
+    sum: rows that one value would push to different sides cancel.
+
+    Args:
+        costs: What rows cost; ``None``: one each.
+
+    Source:
+        Letham et al. (2022); Gaussian in place of binary responses.
+    """
+
+    costs: RowCosts | None = None
+
+    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+        r"""The expected absolute changes of the number above."""
+        posterior = situation.posterior
+        level = situation.goal.level(posterior.mean)
+        found = reductions.volume_change(level)
+        return found if float(found.max()) > 0 else reductions.truncated(1.0, 0.0)
+
+
 def near_level(
     situation: Situation,
     reductions: Reductions,
@@ -484,24 +515,55 @@ class Reductions:
         Returns:
             ``C`` sums, units of the loss.
         """
-        posterior = self.posterior
         total = torch.zeros(len(self.rows), dtype=torch.float64)
+        for part, pieces in self._pieces():
+            removal = removal_at(part)
+            for rows, covariance, observed in pieces:
+                total[rows] += removal.of(single_gain(covariance, observed)).sum(dim=-1)
+        return total
+
+    def volume_change(self, level: float) -> Tensor:
+        r"""How far each row is expected to move the number of targets above a level.
+
+        Args:
+            level: Units of ``y``.
+
+        Returns:
+            ``C`` expected absolute changes.
+        """
+        posterior, values = self.posterior, values_to_come(1)
+        changes = torch.zeros(len(self.rows), len(values), dtype=torch.float64)
+        for part, pieces in self._pieces():
+            distance = posterior.mean[part] - level
+            series = volume_series(distance, posterior.variance[part])
+            for rows, covariance, observed in pieces:
+                changes[rows] += series.of(covariance / observed.sqrt().unsqueeze(-1))
+        return mean_absolute(changes, values)
+
+    def _pieces(self) -> Iterator[tuple[Tensor, Iterator[Piece]]]:
+        r"""Covariances of the rows with the targets, in pieces that stay in a cache.
+
+        Yields:
+            Some targets and, of all rows with them, pieces: a slice of the rows, their
+            covariances and the variances of observations at them.
+        """
+        posterior = self.posterior
         n = len(posterior.indices) + 1
         for columns in row_blocks(len(self.targets), n, posterior.memory_budget):
             part = self.targets[columns]
-            removal = removal_at(part)
-            few = max(1, IN_CACHE // len(part))
-            for block in row_blocks(len(total), len(part), posterior.memory_budget):
-                covariance = posterior.covariance_between(self.rows[block], part)
-                pieces = zip(
-                    covariance.split(few),
-                    self._observed[block].split(few),
-                    total[block].split(few),
-                    strict=True,
-                )
-                for piece, observed, sums in pieces:
-                    sums += removal.of(single_gain(piece, observed)).sum(dim=-1)
-        return total
+            yield part, self._pieces_of(part)
+
+    def _pieces_of(self, part: Tensor) -> Iterator[Piece]:
+        r"""The pieces of all rows with some targets."""
+        few = max(1, IN_CACHE // len(part))
+        budget = self.posterior.memory_budget
+        for block in row_blocks(len(self.rows), len(part), budget):
+            covariance = self.posterior.covariance_between(self.rows[block], part)
+            for start in range(0, len(covariance), few):
+                piece = covariance[start : start + few]
+                first = block.start + start
+                rows = slice(first, first + len(piece))
+                yield rows, piece, self._observed[rows]
 
     def in_epoch(self, beta: float, eta: float) -> Tensor:
         r"""The numerator of Eq. (3) for each row in the current epoch.

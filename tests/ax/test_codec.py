@@ -33,6 +33,7 @@ from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.strategies import (
     Above,
+    AbsoluteVolumeChange,
     ComposedStrategy,
     ContourEntropy,
     Design,
@@ -103,6 +104,7 @@ COMPOSED = [
     (Above(0.5), TargetedVariance(0.3, RowCosts(grid_pool(), fitting.walk))),
     (Above(0.5), ExpectedMisclassification("minimum")),
     (ShareOfMax(0.7), MutualInformation()),
+    (Above(0.5), AbsoluteVolumeChange()),
     (ParetoByDifferences((True, False), (0.1, 0.2)), Variance()),
 ]
 

@@ -17,6 +17,7 @@ from botorch_lse import Observations, Pool, acquisition
 from botorch_lse.papers.kone2025 import Diameter, ParetoByRectangles
 from botorch_lse.strategies import (
     Above,
+    AbsoluteVolumeChange,
     Ambiguity,
     ComposedStrategy,
     ContourEntropy,
@@ -129,6 +130,7 @@ GOALS = [
 RIVALS = [UFunction(), ContourEntropy(), ExpectedFeasibility(), RanjanImprovement()]
 RULES = [
     *RIVALS,
+    AbsoluteVolumeChange(),
     Ambiguity(),
     Design(),
     ExpectedMisclassification("minimum"),

@@ -16,6 +16,7 @@ from botorch_lse.functional.lookahead import mutual_information
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.strategies import (
     Above,
+    AbsoluteVolumeChange,
     Ambiguity,
     ExpectedMisclassification,
     GaussianProcess,
@@ -55,14 +56,19 @@ def side_entropy(mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
     return entr(ndtr((mean - LEVEL) / sd)) + entr(ndtr((LEVEL - mean) / sd))
 
 
+def share_above(mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    return ndtr((mean - LEVEL) / sd)
+
+
 RULES = [
     (TargetedVariance(), None),
     (TargetedVariance(tau=0.5), None),
     (ExpectedMisclassification(), side_variance),
     (ExpectedMisclassification("minimum"), wrong_side),
     (MutualInformation(), side_entropy),
+    (AbsoluteVolumeChange(), share_above),
 ]
-IDS = ["tIMSE", "tIMSE, tau", "product", "minimum", "entropy"]
+IDS = ["tIMSE", "tIMSE, tau", "product", "minimum", "entropy", "volume"]
 
 
 def build(rule: LookAhead | None, pool: Pool = POOL, **options) -> Strategy:
@@ -111,8 +117,10 @@ class Dense:
         value = mean[row] + np.sqrt(sd[row] ** 2 + self.noise_var[row]) * z
         at_0, after = self.moments([row], [0.0])
         at_1, _ = self.moments([row], [1.0])
-        later = loss(at_0 + (at_1 - at_0) * value, after)[:, targets].sum() / NODES
-        return float(loss(mean, sd)[targets].sum() - later)
+        later = loss(at_0 + (at_1 - at_0) * value, after)[:, targets].sum(axis=1)
+        taken = loss(mean, sd)[targets].sum() - later
+        # A loss shrinks on average; a volume moves to either side.
+        return float((np.abs(taken) if loss is share_above else taken).mean())
 
 
 def targets_of(state: State) -> np.ndarray:
