@@ -154,11 +154,14 @@ def problem_of(
     outside = targets == N
     targets[outside] = N + torch.arange(int(outside.sum()), device=where.device)
     points = covariance.prepare(torch.cat((choices, acq_function.targets[outside])))
+    weights = acq_function.factors
+    if weights is not None and acq_function.is_of_pairs:
+        weights = weights.unsqueeze(-1).repeat(1, len(targets))
     return PosteriorProblem(
         PointsPosterior(covariance, points),
         acq_function.future_noise(choices),
         targets,
-        acq_function.target_weights,
+        weights,
         acq_function.pairs_factor,
     )
 

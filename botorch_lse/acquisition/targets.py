@@ -9,6 +9,7 @@ variances near a level and at the sides of targets.
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,6 +22,7 @@ from botorch.acquisition.objective import (
     ScalarizedPosteriorTransform,
 )
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.exceptions.warnings import BotorchWarning
 from botorch.models.gpytorch import BatchedMultiOutputGPyTorchModel
 from botorch.models.model import Model, ModelList
 from botorch.models.multitask import MultiTaskGP
@@ -55,7 +57,12 @@ from botorch_lse.checks import (
     real_matrix,
     same_columns,
 )
-from botorch_lse.confidence.classify import ratio
+from botorch_lse.confidence.classify import (
+    UNDECIDED,
+    accuracy,
+    explicit_sides,
+    ratio,
+)
 from botorch_lse.functional.lookahead import (
     FORMS,
     Form,
@@ -95,6 +102,11 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
     """
 
     targets: Tensor
+    counted: Tensor | None
+    """``S x T`` factors, 0 where a member of an ensemble has decided a target that
+    another one has not; for pairs of targets, where the first is decided."""
+    is_of_pairs = False
+    """Whether it compares targets with each other, decided ones included."""
 
     def __init__(
         self,
@@ -103,6 +115,10 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         noise_var: NoiseVar | None = None,
         X_pending: Tensor | None = None,
         posterior_transform: PosteriorTransform | None = None,
+        *,
+        threshold: float | Tensor | None = None,
+        beta: float = TRUVAR_BETA,
+        epsilon: float = 0.0,
     ) -> None:
         r"""The model, what to predict, and how future observations are measured.
 
@@ -114,12 +130,17 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
                 Default the model's own.
             X_pending: ``n' x d`` points submitted and not observed yet.
             posterior_transform: Required for a model with several outputs.
+            threshold: Leave out targets whose side of this level is decided by the
+                data (pending points do not decide); units of the posterior. Where all
+                are decided, none is left out. Default all targets.
+            beta: The squared width that decides.
+            epsilon: The accuracy up to which it must be right, units of ``y``.
 
         Raises:
             UnsupportedError: If the model has several outputs and no transform, knows
                 the noise of its own observations only, or has no Gaussian posterior.
-            ValueError: If ``targets`` is empty or not finite, or ``noise_var`` not
-                positive.
+            ValueError: If ``targets`` is empty or not finite, ``noise_var`` or ``beta``
+                not positive, ``threshold`` not finite, or ``epsilon`` negative.
         """
         super().__init__(model=model)
         check_outputs(model, posterior_transform)
@@ -134,7 +155,50 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         with torch.no_grad():
             everywhere = self._for_members(self.targets)
             self.least_noise = self._given_data.least_noise(everywhere)
+        self.register_buffer("counted", None)
+        self.rows = torch.arange(len(self.targets), device=self.targets.device)
+        if threshold is not None:
+            level = level_buffer(threshold, "threshold")
+            beta = in_interval(beta, "beta", 0.0, math.inf)
+            self._leave_out(self._undecided(float(level), beta, accuracy(epsilon)))
         self.set_X_pending(X_pending)
+
+    def _undecided(self, level: float, beta: float, epsilon: float) -> Tensor:
+        r"""``S x T`` bools: targets whose side is not decided by the data."""
+        parts = []
+        with torch.no_grad():
+            width = self._prepare(self.targets[:1]).V.shape[-1] + 1
+            for rows in row_blocks(len(self.targets), width):
+                variance = self._given_data.variance(self._prepare(self.targets[rows]))
+                mean, half = self._means(rows), (beta * variance).sqrt()
+                sides = explicit_sides(mean - half, mean + half, level, epsilon)
+                parts.append(sides == UNDECIDED)
+        return torch.cat(parts, dim=-1)
+
+    def _leave_out(self, is_open: Tensor) -> None:
+        r"""Keep targets in question: ``S x T`` bools."""
+        if not bool(is_open.any()):
+            warnings.warn(
+                f"The sides of all {len(self.targets)} targets are decided: all of "
+                "them count. There is nothing left to measure for.",
+                BotorchWarning,
+                stacklevel=4,
+            )
+            return
+        if not self.is_of_pairs:
+            self.rows = is_open.view(-1, len(self.targets)).any(dim=0).nonzero()[:, 0]
+            self.targets, is_open = self.targets[self.rows], is_open[..., self.rows]
+        if not bool(is_open.all()):
+            self.counted = is_open.double()
+
+    def _means(self, rows: slice) -> Tensor:
+        r"""``S x r`` posterior means of targets, which pending points do not change."""
+        X = self.targets[rows].unsqueeze(-2)
+        posterior = self.model.posterior(
+            X, posterior_transform=self.posterior_transform
+        )
+        mean: Tensor = posterior.mean  # type: ignore[attr-defined]  # a Gaussian's
+        return mean[..., 0, 0].movedim(0, -1).double()
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
         r"""Set the points that are being measured: they count as observed.
@@ -249,6 +313,16 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         block = self.covariance.between(batch, batch)
         return batch, factorize(block, noise, self.least_noise)
 
+    def _cross(self, batch: PreparedPoints, rows: slice) -> Tensor:
+        r"""``b x S x q x r`` covariances of batches with some targets.
+
+        They are 0 with targets that do not count, of which nothing is then removed.
+        """
+        cross = self.covariance.between(batch, self._targets_at(rows))
+        if self.counted is None:
+            return cross
+        return cross * self.counted[..., rows].unsqueeze(-2)
+
     def _removed(self, X: Tensor, removal_at: Callable[[slice], Removal]) -> Tensor:
         r"""What q-batches take off a loss, summed over the targets.
 
@@ -263,8 +337,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         batch, L = self._batch(X)
         total = L.new_zeros(L.shape[:-2])  # b x S
         for block in row_blocks(len(self.targets), self._width + L[..., 0].numel()):
-            cross = self.covariance.between(batch, self._targets_at(block))
-            gain = joint_gain(L, cross)  # b x S x block
+            gain = joint_gain(L, self._cross(batch, block))  # b x S x block
             total = total + removal_at(block).of(gain).sum(dim=-1)
         return total.reshape(*X.shape[:-2], *total.shape[1:])
 
@@ -311,6 +384,9 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
         posterior_transform: PosteriorTransform | None = None,
         *,
         target_weights: Tensor | None = None,
+        threshold: float | Tensor | None = None,
+        beta: float = TRUVAR_BETA,
+        epsilon: float = 0.0,
     ) -> None:
         r"""The model, what to predict, and how future observations are measured.
 
@@ -324,19 +400,33 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
             posterior_transform: Required for a model with several outputs.
             target_weights: ``T`` factors of the variances, such as one over the squared
                 gaps, at least 0; default 1.
+            threshold: Leave out targets whose side of this level is decided by the
+                data, units of ``y``; where all are, none. Default all targets.
+            beta: The squared width that decides.
+            epsilon: The accuracy up to which it must be right, units of ``y``.
 
         Raises:
             UnsupportedError: If the model has several outputs and no transform, knows
                 the noise of its own observations only, or has no Gaussian posterior, or
                 if ``noise_var`` is a model that predicts no noise.
-            ValueError: If ``targets`` is empty or not finite, ``noise_var`` not
-                positive, a weight negative, or all are 0.
+            ValueError: If ``targets`` is empty or not finite, ``noise_var`` or ``beta``
+                not positive, ``threshold`` not finite, ``epsilon`` or a weight
+                negative, or all weights are 0.
             BotorchTensorDimensionError: If there is not one weight per target.
         """
-        super().__init__(model, targets, noise_var, X_pending, posterior_transform)
+        super().__init__(
+            model,
+            targets,
+            noise_var,
+            X_pending,
+            posterior_transform,
+            threshold=threshold,
+            beta=beta,
+            epsilon=epsilon,
+        )
         self.register_buffer("target_weights", None)
         if target_weights is not None:
-            T = len(self.targets)
+            T = len(targets)
             weights = non_negative_vector(
                 target_weights, "target_weights", T, "target", booleans=True
             )
@@ -344,7 +434,16 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
                 raise ValueError(
                     "Expected `target_weights` with a positive entry, but all are 0."
                 )
-            self.target_weights = weights.to(self.targets.device)
+            self.target_weights = weights.to(self.targets.device)[self.rows]
+
+    @property
+    def factors(self) -> Tensor | None:
+        r"""``T`` or ``S x T`` factors of the variances, of pairs by their first target;
+        ``None``: all 1.
+        """
+        if self.counted is None or self.target_weights is None:
+            return self.counted if self.target_weights is None else self.target_weights
+        return self.counted * self.target_weights
 
     @t_batch_mode_transform()
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
@@ -364,8 +463,10 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
         cross = self.covariance.between(batch, points) @ a  # b x S x q
         gain = path_rows(L, cross.unsqueeze(-1)).square().sum(dim=(-2, -1))
         variance = (a @ own @ a - gain).clamp_min(0.0)
-        if self.target_weights is not None:
-            variance = variance * self.target_weights[rows[..., 0]]
+        factors, first = self.factors, rows[..., :1]
+        if factors is not None:
+            factors = factors.expand(*first.shape[:-1], len(self.targets))
+            variance = variance * factors.gather(-1, first).squeeze(-1)
         return -variance.reshape(*X.shape[:-2], *variance.shape[1:]).to(X)
 
     def _worst(self, batch: PreparedPoints, L: Tensor) -> Tensor:
@@ -383,8 +484,8 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
         for block in row_blocks(len(self.targets), self._width + L[..., 0].numel()):
             W = path_rows(L, self.covariance.between(batch, self._targets_at(block)))
             left = self.variance[..., block] - W.square().sum(dim=-2)
-            if self.target_weights is not None:
-                left = left * self.target_weights[block]
+            if (factors := self.factors) is not None:
+                left = left * factors[..., block]
             top, at = left.max(dim=-1)
             where = torch.where(top > largest, at + block.start, where)
             largest = torch.maximum(top, largest)
@@ -419,6 +520,8 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
             C = self._target_covariances(rows) - W[..., rows].mT @ W  # b x S x r x T
             own = left[..., rows].unsqueeze(-1)
             pairs = own + c**2 * left.unsqueeze(-2) - 2 * c * C
+            if (factors := self.factors) is not None:
+                pairs = pairs * factors[..., rows].unsqueeze(-1)
             top, at = pairs.flatten(-2).max(dim=-1)
             where = torch.where(top > largest, at + rows.start * T, where)
             largest = torch.maximum(top, largest)
@@ -477,6 +580,8 @@ class qMILK(qNegMaxPosteriorVariance):  # noqa: N801 (BoTorch's q)
         counts and with the posterior variance. Deviation: averaged over an ensemble.
     """
 
+    is_of_pairs = True
+
     def __init__(
         self,
         model: Model,
@@ -485,6 +590,10 @@ class qMILK(qNegMaxPosteriorVariance):  # noqa: N801 (BoTorch's q)
         noise_var: NoiseVar | None = None,
         X_pending: Tensor | None = None,
         posterior_transform: PosteriorTransform | None = None,
+        *,
+        threshold: float | Tensor | None = None,
+        beta: float = TRUVAR_BETA,
+        epsilon: float = 0.0,
     ) -> None:
         r"""See ``qNegMaxPosteriorVariance``.
 
@@ -497,14 +606,30 @@ class qMILK(qNegMaxPosteriorVariance):  # noqa: N801 (BoTorch's q)
                 Default the model's own.
             X_pending: ``n' x d`` points submitted and not observed yet.
             posterior_transform: Required for a model with several outputs.
+            threshold: Leave out pairs whose first target's side of this level is
+                decided by the data, units of ``y``: ``omega`` times what is known of
+                the maximum. The second ones may be the maximum, so all stay. Where all
+                targets are decided, none is left out. Default all pairs.
+            beta: The squared width that decides.
+            epsilon: The accuracy up to which it must be right, units of ``y``.
 
         Raises:
             UnsupportedError: If the model has several outputs and no transform, knows
                 the noise of its own observations only, or has no Gaussian posterior.
-            ValueError: If ``omega`` is outside (0, 1) or ``noise_var`` not positive.
+            ValueError: If ``omega`` is outside (0, 1), ``noise_var`` or ``beta`` not
+                positive, ``threshold`` not finite, or ``epsilon`` negative.
         """
         omega = ratio(omega)
-        super().__init__(model, targets, noise_var, X_pending, posterior_transform)
+        super().__init__(
+            model,
+            targets,
+            noise_var,
+            X_pending,
+            posterior_transform,
+            threshold=threshold,
+            beta=beta,
+            epsilon=epsilon,
+        )
         self.pairs_factor = omega
 
 
@@ -705,6 +830,9 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         noise_var: NoiseVar | None = None,
         X_pending: Tensor | None = None,
         posterior_transform: PosteriorTransform | None = None,
+        *,
+        threshold: float | Tensor | None = None,
+        epsilon: float = 0.0,
     ) -> None:
         r"""Truncated variance reduction per cost.
 
@@ -721,17 +849,31 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
                 Default the model's own.
             X_pending: ``n' x d`` points submitted and not observed yet.
             posterior_transform: Required for a model with several outputs.
+            threshold: Leave out targets whose side of this level is decided by the
+                data with the width ``beta``, units of ``y``; where all are, none.
+                Default all targets.
+            epsilon: The accuracy up to which it must be right, units of ``y``.
 
         Raises:
             UnsupportedError: If the model has several outputs and no transform, knows
                 the noise of its own observations only, or has no Gaussian posterior.
             ValueError: If ``beta``, ``cost`` or ``noise_var`` is not positive, ``eta``
-                negative, or ``targets`` empty or not finite.
+                or ``epsilon`` negative, ``threshold`` not finite, or ``targets`` empty
+                or not finite.
         """
         self.beta = in_interval(beta, "beta", 0.0, math.inf)
         self.eta = in_interval(eta, "eta", 0.0, math.inf, closed_low=True)
         cost = check_cost(cost)
-        super().__init__(model, targets, noise_var, X_pending, posterior_transform)
+        super().__init__(
+            model,
+            targets,
+            noise_var,
+            X_pending,
+            posterior_transform,
+            threshold=threshold,
+            beta=self.beta,
+            epsilon=epsilon,
+        )
         self.cost = cost
 
     @t_batch_mode_transform()
@@ -765,6 +907,9 @@ class LevelAcquisitionFunction(TargetAcquisitionFunction, ABC):
         noise_var: NoiseVar | None = None,
         X_pending: Tensor | None = None,
         posterior_transform: PosteriorTransform | None = None,
+        *,
+        beta: float | None = None,
+        epsilon: float = 0.0,
     ) -> None:
         r"""The model, what to decide, and how future observations are measured.
 
@@ -778,30 +923,34 @@ class LevelAcquisitionFunction(TargetAcquisitionFunction, ABC):
                 Default the model's own.
             X_pending: ``n' x d`` points submitted and not observed yet.
             posterior_transform: Required for a model with several outputs.
+            beta: Leave out targets whose side the data decide with this squared width;
+                where all are decided, none. Default all targets.
+            epsilon: The accuracy up to which it must be right, units of ``y``.
 
         Raises:
             UnsupportedError: If the model has several outputs and no transform, knows
                 the noise of its own observations only, or has no Gaussian posterior.
-            ValueError: If ``threshold`` is not finite, ``cost`` or ``noise_var`` not
-                positive, or ``targets`` empty or not finite.
+            ValueError: If ``threshold`` is not finite, ``cost``, ``noise_var`` or
+                ``beta`` not positive, ``epsilon`` negative, or ``targets`` empty or not
+                finite.
             BotorchTensorDimensionError: If ``threshold`` is not a scalar.
         """
         level, cost = level_buffer(threshold, "threshold"), check_cost(cost)
-        super().__init__(model, targets, noise_var, X_pending, posterior_transform)
+        super().__init__(
+            model,
+            targets,
+            noise_var,
+            X_pending,
+            posterior_transform,
+            threshold=None if beta is None else level,
+            beta=TRUVAR_BETA if beta is None else beta,
+            epsilon=epsilon,
+        )
         self.cost = cost
         self.register_buffer("threshold", level)
         with torch.no_grad():
             blocks = row_blocks(len(self.targets), self._width)
             self.mean = torch.cat([self._means(block) for block in blocks], dim=-1)
-
-    def _means(self, rows: slice) -> Tensor:
-        r"""``S x r`` posterior means of targets, which pending points do not change."""
-        X = self.targets[rows].unsqueeze(-2)
-        posterior = self.model.posterior(
-            X, posterior_transform=self.posterior_transform
-        )
-        mean: Tensor = posterior.mean  # type: ignore[attr-defined]  # a Gaussian's
-        return mean[..., 0, 0].movedim(0, -1).double()
 
     @property
     def distance(self) -> Tensor:
@@ -863,6 +1012,9 @@ class qTargetedIMSE(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         noise_var: NoiseVar | None = None,
         X_pending: Tensor | None = None,
         posterior_transform: PosteriorTransform | None = None,
+        *,
+        beta: float | None = None,
+        epsilon: float = 0.0,
     ) -> None:
         r"""Variances near a level.
 
@@ -877,17 +1029,29 @@ class qTargetedIMSE(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
                 Default the model's own.
             X_pending: ``n' x d`` points submitted and not observed yet.
             posterior_transform: Required for a model with several outputs.
+            beta: Leave out targets whose side the data decide with this squared width;
+                where all are decided, none. Default all targets.
+            epsilon: The accuracy up to which it must be right, units of ``y``.
 
         Raises:
             UnsupportedError: If the model has several outputs and no transform, knows
                 the noise of its own observations only, or has no Gaussian posterior.
-            ValueError: If ``threshold`` is not finite, ``tau`` negative, ``cost`` or
-                ``noise_var`` not positive, or ``targets`` empty or not finite.
+            ValueError: If ``threshold`` is not finite, ``tau`` negative, ``cost``,
+                ``noise_var`` or ``beta`` not positive, ``epsilon`` negative, or
+                ``targets`` empty or not finite.
             BotorchTensorDimensionError: If ``threshold`` is not a scalar.
         """
         self.tau = in_interval(tau, "tau", 0.0, math.inf, closed_low=True)
         super().__init__(
-            model, targets, threshold, cost, noise_var, X_pending, posterior_transform
+            model,
+            targets,
+            threshold,
+            cost,
+            noise_var,
+            X_pending,
+            posterior_transform,
+            beta=beta,
+            epsilon=epsilon,
         )
 
     def _taken(self, X: Tensor) -> Tensor:
@@ -923,6 +1087,9 @@ class qExpectedMisclassification(LevelAcquisitionFunction):  # noqa: N801 (BoTor
         noise_var: NoiseVar | None = None,
         X_pending: Tensor | None = None,
         posterior_transform: PosteriorTransform | None = None,
+        *,
+        beta: float | None = None,
+        epsilon: float = 0.0,
     ) -> None:
         r"""Wrong sides of a level.
 
@@ -937,18 +1104,30 @@ class qExpectedMisclassification(LevelAcquisitionFunction):  # noqa: N801 (BoTor
                 Default the model's own.
             X_pending: ``n' x d`` points submitted and not observed yet.
             posterior_transform: Required for a model with several outputs.
+            beta: Leave out targets whose side the data decide with this squared width;
+                where all are decided, none. Default all targets.
+            epsilon: The accuracy up to which it must be right, units of ``y``.
 
         Raises:
             UnsupportedError: If the model has several outputs and no transform, knows
                 the noise of its own observations only, or has no Gaussian posterior.
-            ValueError: If ``threshold`` is not finite, ``form`` not known, ``cost`` or
-                ``noise_var`` not positive, or ``targets`` empty or not finite.
+            ValueError: If ``threshold`` is not finite, ``form`` not known, ``cost``,
+                ``noise_var`` or ``beta`` not positive, ``epsilon`` negative, or
+                ``targets`` empty or not finite.
             BotorchTensorDimensionError: If ``threshold`` is not a scalar.
         """
         one_of(form, "form", FORMS)
         self.form: Form = form
         super().__init__(
-            model, targets, threshold, cost, noise_var, X_pending, posterior_transform
+            model,
+            targets,
+            threshold,
+            cost,
+            noise_var,
+            X_pending,
+            posterior_transform,
+            beta=beta,
+            epsilon=epsilon,
         )
 
     def _taken(self, X: Tensor) -> Tensor:
@@ -1005,11 +1184,10 @@ class qEAVC(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         changes = L.new_zeros(*L.shape[:-2], len(values))  # b x S x n
         distance = self.distance
         for block in row_blocks(len(self.targets), self._width + changes.numel()):
-            cross = self.covariance.between(batch, self._targets_at(block))
             changes = changes + volume_changes(
                 distance[..., block],
                 self.variance[..., block],
-                path_rows(L, cross),
+                path_rows(L, self._cross(batch, block)),
                 values,
             )
         taken = mean_absolute(changes, values)
