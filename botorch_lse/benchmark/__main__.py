@@ -49,6 +49,9 @@ def build_parser() -> argparse.ArgumentParser:
         help="divide all confidence widths by F instead of the power check by 3",
     )
     speed = commands.add_parser("speed", help="measure time and memory on one core")
+    speed.add_argument(
+        "--quick", action="store_true", help="small pools only (lookahead)"
+    )
     for command in (limits, trust):
         command.add_argument("name", metavar="NAME", nargs="?", default="all")
     for command in (paper, guarantee, speed):
@@ -107,7 +110,7 @@ def _options(chosen: argparse.Namespace, runs: int) -> Options:
         if chosen.divide_widths is not None:
             in_interval(chosen.divide_widths, "--divide-widths", 0.0, float("inf"))
         return Options(runs=runs, divide_widths=chosen.divide_widths)
-    return Options()
+    return Options(quick=chosen.quick)
 
 
 def _listing() -> Table:

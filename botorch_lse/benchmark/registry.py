@@ -27,7 +27,8 @@ class Options:
     r"""What the command line says; an entry reads what concerns it.
 
     Args:
-        quick: Fewer seeds and observations (paper, limits, trust).
+        quick: Fewer seeds and observations (paper, limits, trust), or small pools
+            only (speed lookahead).
         seeds: Seeds ``0, ..., seeds - 1`` (the same); ``None``: the entry's own number.
         runs: Simulated runs, with seeds ``0, ..., runs - 1`` (guarantee).
         divide_widths: All confidence widths are divided by this (guarantee); ``None``:

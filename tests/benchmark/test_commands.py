@@ -6,6 +6,7 @@ import torch
 
 from botorch_lse.benchmark import (
     guarantee_lse,
+    speed_lookahead,
     speed_lse,
     speed_path,
     speed_rows,
@@ -18,6 +19,7 @@ ALL = (
     "paper gotovos2013",
     "guarantee lse",
     "guarantee lse_imp",
+    "speed lookahead",
     "speed lse",
     "speed path",
     "speed rows",
@@ -118,6 +120,13 @@ def test_lse_is_compared_with_botorch_on_the_same_data() -> None:
     last = min(timing.botorch[12].values())
     low, high = sorted((first, last))
     assert 12 * low <= timing.botorch_seconds() <= 12 * high
+
+
+def test_look_ahead_rules_are_timed_in_turns() -> None:
+    seconds, peak = speed_lookahead.times(6, 2)
+    assert peak >= 0
+    assert list(seconds) == list(speed_lookahead.decisions())
+    assert all(took >= 0 for took in seconds.values())
 
 
 @pytest.mark.parametrize("budget", [2**30, 2**16])

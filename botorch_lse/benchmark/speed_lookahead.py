@@ -1,0 +1,116 @@
+r"""One decision of each rule that looks ahead, against truncated variance's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from botorch_lse.benchmark.registry import Options, entry
+from botorch_lse.benchmark.speed import MIB, in_fresh_process, measured, target
+from botorch_lse.functional.lookahead import (
+    expected_misclassification,
+    mutual_information,
+    targeted_variance,
+)
+from botorch_lse.models.gaussian_process import PoolPosterior
+from botorch_lse.papers.problems import grid, matern_prior
+from botorch_lse.papers.report import Report, Table
+from botorch_lse.strategies.lookahead import Reductions
+
+OBSERVATIONS, NOISE, LEVEL = 50, 0.1, 0.3
+SMALL, LARGE = 50, 100
+"""Sides of the grids: 2,500 and 10,000 rows, all of them candidates and targets."""
+TURNS = 5
+"""How often each loss is evaluated on the small grid, in turns; the fastest counts."""
+BETA, ETA = 9.0, 0.1
+LENGTHSCALES = (0.1, 0.2)
+SECONDS, RATIO = 0.3, 1.3
+"""What a decision on the small grid may take, and over truncated variance."""
+REFERENCE = "TruncatedVariance"
+
+Decision = Callable[[Reductions], Tensor]
+
+
+@entry("speed", "lookahead", "one decision of each rule on 2,500 and 10,000 rows")
+def speed_lookahead(options: Options) -> Report:
+    r"""Seconds, ratios and memory of each loss."""
+    rows = []
+    data: dict[str, float] = {}
+    sides = ((SMALL, TURNS),) if options.quick else ((SMALL, TURNS), (LARGE, 1))
+    for side, turns in sides:
+        seconds, peak = in_fresh_process(times, side, turns)
+        for name, took in seconds.items():
+            ratio = took / seconds[REFERENCE]
+            data[f"{name} {side**2}"] = ratio
+            is_small = side == SMALL
+            rows.append(
+                (
+                    f"{name}, {side**2:,} x {side**2:,}",
+                    target(f"{took:.2f}", took <= SECONDS)
+                    if is_small
+                    else f"{took:.1f}",
+                    target(f"{ratio:.2f}", ratio <= RATIO),
+                )
+            )
+        rows.append(("all, peak memory", f"{peak / MIB:.0f} MiB", ""))
+    columns = ("rule, candidates x targets", "seconds", "ratio")
+    notes = [
+        f"{OBSERVATIONS} observations, Matern-5/2, every row candidate and target. "
+        "Seconds of the processor, one core; the fastest of "
+        f"{TURNS} on {SMALL**2:,} rows, where losses take turns in one process. "
+        f"The ratio is that to {REFERENCE} in the same process. Targets: at most "
+        f"{SECONDS:g} s and {RATIO:g} times. Memory above that of the libraries."
+    ]
+    return Report(
+        "speed lookahead", notes, [Table("Look ahead", columns, rows)], (), data
+    )
+
+
+def decisions() -> dict[str, Decision]:
+    r"""What the rules compute, by their names."""
+
+    def summed(loss: Callable, reductions: Reductions) -> Tensor:  # type: ignore[type-arg]
+        posterior = reductions.posterior
+        return reductions.summed(
+            lambda t: loss(posterior.mean[t] - LEVEL, posterior.variance[t])
+        )
+
+    minimum = partial(expected_misclassification, form="minimum")
+    return {
+        REFERENCE: lambda reductions: reductions.truncated(BETA, ETA),
+        "TargetedVariance": partial(summed, targeted_variance),
+        "ExpectedMisclassification": partial(summed, expected_misclassification),
+        'ExpectedMisclassification("minimum")': partial(summed, minimum),
+        "MutualInformation": partial(summed, mutual_information),
+        "AbsoluteVolumeChange": lambda reductions: reductions.volume_change(LEVEL),
+    }
+
+
+def times(side: int, turns: int) -> tuple[dict[str, float], int]:
+    r"""The least processor seconds of each decision, which take turns, and the peak."""
+    found = decisions()
+    seconds = dict.fromkeys(found, float("inf"))
+    with measured() as cost:
+        reductions = problem(side)
+        for _ in range(turns):
+            for name, decide in found.items():
+                began = time.process_time()
+                decide(reductions).argmax()
+                seconds[name] = min(seconds[name], time.process_time() - began)
+    return seconds, cost.peak
+
+
+def problem(side: int) -> Reductions:
+    r"""Every row of a grid a candidate and a target, after some observations."""
+    X, prior = grid(side), matern_prior(LENGTHSCALES)
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randperm(len(X), generator=generator)[:OBSERVATIONS]
+    noise_var = torch.full((len(X),), NOISE**2, dtype=torch.float64)
+    y = (6.0 * X[rows].sum(dim=-1)).sin()
+    posterior = PoolPosterior.start(prior, X).observe(rows, y, noise_var[rows])
+    every = torch.arange(len(X))
+    return Reductions(posterior, every, every, noise_var)
