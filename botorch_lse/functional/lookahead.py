@@ -78,6 +78,8 @@ LEAST = 1e-30
 slopes at both ends, and gradients must be finite. It moves a removal by 1e-15."""
 TINY = 1e-300
 """Variances are raised to it, so that a target that is known exactly gives 0."""
+ROUNDING = 1e-12
+"""What is added to a removal counts only beyond this share of it."""
 NOTHING = 20.0
 """``exp(-x^2)`` and ``erfc(x)`` beyond are taken as there, 1e-174: processors take many
 times longer for numbers below the normal range."""
@@ -113,6 +115,36 @@ class Removal(ABC):
             gain: ``... x T`` reductions of the targets' variances, units of ``y``
                 squared.
         """
+
+
+@dataclass(frozen=True, eq=False)
+class AddedRemoval(Removal):
+    r"""Of another loss, by observations that come beside others whose values are open.
+
+    The whole batch takes the sum of both reductions off the variance, all seen from the
+    posterior before any of its values, so that what the last observations add is the
+    removal by all minus the removal by the others.
+
+    Args:
+        removal: Of the loss, by a whole batch.
+        earlier: ``... x T`` reductions of the variances by the others.
+
+    Source:
+        Chevalier et al. (2014), section 3.
+    """
+
+    removal: Removal
+    earlier: Tensor
+
+    @cached_property
+    def before(self) -> Tensor:
+        r"""``... x T`` removals by the others, rounding of the difference included."""
+        # Where they leave nothing, what is added must be nothing, not rounding.
+        return self.removal.of(self.earlier) * (1 + ROUNDING)
+
+    def of(self, gain: Tensor) -> Tensor:
+        r"""What further reductions add, units of the loss."""
+        return self.removal.of(self.earlier + gain) - self.before
 
 
 # --- variances ------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -22,6 +23,7 @@ from botorch_lse.checks import in_interval, one_of, whole_number
 from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.functional.lookahead import (
     FORMS,
+    AddedRemoval,
     Form,
     Removal,
     expected_misclassification,
@@ -44,6 +46,9 @@ Piece = tuple[slice, Tensor, Tensor]
 """Some candidates, ``c x T`` covariances with targets, ``c`` observed variances."""
 Stays = Callable[[Tensor, Tensor], Tensor]
 """From ``T`` means and ``C x T`` half widths to ``C x T`` bools: still undecided."""
+Batch = Literal["believer", "joint"]
+"""How the values of rows that are chosen or being measured count: see ``LookAhead``."""
+BATCHES = get_args(Batch)
 
 IN_CACHE = 2**16
 """Pairs of a candidate and a target taken together: a loss is a dozen operations on
@@ -150,6 +155,13 @@ class LookAhead(Rule):
     A batch is chosen one row after the other: rows already chosen, and rows that are
     being measured, reduce the variances and leave the means, since variances do not
     depend on the values to come. A row may be chosen again.
+
+    For losses around the level there are two ways to count the rows before.
+    ``"believer"`` (the Kriging believer) takes their values as known, equal to their
+    means: the loss starts from the reduced variances. ``"joint"`` leaves their values
+    open: the next row is the one with which the whole batch, rows that are being
+    measured included, is expected to remove most, seen from the posterior before any of
+    its values (Chevalier et al. 2014). It is exact and takes as long.
     """
 
     costs: RowCosts | None
@@ -352,9 +364,11 @@ class TargetedVariance(LookAhead):
     Args:
         tau: How far around the level values matter, units of ``y``.
         costs: What rows cost; ``None``: one each.
+        batch: ``"believer"`` or ``"joint"``, see ``LookAhead``. Here the weights are
+            those before the batch where it is joint.
 
     Raises:
-        ValueError: If ``tau`` is negative.
+        ValueError: If ``tau`` is negative or ``batch`` is not known.
 
     Source:
         Picheny et al. (2010).
@@ -362,15 +376,16 @@ class TargetedVariance(LookAhead):
 
     tau: float = 0.0
     costs: RowCosts | None = None
+    batch: Batch = "believer"
 
     def __post_init__(self) -> None:
         in_interval(self.tau, "tau", 0.0, math.inf, closed_low=True)
+        one_of(self.batch, "batch", BATCHES)
 
     def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
         r"""The reductions of the variances, weighted."""
-        return near_level(
-            situation, reductions, partial(targeted_variance, tau=self.tau)
-        )
+        removal = partial(targeted_variance, tau=self.tau)
+        return near_level(situation, reductions, removal, self.batch)
 
 
 @dataclass(frozen=True)
@@ -385,9 +400,10 @@ class ExpectedMisclassification(LookAhead):
             the variance of the side, and ``"minimum"`` counts ``min(p, 1 - p)``, the
             probability that the more likely side is wrong.
         costs: What rows cost; ``None``: one each.
+        batch: ``"believer"`` or ``"joint"``, see ``LookAhead``.
 
     Raises:
-        ValueError: If ``form`` is not known.
+        ValueError: If ``form`` or ``batch`` is not known.
 
     Source:
         Bect et al. (2012); Chevalier et al. (2014), section 3.
@@ -395,15 +411,16 @@ class ExpectedMisclassification(LookAhead):
 
     form: Form = "product"
     costs: RowCosts | None = None
+    batch: Batch = "believer"
 
     def __post_init__(self) -> None:
         one_of(self.form, "form", FORMS)
+        one_of(self.batch, "batch", BATCHES)
 
     def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
         r"""The expected reductions of the probabilities of a wrong side."""
-        return near_level(
-            situation, reductions, partial(expected_misclassification, form=self.form)
-        )
+        removal = partial(expected_misclassification, form=self.form)
+        return near_level(situation, reductions, removal, self.batch)
 
 
 @dataclass(frozen=True)
@@ -415,16 +432,24 @@ class MutualInformation(LookAhead):
 
     Args:
         costs: What rows cost; ``None``: one each.
+        batch: ``"believer"`` or ``"joint"``, see ``LookAhead``.
+
+    Raises:
+        ValueError: If ``batch`` is not known.
 
     Source:
         Letham et al. (2022); Gaussian in place of binary responses.
     """
 
     costs: RowCosts | None = None
+    batch: Batch = "believer"
+
+    def __post_init__(self) -> None:
+        one_of(self.batch, "batch", BATCHES)
 
     def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
         r"""The expected reductions of the entropies of the sides."""
-        return near_level(situation, reductions, mutual_information)
+        return near_level(situation, reductions, mutual_information, self.batch)
 
 
 @dataclass(frozen=True)
@@ -456,23 +481,29 @@ def near_level(
     situation: Situation,
     reductions: Reductions,
     removal: Callable[[Tensor, Tensor], Removal],
+    batch: Batch,
 ) -> Tensor:
     r"""What each row takes off a loss that depends on the distance from the level.
 
     Where all targets are so far from the level that nothing is left of the loss in
-    floating point, the plain reductions of their variances, so that the choice has a
-    direction.
+    floating point, or the rows before have removed all of it, the plain reductions of
+    their variances, so that the choice has a direction.
 
     Args:
         situation: What is believed.
         reductions: Of the variances, by the rows.
         removal: From signed distances from the level and variances to removals.
+        batch: How rows that are chosen or being measured count.
     """
-    posterior = situation.posterior
+    posterior, before = situation.posterior, situation.belief.posterior.variance
     level = situation.goal.level(posterior.mean)
 
     def at(targets: Tensor) -> Removal:
-        return removal(posterior.mean[targets] - level, posterior.variance[targets])
+        distance, left = posterior.mean[targets] - level, posterior.variance[targets]
+        if batch == "believer":
+            return removal(distance, left)
+        whole = before[targets]
+        return AddedRemoval(removal(distance, whole), whole - left)
 
     found = reductions.summed(at)
     if float(found.max()) <= 0:

@@ -103,6 +103,9 @@ COMPOSED = [
     (ShareOfMaxByPairs(0.7), RanjanImprovement()),
     (Above(0.5), TargetedVariance(0.3, RowCosts(grid_pool(), fitting.walk))),
     (Above(0.5), ExpectedMisclassification("minimum")),
+    (Above(0.5), ExpectedMisclassification(batch="joint")),
+    (Above(0.5), TargetedVariance(0.3, batch="joint")),
+    (ShareOfMax(0.7), MutualInformation(batch="joint")),
     (ShareOfMax(0.7), MutualInformation()),
     (Above(0.5), AbsoluteVolumeChange()),
     (ParetoByDifferences((True, False), (0.1, 0.2)), Variance()),
@@ -116,7 +119,8 @@ def test_composed_strategies_come_back_with_the_same_batches(goal, rule):
     again = through_json(strategy)
     assert type(again) is ComposedStrategy
     assert (again.goal, type(again.rule)) == (goal, type(rule))
-    assert getattr(again.rule, "alpha", None) == getattr(rule, "alpha", None)
+    for name in ("alpha", "batch"):
+        assert getattr(again.rule, name, None) == getattr(rule, name, None)
     batches = [s.ask(s.init()).order.tolist() for s in (strategy, again)]
     assert batches[0] == batches[1]
 

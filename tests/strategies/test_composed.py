@@ -134,6 +134,7 @@ RULES = [
     Ambiguity(),
     Design(),
     ExpectedMisclassification("minimum"),
+    ExpectedMisclassification(batch="joint"),
     MutualInformation(),
     Random(),
     Straddle(),

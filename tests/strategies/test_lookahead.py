@@ -42,6 +42,8 @@ COSTS = 1.0 + 3.0 * X[:, 1]
 POOL = Pool(X, noise_var=torch.from_numpy(NOISE), costs=COSTS)
 NODES = 4000
 """Of the quadrature over the value to come; a loss with a corner needs many."""
+DRAWS = 20_000
+"""Of the values of a whole batch, by Monte Carlo."""
 
 
 def wrong_side(mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
@@ -104,6 +106,35 @@ class Dense:
         self.rows.append(row)
         self.y.append(mean[row])
 
+    def removed_together(
+        self, batch: list[int], loss, tau: float, targets: np.ndarray
+    ) -> float:
+        r"""What a whole batch removes, by the normal means that it may lead to."""
+        mean, sd = self.moments()
+        _, after = self.moments(batch, np.zeros(len(batch)))
+        taken = sd**2 - after**2
+        if loss is None:
+            weight = norm.pdf(LEVEL, mean, np.sqrt(sd**2 + tau**2))
+            return float((weight * taken)[targets].sum())
+        z = norm.ppf((np.arange(NODES) + 0.5) / NODES)[:, None]
+        later = loss(mean + np.sqrt(taken) * z, after)[:, targets].sum() / NODES
+        return float(loss(mean, sd)[targets].sum() - later)
+
+    def drawn(self, batch: list[int], loss, targets: np.ndarray) -> np.ndarray:
+        r"""What a whole batch removes, for values of it drawn from the posterior."""
+        mean, covariance = GP.posterior(
+            X.numpy(), X[self.rows].numpy(), np.array(self.y), self.noise_var[self.rows]
+        )
+        of_batch = covariance[np.ix_(batch, batch)] + np.diag(self.noise_var[batch])
+        draws = np.random.default_rng(0).multivariate_normal(
+            mean[batch], of_batch, DRAWS
+        )
+        at_0, after = self.moments(batch, np.zeros(len(batch)))
+        slopes = [self.moments(batch, unit)[0] - at_0 for unit in np.eye(len(batch))]
+        now = loss(mean, np.sqrt(np.diag(covariance)))[targets].sum()
+        later = loss(at_0 + draws @ np.array(slopes), after)[:, targets].sum(axis=-1)
+        return now - later
+
     def removed(self, row: int, loss, tau: float, targets: np.ndarray) -> float:
         r"""The loss now, minus its mean over the values that may come."""
         mean, sd = self.moments()
@@ -159,6 +190,87 @@ def test_a_batch_is_chosen_one_row_after_the_other(rule, loss, costs) -> None:
         per_cost = np.array(scores) / prices
         assert per_cost[row] >= 0.999 * per_cost.max()
         dense.plan(row)
+
+
+# --- joint batches --------------------------------------------------------------------
+
+
+def added_one_by_one(rule: LookAhead, batch: list[int]) -> float:
+    r"""The scores of a batch's rows, each given those before, summed."""
+    strategy = build(rule)
+    state, total = after_first(strategy), 0.0
+    for i, row in enumerate(batch):
+        pending = torch.tensor(batch[:i], dtype=torch.long)
+        situation = strategy.parts.situation(state.belief, pending)
+        total += float(rule.scores(situation, None, torch.tensor([row])))
+    return total
+
+
+@pytest.mark.parametrize(("rule", "loss"), RULES[2:], ids=IDS[2:])
+def test_joint_scores_add_up_to_the_expectation_over_all_values(rule, loss) -> None:
+    batch = [5, 16, 10]
+    targets = targets_of(after_first(build(rule)))
+    drawn = Dense(NOISE).drawn(batch, loss, targets)
+    found = added_one_by_one(replace(rule, batch="joint"), batch)
+    error = float(drawn.std()) / DRAWS**0.5
+    assert abs(found - float(drawn.mean())) < 4 * error
+    # The sides are not as if the first two values were their means.
+    believed = added_one_by_one(rule, batch)
+    assert abs(believed - float(drawn.mean())) > 4 * error
+
+
+@pytest.mark.parametrize(("rule", "loss"), RULES, ids=IDS)
+def test_joint_scores_count_pending_rows(rule, loss) -> None:
+    batch = [5, 5, 16]  # a row twice
+    targets = targets_of(after_first(build(rule)))
+    wanted = Dense(NOISE).removed_together(
+        batch, loss, getattr(rule, "tau", 0.0), targets
+    )
+    found = added_one_by_one(replace(rule, batch="joint"), batch)
+    assert found == pytest.approx(wanted, rel=1e-3)
+
+
+@pytest.mark.parametrize("pending", [[], [16, 5]], ids=["alone", "pending"])
+@pytest.mark.parametrize(("rule", "loss"), RULES, ids=IDS)
+def test_a_joint_batch_removes_most_as_a_whole(rule, loss, pending) -> None:
+    strategy = build(replace(rule, batch="joint", costs=RowCosts(POOL)))
+    state = after_first(strategy)
+    dense, targets = Dense(NOISE), targets_of(state)
+    request = replace(
+        asked(3, torch.full((N,), 9)), pending=torch.tensor(pending, dtype=torch.long)
+    )
+    chosen: list[int] = [*pending]
+    tau = getattr(rule, "tau", 0.0)
+    base = dense.removed_together(chosen, loss, tau, targets) if chosen else 0.0
+    for row in strategy.parts.plan(state.belief, request).tolist():
+        together = [
+            dense.removed_together([*chosen, x], loss, tau, targets) for x in range(N)
+        ]
+        per_cost = (np.array(together) - base) / COSTS.numpy()
+        assert per_cost[row] >= 0.999 * per_cost.max()
+        chosen.append(row)
+        base = together[row]
+
+
+@pytest.mark.parametrize("rule", [rule for rule, _ in RULES], ids=IDS)
+def test_a_single_row_is_the_same_in_both_kinds_of_batch(rule) -> None:
+    strategies = build(rule), build(replace(rule, batch="joint"))
+    one, other = (s.ask(after_first(s)).order.tolist() for s in strategies)
+    assert one == other
+
+
+@pytest.mark.parametrize("rule", [rule for rule, _ in RULES], ids=IDS)
+def test_a_joint_batch_that_leaves_nothing_goes_on_by_the_variance(rule) -> None:
+    # Every row is in question, and known after one measurement of each.
+    pool = Pool(torch.arange(4.0).unsqueeze(-1).double() * 9)
+    model = GaussianProcess(KERNEL_OF_ONE, noise_std=0.0)
+    strategy = Strategy(
+        pool, Above(0.1), model=model, rule=replace(rule, batch="joint"), beta=9.0
+    )
+    state = strategy.init()
+    request = asked(6, torch.full((4,), 9))
+    found = strategy.parts.plan(state.belief, request).tolist()
+    assert sorted(found[:4]) == [0, 1, 2, 3]
 
 
 # --- in a strategy --------------------------------------------------------------------
@@ -239,6 +351,9 @@ def mutual_information_at(posterior):
     [
         (lambda: TargetedVariance(tau=-1.0), "`tau`"),
         (lambda: ExpectedMisclassification("maximum"), "`form`"),
+        (lambda: TargetedVariance(batch="greedy"), "`batch`"),
+        (lambda: ExpectedMisclassification(batch="all"), "`batch`"),
+        (lambda: MutualInformation(batch=""), "`batch`"),
         (lambda: build(MutualInformation(RowCosts(Pool(X[:5])))), "own `pool` of 36"),
     ],
 )
