@@ -108,7 +108,7 @@ class ComposedStrategy(Strategy):
             self.pool,
             self.pool,
             self.goal,
-            self.rule or default_rule(self.goal),
+            (self.rule or default_rule(self.goal)).on(self.pool),
             self.model.on(self.pool, self.n_outputs, *given),
             self.batch_size,
             self.delta,

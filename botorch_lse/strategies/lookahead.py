@@ -165,7 +165,7 @@ class LookAhead(Rule):
     """
 
     costs: RowCosts | None
-    """What rows cost; ``None``: one each."""
+    """What rows cost; ``None``: the pool's costs, or one each."""
 
     @abstractmethod
     def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
@@ -174,6 +174,17 @@ class LookAhead(Rule):
     def usable(self, situation: Situation, rows: Tensor) -> Tensor:
         r"""Those of the rows that may still be measured which are worth a look."""
         return rows
+
+    def on(self, pool: Pool) -> Rule:
+        r"""The rule with the pool's costs, if it has none of its own.
+
+        Raises:
+            ValueError: If a cost is not positive.
+        """
+        if self.costs is not None or pool.costs is None:
+            return self
+        # A rule is a dataclass, which only the concrete class says.
+        return replace(self, costs=RowCosts(pool))  # type: ignore[type-var]
 
     def check(self, pool: Pool) -> None:
         r"""Complain unless the costs are those of the pool.
@@ -274,7 +285,7 @@ class TruncatedVariance(LookAhead):
     r"""Measure what most shrinks the widths of the rows in question, per cost.
 
     Args:
-        costs: What rows cost.
+        costs: What rows cost; ``None``: the pool's costs, or one each.
         eta: See ``TruVaRStrategy``, as are the next ones.
         eta_ratio: ``r``.
         delta_bar: The slack.
@@ -291,7 +302,7 @@ class TruncatedVariance(LookAhead):
         (papers/bogunovic2016/errata.md).
     """
 
-    costs: RowCosts
+    costs: RowCosts | None = None
     eta: float = 1.0
     eta_ratio: float = 0.1
     delta_bar: float = 0.0
@@ -363,7 +374,7 @@ class TargetedVariance(LookAhead):
 
     Args:
         tau: How far around the level values matter, units of ``y``.
-        costs: What rows cost; ``None``: one each.
+        costs: What rows cost; ``None``: the pool's costs, or one each.
         batch: ``"believer"`` or ``"joint"``, see ``LookAhead``. Here the weights are
             those before the batch where it is joint.
 
@@ -399,7 +410,7 @@ class ExpectedMisclassification(LookAhead):
         form: Of the probability ``p`` to be above, ``"product"`` counts ``p (1 - p)``,
             the variance of the side, and ``"minimum"`` counts ``min(p, 1 - p)``, the
             probability that the more likely side is wrong.
-        costs: What rows cost; ``None``: one each.
+        costs: What rows cost; ``None``: the pool's costs, or one each.
         batch: ``"believer"`` or ``"joint"``, see ``LookAhead``.
 
     Raises:
@@ -431,7 +442,7 @@ class MutualInformation(LookAhead):
     nats.
 
     Args:
-        costs: What rows cost; ``None``: one each.
+        costs: What rows cost; ``None``: the pool's costs, or one each.
         batch: ``"believer"`` or ``"joint"``, see ``LookAhead``.
 
     Raises:

@@ -176,7 +176,7 @@ class GPStrategy(Strategy):
             self.pool,
             self.items,
             self.goal,
-            self.rule,
+            self.rule.on(self.pool),
             self.model_part,
             self.batch_size,
             self.delta,

@@ -197,6 +197,10 @@ class Rule(ABC):
     """Whether after a fit all rounds are judged again one by one, because the rule
     remembers something of each; else they are judged at once, after the last."""
 
+    def on(self, pool: Pool) -> Rule:
+        r"""The rule for a pool: this one, with what it takes from the pool."""
+        return self
+
     def check(self, pool: Pool) -> None:  # noqa: B027  (a hook)
         r"""Complain where the rule is about another pool; most are about none."""
 

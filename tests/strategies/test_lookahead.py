@@ -26,6 +26,7 @@ from botorch_lse.strategies import (
     State,
     Strategy,
     TargetedVariance,
+    TruncatedVariance,
 )
 from botorch_lse.strategies.lookahead import Reductions
 from botorch_lse.strategies.loop import Request
@@ -39,6 +40,7 @@ KERNEL_OF_ONE = GPPrior.from_kernel(DenseGP(lengthscale=(0.3,)).kernel())
 FIRST = [0, 3, 8, 14, 21, 27, 35]
 NOISE = (0.05 + 0.4 * X[:, 0]).numpy()
 COSTS = 1.0 + 3.0 * X[:, 1]
+FREE = Pool(X, noise_var=torch.from_numpy(NOISE))
 POOL = Pool(X, noise_var=torch.from_numpy(NOISE), costs=COSTS)
 NODES = 4000
 """Of the quadrature over the value to come; a loss with a corner needs many."""
@@ -74,7 +76,7 @@ IDS = ["tIMSE", "tIMSE, tau", "product", "minimum", "entropy", "volume"]
 
 
 def build(rule: LookAhead | None, pool: Pool = POOL, **options) -> Strategy:
-    model = GaussianProcess(KERNEL, noise_std=None if pool is POOL else 0.3)
+    model = GaussianProcess(KERNEL, noise_std=0.3 if pool.noise_var is None else None)
     given = {"batch_size": 1, "beta": 1.0, **options}
     return Strategy(pool, Above(LEVEL), model=model, rule=rule, **given)
 
@@ -176,13 +178,13 @@ def test_scores_are_expectations_over_the_values_to_come(rule, loss) -> None:
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-3, atol=2e-5)
 
 
-@pytest.mark.parametrize("costs", [None, RowCosts(POOL)], ids=["free", "costs"])
+@pytest.mark.parametrize("pool", [FREE, POOL], ids=["free", "costs"])
 @pytest.mark.parametrize(("rule", "loss"), RULES, ids=IDS)
-def test_a_batch_is_chosen_one_row_after_the_other(rule, loss, costs) -> None:
-    strategy = build(replace(rule, costs=costs))
+def test_a_batch_is_chosen_one_row_after_the_other(rule, loss, pool) -> None:
+    strategy = build(rule, pool)
     state = after_first(strategy)
     dense, targets = Dense(NOISE), targets_of(state)
-    prices = np.ones(N) if costs is None else COSTS.numpy()
+    prices = np.ones(N) if pool.costs is None else pool.costs.numpy()
     request = asked(3, torch.full((N,), 9))
     for row in strategy.parts.plan(state.belief, request).tolist():
         tau = getattr(rule, "tau", 0.0)
@@ -233,7 +235,7 @@ def test_joint_scores_count_pending_rows(rule, loss) -> None:
 @pytest.mark.parametrize("pending", [[], [16, 5]], ids=["alone", "pending"])
 @pytest.mark.parametrize(("rule", "loss"), RULES, ids=IDS)
 def test_a_joint_batch_removes_most_as_a_whole(rule, loss, pending) -> None:
-    strategy = build(replace(rule, batch="joint", costs=RowCosts(POOL)))
+    strategy = build(replace(rule, batch="joint"))
     state = after_first(strategy)
     dense, targets = Dense(NOISE), targets_of(state)
     request = replace(
@@ -308,7 +310,31 @@ def test_a_level_far_away_leaves_the_variance_to_choose_by(rule) -> None:
     assert torch.equal(state.belief.sides.candidates, everything)
     C = state.belief.posterior.covariance_between(torch.arange(N), torch.arange(N))
     taken = C.square().sum(-1) / (C.diagonal() + torch.from_numpy(NOISE))
-    assert int(strategy.ask(state).order) == int(taken.argmax())
+    assert int(strategy.ask(state).order) == int((taken / COSTS).argmax())
+
+
+@pytest.mark.parametrize(
+    "rule", [TruncatedVariance(), *[rule for rule, _ in RULES]], ids=["TruVaR", *IDS]
+)
+def test_costs_are_the_pools_unless_others_are_given(rule) -> None:
+    options = {"batch_size": 3, "max_observations": 12}
+    own, given = (
+        build(replace(rule, costs=costs), **options) for costs in (None, RowCosts(POOL))
+    )
+    end = run(own, 4)[-1]
+    indices = end.observations.indices
+    assert indices.tolist() == run(given, 4)[-1].observations.indices.tolist()
+    assert end.belief.memory.spent == pytest.approx(float(COSTS[indices].sum()))
+    free = run(build(rule, FREE, **options), 4)[-1]
+    assert free.observations.indices.tolist() != indices.tolist()
+    assert free.belief.memory.spent == len(indices)
+    assert own.rule.costs is None  # what was given stays, and is what Ax stores
+
+
+def test_the_pools_costs_must_be_positive() -> None:
+    pool = Pool(X, costs=COSTS - 1.0)
+    with pytest.raises(ValueError, match=r"`pool\.costs` to be positive"):
+        build(TargetedVariance(), pool)
 
 
 def walk(previous: int | None, to: torch.Tensor) -> torch.Tensor:
