@@ -68,6 +68,7 @@ from botorch_lse.strategies.rules import (
     Variance,
     Width,
 )
+from botorch_lse.strategies.turns import Turns
 
 if TYPE_CHECKING:
     from botorch_lse.papers.gotovos2013 import (
@@ -168,6 +169,7 @@ __all__ = [
     "TargetedVariance",
     "TruVaRStrategy",
     "TruncatedVariance",
+    "Turns",
     "UFunction",
     "UniformStrategy",
     "Variance",

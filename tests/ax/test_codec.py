@@ -49,9 +49,11 @@ from botorch_lse.strategies import (
     RowCosts,
     ShareOfMax,
     ShareOfMaxByPairs,
+    Straddle,
     Strategy,
     TargetedVariance,
     TruncatedVariance,
+    Turns,
     UFunction,
     Variance,
 )
@@ -92,6 +94,7 @@ def test_schedules_come_back(beta):
     assert through_json(lse(beta=beta)).beta == beta
 
 
+WALK = RowCosts(grid_pool(), fitting.walk)
 COMPOSED = [
     (Above(0.5, 0.1), None),
     (ShareOfMaxByPairs(0.7), Design(rounding="quota")),
@@ -106,6 +109,8 @@ COMPOSED = [
     (Above(0.5), ExpectedMisclassification(batch="joint")),
     (Above(0.5), TargetedVariance(0.3, batch="joint")),
     (ShareOfMax(0.7), MutualInformation(batch="joint")),
+    (Above(0.5), Turns((Straddle(), ExpectedMisclassification(batch="joint")))),
+    (Above(0.5), Turns((TargetedVariance(costs=WALK), fitting.Nearest()))),
     (ShareOfMax(0.7), MutualInformation()),
     (Above(0.5), AbsoluteVolumeChange()),
     (ParetoByDifferences((True, False), (0.1, 0.2)), Variance()),
@@ -119,6 +124,10 @@ def test_composed_strategies_come_back_with_the_same_batches(goal, rule):
     again = through_json(strategy)
     assert type(again) is ComposedStrategy
     assert (again.goal, type(again.rule)) == (goal, type(rule))
+    kinds = [
+        [type(each) for each in getattr(r, "rules", ())] for r in (rule, again.rule)
+    ]
+    assert kinds[0] == kinds[1]
     for name in ("alpha", "batch"):
         assert getattr(again.rule, name, None) == getattr(rule, name, None)
     batches = [s.ask(s.init()).order.tolist() for s in (strategy, again)]

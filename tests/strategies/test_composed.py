@@ -48,6 +48,7 @@ from botorch_lse.strategies import (
     TargetedVariance,
     TruncatedVariance,
     TruVaRStrategy,
+    Turns,
     UFunction,
     Variance,
     Width,
@@ -140,6 +141,7 @@ RULES = [
     Straddle(),
     TargetedVariance(),
     TruncatedVariance(RowCosts(POOL)),
+    Turns((Straddle(), ExpectedMisclassification(batch="joint"))),
     Variance(),
     Width(),
 ]

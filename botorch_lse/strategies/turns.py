@@ -1,0 +1,187 @@
+r"""Several rules that choose the rows of a batch by turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_lse.confidence.schedules import BetaSchedule
+from botorch_lse.models.gaussian_process import PoolPosterior
+from botorch_lse.problem import Pool
+from botorch_lse.strategies.lookahead import LookAhead
+from botorch_lse.strategies.loop import Request
+from botorch_lse.strategies.rules import Rule, Situation
+
+
+@dataclass(frozen=True)
+class Turns(Rule):
+    r"""Each measurement by the next of several rules, in a circle.
+
+    Rules that err in other ways cover for each other: one that explores, such as
+    ``Straddle``, finds the regions that ``ExpectedMisclassification`` then works out.
+    The first measurement of a run is chosen by the first rule, the next one by the
+    second, and so on through batches and rounds, so that single rows alternate too.
+    Every rule knows of the rows that the others chose, as of rows that are being
+    measured. A rule that has no row left to choose passes its turn on.
+
+    What is decided, and by which width, does not depend on whose turn it is. If all
+    rules have the same width of their own, that is it; else the strategy's, ``beta`` or
+    the theorem's, and a rule with a width of its own only chooses by it. Intervals are
+    intersected, and decisions are final, as soon as this is so for one of the rules.
+
+    Args:
+        rules: At least one rule.
+
+    Raises:
+        ValueError: If there is none, one is no rule, is ``Turns`` itself or sets the
+            width of the intervals (``TruncatedVariance``), or the rules pay for
+            different ways from row to row.
+
+    Example:
+        >>> from botorch_lse.strategies import ExpectedMisclassification, Straddle
+        >>> rule = Turns((Straddle(), ExpectedMisclassification(batch="joint")))
+    """
+
+    rules: tuple[Rule, ...]
+
+    several_outputs: bool = field(init=False, repr=False)
+    anticipates: bool = field(init=False, repr=False)
+    own_width: BetaSchedule | None = field(init=False, repr=False)
+    intersects: bool = field(init=False, repr=False)
+    is_monotone: bool = field(init=False, repr=False)
+    decides_before_data: bool = field(init=False, repr=False)
+    replays_rounds: bool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        rules = checked_rules(self.rules)
+        widths = {rule.own_width for rule in rules}
+        found = {
+            "rules": rules,
+            "several_outputs": all(rule.several_outputs for rule in rules),
+            "anticipates": any(rule.anticipates for rule in rules),
+            "own_width": widths.pop() if len(widths) == 1 else None,
+            "intersects": any(rule.intersects for rule in rules),
+            "is_monotone": any(rule.is_monotone for rule in rules),
+            "decides_before_data": all(rule.decides_before_data for rule in rules),
+            "replays_rounds": any(rule.replays_rounds for rule in rules),
+        }
+        for name, value in found.items():  # the record is frozen
+            object.__setattr__(self, name, value)
+
+    def on(self, pool: Pool) -> Rule:
+        r"""The rules for a pool."""
+        return replace(self, rules=tuple(rule.on(pool) for rule in self.rules))
+
+    def check(self, pool: Pool) -> None:
+        r"""Complain where one of the rules is about another pool."""
+        for rule in self.rules:
+            rule.check(pool)
+
+    # --- choosing ---------------------------------------------------------------------
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The rows that the rules choose, the first by the rule whose turn it is."""
+        chosen: list[int] = []
+        request = replace(request, left=request.left.clone())
+        while len(chosen) < request.size:
+            row = self._next(situation, request)
+            if row is None:
+                break
+            chosen.append(row)
+            request.left[row] -= 1
+            pending = torch.cat((request.pending, torch.tensor([row])))
+            request = replace(request, pending=pending)
+            if len(chosen) < request.size:
+                expected = situation.fits.expecting(torch.tensor([row]))
+                situation = replace(situation, fits=expected)
+        return torch.tensor(chosen, dtype=torch.long)
+
+    def _next(self, situation: Situation, request: Request) -> int | None:
+        r"""The next row, of the first rule in turn that has one."""
+        turn = len(situation.belief.posterior.indices) + len(request.pending)
+        for i in range(turn, turn + len(self.rules)):
+            at = i % len(self.rules)
+            seen = self._seen_by(at, situation)
+            found = self.rules[at].rows(seen, replace(request, size=1))
+            if found.numel():
+                return int(found[0])
+        return None
+
+    def _seen_by(self, at: int, situation: Situation) -> Situation:
+        r"""The situation with the rule's own memory, width and rows to choose from."""
+        rule, belief = self.rules[at], situation.belief
+        open_rows, beta = situation.open_rows, situation.beta
+        if rule.only_candidates and not situation.is_initial:
+            open_rows = open_rows & belief.sides.candidates
+        if rule.own_width is not None and self.own_width is None:
+            beta = rule.own_width(belief.n_intervals)
+        belief = replace(belief, memory=belief.memory[at])
+        return replace(situation, belief=belief, open_rows=open_rows, beta=beta)
+
+    # --- memory: one of each rule -----------------------------------------------------
+
+    def start(self, posterior: PoolPosterior | None, beta: float) -> Any:
+        r"""The memories before any round."""
+        return tuple(rule.start(posterior, beta) for rule in self.rules)
+
+    def judged(self, memory: Any, widest: float | None, beta: float) -> Any:
+        r"""The memories after the sides were updated."""
+        pairs = zip(self.rules, memory, strict=True)
+        return tuple(rule.judged(own, widest, beta) for rule, own in pairs)
+
+    def measured(self, before: Any, after: Any, rows: Tensor) -> Any:
+        r"""The memories after a round, with what its rows add."""
+        triples = zip(self.rules, before, after, strict=True)
+        return tuple(rule.measured(b, a, rows) for rule, b, a in triples)
+
+    def order(self, memory: Any, rows: Tensor, before: Tensor) -> Tensor:
+        r"""The order of a batch: that of the first rule which does not merely sort."""
+        by_number = rows.sort().values
+        for rule, own in zip(self.rules, memory, strict=True):
+            found = rule.order(own, rows, before)
+            if not torch.equal(found, by_number):
+                return found
+        return by_number
+
+
+def checked_rules(rules: Any) -> tuple[Rule, ...]:
+    r"""``rules`` as a tuple of rules that can take turns.
+
+    Raises:
+        ValueError: See ``Turns``.
+    """
+    if not isinstance(rules, (tuple, list)) or not rules:
+        raise ValueError(
+            "Expected `rules` to be a tuple of at least one rule, such as "
+            f"`(Straddle(), ExpectedMisclassification())`, but got {rules!r}."
+        )
+    for rule in rules:
+        name = type(rule).__name__
+        if not isinstance(rule, Rule):
+            raise ValueError(
+                f"Expected each of the `rules` to be one such as `Straddle()`, but got "
+                f"{name}."
+            )
+        if isinstance(rule, Turns):
+            raise ValueError(
+                "Expected each of the `rules` to choose by itself, but got Turns "
+                "inside Turns. Write all rules into one tuple, some of them twice."
+            )
+        if type(rule).width is not Rule.width:
+            raise ValueError(
+                "Expected `rules` that leave the width of the intervals alone, but got "
+                f"{name}, which sets it (by epochs, where it is TruncatedVariance). "
+                "`TargetedVariance()` or `ExpectedMisclassification()` have none."
+            )
+    paid = (rule.costs for rule in rules if isinstance(rule, LookAhead))
+    ways = {costs.travel for costs in paid if costs is not None} - {None}
+    if len(ways) > 1:
+        raise ValueError(
+            "Expected `rules` that pay for the same way from row to row, but got "
+            f"{len(ways)} functions: a batch is visited in one order. Give all of them "
+            "the same `costs`."
+        )
+    return tuple(rules)
