@@ -354,6 +354,38 @@ class Straddle(ScoreRule):
         return straddle(posterior.mean, posterior.sigma, level, situation.beta)
 
 
+@dataclass(frozen=True)
+class RandomizedStraddle(Rule):
+    r"""Measure by the straddle score, its width drawn at random for each round.
+
+    ``beta`` has the chi-square distribution with two degrees of freedom: mostly small,
+    so that rows near the level come first, at times large, so that nothing is
+    forgotten. It is a function of the run's seed and the number of the round alone. It
+    only chooses; what is decided, the strategy's width says.
+
+    Source:
+        Inatsu et al. (2024), "Active learning for level set estimation using randomized
+        straddle algorithms". Deviations: only rows in question are measured, since the
+        best row may be one on the level that ``epsilon`` has decided; batches are ours,
+        with one draw for all rows of a round.
+    """
+
+    only_candidates = True
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The rows of the best scores one after the other, first rows by variance."""
+        drawn = replace(situation, beta=drawn_beta(request.seed, request.round))
+        scores = variance_left if situation.is_initial else Straddle().scores
+        return one_by_one(drawn, request, scores)
+
+
+def drawn_beta(seed: int, round: int) -> float:
+    r"""The width of a round: chi-square of two degrees, an exponential of mean 2."""
+    generator = round_generator(seed, round)
+    uniform = float(torch.rand((), generator=generator, dtype=torch.float64))
+    return -2.0 * math.log1p(-uniform)  # 1 - u is never 0
+
+
 def moments_and_level(situation: Situation) -> tuple[Tensor, Tensor, float]:
     r"""Mean, expected deviation and level: the arguments of a rival's criterion."""
     mean = situation.posterior.mean

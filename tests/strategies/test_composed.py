@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from gpytorch.kernels import RBFKernel, ScaleKernel
+from scipy.stats import chi2, kstest
 
 from botorch_lse import Observations, Pool, acquisition
 from botorch_lse.papers.kone2025 import Diameter, ParetoByRectangles
@@ -35,6 +36,7 @@ from botorch_lse.strategies import (
     PALStrategy,
     ParetoByDifferences,
     Random,
+    RandomizedStraddle,
     RandomStrategy,
     RanjanImprovement,
     RowCosts,
@@ -53,7 +55,8 @@ from botorch_lse.strategies import (
     Variance,
     Width,
 )
-from botorch_lse.strategies.rules import Situation
+from botorch_lse.strategies.loop import Request
+from botorch_lse.strategies.rules import Situation, drawn_beta
 from tests.strategies.runs import played
 
 POOL = Pool(torch.linspace(0, 10, 21).unsqueeze(-1).double())
@@ -138,6 +141,7 @@ RULES = [
     ExpectedMisclassification(batch="joint"),
     MutualInformation(),
     Random(),
+    RandomizedStraddle(),
     Straddle(),
     TargetedVariance(),
     TruncatedVariance(RowCosts(POOL)),
@@ -236,6 +240,42 @@ def test_rivals_do_not_see_the_unit_of_y(rule, unit) -> None:
         return state.observations.indices.tolist()
 
     assert rows(unit) == rows(1.0)
+
+
+def randomized(**options) -> ComposedStrategy:
+    model, goal = GaussianProcess(MODEL, noise_std=0.1), Above(0.3, 0.05)
+    return Strategy(POOL, goal, model=model, rule=RandomizedStraddle(), **options)
+
+
+def test_the_randomized_straddle_is_the_straddle_of_the_drawn_width() -> None:
+    strategy = randomized()
+    rows = torch.arange(15)  # beyond nothing is known
+    whole = torch.zeros(len(rows), dtype=torch.long)
+    state = strategy.replay(Observations(rows, F[rows], round=whole))
+    mean, sigma = state.belief.posterior.mean, state.belief.posterior.sigma
+    open_rows, none = state.belief.sides.candidates, torch.empty(0, dtype=torch.long)
+    found = []
+    for seed in range(200):
+        request = Request(1, torch.full((len(POOL),), 9), none, seed, 1)
+        found += strategy.parts.plan(state.belief, request).tolist()
+        score = drawn_beta(seed, 1) ** 0.5 * sigma - (mean - 0.3).abs()
+        assert score[found[-1]] == score[open_rows].max()
+    assert len(set(found)) > 1
+
+
+def test_the_width_of_a_round_has_two_degrees_of_freedom() -> None:
+    widths = [drawn_beta(seed, round) for seed in range(50) for round in range(40)]
+    assert kstest(widths, chi2(2).cdf).pvalue > 0.01
+    assert drawn_beta(7, 3) == drawn_beta(7, 3)
+
+
+def test_the_randomized_straddle_is_decided_by_the_theorem() -> None:
+    chosen = randomized(batch_size=3, max_observations=300)
+    theorem = replace(chosen, rule=Ambiguity())
+    assert chosen.guarantee == theorem.guarantee
+    state = end_of(chosen, F)
+    assert state.stop_reason == "decided"
+    assert_same_run(state, chosen.replay(state.observations, seed=3))
 
 
 @pytest.mark.parametrize("rule", [ExpectedFeasibility, RanjanImprovement])
