@@ -57,12 +57,13 @@ class Turns(Rule):
 
     def __post_init__(self) -> None:
         rules = checked_rules(self.rules)
-        widths = {rule.own_width for rule in rules}
+        width = rules[0].own_width
+        is_common = all(rule.own_width == width for rule in rules)
         found = {
             "rules": rules,
             "several_outputs": all(rule.several_outputs for rule in rules),
             "anticipates": any(rule.anticipates for rule in rules),
-            "own_width": widths.pop() if len(widths) == 1 else None,
+            "own_width": width if is_common else None,
             "intersects": any(rule.intersects for rule in rules),
             "is_monotone": any(rule.is_monotone for rule in rules),
             "decides_before_data": all(rule.decides_before_data for rule in rules),
