@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from statistics import mean, median
 
+from botorch_lse.benchmark import trust_runs
+from botorch_lse.benchmark.recorded import measure
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.benchmark.trust_problems import (
     ACCURACY,
@@ -34,7 +36,6 @@ from botorch_lse.benchmark.trust_runs import (
     WITH_AUDIT,
     Job,
     Run,
-    measure,
 )
 from botorch_lse.papers.report import Report, Table
 from botorch_lse.papers.statistics import WrongFraction
@@ -90,7 +91,8 @@ def trust_easy(options: Options) -> Report:
 
 def _reported(title: str, names: Sequence[str], options: Options) -> Report:
     workers = options.workers or os.cpu_count() or 1
-    return report(title, measure(jobs(names, options), workers, options.record))
+    found = measure(Run, trust_runs.run, jobs(names, options), workers, options.record)
+    return report(title, found)
 
 
 def jobs(names: Sequence[str], options: Options) -> list[Job]:

@@ -2,20 +2,15 @@ r"""One run of a strategy that learns its model, and whether its answer is right
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field, fields, replace
-from multiprocessing import get_context
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from tqdm import tqdm
 
-from botorch_lse.benchmark.speed import one_thread
+from botorch_lse.benchmark.recorded import Recorded
 from botorch_lse.benchmark.trust_problems import FUNCTIONS, Instance
 from botorch_lse.problem import Classification
 from botorch_lse.strategies import (
@@ -73,7 +68,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Recorded):
     r"""How a run ended.
 
     Args:
@@ -111,18 +106,6 @@ class Run:
     def is_false(self) -> bool:
         r"""Whether the run claims an answer that is not right."""
         return self.is_decided and not self.is_right
-
-    def record(self) -> dict[str, Any]:
-        r"""Everything as numbers and strings, without nesting."""
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "job"}
-        return {**asdict(self.job), **own}
-
-    @classmethod
-    def of_record(cls, record: dict[str, Any]) -> Run:
-        r"""The run of ``record()``."""
-        names = {f.name for f in fields(Job)}
-        job = Job(**{name: record[name] for name in names})
-        return cls(job, **{n: v for n, v in record.items() if n not in names})
 
 
 def run(job: Job) -> list[Run]:
@@ -254,39 +237,3 @@ def _with_and_without_audit(job: Job, instance: Instance) -> list[Run]:
     reason = state.stop_reason or ""
     last = way.ended(job, WITH_AUDIT, reason, state.classification, state.n_used)
     return [ended, last]
-
-
-def measure(jobs: Sequence[Job], workers: int, record: Path | None) -> list[Run]:
-    r"""The runs of all jobs, each in some process on one thread.
-
-    Args:
-        jobs: What to run.
-        workers: How many processes.
-        record: A file of runs, one JSON object per line. Jobs that it holds are not run
-            again, others are added as they end, so that what was interrupted goes on.
-
-    Returns:
-        The runs in the order of the jobs.
-    """
-    known = _recorded(record)
-    missing = [job for job in jobs if job not in known]
-    context = get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=one_thread) as executor:
-        futures = {executor.submit(run, job): job for job in missing}
-        bar = tqdm(as_completed(futures), total=len(futures), desc="runs", disable=None)
-        for future in bar:
-            known[futures[future]] = future.result()
-            if record is not None:
-                lines = (json.dumps(run.record()) + "\n" for run in future.result())
-                with record.open("a") as file:
-                    file.write("".join(lines))
-    return [run for job in jobs for run in known[job]]
-
-
-def _recorded(record: Path | None) -> dict[Job, list[Run]]:
-    known: dict[Job, list[Run]] = {}
-    if record is not None and record.exists():
-        for line in record.read_text().splitlines():
-            found = Run.of_record(json.loads(line))
-            known.setdefault(found.job, []).append(found)
-    return known

@@ -7,6 +7,7 @@ import torch
 
 from botorch_lse.benchmark import trust_all, trust_runs
 from botorch_lse.benchmark.__main__ import main
+from botorch_lse.benchmark.recorded import measure
 from botorch_lse.benchmark.registry import Options
 from botorch_lse.benchmark.trust_all import (
     along,
@@ -33,7 +34,6 @@ from botorch_lse.benchmark.trust_runs import (
     Job,
     Run,
     Way,
-    measure,
     refits_after_growth,
     run,
 )
@@ -140,7 +140,7 @@ def test_recorded_runs_are_not_repeated(tmp_path: Path) -> None:
     record = tmp_path / "runs.jsonl"
     both = [replace(RIGHT, n_used=8), replace(RIGHT, arm=WITH_AUDIT, decided_at=None)]
     record.write_text("".join(json.dumps(r.record()) + "\n" for r in both))
-    assert measure([JOB], 1, record) == both
+    assert measure(Run, run, [JOB], 1, record) == both
 
 
 def test_every_combination_is_run_seed_by_seed() -> None:
@@ -201,7 +201,7 @@ def test_targets_are_met_or_not(
     targets = report("trust", wrong).tables[-1]
     assert {row[-1] for row in targets.rows} == {"NOT MET"}
 
-    monkeypatch.setattr(trust_all, "measure", lambda jobs, workers, record: wrong)
+    monkeypatch.setattr(trust_all, "measure", lambda *arguments: wrong)
     assert main(["trust", "--quick", "--workers", "1", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "NOT MET" in printed
