@@ -97,15 +97,23 @@ def instance_of(X: Tensor, truth: Tensor, threshold: float) -> Instance:
     return Instance(Pool(X), truth, threshold, noise, ACCURACY * noise)
 
 
-@lru_cache(maxsize=8)
-def unit_points(d: int) -> Tensor:
-    r"""``N x d`` points of the unit cube: a grid, from 3-D on Sobol points."""
+@lru_cache(maxsize=16)
+def unit_points(d: int, n: int | None = None) -> Tensor:
+    r"""``N x d`` points of the unit cube: a grid, from 3-D on Sobol points.
+
+    Args:
+        d: Inputs.
+        n: Points, in 2-D a square number; ``None``: as many as a learnt model decides
+            within the budget.
+    """
+    if n is None:
+        n = {1: 200, 2: SIDE**2}.get(d, min(100 * (d + 1), 600))
     if d == 1:
-        return torch.linspace(0.0, 1.0, 200, dtype=torch.float64).unsqueeze(-1)
+        return torch.linspace(0.0, 1.0, n, dtype=torch.float64).unsqueeze(-1)
     if d == 2:
-        return grid(SIDE)
+        return grid(math.isqrt(n))
     engine = torch.quasirandom.SobolEngine(d, scramble=True, seed=d)
-    return engine.draw(100 * (d + 1) if d < 6 else 600).double()
+    return engine.draw(n).double()
 
 
 # --- hidden regions -------------------------------------------------------------------
@@ -221,15 +229,18 @@ def drawn(
     d: int, kernel: Callable[[], Kernel], lengthscale: float, seed: int
 ) -> Instance:
     r"""A draw of a Gaussian process, another one for each seed."""
-    X = unit_points(d)
-    process = kernel().double()
+    X, process = unit_points(d), kernel().double()
     process.lengthscale = lengthscale
+    return at_quantile(X, draw(process, X, seed))
+
+
+def draw(process: Kernel, X: Tensor, seed: int) -> Tensor:
+    r"""A draw of a Gaussian process without mean at ``N x d`` points: ``N`` values."""
     with torch.no_grad():
         covariance = process(X).to_dense()
     factor = factorize(covariance, torch.full((len(X),), NUGGET, dtype=X.dtype))
     generator = torch.Generator().manual_seed(2 * seed)
-    white = torch.randn(len(X), generator=generator, dtype=X.dtype)
-    return at_quantile(X, factor @ white)
+    return factor @ torch.randn(len(X), generator=generator, dtype=X.dtype)
 
 
 def smooth(d: int, f: Callable[[Tensor], Tensor], seed: int) -> Instance:
@@ -248,31 +259,50 @@ def sines(X: Tensor) -> Tensor:
     return (4.0 * X + torch.arange(X.shape[-1])).sin().sum(dim=-1)
 
 
-@lru_cache(maxsize=1)
-def sea_bed(seed: int = 0) -> Instance:
-    r"""The depth of a real sea bed, and the level 150 m."""
+def sea_cells(step: int) -> tuple[Tensor, Tensor]:
+    r"""The places, km, and depths, m, of a real sea bed.
+
+    Args:
+        step: Every so many cells of the chart, in both directions.
+    """
     chart = bathymetry()
     table = chart.pool.table
     assert table is not None  # ``bathymetry`` gives one
-    kept = (table["row"] % CHART_STEP == 0) & (table["column"] % CHART_STEP == 0)
+    kept = (table["row"] % step == 0) & (table["column"] % step == 0)
     rows = torch.from_numpy(kept.to_numpy().copy()).nonzero().view(-1)
-    return Instance(Pool(chart.pool.X[rows]), chart.depth[rows], 150.0, 5.0, 50.0)
+    return chart.pool.X[rows], chart.depth[rows]
 
 
-@lru_cache(maxsize=1)
-def fault(seed: int = 0) -> Instance:
-    r"""The height of real hills at a fault, and the level 600 m."""
+def fault_blocks(block: int) -> tuple[Tensor, Tensor]:
+    r"""The places, in blocks, and heights, m, of real hills at a fault.
+
+    Args:
+        block: Heights are means over ``block x block`` cells of the chart.
+    """
     from matplotlib.cbook import get_sample_data
 
     found: Any = get_sample_data("jacksboro_fault_dem.npz")
     with found:
         height = torch.from_numpy(found["elevation"].astype(float))
-    n_rows, n_columns = (n // FAULT_BLOCK for n in height.shape)
-    kept = height[: n_rows * FAULT_BLOCK, : n_columns * FAULT_BLOCK]
-    blocks = kept.reshape(n_rows, FAULT_BLOCK, n_columns, FAULT_BLOCK)
-    rows, columns = torch.arange(n_rows), torch.arange(n_columns)
-    X = torch.cartesian_prod(rows, columns).double()
-    return Instance(Pool(X), blocks.mean(dim=(1, 3)).view(-1), 600.0, 15.0, 90.0)
+    n_rows, n_columns = (n // block for n in height.shape)
+    kept = height[: n_rows * block, : n_columns * block]
+    blocks = kept.reshape(n_rows, block, n_columns, block)
+    X = torch.cartesian_prod(torch.arange(n_rows), torch.arange(n_columns)).double()
+    return X, blocks.mean(dim=(1, 3)).view(-1)
+
+
+@lru_cache(maxsize=1)
+def sea_bed(seed: int = 0) -> Instance:
+    r"""The depth of a real sea bed, and the level 150 m."""
+    X, depth = sea_cells(CHART_STEP)
+    return Instance(Pool(X), depth, 150.0, 5.0, 50.0)
+
+
+@lru_cache(maxsize=1)
+def fault(seed: int = 0) -> Instance:
+    r"""The height of real hills at a fault, and the level 600 m."""
+    X, height = fault_blocks(FAULT_BLOCK)
+    return Instance(Pool(X), height, 600.0, 15.0, 90.0)
 
 
 # --- all of them ----------------------------------------------------------------------
