@@ -18,29 +18,31 @@ def build_parser() -> argparse.ArgumentParser:
     r"""The command line."""
     parser = argparse.ArgumentParser(
         prog="python -m botorch_lse.benchmark",
-        description="Reproduce papers, simulate guarantees, measure trust and speed.",
+        description="Reproduce papers, simulate guarantees, compare, measure speed.",
     )
     commands = parser.add_subparsers(dest="kind", required=True, metavar="COMMAND")
     commands.add_parser("list", help="name the benchmarks")
     paper = commands.add_parser("paper", help="reproduce a paper, claim by claim")
     limits = commands.add_parser("limits", help="compare samples with an oracle's")
     trust = commands.add_parser("trust", help="count false answers of learnt models")
-    for command in (paper, limits, trust):
+    peers = commands.add_parser("peers", help="compare rules by the error they leave")
+    for command in (paper, limits, trust, peers):
         command.add_argument("--quick", action="store_true", help="few seeds")
         command.add_argument("--seeds", type=int, metavar="K", help="seeds 0 to K - 1")
-    for command in (paper, limits):
+    for command in (paper, limits, peers):
         command.add_argument(
             "--data", type=Path, metavar="DIR", help="folder with data sets not shipped"
         )
-    trust.add_argument(
-        "--workers", type=int, metavar="K", help="processes (default: one per core)"
-    )
-    trust.add_argument(
-        "--record",
-        type=Path,
-        metavar="FILE",
-        help="add each run to FILE as it ends; runs that it holds are not repeated",
-    )
+    for command in (trust, peers):
+        command.add_argument(
+            "--workers", type=int, metavar="K", help="processes (default: one per core)"
+        )
+        command.add_argument(
+            "--record",
+            type=Path,
+            metavar="FILE",
+            help="add each run to FILE as it ends; runs that it holds are not repeated",
+        )
     guarantee = commands.add_parser("guarantee", help="simulate a guarantee")
     guarantee.add_argument(
         "--runs", type=int, metavar="K", help="runs (default: as `list` says, else 200)"
@@ -58,11 +60,11 @@ def build_parser() -> argparse.ArgumentParser:
     speed.add_argument(
         "--quick", action="store_true", help="small pools only (lookahead)"
     )
-    for command in (limits, trust):
+    for command in (limits, trust, peers):
         command.add_argument("name", metavar="NAME", nargs="?", default="all")
     for command in (paper, guarantee, speed):
         command.add_argument("name", metavar="NAME", help="see `list`")
-    for command in (paper, guarantee, trust, limits, speed):
+    for command in (paper, guarantee, trust, peers, limits, speed):
         command.add_argument(
             "--out",
             type=Path,
@@ -101,15 +103,11 @@ def _options(chosen: argparse.Namespace, runs: int) -> Options:
     for name in ("seeds", "workers"):
         if getattr(chosen, name, None) is not None:
             whole_number(getattr(chosen, name), f"--{name}", 1)
-    if chosen.kind in ("paper", "limits"):
-        return Options(quick=chosen.quick, seeds=chosen.seeds, data=chosen.data)
-    if chosen.kind == "trust":
-        return Options(
-            quick=chosen.quick,
-            seeds=chosen.seeds,
-            workers=chosen.workers,
-            record=chosen.record,
-        )
+    if chosen.kind in ("paper", "limits", "trust", "peers"):
+        # Which of these a command has was said above; the others stay as they are.
+        names = ("quick", "seeds", "data", "workers", "record")
+        given = {name: getattr(chosen, name) for name in names if name in chosen}
+        return Options(**given)
     if chosen.kind == "guarantee":
         if chosen.quick:
             runs = min(runs, QUICK_RUNS)

@@ -1,9 +1,9 @@
 r"""Which benchmarks there are.
 
-A new one is one file, named ``guarantee_...``, ``limits_...``, ``speed_...`` or
-``trust_...``, that holds a function decorated with ``entry``. A new paper is a folder
-in ``papers`` whose ``experiment.py`` has ``SUMMARY`` and ``reproduce(quick, seeds,
-data)``.
+A new one is one file, named ``guarantee_...``, ``limits_...``, ``peers_...``,
+``speed_...`` or ``trust_...``, that holds a function decorated with ``entry``. A new
+paper is a folder in ``papers`` whose ``experiment.py`` has ``SUMMARY`` and
+``reproduce(quick, seeds, data)``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from botorch_lse.papers.report import Report
 
 EXTRAS = {"ax": "ax", "matplotlib": "plot"}
 """Optional libraries that benchmarks need, and the extra that installs each."""
-KINDS = ("paper", "guarantee", "trust", "limits", "speed")
+KINDS = ("paper", "guarantee", "trust", "peers", "limits", "speed")
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,17 @@ class Options:
     r"""What the command line says; an entry reads what concerns it.
 
     Args:
-        quick: Fewer seeds and observations (paper, limits, trust), or small pools
-            only (speed lookahead).
+        quick: Fewer seeds and observations (paper, limits, trust, peers), or small
+            pools only (speed lookahead).
         seeds: Seeds ``0, ..., seeds - 1`` (the same); ``None``: the entry's own number.
         runs: Simulated runs, with seeds ``0, ..., runs - 1`` (guarantee).
         divide_widths: All confidence widths are divided by this (guarantee); ``None``:
             whole widths, and a power check with a third of them.
-        data: A folder with data sets that are not part of the package (paper).
-        workers: Processes that run side by side (trust); ``None``: one per core.
-        record: A file to which runs are added as they end (trust); those that it holds
-            are not run again.
+        data: A folder with data sets that are not part of the package (paper, limits,
+            peers).
+        workers: Processes that run side by side (trust, peers); ``None``: one per core.
+        record: A file to which runs are added as they end (trust, peers); those that it
+            holds are not run again.
     """
 
     quick: bool = False
