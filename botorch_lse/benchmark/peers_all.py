@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import groupby, product
-from statistics import mean, stdev
+from statistics import mean, median, stdev
 from typing import Any
 
 from botorch_lse.benchmark import peers_runs
@@ -199,8 +199,8 @@ class Comparison:
         }
 
     def seconds(self, method: str) -> float:
-        r"""What choosing a measurement takes, mean over the runs."""
-        return mean(run.seconds for run in self.runs if run.job.method == method)
+        r"""What choosing a measurement takes, median over the runs."""
+        return median(run.seconds for run in self.runs if run.job.method == method)
 
     def wins(self, method: str, other: str) -> int:
         r"""In how many cells the method's error is smaller than the other's."""
@@ -366,4 +366,4 @@ def _by_round(runs: Sequence[Run]) -> list[tuple[int, ...]]:
 def _percent(share: float, place: int) -> str:
     r"""A label of the axis, only where the digits are few enough to be read."""
     digits = round(share / 10 ** math.floor(math.log10(share)))
-    return f"{100 * share:.2g} %" if digits in (1, 2, 5) else ""
+    return f"{100 * share:.2g} %" if digits in (1, 2, 3, 5, 7) else ""
