@@ -469,10 +469,11 @@ class AbsoluteVolumeChange(LookAhead):
 
     The expectation of ``abs(sum of p_after - p)`` over the rows in question, where
     ``p`` is the probability of a row to be above. The absolute value is outside the
-    sum: rows that one value would push to different sides cancel.
+    sum: rows that one value would push to different sides cancel. In a batch, rows that
+    were chosen before reduce the variances and leave the means.
 
     Args:
-        costs: What rows cost; ``None``: one each.
+        costs: What rows cost; ``None``: the pool's costs, or one each.
 
     Source:
         Letham et al. (2022); Gaussian in place of binary responses.

@@ -73,6 +73,8 @@ RULES = [
     (AbsoluteVolumeChange(), share_above),
 ]
 IDS = ["tIMSE", "tIMSE, tau", "product", "minimum", "entropy", "volume"]
+JOINT, JOINT_IDS = RULES[:-1], IDS[:-1]
+r"""The volume's rule plans no joint batches."""
 
 
 def build(rule: LookAhead | None, pool: Pool = POOL, **options) -> Strategy:
@@ -208,7 +210,7 @@ def added_one_by_one(rule: LookAhead, batch: list[int]) -> float:
     return total
 
 
-@pytest.mark.parametrize(("rule", "loss"), RULES[2:], ids=IDS[2:])
+@pytest.mark.parametrize(("rule", "loss"), JOINT[2:], ids=JOINT_IDS[2:])
 def test_joint_scores_add_up_to_the_expectation_over_all_values(rule, loss) -> None:
     batch = [5, 16, 10]
     targets = targets_of(after_first(build(rule)))
@@ -221,7 +223,7 @@ def test_joint_scores_add_up_to_the_expectation_over_all_values(rule, loss) -> N
     assert abs(believed - float(drawn.mean())) > 4 * error
 
 
-@pytest.mark.parametrize(("rule", "loss"), RULES, ids=IDS)
+@pytest.mark.parametrize(("rule", "loss"), JOINT, ids=JOINT_IDS)
 def test_joint_scores_count_pending_rows(rule, loss) -> None:
     batch = [5, 5, 16]  # a row twice
     targets = targets_of(after_first(build(rule)))
@@ -233,7 +235,7 @@ def test_joint_scores_count_pending_rows(rule, loss) -> None:
 
 
 @pytest.mark.parametrize("pending", [[], [16, 5]], ids=["alone", "pending"])
-@pytest.mark.parametrize(("rule", "loss"), RULES, ids=IDS)
+@pytest.mark.parametrize(("rule", "loss"), JOINT, ids=JOINT_IDS)
 def test_a_joint_batch_removes_most_as_a_whole(rule, loss, pending) -> None:
     strategy = build(replace(rule, batch="joint"))
     state = after_first(strategy)
@@ -254,14 +256,14 @@ def test_a_joint_batch_removes_most_as_a_whole(rule, loss, pending) -> None:
         base = together[row]
 
 
-@pytest.mark.parametrize("rule", [rule for rule, _ in RULES], ids=IDS)
+@pytest.mark.parametrize("rule", [rule for rule, _ in JOINT], ids=JOINT_IDS)
 def test_a_single_row_is_the_same_in_both_kinds_of_batch(rule) -> None:
     strategies = build(rule), build(replace(rule, batch="joint"))
     one, other = (s.ask(after_first(s)).order.tolist() for s in strategies)
     assert one == other
 
 
-@pytest.mark.parametrize("rule", [rule for rule, _ in RULES], ids=IDS)
+@pytest.mark.parametrize("rule", [rule for rule, _ in JOINT], ids=JOINT_IDS)
 def test_a_joint_batch_that_leaves_nothing_goes_on_by_the_variance(rule) -> None:
     # Every row is in question, and known after one measurement of each.
     pool = Pool(torch.arange(4.0).unsqueeze(-1).double() * 9)
