@@ -170,15 +170,18 @@ def test_the_lock_of_a_killed_process_is_free_though_its_workers_live(tmp_path):
 
 def test_one_waits_for_a_short_writer(tmp_path):
     path, inside = tmp_path / "a.json", threading.Event()
+    order = []
 
     def write():
         with held(path, "storage"):
             inside.set()
             threading.Event().wait(0.2)
+            order.append("short writer")
 
     thread = threading.Thread(target=write)
     thread.start()
     inside.wait()
     with held(path, "storage", patience=30.0):
-        pass
+        order.append("who waited")
     thread.join()
+    assert order == ["short writer", "who waited"]
