@@ -165,8 +165,19 @@ def of_type(
         ValueError: If it is of another type.
     """
     if not isinstance(value, kind):
-        came = f"got {type(value).__name__}"
+        came = f"got {kind_of(value)}"
         raise ValueError(complaint(name, f"to be {wanted}", came, remedy))
+
+
+def kind_of(value: Any) -> str:
+    r"""What a value is, for a message: its type, or that it is a class itself.
+
+    A class given in place of an object of it lacks its parentheses, which the name of
+    its own type, ``type`` or ``ABCMeta``, would not tell anybody.
+    """
+    if isinstance(value, type):
+        return f"the class {value.__name__} without parentheses"
+    return type(value).__name__
 
 
 def plain_number(value: Any) -> Any:

@@ -140,7 +140,8 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
             UnsupportedError: If the model has several outputs and no transform, knows
                 the noise of its own observations only, or has no Gaussian posterior.
             ValueError: If ``targets`` is empty or not finite, ``noise_var`` or ``beta``
-                not positive, ``threshold`` not finite, or ``epsilon`` negative.
+                not positive, ``threshold`` not finite, or ``epsilon`` negative or given
+                without ``threshold``.
         """
         super().__init__(model=model)
         check_outputs(model, posterior_transform)
@@ -161,6 +162,11 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
             level = level_buffer(threshold, "threshold")
             beta = in_interval(beta, "beta", 0.0, math.inf)
             self._leave_out(self._undecided(float(level), beta, accuracy(epsilon)))
+        elif accuracy(epsilon) > 0:
+            raise ValueError(
+                "Expected `threshold` where `epsilon` says how accurately a side must "
+                f"be right, but got `epsilon={epsilon}` alone: all targets would count."
+            )
         self.set_X_pending(X_pending)
 
     def _undecided(self, level: float, beta: float, epsilon: float) -> Tensor:
@@ -411,7 +417,7 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
                 if ``noise_var`` is a model that predicts no noise.
             ValueError: If ``targets`` is empty or not finite, ``noise_var`` or ``beta``
                 not positive, ``threshold`` not finite, ``epsilon`` or a weight
-                negative, or all weights are 0.
+                negative, ``epsilon`` given without ``threshold``, or all weights 0.
             BotorchTensorDimensionError: If there is not one weight per target.
         """
         super().__init__(
@@ -617,7 +623,8 @@ class qMILK(qNegMaxPosteriorVariance):  # noqa: N801 (BoTorch's q)
             UnsupportedError: If the model has several outputs and no transform, knows
                 the noise of its own observations only, or has no Gaussian posterior.
             ValueError: If ``omega`` is outside (0, 1), ``noise_var`` or ``beta`` not
-                positive, ``threshold`` not finite, or ``epsilon`` negative.
+                positive, ``threshold`` not finite, or ``epsilon`` negative or given
+                without ``threshold``.
         """
         omega = ratio(omega)
         super().__init__(
@@ -858,8 +865,8 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
             UnsupportedError: If the model has several outputs and no transform, knows
                 the noise of its own observations only, or has no Gaussian posterior.
             ValueError: If ``beta``, ``cost`` or ``noise_var`` is not positive, ``eta``
-                or ``epsilon`` negative, ``threshold`` not finite, or ``targets`` empty
-                or not finite.
+                or ``epsilon`` negative, ``epsilon`` given without ``threshold``,
+                ``threshold`` not finite, or ``targets`` empty or not finite.
         """
         self.beta = in_interval(beta, "beta", 0.0, math.inf)
         self.eta = in_interval(eta, "eta", 0.0, math.inf, closed_low=True)

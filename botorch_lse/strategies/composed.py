@@ -7,7 +7,7 @@ from functools import cached_property
 
 from botorch.exceptions.errors import BotorchTensorDimensionError
 
-from botorch_lse.checks import whole_number
+from botorch_lse.checks import kind_of, whole_number
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.problem import Observations
 from botorch_lse.strategies.audited import audited
@@ -89,7 +89,7 @@ class ComposedStrategy(Strategy):
             if not isinstance(getattr(self, name), kind):
                 raise ValueError(
                     f"Expected `{name}` such as `{example}`, but got "
-                    f"{type(getattr(self, name)).__name__}."
+                    f"{kind_of(getattr(self, name))}."
                 )
         whole_number(self.batch_size, "batch_size", 1)
         self.parts.check()

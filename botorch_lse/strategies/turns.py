@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from botorch_lse.checks import kind_of
 from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.problem import Pool
@@ -160,7 +161,7 @@ def checked_rules(rules: Any) -> tuple[Rule, ...]:
             f"`(Straddle(), ExpectedMisclassification())`, but got {rules!r}."
         )
     for rule in rules:
-        name = type(rule).__name__
+        name = kind_of(rule)
         if not isinstance(rule, Rule):
             raise ValueError(
                 f"Expected each of the `rules` to be one such as `Straddle()`, but got "

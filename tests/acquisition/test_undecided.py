@@ -160,6 +160,7 @@ def test_ax_gives_the_threshold_by_name():
         ({"threshold": float("nan")}, "`threshold`"),
         ({"threshold": LEVEL, "beta": 0.0}, "`beta`"),
         ({"threshold": LEVEL, "epsilon": -1.0}, "`epsilon`"),
+        ({"epsilon": 0.1}, "Expected `threshold` where `epsilon`"),
     ],
 )
 @pytest.mark.parametrize("cls", [qTruVaR, qMELK])

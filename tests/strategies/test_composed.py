@@ -334,6 +334,7 @@ def test_it_is_a_strategy_that_can_be_copied() -> None:
         ({"goal": 0.5}, "`goal` such as `Above"),
         ({"model": MODEL}, "`model` such as `GaussianProcess"),
         ({"rule": "straddle"}, "`rule` such as `Straddle"),
+        ({"rule": Ambiguity}, "but got the class Ambiguity without parentheses"),
         ({"delta": 2.0}, "`delta` in"),
         ({"batch_size": 0}, "`batch_size`"),
         ({"model": GaussianProcess(MODEL)}, "Expected `noise_std`"),
