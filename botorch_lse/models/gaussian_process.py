@@ -938,11 +938,11 @@ class PoolPosterior:
     def covariance_between(self, rows: Tensor, columns: Tensor) -> Tensor:
         r"""``r x c`` posterior covariances of some rows with others, in one piece."""
         with torch.no_grad():
+            # In one product, with the observations to come: each pass over all pairs
+            # takes as long as the product itself.
             prior = self.prior_covariance(rows, columns)
-            covariance = prior - self._cross(rows) @ self._cross(columns).mT
-            for row in self._expected:
-                covariance = covariance - row[rows].unsqueeze(-1) * row[columns]
-            return covariance
+            left, right = self._known_at(rows), self._known_at(columns)
+            return torch.addmm(prior, left, right.mT, alpha=-1.0)
 
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
         r"""Covariances between rows, given by numbers or as a slice."""
@@ -958,7 +958,9 @@ class PoolPosterior:
         r"""``r x c`` covariances before any observation, units of ``y`` squared."""
         with torch.no_grad():
             if self._gram is not None:
-                return self._gram[rows][:, columns]
+                if isinstance(columns, slice):
+                    return self._gram[rows][:, columns]
+                return self._gram.index_select(0, rows).index_select(1, columns)
             return self.prior.covariance(self.F[rows], self.F[columns])
 
     def prior_mean_at(self, indices: Tensor) -> Tensor:
@@ -973,6 +975,13 @@ class PoolPosterior:
         if self._rows is not None:
             return self._rows.data[:n, indices].mT
         return path_rows(self.L, self.prior_covariance(self.indices, indices)).mT
+
+    def _known_at(self, indices: Tensor) -> Tensor:
+        r"""``q x (n + e)``: path rows, of observations to come too, at some rows."""
+        cross = self._cross(indices)
+        if not self._expected:
+            return cross
+        return torch.cat([cross, torch.stack(self._expected)[:, indices].mT], dim=-1)
 
     def _residual_blocks(
         self, indices: Tensor, cross: Tensor
