@@ -69,7 +69,7 @@ from botorch_lse.strategies.rules import (
     Variance,
     Width,
 )
-from botorch_lse.strategies.turns import Turns
+from botorch_lse.strategies.turns import Handover, Turns
 
 if TYPE_CHECKING:
     from botorch_lse.papers.gotovos2013 import (
@@ -125,6 +125,7 @@ __all__ = [
     "HRAGELinearStrategy",
     "HRAGEPACStrategy",
     "HRAGEStrategy",
+    "Handover",
     "ImplicitLSELiteralBatchStrategy",
     "ImplicitLSEStrategy",
     "ImplicitStraddleStrategy",

@@ -1,34 +1,34 @@
-r"""Several rules that choose the rows of a batch by turns."""
+r"""Several rules that choose together: by turns, or one after the other."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import kind_of
+from botorch_lse.checks import in_interval, kind_of
 from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.problem import Pool
+from botorch_lse.strategies.costs import RowCosts
 from botorch_lse.strategies.lookahead import LookAhead
 from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.rules import Rule, Situation
 
+WRONG = 0.005
+"""The share of rows expected on a wrong side at which the second rule takes over."""
+TINY = 1e-300
+"""A deviation that is none, and by which one can divide."""
+
 
 @dataclass(frozen=True)
-class Turns(Rule):
-    r"""Each measurement by the next of several rules, in a circle.
+class Combined(Rule):
+    r"""Several rules that choose together: see ``Turns`` and ``Handover``.
 
-    Rules that err in other ways cover for each other: one that explores, such as
-    ``Straddle``, finds the regions that ``ExpectedMisclassification`` then works out.
-    The first measurement of a run is chosen by the first rule, the next one by the
-    second, and so on through batches and rounds, so that single rows alternate too.
-    Every rule knows of the rows that the others chose, as of rows that are being
-    measured. A rule that has no row left to choose passes its turn on.
-
-    What is decided, and by which width, does not depend on whose turn it is. If all
+    What is decided, and by which width, does not depend on which of them chose. If all
     rules have the same width of their own, that is it; else the strategy's, ``beta`` or
     the theorem's, and a rule with a width of its own only chooses by it. Intervals are
     intersected, and decisions are final, as soon as this is so for one of the rules.
@@ -37,13 +37,9 @@ class Turns(Rule):
         rules: At least one rule.
 
     Raises:
-        ValueError: If there is none, one is no rule, is ``Turns`` itself or sets the
-            width of the intervals (``TruncatedVariance``), or the rules pay for
-            different ways from row to row.
-
-    Example:
-        >>> from botorch_lse.strategies import ExpectedMisclassification, Straddle
-        >>> rule = Turns((Straddle(), ExpectedMisclassification(batch="joint")))
+        ValueError: If there is none, one is no rule or sets the width of the intervals
+            (``TruncatedVariance``), or the rules pay for different ways from row to
+            row.
     """
 
     rules: tuple[Rule, ...]
@@ -82,36 +78,6 @@ class Turns(Rule):
         for rule in self.rules:
             rule.check(pool)
 
-    # --- choosing ---------------------------------------------------------------------
-
-    def rows(self, situation: Situation, request: Request) -> Tensor:
-        r"""The rows that the rules choose, the first by the rule whose turn it is."""
-        chosen: list[int] = []
-        request = replace(request, left=request.left.clone())
-        while len(chosen) < request.size:
-            row = self._next(situation, request)
-            if row is None:
-                break
-            chosen.append(row)
-            request.left[row] -= 1
-            pending = torch.cat((request.pending, torch.tensor([row])))
-            request = replace(request, pending=pending)
-            if len(chosen) < request.size:
-                expected = situation.fits.expecting(torch.tensor([row]))
-                situation = replace(situation, fits=expected)
-        return torch.tensor(chosen, dtype=torch.long)
-
-    def _next(self, situation: Situation, request: Request) -> int | None:
-        r"""The next row, of the first rule in turn that has one."""
-        turn = len(situation.belief.posterior.indices) + len(request.pending)
-        for i in range(turn, turn + len(self.rules)):
-            at = i % len(self.rules)
-            seen = self._seen_by(at, situation)
-            found = self.rules[at].rows(seen, replace(request, size=1))
-            if found.numel():
-                return int(found[0])
-        return None
-
     def _seen_by(self, at: int, situation: Situation) -> Situation:
         r"""The situation with the rule's own memory, width and rows to choose from."""
         rule, belief = self.rules[at], situation.belief
@@ -149,11 +115,132 @@ class Turns(Rule):
         return by_number
 
 
-def checked_rules(rules: Any) -> tuple[Rule, ...]:
-    r"""``rules`` as a tuple of rules that can take turns.
+@dataclass(frozen=True)
+class Turns(Combined):
+    r"""Each measurement by the next of several rules, in a circle.
+
+    Rules that err in other ways cover for each other: one that explores, such as
+    ``Straddle``, finds the regions that ``ExpectedMisclassification`` then works out.
+    The first measurement of a run is chosen by the first rule, the next one by the
+    second, and so on through batches and rounds, so that single rows alternate too.
+    Every rule knows of the rows that the others chose, as of rows that are being
+    measured. A rule that has no row left to choose passes its turn on.
+
+    Args:
+        rules: At least one rule.
 
     Raises:
-        ValueError: See ``Turns``.
+        ValueError: If one of the rules takes turns itself; and see ``Combined``.
+
+    Example:
+        >>> from botorch_lse.strategies import ExpectedMisclassification, Straddle
+        >>> rule = Turns((Straddle(), ExpectedMisclassification(batch="joint")))
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if any(isinstance(rule, Turns) for rule in self.rules):
+            raise ValueError(
+                "Expected each of the `rules` to choose by itself, but got Turns "
+                "inside Turns. Write all rules into one tuple, some of them twice."
+            )
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The rows that the rules choose, the first by the rule whose turn it is."""
+        chosen: list[int] = []
+        request = replace(request, left=request.left.clone())
+        while len(chosen) < request.size:
+            row = self._next(situation, request)
+            if row is None:
+                break
+            chosen.append(row)
+            request.left[row] -= 1
+            pending = torch.cat((request.pending, torch.tensor([row])))
+            request = replace(request, pending=pending)
+            if len(chosen) < request.size:
+                expected = situation.fits.expecting(torch.tensor([row]))
+                situation = replace(situation, fits=expected)
+        return torch.tensor(chosen, dtype=torch.long)
+
+    def _next(self, situation: Situation, request: Request) -> int | None:
+        r"""The next row, of the first rule in turn that has one."""
+        turn = len(situation.belief.posterior.indices) + len(request.pending)
+        for i in range(turn, turn + len(self.rules)):
+            at = i % len(self.rules)
+            seen = self._seen_by(at, situation)
+            found = self.rules[at].rows(seen, replace(request, size=1))
+            if found.numel():
+                return int(found[0])
+        return None
+
+
+@dataclass(frozen=True)
+class Handover(Combined):
+    r"""Learn by one rule, and finish by another one.
+
+    The rules that need the fewest measurements until the answer is *right*, such as
+    ``ExpectedMisclassification``, are not those that need the fewest until it is
+    *sure*: nothing is to be gained at a row whose side is known with probability
+    0.999, and the width that decides may want to know it better. So the first rule
+    chooses whole batches as long as more than a share of the rows is expected to be on
+    a wrong side, and the second one, such as ``Ambiguity``, from then on. After a
+    surprise the first one takes over again.
+
+    Args:
+        rules: The rule that learns, and the one that finishes.
+        wrong: The share of all rows, in (0, 1). What is expected to be wrong is the sum
+            over the rows in question of the probability that a row is not on the side
+            of its mean.
+
+    Raises:
+        ValueError: If there are not two rules or ``wrong`` is outside (0, 1); and see
+            ``Combined``.
+
+    Example:
+        >>> from botorch_lse.strategies import Ambiguity, ExpectedMisclassification
+        >>> sur = ExpectedMisclassification(batch="joint")
+        >>> rule = Handover((sur, Ambiguity()), wrong=0.01)
+    """
+
+    wrong: float = WRONG
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        in_interval(self.wrong, "wrong", 0.0, 1.0)
+        if len(self.rules) != 2:
+            raise ValueError(
+                "Expected `rules` to be the one that learns and the one that finishes, "
+                f"but got {len(self.rules)}."
+            )
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The rows of a batch, all by the one rule or by the other."""
+        learns = situation.is_initial or expected_wrong(situation) > self.wrong
+        at = 0 if learns else 1
+        return self.rules[at].rows(self._seen_by(at, situation), request)
+
+
+def expected_wrong(situation: Situation) -> float:
+    r"""The share of the items that is expected to be on a wrong side of the level.
+
+    It is a function of the complete rounds: rows that are being measured have not made
+    anything surer yet.
+    """
+    belief = situation.belief
+    targets = situation.items[belief.sides.candidates & situation.is_first_copy]
+    posterior = belief.posterior
+    level = situation.goal.level(posterior.mean)
+    distance = (posterior.mean[targets] - level).abs()
+    # An item that is known exactly is on the right side, on the level too.
+    sigma = posterior.sigma[targets].clamp_min(TINY)
+    return float(torch.special.ndtr(-distance / sigma).sum()) / len(situation.items)
+
+
+def checked_rules(rules: Any) -> tuple[Rule, ...]:
+    r"""``rules`` as a tuple of rules that can be combined.
+
+    Raises:
+        ValueError: See ``Combined``.
     """
     if not isinstance(rules, (tuple, list)) or not rules:
         raise ValueError(
@@ -167,19 +254,13 @@ def checked_rules(rules: Any) -> tuple[Rule, ...]:
                 f"Expected each of the `rules` to be one such as `Straddle()`, but got "
                 f"{name}."
             )
-        if isinstance(rule, Turns):
-            raise ValueError(
-                "Expected each of the `rules` to choose by itself, but got Turns "
-                "inside Turns. Write all rules into one tuple, some of them twice."
-            )
         if type(rule).width is not Rule.width:
             raise ValueError(
                 "Expected `rules` that leave the width of the intervals alone, but got "
                 f"{name}, which sets it (by epochs, where it is TruncatedVariance). "
                 "`TargetedVariance()` or `ExpectedMisclassification()` have none."
             )
-    paid = (rule.costs for rule in rules if isinstance(rule, LookAhead))
-    ways = {costs.travel for costs in paid if costs is not None} - {None}
+    ways = {costs.travel for costs in costs_of(rules)} - {None}
     if len(ways) > 1:
         raise ValueError(
             "Expected `rules` that pay for the same way from row to row, but got "
@@ -187,3 +268,12 @@ def checked_rules(rules: Any) -> tuple[Rule, ...]:
             "the same `costs`."
         )
     return tuple(rules)
+
+
+def costs_of(rules: Sequence[Rule]) -> Iterator[RowCosts]:
+    r"""What the rules, and those that they are made of, have been told of costs."""
+    for rule in rules:
+        if isinstance(rule, Combined):
+            yield from costs_of(rule.rules)
+        elif isinstance(rule, LookAhead) and rule.costs is not None:
+            yield rule.costs

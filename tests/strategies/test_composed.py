@@ -27,6 +27,7 @@ from botorch_lse.strategies import (
     ExpectedMisclassification,
     GaussianProcess,
     GEGEStrategy,
+    Handover,
     LSEStrategy,
     Maximiser,
     MaximiserByPairs,
@@ -146,6 +147,7 @@ RULES = [
     TargetedVariance(),
     TruncatedVariance(RowCosts(POOL)),
     Turns((Straddle(), ExpectedMisclassification(batch="joint"))),
+    Handover((ExpectedMisclassification(batch="joint"), Ambiguity())),
     Variance(),
     Width(),
 ]

@@ -1,11 +1,13 @@
-r"""Rules that choose by turns, against the rules asked one after the other by hand."""
+r"""Rules that choose together, against the rules asked one after the other by hand."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import pytest
 import torch
+from scipy.stats import norm
 
 from botorch_lse import Observations, Pool
 from botorch_lse.models.gaussian_process import GPPrior
@@ -15,6 +17,7 @@ from botorch_lse.strategies import (
     Design,
     ExpectedMisclassification,
     GaussianProcess,
+    Handover,
     ParetoByDifferences,
     Random,
     RowCosts,
@@ -31,6 +34,7 @@ from botorch_lse.strategies import (
 )
 from botorch_lse.strategies.lookahead import Visits
 from botorch_lse.strategies.loop import Request
+from botorch_lse.strategies.turns import expected_wrong
 from tests.reference.dense_gp import DenseGP
 from tests.strategies.runs import GP, LEVEL, grid, measure, run, step
 
@@ -213,6 +217,48 @@ def test_rules_for_several_outputs_take_turns_there() -> None:
         Strategy(POOL, goal, rule=Turns((Variance(), Straddle())), **given)
 
 
+HANDOVER = Handover((SUR, Ambiguity()), 0.05)
+
+
+def test_the_second_rule_finishes() -> None:
+    rule = HANDOVER
+    strategy = build(rule, beta=9.0, max_observations=88)
+    states = run(strategy, 30)
+    phases = []
+    for state, later in pairwise(states):
+        answer = state.classification
+        z = (answer.mean - LEVEL).abs() / answer.sigma
+        open_rows = ~(answer.above | answer.below)
+        share = float(norm.sf(z.numpy())[open_rows.numpy()].sum()) / N
+        at = 0 if state.n_used == 0 or share > rule.wrong else 1
+        phases.append(at)
+        alone = replace(strategy.parts, rule=rule.rules[at])
+        n = state.n_used
+        chosen = later.observations.indices[n : n + 4].sort().values
+        by_hand = alone.plan(state.belief, asked(4)).sort().values
+        assert torch.equal(chosen, by_hand)
+    assert set(phases) == {0, 1}
+
+
+def test_what_is_known_exactly_is_not_expected_to_be_wrong() -> None:
+    pool = Pool(torch.tensor([[0.0], [9.0]]).double())
+    model = GaussianProcess(KERNEL_OF_ONE, noise_std=0.0)
+    strategy = Strategy(pool, Above(0.0, epsilon=0.1), model=model, rule=HANDOVER)
+    state = strategy.init()
+    seen = strategy.parts.situation(state.belief, torch.tensor([], dtype=torch.long))
+    assert expected_wrong(seen) == pytest.approx(0.5)  # both rows lie on the level
+    state = strategy.tell(state, Observations([0, 1], [0.0, -1.0]))
+    assert state.is_done
+
+
+def test_a_rule_that_takes_turns_hands_over() -> None:
+    rule = Handover((Turns((Straddle(), SUR)), Handover((Ambiguity(), Width()))), 0.1)
+    strategy = build(rule, max_observations=24)
+    end = run(strategy, 6)[-1]
+    again = strategy.replay(end.observations)
+    assert torch.equal(again.classification.above, end.classification.above)
+
+
 def back(previous: int | None, to: torch.Tensor) -> torch.Tensor:
     return 2 * walk(previous, to)
 
@@ -231,6 +277,18 @@ class OtherWidth(Variance):
         (lambda: Turns((Straddle(), "SUR")), "`rules`.*got str"),
         (lambda: Turns((Straddle(), Turns((SUR,)))), "got Turns inside Turns"),
         (lambda: Turns((SUR, TruncatedVariance())), "TruncatedVariance.*epochs"),
+        (lambda: Handover((SUR,)), "the one that finishes, but got 1"),
+        (lambda: Handover((SUR, Ambiguity), 0.1), "the class Ambiguity without"),
+        (lambda: Handover((SUR, Ambiguity()), 5.0), "`wrong` in"),
+        (
+            lambda: Handover(
+                (
+                    Turns((TargetedVariance(costs=RowCosts(POOL, walk)),)),
+                    TargetedVariance(costs=RowCosts(POOL, back)),
+                )
+            ),
+            "the same way from row to row",
+        ),
         (lambda: Turns((SUR, OtherWidth())), "OtherWidth, which sets it"),
         (
             lambda: Turns(
