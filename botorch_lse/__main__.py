@@ -14,7 +14,7 @@ real chart (off Vancouver Island) from noisy soundings, asked for in batches, an
 when every cell is decided. Prints a table and whether values lay where they were
 predicted; writes level_set.png, calibration.png and level_set.csv."""
 
-METHODS = ("lse", "melk", "straddle", "random")
+METHODS = ("default", "lse", "melk", "straddle", "random")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,7 +74,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--methods",
         nargs="+",
         choices=METHODS,
-        default=["lse", "straddle", "random"],
+        default=["default", "straddle", "random"],
         help="what to run: the first as an Ax experiment, which the picture and the "
         "table file show; the others by ask and tell, to compare",
     )

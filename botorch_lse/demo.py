@@ -30,12 +30,16 @@ from botorch_lse.confidence.calibration import CalibrationWarning
 from botorch_lse.datasets import bathymetry, f1_score
 from botorch_lse.problem import Classification, Pool
 from botorch_lse.strategies import (
+    Above,
+    ComposedStrategy,
+    GaussianProcess,
     GPStrategy,
     LSEStrategy,
     MELKStrategy,
     RandomStrategy,
     State,
     StraddleStrategy,
+    Strategy,
 )
 from botorch_lse.strategies.loop import (
     ALL_ABOVE,
@@ -54,7 +58,8 @@ LSE_BETA = 9.0
 N_INITIAL = 30
 """Measurements spread over the pool before the first fit."""
 
-METHODS = {
+DEFAULT = "default"
+PRESETS = {
     "lse": LSEStrategy,
     "melk": MELKStrategy,
     "straddle": StraddleStrategy,
@@ -170,20 +175,21 @@ def refit_now(n_rounds: int) -> bool:
     return n_rounds in (power, power + power // 2)
 
 
-def strategy_for(method: str, survey: Survey, options: Namespace) -> GPStrategy:
+def strategy_for(
+    method: str, survey: Survey, options: Namespace
+) -> ComposedStrategy | GPStrategy:
     r"""The strategy of a method, on BoTorch's default GP refitted as data come."""
-    strategy_class: Callable[..., GPStrategy] = METHODS[method]
-    return strategy_class(
-        survey.pool,
-        options.threshold,
-        refit=refit_now,
-        batch_size=options.batch,
-        noise_std=options.noise,
-        epsilon=options.epsilon,
-        beta=None if method == "straddle" else LSE_BETA,
-        max_observations=options.budget,
-        n_initial=N_INITIAL,
-    )
+    pool, level, epsilon = survey.pool, options.threshold, options.epsilon
+    learnt = {"noise_std": options.noise, "refit": refit_now, "n_initial": N_INITIAL}
+    whole = {"batch_size": options.batch, "max_observations": options.budget}
+    whole["beta"] = None if method == "straddle" else LSE_BETA
+    if method == DEFAULT:
+        model = GaussianProcess(**learnt)
+        strategy = Strategy(pool, Above(level, epsilon), model=model, **whole)
+        assert isinstance(strategy, ComposedStrategy)  # which ``Strategy(...)`` makes
+        return strategy
+    preset: Callable[..., GPStrategy] = PRESETS[method]
+    return preset(pool, level, epsilon=epsilon, **learnt, **whole)
 
 
 def run_method(
@@ -226,7 +232,7 @@ def run_method(
 
 
 def through_ax(
-    strategy: GPStrategy, survey: Survey, options: Namespace
+    strategy: ComposedStrategy | GPStrategy, survey: Survey, options: Namespace
 ) -> Iterator[State]:
     r"""The states after each round of a run as an Ax experiment."""
     client = Client(random_seed=options.seed)
@@ -247,7 +253,7 @@ def through_ax(
 
 
 def by_ask_and_tell(
-    strategy: GPStrategy, survey: Survey, options: Namespace
+    strategy: ComposedStrategy | GPStrategy, survey: Survey, options: Namespace
 ) -> Iterator[State]:
     r"""The states after each round of a run without Ax."""
     measure, state = sounder(survey, options), strategy.init(options.seed)

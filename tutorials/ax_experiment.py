@@ -28,7 +28,7 @@ from ax.storage.json_store.save import save_experiment
 
 from botorch_lse import Pool
 from botorch_lse.ax import level_set, level_set_generation_strategy
-from botorch_lse.strategies import LSEStrategy
+from botorch_lse.strategies import Above, GaussianProcess, Strategy
 
 logging.disable(logging.INFO)
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests
@@ -62,14 +62,12 @@ table = pd.DataFrame(
     }
 )
 truth = table["span"] ** 1.5 * table["load"] * np.where(table["wood"] == "oak", 0.7, 1)
-strategy = LSEStrategy(
+strategy = Strategy(
     Pool(table),
-    threshold=4.0,
-    noise_std=0.3,
-    epsilon=0.3,
+    Above(4.0, epsilon=0.3),
+    model=GaussianProcess(noise_std=0.3, n_initial=16),
     beta=4.0,
     batch_size=8,
-    n_initial=16,
     max_observations=40 if QUICK else 100,
 )
 experiment = Experiment(

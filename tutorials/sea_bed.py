@@ -21,7 +21,7 @@ from botorch_lse.ax import (
 )
 from botorch_lse.datasets import bathymetry
 from botorch_lse.plotting import plot_level_set
-from botorch_lse.strategies import LSEStrategy
+from botorch_lse.strategies import Above, GaussianProcess, Strategy
 
 logging.disable(logging.INFO)  # Ax logs a line per trial
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests
@@ -43,14 +43,12 @@ def sound(row: int) -> float:
 # The pool is the search space, the strategy proposes batches and says when it is done.
 
 # %%
-strategy = LSEStrategy(
+strategy = Strategy(
     pool,
-    threshold=100.0,  # metres, the units of y
+    Above(100.0, epsilon=6.0),  # metres; cells within 6 m may go to either side
+    model=GaussianProcess(noise_std=5.0, n_initial=30),
     batch_size=10,
-    noise_std=5.0,
-    epsilon=6.0,  # cells within 6 m of the level may go to either side
     beta=9.0,  # three standard deviations
-    n_initial=30,
     max_observations=BUDGET,
 )
 client = Client()

@@ -13,13 +13,17 @@ from typing import Any
 
 from botorch_lse.benchmark import peers_runs
 from botorch_lse.benchmark.peers_problems import CHOOSING, PROBLEMS, REPORTED, Problem
-from botorch_lse.benchmark.peers_runs import FIRST_PER_INPUT, METHODS, Job, Run
+from botorch_lse.benchmark.peers_runs import (
+    DEFAULT,
+    FIRST_PER_INPUT,
+    METHODS,
+    Job,
+    Run,
+)
 from botorch_lse.benchmark.recorded import measure
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.benchmark.trust_runs import GROWTH
 from botorch_lse.papers.report import Report, Table
-from botorch_lse.strategies import Above
-from botorch_lse.strategies.composed import default_rule
 
 SEEDS, QUICK_SEEDS = 10, 1
 LOW, MIDDLE, HIGH = 0.001, 0.05, 0.25
@@ -58,8 +62,6 @@ QUICK = (Setting(10, False, 20, (MIDDLE,)),)
 QUICK_PROBLEMS = 4
 """Problems of a quick comparison: every so many of them that there are four."""
 
-CANDIDATES = ("Straddle", "SUR", "tIMSE")
-"""Methods that may become the default one."""
 FLOOR = 0.5
 """The least error, in rows: no method is infinitely better than another one."""
 PICTURED = 10, MIDDLE, False
@@ -239,14 +241,6 @@ def _problem_of(cell: Cell) -> str:
 # --- tables ---------------------------------------------------------------------------
 
 
-def name_of(method: str) -> str:
-    r"""The method's name in the tables, marked if it is the default one or may be."""
-    default = METHODS[method].rule == default_rule(Above(0.0))
-    if default and METHODS[method].beta is None:
-        return f"{method} (default)"
-    return f"{method} (candidate)" if method in CANDIDATES else method
-
-
 def ratios_table(setting: str, comparison: Comparison) -> Table:
     r"""For each method its ratio to the best one, best first."""
     rows = []
@@ -261,7 +255,7 @@ def ratios_table(setting: str, comparison: Comparison) -> Table:
         ]
         rows.append(
             (
-                name_of(method),
+                method,
                 f"{order[method][0]:.2f} +- {order[method][1]:.2f}",
                 *(f"{ratio:.2f}" for ratio in by_noise),
                 f"{ratios[worst]:.2f}",
@@ -338,8 +332,8 @@ def drawn(runs: Sequence[Run]) -> Any:
                 [max(mean(w), FLOOR) / own[0].n_rows for w in _by_round(own)],
                 color=_COLOURS[place % len(_COLOURS)],
                 linestyle=_STYLES[place // len(_COLOURS) % len(_STYLES)],
-                linewidth=2.0 if method in CANDIDATES else 1.2,
-                label=name_of(method),
+                linewidth=2.4 if method == DEFAULT else 1.2,
+                label=method,
             )
         panel.set_title(problem, fontsize=10)
         panel.set_yscale("log")

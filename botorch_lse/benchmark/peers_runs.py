@@ -33,10 +33,10 @@ from botorch_lse.strategies import (
     Strategy,
     TargetedVariance,
     TruncatedVariance,
-    Turns,
     UFunction,
     Variance,
 )
+from botorch_lse.strategies.composed import default_rule
 
 FIRST_PER_INPUT = 10
 """Rows per input, drawn at random, that are measured before any method chooses: as many
@@ -68,15 +68,21 @@ def truvar(pool: Pool) -> Rule:
     return TruncatedVariance(RowCosts(pool))
 
 
+def default(pool: Pool) -> Rule:
+    r"""What users get who choose no rule, on any level."""
+    return default_rule(Above(0.0), pool)
+
+
+DEFAULT = "default"
+"""Its name among the methods."""
 METHODS: dict[str, Method] = {
+    DEFAULT: Method(default),
     "Straddle": Method(Straddle()),
     "LSE": Method(Ambiguity()),
     "LSE, beta 9": Method(Ambiguity(), beta=9.0, epsilon=0.02),
     "TruVaR": Method(truvar),
     "randomised": Method(RandomizedStraddle()),
     "SUR": Method(ExpectedMisclassification()),
-    "SUR, joint": Method(ExpectedMisclassification(batch="joint")),
-    "turns": Method(Turns((Straddle(), ExpectedMisclassification(batch="joint")))),
     "tIMSE": Method(TargetedVariance()),
     "GlobalMI": Method(MutualInformation()),
     "Bichon": Method(ExpectedFeasibility()),

@@ -25,7 +25,6 @@ from botorch_lse.benchmark.trust_runs import (
     AUDIT_ROOM,
     BATCHES,
     BEFORE,
-    DEFAULT,
     GROWTH,
     LEAST_FOUND,
     LIMIT,
@@ -142,12 +141,6 @@ def chosen(
     ]
 
 
-def name_of(strategy: str) -> str:
-    r"""The strategy's name in the tables."""
-    is_default = STRATEGIES.get(strategy) is DEFAULT
-    return f"{strategy} (default)" if is_default else strategy
-
-
 # --- false answers --------------------------------------------------------------------
 
 
@@ -168,7 +161,7 @@ def false_table(runs: Sequence[Run]) -> Table:
         rows.append(
             (
                 kind,
-                "all" if strategy is None else name_of(strategy),
+                "all" if strategy is None else strategy,
                 arm,
                 len(some),
                 f"{mean(run.is_decided for run in some):.0%}",
@@ -191,7 +184,7 @@ def sources_table(runs: Sequence[Run]) -> Table:
         if not any(run.is_false for arm in by_arm for run in arm):
             continue
         counts = [f"{sum(r.is_false for r in arm)} of {len(arm)}" for arm in by_arm]
-        rows.append((name, name_of(strategy), *counts))
+        rows.append((name, strategy, *counts))
     return Table("Where they come from", ("function", "strategy", *ARMS), rows)
 
 
@@ -228,7 +221,7 @@ def _setting(run: Run) -> tuple[object, ...]:
 def price_table(runs: Sequence[Run]) -> Table:
     r"""Measurements until decided on easy functions."""
     rows = [
-        (name, name_of(strategy), f"{old:g}", f"{new:g}", f"{new / old:.2f}")
+        (name, strategy, f"{old:g}", f"{new:g}", f"{new / old:.2f}")
         for (name, strategy), (old, new) in prices(runs).items()
     ]
     columns = ("function", "strategy", f"median, {BEFORE}", f"median, {NOW}", "ratio")

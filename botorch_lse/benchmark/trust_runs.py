@@ -14,21 +14,27 @@ from botorch_lse.benchmark.recorded import Recorded
 from botorch_lse.benchmark.trust_problems import FUNCTIONS, Instance
 from botorch_lse.problem import Classification
 from botorch_lse.strategies import (
+    Above,
+    ComposedStrategy,
+    GaussianProcess,
     GPStrategy,
     LSEStrategy,
     MELKStrategy,
     StraddleStrategy,
+    Strategy,
     TruVaRStrategy,
 )
 from botorch_lse.strategies.loop import AUDITED, BUDGET, DECIDED, State
 
-DEFAULT: type[GPStrategy] = LSEStrategy
-"""The strategy that users get who choose none."""
-STRATEGIES: dict[str, type[GPStrategy]] = {
+DEFAULT = "default"
+"""What users get who choose neither rule nor model: ``Strategy(pool, goal)``."""
+PRESETS: dict[str, type[GPStrategy]] = {
     kind.__name__.removesuffix("Strategy"): kind
-    for kind in (LSEStrategy, StraddleStrategy, TruVaRStrategy, MELKStrategy, DEFAULT)
+    for kind in (LSEStrategy, StraddleStrategy, TruVaRStrategy, MELKStrategy)
 }
-"""All strategies under test by name; the default one stands in it once."""
+STRATEGIES = (DEFAULT, *PRESETS)
+"""All strategies under test by name."""
+Tested = GPStrategy | ComposedStrategy
 BEFORE, NOW, WITH_AUDIT = "before", "default", "audited"
 ARMS = (BEFORE, NOW, WITH_AUDIT)
 AUDIT = (0.05, 0.05)
@@ -123,24 +129,24 @@ def run(job: Job) -> list[Run]:
         return _with_and_without_audit(job, instance)
 
 
-def strategy_of(job: Job, instance: Instance, **options: Any) -> GPStrategy:
-    r"""The strategy of a job."""
-    chosen: dict[str, Any] = {
-        "max_observations": LIMIT_1D if instance.pool.d == 1 else LIMIT,
-        **options,
-    }
+def strategy_of(job: Job, instance: Instance, **options: Any) -> Tested:
+    r"""The strategy of a job; the default one was LSE before."""
+    limit = LIMIT_1D if instance.pool.d == 1 else LIMIT
+    whole = {"batch_size": job.batch, "max_observations": limit, **options}
+    learnt: dict[str, Any] = {"refit": refits_after_growth}
+    if job.is_noise_known:
+        learnt["noise_std"] = instance.noise_std
     if job.is_before:
-        chosen |= {"n_initial": 2 * (instance.pool.d + 1), "level_z": None}
-        chosen["needs_both_sides"] = False
-    return STRATEGIES[job.strategy](
-        instance.pool,
-        threshold=instance.threshold,
-        epsilon=instance.epsilon,
-        batch_size=job.batch,
-        noise_std=instance.noise_std if job.is_noise_known else None,
-        refit=refits_after_growth,
-        **chosen,
-    )
+        learnt |= {"n_initial": 2 * (instance.pool.d + 1), "level_z": None}
+        learnt["needs_both_sides"] = False
+    pool, level, epsilon = instance.pool, instance.threshold, instance.epsilon
+    if job.strategy == DEFAULT and not job.is_before:
+        model = GaussianProcess(**learnt)
+        strategy = Strategy(pool, Above(level, epsilon), model=model, **whole)
+        assert isinstance(strategy, ComposedStrategy)  # which ``Strategy(...)`` makes
+        return strategy
+    preset = PRESETS.get(job.strategy, LSEStrategy)
+    return preset(pool, threshold=level, epsilon=epsilon, **learnt, **whole)
 
 
 def refits_after_growth(n_rounds: int) -> bool:
@@ -191,7 +197,7 @@ class Way:
         return Run(job, arm, reason, n_used, wrong, found, along, self.decided_at)
 
 
-def _states(strategy: GPStrategy, instance: Instance, seed: int) -> Iterator[State]:
+def _states(strategy: Tested, instance: Instance, seed: int) -> Iterator[State]:
     r"""The states of a run, from that before any measurement to the last one."""
     noise = torch.Generator().manual_seed(2 * seed + 1)
     state = strategy.init(seed)

@@ -9,10 +9,11 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 
 from botorch_lse.checks import kind_of, whole_number
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
-from botorch_lse.problem import Observations
+from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import Above, Goal
+from botorch_lse.strategies.lookahead import ExpectedMisclassification
 from botorch_lse.strategies.loop import Procedure, State, Strategy, check_state
 from botorch_lse.strategies.pareto import (
     ParetoEstimate,
@@ -20,7 +21,11 @@ from botorch_lse.strategies.pareto import (
     with_columns,
 )
 from botorch_lse.strategies.processes import GaussianProcess
-from botorch_lse.strategies.rules import Ambiguity, Design, Rule, Width
+from botorch_lse.strategies.rules import Ambiguity, Design, Rule, Straddle, Width
+from botorch_lse.strategies.turns import Handover
+
+LOOKAHEAD_ROWS = 2_500
+"""Rows of a pool up to which the default rule looks ahead: 0.3 seconds for a row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +40,10 @@ class ComposedStrategy(Strategy):
         pool: The candidates.
         goal: What is to be decided, such as ``Above(0.5)``.
         model: What is believed of the outputs, and how it is learnt.
-        rule: Which rows come next; default ``Ambiguity`` for a level, ``Design`` where
-            items are compared with each other, else ``Width``.
+        rule: Which rows come next; default for a level ``Handover`` from
+            ``ExpectedMisclassification`` (in pools of more than 2,500 rows
+            ``Straddle``) to ``Ambiguity``, ``Design`` where items are compared with
+            each other, else ``Width``.
         batch_size: Measurements per round.
         delta: The failure probability of the theorem's widths.
         beta: ``None``: the theorem's schedule at ``delta``, or the rule's own; a number
@@ -108,7 +115,7 @@ class ComposedStrategy(Strategy):
             self.pool,
             self.pool,
             self.goal,
-            (self.rule or default_rule(self.goal)).on(self.pool),
+            (self.rule or default_rule(self.goal, self.pool)).on(self.pool),
             self.model.on(self.pool, self.n_outputs, *given),
             self.batch_size,
             self.delta,
@@ -157,12 +164,23 @@ class ComposedStrategy(Strategy):
         return super()._complete(observations)
 
 
-def default_rule(goal: Goal) -> Rule:
+def default_rule(goal: Goal, pool: Pool) -> Rule:
     r"""The rule for a goal where the user gives none.
 
-    Goals that compare rows need batches that are planned as a whole; for a level the
-    ambiguity is the paper's choice, for anything else the width of the interval.
+    For a level it is the one that was never far from the best in ``benchmark peers``:
+    the fewest wrong sides to expect, then the fewest measurements until all is sure.
+    Goals that compare rows need batches that are planned as a whole; for anything else
+    it is the width of the interval.
+
+    Args:
+        goal: What is to be decided.
+        pool: The candidates. Looking ahead takes time with the square of their number:
+            with more than ``LOOKAHEAD_ROWS`` the straddle score learns in its place.
     """
     if goal.by_pairs or goal.directions is not None:
         return Design()
-    return Ambiguity() if isinstance(goal, Above) else Width()
+    if not isinstance(goal, Above):
+        return Width()
+    if len(pool) > LOOKAHEAD_ROWS:
+        return Handover((Straddle(), Ambiguity()))
+    return Handover((ExpectedMisclassification(batch="joint"), Ambiguity()))

@@ -262,7 +262,7 @@ def test_tables_and_picture_are_made_of_made_up_runs(tmp_path: Path) -> None:
     found = report("peers", RUNS, ["SVM (svm.csv)"])
     assert "SVM (svm.csv)" in found.text()
     ratios, wins, errors = found.tables
-    assert [row[0] for row in ratios.rows] == ["LSE (default)", "Straddle (candidate)"]
+    assert [row[0] for row in ratios.rows] == ["LSE", "Straddle"]
     columns = dict(zip(ratios.columns, ratios.rows[1], strict=True))
     assert columns["worst"] == "8.00"
     assert columns["worst cell"] == "camel, noise 5.0%"
@@ -321,5 +321,5 @@ def test_the_command_is_known_and_reads_its_options(
     assert one.func is peers_runs.run
     assert one.keywords == {"data": tmp_path}
     printed = capsys.readouterr().out
-    assert "LSE (default)" in printed
+    assert "LSE" in printed
     assert ("svm_on_grid.csv" in printed) == (name != "reported")

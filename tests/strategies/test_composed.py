@@ -310,7 +310,7 @@ def test_the_default_rule_is_one_for_the_goal() -> None:
         for goal in (*GOALS, ParetoByDifferences((True, True)))
     }
     assert rules == {
-        Above: Ambiguity,
+        Above: Handover,
         ShareOfMax: Width,
         ShareOfMaxByPairs: Design,
         Maximiser: Width,
