@@ -244,3 +244,41 @@ def test_targets_far_from_the_level_still_have_an_order(name: str) -> None:
     found = removal(name, a).of(torch.tensor([[0.2], [0.5]]).double() * VARIANCE)
     assert bool((found.diff(dim=1) < 0).all())
     assert bool((found[1] > found[0]).all())
+
+
+# --- sums -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sums_are_those_of_the_single_removals(name: str) -> None:
+    a = torch.cat((RATIOS, torch.linspace(-9, 9, 80).double()))
+    shares = torch.cat((SHARES, DENSE[::9])).unsqueeze(-1)
+    of = removal(name, a)
+    gain = shares * VARIANCE * torch.linspace(0.3, 1.0, len(a)).double()
+    wanted = of.of(gain).sum(dim=-1)
+    # The error of either is below 1e-10 for each target.
+    torch.testing.assert_close(of.summed(gain), wanted, rtol=0, atol=1e-10 * len(a))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sums_of_pairs_apart_are_those_of_the_definition(name: str) -> None:
+    # Of one target each, below and above the share at which formulas change.
+    for a in (0.0, 0.4, -1.7, 3.1):
+        of = removal(name, torch.tensor([a], dtype=torch.float64))
+        for rho in (1e-3, 0.03, 0.199, 0.201, 0.6):
+            gain = torch.tensor([[rho * VARIANCE]], dtype=torch.float64)
+            found = of.summed(gain)
+            wanted = now(name, a) - afterwards(name, a, rho)
+            assert float(found) == pytest.approx(wanted, abs=3e-11)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sums_of_little_keep_their_digits(name: str) -> None:
+    # What is removed in proportion to the reduction stays so, down to rounding.
+    a = torch.tensor([0.5, 1.5]).double()
+    gain = torch.tensor([[1e-9], [1e-11]], dtype=torch.float64) * VARIANCE
+    found = removal(name, a).summed(gain.expand(2, 2).contiguous())
+    if name == "minimum":  # away from the level less than any power
+        assert float(found.abs().max()) <= 1e-17
+        return
+    assert float(found[0] / found[1]) == pytest.approx(100.0, rel=1e-7)

@@ -15,7 +15,9 @@ import torch
 from torch import Tensor
 
 
-def single_gain(covariance: Tensor, observed_var: Tensor) -> Tensor:
+def single_gain(
+    covariance: Tensor, observed_var: Tensor, out: Tensor | None = None
+) -> Tensor:
     r"""How much one observation reduces each target's variance.
 
     ``k(x, v)^2 / (s(x)^2 + noise(x))`` for candidate ``x`` and target ``v``.
@@ -24,6 +26,8 @@ def single_gain(covariance: Tensor, observed_var: Tensor) -> Tensor:
         covariance: ``... x C x T`` posterior covariances of candidates and targets.
         observed_var: ``... x C`` variances of an observation at each candidate, noise
             of at least ``least_noise`` included.
+        out: Where to write the result, perhaps ``covariance`` itself: fresh memory
+            costs more than the arithmetic. Default a new tensor.
 
     Returns:
         ``... x C x T``, units of ``y`` squared.
@@ -32,7 +36,8 @@ def single_gain(covariance: Tensor, observed_var: Tensor) -> Tensor:
         Bogunovic et al. (2016), Eq. (18), with the candidate's noise, erratum 1
         (papers/bogunovic2016/errata.md).
     """
-    return covariance.square() / observed_var.unsqueeze(-1)
+    squared = torch.square(covariance, out=out)
+    return torch.div(squared, observed_var.unsqueeze(-1), out=out)
 
 
 def joint_gain(L: Tensor, covariance: Tensor) -> Tensor:

@@ -937,12 +937,26 @@ class PoolPosterior:
 
     def covariance_between(self, rows: Tensor, columns: Tensor) -> Tensor:
         r"""``r x c`` posterior covariances of some rows with others, in one piece."""
-        with torch.no_grad():
-            # In one product, with the observations to come: each pass over all pairs
-            # takes as long as the product itself.
-            prior = self.prior_covariance(rows, columns)
-            left, right = self._known_at(rows), self._known_at(columns)
-            return torch.addmm(prior, left, right.mT, alpha=-1.0)
+        return self.against(columns)(rows)
+
+    def against(self, columns: Tensor) -> Callable[[Tensor], Tensor]:
+        r"""From ``r`` rows to their ``r x c`` posterior covariances with some columns.
+
+        For many calls with the same columns: what depends on them is computed once.
+        """
+        path_of_columns = self._whole_cross(columns).mT
+
+        def covariance(rows: Tensor) -> Tensor:
+            with torch.no_grad():
+                prior = self.prior_covariance(rows, columns)
+                return prior.addmm_(self._whole_cross(rows), path_of_columns, alpha=-1)
+
+        return covariance
+
+    def _whole_cross(self, indices: Tensor) -> Tensor:
+        r"""``q x (n + e)`` entries of the path rows, ``e`` expected ones included."""
+        expected = [row[indices].unsqueeze(-1) for row in self._expected]
+        return torch.cat((self._cross(indices), *expected), dim=-1)
 
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
         r"""Covariances between rows, given by numbers or as a slice."""
@@ -975,13 +989,6 @@ class PoolPosterior:
         if self._rows is not None:
             return self._rows.data[:n, indices].mT
         return path_rows(self.L, self.prior_covariance(self.indices, indices)).mT
-
-    def _known_at(self, indices: Tensor) -> Tensor:
-        r"""``q x (n + e)``: path rows, of observations to come too, at some rows."""
-        cross = self._cross(indices)
-        if not self._expected:
-            return cross
-        return torch.cat([cross, torch.stack(self._expected)[:, indices].mT], dim=-1)
 
     def _residual_blocks(
         self, indices: Tensor, cross: Tensor

@@ -29,6 +29,7 @@ from botorch_lse.functional.lookahead import (
     expected_misclassification,
     mean_absolute,
     mutual_information,
+    pieces,
     targeted_variance,
     truncated_variance,
     values_to_come,
@@ -36,13 +37,13 @@ from botorch_lse.functional.lookahead import (
 )
 from botorch_lse.functional.scores import first_best
 from botorch_lse.functional.variance_reduction import single_gain, truncated_sum
-from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
+from botorch_lse.models.gaussian_process import COPIES, PoolPosterior, row_blocks
 from botorch_lse.problem import Pool
 from botorch_lse.strategies.costs import RowCosts
 from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.rules import Rule, Situation
 
-Piece = tuple[slice, Tensor, Tensor]
+Block = tuple[slice, Tensor, Tensor]
 """Some candidates, ``c x T`` covariances with targets, ``c`` observed variances."""
 Stays = Callable[[Tensor, Tensor], Tensor]
 """From ``T`` means and ``C x T`` half widths to ``C x T`` bools: still undecided."""
@@ -50,9 +51,13 @@ Batch = Literal["believer", "joint"]
 """How the values of rows that are chosen or being measured count: see ``LookAhead``."""
 BATCHES = get_args(Batch)
 
-IN_CACHE = 2**16
-"""Pairs of a candidate and a target taken together: a loss is a dozen operations on
-each, which are several times faster where arrays stay in the processor's cache."""
+AT_ONCE = 2**18
+"""Pairs of which the model gives the covariances together: each call takes as long as
+some ten thousand pairs, and temporary arrays that are much larger leave the caches."""
+WIDEST = 2**12
+"""Targets taken together at most, so that pieces have enough rows."""
+KEPT = 30 * 2**20
+"""Bytes of temporary arrays that the allocator keeps; its limit is 32 MiB."""
 NEGLIGIBLE = 1e-12
 """Reductions below this share of the summed variance are rounding: every width has
 reached its target."""
@@ -559,10 +564,11 @@ class Reductions:
             ``C`` sums, units of the loss.
         """
         total = torch.zeros(len(self.rows), dtype=torch.float64)
-        for part, pieces in self._pieces():
+        for part, blocks in self._blocks():
             removal = removal_at(part)
-            for rows, covariance, observed in pieces:
-                total[rows] += removal.of(single_gain(covariance, observed)).sum(dim=-1)
+            for rows, covariance, observed in blocks:
+                gain = single_gain(covariance, observed, out=covariance)
+                total[rows] += removal.summed(gain)
         return total
 
     def volume_change(self, level: float) -> Tensor:
@@ -576,14 +582,15 @@ class Reductions:
         """
         posterior, values = self.posterior, values_to_come(1)
         changes = torch.zeros(len(self.rows), len(values), dtype=torch.float64)
-        for part, pieces in self._pieces():
+        for part, blocks in self._blocks():
             distance = posterior.mean[part] - level
             series = volume_series(distance, posterior.variance[part])
-            for rows, covariance, observed in pieces:
-                changes[rows] += series.of(covariance / observed.sqrt().unsqueeze(-1))
+            for rows, covariance, observed in blocks:
+                moves = covariance / observed.sqrt().unsqueeze(-1)
+                changes[rows] += torch.cat([series.of(p) for p in pieces(moves)])
         return mean_absolute(changes, values)
 
-    def _pieces(self) -> Iterator[tuple[Tensor, Iterator[Piece]]]:
+    def _blocks(self) -> Iterator[tuple[Tensor, Iterator[Block]]]:
         r"""Covariances of the rows with the targets, in pieces that stay in a cache.
 
         Yields:
@@ -591,22 +598,22 @@ class Reductions:
             covariances and the variances of observations at them.
         """
         posterior = self.posterior
+        # Once an array of this size was freed, the allocator of Linux keeps memory for
+        # the next temporary array rather than give it back to the system, from which it
+        # comes slowly, page by page. Nothing is written, so it takes no memory.
+        torch.empty(KEPT, dtype=torch.uint8)
         n = len(posterior.indices) + 1
-        for columns in row_blocks(len(self.targets), n, posterior.memory_budget):
+        most = min(posterior.memory_budget, 8 * COPIES * n * WIDEST)
+        for columns in row_blocks(len(self.targets), n, most):
             part = self.targets[columns]
-            yield part, self._pieces_of(part)
+            yield part, self._blocks_of(part)
 
-    def _pieces_of(self, part: Tensor) -> Iterator[Piece]:
-        r"""The pieces of all rows with some targets."""
-        few = max(1, IN_CACHE // len(part))
-        budget = self.posterior.memory_budget
-        for block in row_blocks(len(self.rows), len(part), budget):
-            covariance = self.posterior.covariance_between(self.rows[block], part)
-            for start in range(0, len(covariance), few):
-                piece = covariance[start : start + few]
-                first = block.start + start
-                rows = slice(first, first + len(piece))
-                yield rows, piece, self._observed[rows]
+    def _blocks_of(self, part: Tensor) -> Iterator[Block]:
+        r"""The pieces of all rows with some targets, which the caller may overwrite."""
+        budget = min(self.posterior.memory_budget, 8 * COPIES * AT_ONCE)
+        covariance_with = self.posterior.against(part)
+        for rows in row_blocks(len(self.rows), len(part), budget):
+            yield rows, covariance_with(self.rows[rows]), self._observed[rows]
 
     def in_epoch(self, beta: float, eta: float) -> Tensor:
         r"""The numerator of Eq. (3) for each row in the current epoch.
