@@ -10,6 +10,7 @@ functions of ``functional/lookahead.py``.
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from functools import cached_property, partial
 from typing import Literal, get_args
 
 import torch
+from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, one_of, whole_number
@@ -35,10 +37,16 @@ from botorch_lse.functional.lookahead import (
     values_to_come,
     volume_series,
 )
-from botorch_lse.functional.scores import first_best
+from botorch_lse.functional.scores import TIE, first_best
 from botorch_lse.functional.variance_reduction import single_gain, truncated_sum
-from botorch_lse.models.gaussian_process import COPIES, PoolPosterior, row_blocks
+from botorch_lse.models.gaussian_process import (
+    COPIES,
+    ROUNDING,
+    PoolPosterior,
+    row_blocks,
+)
 from botorch_lse.problem import Pool
+from botorch_lse.strategies.bounds import upper_bounds
 from botorch_lse.strategies.costs import RowCosts
 from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.rules import Rule, Situation
@@ -58,9 +66,22 @@ WIDEST = 2**12
 """Targets taken together at most, so that pieces have enough rows."""
 KEPT = 30 * 2**20
 """Bytes of temporary arrays that the allocator keeps; its limit is 32 MiB."""
+ALL_PAIRS = 2**27
+"""Pairs of rows and targets up to which every row is scored, in some seconds."""
+MOST_PAIRS = 2**27
+"""Pairs of which the removals are computed where there are more than these."""
+FIRST_ROWS = 128
+"""Rows that are scored first, from the largest bound down; then as many again."""
 NEGLIGIBLE = 1e-12
 """Reductions below this share of the summed variance are rounding: every width has
 reached its target."""
+
+
+class LeftOutWarning(BotorchWarning):
+    r"""A pool was too large to tell which row is the best; says how good the choice is.
+
+    The bound holds whatever the values to come.
+    """
 
 
 @dataclass(frozen=True)
@@ -255,8 +276,20 @@ class LookAhead(Rule):
             rows = self.usable(situation, usable)
         scores = self.scores(situation, previous, rows)
         everything = torch.ones_like(rows, dtype=torch.bool)
-        at = first_best(scores, everything, float(scores.max()))
+        at = first_best(scores, everything, self._tie_scale(situation, scores))
         return int(rows[at or 0])
+
+    def _tie_scale(self, situation: Situation, scores: Tensor) -> float:
+        r"""What ``first_best`` compares differences of scores with.
+
+        Scores are sums over targets, and ties a share of the best one. They come from
+        covariances, which are differences from prior ones: where nearly all variance is
+        gone, what is left of their digits decides what counts as equal.
+        """
+        posterior = situation.posterior
+        left = max(float(posterior.variance.max()), ROUNDING * posterior.scale**2)
+        digits = 2 * ROUNDING * posterior.scale**2 / left  # of a squared covariance
+        return abs(float(scores.max())) * max(1.0, min(digits, 1.0) / TIE)
 
     def scores(
         self, situation: Situation, previous: int | None, rows: Tensor
@@ -272,14 +305,15 @@ class LookAhead(Rule):
             Bogunovic et al. (2016), Eq. (3), for the truncated variance.
         """
         belief, posterior = situation.belief, situation.posterior
+        costs = None if self.costs is None else self.costs.of(previous, rows)
         if situation.is_initial:
             found = posterior.variance[rows]
         else:
             targets = situation.items[belief.sides.candidates & situation.is_first_copy]
             noise = belief.noise[rows]
-            reductions = Reductions(posterior, rows, targets, noise)
+            reductions = Reductions(posterior, rows, targets, noise, costs)
             found = self.removed(situation, reductions)
-        return found if self.costs is None else found / self.costs.of(previous, rows)
+        return found if costs is None else found / costs
 
 
 # --- truncated variance ---------------------------------------------------------------
@@ -541,12 +575,14 @@ class Reductions:
         targets: ``T`` rows in question, over which the sums run.
         noise_var: ``C`` noise variances of an observation at each candidate, at least
             ``posterior.least_noise``.
+        costs: ``C`` costs, by which sums of many rows are compared; default 1 each.
     """
 
     posterior: PoolPosterior
     rows: Tensor
     targets: Tensor
     noise_var: Tensor
+    costs: Tensor | None = None
 
     @cached_property
     def _observed(self) -> Tensor:
@@ -561,8 +597,55 @@ class Reductions:
                 take off a loss there.
 
         Returns:
-            ``C`` sums, units of the loss.
+            ``C`` sums, units of the loss. Where there are more than ``ALL_PAIRS`` pairs
+            of rows and targets, those of the rows that can be the best per cost, and 0
+            for the others.
+
+        Warns:
+            LeftOutWarning: If too many rows can be the best; it says how much better
+                than the best sum a row left out can be.
         """
+        if len(self.rows) * len(self.targets) <= ALL_PAIRS:
+            return self._every_sum(removal_at)
+        return self._best_sums(removal_at)
+
+    def _best_sums(self, removal_at: Callable[[Tensor], Removal]) -> Tensor:
+        r"""The sums of the rows that can be the best per cost, and 0 for the others.
+
+        Rows come from the largest bound down. Bounds fall below the best sum found, or
+        the work is at its limit; then a warning says how much better a row left out can
+        be.
+        """
+        bounds = upper_bounds(
+            self.posterior, self.rows, self._observed, self.targets, removal_at
+        )
+        costs = torch.ones_like(bounds) if self.costs is None else self.costs
+        bounds, order = (bounds / costs).sort(descending=True, stable=True)
+        # Also rows that are as good as the best up to rounding count: see `first_best`.
+        found, best, done = torch.zeros_like(bounds), 0.0, 0
+        most = max(FIRST_ROWS, MOST_PAIRS // len(self.targets))
+        while done < len(order) and float(bounds[done]) >= best * (1 - 2 * TIE):
+            if done >= most:
+                gap = float(bounds[done]) / best if best > 0 else math.inf
+                warnings.warn(
+                    f"Of {len(order):,} rows, {done:,} were scored exactly. Of the "
+                    f"others none takes off more than {gap:.2f} times as much of the "
+                    "loss as the best of these, per cost.",
+                    LeftOutWarning,
+                    stacklevel=2,
+                )
+                break
+            some = order[done : min(done + max(FIRST_ROWS, done), most)]
+            exact = replace(
+                self, rows=self.rows[some], noise_var=self.noise_var[some], costs=None
+            )
+            found[some] = exact._every_sum(removal_at)
+            best = max(best, float((found[some] / costs[some]).max()))
+            done += len(some)
+        return found
+
+    def _every_sum(self, removal_at: Callable[[Tensor], Removal]) -> Tensor:
+        r"""The sum of each row."""
         total = torch.zeros(len(self.rows), dtype=torch.float64)
         for part, blocks in self._blocks():
             removal = removal_at(part)

@@ -355,6 +355,21 @@ def test_costs_may_depend_on_the_row_before() -> None:
     assert memory.spent == pytest.approx(sum(steps))
 
 
+@pytest.mark.parametrize("rule", [rule for rule, _ in RULES[:-1]], ids=IDS[:-1])
+def test_of_rows_that_are_alike_the_first_is_chosen(rule) -> None:
+    # A centred grid and data at its centre: opposite rows differ by rounding alone.
+    ticks = torch.linspace(-1, 1, 9, dtype=torch.float64)
+    pool = Pool(torch.cartesian_prod(ticks, ticks), noise_var=torch.full((81,), 0.1))
+    strategy = build(rule, pool)
+    state = strategy.replay(
+        Observations(torch.tensor([40, 40, 40]), torch.full((3,), LEVEL))
+    )
+    chosen = int(strategy.ask(state).indices[0])
+    at = pool.X[chosen]
+    alike = [(pool.X - sign * at).abs().sum(dim=-1).argmin() for sign in (1, -1)]
+    assert chosen == min(int(i) for i in alike)
+
+
 def test_blocks_of_candidates_and_targets_change_nothing() -> None:
     strategy = build(MutualInformation())
     belief = after_first(strategy).belief

@@ -1,0 +1,177 @@
+r"""Which rows can take most off a loss, without looking at every target of each.
+
+What a row takes off a loss is a sum over all targets, and with 100,000 of both there
+are too many pairs. This module bounds the sums from above at a cost that grows with the
+rows and the targets, not with their product; rows are then examined exactly from the
+largest bound down until no other can be the best.
+
+A removal at target ``v`` is a growing function ``R_v`` of the reduction ``g`` of its
+variance. Any straight line above it, ``R_v(g) <= A_v + B_v g``, gives
+
+    sum_v R_v(g(x, v)) <= sum_v A_v + sum_v B_v k(x, v)^2 / (s(x)^2 + noise(x)).
+
+The covariances are ``k(x, v) = F(x)' F(v)`` up to an error of at most ``sqrt(e(x)
+e(v))``: ``F`` are the first columns of a Cholesky factor with pivots, ``e`` the
+variances that they leave (Cauchy and Schwarz). By the triangle inequality the last sum
+is at most
+
+    (sqrt(F(x)' G F(x)) + sqrt(e(x) sum_v B_v e(v)))^2 / (s(x)^2 + noise(x)),
+    G = sum_v B_v F(v) F(v)'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from botorch_lse.functional.lookahead import Removal
+from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
+
+RANK = 256
+"""Columns of ``F``; fewer where they do not fit a quarter of the memory budget."""
+PIVOTS = 32
+"""Of them computed together."""
+JITTER = 1e-10
+"""Added to the covariance of pivots, as a share of the largest variance."""
+SHARES = (1e-3, 0.02, 0.1)
+"""Reductions, as shares of a target's variance, from which lines above a removal start;
+each gives a bound, of which the smallest counts. A loss with a corner starts steeply,
+so that lines from further out are better there."""
+FINE = 1.03
+"""Ratio of neighbouring reductions at which removals are computed. Between them a
+removal counts as the larger one, so that bounds hold and are at most so much larger."""
+ROUNDING = 1e-9
+"""Bounds are raised by this share, so that they hold in spite of rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    r"""A part of the posterior covariance of all rows of a pool, and what is left.
+
+    Args:
+        factor: ``N x m``: ``F``, units of ``y``.
+        left: ``N`` variances left: ``e``, units of ``y`` squared.
+    """
+
+    factor: Tensor
+    left: Tensor
+
+    @classmethod
+    def of(cls, posterior: PoolPosterior) -> LowRank:
+        r"""With pivots drawn by the variance left, always the same for a posterior.
+
+        Source:
+            Chen, Epperly, Tropp and Webber (2024), randomly pivoted Cholesky, in
+            blocks. The draws decide how tight bounds are, not whether they hold.
+        """
+        variance = posterior.variance
+        N, generator = len(variance), torch.Generator().manual_seed(0)
+        most = min(RANK, N, posterior.memory_budget // (4 * 8 * N))
+        factor, left, m = variance.new_zeros(N, most), variance.clone(), 0
+        jitter = JITTER * variance.max()
+        while m < most and bool((left > jitter).sum() >= min(PIVOTS, most - m)):
+            size = min(PIVOTS, most - m)
+            drawn = torch.where(left > jitter, left, 0.0)
+            pivots = torch.multinomial(drawn, size, generator=generator)
+            columns = posterior.covariance_with(pivots)  # size x N
+            columns -= factor[pivots, :m] @ factor[:, :m].mT
+            block = columns[:, pivots] + jitter * torch.eye(size, dtype=left.dtype)
+            L, info = torch.linalg.cholesky_ex(block)
+            if bool(info):  # what is left is rounding
+                break
+            new = torch.linalg.solve_triangular(L, columns, upper=False)
+            factor[:, m : m + size] = new.mT
+            left, m = (left - new.square().sum(dim=0)).clamp_min(0.0), m + size
+        return cls(factor[:, :m], left + ROUNDING * variance)
+
+    def weighted(self, rows: Tensor, targets: Tensor, weight: Tensor) -> Tensor:
+        r"""At least ``sum_v weight_v k(x, v)^2`` for each of ``C`` rows.
+
+        Args:
+            rows: ``C`` rows.
+            targets: ``T`` rows.
+            weight: ``T`` weights, at least 0.
+        """
+        m = self.factor.shape[-1]
+        of_targets = self.factor.new_zeros(m, m)
+        for b in row_blocks(len(targets), m + 1):
+            F = self.factor[targets[b]]
+            of_targets += (F * weight[b].unsqueeze(-1)).mT @ F
+        parts = []
+        for b in row_blocks(len(rows), m + 1):
+            F = self.factor[rows[b]]
+            parts.append(((F @ of_targets) * F).sum(dim=-1))
+        rest = self.left[rows] * (weight @ self.left[targets])
+        return (torch.cat(parts).clamp_min(0.0).sqrt() + rest.sqrt()).square()
+
+
+def upper_bounds(
+    posterior: PoolPosterior,
+    rows: Tensor,
+    observed: Tensor,
+    targets: Tensor,
+    removal_at: Callable[[Tensor], Removal],
+) -> Tensor:
+    r"""At least what each of ``C`` rows takes off a loss of ``T`` targets.
+
+    Args:
+        posterior: On the pool.
+        rows: ``C`` candidates.
+        observed: ``C`` variances of an observation at each, noise included.
+        targets: ``T`` rows in question.
+        removal_at: From numbers of targets to removals there.
+
+    Returns:
+        ``C`` sums, units of the loss.
+    """
+    part = LowRank.of(posterior)
+    largest = float((posterior.variance[rows] / observed).max())
+    lines = [lines_above(posterior, targets, removal_at, s, largest) for s in SHARES]
+    bounds = torch.stack(
+        [
+            start.sum() + part.weighted(rows, targets, slope) / observed
+            for start, slope in lines
+        ]
+    )
+    return bounds.amin(dim=0) * (1 + ROUNDING)
+
+
+def lines_above(
+    posterior: PoolPosterior,
+    targets: Tensor,
+    removal_at: Callable[[Tensor], Removal],
+    share: float,
+    largest: float,
+) -> tuple[Tensor, Tensor]:
+    r"""Lines ``A + B g`` above the removals at ``T`` targets.
+
+    Args:
+        posterior: On the pool.
+        targets: ``T`` rows.
+        removal_at: From numbers of targets to removals there.
+        share: The reduction, as a share of the variance, whose removal ``A`` is.
+        largest: The largest share of a variance that an observation takes off.
+
+    Returns:
+        ``A``, ``T`` values in units of the loss, and ``B``, ``T`` slopes, at least 0.
+    """
+    shares = [min(share, largest)]
+    while shares[-1] < largest:
+        shares.append(min(FINE * shares[-1], largest))
+    shares.append(largest)  # so that there are two
+    grid = torch.tensor(shares, dtype=torch.float64).unsqueeze(-1)
+    starts, slopes = [], []
+    for block in row_blocks(len(targets), len(shares)):
+        some = targets[block]
+        variance = posterior.variance[some]
+        removed = removal_at(some).of(grid * variance)
+        start = removed[0].clamp_min(0.0)
+        # A removal grows: up to the next reduction it is at most what it is there.
+        slope = ((removed[1:] - start) / grid[:-1]).amax(dim=0).clamp_min(0.0)
+        known = variance <= 0
+        starts.append(start)
+        slopes.append(torch.where(known, 0.0, slope / variance.masked_fill(known, 1)))
+    return torch.cat(starts), torch.cat(slopes)

@@ -1,0 +1,115 @@
+r"""Choices from bounds, against those from the sums of every row."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor
+
+from botorch_lse.functional.lookahead import (
+    AddedRemoval,
+    expected_misclassification,
+    mutual_information,
+    targeted_variance,
+    truncated_variance,
+)
+from botorch_lse.models.gaussian_process import GPPrior, PoolPosterior
+from botorch_lse.strategies import bounds, lookahead
+from botorch_lse.strategies.bounds import upper_bounds
+from botorch_lse.strategies.lookahead import LeftOutWarning, Reductions
+from tests.reference.dense_gp import DenseGP
+
+SIDE, LEVEL = 20, 0.2
+N = SIDE**2
+LOSSES = {
+    "truncated": lambda d, v: truncated_variance(v, 9.0, 0.4),
+    "targeted": targeted_variance,
+    "product": expected_misclassification,
+    "minimum": partial(expected_misclassification, form="minimum"),
+    "entropy": mutual_information,
+    "joint": lambda d, v: AddedRemoval(mutual_information(d, 1.3 * v), 0.3 * v),
+}
+
+
+def reductions(n: int, noise: float) -> Reductions:
+    r"""Every row of a grid a candidate; targets are most of them."""
+    ticks = torch.linspace(0, 1, SIDE, dtype=torch.float64)
+    X = torch.cartesian_prod(ticks, ticks)
+    prior = GPPrior.from_kernel(DenseGP(lengthscale=(0.15, 0.25)).kernel())
+    rows = torch.randperm(N, generator=torch.Generator().manual_seed(n))[:n]
+    noise_var = torch.full((N,), noise**2).double() * (1 + X[:, 0])
+    y = (6 * X[rows].sum(dim=-1)).sin()
+    posterior = PoolPosterior.start(prior, X).observe(rows, y, noise_var[rows])
+    every = torch.arange(N)
+    return Reductions(posterior, every, every[every % 7 != 0], noise_var)
+
+
+def loss_at(given: Reductions, name: str):
+    posterior = given.posterior
+
+    def at(targets: Tensor):
+        distance = posterior.mean[targets] - LEVEL
+        return LOSSES[name](distance, posterior.variance[targets])
+
+    return at
+
+
+@pytest.mark.parametrize("rank", [0, 8, 64, N])
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(("n", "noise"), [(5, 0.01), (60, 0.3)])
+def test_no_sum_exceeds_its_bound(name, n, noise, rank, monkeypatch) -> None:
+    monkeypatch.setattr(bounds, "RANK", rank)
+    given = reductions(n, noise)
+    at = loss_at(given, name)
+    observed = given.posterior.variance + given.noise_var
+    found = upper_bounds(given.posterior, given.rows, observed, given.targets, at)
+    assert bool((found >= given.summed(at)).all())
+
+
+def test_the_bound_of_the_best_linear_sum_is_tight() -> None:
+    given = reductions(60, 0.3)
+    at = loss_at(given, "targeted")
+    observed = given.posterior.variance + given.noise_var
+    found = upper_bounds(given.posterior, given.rows, observed, given.targets, at)
+    wanted = given.summed(at)
+    best = wanted.argmax()
+    assert float(found[best] / wanted[best]) <= 1.2
+
+
+@pytest.mark.parametrize("has_costs", [False, True])
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(("n", "noise"), [(5, 0.01), (60, 0.3)])
+def test_the_best_row_by_bounds_is_the_best_of_all(
+    name, n, noise, has_costs, monkeypatch
+) -> None:
+    given = reductions(n, noise)
+    cost = 1.0 + given.posterior.F[:, 1] if has_costs else torch.ones(N).double()
+    given = replace(given, costs=cost if has_costs else None)
+    at = loss_at(given, name)
+    wanted = given.summed(at)
+    for name_of, value in (("ALL_PAIRS", 0), ("MOST_PAIRS", N**2), ("FIRST_ROWS", 8)):
+        monkeypatch.setattr(lookahead, name_of, value)
+    found = given.summed(at)
+    assert int((found / cost).argmax()) == int((wanted / cost).argmax())
+    scored = found > 0
+    torch.testing.assert_close(found[scored], wanted[scored], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_choice_that_is_not_proven_says_how_good_it_is(name, monkeypatch) -> None:
+    given = reductions(5, 0.01)
+    at = loss_at(given, name)
+    wanted = given.summed(at)
+    for name_of, value in (("ALL_PAIRS", 0), ("MOST_PAIRS", 0), ("FIRST_ROWS", 3)):
+        monkeypatch.setattr(lookahead, name_of, value)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = given.summed(at)
+    (said,) = [w for w in caught if w.category is LeftOutWarning]
+    factor = float(str(said.message).split("more than ")[1].split()[0])
+    assert float(wanted.max() / found.max()) <= factor + 0.005
+    assert int((found > 0).sum()) == 3
