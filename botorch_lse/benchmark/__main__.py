@@ -43,6 +43,14 @@ def build_parser() -> argparse.ArgumentParser:
             metavar="FILE",
             help="add each run to FILE as it ends; runs that it holds are not repeated",
         )
+    peers.add_argument(
+        "--package",
+        dest="packages",
+        action="append",
+        default=[],
+        metavar="NAME=COMMAND",
+        help="a peer's package that chooses rows as well (peers packages)",
+    )
     guarantee = commands.add_parser("guarantee", help="simulate a guarantee")
     guarantee.add_argument(
         "--runs", type=int, metavar="K", help="runs (default: as `list` says, else 200)"
@@ -105,8 +113,10 @@ def _options(chosen: argparse.Namespace, runs: int) -> Options:
             whole_number(getattr(chosen, name), f"--{name}", 1)
     if chosen.kind in ("paper", "limits", "trust", "peers"):
         # Which of these a command has was said above; the others stay as they are.
-        names = ("quick", "seeds", "data", "workers", "record")
+        names = ("quick", "seeds", "data", "workers", "record", "packages")
         given = {name: getattr(chosen, name) for name in names if name in chosen}
+        if "packages" in given:
+            given["packages"] = tuple(given["packages"])
         return Options(**given)
     if chosen.kind == "guarantee":
         if chosen.quick:

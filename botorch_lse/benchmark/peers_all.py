@@ -28,6 +28,7 @@ from botorch_lse.papers.report import Report, Table
 SEEDS, QUICK_SEEDS = 10, 1
 LOW, MIDDLE, HIGH = 0.001, 0.05, 0.25
 """The noise's standard deviation, as a share of the range of the values."""
+PACKAGES_SEEDS = 2
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,15 @@ QUICK = (Setting(10, False, 20, (MIDDLE,)),)
 QUICK_PROBLEMS = 4
 """Problems of a quick comparison: every so many of them that there are four."""
 
+PACKAGES = (
+    Setting(10, False, 50, (MIDDLE,)),
+    Setting(1, False, 30, (MIDDLE,)),
+)
+"""Where the packages of peers are run as well: they are slower."""
+PACKAGES_PROBLEMS = ("four-branch", "sea bed", "sample, Matern-5/2, 4-D")
+"""Different kinds and sizes."""
+PACKAGES_RIVALS = (DEFAULT, "Straddle", "SUR", "tIMSE", "GlobalMI", "Bichon")
+"""Methods of ours that are listed beside them."""
 FLOOR = 0.5
 """The least error, in rows: no method is infinitely better than another one."""
 PICTURED = 10, MIDDLE, False
@@ -99,6 +109,42 @@ def peers_choosing(options: Options) -> Report:
 def peers_reported(options: Options) -> Report:
     r"""The problems that nothing was chosen by."""
     return _reported("peers reported", REPORTED, options)
+
+
+@entry(
+    "peers",
+    "packages",
+    "peers' own packages, see benchmark/peers/README.md",
+    ("matplotlib",),
+)
+def peers_packages(options: Options) -> Report:
+    r"""Packages of peers, each in an environment of its own."""
+    commands = dict(package_of(text) for text in options.packages)
+    todo = [
+        Job(name, method, s.q, MIDDLE, s.is_learnt, s.n_chosen, seed)
+        for seed in range(options.seeds or (1 if options.quick else PACKAGES_SEEDS))
+        for s in PACKAGES
+        for name in PACKAGES_PROBLEMS
+        for method in (*PACKAGES_RIVALS, *commands)
+    ]
+    run = partial(peers_runs.run, data=options.data, commands=commands)
+    runs = measure(Run, run, todo, options.workers or 1, options.record)
+    return report("peers packages", runs)
+
+
+def package_of(text: str) -> tuple[str, str]:
+    r"""The name and the command of ``--package NAME=COMMAND``.
+
+    Raises:
+        ValueError: If one is missing, or a method of ours has the name.
+    """
+    name, _, command = (part.strip() for part in text.partition("="))
+    if not name or not command or name in METHODS:
+        raise ValueError(
+            "Expected `--package` to be NAME=COMMAND with a name that no method has, "
+            f"but got {text!r}."
+        )
+    return name, command
 
 
 def _reported(title: str, problems: Mapping[str, Problem], options: Options) -> Report:
@@ -184,9 +230,10 @@ class Comparison:
 
     @property
     def methods(self) -> list[str]:
-        r"""The methods that were run, in the order of the table of them."""
-        run = {run.job.method for run in self.runs}
-        return [method for method in METHODS if method in run]
+        r"""The methods that were run, in the order of their table, then peers'."""
+        run = dict.fromkeys(run.job.method for run in self.runs)
+        ours = [method for method in METHODS if method in run]
+        return [*ours, *(method for method in run if method not in METHODS)]
 
     @property
     def noises(self) -> list[float]:
@@ -241,6 +288,11 @@ def _problem_of(cell: Cell) -> str:
 # --- tables ---------------------------------------------------------------------------
 
 
+def name_of(method: str) -> str:
+    r"""The method's name in the tables, marked if a package of peers chose the rows."""
+    return method if method in METHODS else f"{method} (package)"
+
+
 def ratios_table(setting: str, comparison: Comparison) -> Table:
     r"""For each method its ratio to the best one, best first."""
     rows = []
@@ -255,7 +307,7 @@ def ratios_table(setting: str, comparison: Comparison) -> Table:
         ]
         rows.append(
             (
-                method,
+                name_of(method),
                 f"{order[method][0]:.2f} +- {order[method][1]:.2f}",
                 *(f"{ratio:.2f}" for ratio in by_noise),
                 f"{ratios[worst]:.2f}",
@@ -333,7 +385,7 @@ def drawn(runs: Sequence[Run]) -> Any:
                 color=_COLOURS[place % len(_COLOURS)],
                 linestyle=_STYLES[place // len(_COLOURS) % len(_STYLES)],
                 linewidth=2.4 if method == DEFAULT else 1.2,
-                label=method,
+                label=name_of(method),
             )
         panel.set_title(problem, fontsize=10)
         panel.set_yscale("log")

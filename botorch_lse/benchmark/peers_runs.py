@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from botorch_lse.benchmark.peers_packages import Package, started
 from botorch_lse.benchmark.peers_problems import PROBLEMS, Case
 from botorch_lse.benchmark.recorded import Recorded
 from botorch_lse.benchmark.trust_runs import refits_after_growth
@@ -99,7 +101,7 @@ class Job:
 
     Args:
         problem: A name in ``PROBLEMS``.
-        method: A name in ``METHODS``.
+        method: A name in ``METHODS``, or of a peer's package.
         q: Measurements per round.
         noise: The noise's standard deviation, as a share of the range of the values.
         is_learnt: Whether the model is learnt, or fixed beforehand.
@@ -125,7 +127,8 @@ class Run(Recorded):
         n_rows: Rows of the pool.
         wrong: How many of them the mean has on the wrong side of the level, after the
             first rows and after each round.
-        seconds: What choosing a measurement took, mean over all.
+        seconds: What choosing a measurement took, mean over all; for a peer's package
+            from the values to the next rows, so that what it does with them counts.
     """
 
     job: Job
@@ -183,8 +186,12 @@ def first_rows(case: Case, seed: int) -> Tensor:
 
 
 def strategy_of(job: Job, case: Case) -> ComposedStrategy:
-    r"""The strategy of a job; the noise is known to it."""
-    method, noise_std = METHODS[job.method], job.noise * case.range
+    r"""The strategy of a job; the noise is known to it.
+
+    Where a peer's package chooses the rows, the strategy only judges.
+    """
+    method = METHODS.get(job.method, METHODS["Straddle"])
+    noise_std = job.noise * case.range
     model = GaussianProcess(
         None if job.is_learnt else case.prior,
         noise_std=noise_std,
@@ -216,12 +223,15 @@ def open_again(state: State, goal: Goal) -> State:
     return replace(state, stop_reason=None, belief=belief)
 
 
-def run(job: Job, data: Path | None = None) -> list[Run]:
+def run(
+    job: Job, data: Path | None = None, commands: Mapping[str, str] | None = None
+) -> list[Run]:
     r"""Run a job.
 
     Args:
         job: What to run.
         data: The folder of files that are not part of the package.
+        commands: What starts the packages of peers, by the names of their methods.
     """
     case = PROBLEMS[job.problem].case(job.seed, data)
     rows = first_rows(case, job.seed)
@@ -230,7 +240,11 @@ def run(job: Job, data: Path | None = None) -> list[Run]:
     strategy = strategy_of(job, case)
     first = replace(strategy, batch_size=len(rows))  # which the first round consists of
     wrong, seconds = [], 0.0
-    with warnings.catch_warnings():
+    package: AbstractContextManager[Package | None] = nullcontext()
+    if job.method not in METHODS:
+        command = (commands or {})[job.method]
+        package = started(command, case, noise_std**2, job.q, job.seed)
+    with warnings.catch_warnings(), package as peer:
         # Fits to few data warn, as do fixed models that do not quite suit; what that
         # leads to is what is measured.
         warnings.simplefilter("ignore")
@@ -240,10 +254,14 @@ def run(job: Job, data: Path | None = None) -> list[Run]:
         for _ in range(job.n_chosen // job.q):
             state = open_again(state, strategy.goal)
             began = time.perf_counter()
-            batch = strategy.ask(state)
+            if peer is None:
+                batch = strategy.ask(state)
+                rows, round = batch.order, torch.tensor(batch.round)
+            else:
+                rows, round = peer.next(rows, y), None  # a round nobody here planned
             seconds += time.perf_counter() - began
-            y = measurements.of(batch.order, state.observations.indices)
-            state = strategy.tell(state, batch.observe(y))
+            y = measurements.of(rows, state.observations.indices)
+            state = strategy.tell(state, Observations(rows, y, None, round))
             wrong.append(_wrong_rows(state, case))
     chosen = job.q * (len(wrong) - 1)
     return [Run(job, len(case.pool), tuple(wrong), seconds / chosen)]

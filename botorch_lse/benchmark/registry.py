@@ -38,6 +38,7 @@ class Options:
         workers: Processes that run side by side (trust, peers); ``None``: one per core.
         record: A file to which runs are added as they end (trust, peers); those that it
             holds are not run again.
+        packages: ``NAME=COMMAND`` for each method of a peer's package (peers packages).
     """
 
     quick: bool = False
@@ -47,6 +48,7 @@ class Options:
     data: Path | None = None
     workers: int | None = None
     record: Path | None = None
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
