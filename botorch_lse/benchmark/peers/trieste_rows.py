@@ -63,11 +63,11 @@ def scores(
     r"""The criterion of each row together with the rows chosen already."""
     before = np.broadcast_to(X[chosen], (len(X), len(chosen), X.shape[1]))
     batches = np.concatenate((before, X[:, None, :]), axis=1)
-    parts = [
-        criterion(tf.constant(batches[i : i + AT_ONCE]))
-        for i in range(0, len(X), AT_ONCE)
-    ]
-    return np.concatenate([np.asarray(part).reshape(-1) for part in parts])
+    # TensorFlow translates a function anew for each shape: fill the last block up.
+    n_blocks = -(-len(X) // AT_ONCE)
+    blocks = np.resize(batches, (n_blocks, AT_ONCE, *batches.shape[1:]))
+    parts = [np.asarray(criterion(tf.constant(block))).reshape(-1) for block in blocks]
+    return np.concatenate(parts)[: len(X)]
 
 
 def start(name: str, case: dict) -> Chooser:
@@ -90,6 +90,4 @@ def start(name: str, case: dict) -> Chooser:
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in CRITERIA:
         raise SystemExit(f"usage: trieste_rows.py {'|'.join(CRITERIA)}")
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
     serve(lambda case: start(sys.argv[1], case))
