@@ -25,7 +25,7 @@ from botorch_lse.strategies.lookahead import LeftOutWarning, Reductions
 OBSERVATIONS, NOISE, LEVEL = 50, 0.1, 0.3
 SMALL, LARGE, HUGE = 50, 100, 316
 """Sides of the grids: 2,500, 10,000 and 100,000 rows, all of them candidates and
-targets. On the last one rows are chosen by bounds."""
+targets. On the larger two rows are chosen by bounds."""
 TURNS = 5
 """How often each loss is evaluated on the small grid, in turns; the fastest counts."""
 BETA, ETA = 9.0, 0.1
@@ -67,9 +67,9 @@ def speed_lookahead(options: Options) -> Report:
         f"The ratio is that to {REFERENCE} in the same process. Targets: at most "
         + ", ".join(f"{s:g} s on {side**2:,} rows" for side, s in SECONDS.items())
         + f", and {RATIO:g} times. Memory above that of the libraries.",
-        f"On {HUGE**2:,} rows bounds leave out rows that cannot be the best; where "
-        "they do not suffice, the second table has what is known of the choice. "
-        f"{VOLUME} has no bounds and is left out there.",
+        f"Of {LARGE**2:,} rows or more bounds leave out rows that cannot be the "
+        "best; where they do not suffice, the second table has what is known of the "
+        f"choice. {VOLUME} has no bounds and is left out on {HUGE**2:,} rows.",
     ]
     tables = [Table("Look ahead", columns, rows)]
     if said:

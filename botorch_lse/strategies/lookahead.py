@@ -66,10 +66,12 @@ WIDEST = 2**12
 """Targets taken together at most, so that pieces have enough rows."""
 KEPT = 30 * 2**20
 """Bytes of temporary arrays that the allocator keeps; its limit is 32 MiB."""
-ALL_PAIRS = 2**27
-"""Pairs of rows and targets up to which every row is scored, in some seconds."""
+ALL_PAIRS = 2**25
+"""Pairs of rows and targets up to which every row is scored, in a second or two. Bounds
+take about a second, and leave out most of 10,000 rows."""
 MOST_PAIRS = 2**27
-"""Pairs of which the removals are computed where there are more than these."""
+"""Pairs of which the removals are computed at most where there are more than these. Up
+to so many pairs in all the choice is therefore always proven."""
 FIRST_ROWS = 128
 """Rows that are scored first, from the largest bound down; then as many again."""
 NEGLIGIBLE = 1e-12
