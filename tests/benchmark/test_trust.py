@@ -71,7 +71,8 @@ def test_regions_are_small_where_they_are_hidden_and_large_where_not(name: str) 
     assert share(instance.clearly_below) >= 0.4
     spread = float(instance.truth.max() - instance.truth.min())
     if name != "sea bed":  # whose deepest canyon is far below everything else
-        assert 0.02 <= instance.noise_std / spread <= 0.05
+        # Mostly 0.02 times the spread, which rounds to either side of that.
+        assert 0.0199 <= instance.noise_std / spread <= 0.05
 
 
 def test_draws_are_functions_of_the_seed() -> None:
@@ -146,7 +147,8 @@ def test_recorded_runs_are_not_repeated(tmp_path: Path) -> None:
 
 def test_every_combination_is_run_seed_by_seed() -> None:
     found = jobs(["plane", "ridge"], Options(seeds=3))
-    assert len(found) == len(set(found)) == 3 * 2 * 2 * 2 * len(STRATEGIES) * 2
+    arms = 2 * len(STRATEGIES) - 1  # the default was LSE before, which is run anyway
+    assert len(found) == len(set(found)) == 3 * 2 * 2 * 2 * arms
     assert [job.seed for job in found] == sorted(job.seed for job in found)
     assert {job.batch for job in jobs(["plane"], Options(quick=True))} == {8}
     assert {job.strategy for job in found} >= {DEFAULT, "LSE", "MELK"}
@@ -166,6 +168,8 @@ def test_shares_and_prices_are_those_of_made_up_runs() -> None:
 
     runs = [*pair(0, 20, 30), *pair(1, 40, 44), *pair(2, 4, 400, wrong=0.2)]
     assert prices(runs) == {("plane", "LSE"): (30, 37)}
+    default = replace(runs[1], job=replace(JOB, strategy=DEFAULT), n_used=25)
+    assert prices([*runs, default])[("plane", DEFAULT)] == (20, 25)
 
     audits = [
         replace(RIGHT, arm=WITH_AUDIT, stop_reason="audited", n_used=110),
