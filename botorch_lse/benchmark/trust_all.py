@@ -3,7 +3,7 @@ r"""How often a strategy that learns its model says "decided" and is wrong."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from statistics import mean, median
 
@@ -25,6 +25,8 @@ from botorch_lse.benchmark.trust_runs import (
     AUDIT_ROOM,
     BATCHES,
     BEFORE,
+    DEFAULT,
+    DEFAULT_BEFORE,
     GROWTH,
     LEAST_FOUND,
     LIMIT,
@@ -59,7 +61,9 @@ NOTES = (
     f"less than {LEAST_FOUND:.0%} of the region was found. Shares are of all runs.",
     f"`{BEFORE}`: 2 (d + 1) first rows, the scale as fitted (`level_z=None`), and "
     "one-sided data decide where the strategy has a switch for that. "
-    f"`{NOW}`: as users get it. `{WITH_AUDIT}`: the same with `audit={AUDIT}`.",
+    f"`{NOW}`: as users get it. `{WITH_AUDIT}`: the same with `audit={AUDIT}`. "
+    f"Before there was the strategy `{DEFAULT}`, users got {DEFAULT_BEFORE}: the price "
+    "is over that.",
     f"A run ends undecided after {LIMIT_1D} measurements in 1-D, {LIMIT} beyond; an "
     f"audit may take {AUDIT_ROOM} more. The model is fitted again whenever there are "
     f"{GROWTH:g} times as many rounds.",
@@ -108,6 +112,7 @@ def jobs(names: Sequence[str], options: Options) -> list[Job]:
     return [
         Job(name, strategy, batch, is_known, seed, is_before)
         for seed, batch, is_known, name, strategy, is_before in order
+        if not (is_before and strategy == DEFAULT)  # another strategy's, and run there
     ]
 
 
@@ -198,11 +203,10 @@ def prices(runs: Sequence[Run]) -> dict[tuple[str, str], tuple[float, float]]:
     that both decided rightly.
     """
     easy = chosen(runs, kind=EASY)
-    key: Callable[[Run], tuple[object, ...]] = _setting
-    before = {key(run): run for run in chosen(easy, BEFORE)}
+    before = {_setting_before(run): run for run in chosen(easy, BEFORE)}
     pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}
     for run in chosen(easy, NOW):
-        other = before.get(key(run))
+        other = before.get(_setting_before(run))
         if other is None or not all(r.is_decided and r.is_right for r in (run, other)):
             continue
         cell = pairs.setdefault((run.job.function, run.job.strategy), [])
@@ -213,9 +217,11 @@ def prices(runs: Sequence[Run]) -> dict[tuple[str, str], tuple[float, float]]:
     }
 
 
-def _setting(run: Run) -> tuple[object, ...]:
+def _setting_before(run: Run) -> tuple[object, ...]:
+    r"""What a run has in common with that of the strategy as it was."""
     job = run.job
-    return job.function, job.strategy, job.batch, job.is_noise_known, job.seed
+    strategy = DEFAULT_BEFORE if job.strategy == DEFAULT else job.strategy
+    return job.function, strategy, job.batch, job.is_noise_known, job.seed
 
 
 def price_table(runs: Sequence[Run]) -> Table:

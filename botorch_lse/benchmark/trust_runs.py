@@ -26,8 +26,9 @@ from botorch_lse.strategies import (
 )
 from botorch_lse.strategies.loop import AUDITED, BUDGET, DECIDED, State
 
-DEFAULT = "default"
-"""What users get who choose neither rule nor model: ``Strategy(pool, goal)``."""
+DEFAULT, DEFAULT_BEFORE = "default", "LSE"
+"""What users get who choose neither rule nor model, ``Strategy(pool, goal)``, and the
+name of the strategy that they got before."""
 PRESETS: dict[str, type[GPStrategy]] = {
     kind.__name__.removesuffix("Strategy"): kind
     for kind in (LSEStrategy, StraddleStrategy, TruVaRStrategy, MELKStrategy)
@@ -130,7 +131,7 @@ def run(job: Job) -> list[Run]:
 
 
 def strategy_of(job: Job, instance: Instance, **options: Any) -> Tested:
-    r"""The strategy of a job; the default one was LSE before."""
+    r"""The strategy of a job."""
     limit = LIMIT_1D if instance.pool.d == 1 else LIMIT
     whole = {"batch_size": job.batch, "max_observations": limit, **options}
     learnt: dict[str, Any] = {"refit": refits_after_growth}
@@ -140,12 +141,12 @@ def strategy_of(job: Job, instance: Instance, **options: Any) -> Tested:
         learnt |= {"n_initial": 2 * (instance.pool.d + 1), "level_z": None}
         learnt["needs_both_sides"] = False
     pool, level, epsilon = instance.pool, instance.threshold, instance.epsilon
-    if job.strategy == DEFAULT and not job.is_before:
+    if job.strategy == DEFAULT:
         model = GaussianProcess(**learnt)
         strategy = Strategy(pool, Above(level, epsilon), model=model, **whole)
         assert isinstance(strategy, ComposedStrategy)  # which ``Strategy(...)`` makes
         return strategy
-    preset = PRESETS.get(job.strategy, LSEStrategy)
+    preset = PRESETS[job.strategy]
     return preset(pool, threshold=level, epsilon=epsilon, **learnt, **whole)
 
 

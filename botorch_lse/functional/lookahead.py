@@ -613,9 +613,7 @@ def volume_changes(
     return _change(distance, variance, shifts, known).sum(dim=-1)
 
 
-def _change(
-    distance: Tensor, variance: Tensor, shift: Tensor, known: Tensor
-) -> Tensor:
+def _change(distance: Tensor, variance: Tensor, shift: Tensor, known: Tensor) -> Tensor:
     r"""By how much the probability of a target to be above changes.
 
     Args:
