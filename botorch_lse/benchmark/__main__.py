@@ -1,4 +1,4 @@
-r"""``python -m botorch_lse.benchmark``."""
+r"""``python -m botorch_lse.benchmark``: runs a report and writes it to a folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUICK_RUNS = 40
 
 
 def build_parser() -> argparse.ArgumentParser:
-    r"""The command line."""
+    r"""The parser of the command line: a group, a name, and options."""
     parser = argparse.ArgumentParser(
         prog="python -m botorch_lse.benchmark",
         description="Reproduce papers, simulate guarantees, compare, measure speed.",

@@ -122,7 +122,7 @@ class Scenario:
         return too_many(self.tolerance, self.n_rows)
 
     def test(self, attempt: int) -> AuditTest:
-        r"""The product's."""
+        r"""The test that an audit of the product would use in this scenario."""
         is_exact = self.noise_std == 0
         return audit_test(
             self.tolerance,

@@ -38,7 +38,7 @@ NOTES = (
 
 @entry("guarantee", "lse", "LSE with the widths of Theorem 1, B = 1, 10, 30")
 def guarantee_lse(options: Options) -> Report:
-    r"""Explicit level."""
+    r"""How often LSE is wrong about a level that is stated as a number."""
     epsilon = 0.2
     setting = f"Level 0.5, lengthscale 0.25, epsilon = {epsilon:g}, delta = {DELTA:g}."
     return guarantee_report(
@@ -54,7 +54,7 @@ def guarantee_lse(options: Options) -> Report:
 
 @entry("guarantee", "lse_imp", "LSE_imp with the widths of Theorem 2, B = 1, 10, 30")
 def guarantee_lse_imp(options: Options) -> Report:
-    r"""Implicit level."""
+    r"""How often LSE is wrong about a level that is a share of the maximum."""
     epsilon = 0.4
     setting = f"omega 0.5, lengthscale 0.3, epsilon = {epsilon:g}, delta = {DELTA:g}."
     return guarantee_report(

@@ -182,7 +182,7 @@ def build_milk(setting: Setting, problem: Problem, divisor: float) -> PACStrateg
 
 @entry("guarantee", "melk", "MELK to the letter, Gaussian and heavy-tailed noise")
 def guarantee_melk(options: Options) -> Report:
-    r"""Explicit level."""
+    r"""How often MELK is wrong about a level that is stated as a number."""
     ties = Form("MELK PAC, ties", partial(build_melk, MELK_TIES)), melk_ties
     beyond = Form("MELK PAC, beyond", partial(build_melk, BEYOND)), melk_beyond
     return pac_report("guarantee melk", ties, beyond, options)
@@ -190,7 +190,7 @@ def guarantee_melk(options: Options) -> Report:
 
 @entry("guarantee", "milk", "MILK to the letter, Gaussian and heavy-tailed noise")
 def guarantee_milk(options: Options) -> Report:
-    r"""Implicit level."""
+    r"""How often MILK is wrong about a level that is a share of the maximum."""
     ties = Form("MILK PAC, ties", partial(build_milk, MILK_TIES)), milk_ties
     beyond = Form("MILK PAC, beyond", partial(build_milk, BEYOND)), milk_beyond
     return pac_report("guarantee milk", ties, beyond, options)

@@ -80,7 +80,7 @@ def _build(
 
 @entry("guarantee", "norm", "LSE, MELK, TruVaR for a function of bounded norm")
 def guarantee_norm(options: Options) -> Report:
-    r"""Widths of ``RKHSWidth``."""
+    r"""How often strategies are wrong with the widths of ``RKHSWidth``."""
     forms = [
         Form("LSE, B = 1", partial(_build, LSEStrategy, 1)),
         Form("LSE, B = 10", partial(_build, LSEStrategy, 10)),

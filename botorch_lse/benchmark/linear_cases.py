@@ -136,7 +136,7 @@ def best(X: Tensor) -> LinearStrategy:
 
 
 def gege(X: Tensor) -> LinearStrategy:
-    r"""Pareto set."""
+    r"""GEGE for the Pareto set of two outputs, one known noise."""
     return GEGELinearStrategy(
         Pool(X),
         maximize=(True, True),
@@ -164,12 +164,12 @@ def head(threshold: float | None) -> Callable[[Tensor], LinearStrategy]:
 
 
 def is_above(means: Tensor) -> Tensor:
-    r"""The level set."""
+    r"""Which rows are above the level: the true answer of that question."""
     return means[:, 0] > LEVEL
 
 
 def is_best(means: Tensor) -> Tensor:
-    r"""The best arm."""
+    r"""Which row has the largest mean: the true answer of that question."""
     return means[:, 0] == means.max()
 
 

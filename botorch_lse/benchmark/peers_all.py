@@ -95,7 +95,7 @@ NOTES = (
 
 @entry("peers", "all", "error left by each rule, all problems", ("matplotlib",))
 def peers_all(options: Options) -> Report:
-    r"""All problems."""
+    r"""Run all methods on the problems of both kinds, and report."""
     return _reported("peers", PROBLEMS, options)
 
 

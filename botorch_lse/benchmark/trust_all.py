@@ -74,7 +74,7 @@ NOTES = (
 
 @entry("trust", "all", "false answers of learnt models, and what caution costs", CHARTS)
 def trust_all(options: Options) -> Report:
-    r"""All functions."""
+    r"""Run all strategies on all functions, and report."""
     return _reported("trust", list(FUNCTIONS), options)
 
 
@@ -87,7 +87,7 @@ def trust_hidden(options: Options) -> Report:
 
 @entry("trust", "easy", "the same on easy functions only", CHARTS)
 def trust_easy(options: Options) -> Report:
-    r"""The easy functions."""
+    r"""The same on functions that a stationary model suits."""
     names = [name for name, f in FUNCTIONS.items() if f.kind == EASY]
     return _reported("trust easy", names, options)
 
@@ -244,7 +244,7 @@ def audit_prices(runs: Sequence[Run]) -> list[int]:
 
 
 def audit_table(runs: Sequence[Run]) -> Table:
-    r"""How audits ended."""
+    r"""How audits ended, and what those of right answers took."""
     rows = []
     for kind in KINDS:
         some = chosen(runs, WITH_AUDIT, kind)

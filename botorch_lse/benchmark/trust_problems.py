@@ -250,7 +250,7 @@ def smooth(d: int, f: Callable[[Tensor], Tensor], seed: int) -> Instance:
 
 
 def plane(X: Tensor) -> Tensor:
-    r"""A tilted plane."""
+    r"""A plane that is tilted in both directions."""
     return X @ torch.tensor([1.0, 0.6], dtype=X.dtype)
 
 

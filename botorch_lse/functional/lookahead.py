@@ -236,7 +236,7 @@ class VarianceRemoval(Removal):
     weight: Tensor
 
     def of(self, gain: Tensor) -> Tensor:
-        r"""The weighted reductions."""
+        r"""The reductions of the variances, times their weights."""
         return self.weight * gain
 
     def summed(self, gain: Tensor) -> Tensor:
@@ -456,7 +456,7 @@ class MinimumRemoval(Removal):
     tail: Tensor
 
     def of(self, gain: Tensor) -> Tensor:
-        r"""The removals, probabilities."""
+        r"""The removals: by how much probabilities of a wrong side shrink."""
         rho = (gain / self.variance).clamp(LEAST, 1.0)
         w = rho.sqrt() / (1 + (1 - rho).clamp_min(LEAST).sqrt())
         value = polynomial(self.powers, w.square())

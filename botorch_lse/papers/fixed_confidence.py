@@ -56,7 +56,7 @@ class RoundsProcedure(Procedure):
         return belief
 
     def open_rows(self, belief: Any) -> Tensor:
-        r"""All rows."""
+        r"""Which rows may be measured: all of them, at any time."""
         return torch.ones(len(self.pool), dtype=torch.bool)
 
     def open_again(

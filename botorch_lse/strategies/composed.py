@@ -109,7 +109,7 @@ class ComposedStrategy(Strategy):
 
     @cached_property
     def parts(self) -> GPProcedure:
-        r"""The parts joined."""
+        r"""Goal, model, rule and loop joined, before an audit is put around them."""
         given = self.max_observations, self.max_repeats
         return GPProcedure(
             self.pool,

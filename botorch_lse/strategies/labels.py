@@ -57,7 +57,7 @@ class Labels(Procedure):
         return self.epsilon
 
     def audit_level(self, belief: None) -> float:
-        r"""The level."""
+        r"""The level that the labels are about."""
         return self.level
 
     @property
@@ -68,7 +68,7 @@ class Labels(Procedure):
         return "Gaussian noise of the given standard deviation"
 
     def audit_noise_kind(self, belief: None) -> str:
-        r"""Known."""
+        r"""Whether the noise is known or learnt: here it is given."""
         return KNOWN
 
     def audit_noise(self, belief: None, new: Observations) -> Tensor:
@@ -91,7 +91,7 @@ class Labels(Procedure):
         return observations
 
     def planning_belief(self, belief: None) -> None:
-        r"""Nothing."""
+        r"""Nothing, since labels are all that is known."""
 
     def round_size(self, belief: None, room: int | None) -> int:
         r"""The batch size, or ``room`` if the budget allows no more."""
@@ -113,7 +113,7 @@ class Labels(Procedure):
         return left.index_fill(0, data.indices[exact], 0)
 
     def visiting_order(self, belief: None, rows: Tensor, before: Tensor) -> Tensor:
-        r"""By number."""
+        r"""The rows by their numbers."""
         return rows.sort().values
 
     def classification(self, belief: None) -> Classification:
@@ -217,7 +217,7 @@ class LabelAudit(Strategy):
 
     @cached_property
     def parts(self) -> Labels:
-        r"""The labels."""
+        r"""The labels as a procedure, before an audit is put around it."""
         noise_var = self.pool.noise_var
         if noise_var is None:
             noise_var = torch.full((len(self.pool),), (self.noise_std or 0.0) ** 2)

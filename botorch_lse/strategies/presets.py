@@ -171,7 +171,7 @@ class GPStrategy(Strategy):
 
     @cached_property
     def parts(self) -> GPProcedure:
-        r"""The parts joined."""
+        r"""Goal, model, rule and loop joined, before an audit is put around them."""
         return GPProcedure(
             self.pool,
             self.items,

@@ -132,7 +132,7 @@ def sizes_of(quick: bool = False, seeds: int | None = None) -> Sizes:
 
 
 def unit_part(sizes: Sizes) -> Part:
-    r"""Figure 2a."""
+    r"""The runs, tables and claims of Figure 2a, where rows cost the same."""
     runs = unit_runs(sizes)
     axis = torch.arange(0, sizes.measurements + 1, dtype=torch.float64)
     ticks = torch.linspace(0, sizes.measurements, 6, dtype=torch.float64)[2:].floor()

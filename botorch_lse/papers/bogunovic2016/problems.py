@@ -86,7 +86,7 @@ class BoatTrip:
     X: Tensor
 
     def __call__(self, previous: int | None, rows: Tensor) -> Tensor:
-        r"""Costs of ``rows``."""
+        r"""What each of some rows costs, coming from the previous one."""
         dive = 4.0 * (self.X[rows, 1].abs() + 1.0)
         if previous is None:
             return dive
@@ -104,7 +104,7 @@ class Cruise:
     X: Tensor
 
     def __call__(self, previous: int | None, rows: Tensor) -> Tensor:
-        r"""Costs of ``rows``."""
+        r"""What each of some rows costs, coming from the previous one."""
         stay = torch.full((len(rows),), PER_SOUNDING, dtype=torch.float64)
         if previous is None:
             return stay

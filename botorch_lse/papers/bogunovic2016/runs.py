@@ -107,12 +107,12 @@ class PoolModel(Model):
 
     @property
     def num_outputs(self) -> int:
-        r"""One."""
+        r"""The model has one output."""
         return 1
 
     @property
     def batch_shape(self) -> torch.Size:
-        r"""None."""
+        r"""The model is a single one, not a batch of models."""
         return torch.Size()
 
     def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> GPyTorchPosterior:

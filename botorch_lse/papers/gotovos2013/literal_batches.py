@@ -92,17 +92,17 @@ class ImplicitLSELiteralBatchStrategy(GPStrategy):
 
     @cached_property
     def goal(self) -> Goal:
-        r"""The implicit level."""
+        r"""What is to be decided: sides of a share of the maximum."""
         return ShareOfMax(float(self.omega or 0.0), self.epsilon, self.drop_maximisers)
 
     @property
     def rule(self) -> ScoreRule:
-        r"""The widest region."""
+        r"""Where to measure: where the confidence region is widest."""
         return Width()
 
     @cached_property
     def information(self) -> float:
-        r"""``C``; see ``LSELiteralBatchStrategy``."""
+        r"""The constant ``C``, see ``LSELiteralBatchStrategy``."""
         return _information(self)
 
     @property

@@ -131,11 +131,11 @@ class DesignSampling(Sampling):
         return n
 
     def counts(self, rows: Tensor, n: int) -> Tensor:
-        r"""The rounded design."""
+        r"""How often each row is measured: the optimal design, rounded."""
         return OptEstimator(self.X[rows], self.rounding).counts(n, LARGEST_KAPPA)
 
     def fit(self, rows: Tensor, used: Observations) -> LinearFit:
-        r"""Least squares."""
+        r"""Means of the rows by least squares on their features."""
         return OptEstimator(self.X[rows]).fit(rows, used)
 
 
@@ -166,7 +166,7 @@ class GEGEBudgetStrategy(ParetoStrategy):
 
     @cached_property
     def rule(self) -> HalvingRule:
-        r"""Halving by designs."""
+        r"""Where to measure: by designs on ever fewer rows."""
         sampling = DesignSampling(features_of(self.pool), self.rounding)
         return HalvingRule(self.question, sampling, budget(self.max_observations))
 
@@ -258,7 +258,7 @@ class GEGERule(RoundRule):
         return counts
 
     def fit(self, belief: ParetoBelief, used: Observations) -> LinearFit:
-        r"""Least squares."""
+        r"""Means of the rows by least squares on their features."""
         return OptEstimator(self.X[belief.open]).fit(belief.open, used)
 
     def suffices(self, belief: ParetoBelief, fit: LinearFit, n: int) -> bool:

@@ -52,12 +52,12 @@ class ParetoInstance:
 
     @cached_property
     def complexity(self) -> ParetoComplexity:
-        r"""Gaps and ``H``."""
+        r"""The gaps of the rows, and the complexity ``H`` made of them."""
         return pareto_complexity(self.means, self.X)
 
     @property
     def maximize(self) -> tuple[bool, ...]:
-        r"""All outputs are."""
+        r"""Which outputs are to be large: all of them."""
         return (True,) * self.means.shape[1]
 
     def measure(self, seed: int) -> Callable[[Tensor, Tensor], Tensor]:

@@ -93,7 +93,7 @@ class OwnSamples(RoundsProcedure):
     guarantee: str
 
     def start(self, seed: int) -> ParetoBelief:
-        r"""The first round."""
+        r"""What is believed before the first round."""
         return self.rule.prepared(self.question.start())
 
     def complete(self, observations: Observations) -> Observations:
@@ -260,7 +260,7 @@ class EqualSampling(Sampling):
         return each + (torch.arange(len(rows)) < extra).long()
 
     def fit(self, rows: Tensor, used: Observations) -> LinearFit:
-        r"""Means."""
+        r"""The mean of each row's values, and its width."""
         places = torch.searchsorted(rows, used.indices)
         return ArmTotals.zero(len(rows), self.m).add(places, used.y, used.counts).fit()
 

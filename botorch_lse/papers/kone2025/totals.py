@@ -111,7 +111,7 @@ class AllSamples(RoundsProcedure):
     guarantee: str
 
     def start(self, seed: int) -> TotalsBelief:
-        r"""The first round."""
+        r"""What is believed before the first round."""
         blank = self.question.start()
         totals = ArmTotals.zero(len(self.pool), self.question.m)
         start = TotalsBelief(blank.t, blank.side, blank.estimate, blank.counts, totals)
@@ -198,7 +198,7 @@ class UniformRule(TotalsRule):
     is_planned_ahead = True
 
     def target(self, belief: TotalsBelief) -> int:
-        r"""An equal share."""
+        r"""How often each row is measured: an equal share of the budget."""
         return self.budget // len(self.question.pool)
 
     def width(self, belief: TotalsBelief) -> float:
@@ -278,7 +278,7 @@ class RejectsRule(TotalsRule):
         return keep_smallest(belief, values, len(rows) - 1)
 
     def forecast(self, belief: TotalsBelief, told: int, foreseen: Foreseen) -> Forecast:
-        r"""By a rehearsal."""
+        r"""How many measurements are to come, by a rehearsal."""
         return rehearsed(sizes_ahead(belief, foreseen), told)
 
 

@@ -151,7 +151,7 @@ class RIPSRounds:
         return self.delta / (2 * t**2 * self.N**2)
 
     def n_draws(self, t: int, g: float) -> int:
-        r"""``N_t``; see ``draws_of_round``."""
+        r"""How many draws a round takes, ``N_t``; see ``draws_of_round``."""
         S = self.second_moment
         return draws_of_round(t, self.N, g, S, self.delta, self.sample_constant)
 
@@ -243,7 +243,7 @@ class PACProcedure(RoundsProcedure):
     needs_its_rows = True
 
     def start(self, seed: int) -> PACBelief:
-        r"""The first round."""
+        r"""What is believed before the first round."""
         N = len(self.pool)
         none = torch.zeros(N, dtype=torch.float64)
         start = Estimate(none, none + self.bound, none + self.bound)

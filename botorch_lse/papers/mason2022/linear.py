@@ -164,7 +164,7 @@ class ExplicitRule:
         runs.candidates = runs.side == UNDECIDED
 
     def choose(self, runs: LinearRuns) -> Tensor:
-        r"""``R`` rows."""
+        r"""The next row of each of ``R`` runs."""
         scores = ambiguity(runs.lower, runs.upper, self.threshold)
         return scores.masked_fill_(~runs.candidates, -torch.inf).argmax(dim=-1)
 
@@ -196,7 +196,7 @@ class ImplicitRule:
         runs.candidates = Z & ~((above | below) & (runs.upper < pessimistic))
 
     def choose(self, runs: LinearRuns) -> Tensor:
-        r"""``R`` rows."""
+        r"""The next row of each of ``R`` runs."""
         widths = runs.upper - runs.lower
         return widths.masked_fill_(~runs.candidates, -torch.inf).argmax(dim=-1)
 

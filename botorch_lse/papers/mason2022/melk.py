@@ -37,7 +37,7 @@ class LevelQuestion(PACQuestion):
     threshold: float
 
     def everything(self) -> Tensor:
-        r"""Every row."""
+        r"""What is in question at first: every row."""
         return torch.ones(self.rounds.N, dtype=torch.bool)
 
     def design(self, belief: PACBelief) -> Design:
@@ -73,7 +73,7 @@ class LevelQuestion(PACQuestion):
         return replace(belief, t=belief.t + 1, side=side, active=side == UNDECIDED)
 
     def level(self, mean: Tensor) -> float:
-        r"""The threshold."""
+        r"""The level: a stated threshold, whatever the mean."""
         return self.threshold
 
 

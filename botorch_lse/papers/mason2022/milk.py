@@ -37,7 +37,7 @@ class ShareQuestion(PACQuestion):
     omega: float
 
     def everything(self) -> Tensor:
-        r"""Every ordered pair."""
+        r"""What is in question at first: every ordered pair."""
         N = self.rounds.N
         return torch.ones(N, N, dtype=torch.bool)
 

@@ -153,7 +153,7 @@ def _summary(
 
 
 def soare_table(found: Sequence[Samples]) -> Table:
-    r"""Measurements until done."""
+    r"""How many measurements each algorithm needs until it is done."""
     rows = [
         (
             s.figure,

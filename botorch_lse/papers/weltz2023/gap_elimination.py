@@ -63,7 +63,7 @@ class ItemEstimate:
 
     @classmethod
     def unknown(cls, T: int) -> ItemEstimate:
-        r"""Before any measurement."""
+        r"""The estimate before any measurement: nothing is known."""
         zero = torch.zeros(T, dtype=torch.float64)
         return cls(zero, zero + torch.inf, zero + torch.inf, zero + 0.5)
 

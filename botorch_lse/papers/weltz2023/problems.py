@@ -56,7 +56,7 @@ class LinearProblem:
 
     @property
     def means(self) -> Tensor:
-        r"""``N`` true means."""
+        r"""The ``N`` true means, which the algorithms do not see."""
         return self.X @ self.theta
 
     @property

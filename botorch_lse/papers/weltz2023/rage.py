@@ -52,7 +52,7 @@ class RAGEPACStrategy(GapEliminationStrategy):
 
     @property
     def sample_constant(self) -> float:
-        r"""2, as printed."""
+        r"""What multiplies the number of samples of a round: 2, as printed."""
         return 2.0
 
     @cached_property

@@ -226,11 +226,11 @@ class Example:
         return torch.tensor([float(r.samples) for r in self.runs[method]]).double()
 
     def burn_in(self, method: str) -> float:
-        r"""The mean burn-in."""
+        r"""How many samples the burn-in took, mean over the runs."""
         return sum(r.burn_in for r in self.runs[method]) / len(self.runs[method])
 
     def wrong(self, method: str) -> WrongFraction:
-        r"""The wrong runs."""
+        r"""How many runs ended with a wrong answer."""
         runs = self.runs[method]
         return WrongFraction(sum(not r.right for r in runs), len(runs), DELTA)
 

@@ -77,7 +77,7 @@ class Best(LinearGoal):
     epsilon: float = 0.0
 
     def level(self, belief: LinearBelief) -> float:
-        r"""The largest estimate."""
+        r"""The largest estimate, which the others are compared with."""
         return float(belief.mean[:, 0].max())
 
     def decided(self, belief: LinearBelief) -> LinearBelief:

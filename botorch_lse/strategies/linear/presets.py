@@ -125,7 +125,7 @@ class LinearStrategy(Strategy):
 
     @cached_property
     def parts(self) -> LinearProcedure:
-        r"""The parts joined."""
+        r"""Goal, rule and widths joined, before an audit is put around them."""
         return LinearProcedure(
             self.pool,
             self.items,
