@@ -6,13 +6,14 @@ record holds need not be run, whoever ran it, and in whatever order.
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Self, TypeVar, get_type_hints
+from typing import IO, Any, Self, TypeVar, get_type_hints
 
 from tqdm import tqdm
 
@@ -65,16 +66,17 @@ def measure(
         workers: How many processes.
         record: A file of outcomes, one JSON object per line. Jobs that it holds are not
             run again, others are added as they end, so that what was interrupted goes
-            on.
+            on. It is compressed if its name ends in ``.gz``.
 
     Returns:
         The outcomes in the order of the jobs.
     """
     known: dict[Any, Sequence[Outcome]] = {}
     if record is not None and record.exists():
-        for line in record.read_text().splitlines():
-            found = kind.of_record(json.loads(line))
-            known[found.job] = [*known.get(found.job, ()), found]
+        with _opened(record, "rt") as file:
+            for line in file:
+                found = kind.of_record(json.loads(line))
+                known[found.job] = [*known.get(found.job, ()), found]
     missing = [job for job in jobs if job not in known]
     context = get_context("spawn")
     with ProcessPoolExecutor(workers, context, initializer=one_thread) as executor:
@@ -84,6 +86,13 @@ def measure(
             outcomes = known[futures[future]] = future.result()
             if record is not None:
                 lines = (json.dumps(found.record()) + "\n" for found in outcomes)
-                with record.open("a") as file:
+                with _opened(record, "at") as file:
                     file.write("".join(lines))
     return [outcome for job in jobs for outcome in known[job]]
+
+
+def _opened(record: Path, mode: str) -> IO[str]:
+    r"""The record as text, whether it is compressed or not."""
+    if record.suffix == ".gz":
+        return gzip.open(record, mode)  # type: ignore[return-value]  # the mode has a t
+    return record.open(mode)

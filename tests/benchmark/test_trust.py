@@ -1,3 +1,4 @@
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -138,11 +139,33 @@ def test_one_run_gives_the_default_with_and_without_an_audit(
     assert before.n_used <= plain.n_used
 
 
-def test_recorded_runs_are_not_repeated(tmp_path: Path) -> None:
-    record = tmp_path / "runs.jsonl"
+@pytest.mark.parametrize("name", ["runs.jsonl", "runs.jsonl.gz"])
+def test_recorded_runs_are_not_repeated(name: str, tmp_path: Path) -> None:
+    record = tmp_path / name
     both = [replace(RIGHT, n_used=8), replace(RIGHT, arm=WITH_AUDIT, decided_at=None)]
-    record.write_text("".join(json.dumps(r.record()) + "\n" for r in both))
+    open_ = gzip.open if record.suffix == ".gz" else open
+    with open_(record, "at") as file:
+        file.write("".join(json.dumps(r.record()) + "\n" for r in both))
     assert measure(Run, run, [JOB], 1, record) == both
+
+
+@pytest.mark.parametrize("name", ["runs.jsonl", "runs.jsonl.gz"])
+def test_runs_are_recorded_as_they_end(name: str, tmp_path: Path) -> None:
+    record, jobs = tmp_path / name, [replace(JOB, seed=seed) for seed in (0, 1)]
+    found = [*measure(Run, made_up, jobs[:1], 1, record)]
+    found += measure(Run, made_up, jobs[1:], 1, record)
+    # Were a job not in the record, this would fail.
+    assert measure(Run, run_none, jobs, 1, record) == found
+
+
+def made_up(job: Job) -> list[Run]:
+    r"""A run that takes no time, in another process."""
+    return [replace(RIGHT, job=job)]
+
+
+def run_none(job: Job) -> list[Run]:
+    r"""Runs nothing."""
+    raise AssertionError(job)
 
 
 def test_every_combination_is_run_seed_by_seed() -> None:
