@@ -20,7 +20,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from botorch_lse import Pool
-from botorch_lse.strategies import LSEStrategy, audit, audit_size
+from botorch_lse.strategies import (
+    Above,
+    Ambiguity,
+    GaussianProcess,
+    Strategy,
+    audit,
+    audit_size,
+)
 
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests
 LIMIT, NOISE, NEAR = 200.0, 10.0, 20.0  # mg/kg: the level, one sample's noise, epsilon
@@ -46,14 +53,13 @@ two_spills = 30 + spill(140, 28, 350, 18) + spill(56, 164, 300, 18)
 
 
 # %%
-def run(truth: torch.Tensor, seed: int = 0, budget: int = 500, **options):
-    """Where the run has ended."""
-    strategy = LSEStrategy(
+def run(truth: torch.Tensor, seed: int = 0, budget: int = 500, guards=None, **options):
+    """Where the run has ended; without `guards` the model has its own ones."""
+    strategy = Strategy(
         pool,
-        LIMIT,
+        Above(LIMIT, epsilon=NEAR),
+        model=GaussianProcess(noise_std=NOISE, **(guards or {})),
         batch_size=8,
-        noise_std=NOISE,
-        epsilon=NEAR,
         beta=9.0,
         max_observations=budget,
         **options,
@@ -100,7 +106,8 @@ def report(name: str, state, truth: torch.Tensor) -> tuple[float, float]:
 # samples. (Of the seeds 0 to 4 two end like this; with the others a spill is hit.)
 
 # %%
-once = run(two_spills, n_initial=6, level_z=None, needs_both_sides=False)
+unguarded = {"n_initial": 6, "level_z": None, "needs_both_sides": False}
+once = run(two_spills, guards=unguarded, rule=Ambiguity())
 wrong, found = report("as it once was", once, two_spills)
 assert once.stop_reason == "decided"  # it says that it is sure
 assert found < 0.5  # and misses most of what it was to find
