@@ -27,7 +27,7 @@ from botorch_lse.ax import (
     run_experiment,
 )
 from botorch_lse.plotting import plot_progress, plot_slices
-from botorch_lse.strategies import TruVaRStrategy
+from botorch_lse.strategies import Above, GaussianProcess, Strategy
 
 logging.disable(logging.INFO)  # Ax logs a line per trial
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests
@@ -52,20 +52,18 @@ print(len(pool), pool.names)
 
 # %% [markdown]
 # ## The experiment
-# An hour costs one unit, a batch is six beakers. The strategy asks for what shrinks the
-# doubt most per cost.
+# An hour costs one unit, a batch is six beakers. The strategy asks for what tells most
+# about the sides per cost; once few sides are in doubt it settles these, at any cost.
 
 # %%
 costs = torch.tensor(pool.to_frame()["hours"].to_numpy(dtype=float))
 pool = Pool(pool.X, costs=costs, names=pool.names, table=pool.to_frame())
-strategy = TruVaRStrategy(
+strategy = Strategy(
     pool,
-    threshold=1.0,
-    noise_std=0.1,
-    epsilon=0.1,
+    Above(1.0, epsilon=0.1),
+    model=GaussianProcess(noise_std=0.1, n_initial=12),
     beta=4.0,
     batch_size=6,
-    n_initial=12,
     max_observations=24 if QUICK else 90,
 )
 client = Client()

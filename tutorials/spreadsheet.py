@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from botorch_lse import Observations, Pool
-from botorch_lse.strategies import MELKStrategy
+from botorch_lse.strategies import Above, Strategy
 
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests
 folder = Path(tempfile.mkdtemp())
@@ -47,11 +47,10 @@ print(candidates.sample(5, random_state=0))
 
 # %%
 pool = Pool(candidates)
-strategy = MELKStrategy(
+strategy = Strategy(
     pool,
-    threshold=7.0,
+    Above(7.0, epsilon=1.0),
     batch_size=12,
-    epsilon=1.0,
     beta=4.0,
     max_observations=24 if QUICK else 120,
 )
