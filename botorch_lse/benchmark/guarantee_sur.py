@@ -40,13 +40,14 @@ NOTES = (
     f"{LIMIT} measurements.",
     "Widths of Theorem 1 (Gotovos et al. 2013), which hold whatever the rule. SUR is "
     "expected misclassification, tIMSE targeted variance; 'joint' leaves the values of "
-    "a whole batch open, 'believer' takes them as known.",
+    "a whole batch open, 'believer' takes them as known. The default learns by joint "
+    "SUR and finishes by ambiguity.",
 )
 
 
 @entry("guarantee", "sur", "Theorem 1's widths under rules that look ahead")
 def guarantee_sur(options: Options) -> Report:
-    r"""Explicit level, single rows and batches."""
+    r"""How often rules that look ahead are wrong, one at a time and in batches."""
     joint = ExpectedMisclassification(batch="joint")
     forms = [
         form("SUR, B = 1", ExpectedMisclassification(), 1),
@@ -54,6 +55,8 @@ def guarantee_sur(options: Options) -> Report:
         form("SUR, joint, B = 10", joint, 10),
         form("tIMSE, joint, B = 10", TargetedVariance(batch="joint"), 10),
         form("Straddle and SUR by turns, B = 10", Turns((Straddle(), joint)), 10),
+        form("the default, B = 1", None, 1),
+        form("the default, B = 10", None, 10),
     ]
     problem = partial(explicit_problem, size=SIZE)
     return guarantee_report(
@@ -61,12 +64,14 @@ def guarantee_sur(options: Options) -> Report:
     )
 
 
-def form(name: str, rule: Rule, batch_size: int) -> Form:
-    r"""A rule in batches of a size, by the theorem's widths."""
+def form(name: str, rule: Rule | None, batch_size: int) -> Form:
+    r"""A rule, or the one without a choice, in batches, by the theorem's widths."""
     return Form(name, partial(_build, rule, batch_size))
 
 
-def _build(rule: Rule, batch_size: int, problem: Problem, divisor: float) -> Strategy:
+def _build(
+    rule: Rule | None, batch_size: int, problem: Problem, divisor: float
+) -> Strategy:
     beta = None
     if divisor != 1.0:
         beta = ScaledBeta(UnionBeta(len(problem.pool), DELTA), divisor)

@@ -52,6 +52,7 @@ def test_guarantee_has_a_quick_form_and_a_power_check(
     assert main(["guarantee", "sur", "--quick"]) == 0
     printed = capsys.readouterr().out
     assert "| SUR, joint, B = 10" in printed
+    assert "| the default, B = 10" in printed
     assert "| 2    |" in printed
     assert "Power check: all widths divided by 3" in printed
     assert main(["guarantee", "sur", "--quick", "--runs", "1"]) == 0
