@@ -7,6 +7,7 @@ a ``Classification``. A table becomes a pool, and pool, batch and answer a table
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,9 +23,11 @@ from torch import Tensor
 from botorch_lse.checks import (
     check_shape,
     complaint,
+    in_interval,
     is_number,
     non_negative_vector,
     of_type,
+    one_of,
     real_matrix,
     real_numbers,
     real_vector,
@@ -32,6 +35,14 @@ from botorch_lse.checks import (
     truth_value,
     whole_number,
     whole_numbers,
+)
+from botorch_lse.distributions import (
+    DRAWS,
+    Draws,
+    copula_factor,
+    drawn,
+    log_density,
+    marginals_of,
 )
 
 NOISE_LEVEL = "noise_level"
@@ -65,11 +76,21 @@ class Pool:
         names: The names of the ``d`` columns of ``X``.
         table: ``N`` rows that describe the candidates to people; its columns and index
             come back in every answer.
+        weights: ``N`` weights by which rows count where shares are asked for: areas,
+            prices, probabilities, densities. At least 0, in any unit: only their ratios
+            matter. Default: every row counts the same.
+        total: What the weights of everything that is meant add up to; default their
+            sum. If ``n`` rows were drawn from another density, with the ratio of both
+            densities for weights, it is ``n``.
+        is_sample: Whether the rows were drawn at random from a distribution that is
+            meant, so that a share of them has a sampling error of its own. Default: the
+            rows are all there is.
 
     Raises:
         ValueError: If the pool is empty, an entry is not finite, a cost is negative, a
-            noise variance negative, names repeat, ``table`` is no ``DataFrame``, or
-            a column of one cannot be encoded.
+            noise variance negative, names repeat, ``table`` is no ``DataFrame``,
+            a column of one cannot be encoded, a weight is negative, all are 0,
+            or ``total`` is not positive.
         BotorchTensorDimensionError: If an argument has another number of rows.
     """
 
@@ -79,6 +100,9 @@ class Pool:
     noise_var: Tensor | None = None
     names: Sequence[str] | None = None
     table: pd.DataFrame | None = field(default=None, repr=False)
+    weights: Tensor | None = None
+    total: float | None = None
+    is_sample: bool = False
 
     def __post_init__(self) -> None:
         X, names, table = self.X, self.names, self.table
@@ -93,11 +117,18 @@ class Pool:
         if self.features is not None:
             _set_fields(self, features=real_matrix(self.features, "features"))
             real_vector(self.features[:, 0], "features", N, "row of `X`")
-        for name in ("costs", "noise_var"):
+        for name in ("costs", "noise_var", "weights"):
             given = getattr(self, name)
             if given is not None:
                 numbers = non_negative_vector(given, name, N, "row of `X`")
                 _set_fields(self, **{name: numbers})
+        if self.weights is not None and not float(self.weights.sum()) > 0:
+            wanted = "to have one that is positive"
+            remedy = "Leave `weights` out if all rows count the same."
+            raise ValueError(complaint("weights", wanted, "all are 0", remedy))
+        if self.total is not None:
+            _set_fields(self, total=in_interval(self.total, "total", 0.0, math.inf))
+        _set_fields(self, is_sample=truth_value(self.is_sample, "is_sample"))
         if table is None:
             return
         wanted = "a DataFrame with one row per row of `X`"
@@ -150,8 +181,94 @@ class Pool:
         n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
         return cls(draw_sobol_samples(box, n=n, q=1, seed=seed)[:, 0], names=names)
 
+    @classmethod
+    def from_distribution(
+        cls,
+        marginals: Any,
+        n: int,
+        *,
+        seed: int = 0,
+        correlation: Any = None,
+        method: Draws = "sobol",
+        sampling: Any = None,
+        names: Sequence[str] | None = None,
+    ) -> Pool:
+        r"""Rows drawn from the distribution of uncertain inputs.
+
+        The share of the rows above a level then estimates the probability that the
+        function is above it, such as a probability of failure.
+
+        Rare events are met more often under another density: with ``sampling`` the rows
+        are drawn from that one, and each has the weight ``f(x) / g(x)``, the density
+        that is meant over the one that was drawn from, so that weighted shares still
+        estimate the probability that is meant. Where ``f`` is positive ``g`` must be.
+
+        Example:
+            >>> from scipy.stats import norm, uniform
+            >>> inputs = {"load": norm(5.0, 1.0), "strength": uniform(6.0, 4.0)}
+            >>> pool = Pool.from_distribution(inputs, 1024)
+            >>> pool.names, len(pool)
+            (('load', 'strength'), 1024)
+
+        Args:
+            marginals: ``d`` frozen distributions of ``scipy.stats``, one for each
+                input, or a dictionary from names of inputs to them.
+            n: How many rows; for ``"sobol"`` a power of two is evenest.
+            seed: Of the draws.
+            correlation: ``d x d`` correlation of the normal numbers behind the inputs
+                (a Gaussian copula); default independent inputs. It differs a little
+                from the correlation of inputs that are not normal.
+            method: ``"sobol"``, scrambled Sobol points, or ``"monte_carlo"``,
+                independent points.
+            sampling: ``d`` other distributions to draw from, with the same correlation.
+            names: The names of the ``d`` inputs.
+
+        Raises:
+            ValueError: If a marginal is no frozen distribution, ``correlation`` is no
+                correlation, ``method`` is not known, a number is out of range, or the
+                rows drawn by ``sampling`` all have density 0.
+            BotorchTensorDimensionError: If a length differs from that of ``marginals``.
+        """
+        own, meant = marginals_of(marginals, "marginals")
+        n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
+        one_of(method, "method", DRAWS)
+        factor = copula_factor(correlation, len(meant))
+        names = own if names is None else names
+        if sampling is None:
+            X = drawn(meant, factor, n, seed, method)
+            return cls(X, names=names, is_sample=True)
+        _, other = marginals_of(sampling, "sampling")
+        if len(other) != len(meant):
+            raise BotorchTensorDimensionError(
+                f"Expected `sampling` to have one distribution per marginal "
+                f"({len(meant)}), but got {len(other)}."
+            )
+        X = drawn(other, factor, n, seed, method)
+        ratio = log_density(meant, factor, X) - log_density(other, factor, X)
+        return cls(X, names=names, weights=ratio.exp(), total=n, is_sample=True)
+
     def __len__(self) -> int:
         return self.X.shape[-2]
+
+    @cached_property
+    def mass(self) -> Tensor:
+        r"""``N`` shares of ``total``: the weights, or the same for all rows without.
+
+        They add up to 1, if there is no ``total`` that says otherwise.
+        """
+        weights = self.weights
+        if weights is None:
+            weights = torch.ones(len(self), dtype=torch.float64)
+        return weights / (weights.sum() if self.total is None else self.total)
+
+    @property
+    def effective_size(self) -> float:
+        r"""How many rows of equal weight say as much about a share of all of them.
+
+        Source:
+            Kish (1965): ``(sum w)^2 / sum w^2``.
+        """
+        return float(self.mass.sum().square() / self.mass.square().sum())
 
     @property
     def d(self) -> int:
@@ -174,6 +291,13 @@ class Pool:
         digest = hashlib.sha256(repr((tuple(self.X.shape), self.names)).encode())
         for part in (self.X, self.features, self.costs, self.noise_var):
             digest.update(b"-" if part is None else part.numpy().tobytes())
+        # What most pools do not have is left out, so that stored pools keep their hash.
+        if self.weights is not None:
+            digest.update(b"weights" + self.weights.numpy().tobytes())
+        if self.total is not None:
+            digest.update(f"total{self.total!r}".encode())
+        if self.is_sample:
+            digest.update(b"is_sample")
         return digest.hexdigest()
 
     def nearest(self, x: Any) -> int:
@@ -227,14 +351,24 @@ class Pool:
             noise_var=variances.repeat_interleave(N),
             names=(*names, NOISE_LEVEL),
             table=table,
+            weights=None if self.weights is None else self.weights.repeat(K),
+            total=None if self.total is None else K * self.total,
+            is_sample=self.is_sample,
         )
 
     def to_frame(self) -> pd.DataFrame:
-        r"""The table the pool was made from, else its inputs under their names."""
+        r"""The table the pool was made from, else its inputs under their names.
+
+        Weights, where there are any, stand beside it in the column ``weight``.
+        """
         if self.table is not None:
-            return self.table.copy()
-        assert self.names is not None  # set in __post_init__
-        return pd.DataFrame(self.X.numpy(), columns=list(self.names))
+            frame = self.table.copy()
+        else:
+            assert self.names is not None  # set in __post_init__
+            frame = pd.DataFrame(self.X.numpy(), columns=list(self.names))
+        if self.weights is None:
+            return frame
+        return beside(frame, pd.DataFrame({"weight": self.weights.numpy()}))
 
 
 def _check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:

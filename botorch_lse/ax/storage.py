@@ -486,6 +486,9 @@ def encode_pool(pool: Pool) -> dict[str, Any]:
         "names": list(pool.names or ()),
         "table": _if_any(encode_table, pool.table),
         "hash": pool.hash,
+        "weights": _if_any(encode_tensor, pool.weights),
+        "total": pool.total,
+        "is_sample": pool.is_sample,
     }
 
 
@@ -497,7 +500,15 @@ def decode_pool(stored: dict[str, Any]) -> Pool:
     """
     parts = {name: _if_any(decode_tensor, stored[name]) for name in _POOL_TENSORS}
     table = _if_any(decode_table, stored["table"])
-    pool = Pool(**parts, names=stored["names"], table=table)
+    pool = Pool(
+        **parts,
+        names=stored["names"],
+        table=table,
+        # Files of earlier versions have none of the three.
+        weights=_if_any(decode_tensor, stored.get("weights")),
+        total=stored.get("total"),
+        is_sample=stored.get("is_sample", False),
+    )
     _check_hash(pool, stored["hash"])
     return pool
 

@@ -1,0 +1,150 @@
+r"""Uncertain inputs: points drawn from a distribution, and their densities.
+
+A distribution is one ``scipy.stats`` distribution for each input, frozen at its
+parameters, and a correlation that joins them (a Gaussian copula): with standard normal
+numbers ``z`` of this correlation, input ``i`` is the value that its distribution has at
+the probability ``Phi(z_i)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import norm
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from botorch_lse.checks import check_shape, complaint, real_matrix
+
+Draws = Literal["sobol", "monte_carlo"]
+DRAWS = get_args(Draws)
+NEEDED = ("ppf", "isf", "cdf", "sf", "logpdf")
+"""What is asked of a marginal distribution."""
+EDGE = 2.0**-31
+"""Sobol points are multiples of a power of two; none of them may be 0 or 1, where
+distributions have no finite value."""
+
+
+def marginals_of(marginals: Any, name: str) -> tuple[tuple[str, ...] | None, list[Any]]:
+    r"""The names of the inputs, where they are given, and their distributions.
+
+    Args:
+        marginals: A sequence of frozen continuous distributions of ``scipy.stats``, or
+            a dictionary from names to them.
+        name: The argument's name.
+
+    Raises:
+        ValueError: If there is none, or one is no such distribution.
+    """
+    names = None
+    if isinstance(marginals, Mapping):
+        names, marginals = tuple(map(str, marginals)), list(marginals.values())
+    wanted = "to be a list of frozen continuous distributions of `scipy.stats`"
+    remedy = "Write `[scipy.stats.norm(0, 1), scipy.stats.uniform(2, 3)]`."
+    if not isinstance(marginals, Sequence) or len(marginals) == 0:
+        raise ValueError(complaint(name, wanted, f"got {marginals!r}", remedy))
+    for i, one in enumerate(marginals):
+        if isinstance(one, type) or not all(hasattr(one, m) for m in NEEDED):
+            came = f"entry {i} is {one!r}"
+            raise ValueError(complaint(name, wanted, came, remedy))
+        try:
+            median = np.asarray(one.ppf(0.5), dtype=float)
+        except TypeError:  # a family that still lacks its parameters
+            median = np.asarray([np.nan])
+        if median.ndim or not np.isfinite(median):
+            came = f"entry {i} has the median {median}"
+            raise ValueError(complaint(name, wanted, came, remedy))
+    return names, list(marginals)
+
+
+def copula_factor(correlation: Any, d: int) -> NDArray[np.float64]:
+    r"""The lower Cholesky factor of a ``d x d`` correlation; ``None``: independent.
+
+    Raises:
+        BotorchTensorDimensionError: If it has another shape.
+        ValueError: If it is no correlation: not symmetric, without ones on the
+            diagonal, or not positive definite.
+    """
+    if correlation is None:
+        return np.eye(d)
+    R = real_matrix(correlation, "correlation")
+    wanted = f"to be {d} x {d}, one row per marginal"
+    check_shape(tuple(R.shape) == (d, d), R, "correlation", wanted)
+    ones = bool(torch.allclose(R.diagonal(), torch.ones(d, dtype=R.dtype)))
+    L, info = torch.linalg.cholesky_ex(R)
+    if not (ones and torch.allclose(R, R.mT) and int(info) == 0):
+        raise ValueError(
+            "Expected `correlation` to be symmetric and positive definite with ones on "
+            f"the diagonal, but got {R.tolist()}. It is the correlation of the normal "
+            "numbers behind the inputs, not their covariance."
+        )
+    factor: NDArray[np.float64] = L.numpy()
+    return factor
+
+
+def drawn(
+    marginals: Sequence[Any], factor: NDArray[np.float64], n: int, seed: int, by: Draws
+) -> Tensor:
+    r"""``n x d`` points of a distribution.
+
+    Args:
+        marginals: ``d`` frozen distributions.
+        factor: ``d x d``, from ``copula_factor``.
+        n: How many.
+        seed: Of the numbers.
+        by: ``"sobol"``: a scrambled Sobol sequence, whose shares are as a rule nearer
+            to the truth than those of independent points; ``"monte_carlo"``:
+            independent points.
+    """
+    d = len(marginals)
+    if by == "sobol":
+        engine = SobolEngine(d, scramble=True, seed=seed)
+        uniform = engine.draw(n, dtype=torch.float64).clamp(EDGE, 1 - EDGE).numpy()
+        z = norm.ppf(uniform)
+    else:
+        z = np.random.default_rng(seed).standard_normal((n, d))
+    z = z @ factor.T
+    columns = [_at(one, column) for one, column in zip(marginals, z.T, strict=True)]
+    return torch.from_numpy(np.stack(columns, axis=-1))
+
+
+def _at(marginal: Any, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""The values at normal numbers, from the nearer end, which keeps all digits."""
+    upper = z > 0
+    low = marginal.ppf(norm.cdf(np.where(upper, 0.0, z)))
+    high = marginal.isf(norm.sf(np.where(upper, z, 0.0)))
+    return np.where(upper, high, low)
+
+
+def log_density(
+    marginals: Sequence[Any], factor: NDArray[np.float64], X: Tensor
+) -> Tensor:
+    r"""``n`` logarithms of the joint density at ``n x d`` points, ``-inf`` outside.
+
+    ``sum_i log f_i(x_i)`` plus the copula's ``-z' (R^-1 - 1) z / 2 - log(det R) / 2``
+    at ``z_i = Phi^-1(F_i(x_i))``.
+
+    Args:
+        marginals: ``d`` frozen distributions with densities ``f_i``.
+        factor: ``d x d`` Cholesky factor of the correlation ``R``.
+        X: The points.
+    """
+    pairs = list(zip(marginals, X.numpy().T, strict=True))
+    found = np.sum([one.logpdf(x) for one, x in pairs], axis=0)
+    inside = np.isfinite(found)
+    if inside.any() and not np.array_equal(factor, np.eye(len(marginals))):
+        z = np.stack([_normal(one, x[inside]) for one, x in pairs], axis=-1)
+        half = np.linalg.solve(factor, z.T)
+        copula = 0.5 * (np.square(z).sum(axis=-1) - np.square(half).sum(axis=0))
+        found[inside] += copula - np.log(np.diag(factor)).sum()
+    return torch.from_numpy(found)
+
+
+def _normal(marginal: Any, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""The normal numbers behind values, from the nearer end."""
+    low, high = marginal.cdf(x), marginal.sf(x)
+    return np.where(low < high, norm.ppf(low), norm.isf(high))
