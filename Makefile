@@ -11,7 +11,10 @@ NUMERICAL := tests/test_jitter.py tests/test_path.py tests/test_pool_posterior.p
 	tests/test_variance_reduction.py tests/acquisition/test_values.py \
 	tests/designs/test_certificate.py tests/designs/test_optimal.py
 
-.PHONY: demo test slow processors house lint types tutorials bench clean
+# Not empty: tutorials run with the small numbers of the tests.
+TUTORIAL_QUICK ?= 1
+
+.PHONY: demo test slow processors house lint types tutorials docs bench clean
 
 # The marker is newer than the recipe's inputs, so an install runs when they change.
 $(VENV)/.run: pyproject.toml constraints.txt
@@ -22,6 +25,10 @@ $(VENV)/.run: pyproject.toml constraints.txt
 
 $(VENV)/.test: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[test]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.run
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
 	touch $@
 
 ## Classify a real sea bed: prints a table, writes level_set.png, calibration.png and level_set.csv.
@@ -64,5 +71,11 @@ tutorials: $(VENV)/.test
 		echo "== $$script"; TUTORIAL_QUICK=1 MPLBACKEND=agg $(BIN)/python "$$script" || exit 1; \
 	done
 
+## The site, build/site/index.html: runs every tutorial, needs no network once installed.
+docs: $(VENV)/.docs
+	TUTORIAL_QUICK=$(TUTORIAL_QUICK) $(BIN)/python -m sphinx -q -W --keep-going -j auto \
+		-b html docs build/site
+	$(BIN)/python docs/links.py build/site
+
 clean:
-	rm -rf $(VENV) $(OUT) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(OUT) build docs/api/generated dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -62,7 +62,7 @@ model = SingleTaskGP(
     input_transform=Normalize(2, bounds=pool.bounds),
     outcome_transform=Standardize(1),
 )
-fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+_ = fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
 
 # %% [markdown]
 # All four share the pool, the level, the noise and the width of three standard
@@ -141,10 +141,10 @@ for name, states in runs.items():
 # the true sea bed: blue is deeper than 100 m, yellow is not, white is land.
 
 # %%
-from matplotlib.figure import Figure
+import matplotlib.pyplot as plt
 
 late = max(1, 2 * ROUNDS // 3)
-figure = Figure(figsize=(15, 3.7), layout="constrained")
+figure = plt.figure(figsize=(15, 3.7), layout="constrained")
 for panel, (name, states) in zip(figure.subplots(1, 4), runs.items(), strict=True):
     before = states[min(late, len(states) - 2)]
     batch = strategies[name].ask(before)

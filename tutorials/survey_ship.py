@@ -9,9 +9,9 @@
 # %%
 import os
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import torch
-from matplotlib.figure import Figure
 
 from botorch_lse import Pool
 from botorch_lse.datasets import bathymetry, f1_score
@@ -115,7 +115,7 @@ print(table.to_string(index=False))
 # ## The paths on the map
 
 # %%
-figure = Figure(figsize=(11, 5), layout="constrained")
+figure = plt.figure(figsize=(11, 5), layout="constrained")
 X = pool.X
 for axes, name in zip(figure.subplots(1, 2), trips, strict=True):
     path, paid, _ = trips[name]

@@ -15,12 +15,12 @@
 # %%
 import os
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from ax.api.client import Client
 from ax.exceptions.generation_strategy import GenerationStrategyCompleted
 from gpytorch.kernels import LinearKernel
-from matplotlib.figure import Figure
 
 from botorch_lse import Pool
 from botorch_lse.ax import (
@@ -136,7 +136,7 @@ print(states[-1].classification.guarantee)
 # Right: how many layouts were still in question.
 
 # %%
-figure = Figure(figsize=(12, 3.8), layout="constrained")
+figure = plt.figure(figsize=(12, 3.8), layout="constrained")
 noise_axes, counts_axes, open_axes = figure.subplots(1, 3)
 names = ["".join(row) for row in layouts.to_numpy()]
 place = torch.arange(len(names), dtype=torch.float64).numpy()

@@ -1,0 +1,179 @@
+r"""The site: ``make docs`` builds it without a network; warnings are errors."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.domains.python import PythonDomain
+from sphinx.environment import BuildEnvironment
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # generated.py
+
+import generated  # noqa: E402
+
+import botorch_lse  # noqa: E402
+
+generated.write_all(HERE)
+
+project = "botorch-lse"
+author = "The botorch-lse founders"
+copyright = "the botorch-lse founders, MIT licence"
+version = release = botorch_lse.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "myst_nb",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinxcontrib.bibtex",
+]
+exclude_patterns = ["inventories"]
+nitpicky = True
+
+# Pages are Markdown; tutorials and pages with cells run while the site is built.
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "auto"
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_execution_in_temp = True  # tutorials write pictures and tables
+nb_merge_streams = True
+nb_output_stderr = "remove"  # warnings name files of the machine that built the site
+
+bibtex_bibfiles = ["references.bib"]
+bibtex_default_style = "plain"
+bibtex_reference_style = "author_year"
+
+# Docstrings are Google's, with a section `Source` for paper and equation.
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_custom_sections = [("Source", "params_style"), "Source"]
+napoleon_use_rtype = False
+autosummary_generate = True
+autosummary_ignore_module_all = False
+autosummary_imported_members = True
+autoclass_content = "both"  # some classes say their arguments in `__init__`
+autodoc_inherit_docstrings = False  # what others' bases say, their sites say
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+maximum_signature_line_length = 88
+add_module_names = False
+
+# Inventories of exactly the names that we link, see inventories/README.md.
+intersphinx_mapping = {
+    name: (address, str(HERE / "inventories" / f"{name}.txt"))
+    for name, address in generated.OTHERS.items()
+}
+
+html_theme = "furo"
+html_title = "botorch-lse"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {"navigation_with_keys": True}
+html_copy_source = False
+html_show_sourcelink = False
+templates_path = ["_templates"]
+html_context = {"quick": bool(os.environ.get("TUTORIAL_QUICK"))}
+copybutton_exclude = ".linenos, .gp, .go"
+
+# Names that docstrings use as their modules import them.
+ALIASES = {
+    "Axes": "matplotlib.axes.Axes",
+    "BotorchTensorDimensionError": (
+        "botorch.exceptions.errors.BotorchTensorDimensionError"
+    ),
+    "Calibration": "botorch_lse.confidence.calibration.Calibration",
+    "DataRequiredError": "ax.exceptions.core.DataRequiredError",
+    "Figure": "matplotlib.figure.Figure",
+    "PlotlyFigure": "plotly.graph_objects.Figure",
+    "UnsupportedError": "botorch.exceptions.errors.UnsupportedError",
+    "concurrent.futures._base.Executor": "concurrent.futures.Executor",
+    "gpytorch.kernels.kernel.Kernel": "gpytorch.kernels.Kernel",
+    "gpytorch.means.mean.Mean": "gpytorch.means.Mean",
+    "pd.DataFrame": "pandas.DataFrame",
+    "plotly.graph_objs._figure.Figure": "plotly.graph_objects.Figure",
+    "torch._C.Generator": "torch.Generator",
+}
+
+
+def resolve(name: str) -> object | None:
+    r"""What a dotted name stands for; ``None`` if there is no such thing."""
+    parts = name.split(".")
+    for cut in range(len(parts) - 1, 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(parts[:cut]))
+            for part in parts[cut:]:
+                found = getattr(found, part)
+        except (ImportError, AttributeError):
+            continue
+        return found
+    return None
+
+
+@functools.cache
+def documented(python: PythonDomain) -> dict[str, str]:
+    r"""From where a class is defined to the public name under which it is described."""
+    places = {}
+    for name, entry in python.objects.items():
+        if entry.objtype in ("class", "exception", "function"):
+            thing = resolve(name)
+            places[f"{thing.__module__}.{thing.__qualname__}"] = name
+    return places
+
+
+def find_link(app: Sphinx, env: BuildEnvironment, node: Any, content: Any) -> Any:
+    r"""Links for the names in signatures, which say where a class is defined.
+
+    A class of ours that is not public stays text in signatures. Anything else without a
+    page is reported.
+    """
+    if node.get("refdomain") != "py":
+        return None
+    python, page = env.domains.python_domain, node.get("refdoc", "")
+    target = ALIASES.get(node["reftarget"], node["reftarget"])
+    node["reftarget"] = target  # others' sites are looked up after us
+    name = documented(python).get(target)
+    if name is None and target in python.objects:
+        name = target
+    if name is not None:
+        return python.resolve_xref(env, page, app.builder, "obj", name, node, content)
+    in_signature = page.startswith("api/generated/")
+    if in_signature and target.startswith("botorch_lse.") and resolve(target):
+        return content
+    return None
+
+
+def join_first_line(app: Sphinx, what: str, *rest: Any) -> None:
+    r"""Put back what Napoleon took for a type: ours stands in the annotation."""
+    lines = rest[-1]
+    if what in ("property", "attribute") and lines[-1:] and ":type:" in lines[-1]:
+        lines[0] = f"{lines.pop().removeprefix(':type:').strip()}: {lines[0]}"
+
+
+def offer_tutorials(app: Sphinx, error: Exception | None) -> None:
+    r"""Put scripts and notebooks beside the pages made of them."""
+    for script in sorted((HERE.parent / "tutorials").glob("*.py")):
+        for path in (script, HERE / "tutorials" / f"{script.stem}.ipynb"):
+            shutil.copy(path, app.outdir / "tutorials")
+
+
+def setup(app: Sphinx) -> None:
+    r"""Called by Sphinx."""
+    app.connect("build-finished", offer_tutorials)
+    app.connect("missing-reference", find_link, priority=400)
+    app.connect("autodoc-process-docstring", join_first_line, priority=600)

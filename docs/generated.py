@@ -1,0 +1,69 @@
+r"""What the site needs besides its pages: notebooks, and others' addresses.
+
+The tutorials are scripts in cells (``tutorials/*.py``). ``write_all`` makes notebooks
+of them, which the site executes, shows and offers for download. Run by ``conf.py``; by
+hand, ``python docs/generated.py FOLDER`` writes the notebooks for your own use.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import jupytext
+
+OTHERS = {
+    "python": "https://docs.python.org/3",
+    "botorch": "https://botorch.readthedocs.io/en/stable",
+    "gpytorch": "https://docs.gpytorch.ai/en/stable",
+    "ax": "https://ax.readthedocs.io/en/stable",
+    "torch": "https://docs.pytorch.org/docs/stable",
+    "numpy": "https://numpy.org/doc/stable",
+    "pandas": "https://pandas.pydata.org/docs",
+    "matplotlib": "https://matplotlib.org/stable",
+    "plotly": "https://plotly.com/python-api-reference",
+}
+"""The projects that we link to, by the name of the file in ``inventories/``."""
+
+
+def write_notebooks(scripts: Path, folder: Path) -> list[Path]:
+    r"""A notebook without outputs for each tutorial.
+
+    Args:
+        scripts: The folder of the scripts.
+        folder: Where the notebooks go; made if needed.
+
+    Returns:
+        The notebooks. One that is there with the same content is left as it is, so that
+        Sphinx does not execute it again.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    return [write_notebook(path, folder) for path in sorted(scripts.glob("*.py"))]
+
+
+def write_notebook(script: Path, folder: Path) -> Path:
+    r"""The notebook of one script, below the script's name."""
+    notebook = jupytext.read(script, fmt="py:percent")
+    notebook.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"{script.stem}-{number}"  # else drawn at random
+    text = jupytext.writes(notebook, fmt="ipynb")
+    path = folder / f"{script.stem}.ipynb"
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+    return path
+
+
+def write_all(docs: Path) -> None:
+    r"""Everything that the pages need."""
+    write_notebooks(docs.parent / "tutorials", docs / "tutorials")
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    for path in write_notebooks(Path(__file__).parents[1] / "tutorials", target):
+        print(path)

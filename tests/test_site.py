@@ -1,0 +1,108 @@
+r"""The site offers what there is: every public name, links that lead somewhere."""
+
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+sys.path.insert(0, str(DOCS))
+
+import links  # noqa: E402
+
+PACKAGES = (
+    "botorch_lse",
+    "botorch_lse.acquisition",
+    "botorch_lse.ax",
+    "botorch_lse.confidence",
+    "botorch_lse.designs",
+    "botorch_lse.estimators",
+    "botorch_lse.models",
+    "botorch_lse.pareto",
+    "botorch_lse.plotting",
+    "botorch_lse.strategies",
+)
+INVENTORIES = sorted((DOCS / "inventories").glob("*.txt"))
+
+
+def thing(name):
+    r"""What a dotted name stands for."""
+    module, _, rest = name.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), rest)
+    except ModuleNotFoundError:  # a class inside a class
+        return getattr(thing(module), rest)
+
+
+def listed(page):
+    r"""What the tables of a reference page list."""
+    text = page.read_text()
+    package = re.search(r"currentmodule:: (\S+)", text)
+    for name in re.findall(r"^   ~?([A-Za-z_][\w.]*)$", text, flags=re.MULTILINE):
+        yield name if "." in name else f"{package[1]}.{name}"
+
+
+def test_every_public_name_stands_in_the_reference():
+    names = [name for page in (DOCS / "api").glob("*.rst") for name in listed(page)]
+    assert len(names) == len(set(names)), "listed twice"
+    things = [thing(name) for name in names]
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            found = getattr(module, name)
+            described = any(found is other for other in things)
+            # Type aliases are words of signatures, no pages.
+            assert described or name == "BetaSchedule", f"{package}.{name}"
+
+
+@pytest.mark.parametrize("inventory", INVENTORIES, ids=lambda path: path.stem)
+def test_linked_names_of_others_exist(inventory):
+    first, _, _, *lines = inventory.read_text().splitlines()
+    assert first == "# Sphinx inventory version 1"
+    assert lines == sorted(set(lines))
+    kinds = {"class": type, "exception": type, "function": object}
+    for line in lines:
+        name, kind, page = line.split()
+        assert page.endswith(".html")
+        found = thing(name)
+        assert isinstance(found, kinds[kind]) or callable(found), line
+
+
+def test_every_project_has_its_inventory():
+    text = (DOCS / "generated.py").read_text()
+    addresses = dict(re.findall(r'"(\w+)": "(https://[^"]+)"', text))
+    assert set(addresses) == {path.stem for path in INVENTORIES}
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "index.html").write_text(
+        '<h1 id="top">x</h1><a href="#top">a</a><a href="folder/page.html#here">b</a>'
+        '<a href="https://botorch.org">c</a><img src="data:image/png;base64,AA">'
+    )
+    (tmp_path / "folder" / "page.html").write_text(
+        '<p id="here"><a href="../index.html">a</a><a href="../index.html#no">b</a>'
+        '<img src="picture.png">'
+    )
+    assert list(links.broken(tmp_path)) == [
+        "folder/page.html: ../index.html#no",
+        "folder/page.html: picture.png",
+    ]
+
+
+def test_every_tutorial_stands_on_its_page():
+    text = (DOCS / "tutorials" / "index.md").read_text()
+    scripts = {path.stem for path in (ROOT / "tutorials").glob("*.py")}
+    assert {s for s in scripts if not re.search(rf"^{s}$", text, re.MULTILINE)} == set()
+
+
+@pytest.mark.parametrize(
+    "script", sorted((ROOT / "tutorials").glob("*.py")), ids=lambda path: path.stem
+)
+def test_tutorials_use_the_package_as_a_user_does(script):
+    text = script.read_text()
+    assert "botorch_lse.benchmark" not in text
+    assert text.startswith("# %% [markdown]\n# # ")
