@@ -78,4 +78,4 @@ docs: $(VENV)/.docs
 	$(BIN)/python docs/links.py build/site
 
 clean:
-	rm -rf $(VENV) $(OUT) build docs/api/generated dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(OUT) build docs/api/generated docs/generated dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

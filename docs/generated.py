@@ -1,4 +1,4 @@
-r"""What the site needs besides its pages: notebooks, and others' addresses.
+r"""What the site needs besides its pages: notebooks, tables, others' addresses.
 
 The tutorials are scripts in cells (``tutorials/*.py``). ``write_all`` makes notebooks
 of them, which the site executes, shows and offers for download. Run by ``conf.py``; by
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import jupytext
+from papers import write_tables
 
 OTHERS = {
     "python": "https://docs.python.org/3",
@@ -61,6 +62,7 @@ def write_notebook(script: Path, folder: Path) -> Path:
 def write_all(docs: Path) -> None:
     r"""Everything that the pages need."""
     write_notebooks(docs.parent / "tutorials", docs / "tutorials")
+    list(write_tables(docs / "generated"))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))
 
 import links  # noqa: E402
+import papers  # noqa: E402
 
 PACKAGES = (
     "botorch_lse",
@@ -106,3 +107,38 @@ def test_tutorials_use_the_package_as_a_user_does(script):
     text = script.read_text()
     assert "botorch_lse.benchmark" not in text
     assert text.startswith("# %% [markdown]\n# # ")
+
+
+def test_claims_of_a_report_become_a_table():
+    claims = [
+        {"claim": "a | b", "paper": "yes", "measured": "1 of 2", "holds": "no"},
+        {"claim": "c", "paper": "2", "measured": "2", "holds": "yes"},
+    ]
+    results = {
+        "title": "paper x",
+        "notes": ["Seeds 0 to 2."],
+        "tables": {"Claims": claims, "curves": []},
+        "verdict": [],
+        "versions": {},
+        "numbers": [1, 2, 3],
+    }
+    content = papers.kept(results, "python -m x")
+    assert "numbers" not in content
+    text = papers.table(content)
+    assert text.startswith(":::{dropdown} 1 of 2 claims hold")
+    assert r"| ✗ | a \| b | yes | 1 of 2 |" in text
+    assert "`python -m x`" in text
+
+
+def test_a_report_without_claims_is_refused():
+    with pytest.raises(ValueError, match="Expected `results` of a paper"):
+        papers.kept({"tables": {"times": []}}, "python -m x")
+
+
+def test_every_paper_has_kept_results_and_a_place_on_the_page():
+    names = {path.parent.name for path in ROOT.glob("botorch_lse/papers/*/errata.md")}
+    assert {path.stem for path in papers.KEPT.glob("*.json")} == names
+    text = (DOCS / "papers.md").read_text()
+    for name in names:
+        assert f"```{{include}} generated/{name}.md\n" in text
+        assert f"{{cite:t}}`{name}`" in text

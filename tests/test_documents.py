@@ -1,0 +1,61 @@
+r"""The code of the site's pages runs, block after block."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[1]
+OURS = re.compile(
+    r"^```(?:python|\{code-cell\}[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+THEIRS = re.compile(
+    r"^ *```\{code-block\} python\n(?P<code>.*?)^ *```$", re.MULTILINE | re.DOTALL
+)
+PAGES = [
+    path
+    for path in sorted((ROOT / "docs").rglob("*.md"))
+    if OURS.search(path.read_text())
+]
+
+
+def blocks(text, kind):
+    r"""The blocks of a kind, without their options and their indent."""
+    for match in kind.finditer(text):
+        lines = match["code"].splitlines()
+        while lines and lines[0].lstrip().startswith(":"):
+            lines.pop(0)
+        first = next((line for line in lines if line.strip()), "")
+        indent = len(first) - len(first.lstrip())
+        yield "\n".join(line[indent:] for line in lines)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_the_code_of_the_page_runs(page, tmp_path, monkeypatch):
+    r"""A reader copies one block after the other into one session."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    torch.manual_seed(0)
+    names = {"__name__": "__main__"}
+    for number, code in enumerate(blocks(page.read_text(), OURS)):
+        exec(compile(code, f"{page.name}, block {number}", "exec"), names)
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: path.stem
+)
+def test_the_code_of_other_packages_is_python(page):
+    r"""We do not install what it needs, but what is shown can be parsed."""
+    for code in blocks(page.read_text(), THEIRS):
+        compile(code, page.name, "exec")
+
+
+def test_blocks_are_found():
+    text = (
+        "```python\na = 1\n```\ntext\n```{code-cell} ipython3\n:tags: [x]\nb = a\n```"
+    )
+    assert list(blocks(text, OURS)) == ["a = 1", "b = a"]
+    assert list(blocks("```{code-block} python\nc = 2\n```", THEIRS)) == ["c = 2"]
+    shown = "  ```{code-block} python\n  if c:\n      d = 3\n  ```"
+    assert list(blocks(shown, THEIRS)) == ["if c:\n    d = 3"]
