@@ -1,10 +1,12 @@
-r"""The code of the site's pages runs, block after block."""
+r"""The code of the README and of the site's pages runs, block after block."""
 
 import re
 from pathlib import Path
 
 import pytest
 import torch
+
+from tests.covering import more_when_slow
 
 ROOT = Path(__file__).parents[1]
 OURS = re.compile(
@@ -13,6 +15,7 @@ OURS = re.compile(
 THEIRS = re.compile(
     r"^ *```\{code-block\} python\n(?P<code>.*?)^ *```$", re.MULTILINE | re.DOTALL
 )
+README = ROOT / "README.md"
 PAGES = [
     path
     for path in sorted((ROOT / "docs").rglob("*.md"))
@@ -38,8 +41,36 @@ def test_the_code_of_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
     torch.manual_seed(0)
     names = {"__name__": "__main__"}
-    for number, code in enumerate(blocks(page.read_text(), OURS)):
+    text = page.read_text().replace("max_observations=200", "max_observations=40")
+    for number, code in enumerate(blocks(text, OURS)):
         exec(compile(code, f"{page.name}, block {number}", "exec"), names)
+
+
+@more_when_slow("budget", 40, 200)
+def test_the_code_of_the_readme_runs(budget, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    text = README.read_text()
+    assert text.count("max_observations=200") == 1
+    text = text.replace("max_observations=200", f"max_observations={budget}")
+    names = {}
+    for number, code in enumerate(blocks(text, OURS)):
+        exec(compile(code, f"README.md, block {number}", "exec"), names)
+    assert number == 1
+    assert names["state"].is_done
+    assert capsys.readouterr().out.startswith(("decided", "budget"))
+    assert (tmp_path / "run.json").stat().st_size > 1000
+    answer = names["level_set"](names["client"])
+    assert len(answer) == 500
+    assert (answer["side"] != "undecided").sum() > 250
+
+
+def test_the_readme_is_short_and_leads_on():
+    text = README.read_text()
+    assert len(text.splitlines()) <= 120
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
+    assert len(links) >= 10
+    assert [link for link in links if not (ROOT / link).exists()] == []
 
 
 @pytest.mark.parametrize(
