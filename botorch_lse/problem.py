@@ -36,6 +36,7 @@ from botorch_lse.checks import (
     whole_number,
     whole_numbers,
 )
+from botorch_lse.content import CONFIDENCE, Content
 from botorch_lse.distributions import (
     DRAWS,
     Draws,
@@ -900,6 +901,43 @@ class Classification:
     def best_guess(self) -> Tensor:
         r"""``N`` bools: above, with undecided rows on the likelier side."""
         return self.above | (self.undecided & (self.probability_above > 0.5))
+
+    def content(self, confidence: float = CONFIDENCE) -> Content:
+        r"""How much is above: a probability of failure, an area, a share of a library.
+
+        The share of the pool, by weights where it has them, with limits that hold if
+        all decided rows are right, and the error of the pool as a sample of a
+        distribution, where it is one. ``State.content`` adds what only a run knows.
+
+        Example:
+            >>> yes, no = torch.tensor([True, False]), torch.tensor([False, True])
+            >>> ends = torch.tensor([1.0, -1.0]), torch.tensor([2.0, 1.0])
+            >>> middle, spread = torch.tensor([1.5, 0.0]), torch.ones(2)
+            >>> p = torch.tensor([0.9, 0.4])
+            >>> none = torch.zeros(2, dtype=torch.bool)
+            >>> answer = Classification(yes, none, no, *ends, middle, spread, p)
+            >>> found = answer.content()
+            >>> found.estimate, found.lower, found.upper
+            (0.5, 0.5, 1.0)
+
+        Args:
+            confidence: Of the limits for the sampling error.
+
+        Raises:
+            ValueError: If ``confidence`` is outside (0, 1).
+        """
+        in_interval(confidence, "confidence", 0.0, 1.0)
+        pool, N = self.pool, len(self)
+        mass = torch.full((N,), 1 / N, dtype=torch.float64)
+        return Content.of(
+            mass if pool is None else pool.mass,
+            self.above.to(torch.int8) - self.below.to(torch.int8),
+            self.probability_above.double(),
+            self.guarantee,
+            is_sample=pool is not None and pool.is_sample,
+            adds_up=pool is None or pool.total is None,
+            confidence=confidence,
+        )
 
     def to_frame(self) -> pd.DataFrame:
         r"""The pool's table with the answer in columns beside it.

@@ -178,6 +178,29 @@ class AuditTest:
         return bisect_left(range(int(min(enough, left))), True, key=passes)
 
 
+def most_wrong(verdicts: Tensor, test: AuditTest) -> int:
+    r"""The largest number of wrong rows that random draws leave believable.
+
+    Of all rows from which is drawn. It holds at every time, for all numbers together,
+    with the probability of the test.
+
+    Args:
+        verdicts: ``n`` bools in the order of the draws: right or wrong. The wrong ones
+            may be of one kind alone, such as rows said to be below that are above.
+        test: With the number of rows, the failure probability and the probability that
+            a wrong row looks right; its share does not matter.
+    """
+    assert test.n_rows is not None
+    n_rows, found = test.n_rows, int((~verdicts).sum())
+
+    def is_refuted(wrong: int) -> bool:
+        share = (wrong - 0.5) / n_rows
+        return replace(test, share=share).along(verdicts)
+
+    candidates = range(found + 1, n_rows + 1)
+    return found + bisect_left(candidates, True, key=is_refuted)
+
+
 def _log_choose(n: Any, k: Any) -> Any:
     r"""The logarithm of ``n`` choose ``k``; ``-inf`` where ``k`` exceeds ``n``.
 

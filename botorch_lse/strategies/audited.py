@@ -23,12 +23,14 @@ from botorch_lse.confidence.audit import (
     LEARNT,
     LOOKS,
     NOISE_PAIRS,
+    NOISE_SHARE,
     SIDE,
     AuditTest,
     audit_size,
     audit_test,
     check_statement,
     doubt_test,
+    most_wrong,
     next_look,
     noise_bound,
     spent,
@@ -36,6 +38,7 @@ from botorch_lse.confidence.audit import (
 )
 from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.confidence.classify import ABOVE, BELOW
+from botorch_lse.content import Content, difference_limits
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.loop import (
@@ -468,6 +471,48 @@ class Audited(Procedure):
         if bool(answer.undecided.any()) and belief.ended is None:
             return None
         return belief.ended or DECIDED
+
+    def content(
+        self, belief: AuditBelief, answer: Classification, confidence: float
+    ) -> Content:
+        r"""How much is above, with limits by the rows drawn, whatever the model.
+
+        Rows measured before the claim count on the side on which they are said to be.
+        """
+        found: Content = self.inner.content(belief.inner, answer, confidence)
+        claim = belief.claim
+        if claim is None or len(claim.judged) == 0:
+            return found
+        risk = spent(1 - confidence, belief.attempt)
+        if belief.noise == LEARNT:  # the bound of the noise may be wrong as well
+            risk -= NOISE_SHARE * spent(self.delta, belief.attempt)
+        if risk <= 0:
+            return found
+        above = float(self.pool.mass[claim.side == ABOVE].sum())
+        less, more = self._differences(belief, claim, risk)
+        limits = max(above + less, 0.0), min(above + more, 1.0)
+        return replace(found, design=limits)
+
+    def _differences(
+        self, belief: AuditBelief, claim: Claim, risk: float
+    ) -> tuple[float, float]:
+        r"""Limits of what is truly above less what is claimed to be."""
+        mass, drawn = self.pool.mass, claim.drawn[: len(claim.judged)]
+        side, wrong = claim.side[drawn], ~claim.judged
+        own = mass[claim.rows]
+        is_exact = belief.noise == KNOWN and not bool((claim.variance[drawn] > 0).any())
+        if is_exact:
+            x = -side.double() * mass[drawn] * wrong
+            return difference_limits(x, len(own), float(own.max()), risk)
+        # Noise may hide wrong rows, and rows near the level count as wrong; the test
+        # knows how often, for rows that all weigh the same. The heaviest are taken.
+        test = replace(self._test(belief), limit=2 / risk)
+        ends = []
+        for code in (ABOVE, BELOW):
+            n = most_wrong(~(wrong & (side == code)), test)
+            masses = own[claim.side[claim.rows] == code]
+            ends.append(float(masses.topk(min(n, len(masses))).values.sum()))
+        return -ends[0], ends[1]
 
     def calibration(self, belief: AuditBelief, output: int) -> Calibration:
         r"""As the inner procedure says."""

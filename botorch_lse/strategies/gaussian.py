@@ -22,11 +22,13 @@ from botorch_lse.confidence.calibration import Calibration, CalibrationWarning
 from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
+from botorch_lse.content import Content
 from botorch_lse.models.gaussian_process import EXACT_NOTE, GPPrior, PoolPosterior
 from botorch_lse.planning import PosteriorProblem, Relaxation, relaxed_counts
 from botorch_lse.planning.designed import TOLERANCE
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.arguments import first_of_each, points_of
+from botorch_lse.strategies.content import content_draws
 from botorch_lse.strategies.forecast import (
     ROUGH,
     Forecast,
@@ -648,6 +650,23 @@ class GPProcedure(Procedure):
         if any(posterior.is_exact for posterior in belief.fits.posteriors):
             words.append(EXACT_NOTE)
         return self.goal.answer(belief.sides, belief.all_regions, " ".join(words))
+
+    def content(
+        self, belief: Belief, answer: Classification, confidence: float
+    ) -> Content:
+        r"""How much is above, with the quantiles of joint draws of undecided rows.
+
+        Without them where no level is stated, or there is no model yet.
+        """
+        found, level = answer.content(confidence), self.goal.stated_level
+        if level is None or not belief.fits.is_informed:
+            return found
+        side = answer.above.to(torch.int8) - answer.below.to(torch.int8)
+        mass, items = self.items.mass, self.item_rows
+        draws = content_draws(belief.posterior, level, side, mass, items)
+        tail = torch.tensor((1 - confidence) / 2, dtype=draws.dtype)
+        low, high = torch.quantile(draws, torch.stack((tail, 1 - tail))).tolist()
+        return replace(found, posterior=(low, high))
 
     def claim(self, belief: Belief) -> Classification:
         r"""What the model says by itself, also while it is not to decide."""

@@ -19,8 +19,15 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
-from botorch_lse.checks import complaint, plain_number, row_indices, whole_number
+from botorch_lse.checks import (
+    complaint,
+    in_interval,
+    plain_number,
+    row_indices,
+    whole_number,
+)
 from botorch_lse.confidence.calibration import Calibration
+from botorch_lse.content import CONFIDENCE, Content
 from botorch_lse.problem import Batch, Classification, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
 
@@ -121,6 +128,18 @@ class Procedure(ABC):
         ``None`` where no value of one row says whether its side is right.
         """
         return None
+
+    def content(
+        self, belief: Any, answer: Classification, confidence: float
+    ) -> Content:
+        r"""How much is above, with all that is known of it.
+
+        Args:
+            belief: What the complete rounds say.
+            answer: What ``classification`` made of it.
+            confidence: Of each interval that has one of its own.
+        """
+        return answer.content(confidence)
 
     def claim(self, belief: Any) -> Classification:
         r"""What would be answered if nothing were held back; audits test it."""
@@ -819,6 +838,25 @@ class State:
         if self.stop_reason in (DECIDED, AUDITED):
             return Forecast(0, "Everything is decided.")
         return self.strategy.procedure.forecast(self.belief, self.told.n_measured)
+
+    def content(self, confidence: float = CONFIDENCE) -> Content:
+        r"""How much is above: a probability of failure, an area, a share of a library.
+
+        What ``classification.content`` says by decided rows; the quantiles under the
+        model, from joint draws of the undecided rows, where the level is stated; and,
+        once an audit has drawn rows, limits that hold whatever the model. Print it for
+        a sentence.
+
+        Args:
+            confidence: Of the quantiles, of the limits by random draws and of those for
+                the error of the pool as a sample, each by itself.
+
+        Raises:
+            ValueError: If ``confidence`` is outside (0, 1).
+        """
+        in_interval(confidence, "confidence", 0.0, 1.0)
+        procedure = self.strategy.procedure
+        return procedure.content(self.belief, self.classification, confidence)
 
     def calibration(self, output: int = 0) -> Calibration:
         r"""Whether the model's predictions were as good as it said they would be.

@@ -1,0 +1,127 @@
+r"""What a posterior says of the share above a level: joint draws of undecided rows.
+
+The sides of neighbours are correlated, so that the spread of a share is not the sum of
+the spreads of its rows: they are drawn together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
+from botorch_lse.strategies.bounds import LowRank
+
+SAMPLES = 2_000
+"""Joint draws of all rows in doubt; a quantile of 2.5 % then rests on 50 of them."""
+MOST_EXACT = 2_000
+"""Rows in doubt up to which draws are exact; a factorisation of more takes seconds."""
+SURE = 6.0
+"""Rows so many standard deviations from the level count as known: a mistake of 1e-9 a
+row."""
+JITTER = 1e-10
+"""Added to the covariance of rows, as a share of the largest variance, so that it can
+be factorised; enlarged tenfold until it is enough."""
+
+
+def rows_in_doubt(posterior: PoolPosterior, level: float, rows: Tensor) -> Tensor:
+    r"""Those of the rows whose side is in doubt, by the posterior.
+
+    Args:
+        posterior: On the pool.
+        level: Units of ``y``.
+        rows: The rows that are looked at.
+    """
+    distance = (posterior.mean[rows] - level).abs()
+    return rows[distance < SURE * posterior.sigma[rows]]
+
+
+def joint_draws(
+    posterior: PoolPosterior, rows: Tensor, n: int, seed: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    r"""Joint draws of the function at some rows, block by block of rows.
+
+    Of up to ``MOST_EXACT`` rows they are exact. Of more, the covariance is that of the
+    first 256 columns of a Cholesky factor with pivots; what these leave of each row's
+    variance, a small part where the function is smooth, is drawn for itself.
+
+    Args:
+        posterior: On the pool.
+        rows: The rows, at least one.
+        n: How many draws.
+        seed: Of the draws.
+
+    Yields:
+        Places in ``rows``, and for each ``n`` values, units of ``y``.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    if len(rows) <= MOST_EXACT:
+        factor = _root(posterior.covariance_between(rows, rows))
+        left = torch.zeros(len(rows), dtype=factor.dtype)
+    else:
+        part = LowRank.of(posterior)
+        factor, left = part.factor[rows], part.left[rows]
+    common = torch.randn(
+        factor.shape[-1], n, generator=generator, dtype=torch.float64
+    ).to(factor)
+    for block in row_blocks(len(rows), 2 * n, posterior.memory_budget):
+        values = factor[block] @ common
+        own = left[block].sqrt().unsqueeze(-1)
+        if bool((own > 0).any()):
+            noise = torch.randn(
+                len(own), n, generator=generator, dtype=torch.float64
+            ).to(own)
+            values = values.addcmul_(own, noise)
+        mean = posterior.mean[rows[block]].unsqueeze(-1)
+        yield torch.arange(len(rows))[block], values.add_(mean)
+
+
+def _root(covariance: Tensor) -> Tensor:
+    r"""A factor of a covariance that may be singular."""
+    largest = float(covariance.diagonal().max())
+    one = torch.eye(len(covariance), dtype=covariance.dtype)
+    jitter = JITTER * largest
+    while True:
+        L, info = torch.linalg.cholesky_ex(covariance + jitter * one)
+        if int(info) == 0:
+            return L
+        jitter *= 10
+
+
+def content_draws(
+    posterior: PoolPosterior,
+    level: float,
+    side: Tensor,
+    mass: Tensor,
+    items: Tensor,
+    n: int = SAMPLES,
+    seed: int = 0,
+) -> Tensor:
+    r"""``n`` draws of the content, by the posterior; decided items are as decided.
+
+    Args:
+        posterior: On the pool.
+        level: Units of ``y``.
+        side: ``T`` codes: 1 above, -1 below, 0 undecided.
+        mass: ``T`` masses.
+        items: ``T`` rows of the posterior that are the items.
+        n: How many.
+        seed: Of the draws.
+    """
+    open_ = (side == 0).nonzero().view(-1)
+    above = side == 1
+    sure = open_[posterior.mean[items[open_]] > level]
+    known = float(mass[above].sum() + mass[sure].sum())
+    total = torch.full((n,), known, dtype=torch.float64)
+    place = torch.zeros(len(posterior.mean), dtype=torch.long)
+    place[items] = torch.arange(len(items))
+    rows = rows_in_doubt(posterior, level, items[open_])
+    if len(rows) == 0:
+        return total
+    doubtful = place[rows]
+    total -= float(mass[doubtful[posterior.mean[rows] > level]].sum())
+    for at, values in joint_draws(posterior, rows, n, seed):
+        total += mass[doubtful[at]] @ (values > level).to(mass)
+    return total

@@ -1,0 +1,204 @@
+"""What a run knows of the share above: by decided rows, by the model, by an audit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from gpytorch.kernels import RBFKernel
+from scipy.stats import binom
+
+from botorch_lse import Observations, Pool
+from botorch_lse.confidence.audit import AuditTest, most_wrong
+from botorch_lse.models.gaussian_process import GPPrior, PoolPosterior
+from botorch_lse.strategies import Above, GaussianProcess, ShareOfMax, Strategy
+from botorch_lse.strategies import content as drawn
+from botorch_lse.strategies.content import content_draws, joint_draws
+from tests.covering import more_when_slow
+
+GRID = torch.linspace(0, 1, 14, dtype=torch.float64)
+CELLS = torch.cartesian_prod(GRID, GRID)
+N, LEVEL = len(CELLS), 0.3
+KERNEL = RBFKernel().double()
+KERNEL.lengthscale = 0.3
+PRIOR = GPPrior.from_kernel(KERNEL)
+
+
+def posterior(rows=(10, 60, 130), y=(0.9, -0.4, 0.1)) -> PoolPosterior:
+    start = PoolPosterior.start(PRIOR, CELLS)
+    y = torch.tensor(y).double()
+    return start.observe(torch.tensor(rows), y, torch.full_like(y, 0.01))
+
+
+def truth(seed: int) -> torch.Tensor:
+    K = KERNEL(CELLS).to_dense().detach() + 1e-8 * torch.eye(N).double()
+    z = torch.randn(N, generator=torch.Generator().manual_seed(seed)).double()
+    return torch.linalg.cholesky(K) @ z
+
+
+# --- joint draws ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most_exact", [2_000, 10])
+def test_draws_have_the_posterior_mean_and_covariance(most_exact, monkeypatch) -> None:
+    monkeypatch.setattr(drawn, "MOST_EXACT", most_exact)
+    now, rows, n = posterior(), torch.arange(0, N, 7), 20_000
+    values = torch.cat([v for _, v in joint_draws(now, rows, n, seed=1)])
+    error = now.sigma[rows] / n**0.5
+    assert ((values.mean(dim=1) - now.mean[rows]).abs() < 4.5 * error + 1e-4).all()
+    wanted = now.covariance_between(rows, rows)
+    scale = now.sigma[rows].unsqueeze(-1) * now.sigma[rows]
+    # An estimated covariance has a standard error of at most sqrt(2 / n) of the scale.
+    gap = (torch.cov(values) - wanted).abs()
+    assert (gap <= 5 * (2 / n) ** 0.5 * scale + 1e-4).all()
+
+
+@pytest.mark.parametrize("most_exact", [2_000, 10])
+def test_contents_are_spread_as_dense_draws_are(most_exact, monkeypatch) -> None:
+    monkeypatch.setattr(drawn, "MOST_EXACT", most_exact)
+    now, items = posterior(), torch.arange(N)
+    mass = torch.linspace(1, 3, N).double()
+    mass = mass / mass.sum()
+    side = torch.zeros(N, dtype=torch.int8)
+    side[:20], side[20:40] = 1, -1
+    found = content_draws(now, LEVEL, side, mass, items, n=8000, seed=2).numpy()
+    # By numpy, from the dense covariance of all rows.
+    K = now.covariance_with(items).numpy() + 1e-9 * np.eye(N)
+    rng = np.random.default_rng(5)
+    f = now.mean.numpy() + rng.multivariate_normal(np.zeros(N), K, 8000)
+    above = f > LEVEL
+    above[:, :20], above[:, 20:40] = True, False
+    dense = above @ mass.numpy()
+    error = dense.std() * (2 / 8000) ** 0.5
+    assert abs(found.mean() - dense.mean()) < 4 * error
+    assert found.std() == pytest.approx(dense.std(), rel=0.05)
+    # Rows drawn one by one would be far too sure.
+    p = above[:, 40:].mean(axis=0)
+    alone = np.sqrt((mass[40:].numpy() ** 2 * p * (1 - p)).sum())
+    assert found.std() > 3 * alone
+
+
+def test_draws_are_a_function_of_their_seed() -> None:
+    now, items = posterior(), torch.arange(N)
+    given = now, LEVEL, torch.zeros(N, dtype=torch.int8), Pool(CELLS).mass, items
+    assert torch.equal(content_draws(*given, n=50), content_draws(*given, n=50))
+    assert not torch.equal(
+        content_draws(*given, n=50), content_draws(*given, n=50, seed=1)
+    )
+
+
+# --- runs -----------------------------------------------------------------------------
+
+
+def run(pool: Pool, seed: int, n: int, std: float = 0.1, **options):
+    model = GaussianProcess(KERNEL, noise_std=std)
+    strategy = Strategy(pool, Above(LEVEL), model=model, batch_size=6, **options)
+    f, state = truth(seed), strategy.init(seed=seed)
+    noise = torch.Generator().manual_seed(1000 + seed)
+    while not state.is_done and state.n_used < n:
+        order = strategy.ask(state).order
+        y = f[order] + std * torch.randn(len(order), generator=noise).double()
+        state = strategy.tell(state, Observations(order, y, round=state.round))
+    return f, state
+
+
+WEIGHTS = torch.linspace(1, 9, N).double()
+
+
+@more_when_slow("runs", 20, 200)
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_intervals_of_runs_hold_as_often_as_they_say(weights, runs: int) -> None:
+    pool = Pool(CELLS, weights=weights)
+    missed = {"decided": 0, "posterior": 0}
+    for seed in range(runs):
+        f, state = run(pool, seed, 24)
+        content, true = state.content(0.9), float(pool.mass[f > LEVEL].sum())
+        missed["decided"] += not content.lower - 1e-9 <= true <= content.upper + 1e-9
+        low, high = content.posterior
+        missed["posterior"] += not low - 1e-9 <= true <= high + 1e-9
+        assert content.lower - 1e-9 <= low <= high <= content.upper + 1e-9
+    assert missed["decided"] <= binom.isf(1e-3, runs, 0.05)
+    assert missed["posterior"] <= binom.isf(1e-3, runs, 0.1)
+
+
+def test_the_state_and_its_replay_say_the_same() -> None:
+    _, state = run(Pool(CELLS, weights=WEIGHTS), 3, 18)
+    again = state.strategy.replay(state.observations, seed=3)
+    assert again.content() == state.content()
+
+
+def test_no_quantiles_where_the_level_is_not_stated() -> None:
+    model = GaussianProcess(KERNEL, noise_std=0.1)
+    strategy = Strategy(Pool(CELLS), ShareOfMax(0.5), model=model, beta=4.0)
+    assert strategy.init().content().posterior is None
+
+
+def test_a_run_that_has_not_begun_knows_nothing() -> None:
+    strategy = Strategy(Pool(CELLS), Above(LEVEL), model=GaussianProcess(noise_std=0.1))
+    content = strategy.init().content()
+    assert (content.lower, content.upper) == pytest.approx((0, 1))
+    assert content.posterior is None
+
+
+# --- audits ---------------------------------------------------------------------------
+
+
+def test_the_most_wrong_rows_are_the_largest_number_not_refuted() -> None:
+    test = AuditTest(0.5, 40, n_rows=60)
+    verdicts = torch.ones(25, dtype=torch.bool)
+    verdicts[[4, 11]] = False
+    most = most_wrong(verdicts, test)
+    refuted = [
+        AuditTest((w - 0.5) / 60, 40, n_rows=60).along(verdicts) for w in range(3, 61)
+    ]
+    assert most == 2 + refuted.index(True)
+    assert all(refuted[refuted.index(True) :])
+    assert most_wrong(verdicts[:0], test) == 60
+
+
+@more_when_slow("runs", 6, 60)
+@pytest.mark.parametrize("std", [0.0, 0.1])
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_limits_by_an_audit_hold(std: float, weights, runs: int) -> None:
+    pool, missed, seen = Pool(CELLS, weights=weights), 0, 0
+    for seed in range(runs):
+        f, state = run(pool, seed, 150, std, beta=1.5, audit=(0.1, 0.1))
+        content, true = state.content(0.9), float(pool.mass[f > LEVEL].sum())
+        if content.design is None:
+            continue
+        seen += 1
+        low, high = content.design
+        assert low <= content.estimate + 0.02
+        assert high >= content.estimate - 0.02
+        missed += not low <= true <= high
+    assert seen >= runs / 2
+    assert missed <= binom.isf(1e-3, seen, 0.1)
+
+
+@more_when_slow("runs", 10, 100)
+def test_limits_by_an_audit_hold_for_a_model_that_is_wrong(runs: int) -> None:
+    # A kernel that is far too smooth, and a width of nearly nothing.
+    pool, missed, wrong = Pool(CELLS), 0, 0
+    smooth = RBFKernel().double()
+    smooth.lengthscale = 1.5
+    other = Strategy(
+        pool,
+        Above(LEVEL),
+        model=GaussianProcess(smooth, noise_std=0.0),
+        beta=0.01,
+        batch_size=6,
+        audit=(0.3, 0.1),
+    )
+    for seed in range(runs):
+        f, state = truth(seed), other.init(seed=seed)
+        while not state.is_done and state.n_used < 40:
+            order = other.ask(state).order
+            state = other.tell(state, Observations(order, f[order], round=state.round))
+        content = state.content(0.9)
+        if content.design is None:
+            continue
+        true = float(pool.mass[f > LEVEL].sum())
+        wrong += abs(content.estimate - true) > 0.02
+        missed += not content.design[0] - 1e-9 <= true <= content.design[1] + 1e-9
+    assert missed <= binom.isf(1e-3, runs, 0.1)
+    assert wrong >= runs / 5

@@ -1,0 +1,202 @@
+"""How much is above: the share of a pool, and every interval that is stated of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binom, norm
+
+from botorch_lse import Classification, Pool
+from botorch_lse.content import Content, difference_limits, sampling_limits
+from tests.covering import more_when_slow
+
+X = torch.arange(5.0).unsqueeze(-1)
+SIDES = torch.tensor([1, 1, 0, 0, -1], dtype=torch.int8)
+P = torch.tensor([0.99, 0.9, 0.7, 0.2, 0.01]).double()
+
+
+def answer(pool: Pool) -> Classification:
+    ends = torch.arange(5.0).double()
+    return Classification(
+        SIDES == 1, SIDES == -1, SIDES == 0, ends, ends, ends, ends, P, "So.", pool=pool
+    )
+
+
+# --- decided rows ---------------------------------------------------------------------
+
+
+def test_undecided_rows_are_between_the_limits() -> None:
+    found = answer(Pool(X)).content()
+    assert (found.lower, found.upper) == pytest.approx((0.4, 0.8))
+    assert found.estimate == pytest.approx(0.6)  # 0.7 is likelier above, 0.2 below
+    assert found.expected == pytest.approx((1 + 1 + 0.7 + 0.2) / 5)
+    assert found.population == (found.lower, found.upper)
+    assert found.sampling_error == 0
+    assert found.guarantee == "So."
+
+
+def test_rows_count_by_their_weights() -> None:
+    found = answer(Pool(X, weights=[1, 2, 3, 4, 10])).content()
+    assert (found.lower, found.upper) == pytest.approx((3 / 20, 10 / 20))
+    assert found.estimate == pytest.approx(6 / 20)
+    assert found.expected == pytest.approx((3 + 0.7 * 3 + 0.2 * 4) / 20)
+    assert found.effective_size == pytest.approx(20**2 / 130)
+
+
+def test_every_choice_of_undecided_rows_is_within_the_limits() -> None:
+    pool = Pool(X, weights=[1, 2, 3, 4, 10], total=40)
+    found = answer(pool).content()
+    for third in (0, 1):
+        for fourth in (0, 1):
+            true = torch.tensor([1, 1, third, fourth, 0]).double()
+            content = float((pool.mass * true).sum())
+            assert found.lower - 1e-12 <= content <= found.upper + 1e-12
+
+
+def test_the_sentence_has_every_interval_and_its_source() -> None:
+    words = str(answer(Pool(X, is_sample=True)).content())
+    assert "0.6 of the distribution is above" in words
+    assert "by decided rows between 0.4 and 0.8" in words
+    assert "effective size 5" in words
+    assert "by the model" not in words
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, 95])
+def test_a_confidence_is_a_probability(confidence: float) -> None:
+    with pytest.raises(ValueError, match="`confidence`"):
+        answer(Pool(X)).content(confidence)
+
+
+# --- the pool as a sample -------------------------------------------------------------
+
+
+def test_limits_of_equal_rows_are_those_of_clopper_and_pearson() -> None:
+    N, hits = 400, 7
+    mass = torch.full((N,), 1 / N, dtype=torch.float64)
+    low, high = sampling_limits(mass, torch.arange(N) < hits, True, 0.9)
+    # By their definition: what is as extreme has the probability 5 % at each end.
+    assert binom.sf(hits - 1, N, low) == pytest.approx(0.05, rel=1e-6)
+    assert binom.cdf(hits, N, high) == pytest.approx(0.05, rel=1e-6)
+
+
+@pytest.mark.parametrize("hits", [0, 300])
+def test_limits_of_none_and_of_all_rows(hits: int) -> None:
+    mass = torch.full((300,), 1 / 300, dtype=torch.float64)
+    low, high = sampling_limits(mass, torch.arange(300) < hits, True, 0.95)
+    least = 1 - 0.025 ** (1 / 300)
+    wanted = (0.0, least) if hits == 0 else (1 - least, 1.0)
+    assert (low, high) == pytest.approx(wanted, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", ["monte_carlo", "sobol"])
+@pytest.mark.parametrize("shift", [None, 2.0])
+@more_when_slow("runs", 150, 1000)
+def test_limits_hold_for_pools_that_are_drawn_again(
+    method: str, shift, runs: int
+) -> None:
+    truth, missed, errors = norm.sf(2), 0, []
+    for seed in range(runs):
+        pool = Pool.from_distribution(
+            [norm()],
+            256 if shift else 1024,
+            seed=seed,
+            method=method,
+            sampling=None if shift is None else [norm(shift, 1)],
+        )
+        member = pool.X[:, 0] > 2
+        low, high = sampling_limits(pool.mass, member, pool.total is None, 0.95)
+        missed += not low <= truth <= high
+        errors.append(float(pool.mass[member].sum()) - truth)
+    # At most 5 % miss it: more do so with probability 1e-3.
+    assert missed <= binom.isf(1e-3, runs, 0.05)
+    assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(runs)
+
+
+def test_the_stated_standard_error_is_that_of_many_pools() -> None:
+    for total in (True, False):
+        found, stated = [], []
+        for seed in range(200):
+            pool = Pool.from_distribution(
+                [norm()], 400, seed=seed, method="monte_carlo", sampling=[norm(1, 1.5)]
+            )
+            if not total:  # divided by the sum of the weights instead
+                pool = Pool(pool.X, weights=pool.weights, is_sample=True)
+            side = torch.where(pool.X[:, 0] > 1, 1, -1)
+            content = Content.of(
+                pool.mass,
+                side,
+                (side > 0).double(),
+                "",
+                is_sample=True,
+                adds_up=pool.total is None,
+            )
+            found.append(content.estimate)
+            stated.append(content.sampling_error)
+        # The standard deviation of 200 numbers is known to 5 %.
+        assert np.mean(stated) == pytest.approx(np.std(found), rel=0.2)
+
+
+def test_the_population_adds_both_errors() -> None:
+    found = answer(Pool(X, is_sample=True)).content(0.9)
+    assert found.population[0] < found.lower < found.upper < found.population[1]
+    wanted = sampling_limits(Pool(X).mass, SIDES == 1, True, 0.9)[0]
+    assert found.population[0] == wanted
+
+
+# --- rows drawn at random -------------------------------------------------------------
+
+
+def plays(n_rows: int, n: int, wrong: int, masses, delta: float, runs: int) -> int:
+    """In how many runs the limits miss the sum at any time."""
+    missed = 0
+    generator = torch.Generator().manual_seed(n + wrong)
+    for _ in range(runs):
+        x = torch.zeros(n_rows).double()
+        which = torch.randperm(n_rows, generator=generator)[:wrong]
+        x[which] = masses[which]
+        draws = x[torch.randperm(n_rows, generator=generator)[:n]]
+        low, high = difference_limits(draws, n_rows, float(masses.abs().max()), delta)
+        # The limits use the most that the bets grew to at any time: one look is all.
+        missed += not low - 1e-12 <= float(x.sum()) <= high + 1e-12
+    return missed
+
+
+@more_when_slow("runs", 40, 400)
+@pytest.mark.parametrize("wrong", [0, 5, 40, 200])
+@pytest.mark.parametrize("uneven", [False, True])
+def test_limits_by_draws_hold_at_every_time(
+    wrong: int, uneven: bool, runs: int
+) -> None:
+    n_rows, delta = 400, 0.2
+    masses = torch.ones(n_rows).double()
+    if uneven:
+        masses = torch.linspace(-1, 1, n_rows).double()
+    missed = plays(n_rows, 120, wrong, masses, delta, runs)
+    assert missed <= binom.isf(1e-3, runs, delta)
+
+
+def test_a_model_that_is_right_makes_them_narrow() -> None:
+    zeros = torch.zeros(70).double()
+    low, high = difference_limits(zeros, 10**9, 1.0, 0.05)
+    # Not narrower than one bet of everything on "never wrong", and not much wider.
+    assert 1 - 0.025 ** (1 / 70) < high / 1e9 < 1.25 * np.log(1 / 0.025) / 70
+    assert low == -high
+    assert difference_limits(torch.zeros(10).double(), 10, 1.0, 0.05) == (0.0, 0.0)
+
+
+def test_limits_shrink_with_the_draws_and_end_at_the_truth() -> None:
+    generator = torch.Generator().manual_seed(3)
+    x = (torch.rand(500, generator=generator) < 0.04).double()
+    widths = []
+    for n in (10, 50, 250, 499, 500):
+        low, high = difference_limits(x[:n], 500, 1.0, 0.05)
+        assert low <= float(x.sum()) <= high
+        widths.append(high - low)
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] == 0
+
+
+def test_without_draws_nothing_is_known() -> None:
+    none = torch.zeros(0).double()
+    assert difference_limits(none, 8, 0.5, 0.05) == (-4.0, 4.0)
