@@ -263,6 +263,15 @@ class Pool:
         return weights / (weights.sum() if self.total is None else self.total)
 
     @property
+    def stands_for_more(self) -> bool:
+        r"""Whether a share of the rows is more than a number of rows.
+
+        They have weights, or were drawn from a distribution. Pictures and cards then
+        say how much is above.
+        """
+        return self.weights is not None or self.is_sample
+
+    @property
     def effective_size(self) -> float:
         r"""How many rows of equal weight say as much about a share of all of them.
 

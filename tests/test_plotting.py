@@ -245,3 +245,15 @@ def test_a_large_map_is_drawn_in_seconds():
     ax = plot_level_set(answer(pool), threshold=0.0, truth=pool.X[:, 0] - 200)
     ax.figure.canvas.draw()
     assert len(ax.collections) == 2
+
+
+def test_the_title_says_how_much_is_above_where_rows_stand_for_more():
+    plain = sea()
+    for given in ({"weights": torch.arange(1.0, len(plain) + 1)}, {"is_sample": True}):
+        pool = Pool(plain.X, names=plain.names, **given)
+        for kind in ("map", "intervals"):
+            found = answer(pool)
+            title = plot_level_set(found, kind=kind).get_title()
+            assert title.replace("\n", " ") == str(found.content())
+            plt.close("all")
+    assert plot_level_set(answer(plain)).get_title() == ""

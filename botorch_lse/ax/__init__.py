@@ -25,6 +25,7 @@ from botorch_lse.ax.analysis import (
     ProgressAnalysis,
     SliceAnalysis,
     level_set,
+    level_set_content,
 )
 from botorch_lse.ax.costs import CostMetric, record_costs, trial_cost
 from botorch_lse.ax.node import LevelSetNode, level_set_generation_strategy
@@ -50,6 +51,7 @@ __all__ = [
     "allow",
     "grid_pool",
     "level_set",
+    "level_set_content",
     "level_set_generation_strategy",
     "model_space",
     "pool_parameters",

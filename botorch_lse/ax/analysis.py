@@ -33,6 +33,7 @@ from botorch_lse.ax.costs import TrialCosts
 from botorch_lse.ax.node import LevelSetNode, level_set_node
 from botorch_lse.checks import one_of
 from botorch_lse.confidence.calibration import Calibration
+from botorch_lse.content import CONFIDENCE, Content
 
 Picture = tuple[pd.DataFrame, Figure]
 """The data frame of a card and the plotly figure drawn from it."""
@@ -68,7 +69,8 @@ def level_set(
         rounds; a round that is open enters when it is complete. For a strategy of
         several outputs ``side`` is accepted, rejected or open, and each metric has its
         columns: see ``plotting.pareto_frame``. The table's ``attrs`` hold
-        ``stop_reason`` (``None`` while the run goes on) and ``guarantee``.
+        ``stop_reason`` (``None`` while the run goes on), ``guarantee`` and, for one
+        output, ``content``: how much is above, in words.
 
     Raises:
         ValueError: If no level-set strategy is there to ask.
@@ -80,6 +82,44 @@ def level_set(
     return answer_frame(node, experiment)
 
 
+def level_set_content(
+    experiment: Client | Experiment,
+    generation_strategy: GenerationStrategy | None = None,
+    confidence: float = CONFIDENCE,
+) -> Content:
+    r"""How much is above: a probability of failure, an area, a share of a library.
+
+    Example:
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.ax import level_set_generation_strategy, pool_parameters
+        >>> from botorch_lse.strategies import LSEStrategy
+        >>> pool = Pool([[0.0], [0.5], [1.0]], weights=[1, 1, 2])
+        >>> strategy = LSEStrategy(pool, threshold=0.2, noise_std=0.01, beta=4.0)
+        >>> client = Client()
+        >>> client.configure_experiment(parameters=pool_parameters(pool), name="run")
+        >>> client.configure_optimization(objective="y")
+        >>> client.set_generation_strategy(level_set_generation_strategy(strategy))
+        >>> found = level_set_content(client)  # nothing is measured yet
+        >>> found.lower, found.upper
+        (0.0, 1.0)
+
+    Args:
+        experiment: A ``Client``, or an experiment.
+        generation_strategy: With an experiment: the one that
+            ``level_set_generation_strategy`` made.
+        confidence: See ``State.content``.
+
+    Raises:
+        ValueError: If no level-set strategy is there to ask, or ``confidence`` is
+            outside (0, 1).
+    """
+    if isinstance(experiment, Client):
+        generation_strategy = generation_strategy_of(experiment)
+        experiment = experiment_of(experiment)
+    node = level_set_node(generation_strategy)
+    return node.state(experiment).content(confidence)
+
+
 def answer_frame(node: LevelSetNode, experiment: Experiment) -> pd.DataFrame:
     r"""The present answer as a table, for a level set or a Pareto set."""
     state = node.state(experiment)
@@ -87,6 +127,7 @@ def answer_frame(node: LevelSetNode, experiment: Experiment) -> pd.DataFrame:
     strategy: Any = node.strategy
     if strategy.directions is None:
         frame = plotting.level_set_frame(answer, observations)
+        frame.attrs["content"] = str(state.content())
     else:
         names, estimate = list(node.metric_names(experiment)), strategy.estimate(state)
         frame = plotting.pareto_frame(answer, estimate, observations, names)
@@ -149,9 +190,15 @@ class LevelSetCard(Analysis):
         r"""The data frame and the plotly figure drawn from it."""
 
     def subtitle(self, node: LevelSetNode, experiment: Experiment) -> str:
-        r"""How many rows are decided, and what the answer guarantees."""
-        guarantee = node.state(experiment).classification.guarantee
-        return f"{node.summary(experiment)}. {guarantee}"
+        r"""How many rows are decided, what the answer guarantees, how much is above.
+
+        The last where rows have weights or were drawn from a distribution.
+        """
+        state, strategy = node.state(experiment), node.strategy
+        words = f"{node.summary(experiment)}. {state.classification.guarantee}"
+        if strategy.directions is None and strategy.pool.stands_for_more:
+            words = f"{words} {state.content()}"
+        return words
 
     def objection(self, node: LevelSetNode, experiment: Experiment) -> str | None:
         r"""Why the card does not suit the node's strategy; ``None`` if it does."""

@@ -61,8 +61,8 @@ PALE = "#a9bbdb"
 """Of residuals that no longer count, beside the dark blue of those that do."""
 WITHIN = float(norm.isf(0.025))
 """Standard normal numbers lie between this and its negative with probability 95 %."""
-LINE_LENGTH = 105
-"""Letters on a line of a title above two panels."""
+LINE_LENGTH, TITLE_WIDTH = 105, 12.0
+"""Letters on a line of a title above two panels, which are so many inches wide."""
 _GRID_FILL = 0.1
 """A map shows cells only if the rows fill at least this share of the grid that spans
 them; else points, which would be too small as cells."""
@@ -143,20 +143,32 @@ def level_set(
     if pool is not None and pool.d == 2 and N > 1 and kind != "intervals":
         frame = slices_frame(classification, observations, 0, pool.names)  # all rows
         if truth is None:
-            return _maps(frame, "side", {}, (8.0, 6.0))
+            return _titled(_maps(frame, "side", {}, (8.0, 6.0)), classification)
         if threshold is None:
             raise ValueError(
                 "Expected `threshold` with `truth`, to know where the true contour "
                 "runs, but got None."
             )
         contours = {f"true level {threshold:g}": ("truth", threshold)}
-        return _maps(frame.assign(truth=truth), "side", contours, (8.0, 6.0))
+        picture = _maps(frame.assign(truth=truth), "side", contours, (8.0, 6.0))
+        return _titled(picture, classification)
     if kind == "map":
         raise ValueError(
             "Expected a pool with two inputs for `kind='map'`. Draw `plot_slices` for "
             "more, or `kind='intervals'`."
         )
-    return _intervals(bare_frame(classification, observations), threshold, truth)
+    frame = bare_frame(classification, observations)
+    return _titled(_intervals(frame, threshold, truth), classification)
+
+
+def _titled(picture: m.Picture, classification: Classification) -> m.Picture:
+    r"""With how much is above for a title, where the rows stand for more."""
+    pool = classification.pool
+    if pool is None or not pool.stands_for_more:
+        return picture
+    length = int(LINE_LENGTH * picture.size[0] / TITLE_WIDTH)
+    words = textwrap.fill(str(classification.content()), length)
+    return replace(picture, title=words)
 
 
 def plot_slices(frame: pd.DataFrame, shade: str = "side") -> Figure:

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from ax.adapter.registry import Generators
 from ax.generation_strategy.generation_node import GenerationNode
 from ax.generation_strategy.generation_strategy import GenerationStrategy
@@ -17,6 +20,7 @@ from botorch_lse.ax import (
     ProgressAnalysis,
     SliceAnalysis,
     level_set,
+    level_set_content,
 )
 from botorch_lse.plotting import plot_batches, plot_progress, plot_slices
 from botorch_lse.strategies import MELKLinearStrategy, TruVaRStrategy
@@ -163,3 +167,27 @@ def test_progress_knows_costs_that_depend_on_the_row_before():
             complete(client, strategy, trial, parameters)
     frame = card_of(client, ProgressAnalysis()).df
     assert frame["cost"].iloc[-1] == pytest.approx(strategy.spent(state_of(client)))
+
+
+def weighted(strategy):
+    pool = strategy.pool
+    weights = torch.linspace(1, 2, len(pool))
+    return replace(strategy, pool=Pool(pool.X, names=pool.names, weights=weights))
+
+
+def test_cards_and_table_say_how_much_is_above():
+    client, _ = midway(strategy := weighted(lse()))
+    state = state_of(client)
+    content = level_set_content(client)
+    assert content == state.content()
+    assert level_set(client).attrs["content"] == str(content)
+    assert str(content) in card_of(client, LevelSetAnalysis()).subtitle
+    figure = card_of(client, LevelSetAnalysis()).get_figure()
+    assert "of the pool is above" in figure.layout.title.text.replace("<br>", " ")
+    assert strategy.pool.stands_for_more
+
+
+def test_cards_of_rows_that_count_alike_say_nothing_of_it():
+    client, _ = midway(lse())
+    assert "is above" not in card_of(client, LevelSetAnalysis()).subtitle
+    assert level_set_content(client).lower >= 0
