@@ -21,6 +21,7 @@ from botorch.test_functions.synthetic import (
     Levy,
     Rosenbrock,
     SixHumpCamel,
+    StyblinskiTang,
 )
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel
 from torch import Tensor
@@ -339,6 +340,65 @@ def borehole(X: Tensor) -> Tensor:
     return 2 * math.pi * Tu * (Hu - Hl) / (ratio * resistance)
 
 
+def currin(X: Tensor) -> Tensor:
+    r"""An exponential function of two inputs with a steep edge where the second is 0.
+
+    Source:
+        Currin, Mitchell, Morris and Ylvisaker (1988).
+    """
+    a, b = X.unbind(dim=-1)
+    top = 2300 * a**3 + 1900 * a**2 + 2092 * a + 60
+    return (1 - (-0.5 / b).exp()) * top / (100 * a**3 + 500 * a**2 + 4 * a + 20)
+
+
+def curved(X: Tensor) -> Tensor:
+    r"""A highly curved function of three inputs, its sign such that hills are up.
+
+    Source:
+        Dette and Pepelyshev (2010).
+    """
+    a, b, c = X.unbind(dim=-1)
+    valley = 4 * (a - 2 + 8 * b - 8 * b.square()).square() + (3 - 4 * b).square()
+    return -valley - 16 * (c + 1).sqrt() * (2 * c - 1).square()
+
+
+def park(X: Tensor) -> Tensor:
+    r"""A smooth function of four inputs that grows steeply towards one corner.
+
+    Source:
+        Park (1991); Cox, Park and Singer (2001).
+    """
+    a, b, c, e = X.clamp_min(1e-6).unbind(dim=-1)
+    root = (1 + (b + c.square()) * e / a.square()).sqrt()
+    return a / 2 * (root - 1) + (a + 3 * e) * (1 + c.sin()).exp()
+
+
+def styblinski(X: Tensor) -> Tensor:
+    r"""Minus Styblinski and Tang's function: a hill near each corner."""
+    return -published(StyblinskiTang(X.shape[-1]), X)
+
+
+def corners(X: Tensor) -> Tensor:
+    r"""Sobol's g-function of five inputs, which has corners where an input is 1 / 2.
+
+    Source:
+        Saltelli and Sobol (1995), with ``a = 0, 1, 4.5, 9, 99``.
+    """
+    a = torch.tensor([0.0, 1.0, 4.5, 9.0, 99.0], dtype=X.dtype)
+    return (((4 * X - 2).abs() + a) / (1 + a)).prod(dim=-1)
+
+
+def robot_arm(X: Tensor) -> Tensor:
+    r"""How far the end of an arm with four segments is from where it is mounted.
+
+    Source:
+        An and Owen (2001): four angles, then four lengths up to 1.
+    """
+    angles, lengths = (2 * math.pi * X[:, :4]).cumsum(dim=-1), X[:, 4:]
+    east, north = lengths * angles.cos(), lengths * angles.sin()
+    return torch.hypot(east.sum(dim=-1), north.sum(dim=-1))
+
+
 # --- tables from the world ------------------------------------------------------------
 
 
@@ -373,7 +433,14 @@ CHOOSING: dict[str, Problem] = {
     "Branin": function(log_branin, 2, 0.2),
     "Hartmann-6": function(hartmann, 6, 0.2),
     "Ishigami": function(ishigami, 3, 0.3),
+    "Currin": function(currin, 2, 0.3),
+    "curved, 3-D": function(curved, 3, 0.3),
+    "Park, 4-D": function(park, 4, 0.25),
+    "Styblinski, 4-D": function(styblinski, 4, 0.3),
+    "corners, 5-D": function(corners, 5, 0.25),
+    "robot arm, 8-D": function(robot_arm, 8, 0.3),
     "sample, RBF, 2-D": sample(RBFKernel, 2, 0.2, 0.3),
+    "sample, Matern-5/2, 6-D": sample(MaternKernel, 6, 0.9, 0.3),
     "sample, Matern-5/2, 4-D": sample(MaternKernel, 4, 0.6, 0.3),
     "sea bed": table(sea, 0.3),
     "SVM": table(svm, 0.25, SVM_FILE),

@@ -30,12 +30,18 @@ from botorch_lse.benchmark.peers_problems import (
     borehole,
     camel,
     circuit,
+    corners,
+    currin,
+    curved,
     four_branch,
     level_for,
     levy,
     normal,
+    park,
     piston,
+    robot_arm,
     rosenbrock,
+    styblinski,
 )
 from botorch_lse.benchmark.peers_runs import (
     METHODS,
@@ -74,10 +80,12 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Case:
 
 def test_results_are_reported_on_other_problems_than_rules_were_chosen_by() -> None:
     assert not set(CHOOSING) & set(REPORTED)
-    assert len(CHOOSING) == 9
+    assert len(CHOOSING) >= 9
     assert len(REPORTED) >= 9
     inputs = {p.case(0, None).pool.d for p in REPORTED.values()}
     assert inputs == {2, 3, 4, 5, 6, 7, 8}
+    shipped = [p for p in CHOOSING.values() if p.file is None]
+    assert {p.case(0, None).pool.d for p in shipped} == {2, 3, 4, 5, 6, 8}
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -132,6 +140,24 @@ def test_functions_have_their_published_optima_and_scales() -> None:
     assert float(camel(at)) == pytest.approx(0.0, abs=1e-4)
     assert float(levy(unit([1.0] * 3, [(-10, 10)] * 3))) == pytest.approx(0.0)
     assert float(rosenbrock(unit([1.0] * 4, [(-5, 10)] * 4))) == pytest.approx(0.0)
+    assert float(styblinski(unit([-2.903534] * 4, [(-5, 5)] * 4))) == pytest.approx(
+        4 * 39.166166, abs=1e-4
+    )
+    steepest = torch.tensor([[0.216667, 0.0228407]], dtype=torch.float64)
+    assert float(currin(steepest)) == pytest.approx(13.798722, abs=1e-5)
+    ones = torch.ones(1, 8, dtype=torch.float64)
+    assert float(park(ones[:, :4])) == pytest.approx(25.5893, abs=1e-4)
+    assert float(robot_arm(ones)) == pytest.approx(4.0)  # whole turns, stretched out
+    folded = torch.tensor([[0.0, 0.5, 0.5, 0.5, 1.0, 0.25, 0.5, 0.125]]).double()
+    assert float(robot_arm(folded)) == pytest.approx(1 - 0.25 + 0.5 - 0.125)
+    # The valleys that Dette and Pepelyshev add: by hand at two points.
+    assert float(curved(0 * ones[:, :3])) == pytest.approx(-(16 + 9 + 16))
+    assert float(curved(ones[:, :3])) == pytest.approx(-(4 + 1 + 16 * math.sqrt(2)))
+    halves = torch.full((1, 5), 0.5, dtype=torch.float64)
+    assert float(corners(halves)) == 0.0
+    assert float(corners(0 * halves)) == pytest.approx(
+        2 * 3 / 2 * 6.5 / 5.5 * 11 / 10 * 101 / 100
+    )
     centre = torch.full((1, 2), 0.5, dtype=torch.float64)
     assert float(four_branch(centre)) == pytest.approx(-3.0)
     middle = normal(centre, 2.0)
