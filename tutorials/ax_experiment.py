@@ -10,6 +10,7 @@ import os
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from ax.core.arm import Arm
@@ -38,7 +39,8 @@ rng = np.random.default_rng(0)
 # %% [markdown]
 # ## An existing search space
 # The pool's columns are its parameters: no row numbers to keep in mind. The pool is the
-# part of the space that can be built, here 120 rows in no order.
+# part of the space that can be built, here 120 beams in no order: a span in metres, a
+# load in kilonewtons, and wood. Which bend by more than 4 mm?
 
 # %%
 space = SearchSpace(
@@ -136,3 +138,25 @@ again = load_experiment(str(folder / "beams.json"))
 answer = level_set(again, generation_strategy_from_json(stored, again))
 print(answer["side"].value_counts().to_string())
 print(answer.head(3).round(2).to_string())
+
+# %% [markdown]
+# Every beam at its span and load, one panel for each wood; the line is where the true
+# bend is 4 mm.
+
+# %%
+figure, panels = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, layout="constrained")
+colours = {"above": "#1f4a8c", "below": "#e3b84d", "undecided": "#9aa5a3"}
+span, load = np.linspace(2, 8, 50), np.linspace(0, 1, 50)
+for panel, (wood, factor) in zip(panels, {"fir": 1, "oak": 0.7}.items(), strict=True):
+    for side, colour in colours.items():
+        part = answer[(answer["wood"] == wood) & (answer["side"] == side)]
+        panel.scatter(part["span"], part["load"], c=colour, s=22, label=side)
+    bend = factor * span[None, :] ** 1.5 * load[:, None]
+    panel.contour(span, load, bend, levels=[4.0], colors="#c8002f", linewidths=1)
+    panel.set(title=wood, xlabel="span (m)")
+panels[0].set_ylabel("load (kN)")
+panels[0].plot([], [], color="#c8002f", lw=1, label="truly 4 mm")
+figure.legend(
+    *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4
+)
+figure.savefig(folder / "beams.png", dpi=120)

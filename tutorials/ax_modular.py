@@ -10,6 +10,7 @@ import os
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 from ax.adapter.registry import Generators
 from ax.api.client import Client
@@ -82,3 +83,21 @@ points = [{"x": float(a), "y": float(b)} for a in line for b in line]
 means = np.array([p["height"][0] for p in client.predict(points)])
 truth = np.array([height(**point) for point in points])
 print(f"{np.mean((means > 1) == (truth > 1)):.1%} of the points on their true side")
+
+# %% [markdown]
+# The first eight measurements are spread over the square; the others follow the level.
+
+# %%
+rows = client.summarize()
+figure, axes = plt.subplots(figsize=(5.6, 4.6), layout="constrained")
+side = means.reshape(len(line), len(line)).T
+shades = axes.contourf(line, line, side, levels=12, cmap="cividis", alpha=0.6)
+figure.colorbar(shades, label="predicted height")
+x, y = np.meshgrid(line, line)
+axes.contour(line, line, height(x, y), levels=[1.0], colors="#c8002f")
+axes.plot([], [], color="#c8002f", label="truly 1")
+axes.scatter(rows["x"][:8], rows["y"][:8], c="white", ec="black", label="Sobol")
+axes.scatter(rows["x"][8:], rows["y"][8:], c="black", s=14, label="straddle")
+axes.set(xlabel="x", ylabel="y", aspect="equal")
+figure.legend(loc="outside lower center", ncols=3)
+figure.savefig(folder / "modular.png", dpi=120)

@@ -136,28 +136,28 @@ for name, states in runs.items():
 
 # %% [markdown]
 # ## The picture
-# One batch of each at two thirds of the run (red; the number says how often a cell is
-# measured), the soundings before it (black dots), and the undecided cells (grey) on
-# the true sea bed: blue is deeper than 100 m, yellow is not, white is land.
+# One batch of each at two thirds of the run (the number says how often a cell is
+# measured) and the soundings before it, on the true sea bed; white is land.
 
 # %%
 import matplotlib.pyplot as plt
 
 late = max(1, 2 * ROUNDS // 3)
-figure = plt.figure(figsize=(15, 3.7), layout="constrained")
+figure = plt.figure(figsize=(15, 4.1), layout="constrained")
 for panel, (name, states) in zip(figure.subplots(1, 4), runs.items(), strict=True):
     before = states[min(late, len(states) - 2)]
     batch = strategies[name].ask(before)
     undecided = before.classification.undecided
     size = 30000 / len(pool)
-    for cells, colour in (
-        (depth > THRESHOLD, "#c6d9ec"),
-        (depth <= THRESHOLD, "#f6ead0"),
-        (undecided, "#9aa5a3"),
+    for cells, colour, label in (
+        (depth > THRESHOLD, "#c6d9ec", "deeper than 100 m"),
+        (depth <= THRESHOLD, "#f6ead0", "shallower"),
+        (undecided, "#9aa5a3", "undecided"),
     ):
-        panel.scatter(*pool.X[cells].T, c=colour, s=size, marker="s", lw=0)
-    panel.scatter(*pool.X[before.observations.indices].T, c="black", s=6)
-    panel.scatter(*batch.X.T, c="#c8002f", s=45)
+        panel.scatter(*pool.X[cells].T, c=colour, s=size, marker="s", lw=0, label=label)
+    past = pool.X[before.observations.indices]
+    panel.scatter(*past.T, c="black", s=6, label="soundings before")
+    panel.scatter(*batch.X.T, c="#c8002f", s=45, label="the batch")
     for x, count in zip(batch.X, batch.counts, strict=True):
         if count > 1:
             panel.annotate(
@@ -172,4 +172,5 @@ for panel, (name, states) in zip(figure.subplots(1, 4), runs.items(), strict=Tru
         title=f"{name}: batch {before.round + 1}", xlabel="x (km)", ylabel="y (km)"
     )
     panel.set_aspect("equal")
+figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=5)
 figure.savefig("batches.png", dpi=120)

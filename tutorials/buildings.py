@@ -148,13 +148,20 @@ print(answer.guarantee)
 # past is judged again, so a design may open again.)
 
 # %%
-shown = sorted({0, 1, len(frames) // 2, len(frames) - 1})
+# Before the first fit nothing is known of any design.
+first = next((k for k, f in enumerate(frames) if f["side"].nunique() > 1), 0)
+shown = sorted({first, first + 1, (first + len(frames)) // 2, len(frames) - 1})
+shown = [k for k in shown if k < len(frames)]
 figure, axes = plt.subplots(1, len(shown), figsize=(5 * len(shown), 5.2))
 for number, axis in zip(shown, np.atleast_1d(axes), strict=True):
     plot_pareto_set(frames[number], ax=axis)
     front = loads[truth]
     axis.scatter(*front.T, marker="x", s=30, c="black", lw=1, zorder=5)
-    axis.set(title=f"round {number + 1} (x: the true Pareto set)")
+    axis.set(
+        title=f"round {number + 1} (x: the true Pareto set)",
+        xlabel="heating load (kWh/m²)",
+        ylabel="cooling load (kWh/m²)",
+    )
 figure.tight_layout()
 figure.savefig("buildings.png", dpi=100)
 

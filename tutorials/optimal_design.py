@@ -110,13 +110,20 @@ figure, axes = plt.subplots(2, 4, figsize=(13, 6.8), layout="constrained")
 reach = float(f.abs().max())
 for axis, (title, weights) in zip(axes.flat, panels, strict=False):
     image = f.reshape(SIDE, SIDE).T
-    axis.pcolormesh(
+    shades = axis.pcolormesh(
         line, line, image, cmap="RdBu_r", vmin=-reach, vmax=reach, alpha=0.35
     )
     axis.contour(line, line, image, levels=[LEVEL], colors="black", linewidths=1.2)
     size = 900 * weights**0.75
     axis.scatter(*X.T, s=size, color="#1b6e3c", linewidth=0)
-    axis.set(title=title, xticks=[], yticks=[], aspect="equal")
+    axis.set(title=title, xlabel="$x_1$", ylabel="$x_2$", aspect="equal")
+    axis.label_outer()
 for axis in axes.flat[len(panels) :]:
     axis.set_visible(False)
+figure.colorbar(shades, ax=axes, shrink=0.6, label="f")
+marks = [
+    plt.Line2D([], [], color="#1b6e3c", marker="o", lw=0, label="weight of the design"),
+    plt.Line2D([], [], color="black", lw=1.2, label="the level, f = 0"),
+]
+figure.legend(handles=marks, loc="outside lower center", ncols=2)
 figure.savefig("optimal_design.png", dpi=110)

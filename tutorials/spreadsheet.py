@@ -10,6 +10,7 @@ import os
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
@@ -140,3 +141,30 @@ decided = answer["side"].to_numpy() != "undecided"
 wrong = decided & ((answer["side"].to_numpy() == "above") != (excess > 0))
 print(f"{decided.mean():.0%} decided, {wrong.sum()} of them on the other side,")
 print(f"{(wrong & (abs(excess) > 1.0)).sum()} of these by more than 1 MPa")
+
+# %% [markdown]
+# The recipes without primer; the line is where the true adhesion is 7 MPa.
+
+# %%
+figure, panels = plt.subplots(
+    1, 3, figsize=(12, 3.8), sharey=True, layout="constrained"
+)
+colours = {"above": "#1f4a8c", "below": "#e3b84d", "undecided": "#9aa5a3"}
+bare = answer[~answer["primer"]].assign(true=excess[~answer["primer"]] + 7.0)
+for panel, hardener in zip(panels, ["amine", "acid", "none"], strict=True):
+    group = bare[bare["hardener"] == hardener]
+    for side, colour in colours.items():
+        part = group[group["side"] == side]
+        panel.scatter(part["temperature"], part["minutes"], c=colour, s=26, label=side)
+    true = group.pivot(index="minutes", columns="temperature", values="true")
+    if true.to_numpy().max() > 7.0 > true.to_numpy().min():
+        place = (true.columns, true.index, true)
+        panel.contour(*place, levels=[7.0], colors="#c8002f", linewidths=1)
+    panel.set(title=f"hardener: {hardener}", xlabel="temperature (°C)")
+    panel.set(xlim=(54, 186), ylim=(2, 63))
+panels[0].set_ylabel("time (minutes)")
+panels[0].plot([], [], color="#c8002f", lw=1, label="truly 7 MPa")
+figure.legend(
+    *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4
+)
+figure.savefig(folder / "recipes.png", dpi=120)

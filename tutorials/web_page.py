@@ -152,7 +152,8 @@ for shift, (name, results) in zip((-0.2, 0.2), runs.items(), strict=True):
     left = [int(state.classification.undecided.sum()) for state in results[0][1]]
     open_axes.step(used, left, where="post", label=name)
 counts_axes.set_ylabel("blocks")
-open_axes.axvline(strategies["H-RAGE"].n_burn_in, color="0.7", linestyle=":")
+end = strategies["H-RAGE"].n_burn_in
+open_axes.axvline(end, color="0.7", linestyle=":", label="burn-in ends")
 open_axes.set(xlabel="blocks", ylabel="layouts in question")
 for axes in (noise_axes, counts_axes):
     axes.set_xticks(place, names)
