@@ -29,9 +29,16 @@ from botorch.models import SingleTaskGP
 
 from botorch_lse import strategies
 from botorch_lse.moved import new_home
-from botorch_lse.strategies import GaussianProcess, Goal, RowCosts, Rule, Strategy
+from botorch_lse.strategies import (
+    ContentStop,
+    GaussianProcess,
+    Goal,
+    RowCosts,
+    Rule,
+    Strategy,
+)
 
-PARTS = (Goal, Rule, GaussianProcess, RowCosts)
+PARTS = (Goal, Rule, GaussianProcess, RowCosts, ContentStop)
 """What a composed strategy is made of: dataclasses, stored by class and fields."""
 _STORABLE = (FunctionType, type)
 _PACKAGE = __name__.partition(".")[0]

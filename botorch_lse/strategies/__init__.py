@@ -69,6 +69,13 @@ from botorch_lse.strategies.rules import (
     Variance,
     Width,
 )
+from botorch_lse.strategies.stops import (
+    ContentKnown,
+    ContentStop,
+    MaximumFeasibility,
+    MinimumU,
+    StableEstimate,
+)
 from botorch_lse.strategies.turns import Handover, Turns
 
 if TYPE_CHECKING:
@@ -107,6 +114,8 @@ __all__ = [
     "AbsoluteVolumeChange",
     "Ambiguity",
     "ComposedStrategy",
+    "ContentKnown",
+    "ContentStop",
     "ContourEntropy",
     "Design",
     "DesignStrategy",
@@ -143,6 +152,8 @@ __all__ = [
     "MaxVarianceStrategy",
     "Maximiser",
     "MaximiserByPairs",
+    "MaximumFeasibility",
+    "MinimumU",
     "MultiOutputStrategy",
     "MutualInformation",
     "NoiseWarning",
@@ -164,6 +175,7 @@ __all__ = [
     "ShareOfMax",
     "ShareOfMaxByPairs",
     "SimulatedRun",
+    "StableEstimate",
     "State",
     "Straddle",
     "StraddleRankStrategy",

@@ -262,6 +262,27 @@ class Audited(Procedure):
 
     # --- what the inner procedure says ------------------------------------------------
 
+    draws_at_random = True
+
+    @property
+    def audit_accuracy(self) -> float | None:
+        r"""As the inner procedure says."""
+        found: float | None = self.inner.audit_accuracy
+        return found
+
+    def audit_level(self, belief: AuditBelief) -> float:
+        r"""As the inner procedure says."""
+        return float(self.inner.audit_level(belief.inner))
+
+    @property
+    def has_stated_level(self) -> bool:
+        r"""As the inner procedure says."""
+        return bool(self.inner.has_stated_level)
+
+    def can_estimate(self, belief: AuditBelief) -> bool:
+        r"""As the inner procedure says."""
+        return bool(self.inner.can_estimate(belief.inner))
+
     @property
     def needs_plans(self) -> bool:
         r"""As the inner procedure says."""

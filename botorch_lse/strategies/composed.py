@@ -22,6 +22,7 @@ from botorch_lse.strategies.pareto import (
 )
 from botorch_lse.strategies.processes import GaussianProcess
 from botorch_lse.strategies.rules import Ambiguity, Design, Rule, Straddle, Width
+from botorch_lse.strategies.stops import ContentStop, watched
 from botorch_lse.strategies.turns import Handover
 
 LOOKAHEAD_ROWS = 2_500
@@ -53,6 +54,10 @@ class ComposedStrategy(Strategy):
         audit: ``(tolerance, delta)``: once all is decided, measure rows drawn at random
             until at most ``tolerance`` of the others can be wrong, whatever the model,
             with probability ``1 - delta``.
+        content_tol: Stop once the share above the level is known so well, though sides
+            of rows are not: a number, such as 0.05, stands for ``ContentKnown(0.05)``,
+            half of the posterior's 95 % interval as a share of the estimate; or a rule
+            such as ``ContentKnown(0.01, by="decided")`` or ``MinimumU()``.
 
     Raises:
         ValueError: If a part is none, a number is out of range, or the rule does not
@@ -84,6 +89,7 @@ class ComposedStrategy(Strategy):
     max_observations: int | None = None
     max_repeats: int | None = None
     audit: tuple[float, float] | None = None
+    content_tol: float | ContentStop | None = None
 
     def __post_init__(self) -> None:
         self._check_rounds()
@@ -100,12 +106,13 @@ class ComposedStrategy(Strategy):
                 )
         whole_number(self.batch_size, "batch_size", 1)
         self.parts.check()
-        self.procedure  # noqa: B018  (checks the audit)
+        self.procedure  # noqa: B018  (checks audit and content_tol)
 
     @cached_property
     def procedure(self) -> Procedure:
-        r"""The parts, with an audit of the answer if one is wanted."""
-        return audited(self.parts, self.audit, self.pool, self.max_repeats)
+        r"""The parts, with an audit, and a watch on how much is above, if wanted."""
+        audit = self.audit, self.pool, self.max_repeats
+        return watched(audited(self.parts, *audit), self.content_tol)
 
     @cached_property
     def parts(self) -> GPProcedure:

@@ -597,7 +597,15 @@ class GPProcedure(Procedure):
         r"""The order in which to measure a batch; see ``Procedure.visiting_order``."""
         return self.rule.order(belief.memory, rows, before)
 
+    def can_estimate(self, belief: Belief) -> bool:
+        r"""Whether the first design is complete, and its values on both sides."""
+        is_ready = belief.fits.is_informed and belief.one_sided is None
+        return is_ready and not self.model.is_initial(belief.fits)
+
     # --- audits -----------------------------------------------------------------------
+
+    draws_at_random = False
+    """Whether rows are drawn at random, so that something holds whatever the model."""
 
     @property
     def audit_accuracy(self) -> float | None:
@@ -656,10 +664,12 @@ class GPProcedure(Procedure):
     ) -> Content:
         r"""How much is above, with the quantiles of joint draws of undecided rows.
 
-        Without them where no level is stated, or there is no model yet.
+        Without them where no level is stated, there is no model yet, or it is not to be
+        believed, since all values lie on one side.
         """
         found, level = answer.content(confidence), self.goal.stated_level
-        if level is None or not belief.fits.is_informed:
+        is_unknown = not belief.fits.is_informed or belief.one_sided is not None
+        if level is None or is_unknown:
             return found
         side = answer.above.to(torch.int8) - answer.below.to(torch.int8)
         mass, items = self.items.mass, self.item_rows

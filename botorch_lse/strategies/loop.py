@@ -36,6 +36,8 @@ BUDGET, EXHAUSTED = "budget", "rows exhausted"
 NONE_FOUND, ALL_ABOVE = "none found", "all above so far"
 """Why a run ended whose values all lie on one side of the level: nothing of the other
 side was found, which is not to say that there is none."""
+CONTENT = "content known"
+"""Why a run ended once the share above the level was known well enough."""
 UNBIASED = "Measurements were abandoned: assumed to be so whatever their values."
 """What every answer says once something was abandoned."""
 MOST_LISTED = 50_000_000
@@ -785,8 +787,9 @@ class State:
             found"`` and ``"all above so far"``: all values lie on one side of the
             level, so that a learnt model says nothing, or the audit of "all rows lie
             there" has passed; ``"not confirmed"``: too many of the rows that an audit
-            drew were wrong, or too near to the level to tell; ``"budget"`` and ``"rows
-            exhausted"``: no more may be measured.
+            drew were wrong, or too near to the level to tell; ``"content known"``: the
+            share above is known as well as ``content_tol`` asks; ``"budget"`` and
+            ``"rows exhausted"``: no more may be measured.
         plan: The rows of the open round, if some of them are measured already.
         told: The observations of the open round so far.
         deferred: Observations that were not asked for and came while a round is open.

@@ -65,6 +65,7 @@ from botorch_lse.strategies.rules import (
     Variance,
     Width,
 )
+from botorch_lse.strategies.stops import ContentStop, watched
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +121,8 @@ class GPStrategy(Strategy):
             times; with ``max_repeats=1`` once, and those that one value does not tell
             count as wrong. Where the noise is learnt, 15 rows are measured twice to
             bound it. ``audit_size`` tells the price.
+        content_tol: See ``Strategy(pool, goal, content_tol=...)``: stop once the share
+            above the level is known so well.
         memory_budget: Bytes for arrays over the pool.
 
     No width that a theorem does not give decides before there are data, nor a row of
@@ -148,6 +151,7 @@ class GPStrategy(Strategy):
     level_z: float | None = LEVEL_Z
     needs_both_sides: bool = True
     audit: tuple[float, float] | None = None
+    content_tol: float | ContentStop | None = None
     memory_budget: int = MEMORY_BUDGET
 
     goals: ClassVar[tuple[str, ...]] = ("threshold", "omega")
@@ -160,14 +164,15 @@ class GPStrategy(Strategy):
         whole_number(self.batch_size, "batch_size", 1)
         check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
         self.parts.check()
-        self.procedure  # noqa: B018  (checks the audit)
+        self.procedure  # noqa: B018  (checks audit and content_tol)
 
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
     def procedure(self) -> Procedure:
-        r"""The parts, with an audit of the answer if one is wanted."""
-        return audited(self.parts, self.audit, self.pool, self.max_repeats)
+        r"""The parts, with an audit, and a watch on how much is above, if wanted."""
+        audit = self.audit, self.pool, self.max_repeats
+        return watched(audited(self.parts, *audit), self.content_tol)
 
     @cached_property
     def parts(self) -> GPProcedure:

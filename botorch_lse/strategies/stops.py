@@ -1,0 +1,441 @@
+r"""Stop when the share above is known: rules, and the procedure that follows them.
+
+The side of every row need not be known for that: rows of little mass may stay
+undecided. ``ContentKnown`` asks for an interval that is narrow enough; the other rules
+are those of the literature, for comparison.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, cast, get_args
+
+from torch import Tensor
+
+from botorch_lse.checks import (
+    in_interval,
+    kind_of,
+    one_of,
+    truth_value,
+    whole_number,
+)
+from botorch_lse.confidence.calibration import Calibration
+from botorch_lse.content import CONFIDENCE, Content
+from botorch_lse.functional.scores import expected_feasibility, u_function
+from botorch_lse.problem import Classification, Observations
+from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.loop import CONTENT, Procedure, Request
+
+Source = Literal["posterior", "decided", "design"]
+SOURCES = get_args(Source)
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    r"""What a rule may look at after a round.
+
+    Args:
+        content: How much is above, at the confidence that the rule asks for.
+        answer: The answer of the run.
+        level: Units of ``y``.
+        estimates: The estimate after this round and all before it, in order.
+    """
+
+    content: Content
+    answer: Classification
+    level: float
+    estimates: tuple[float, ...]
+
+
+class ContentStop(ABC):
+    r"""When the share above counts as known: ``content_tol=`` of a strategy.
+
+    A rule is a frozen dataclass. It is asked after every round, once there is a model
+    that has seen values on both sides of the level.
+    """
+
+    times: int
+    """After how many rounds in a row it must hold. One look by chance is no proof: a
+    model that is learnt is refitted in between."""
+    confidence: ClassVar[float] = CONFIDENCE
+    """Of the intervals it looks at."""
+    reason: ClassVar[str]
+    """The stop reason."""
+
+    @abstractmethod
+    def holds(self, look: Look) -> bool:
+        r"""Whether the number is known well enough, now."""
+
+    def check(self, procedure: Any) -> None:  # noqa: B027  (most need nothing)
+        r"""Complain where the procedure has not what the rule needs.
+
+        Raises:
+            ValueError: If it has not.
+        """
+
+
+@dataclass(frozen=True)
+class ContentKnown(ContentStop):
+    r"""Stop once an interval of the share above is narrow enough.
+
+    Args:
+        tol: The half width of the interval: a share of the estimate (0.05 for 5 %), or
+            with ``relative=False`` of the pool's mass.
+        relative: Whether ``tol`` is a share of the estimate.
+        by: Which interval: ``"posterior"``, right if the model is; ``"decided"``, which
+            holds as the theorem of the strategy does; ``"design"``, by the draws of an
+            audit, whatever the model.
+        sampling: Whether the half width includes the error of the pool as a sample of a
+            distribution. With more rows this error is smaller; if it alone exceeds
+            ``tol``, the run does not end by this rule.
+        confidence: Of the interval.
+        times: After how many rounds in a row it must hold.
+
+    Raises:
+        ValueError: If a number is out of range or ``by`` is not known.
+    """
+
+    tol: float = 0.05
+    relative: bool = True
+    by: Source = "posterior"
+    sampling: bool = False
+    confidence: float = CONFIDENCE  # type: ignore[misc]
+    times: int = 2
+
+    reason: ClassVar[str] = CONTENT
+
+    def __post_init__(self) -> None:
+        remedy = "Write 0.05 for 5 %."
+        in_interval(self.tol, "tol", 0.0, 1.0, remedy=remedy)
+        truth_value(self.relative, "relative")
+        one_of(self.by, "by", SOURCES)
+        truth_value(self.sampling, "sampling")
+        in_interval(self.confidence, "confidence", 0.0, 1.0)
+        whole_number(self.times, "times", 1)
+
+    def check(self, procedure: Any) -> None:
+        r"""Complain where there is no such interval."""
+        if self.by == "design" and not procedure.draws_at_random:
+            raise ValueError(
+                "Expected an `audit` for `by='design'`, whose draws it counts, but got "
+                "none. Write `audit=(0.05, 0.05)`."
+            )
+        if self.by == "posterior" and not procedure.has_stated_level:
+            raise ValueError(
+                "Expected a stated level for `by='posterior'`, but it is estimated "
+                "itself. Write `ContentKnown(..., by='decided')`."
+            )
+
+    def holds(self, look: Look) -> bool:
+        r"""Whether the half width is at most the tolerance."""
+        scale = look.content.estimate if self.relative else 1.0
+        # Of nothing no share is known: while none is found above, the run goes on.
+        return scale > 0 and self.half_width(look.content) <= self.tol * scale
+
+    def half_width(self, content: Content) -> float:
+        r"""How far the truth may be from the estimate, to the farther side."""
+        ends = {
+            "posterior": content.posterior,
+            "decided": (content.lower, content.upper),
+            "design": content.design,
+        }[self.by]
+        if ends is None:
+            return math.inf
+        half = max(ends[1] - content.estimate, content.estimate - ends[0])
+        if not self.sampling:
+            return half
+        low, high = content.population
+        return half + max(high - content.upper, content.lower - low)
+
+
+@dataclass(frozen=True)
+class MinimumU(ContentStop):
+    r"""Stop once every row's mean is so many deviations from the level (AK-MCS).
+
+    For comparison with what other packages do. It says nothing of the number, and
+    usually ends later than is needed.
+
+    Args:
+        limit: Deviations.
+        times: After how many rounds in a row it must hold.
+
+    Raises:
+        ValueError: If a number is out of range.
+
+    Source:
+        Echard et al. (2011): ``min U >= 2``.
+    """
+
+    limit: float = 2.0
+    times: int = 1
+
+    reason: ClassVar[str] = "minimum U"
+
+    def __post_init__(self) -> None:
+        in_interval(self.limit, "limit", 0.0, math.inf)
+        whole_number(self.times, "times", 1)
+
+    def holds(self, look: Look) -> bool:
+        r"""Whether the smallest ratio is large enough."""
+        answer = look.answer
+        ratio = -u_function(answer.mean, answer.sigma, look.level)
+        return float(ratio.min()) >= self.limit
+
+
+@dataclass(frozen=True)
+class MaximumFeasibility(ContentStop):
+    r"""Stop once no row's expected feasibility exceeds a limit (EGRA, AK-MCS with EFF).
+
+    For comparison. The limit has the unit of ``y``.
+
+    Args:
+        limit: Units of ``y``.
+        times: After how many rounds in a row it must hold.
+
+    Raises:
+        ValueError: If a number is out of range.
+
+    Source:
+        Bichon et al. (2008): ``max EFF <= 1e-3``.
+    """
+
+    limit: float = 1e-3
+    times: int = 1
+
+    reason: ClassVar[str] = "maximum feasibility"
+
+    def __post_init__(self) -> None:
+        in_interval(self.limit, "limit", 0.0, math.inf)
+        whole_number(self.times, "times", 1)
+
+    def holds(self, look: Look) -> bool:
+        r"""Whether the largest expected feasibility is small enough."""
+        answer = look.answer
+        found = expected_feasibility(answer.mean, answer.sigma, look.level)
+        return float(found.max()) <= self.limit
+
+
+@dataclass(frozen=True)
+class StableEstimate(ContentStop):
+    r"""Stop once the estimate has hardly changed for some rounds.
+
+    For comparison. It may stop before a region was found.
+
+    Args:
+        change: The largest change from round to round, as a share of the estimate.
+        times: After how many rounds in a row it must hold.
+
+    Raises:
+        ValueError: If a number is out of range.
+    """
+
+    change: float = 0.005
+    times: int = 3
+
+    reason: ClassVar[str] = "stable estimate"
+
+    def __post_init__(self) -> None:
+        in_interval(self.change, "change", 0.0, math.inf)
+        whole_number(self.times, "times", 1)
+
+    def holds(self, look: Look) -> bool:
+        r"""Whether the last change was small."""
+        if len(look.estimates) < 2:
+            return False
+        before, now = look.estimates[-2:]
+        return now > 0 and abs(now - before) <= self.change * now
+
+
+@dataclass(frozen=True, eq=False)
+class WatchedBelief:
+    r"""What is believed, and what the rounds have said of the number so far.
+
+    Args:
+        inner: What the wrapped procedure believes.
+        estimates: The estimate after each round in which there was one.
+        held: After how many rounds in a row the rule has held.
+    """
+
+    inner: Any
+    estimates: tuple[float, ...] = ()
+    held: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Watched(Procedure):
+    r"""A procedure that ends once the share above is known.
+
+    Args:
+        inner: The procedure.
+        rule: When the share counts as known.
+    """
+
+    inner: Any
+    rule: ContentStop
+
+    # --- what is watched --------------------------------------------------------------
+
+    def start(self, seed: int) -> WatchedBelief:
+        r"""The belief before any observation, when nothing is known."""
+        return WatchedBelief(self.inner.start(seed))
+
+    def learn(
+        self,
+        belief: WatchedBelief,
+        new: Observations,
+        history: Observations,
+        seed: int,
+    ) -> WatchedBelief:
+        r"""The belief after one more round, and whether the rule holds."""
+        inner = self.inner.learn(belief.inner, new, history, seed)
+        return self._watched(belief, inner)
+
+    def learn_planned(
+        self,
+        belief: WatchedBelief,
+        new: Observations,
+        history: Observations,
+        seed: int,
+    ) -> WatchedBelief:
+        r"""The same after a round that holds just what was planned for it."""
+        inner = self.inner.learn_planned(belief.inner, new, history, seed)
+        return self._watched(belief, inner)
+
+    def lose(self, belief: WatchedBelief, rows: Tensor) -> WatchedBelief:
+        r"""After rows were used up without a result: nothing new is known."""
+        return replace(belief, inner=self.inner.lose(belief.inner, rows))
+
+    def _watched(self, belief: WatchedBelief, inner: Any) -> WatchedBelief:
+        if belief.held >= self.rule.times:  # the run has ended
+            return replace(belief, inner=inner)
+        if not self.inner.can_estimate(inner):
+            return WatchedBelief(inner)
+        answer = self.inner.classification(inner)
+        content = self.inner.content(inner, answer, self.rule.confidence)
+        estimates = (*belief.estimates, content.estimate)
+        look = Look(content, answer, self.inner.audit_level(inner), estimates)
+        held = belief.held + 1 if self.rule.holds(look) else 0
+        return WatchedBelief(inner, estimates, held)
+
+    def stop_reason(self, belief: WatchedBelief, answer: Classification) -> str | None:
+        r"""As the inner procedure says; else that the number is known."""
+        reason: str | None = self.inner.stop_reason(belief.inner, answer)
+        known = belief.held >= self.rule.times
+        return self.rule.reason if reason is None and known else reason
+
+    # --- as the inner procedure says --------------------------------------------------
+
+    @property
+    def needs_plans(self) -> bool:
+        r"""As the inner procedure says."""
+        return bool(self.inner.needs_plans)
+
+    def complete(self, observations: Observations) -> Observations:
+        r"""As the inner procedure says."""
+        found: Observations = self.inner.complete(observations)
+        return found
+
+    def planning_belief(self, belief: WatchedBelief) -> WatchedBelief:
+        r"""As the inner procedure says."""
+        return replace(belief, inner=self.inner.planning_belief(belief.inner))
+
+    def round_size(self, belief: WatchedBelief, room: int | None) -> int:
+        r"""As the inner procedure says."""
+        return int(self.inner.round_size(belief.inner, room))
+
+    def plan(self, belief: WatchedBelief, request: Request) -> Tensor:
+        r"""As the inner procedure says."""
+        rows: Tensor = self.inner.plan(belief.inner, request)
+        return rows
+
+    def open_rows(self, belief: WatchedBelief) -> Tensor:
+        r"""As the inner procedure says."""
+        rows: Tensor = self.inner.open_rows(belief.inner)
+        return rows
+
+    def open_again(
+        self, belief: WatchedBelief, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        r"""As the inner procedure says."""
+        found: Tensor = self.inner.open_again(belief.inner, data, pending, left)
+        return found
+
+    def visiting_order(
+        self, belief: WatchedBelief, rows: Tensor, before: Tensor
+    ) -> Tensor:
+        r"""As the inner procedure says."""
+        found: Tensor = self.inner.visiting_order(belief.inner, rows, before)
+        return found
+
+    def at_limit(self, belief: WatchedBelief, reason: str) -> str:
+        r"""As the inner procedure says."""
+        return str(self.inner.at_limit(belief.inner, reason))
+
+    @property
+    def audit_accuracy(self) -> float | None:
+        r"""As the inner procedure says."""
+        found: float | None = self.inner.audit_accuracy
+        return found
+
+    def calibration(self, belief: WatchedBelief, output: int) -> Calibration:
+        r"""As the inner procedure says."""
+        found: Calibration = self.inner.calibration(belief.inner, output)
+        return found
+
+    def content(
+        self, belief: WatchedBelief, answer: Classification, confidence: float
+    ) -> Content:
+        r"""As the inner procedure says."""
+        found: Content = self.inner.content(belief.inner, answer, confidence)
+        return found
+
+    def claim(self, belief: WatchedBelief) -> Classification:
+        r"""As the inner procedure says."""
+        found: Classification = self.inner.claim(belief.inner)
+        return found
+
+    def classification(self, belief: WatchedBelief) -> Classification:
+        r"""As the inner procedure says."""
+        found: Classification = self.inner.classification(belief.inner)
+        return found
+
+    def forecast(self, belief: WatchedBelief, told: int) -> Forecast:
+        r"""As the inner procedure says: until all is decided, which is longer."""
+        found: Forecast = self.inner.forecast(belief.inner, told)
+        return found
+
+
+def watched(inner: Any, content_tol: float | ContentStop | None) -> Procedure:
+    r"""The procedure, ended once the share above is known, if that is wanted.
+
+    Args:
+        inner: The procedure, with its audit if there is one.
+        content_tol: The rule; a number stands for ``ContentKnown(number)``.
+
+    Raises:
+        ValueError: If ``content_tol`` is no rule, or the goal has not what it needs.
+    """
+    if content_tol is None:
+        return cast("Procedure", inner)
+    if isinstance(content_tol, int | float):
+        content_tol = ContentKnown(content_tol)
+    if not isinstance(content_tol, ContentStop):
+        raise ValueError(
+            "Expected `content_tol` to be a number or a rule such as "
+            f"`ContentKnown(0.05)`, but got {kind_of(content_tol)}."
+        )
+    if not hasattr(inner, "can_estimate") or inner.audit_accuracy is None:
+        raise ValueError(
+            "Expected no `content_tol` where the value of one row does not show "
+            "whether it is above a level: it needs one output, and no `targets`."
+        )
+    by_draws = isinstance(content_tol, ContentKnown) and content_tol.by == "design"
+    if inner.draws_at_random and not by_draws:
+        raise ValueError(
+            "Expected no `audit` with a `content_tol` that may end the run before it, "
+            "but got both. Leave one out, or write `ContentKnown(..., by='design')`."
+        )
+    content_tol.check(inner)
+    return Watched(inner, content_tol)

@@ -1,0 +1,235 @@
+"""Runs that end once the share above is known well enough."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import torch
+from gpytorch.kernels import RBFKernel
+
+from botorch_lse import Observations, Pool
+from botorch_lse.ax.storage import decode_strategy, encode_strategy
+from botorch_lse.content import Content
+from botorch_lse.strategies import (
+    Above,
+    ContentKnown,
+    GaussianProcess,
+    LSEStrategy,
+    MaximumFeasibility,
+    MinimumU,
+    ParetoByDifferences,
+    ShareOfMax,
+    StableEstimate,
+    Straddle,
+    Strategy,
+    UFunction,
+)
+
+GRID = torch.linspace(0, 1, 12, dtype=torch.float64)
+CELLS = torch.cartesian_prod(GRID, GRID)
+POOL = Pool(CELLS)
+F = (5 * CELLS[:, 0]).sin() + CELLS[:, 1] - 0.6
+LEVEL = 0.2
+KERNEL = RBFKernel().double()
+KERNEL.lengthscale = 0.3
+SHARE = float((F > LEVEL).double().mean())
+
+
+def played(content_tol, pool: Pool = POOL, most: int = 120, **options):
+    """A run on exact values, and the state after each round."""
+    given = {"model": GaussianProcess(KERNEL, noise_std=0.0), "rule": Straddle()}
+    strategy = Strategy(
+        pool, Above(LEVEL), content_tol=content_tol, **{**given, **options}
+    )
+    states = [strategy.init(seed=0)]
+    while not states[-1].is_done and states[-1].n_used < most:
+        order = strategy.ask(states[-1]).order
+        told = Observations(order, F[order], round=states[-1].round)
+        states.append(strategy.tell(states[-1], told))
+    return states
+
+
+RULES = [
+    ContentKnown(0.1),
+    ContentKnown(0.02, relative=False),
+    ContentKnown(0.2, by="decided"),
+    ContentKnown(0.2, confidence=0.8, times=1),
+    MinimumU(),
+    MaximumFeasibility(0.02),
+    StableEstimate(0.01),
+]
+
+
+def half(rule: ContentKnown, state) -> float:
+    content = state.content(rule.confidence)
+    ends = content.posterior
+    if rule.by == "decided":
+        ends = content.lower, content.upper
+    if ends is None:
+        return math.inf
+    width = max(ends[1] - content.estimate, content.estimate - ends[0])
+    scale = content.estimate if rule.relative else 1
+    return width / scale if scale > 0 else math.inf
+
+
+@pytest.mark.parametrize("rule", RULES[:4], ids=str)
+def test_a_run_ends_once_the_interval_is_narrow_enough(rule: ContentKnown) -> None:
+    states = played(rule)
+    assert states[-1].stop_reason == "content known"
+    assert bool(states[-1].classification.undecided.any())
+    narrow = [half(rule, state) <= rule.tol for state in states[1:]]
+    # So many in a row at the end, and nowhere before.
+    assert all(narrow[-rule.times :])
+    runs = "".join("x" if n else "-" for n in narrow[:-1])
+    assert "x" * rule.times not in runs
+    content = states[-1].content()
+    assert abs(content.estimate - SHARE) <= 2 * rule.tol * SHARE
+    assert 4 < states[-1].n_used < 60
+
+
+def test_rules_of_the_literature_end_where_they_say() -> None:
+    rule = UFunction()  # as theirs, it decides few rows before it ends
+    states = played(MinimumU(), rule=rule)
+    answer = states[-1].classification
+    assert states[-1].stop_reason == "minimum U"
+    ratio = (answer.mean - LEVEL).abs() / answer.sigma.clamp_min(1e-300)
+    assert float(ratio.min()) >= 2
+    before = states[-2].classification
+    assert float(((before.mean - LEVEL).abs() / before.sigma).min()) < 2
+    states = played(StableEstimate(0.01, times=3), rule=rule)
+    assert states[-1].stop_reason == "stable estimate"
+    last = [state.content().estimate for state in states[-4:]]
+    assert all(abs(b - a) <= 0.01 * b for a, b in pairwise(last))
+    assert (
+        played(MaximumFeasibility(0.02), rule=rule)[-1].stop_reason
+        == "maximum feasibility"
+    )
+
+
+def test_the_same_data_stop_a_replayed_run_in_the_same_place() -> None:
+    for rule in (ContentKnown(0.1), StableEstimate(0.01)):
+        state = played(rule)[-1]
+        again = state.strategy.replay(state.observations, seed=0)
+        assert (again.stop_reason, again.round) == (state.stop_reason, state.round)
+        assert again.belief.estimates == state.belief.estimates
+
+
+def test_a_number_is_a_share_of_the_estimate_by_the_posterior() -> None:
+    number, rule = played(0.1), played(ContentKnown(0.1))
+    assert number[-1].n_used == rule[-1].n_used
+
+
+def test_a_run_without_it_chooses_the_same_rows() -> None:
+    watched, plain = played(1e-6, most=20), played(None, most=20)
+    assert torch.equal(watched[-1].observations.indices, plain[-1].history.indices)
+
+
+def test_a_learnt_model_waits_for_both_sides() -> None:
+    # All values of the first design lie on one side: nothing is known of the number.
+    far = replace(POOL, is_sample=True)
+    strategy = Strategy(
+        far,
+        Above(float(F.max()) + 5),
+        model=GaussianProcess(noise_std=0.0, n_initial=6),
+        content_tol=0.5,
+        max_observations=12,
+    )
+    state = strategy.init()
+    while not state.is_done:
+        order = strategy.ask(state).order
+        state = strategy.tell(state, Observations(order, F[order], round=state.round))
+    assert state.stop_reason == "none found"
+    assert state.content().posterior is None
+
+
+def content(**changes) -> Content:
+    given = {
+        "estimate": 0.1,
+        "expected": 0.1,
+        "lower": 0.08,
+        "upper": 0.13,
+        "guarantee": "",
+        "n_rows": 100,
+        "effective_size": 100.0,
+        "is_sample": True,
+        "sampling_error": 0.01,
+        "population": (0.05, 0.18),
+        "posterior": (0.09, 0.12),
+        "design": (0.0, 0.2),
+    }
+    return Content(**{**given, **changes})
+
+
+def test_half_widths_go_to_the_farther_side() -> None:
+    assert ContentKnown(by="posterior").half_width(content()) == pytest.approx(0.02)
+    assert ContentKnown(by="decided").half_width(content()) == pytest.approx(0.03)
+    assert ContentKnown(by="design").half_width(content()) == pytest.approx(0.1)
+    assert ContentKnown(by="design").half_width(content(design=None)) == math.inf
+    # The sample's own error reaches 0.05 beyond the upper end, 0.03 beyond the lower.
+    rule = ContentKnown(by="posterior", sampling=True)
+    assert rule.half_width(content()) == pytest.approx(0.07)
+
+
+def test_the_draws_of_an_audit_can_be_what_counts() -> None:
+    rule = ContentKnown(0.12, relative=False, by="design", times=1)
+    states = played(rule, audit=(0.02, 0.05), batch_size=4, most=140)
+    assert states[-1].stop_reason == "content known"
+    found = states[-1].content().design
+    assert found is not None
+    assert found[0] <= SHARE <= found[1]
+    assert ContentKnown(by="design").half_width(states[-1].content()) <= 0.12
+
+
+@pytest.mark.parametrize("rule", [0.1, *RULES], ids=str)
+def test_rules_are_stored(rule) -> None:
+    strategy = LSEStrategy(
+        POOL, LEVEL, model=KERNEL, noise_std=0.1, beta=4.0, content_tol=rule
+    )
+    stored = json.loads(json.dumps(encode_strategy(strategy)))
+    assert decode_strategy(stored, POOL).content_tol == rule
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"content_tol": 5}, "`tol`.*0.05 for 5 %"),
+        ({"content_tol": "narrow"}, "`content_tol` to be a number or a rule"),
+        ({"content_tol": ContentKnown}, "`content_tol` to be a number or a rule"),
+        ({"content_tol": 0.1, "audit": (0.1, 0.1)}, "Expected no `audit` with"),
+        ({"content_tol": ContentKnown(by="design")}, "Expected an `audit` for"),
+        ({"content_tol": 0.1, "goal": ShareOfMax(0.5)}, "stated level"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, message: str) -> None:
+    given = {"goal": Above(LEVEL), "model": GaussianProcess(KERNEL, noise_std=0.1)}
+    with pytest.raises(ValueError, match=message):
+        Strategy(POOL, **{**given, **change})
+
+
+def test_several_outputs_have_no_one_number() -> None:
+    goal = ParetoByDifferences((True, True))
+    with pytest.raises(ValueError, match="`content_tol` where the value"):
+        Strategy(
+            POOL, goal, model=GaussianProcess(KERNEL, noise_std=0.1), content_tol=0.1
+        )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ContentKnown(0.0), "`tol`"),
+        (lambda: ContentKnown(by="guess"), "`by`"),
+        (lambda: ContentKnown(times=0), "`times`"),
+        (lambda: ContentKnown(confidence=95), "`confidence`"),
+        (lambda: MinimumU(-1), "`limit`"),
+        (lambda: MaximumFeasibility(0), "`limit`"),
+        (lambda: StableEstimate(0), "`change`"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(make, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
