@@ -39,7 +39,7 @@ extensions = [
     "sphinx_design",
     "sphinxcontrib.bibtex",
 ]
-exclude_patterns = ["_templates", "generated", "inventories"]
+exclude_patterns = ["_templates", "generated", "inventories", "results"]
 nitpicky = True
 
 # Pages are Markdown; tutorials and pages with cells run while the site is built.
