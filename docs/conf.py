@@ -2,6 +2,7 @@ r"""The site: ``make docs`` builds it without a network; warnings are errors."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import os
@@ -13,6 +14,7 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.domains.python import PythonDomain
 from sphinx.environment import BuildEnvironment
+from sphinx.util.inspect import signature, stringify_signature
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # generated.py
@@ -22,6 +24,9 @@ import generated  # noqa: E402
 import botorch_lse  # noqa: E402
 
 generated.write_all(HERE)
+
+# Figures are shown whatever backend the caller's environment asks for.
+os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
 
 project = "botorch-lse"
 author = "The botorch-lse founders"
@@ -81,6 +86,7 @@ intersphinx_mapping = {
 }
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_title = "botorch-lse"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
@@ -100,6 +106,7 @@ ALIASES = {
     "Calibration": "botorch_lse.confidence.calibration.Calibration",
     "DataRequiredError": "ax.exceptions.core.DataRequiredError",
     "Figure": "matplotlib.figure.Figure",
+    "Kernel": "gpytorch.kernels.Kernel",
     "PlotlyFigure": "plotly.graph_objects.Figure",
     "UnsupportedError": "botorch.exceptions.errors.UnsupportedError",
     "concurrent.futures._base.Executor": "concurrent.futures.Executor",
@@ -109,6 +116,8 @@ ALIASES = {
     "plotly.graph_objs._figure.Figure": "plotly.graph_objects.Figure",
     "torch._C.Generator": "torch.Generator",
 }
+TYPE_ALIASES = ("BetaSchedule", "ModelArgument")
+"""Words of signatures without a page: the arguments' texts say what they stand for."""
 
 
 def resolve(name: str) -> object | None:
@@ -153,9 +162,32 @@ def find_link(app: Sphinx, env: BuildEnvironment, node: Any, content: Any) -> An
     if name is not None:
         return python.resolve_xref(env, page, app.builder, "obj", name, node, content)
     in_signature = page.startswith("api/generated/")
+    if in_signature and target in TYPE_ALIASES:
+        return content
     if in_signature and target.startswith("botorch_lse.") and resolve(target):
         return content
     return None
+
+
+def constructor_of(
+    app: Sphinx, what: str, name: str, thing: Any, *rest: Any
+) -> tuple[str, str] | None:
+    r"""The arguments of a record, also where ``__new__`` takes any."""
+    if what != "class" or not dataclasses.is_dataclass(thing):
+        return None
+    if "__init__" not in vars(thing):
+        return None  # a base class, whose leaves say what they take
+    found = signature(thing.__init__, bound_method=True)
+    found = found.replace(return_annotation=found.empty)
+    return stringify_signature(found, unqualified_typehints=True), ""
+
+
+def leave_out_new(app: Sphinx, what: str, name: str, thing: Any, *rest: Any) -> None:
+    r"""What ``__new__`` of a base says is no part of a record's description."""
+    text = (thing.__new__.__doc__ or "").strip() if what == "class" else ""
+    lines = rest[-1]
+    if dataclasses.is_dataclass(thing) and text and text in lines:
+        del lines[lines.index(text) :]
 
 
 def join_first_line(app: Sphinx, what: str, *rest: Any) -> None:
@@ -174,6 +206,8 @@ def offer_tutorials(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     r"""Called by Sphinx."""
+    app.connect("autodoc-process-signature", constructor_of)
     app.connect("build-finished", offer_tutorials)
     app.connect("missing-reference", find_link, priority=400)
+    app.connect("autodoc-process-docstring", leave_out_new, priority=400)
     app.connect("autodoc-process-docstring", join_first_line, priority=600)
