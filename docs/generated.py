@@ -59,8 +59,21 @@ def write_notebook(script: Path, folder: Path) -> Path:
     return path
 
 
+def forget_old(docs: Path) -> None:
+    r"""Remove what was made for tutorials and names that are gone."""
+    for notebook in (docs / "tutorials").glob("*.ipynb"):
+        if not (docs.parent / "tutorials" / f"{notebook.stem}.py").exists():
+            notebook.unlink()
+    pages = (docs / "api").glob("*.rst")
+    listed = {word.lstrip("~") for page in pages for word in page.read_text().split()}
+    for stub in (docs / "api" / "generated").glob("*.rst"):
+        if not {stub.stem, stub.stem.rpartition(".")[2]} & listed:
+            stub.unlink()
+
+
 def write_all(docs: Path) -> None:
     r"""Everything that the pages need."""
+    forget_old(docs)
     write_notebooks(docs.parent / "tutorials", docs / "tutorials")
     list(write_tables(docs / "generated"))
 

@@ -1,6 +1,7 @@
 r"""The site offers what there is: every public name, links that lead somewhere."""
 
 import importlib
+import json
 import re
 import sys
 from pathlib import Path
@@ -142,3 +143,34 @@ def test_every_paper_has_kept_results_and_a_place_on_the_page():
     for name in names:
         assert f"```{{include}} generated/{name}.md\n" in text
         assert f"{{cite:t}}`{name}`" in text
+
+
+def test_what_was_made_for_things_that_are_gone_is_removed(tmp_path):
+    generated = pytest.importorskip("generated", reason="needs the extra `docs`")
+    docs, stubs = tmp_path / "docs", tmp_path / "docs" / "api" / "generated"
+    for folder in (stubs, docs / "tutorials", tmp_path / "tutorials"):
+        folder.mkdir(parents=True)
+    (tmp_path / "tutorials" / "kept.py").touch()
+    for path in (docs / "tutorials" / "kept.ipynb", docs / "tutorials" / "gone.ipynb"):
+        path.touch()
+    (docs / "api" / "page.rst").write_text("   Pool\n   ~botorch_lse.inner.Record\n")
+    for name in ("botorch_lse.Pool", "botorch_lse.inner.Record", "botorch_lse.Old"):
+        (stubs / f"{name}.rst").touch()
+    generated.forget_old(docs)
+    assert [path.stem for path in (docs / "tutorials").iterdir()] == ["kept"]
+    left = sorted(path.stem for path in stubs.iterdir())
+    assert left == ["botorch_lse.Pool", "botorch_lse.inner.Record"]
+
+
+def test_notebooks_hold_the_cells_of_their_scripts(tmp_path):
+    generated = pytest.importorskip("generated", reason="needs the extra `docs`")
+    written = generated.write_notebooks(ROOT / "tutorials", tmp_path / "notebooks")
+    assert len(written) == len(list((ROOT / "tutorials").glob("*.py")))
+    for path in written:
+        cells = json.loads(path.read_text())["cells"]
+        assert cells[0]["cell_type"] == "markdown"
+        script = (ROOT / "tutorials" / f"{path.stem}.py").read_text()
+        assert len(cells) == script.count("# %%")
+    before = [path.stat().st_mtime_ns for path in written]
+    generated.write_notebooks(ROOT / "tutorials", tmp_path / "notebooks")
+    assert [path.stat().st_mtime_ns for path in written] == before
