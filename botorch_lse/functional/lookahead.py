@@ -149,6 +149,14 @@ class Removal(ABC):
             rounding.
         """
 
+    @abstractmethod
+    def weighted(self, weight: Tensor) -> Removal:
+        r"""The same of targets that count by weights.
+
+        Args:
+            weight: ``T`` factors, at least 0.
+        """
+
 
 @dataclass(frozen=True, eq=False)
 class AddedRemoval(Removal):
@@ -183,6 +191,10 @@ class AddedRemoval(Removal):
         r"""What further reductions add to the sum; the differences come first."""
         return self.of(gain).sum(dim=-1)
 
+    def weighted(self, weight: Tensor) -> AddedRemoval:
+        r"""The same of targets that count by weights."""
+        return AddedRemoval(self.removal.weighted(weight), self.earlier)
+
 
 # --- variances ------------------------------------------------------------------------
 
@@ -206,6 +218,10 @@ class TruncatedRemoval(Removal):
     def summed(self, gain: Tensor) -> Tensor:
         r"""The summed reductions, as far as they count."""
         return torch.cat([self.of(part).sum(dim=-1) for part in pieces(gain)])
+
+    def weighted(self, weight: Tensor) -> TruncatedRemoval:
+        r"""The same of targets that count by weights."""
+        return TruncatedRemoval(self.beta * weight, self.present * weight)
 
 
 def truncated_variance(
@@ -242,6 +258,10 @@ class VarianceRemoval(Removal):
     def summed(self, gain: Tensor) -> Tensor:
         r"""The summed weighted reductions."""
         return gain @ self.weight
+
+    def weighted(self, weight: Tensor) -> VarianceRemoval:
+        r"""The same of targets that count by weights as well."""
+        return VarianceRemoval(self.weight * weight)
 
 
 def targeted_variance(
@@ -301,6 +321,12 @@ class SmoothRemoval(Removal):
         share = 0.5 * self.slope
         found = _sum_of_some(self, gain, LITTLE / share)
         return found.add_(torch.cat([self._little(p, share) for p in pieces(gain)]))
+
+    def weighted(self, weight: Tensor) -> SmoothRemoval:
+        r"""The same of targets that count by weights: all coefficients times them."""
+        whole = tuple(c * weight for c in self.coefficients)
+        series = tuple(c * weight for c in self.series)
+        return SmoothRemoval(whole, self.slope, series)
 
     def _little(self, gain: Tensor, share: Tensor) -> Tensor:
         r"""The sums of the series, where no reduction counts as more than ``LITTLE``.
@@ -468,6 +494,11 @@ class MinimumRemoval(Removal):
     def summed(self, gain: Tensor) -> Tensor:
         r"""The summed removals, without those that are ``UNSEEN``."""
         return _sum_of_some(self, gain, self._least)
+
+    def weighted(self, weight: Tensor) -> MinimumRemoval:
+        r"""The same of targets that count by weights: all coefficients times them."""
+        powers = tuple(c * weight for c in self.powers)
+        return MinimumRemoval(self.a, self.variance, powers, self.tail * weight)
 
     @cached_property
     def _least(self) -> Tensor:
@@ -661,6 +692,24 @@ def mean_absolute(changes: Tensor, values: Tensor) -> Tensor:
     return STEP * (size.sum(dim=-1) + corner.sum(dim=-1))
 
 
+def mean_square(changes: Tensor, values: Tensor) -> Tensor:
+    r"""The expectation of ``change^2`` over the values to come.
+
+    For one observation by the trapezoidal rule, which is exact to rounding here.
+
+    Args:
+        changes: ``... x n``.
+        values: ``n x q``, from ``values_to_come``.
+
+    Returns:
+        ``...``
+    """
+    if values.shape[-1] > 1:
+        return changes.square().mean(dim=-1)
+    density = (-0.5 * values[:, 0].square()).exp() / ROOT_2PI
+    return STEP * (changes.square() @ density)
+
+
 @dataclass(frozen=True, eq=False)
 class VolumeSeries:
     r"""``volume_changes`` by one observation at each of many candidates, at less cost.
@@ -679,6 +728,7 @@ class VolumeSeries:
         variance: ``T``, units of ``y`` squared.
         coefficients: ``TERMS`` tensors ``T``: what multiplies powers of ``rho`` and
             ``He_k(z) / sqrt(k!)``.
+        weight: ``T`` factors by which targets count; ``None``: all the same.
 
     Source:
         Mehler's formula, integrated over ``a``.
@@ -687,6 +737,12 @@ class VolumeSeries:
     distance: Tensor
     variance: Tensor
     coefficients: tuple[Tensor, ...]
+    weight: Tensor | None = None
+
+    def weighted(self, weight: Tensor) -> VolumeSeries:
+        r"""The same of targets that count by weights."""
+        coefficients = tuple(c * weight for c in self.coefficients)
+        return VolumeSeries(self.distance, self.variance, coefficients, weight)
 
     def of(self, moves: Tensor) -> Tensor:
         r"""``C x n`` changes of the number of targets above at ``values_to_come(1)``.
@@ -714,6 +770,8 @@ class VolumeSeries:
                 move * values.mT,
                 move.square(),
             )
+            if self.weight is not None:
+                each = each * self.weight[target, None]
             changes.index_add_(0, row, each)
         return changes
 

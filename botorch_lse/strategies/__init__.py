@@ -25,6 +25,7 @@ from botorch_lse.strategies.linear.presets import (
 from botorch_lse.strategies.linear.procedure import NoiseWarning
 from botorch_lse.strategies.lookahead import (
     AbsoluteVolumeChange,
+    ContentVariance,
     ExpectedMisclassification,
     LookAhead,
     MutualInformation,
@@ -116,6 +117,7 @@ __all__ = [
     "ComposedStrategy",
     "ContentKnown",
     "ContentStop",
+    "ContentVariance",
     "ContourEntropy",
     "Design",
     "DesignStrategy",

@@ -270,6 +270,20 @@ class GPProcedure(Procedure):
     def _is_first_copy(self) -> Tensor:
         return first_of_each(self.points)
 
+    @cached_property
+    def _weights(self) -> Tensor | None:
+        r"""By which rows of the posterior count as items, if the items have weights."""
+        if self.items.weights is None:
+            return None
+        first = self._is_first_copy.nonzero().view(-1)
+        # Only the first of several copies is looked at: it stands for all of them.
+        _, place = torch.unique(self.points, return_inverse=True)
+        of_points = torch.zeros(len(place), dtype=torch.float64)
+        of_points.index_add_(0, place, self.items.mass)
+        found = torch.zeros(int(self.item_rows.max()) + 1, dtype=torch.float64)
+        found[self.item_rows[first]] = of_points[place[first]]
+        return found
+
     # --- before data ------------------------------------------------------------------
 
     def start(self, seed: int) -> Belief:
@@ -579,6 +593,7 @@ class GPProcedure(Procedure):
             self.open_rows(belief),
             self.model.is_initial(belief.fits),
             self._is_first_copy,
+            self._weights,
         )
 
     def open_rows(self, belief: Belief) -> Tensor:

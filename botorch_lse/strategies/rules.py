@@ -128,6 +128,8 @@ class Situation:
         open_rows: ``N`` bools: the rows that may be chosen at all.
         is_initial: Whether these are first rows, before the rule takes over.
         is_first_copy: ``T`` bools: of items that are one point the first.
+        weights: ``N`` weights by which rows of the posterior count as items, those of
+            copies of a point together; ``None``: all the same.
     """
 
     belief: Belief
@@ -138,6 +140,7 @@ class Situation:
     open_rows: Tensor
     is_initial: bool
     is_first_copy: Tensor
+    weights: Tensor | None = None
 
     @property
     def posteriors(self) -> tuple[PoolPosterior, ...]:

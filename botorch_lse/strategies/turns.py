@@ -223,8 +223,8 @@ class Handover(Combined):
 def expected_wrong(situation: Situation) -> float:
     r"""The share of the items that is expected to be on a wrong side of the level.
 
-    It is a function of the complete rounds: rows that are being measured have not made
-    anything surer yet.
+    By weights, where items have them. It is a function of the complete rounds: rows
+    that are being measured have not made anything surer yet.
     """
     belief = situation.belief
     targets = situation.items[belief.sides.candidates & situation.is_first_copy]
@@ -233,7 +233,11 @@ def expected_wrong(situation: Situation) -> float:
     distance = (posterior.mean[targets] - level).abs()
     # An item that is known exactly is on the right side, on the level too.
     sigma = posterior.sigma[targets].clamp_min(TINY)
-    return float(torch.special.ndtr(-distance / sigma).sum()) / len(situation.items)
+    wrong = torch.special.ndtr(-distance / sigma)
+    weights = situation.weights
+    if weights is None:
+        return float(wrong.sum()) / len(situation.items)
+    return float(weights[targets] @ wrong) / float(weights.sum())
 
 
 def checked_rules(rules: Any) -> tuple[Rule, ...]:

@@ -35,6 +35,7 @@ from botorch_lse.strategies import (
     Above,
     AbsoluteVolumeChange,
     ComposedStrategy,
+    ContentVariance,
     ContourEntropy,
     Design,
     ExpectedFeasibility,
@@ -117,6 +118,7 @@ COMPOSED = [
     (Above(0.5), Handover((ExpectedMisclassification(), Straddle()), wrong=0.02)),
     (ShareOfMax(0.7), MutualInformation()),
     (Above(0.5), AbsoluteVolumeChange()),
+    (Above(0.5), ContentVariance()),
     (ParetoByDifferences((True, False), (0.1, 0.2)), Variance()),
 ]
 

@@ -18,6 +18,7 @@ from botorch_lse.strategies import (
     Above,
     AbsoluteVolumeChange,
     Ambiguity,
+    ContentVariance,
     ExpectedMisclassification,
     GaussianProcess,
     LookAhead,
@@ -27,6 +28,7 @@ from botorch_lse.strategies import (
     Strategy,
     TargetedVariance,
     TruncatedVariance,
+    lookahead,
 )
 from botorch_lse.strategies.lookahead import Reductions
 from botorch_lse.strategies.loop import Request
@@ -403,3 +405,119 @@ def mutual_information_at(posterior):
 def test_what_does_not_fit_is_refused(make, message) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+# --- weights --------------------------------------------------------------------------
+
+WEIGHTS = np.linspace(0.2, 3.0, N) ** 2
+SHARES = WEIGHTS / WEIGHTS.sum()
+HEAVY = Pool(X, noise_var=torch.from_numpy(NOISE), weights=WEIGHTS)
+
+
+def weighing(loss):
+    r"""The loss of each row times its share; of the share itself squared changes."""
+    return lambda mean, sd: loss(mean, sd) * SHARES
+
+
+class WeightedDense(Dense):
+    def removed(self, row, loss, tau, targets) -> float:
+        if loss is None:  # a weighted sum of single targets
+            each = np.eye(N, dtype=bool)[targets]
+            found = [
+                super(WeightedDense, self).removed(row, None, tau, t) for t in each
+            ]
+            return float(SHARES[targets] @ found)
+        if loss is not share_above:
+            return super().removed(row, weighing(loss), tau, targets)
+        mean, sd = self.moments()
+        z = norm.ppf((np.arange(NODES) + 0.5) / NODES)[:, None]
+        value = mean[row] + np.sqrt(sd[row] ** 2 + self.noise_var[row]) * z
+        at_0, after = self.moments([row], [0.0])
+        at_1, _ = self.moments([row], [1.0])
+        later = ndtr((at_0 + (at_1 - at_0) * value - LEVEL) / after)
+        return (later - ndtr((mean - LEVEL) / sd))[:, targets] @ SHARES[targets]
+
+
+@pytest.mark.parametrize(
+    ("rule", "loss"), [*RULES, (ContentVariance(), share_above)], ids=[*IDS, "variance"]
+)
+def test_targets_count_by_their_weights(rule, loss) -> None:
+    strategy = build(rule, HEAVY)
+    state = after_first(strategy)
+    dense, targets = WeightedDense(NOISE), targets_of(state)
+    situation = strategy.parts.situation(state.belief, torch.tensor([5]))
+    dense.plan(5)
+    some = [1, 5, 14, 22, 33]
+    found = rule.scores(situation, None, torch.tensor(some))
+    wanted = [
+        dense.removed(row, loss, getattr(rule, "tau", 0.0), targets) for row in some
+    ]
+    if isinstance(rule, ContentVariance):
+        wanted = [np.mean(np.square(w)) for w in wanted]
+    elif loss is share_above:
+        wanted = [np.mean(np.abs(w)) for w in wanted]
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=2e-3, atol=1e-6)
+
+
+def test_what_a_row_takes_off_the_variance_of_the_share_is_exact() -> None:
+    # By dense draws of the function: Var(C) = E Var(C | y) + Var(E(C | y)).
+    strategy = build(ContentVariance(), HEAVY)
+    state = after_first(strategy)
+    targets = targets_of(state)
+    situation = strategy.parts.situation(
+        state.belief, torch.tensor([], dtype=torch.long)
+    )
+    some = torch.tensor([10, 22])
+    found = ContentVariance().scores(situation, None, some).numpy()
+    dense = Dense(NOISE)
+    mean, K = GP.posterior(
+        X.numpy(), X[dense.rows].numpy(), np.array(dense.y), NOISE[dense.rows]
+    )
+    rng = np.random.default_rng(1)
+    f = rng.multivariate_normal(mean, K + 1e-9 * np.eye(N), DRAWS)
+    content = (f > LEVEL)[:, targets] @ SHARES[targets]
+    for row, score in zip(some.tolist(), found, strict=True):
+        y = f[:, row] + np.sqrt(NOISE[row]) * rng.standard_normal(DRAWS)
+        # The regression of the share on bins of the value is its expectation given it.
+        bins = np.digitize(y, np.quantile(y, np.linspace(0, 1, 41)[1:-1]))
+        means = np.array([content[bins == b].mean() for b in range(40)])
+        between = means.var() - content.var() / (DRAWS / 40)
+        assert score == pytest.approx(between, rel=0.1)
+
+
+@pytest.mark.parametrize("rule", [rule for rule, _ in RULES[:-1]], ids=IDS[:-1])
+def test_equal_weights_change_no_choice(rule) -> None:
+    plain, equal = FREE, Pool(X, noise_var=torch.from_numpy(NOISE), weights=[3.0] * N)
+    plans = []
+    for pool in (plain, equal):
+        strategy = build(rule, pool, batch_size=4)
+        plans.append(strategy.ask(after_first(strategy)).indices.tolist())
+    assert plans[0] == plans[1]
+
+
+def test_copies_of_a_point_count_together() -> None:
+    both = torch.cat((X, X))
+    weights = np.concatenate((WEIGHTS / 3, 2 * WEIGHTS / 3))
+    noise = torch.from_numpy(np.concatenate((NOISE, NOISE)))
+    twice = Pool(both, noise_var=noise, weights=weights)
+    rule, some = ExpectedMisclassification(), torch.tensor([1, 14, 33])
+    scores = []
+    for pool in (HEAVY, twice):
+        strategy = build(rule, pool)
+        state = after_first(strategy)
+        none = torch.tensor([], dtype=torch.long)
+        scores.append(
+            rule.scores(strategy.parts.situation(state.belief, none), None, some)
+        )
+    torch.testing.assert_close(scores[0], scores[1], rtol=1e-8, atol=0.0)
+
+
+def test_bounds_hold_with_weights(monkeypatch) -> None:
+    rule = ExpectedMisclassification()
+    plan = []
+    for most in (2**25, 1):  # every row is scored, or those with the largest bounds
+        monkeypatch.setattr(lookahead, "ALL_PAIRS", most)
+        monkeypatch.setattr(lookahead, "FIRST_ROWS", 2)
+        strategy = build(rule, HEAVY, batch_size=3)
+        plan.append(strategy.ask(after_first(strategy)).indices.tolist())
+    assert plan[0] == plan[1]

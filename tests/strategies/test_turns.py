@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+from gpytorch.kernels import RBFKernel
 from scipy.stats import norm
 
 from botorch_lse import Observations, Pool
@@ -303,3 +304,22 @@ class OtherWidth(Variance):
 def test_what_cannot_take_turns_is_refused(make, message) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_what_is_expected_to_be_wrong_counts_by_weights() -> None:
+    x = torch.arange(6.0).unsqueeze(-1)
+    weights = torch.tensor([1.0, 5.0, 1.0, 1.0, 9.0, 3.0]).double()
+    found = {}
+    for name, pool in (("rows", Pool(x)), ("mass", Pool(x, weights=weights))):
+        model = GaussianProcess(RBFKernel().double(), noise_std=0.3)
+        strategy = Strategy(pool, Above(0.2), model=model)
+        told = Observations(torch.tensor([1, 4]), torch.tensor([0.5, -0.4]))
+        state = strategy.replay(told)
+        none = torch.tensor([], dtype=torch.long)
+        found[name] = expected_wrong(strategy.parts.situation(state.belief, none))
+        answer = state.classification
+        p = answer.probability_above
+        wrong = torch.minimum(p, 1 - p) * answer.undecided
+    assert found["rows"] == pytest.approx(float(wrong.mean()))
+    assert found["mass"] == pytest.approx(float(weights @ wrong / weights.sum()))
+    assert found["rows"] != pytest.approx(found["mass"], rel=0.01)
