@@ -1,4 +1,8 @@
-r"""The command line of the demo: ``python -m botorch_lse``."""
+r"""The command lines: ``python -m botorch_lse`` and ``botorch-lse``.
+
+The first is the demo, the second has commands for tables and ``demo``; each also takes
+what the other does.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,33 @@ real chart (off Vancouver Island) from noisy soundings, asked for in batches, an
 when every cell is decided. Prints a table and whether values lay where they were
 predicted; writes level_set.png, calibration.png and level_set.csv."""
 
+TABLE_COMMANDS = ("next",)
+"""Commands of ``botorch_lse.table``, which is imported only if one is called."""
+
 METHODS = ("default", "lse", "melk", "straddle", "random")
 
 
+def command(arguments: Sequence[str] | None = None) -> int:
+    r"""Run a command for tables, or ``demo``: the console script ``botorch-lse``.
+
+    Args:
+        arguments: The command line; default ``sys.argv[1:]``.
+
+    Returns:
+        The exit status; 2 if an option or a file is not what it should be.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    asks_for_help = not given or given[0] in ("-h", "--help")
+    is_demo = given[:1] == ["demo"]
+    if asks_for_help or not (is_demo or given[0].startswith("-")):
+        from botorch_lse.table import main as table
+
+        return table(given or ["--help"])
+    return main(given[1:] if is_demo else given)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    r"""Run the demo.
+    r"""Run the demo, or a command for tables if the first word is one.
 
     Args:
         arguments: The command line; default ``sys.argv[1:]``.
@@ -26,6 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status; 2 if an option or its file is not what it should be.
     """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] and given[0] in (*TABLE_COMMANDS, "demo"):
+        return command(given)
     options = parse(arguments)
     logging.disable(logging.INFO)  # Ax logs a line per trial
     try:

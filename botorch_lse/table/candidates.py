@@ -1,0 +1,428 @@
+r"""The candidates: which there are, what describes them, how they are found again.
+
+A line of results belongs to the candidate of its key, or of its inputs where there is
+no key. Never to the one that stands at the same place: people sort their tables.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from botorch_lse.models.fitted import SAME_ROW
+from botorch_lse.problem import Pool, encode
+from botorch_lse.table.cells import Line, Notation, Table
+
+SHEET, REPEAT = "sheet", "repeat"
+"""Columns that a sheet adds: its number, and the how-many-th measurement it is."""
+YES, NO = ("yes", "true"), ("no", "false")
+"""Words that are one input, 1 or 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    r"""The table of the candidates, read.
+
+    Args:
+        table: The file.
+        key: Its column that names the candidates, if there is one.
+        inputs: Its columns that describe them.
+        notation: How numbers are written.
+        lines: The ``N`` lines in an order of their own, by inputs and key, so that
+            sorting the file changes nothing.
+        frame: ``N`` rows of inputs, numbers or words, in the same order.
+    """
+
+    table: Table
+    key: str | None
+    inputs: tuple[str, ...]
+    notation: Notation
+    lines: tuple[Line, ...] = field(repr=False)
+    frame: pd.DataFrame = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        column: str,
+        notation: Notation,
+        key: str | None = None,
+        inputs: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+    ) -> Candidates:
+        r"""The candidates of a table.
+
+        Args:
+            table: The file.
+            column: What is measured, which is no input.
+            notation: How numbers are written.
+            key: The column that names the candidates.
+            inputs: The columns that describe them; empty: all others that vary.
+            ignore: Columns that are no inputs.
+
+        Raises:
+            ValueError: If a column or a cell is not what it should be, or two lines are
+                the same candidate.
+        """
+        if not table.lines:
+            raise ValueError(f"{table.name}: expected candidates, but got no line.")
+        for name in (SHEET, REPEAT):
+            if table.column(name) is not None:
+                raise ValueError(
+                    f"{table.name}: expected candidates, but column {name!r} is one of "
+                    "a sheet. Name the table of all candidates, or rename the column."
+                )
+        key = None if key is None else _known(table, key, "key")
+        left_out = {key, table.column(column)}
+        left_out |= {_known(table, name, "ignore") for name in ignore}
+        chosen = tuple(_known(table, name, "inputs") for name in inputs)
+        if not chosen:
+            chosen = _described_by(table, left_out, notation)
+        parts = {name: _read_column(table, name, notation) for name in chosen}
+        # By inputs first: what has equal inputs stands together.
+        frame = pd.DataFrame(parts)
+        names = [""] * len(frame)
+        if key is not None:
+            names = [line.cells[key] for line in table.lines]
+        order = frame.assign(**{"": names}).sort_values([*chosen, ""]).index
+        lines = tuple(table.lines[i] for i in order)
+        frame = frame.loc[order].reset_index(drop=True)
+        found = cls(table, key, chosen, notation, lines, frame)
+        found._check_names()
+        return found
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def pool(self, rows: np.ndarray) -> Pool:
+        r"""The pool of some candidates, with the cells of their lines as its table.
+
+        Args:
+            rows: Which candidates, sorted.
+        """
+        cells = pd.DataFrame([self.lines[row].cells for row in rows], dtype=str)
+        return Pool(self.frame.iloc[rows].reset_index(drop=True), table=cells)
+
+    def called(self, row: int) -> str:
+        r"""What a candidate is called in a message.
+
+        Args:
+            row: The candidate.
+        """
+        cells = self.lines[row].cells
+        if self.key is not None:
+            return f"{self.key} {cells[self.key]}"
+        return ", ".join(f"{name} = {cells[name]}" for name in self.inputs)
+
+    # --- finding them again -----------------------------------------------------------
+
+    @cached_property
+    def _by_key(self) -> dict[str, int]:
+        assert self.key is not None  # or nobody asks
+        return {line.cells[self.key]: i for i, line in enumerate(self.lines)}
+
+    @cached_property
+    def _by_inputs(self) -> dict[tuple[object, ...], list[int]]:
+        found: dict[tuple[object, ...], list[int]] = {}
+        for i, row in enumerate(self.frame.itertuples(index=False, name=None)):
+            found.setdefault(row, []).append(i)
+        return found
+
+    def find(self, line: Line, table: Table) -> int:
+        r"""The candidate that a line of another file is about.
+
+        Args:
+            line: The line.
+            table: Its file.
+
+        Raises:
+            ValueError: If it is about none, or its inputs are those of another one.
+        """
+        by_key = None if self.key is None else table.column(self.key)
+        if by_key is None:
+            return self._find_by_inputs(line, table)
+        name = line.cells[by_key]
+        row = self._by_key.get(name)
+        if row is None:
+            near = difflib.get_close_matches(name, self._by_key, 1)
+            hint = f", such as {near[0]}" if near else ""
+            raise table.complaint(
+                line,
+                by_key,
+                f"a candidate of {self.table.name}{hint}",
+                f"got {name!r}" if name else "the cell is empty",
+                f"correct it, add the candidate to {self.table.name}, or delete the "
+                "line",
+            )
+        self._check_inputs(line, table, row)
+        return row
+
+    def _check_inputs(self, line: Line, table: Table, row: int) -> None:
+        r"""Complain if a line has the key of one candidate and inputs of another."""
+        for name in self.inputs:
+            there = table.column(name)
+            if there is None or not line.cells[there]:
+                continue
+            value, wanted = self._cell(line, table, name, there), self.frame[name][row]
+            if not self._are_close(name, value, wanted):
+                own = self.lines[row]
+                raise table.complaint(
+                    line,
+                    there,
+                    f"{own.cells[name]} as {self.called(row)} has in line "
+                    f"{own.number} of {self.table.name}",
+                    f"got {line.cells[there]!r}",
+                    "correct the line that is wrong: one of the two is about another "
+                    "candidate",
+                )
+
+    def _find_by_inputs(self, line: Line, table: Table) -> int:
+        columns = {name: table.column(name) for name in self.inputs}
+        absent = [name for name, there in columns.items() if there is None]
+        if absent:
+            keyed = f" or its key {self.key!r}" if self.key else ""
+            raise ValueError(
+                f"{table.name}: expected the inputs of {self.table.name}{keyed} to "
+                "tell which candidates were measured, but column "
+                f"{absent[0]!r} is missing. "
+                "Add it, or name a column that both tables have: "
+                f"{self.notation.advice('key', 'NAME')}."
+            )
+        values = tuple(
+            self._cell(line, table, name, str(there)) for name, there in columns.items()
+        )
+        found = self._by_inputs.get(values) or self._near(values)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise ValueError(
+                f"{table.name}, line {line.number}: expected one candidate, but lines "
+                f"{self.lines[found[0]].number} and {self.lines[found[1]].number} of "
+                f"{self.table.name} have these inputs. Add the column {self.key!r}."
+            )
+        return self._refuse(line, table, values)
+
+    def _refuse(self, line: Line, table: Table, values: tuple[object, ...]) -> int:
+        r"""Complain that no candidate has these inputs; the nearest one is named."""
+        apart = pd.DataFrame(
+            {name: self._apart(name, value) for name, value in self._named(values)}
+        )
+        row = int(apart.sum(axis=1).to_numpy().argmin())
+        name = str(apart.loc[row].idxmax())
+        there = str(table.column(name))
+        own = self.lines[row]
+        raise table.complaint(
+            line,
+            there,
+            f"the inputs of a candidate of {self.table.name}; the likest, in line "
+            f"{own.number}, has {own.cells[name]}",
+            f"got {line.cells[there]!r}",
+            "restore the inputs (programs round what they show), or let a column name "
+            f"the candidates in both tables: {self.notation.advice('key', 'NAME')}",
+        )
+
+    def _apart(self, name: str, value: object) -> pd.Series:
+        r"""How far the candidates are from a value, as a share of the input's range."""
+        column = self.frame[name]
+        if not isinstance(value, float):
+            return (column != value).astype(float)
+        span = self._slack[name] / SAME_ROW or 1.0
+        return (column - value).abs() / span
+
+    def _named(self, values: tuple[object, ...]) -> zip[tuple[str, object]]:
+        return zip(self.inputs, values, strict=True)
+
+    def _near(self, values: tuple[object, ...]) -> list[int]:
+        r"""Candidates whose inputs are these but for the last digits."""
+        same = np.ones(len(self), dtype=bool)
+        for name, value in self._named(values):
+            column = self.frame[name]
+            if isinstance(value, float) and not isinstance(column.iloc[0], str):
+                same &= (column - value).abs().to_numpy() <= self._slack[name]
+            else:
+                same &= (column == value).to_numpy()
+        return [int(i) for i in np.flatnonzero(same)]
+
+    @cached_property
+    def _slack(self) -> dict[str, float]:
+        r"""How far the same number of a column may be from itself."""
+        spans = {
+            name: float(column.max() - column.min()) or abs(float(column.iloc[0]))
+            for name, column in self.frame.items()
+            if pd.api.types.is_numeric_dtype(column)
+        }
+        return {str(name): SAME_ROW * span for name, span in spans.items()}
+
+    def _are_close(self, name: str, one: object, other: object) -> bool:
+        if isinstance(one, float) and isinstance(other, float):
+            return abs(one - other) <= self._slack.get(name, 0.0)
+        return one == other
+
+    def _cell(self, line: Line, table: Table, name: str, there: str) -> object:
+        r"""An input as the candidates have it, read from a line of another file."""
+        text, is_number = line.cells[there], name in self._slack
+        if not is_number:
+            return text
+        number = _yes_or_no(text) if name in self._answers else None
+        number = self.notation.number(text) if number is None else number
+        if number is None:
+            came = f"got {text!r}" if text else "the cell is empty"
+            remedy = self.notation.repair(text)
+            raise table.complaint(line, there, "a number", came, remedy)
+        return number
+
+    @cached_property
+    def _answers(self) -> set[str]:
+        r"""Columns that say yes or no."""
+        return {
+            name
+            for name in self._slack
+            if _yes_or_no(self.lines[0].cells[name]) is not None
+        }
+
+    # --- duplicates -------------------------------------------------------------------
+
+    def _check_names(self) -> None:
+        r"""Complain about two lines that nobody could tell apart."""
+        seen: dict[object, Line] = {}
+        for line, row in zip(
+            self.lines, self.frame.itertuples(index=False, name=None), strict=True
+        ):
+            name = row if self.key is None else line.cells[self.key]
+            if name == "":
+                raise self.table.complaint(
+                    line,
+                    str(self.key),
+                    "a name for every candidate",
+                    "the cell is empty",
+                    "fill it in",
+                )
+            if name in seen:
+                self._refuse_twice(*sorted((seen[name], line), key=lambda x: x.number))
+            seen[name] = line
+
+    def _refuse_twice(self, one: Line, other: Line) -> None:
+        lines = f"{self.table.name}, lines {one.number} and {other.number}"
+        if self.key is not None:
+            raise ValueError(
+                f"{lines}, column {self.key}: expected different names, but both are "
+                f"{one.cells[self.key]!r}. Delete one line, or rename it."
+            )
+        raise ValueError(
+            f"{lines}: expected different candidates, but their inputs are the same "
+            f"({', '.join(one.cells[name] for name in self.inputs)}). Delete one line; "
+            "if they are two samples, let a column name them: "
+            f"{self.notation.advice('key', 'NAME')}."
+        )
+
+
+def _known(table: Table, name: str, setting: str) -> str:
+    r"""The header's name of a column that a setting names."""
+    found = table.column(name)
+    if found is None:
+        near = difflib.get_close_matches(name, table.header, 1)
+        raise ValueError(
+            f"{table.name}: expected `{setting}` to name columns of it, but {name!r} "
+            + (f"is none; did you mean {near[0]!r}? " if near else "is none. ")
+            + f"It has {', '.join(table.header)}."
+        )
+    return found
+
+
+def _described_by(
+    table: Table, left_out: set[str | None], notation: Notation
+) -> tuple[str, ...]:
+    r"""The columns that are inputs where nobody says: all that vary.
+
+    A column that counts the lines is no input by chance only, so that it is asked
+    about: taken as one, it would make neighbours of what happens to stand side by side.
+    """
+    names = []
+    for name in table.header:
+        cells = [line.cells[name] for line in table.lines]
+        if name in left_out or (len(set(cells)) == 1 and len(cells) > 1):
+            continue
+        names.append(name)
+    for name in names if len(names) > 1 else ():
+        if _counts_up(table, name, notation):
+            raise ValueError(
+                f"{table.name}: expected inputs, but column {name!r} counts the lines. "
+                f"If it names the candidates, {notation.advice('key', name)}; if it "
+                f"says nothing about them, {notation.advice('ignore', name)}; if it is "
+                "an input, name all inputs with --inputs."
+            )
+    if not names:
+        raise ValueError(
+            f"{table.name}: expected columns that describe the candidates, but no "
+            f"column is left that varies, of {', '.join(table.header)}."
+        )
+    return tuple(names)
+
+
+def _counts_up(table: Table, name: str, notation: Notation) -> bool:
+    r"""Whether a column holds 1, 2, 3, ..., from whatever number on."""
+    numbers = [notation.number(line.cells[name]) for line in table.lines]
+    first = numbers[0]
+    wanted = None if first is None else [first + i for i in range(len(numbers))]
+    return len(numbers) > 2 and numbers == wanted
+
+
+def _yes_or_no(text: str) -> float | None:
+    word = text.casefold()
+    return 1.0 if word in YES else 0.0 if word in NO else None
+
+
+def _read_column(table: Table, name: str, notation: Notation) -> list[object]:
+    r"""One input of all lines: numbers, yes and no as 1 and 0, or words.
+
+    Mostly numbers: a few words among them are mistakes, as ``Pool`` has it.
+    """
+    cells = [line.cells[name] for line in table.lines]
+    for line, text in zip(table.lines, cells, strict=True):
+        if not text:
+            raise table.complaint(
+                line,
+                name,
+                "a value for every candidate",
+                "the cell is empty",
+                "fill it in, delete the line, or leave the column out: "
+                f"{notation.advice('ignore', name)}",
+            )
+    answers = [_yes_or_no(text) for text in cells]
+    if None not in answers:
+        return list(answers)
+    numbers = [notation.number(text) for text in cells]
+    others = [notation.other.number(text) for text in cells]
+    has_comma = sum(
+        n is None and o is not None for n, o in zip(numbers, others, strict=True)
+    )
+    broken = sum(number is None for number in numbers)
+    if 2 * (broken - has_comma) >= len(cells):
+        return list(_checked_words(table, name, cells, notation))
+    for line, text, number in zip(table.lines, cells, numbers, strict=True):
+        if number is None:
+            remedy = notation.repair(text)
+            raise table.complaint(line, name, "a number", f"got {text!r}", remedy)
+    return list(numbers)
+
+
+def _checked_words(
+    table: Table, name: str, cells: list[str], notation: Notation
+) -> list[str]:
+    r"""Words, if there are few enough different ones to be levels of an input."""
+    try:
+        encode(pd.DataFrame({name: pd.Series(cells, dtype="category")}))
+    except ValueError as error:
+        raise ValueError(
+            f"{table.name}, column {name}: expected few different words, each a level "
+            f"of an input, but got {len(set(cells))} in {len(cells)} lines. If it "
+            f"names the candidates, {notation.advice('key', name)}; if it says nothing "
+            f"about them, {notation.advice('ignore', name)}; else describe it by "
+            "numbers."
+        ) from error
+    return cells

@@ -1,0 +1,347 @@
+r"""CSV files as people keep them: read cell by cell, written whole or not at all.
+
+Every cell is kept as the text that stands in the file, with its line, so that a
+complaint can name the place, and what nobody asked to change is written back as it was.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+DELIMITERS = (",", ";", "\t")
+"""What may stand between two cells."""
+_BOMS = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+_WORKBOOK = b"PK\x03\x04"
+"""How an Excel workbook begins, as every zip archive does."""
+_UNIT = re.compile(r"\s*[\[(][^\])]*[\])]\s*$")
+_NUMBER = r"[+-]?(\d+{0}?\d*|{0}\d+)([eE][+-]?\d+)?"
+
+
+@dataclass(frozen=True)
+class Style:
+    r"""How a file is written: what a program that reads it next will expect.
+
+    Args:
+        delimiter: What stands between two cells.
+        encoding: Of its text, with a byte order mark where there was one.
+        newline: What ends a line.
+    """
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    newline: str = "\n"
+
+
+@dataclass(frozen=True)
+class Line:
+    r"""A line of a file.
+
+    Args:
+        number: As an editor counts: the header is line 1 as a rule.
+        cells: The text of each cell by the name of its column.
+    """
+
+    number: int
+    cells: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Table:
+    r"""A file of lines with a header.
+
+    Args:
+        path: Where it stands.
+        header: The names of its columns.
+        lines: Its lines, without empty ones.
+        style: How it is written.
+    """
+
+    path: Path
+    header: tuple[str, ...]
+    lines: tuple[Line, ...] = field(repr=False)
+    style: Style = Style()
+
+    @property
+    def name(self) -> str:
+        r"""The file's name, as complaints call it."""
+        return self.path.name
+
+    @cached_property
+    def _columns(self) -> dict[str, str | None]:
+        r"""Looser names of the columns; ``None`` where several share one."""
+        found: dict[str, str | None] = {}
+        for name in self.header:
+            for loose in {name.casefold(), without_unit(name).casefold()}:
+                found[loose] = None if loose in found else name
+        return found
+
+    def column(self, wanted: str) -> str | None:
+        r"""The header's name for a column, ``None`` if the file has none such.
+
+        Capitals do not matter, nor a unit behind the name, "strength (MPa)".
+
+        Args:
+            wanted: The name as somebody else wrote it.
+
+        Raises:
+            ValueError: If the name fits several columns.
+        """
+        if wanted in self.header:
+            return wanted
+        for loose in (wanted.casefold(), without_unit(wanted).casefold()):
+            found = self._columns.get(loose, "")
+            if found is None:
+                raise ValueError(
+                    f"{self.name}: expected one column {wanted!r}, but several have "
+                    f"that name: {', '.join(self.header)}. Write the whole name with "
+                    "its unit."
+                )
+            if found:
+                return found
+        return None
+
+    def complaint(
+        self, line: Line | int, column: str, wanted: str, came: str, remedy: str
+    ) -> ValueError:
+        r"""An error about one cell: where it stands, what is wrong, what to do.
+
+        Args:
+            line: The line or its number.
+            column: The name of the column.
+            wanted: What was expected: "a number".
+            came: What stands there: "got '57,8'".
+            remedy: What to do.
+        """
+        number = line.number if isinstance(line, Line) else line
+        return ValueError(
+            f"{self.name}, line {number}, column {column}: expected {wanted}, but "
+            f"{came}; {remedy}."
+        )
+
+
+@dataclass(frozen=True)
+class Notation:
+    r"""How numbers are written, and where somebody who wants it otherwise says so.
+
+    Args:
+        decimal: The decimal mark, a point or a comma.
+        settings: The name of the file that holds the settings; ``None`` while there is
+            none and they come from the command line.
+    """
+
+    decimal: str = "."
+    settings: str | None = None
+
+    def number(self, text: str) -> float | None:
+        r"""The number that a cell holds, ``None`` if it holds something else.
+
+        Args:
+            text: The cell's text.
+        """
+        text = text.replace("\N{MINUS SIGN}", "-").strip()
+        if not re.fullmatch(_NUMBER.format(re.escape(self.decimal)), text):
+            return None
+        number = float(text.replace(self.decimal, "."))
+        return number if abs(number) < float("inf") else None
+
+    def text(self, number: float, digits: int = 6) -> str:
+        r"""A number as a cell.
+
+        Args:
+            number: The number.
+            digits: Significant digits.
+        """
+        return f"{number:.{digits}g}".replace(".", self.decimal)
+
+    @property
+    def other(self) -> Notation:
+        r"""The notation with the other decimal mark."""
+        return Notation("," if self.decimal == "." else ".", self.settings)
+
+    def repair(self, text: str) -> str:
+        r"""What to do about a cell that is no number.
+
+        Args:
+            text: The cell's text.
+        """
+        number = self.other.number(text)
+        if number is not None:
+            corrected = text.strip().replace(self.other.decimal, self.decimal)
+            return f"write {corrected}, or {self.advice('decimal', self.other.decimal)}"
+        found = re.search(_NUMBER.format(re.escape(self.decimal)), text)
+        return f"write {found[0]}" if found else "write a number"
+
+    def advice(self, name: str, value: str) -> str:
+        r"""How an option is given another value.
+
+        Args:
+            name: The name as settings have it, "noise_std".
+            value: The value as the command line takes it.
+        """
+        if self.settings is None:
+            return f"give --{name.replace('_', '-')} {value}".strip()
+        quoted = f'"{value}"' if value else "true"
+        if name in ("ignore", "inputs"):
+            quoted = f"[{quoted}]"
+        return f"set {name} = {quoted} in {self.settings}"
+
+
+def without_unit(name: str) -> str:
+    r"""The name of a column without a unit in brackets behind it.
+
+    Example:
+        >>> without_unit("strength (MPa)")
+        'strength'
+    """
+    return _UNIT.sub("", name).strip() or name
+
+
+def read_table(path: Path) -> Table:
+    r"""Read a CSV file, whatever its delimiter, encoding and ends of lines.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ValueError: If it is no table: not there, an Excel workbook, empty, two columns
+            of one name, or a line with more cells than the header.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror}).") from error
+    text, encoding = _decoded(raw, path.name)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    bare = re.sub(r'"[^"]*"', "", first)
+    delimiter = max(DELIMITERS, key=bare.count)
+    if not first.replace(delimiter, "").strip():
+        raise ValueError(f"{path.name}: expected a header and lines, but it is empty.")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    rows, last = list[tuple[int, list[str]]](), 0
+    for cells in reader:
+        # A cell may hold line breaks: the line is the one on which the row begins.
+        rows.append((last + 1, [cell.strip() for cell in cells]))
+        last = reader.line_num
+    (_, header), *body = [(n, cells) for n, cells in rows if any(cells)]
+    while not header[-1]:  # Excel leaves columns that were once used
+        header.pop()
+    _check_header(header, path.name)
+    lines = []
+    for number, cells in body:
+        if any(cells[len(header) :]):
+            raise ValueError(
+                f"{path.name}, line {number}: expected {len(header)} cells as in the "
+                f"header, but got {len(cells)}. A text or number with "
+                f"{delimiter!r} in it needs quotation marks around it."
+            )
+        padded = cells + [""] * (len(header) - len(cells))
+        lines.append(Line(number, dict(zip(header, padded, strict=False))))
+    style = Style(delimiter, encoding, newline)
+    return Table(path, tuple(header), tuple(lines), style)
+
+
+def _decoded(raw: bytes, name: str) -> tuple[str, str]:
+    r"""The text of a file and its encoding."""
+    if raw.startswith(_WORKBOOK):
+        raise ValueError(
+            f"{name}: expected a CSV file, but it is an Excel workbook. In Excel, save "
+            "it as 'CSV UTF-8 (comma delimited)'."
+        )
+    encodings = [encoding for bom, encoding in _BOMS if raw.startswith(bom)]
+    # Windows-1252 is what older versions of Excel write.
+    for encoding in (*encodings, "utf-8", "cp1252"):
+        try:
+            return raw.decode(encoding), encoding
+        except UnicodeDecodeError:
+            continue
+    raise ValueError(f"{name}: expected text, but it holds something else.")
+
+
+def _check_header(header: Sequence[str], name: str) -> None:
+    r"""Complain about columns without a name, or with one name for several."""
+    for i, column in enumerate(header):
+        if not column:
+            raise ValueError(
+                f"{name}: expected a name for every column, but column {i + 1} of the "
+                "header has none. Write one, or delete the column."
+            )
+        if column in header[:i]:
+            raise ValueError(
+                f"{name}: expected columns of different names, but {column!r} is "
+                "there twice. Rename one."
+            )
+
+
+def write_table(
+    path: Path,
+    header: Sequence[str],
+    rows: Iterable[Mapping[str, str]],
+    style: Style,
+) -> None:
+    r"""Write a CSV file at once: whoever reads it finds the old one or the new one.
+
+    Args:
+        path: The file; it is replaced if it is there.
+        header: The names of its columns.
+        rows: The cells of each line by column; what is missing stays empty.
+        style: How it is to be written.
+
+    Raises:
+        ValueError: If the file cannot be written, for example because Excel has it
+            open.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=style.delimiter, lineterminator=style.newline)
+    writer.writerow(header)
+    writer.writerows([row.get(name, "") for name in header] for row in rows)
+    replace_file(path, text.getvalue().encode(style.encoding, "replace"))
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    r"""Put content in place of a file, as a whole.
+
+    Args:
+        path: The file.
+        content: What it is to hold.
+
+    Raises:
+        ValueError: If it cannot be written.
+    """
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        # Not the mode that temporary files have, which others could not read.
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(path)
+    except OSError as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        raise ValueError(
+            f"{path}: cannot be written ({error.strerror}). If it is open in another "
+            "program, close it there; nothing was changed in it."
+        ) from error
+
+
+def _umask() -> int:
+    r"""The permissions that new files do not get."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

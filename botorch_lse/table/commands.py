@@ -1,0 +1,268 @@
+r"""The commands for tables: ``botorch-lse next`` and the others."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from botorch_lse.confidence.calibration import CalibrationWarning
+from botorch_lse.strategies.loop import (
+    ALL_ABOVE,
+    AUDITED,
+    BUDGET,
+    DECIDED,
+    EXHAUSTED,
+    NONE_FOUND,
+    NOT_CONFIRMED,
+)
+from botorch_lse.table.cells import Table, write_table
+from botorch_lse.table.measurements import MEASURED, WORDS, results_with
+from botorch_lse.table.runs import Run
+from botorch_lse.table.settings import DEFAULT_FILE, PROGRAM, options, settings
+
+DESCRIPTION = """\
+Which lines of a table are above a level? `next` writes a sheet of what to measure; fill
+it in and call `next` again, until it says that everything is decided. The settings of
+the first call stand in botorch-lse.toml, so that later calls need none. There is no
+state but the files: stop at any point, and go on from them."""
+
+COMMANDS = {
+    "next": "write the sheet of what to measure next",
+}
+
+ENDS = {
+    DECIDED: "Every candidate is decided.",
+    AUDITED: "Every candidate is decided, and candidates drawn at random confirmed it.",
+    NOT_CONFIRMED: "Candidates drawn at random did not confirm what was decided.",
+    NONE_FOUND: "No value above the level was found, so far.",
+    ALL_ABOVE: "Every value was above the level, so far.",
+    BUDGET: "The budget is used up; for more, set budget in the settings.",
+    EXHAUSTED: "No candidate is left to measure.",
+}
+"""Why a run ended, for each reason to stop."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    r"""Run a command.
+
+    Args:
+        arguments: The command line; default ``sys.argv[1:]``.
+
+    Returns:
+        The exit status; 2 if a file or an option is not what it should be.
+    """
+    call = parser().parse_args(arguments)
+    try:
+        with warnings.catch_warnings():
+            # What predictions were worth is said in a sentence.
+            warnings.simplefilter("ignore", CalibrationWarning)
+            call.run(call)
+    except ValueError as error:
+        said = " ".join((str(error), *getattr(error, "__notes__", [])))
+        print(f"{PROGRAM}: error: {said}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"{PROGRAM}: stopped; no file was left half written", file=sys.stderr)
+        return 130
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    r"""The command line."""
+    whole = argparse.ArgumentParser(prog=PROGRAM, description=DESCRIPTION)
+    commands = whole.add_subparsers(required=True, metavar="COMMAND")
+    common = _common_options()
+    for name, words in COMMANDS.items():
+        part = commands.add_parser(
+            name, parents=[common], help=words, description=f"{words.capitalize()}."
+        )
+        part.set_defaults(run=globals()[f"{name}_command"])
+    return whole
+
+
+def _common_options() -> argparse.ArgumentParser:
+    r"""The options that stand in the settings."""
+    found = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    add = found.add_argument
+    add("candidates", nargs="?", help="the table of the candidates, one a line")
+    add(
+        "--settings",
+        type=Path,
+        default=Path(DEFAULT_FILE),
+        metavar="FILE",
+        help="where the settings stand (default botorch-lse.toml)",
+    )
+    for name, option, kind, words in options():
+        if kind is bool:
+            add(option, action="store_true", help=words)
+        elif kind is tuple:
+            read = _numbers if name == "audit" else _names
+            add(option, type=read, metavar="A,B", help=words)
+        else:
+            add(option, type=kind, metavar=kind.__name__.upper(), help=words)
+    return found
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(float(part) for part in text.split(","))
+
+
+def _read(call: argparse.Namespace) -> Run:
+    r"""The run that a call is about."""
+    given = {n: v for n, v in vars(call).items() if n in _NAMES}
+    return Run.read(settings(call.settings, given))
+
+
+_NAMES = {"candidates", *(name for name, *_ in options())}
+
+
+def next_command(call: argparse.Namespace) -> None:
+    r"""Write the sheet of what to measure next.
+
+    Args:
+        call: The options.
+    """
+    run = _read(call)
+    print(summary(run))
+    rows = run.next_rows()
+    lines = run.sheet_lines(rows)
+    save_settings(run)
+    save_results(run)
+    save_sheet(run, lines)
+    print(to_do(run, lines))
+
+
+def save_settings(run: Run) -> None:
+    r"""Write the settings of a first call.
+
+    Args:
+        run: The run.
+    """
+    if not run.settings.is_stored:
+        run.settings.write()
+        print(f"Settings are in {run.settings.path}: edit them there.")
+
+
+def save_results(run: Run) -> None:
+    r"""Add what came back in the sheet to the results.
+
+    Args:
+        run: The run.
+    """
+    if not run.measured.taken:
+        return
+    path, now = run.settings.file("results"), run.measured
+    header, rows = results_with(now, run.sheet_header)
+    style = (now.results or now.sheet or run.candidates.table).style
+    write_table(path, header, rows, style)
+    print(
+        f"{_counted(len(now.taken), 'result')} of {run.settings.out} "
+        f"added to {run.settings.results}."
+    )
+
+
+def save_sheet(run: Run, lines: list[dict[str, str]]) -> None:
+    r"""Write the sheet: what is out, then what is new.
+
+    Where sheet and results are one file, its lines stay and the new ones follow.
+
+    Args:
+        run: The run.
+        lines: The new lines.
+    """
+    now, path = run.measured, run.settings.file("out")
+    table = now.sheet
+    header = list(run.sheet_header)
+    kept = [dict(entry.line.cells) for entry in now.open]
+    if table is not None:
+        if table is now.results:
+            if not lines:
+                return
+            kept = [dict(line.cells) for line in table.lines]
+        header = _joined_header(run, table)
+        lines = [_renamed(cells, table) for cells in lines]
+    style = (table or run.candidates.table).style
+    write_table(path, header, [*kept, *lines], style)
+
+
+def to_do(run: Run, lines: list[dict[str, str]]) -> str:
+    r"""What there is to do now, in sentences.
+
+    Args:
+        run: The run.
+        lines: The new lines of the sheet.
+    """
+    out, n_open = run.settings.out, len(run.measured.open)
+    if run.state.is_done:
+        said = "Nothing more need be measured"
+        if n_open:
+            said += f", nor the {_counted(n_open, 'open line')} of {out}"
+        return f"{said}. For the answer: {PROGRAM} answer"
+    n = n_open + len(lines)
+    again = min(len(run.measured.owed), len(lines))
+    parts = [f"{n_open} still open"] * (n_open > 0)
+    parts += [f"{again} again because they failed"] * (again > 0)
+    said = f"{out}: {_counted(n, 'line')} to measure"
+    said += f" ({', '.join(parts)})" if parts else ""
+    return (
+        f"{said}. Fill in {run.result_column!r} (or {WORDS}), save, and "
+        "call "
+        f"{PROGRAM} next again."
+    )
+
+
+def summary(run: Run) -> str:
+    r"""What is known by now, in sentences.
+
+    Args:
+        run: The run.
+    """
+    now, found, state = run.measured, run.settings, run.state
+    answer = state.classification
+    parts = [f"{len(now.having(MEASURED))} measured"]
+    for status, words in (("failed", "failed"), ("n/a", "not measurable")):
+        if n := len(now.having(status)):
+            parts.append(f"{n} {words}")
+    sides = (
+        f"{int(getattr(answer, side).sum())} {side}"
+        for side in ("above", "below", "undecided")
+    )
+    lines = [f"{_counted(len(run.candidates), 'candidate')}: {', '.join(parts)}."]
+    if state.history.n_measured:
+        lines.append(
+            f"{run.result_column} against {found.level:g}: {', '.join(sides)}."
+        )
+    if state.stop_reason is not None:
+        lines.append(ENDS[state.stop_reason])
+    elif (first := run.strategy.parts.model.n_first) > state.history.n_measured:
+        lines.append(
+            f"The first {first} measurements are spread over the table: nothing is "
+            "decided before."
+        )
+    else:
+        lines.append(str(state.forecast()))
+    if state.history.n_measured and state.calibration().has_failed:
+        lines.append(str(state.calibration()))
+    return "\n".join(lines)
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def _renamed(cells: dict[str, str], table: Table) -> dict[str, str]:
+    r"""The cells of a new line by the names that a file has for the columns."""
+    return {table.column(name) or name: text for name, text in cells.items()}
+
+
+def _joined_header(run: Run, table: Table) -> list[str]:
+    r"""The header of a file with the columns of a sheet that it lacks."""
+    lacks = (name for name in run.sheet_header if table.column(name) is None)
+    return [*table.header, *lacks]

@@ -1,0 +1,196 @@
+r"""From the files to the state of a run, and from the state to the next sheet.
+
+The run is a function of the files: what each sheet brought is one round, whatever of it
+came back, and the state after these rounds says which candidates come next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from botorch_lse.problem import Observations, Pool
+from botorch_lse.strategies import (
+    Above,
+    ComposedStrategy,
+    GaussianProcess,
+    State,
+    Strategy,
+)
+from botorch_lse.table.candidates import REPEAT, SHEET, Candidates
+from botorch_lse.table.cells import read_table
+from botorch_lse.table.measurements import Measurements, measurements
+from botorch_lse.table.settings import Settings
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    r"""Where a run stands by its files.
+
+    Args:
+        settings: What is asked.
+        candidates: What it is asked about.
+        measured: What is known, and what is out.
+    """
+
+    settings: Settings
+    candidates: Candidates = field(repr=False)
+    measured: Measurements = field(repr=False)
+
+    @classmethod
+    def read(cls, found: Settings) -> Run:
+        r"""Read all files of the settings.
+
+        Args:
+            found: The settings; what they leave open about the inputs is filled in.
+
+        Raises:
+            ValueError: If a file is not what it should be.
+        """
+        candidates = Candidates.of(
+            read_table(found.file("candidates")),
+            found.column,
+            found.notation,
+            found.key,
+            found.inputs,
+            found.ignore,
+        )
+        found = replace(found, inputs=candidates.inputs)
+        return cls(found, candidates, measurements(found, candidates))
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        r"""The candidates that can be measured: the rows of the pool."""
+        excluded = self.measured.excluded
+        rows = [row for row in range(len(self.candidates)) if row not in excluded]
+        if not rows:
+            raise ValueError("Expected candidates, but all are marked n/a.")
+        return np.asarray(rows)
+
+    @cached_property
+    def places(self) -> dict[int, int]:
+        r"""The row of the pool of each candidate."""
+        return {int(row): place for place, row in enumerate(self.rows)}
+
+    @cached_property
+    def pool(self) -> Pool:
+        r"""The candidates that can be measured."""
+        return self.candidates.pool(self.rows)
+
+    @cached_property
+    def strategy(self) -> ComposedStrategy:
+        r"""The default strategy for the question."""
+        found = self.settings
+        strategy = Strategy(
+            self.pool,
+            Above(found.level, found.epsilon),
+            model=GaussianProcess(noise_std=found.noise_std, n_initial=found.first),
+            batch_size=found.batch,
+            beta=found.beta,
+            max_observations=found.budget,
+            audit=(found.audit[0], found.audit[1]) if found.audit else None,
+        )
+        assert isinstance(strategy, ComposedStrategy)  # which ``Strategy(...)`` makes
+        return strategy
+
+    @cached_property
+    def state(self) -> State:
+        r"""What is known after all measurements."""
+        groups = self.measured.by_sheet(self.places)
+        state = self.strategy.init(self.settings.seed)
+        for group in tqdm(groups, desc="learning", disable=None, leave=False):
+            state = told(self.strategy, state, group)
+        return state
+
+    @property
+    def open_places(self) -> list[int]:
+        r"""The rows of the pool that are out to be measured."""
+        return [self.places[entry.row] for entry in self.measured.open]
+
+    def next_rows(self) -> list[int]:
+        r"""The candidates that fill the sheet up, those that failed first.
+
+        Nothing where the run has ended.
+        """
+        if self.state.is_done:
+            return []
+        size = self.settings.batch - len(self.measured.open)
+        owed = [self.places[row] for row in self.measured.owed][: max(size, 0)]
+        rows = filled_up(
+            self.strategy, self.state, [*self.open_places, *owed], size - len(owed)
+        )
+        return [int(self.rows[row]) for row in [*owed, *rows]]
+
+    # --- the sheet --------------------------------------------------------------------
+
+    @cached_property
+    def sheet_header(self) -> tuple[str, ...]:
+        r"""The columns of a sheet: number, the candidate's cells, repeat, result."""
+        table, column = self.candidates.table, self.settings.column
+        own = table.column(column)
+        cells = (name for name in table.header if name != own)
+        return SHEET, *cells, REPEAT, self.result_column
+
+    @property
+    def result_column(self) -> str:
+        r"""The name of the column of results, as the files have it if they do."""
+        column = self.settings.column
+        tables = (self.measured.results, self.measured.sheet, self.candidates.table)
+        names = (table.column(column) for table in tables if table is not None)
+        return next((name for name in names if name is not None), column)
+
+    def sheet_lines(self, rows: Iterable[int]) -> list[dict[str, str]]:
+        r"""New lines of a sheet, their results empty.
+
+        Args:
+            rows: The candidates, replicates included.
+        """
+        number, counts = self.measured.last_sheet + 1, self.measured.counts.copy()
+        lines = []
+        for row in rows:
+            counts[row] += 1
+            cells = dict(self.candidates.lines[row].cells)
+            cells |= {SHEET: str(number), REPEAT: str(counts[row])}
+            lines.append({**cells, self.result_column: ""})
+        return lines
+
+
+def told(strategy: ComposedStrategy, state: State, group: Observations) -> State:
+    r"""The state after a group of measurements that is one round, however large.
+
+    Args:
+        strategy: The strategy.
+        state: The state before.
+        group: The measurements, at least one.
+    """
+    return replace(strategy, batch_size=len(group)).tell(state, group)
+
+
+def filled_up(
+    strategy: ComposedStrategy, state: State, pending: list[int], size: int
+) -> list[int]:
+    r"""Further rows to measure, in the knowledge of those that are out.
+
+    Args:
+        strategy: The strategy.
+        state: Where the run stands.
+        pending: Rows of the pool that are out.
+        size: How many more are wanted; fewer come where a budget ends.
+    """
+    rows = list[int]()
+    while len(rows) < size:
+        asking = replace(strategy, batch_size=size - len(rows))
+        try:
+            # Of a round that holds the pending rows ``ask`` gives the rest alone.
+            batch = asking.ask(state, pending=torch.tensor([*pending, *rows]).long())
+        except ValueError as error:
+            if str(error).startswith("Nothing is left to ask"):
+                break
+            raise
+        rows += batch.order.tolist()
+    return rows

@@ -1,0 +1,205 @@
+r"""What is wrong in a file is said with its place and what to do about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.table.lab import HILL, NEXT, Lab
+
+KEYED = "name,y\nn03,4\nn09,10\n"
+
+
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        (
+            "name,y\nn03,4\nn04,\nn09,'57,8'\n".replace("'", '"'),
+            "results.csv, line 4, column y: expected a number, but got '57,8'; "
+            "write 57.8, or give --decimal ,.",
+        ),
+        ("name,y\nn03,57.8 MPa\n", "but got '57.8 MPa'; write 57.8."),
+        (
+            "name,y\nn03,lost\n",
+            "line 2, column y: expected a number, but got 'lost'; write a number, "
+            "leave the cell empty, or write failed (asked again) or n/a",
+        ),
+        ("name,y\nn03,nan\n", "expected a number, but got 'nan'"),
+        ("name,y\nn03,1e999\n", "expected a number, but got '1e999'"),
+        (
+            "name,y\nn3,4\n",
+            "line 2, column name: expected a candidate of candidates.csv, such as n13,"
+            " but got 'n3'; correct it",
+        ),
+        ("name,y\n,4\n", "column name: expected a candidate of candidates.csv"),
+        (
+            "name,x,y\nn03,4,4\n",
+            "line 2, column x: expected 3 as name n03 has in line 5 of candidates.csv, "
+            "but got '4'; correct the line that is wrong",
+        ),
+        (
+            "x,y\n3.01,4\n",
+            "line 2, column x: expected the inputs of a candidate of candidates.csv; "
+            "the likest, in line 5, has 3, but got '3.01'; restore the inputs",
+        ),
+        ("x,y\nthree,4\n", "line 2, column x: expected a number, but got 'three'"),
+        ("place,y\n3,4\n", "its key 'name' to tell which candidates were measured"),
+        ("name,z\nn03,4\n", "expected the column 'y' of what is measured, but it has"),
+        (
+            f"{KEYED}n03,4\n",
+            "results.csv, line 2, and results.csv, line 4: expected each measurement "
+            "once, but both are the same value of one candidate. If a line was copied "
+            "twice, delete one; if it was measured twice, give --replicates.",
+        ),
+        (f"{KEYED}n03,5\n", "but both are values of one candidate"),
+        (
+            f"{KEYED}n03,n/a\n",
+            "results.csv, line 4: expected no value of a candidate that cannot be "
+            "measured, but results.csv, line 2 has one. Write failed in place of n/a",
+        ),
+        (
+            "name,y,sheet\nn03,4,first\n",
+            "column sheet: expected a whole number, as the",
+        ),
+        ("name,y\nn03,4,5\n", "line 2: expected 2 cells as in the header, but got 3."),
+        ("name,y,y\nn03,4,5\n", "columns of different names, but 'y' is there twice"),
+        ("name,,y\nn03,4,5\n", "column 2 of the header has none"),
+        ("", "results.csv: expected a header and lines, but it is empty"),
+        ("PK\x03\x04", "but it is an Excel workbook. In Excel, save it as 'CSV UTF-8"),
+        ("name,y (MPa),y (%)\nn03,4,5\n", "but several have that name: name, y (MPa)"),
+    ],
+)
+def test_results_that_are_wrong(lab: Lab, results: str, said: str) -> None:
+    lab.write("results.csv", results)
+    assert said in lab.refused(NEXT)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "options", "said"),
+    [
+        (
+            "x,z\n1,2\n,3\n",
+            "",
+            "candidates.csv, line 3, column x: expected a value for every candidate, "
+            "but the cell is empty; fill it in, delete the line, or leave the column "
+            "out: give --ignore x.",
+        ),
+        (
+            "x,z\n1,2\n2,3\n7,9\n4x,3\n",
+            "",
+            "line 5, column x: expected a number, but got '4x'; write 4.",
+        ),
+        (
+            'x,z\n"1,5",2\n"2,5",7\n',
+            "",
+            "line 2, column x: expected a number, but got '1,5'; write 1.5, or give "
+            "--decimal ,.",
+        ),
+        (
+            "x,z\n1,2\n2,3\n1.0,2\n",
+            "",
+            "candidates.csv, lines 2 and 4: expected different candidates, but their "
+            "inputs are the same (1, 2). Delete one line; if they are two samples, let "
+            "a column name them: give --key NAME.",
+        ),
+        (
+            "x,name\n1,a\n2,b\n4,a\n",
+            "--key name",
+            "candidates.csv, lines 2 and 4, column name: expected different names, but "
+            "both are 'a'. Delete one line, or rename it.",
+        ),
+        ("x,name\n1,a\n2,\n", "--key name", "line 3, column name: expected a name for"),
+        (
+            "no,x\n1,5\n2,3\n3,9\n",
+            "",
+            "column 'no' counts the lines. If it names the candidates, give --key no; "
+            "if it says nothing about them, give --ignore no; if it is an input, name "
+            "all inputs with --inputs.",
+        ),
+        (
+            "x,text\n" + "".join(f"{i},w{i}\n" for i in (3, 1, *range(4, 40))),
+            "",
+            "column text: expected few different words, each a level of an input, but "
+            "got 38 in 38 lines. If it names the candidates, give --key text",
+        ),
+        (
+            "x,y\n1,\n2,\n",
+            "--key nam",
+            "`key` to name columns of it, but 'nam' is none",
+        ),
+        ("x,y\n1,2\n2,3\n", "--ignore x", "no column is left that varies"),
+        ("x\n", "", "candidates.csv: expected candidates, but got no line"),
+        ("sheet,x\n1,2\n", "", "column 'sheet' is one of a sheet"),
+    ],
+)
+def test_candidates_that_are_wrong(
+    lab: Lab, candidates: str, options: str, said: str
+) -> None:
+    lab.write("candidates.csv", candidates)
+    call = "next candidates.csv --above 7 --column y --batch 2"
+    assert said in lab.refused(f"{call} {options}")
+
+
+def test_a_file_that_is_missing_is_named(lab: Lab) -> None:
+    assert "absent.csv: cannot be read" in lab.refused(
+        "next absent.csv --above 7 --column y"
+    )
+
+
+def test_remedies_name_the_settings_once_there_are_some(lab: Lab) -> None:
+    lab.call(NEXT)
+    lab.write("results.csv", 'name,y\nn03,"57,8"\n')
+    said = lab.refused("next")
+    assert said.endswith('write 57.8, or set decimal = "," in botorch-lse.toml.')
+    lab.write("results.csv", f"{KEYED}n03,4\n")
+    assert lab.refused("next").endswith("set replicates = true in botorch-lse.toml.")
+
+
+def test_two_samples_may_have_equal_inputs_and_be_told_apart(lab: Lab) -> None:
+    lab.write("candidates.csv", "x,name\n1,a\n1,b\n2,c\n5,d\n")
+    lab.write("results.csv", "x,y\n1,3\n")
+    call = "next candidates.csv --above 7 --column y --key name --batch 2"
+    assert "lines 2 and 3 of candidates.csv have these inputs" in lab.refused(call)
+    lab.write("results.csv", "name,y\na,3\n")
+    lab.call(call)
+
+
+def test_replicates_are_taken_where_they_are_announced(lab: Lab) -> None:
+    lab.write("results.csv", f"{KEYED}n03,4.1\n")
+    assert "3 measured" in lab.call(f"{NEXT} --replicates")
+
+
+def test_a_line_pasted_twice_is_asked_about(lab: Lab) -> None:
+    lab.call(NEXT)
+    line = next(line for line in lab.read("sheet.csv") if line["repeat"] == "1")
+    text = f"1,{line['x']},{line['name']},1,4.0\n"
+    lab.write("results.csv", "sheet,x,name,repeat,y\n" + 2 * text)
+    assert "both are the same value of one candidate" in lab.refused("next")
+
+
+def test_results_and_sheet_that_disagree_are_shown(lab: Lab) -> None:
+    lab.call(NEXT)
+    lab.fill("sheet.csv", lambda _: "4.0")
+    line = lab.read("sheet.csv")[0]
+    text = f"1,{line['x']},{line['name']},{line['repeat']}"
+    lab.write("results.csv", f"sheet,x,name,repeat,y\n{text},5.0\n")
+    said = lab.refused("next")
+    assert said.startswith("results.csv, line 2, and sheet.csv, line 2: expected the")
+    assert "but one says 5, the other 4. Correct one, or delete it." in said
+
+
+def test_a_value_told_with_and_without_its_sheet_is_asked_about(lab: Lab) -> None:
+    lab.call(NEXT)
+    lab.fill("sheet.csv", lambda _: "4.0")
+    name = next(x["name"] for x in lab.read("sheet.csv") if x["repeat"] == "1")
+    lab.write("results.csv", f"name,y\n{name},4.0\n")
+    assert "If a line was copied twice, delete one" in lab.refused("next")
+
+
+def test_changed_candidates_are_refused_not_mixed_up(lab: Lab) -> None:
+    lab.call(NEXT)
+    lab.fill("sheet.csv", lambda _: "4.0")
+    header, *lines = HILL.splitlines()
+    names = [line.split(",")[1] for line in lines]
+    mixed = [f"{x},{name}" for x, name in enumerate(reversed(names))]
+    lab.write("candidates.csv", "\n".join([header, *mixed]))
+    assert "correct the line that is wrong: one of the two" in lab.refused("next")

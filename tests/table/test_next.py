@@ -1,0 +1,227 @@
+r"""From the candidates to the next sheet, again and again."""
+
+from __future__ import annotations
+
+import random
+import tomllib
+
+import pytest
+
+from botorch_lse.__main__ import main
+from botorch_lse.table import commands
+from tests.table.lab import HILL, NEXT, Lab, hill
+
+
+def finish(lab: Lab, most: int = 12) -> str:
+    r"""Fill in sheets until nothing more need be measured."""
+    for _ in range(most):
+        said = lab.call("next")
+        if "Nothing more" in said:
+            return said
+        lab.fill("sheet.csv", hill)
+    raise AssertionError(said)
+
+
+def test_sheet_after_sheet_decides_every_candidate(lab: Lab) -> None:
+    said = lab.call(NEXT)
+    assert "20 candidates: 0 measured." in said
+    assert "sheet.csv: 4 lines to measure" in said
+    sheet = lab.read("sheet.csv")
+    assert list(sheet[0]) == ["sheet", "x", "name", "repeat", "y"]
+    assert {line["sheet"] for line in sheet} == {"1"}
+    lab.fill("sheet.csv", hill)
+    said = finish(lab)
+    assert "Every candidate is decided" in said
+    assert "8 above, 12 below, 0 undecided" in said
+    assert lab.read("sheet.csv") == []
+    results = lab.read("results.csv")
+    assert [float(line["y"]) for line in results] == [float(hill(x)) for x in results]
+    sheets = [int(line["sheet"]) for line in results]
+    assert sheets == sorted(sheets)
+
+
+def test_the_same_files_give_the_same_sheet_after_any_interruption(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.call(NEXT)
+    lab.fill("sheet.csv", hill)
+    before = lab.contents()
+    lab.call("next")
+    after = lab.contents()
+    lab.call("next")
+    assert lab.contents() == after
+    for broken in ("save_results", "save_sheet"):  # killed before one of the files
+        for name in set(after) - set(before):
+            (lab.folder / name).unlink()
+        for name, content in before.items():
+            (lab.folder / name).write_bytes(content)
+
+        def stop(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(commands, broken, stop)
+            assert commands.main(["next"]) == 130
+        lab.call("next")
+        assert lab.contents() == after
+
+
+def test_sorted_candidates_give_the_same_sheets(lab: Lab) -> None:
+    lab.call(NEXT)
+    lab.fill("sheet.csv", hill)
+    before = lab.contents()
+    lab.call("next")
+    wanted = lab.read("sheet.csv"), lab.read("results.csv")
+    header, *lines = HILL.splitlines(keepends=True)
+    random.Random(0).shuffle(lines)
+    (lab.folder / "results.csv").unlink()
+    (lab.folder / "sheet.csv").write_bytes(before["sheet.csv"])
+    lab.write("candidates.csv", header + "".join(lines))
+    lab.call("next")
+    assert (lab.read("sheet.csv"), lab.read("results.csv")) == wanted
+
+
+def test_failed_lines_are_asked_again_and_the_sheet_is_full(lab: Lab) -> None:
+    lab.call(NEXT)
+    first, second, third, fourth = (line["name"] for line in lab.read("sheet.csv"))
+    words = {first: "Failed", second: "n/a", third: "", fourth: "4.5"}
+    lab.fill("sheet.csv", lambda line: words[line["name"]])
+    said = lab.call("next")
+    assert "1 measured, 1 failed, 1 not measurable" in said
+    assert "1 still open, 1 again because they failed" in said
+    sheet = lab.read("sheet.csv")
+    assert [line["name"] for line in sheet[:2]] == [third, first]
+    assert [line["sheet"] for line in sheet] == ["1", "2", "2", "2"]
+    assert second not in [line["name"] for line in sheet]
+    lab.fill("sheet.csv", hill)
+    for _ in range(3):  # what cannot be measured never comes back
+        lab.call("next")
+        sheet = lab.read("sheet.csv")
+        assert second not in [line["name"] for line in sheet]
+        assert len(sheet) in (0, 4)
+        if sheet:
+            lab.fill("sheet.csv", hill)
+    results = lab.read("results.csv")
+    assert [line["y"] for line in results if line["name"] == second] == ["n/a"]
+    assert next(line["y"] for line in results if line["name"] == first) == "Failed"
+
+
+def test_results_and_sheet_may_be_one_file(lab: Lab) -> None:
+    lab.call(f"{NEXT} --results lab.csv --out lab.csv")
+    lab.fill("lab.csv", lambda line: "failed" if line["x"] == "0" else hill(line))
+    lab.call("next")
+    lines = lab.read("lab.csv")
+    assert len(lines) == 8
+    assert [line["name"] for line in lines].count("n00") == 2
+    assert [line["y"] != "" for line in lines] == [True] * 4 + [False] * 4
+    before = lab.contents()
+    lab.call("next")  # nothing was filled in: nothing changes
+    assert lab.contents() == before
+    for _ in range(6):
+        lab.fill("lab.csv", hill)
+        said = lab.call("next")
+    assert "Nothing more need be measured" in said
+
+
+def test_history_without_sheets_counts(lab: Lab) -> None:
+    lab.write("results.csv", "name,y,remark\nn03,3.95,old\nn09,9.95,\n")
+    said = lab.call(NEXT)
+    assert "2 measured" in said
+    lab.fill("sheet.csv", hill)
+    lab.call("next")
+    results = lab.read("results.csv")
+    assert list(results[0]) == ["name", "y", "remark", "sheet", "repeat"]
+    assert results[0]["remark"] == "old"
+    assert [line["sheet"] for line in results] == ["", ""] + ["1"] * 4
+
+
+def test_candidates_with_some_results_are_a_history(lab: Lab) -> None:
+    header, *lines = HILL.splitlines()
+    known = [f"{line},{'4.5' if i in (2, 14) else ''}" for i, line in enumerate(lines)]
+    lab.write("candidates.csv", "\n".join([f"{header},y", *known]))
+    said = lab.call(f"{NEXT} --results candidates.csv")
+    assert "20 candidates: 2 measured." in said
+    assert 'inputs = ["x"]' in (lab.folder / "botorch-lse.toml").read_text()
+
+
+def test_a_value_without_the_sheets_number_answers_its_line(lab: Lab) -> None:
+    lab.call(NEXT)
+    name = lab.read("sheet.csv")[0]["name"]
+    lab.write("results.csv", f"name,y\n{name},3.5\n")
+    lab.call("next")
+    assert name not in [line["name"] for line in lab.read("sheet.csv")]
+    assert len(lab.read("sheet.csv")) == 4
+
+
+def test_a_budget_ends_the_run(lab: Lab) -> None:
+    lab.call(f"{NEXT} --budget 6 --first 6")
+    lab.fill("sheet.csv", hill)
+    assert "sheet.csv: 2 lines to measure" in lab.call("next")
+    lab.fill("sheet.csv", hill)
+    assert "The budget is used up" in lab.call("next")
+
+
+def test_settings_are_written_read_and_edited(lab: Lab) -> None:
+    lab.call(f"{NEXT} --noise-std 0.25")
+    file = lab.folder / "botorch-lse.toml"
+    stored = tomllib.loads(file.read_text())
+    assert stored["above"] == 7
+    assert stored["noise_std"] == 0.25
+    assert stored["inputs"] == ["x"]
+    assert "budget" not in stored
+    lab.call(NEXT)  # the same once more contradicts nothing
+    said = lab.refused("next --above 8 --budget 30")
+    line = (
+        file.read_text()
+        .splitlines()
+        .index(next(x for x in file.read_text().splitlines() if x.startswith("above")))
+    )
+    assert (
+        f"--above 8.0 contradicts botorch-lse.toml, line {line + 1}: above = 7" in said
+    )
+    assert "--budget 30 contradicts botorch-lse.toml, where budget is not set" in said
+    assert "Change it in botorch-lse.toml" in said
+    file.write_text(file.read_text().replace("above = 7 ", "above = 8 "))
+    lab.fill("sheet.csv", hill)
+    assert "y against 8" in lab.call("next")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "batch = 4",
+            "batch = '4'",
+            "expected batch to be a whole number, but got '4'",
+        ),
+        ("batch", "bach", "'bach' is none; did you mean 'batch'?"),
+        ("above = 7", "above = seven", "expected lines such as above = 40"),
+        ("above = 7", "", "Expected one level, --above or --below, but got none"),
+        ("# below = 1.0", "below = 1.0", "but got both"),
+        ('decimal = "."', 'decimal = ";"', "Expected `decimal` to be a point or"),
+        ('out = "sheet.csv"', 'out = "candidates.csv"', "which are never written"),
+        ("batch = 4", "batch = 0", "Expected `batch_size` to be at least 1"),
+        ("replicates = false", "replicates = 1", "to be true or false, but got 1"),
+        ("# audit", "audit = [0.1] #", "Expected `audit` to be a tolerance and"),
+    ],
+)
+def test_settings_that_are_wrong_are_named(
+    lab: Lab, old: str, new: str, said: str
+) -> None:
+    lab.call(NEXT)
+    file = lab.folder / "botorch-lse.toml"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    assert said in lab.refused("next")
+
+
+def test_a_first_call_without_a_question_says_what_to_write(lab: Lab) -> None:
+    assert "Write: botorch-lse next candidates.csv --above 40" in lab.refused("next")
+    said = lab.refused("next candidates.csv --column y")
+    assert "--above or --below, but got none" in said
+
+
+def test_both_ways_to_call_reach_the_table(lab: Lab) -> None:
+    assert main(NEXT.split()) == 0
+    assert len(lab.read("sheet.csv")) == 4
