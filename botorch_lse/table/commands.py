@@ -18,10 +18,11 @@ from botorch_lse.strategies.loop import (
     NONE_FOUND,
     NOT_CONFIRMED,
 )
+from botorch_lse.table.answers import draw_answer, write_answer
 from botorch_lse.table.cells import Table, write_table
 from botorch_lse.table.measurements import MEASURED, WORDS, results_with
 from botorch_lse.table.runs import Run
-from botorch_lse.table.settings import DEFAULT_FILE, PROGRAM, options, settings
+from botorch_lse.table.settings import DEFAULT_FILE, FILES, PROGRAM, options, settings
 
 DESCRIPTION = """\
 Which lines of a table are above a level? `next` writes a sheet of what to measure; fill
@@ -31,6 +32,7 @@ state but the files: stop at any point, and go on from them."""
 
 COMMANDS = {
     "next": "write the sheet of what to measure next",
+    "answer": "write what is known of each candidate, as a table and a picture",
 }
 
 ENDS = {
@@ -64,6 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         said = " ".join((str(error), *getattr(error, "__notes__", [])))
         print(f"{PROGRAM}: error: {said}", file=sys.stderr)
         return 2
+    except ImportError as error:
+        print(
+            f"{PROGRAM}: pictures need matplotlib ({error}). Install it with: pip "
+            "install 'botorch-lse[plot]'",
+            file=sys.stderr,
+        )
+        return 1
     except KeyboardInterrupt:
         print(f"{PROGRAM}: stopped; no file was left half written", file=sys.stderr)
         return 130
@@ -80,7 +89,19 @@ def parser() -> argparse.ArgumentParser:
             name, parents=[common], help=words, description=f"{words.capitalize()}."
         )
         part.set_defaults(run=globals()[f"{name}_command"])
+        if name == "answer":
+            _add_answer_options(part)
     return whole
+
+
+def _add_answer_options(part: argparse.ArgumentParser) -> None:
+    for option, file, words in (
+        ("--table", "answer.csv", "the table to write (default answer.csv)"),
+        ("--picture", "answer.png", "the picture to draw (default answer.png)"),
+    ):
+        part.add_argument(
+            option, type=Path, default=Path(file), metavar="FILE", help=words
+        )
 
 
 def _common_options() -> argparse.ArgumentParser:
@@ -137,6 +158,41 @@ def next_command(call: argparse.Namespace) -> None:
     save_results(run)
     save_sheet(run, lines)
     print(to_do(run, lines))
+
+
+def answer_command(call: argparse.Namespace) -> None:
+    r"""Write the answer as a table and a picture, and say what it is worth.
+
+    Args:
+        call: The options.
+    """
+    run = _read(call)
+    for path in (call.table, call.picture):
+        if path.resolve() in {run.settings.file(name).resolve() for name in FILES}:
+            raise ValueError(
+                f"Expected another file for the answer, but {path} is one of the "
+                "tables it rests on. Name another one."
+            )
+    print(summary(run))
+    if run.state.history.n_measured:
+        print(answer_in_words(run))
+    save_settings(run)
+    write_answer(run, call.table)
+    draw_answer(run, call.picture)
+    print(f"Wrote {call.table} and {call.picture}.")
+
+
+def answer_in_words(run: Run) -> str:
+    r"""How much lies on the side that is asked for, and what the answer is worth.
+
+    Args:
+        run: The run.
+    """
+    state = run.state
+    guarantee, said = state.classification.guarantee, str(state.calibration())
+    # Where the predictions failed, the guarantee and the summary say so already.
+    has_said = said in guarantee or state.calibration().has_failed
+    return "\n".join((guarantee,) if has_said else (said, guarantee))
 
 
 def save_settings(run: Run) -> None:

@@ -1,0 +1,94 @@
+r"""The answer of a run as files: a table and a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from botorch_lse.plotting import level_set_frame, plot_level_set
+from botorch_lse.table.cells import without_unit, write_table
+from botorch_lse.table.runs import Run
+
+UNMEASURABLE = "n/a"
+"""The side of candidates that cannot be measured."""
+
+
+def answer_frame(run: Run) -> pd.DataFrame:
+    r"""The candidates in the order of their file with the answer beside them.
+
+    Args:
+        run: The run.
+    """
+    state = run.state
+    frame = level_set_frame(state.classification, state.observations)
+    lines = run.candidates.lines
+    frame.index = pd.Index([lines[row].number for row in run.rows])
+    out = [lines[row] for row in sorted(run.measured.excluded)]
+    if out:
+        rest = pd.DataFrame([line.cells for line in out], [line.number for line in out])
+        rest[side_column(frame)] = UNMEASURABLE
+        frame = pd.concat([frame, rest])
+    return frame.sort_index()
+
+
+def side_column(frame: pd.DataFrame) -> str:
+    r"""The column with the sides, which ends otherwise where the table has one.
+
+    Args:
+        frame: The answer.
+    """
+    return "side_lse" if "side_lse" in frame else "side"
+
+
+def write_answer(run: Run, path: Path) -> None:
+    r"""Write the answer's table in the style of the candidates' file.
+
+    Args:
+        run: The run.
+        path: The file.
+    """
+    frame, notation = answer_frame(run), run.settings.notation
+
+    def text(value: object) -> str:
+        if isinstance(value, str):
+            return value
+        if not isinstance(value, float):
+            return str(value)
+        return notation.text(value) if np.isfinite(value) else ""
+
+    rows = [
+        {str(name): text(value) for name, value in row.items()}
+        for row in frame.to_dict(orient="records")
+    ]
+    header = [str(name) for name in frame.columns]
+    write_table(path, header, rows, run.candidates.table.style)
+
+
+def draw_answer(run: Run, path: Path) -> None:
+    r"""Draw the answer: a map of two inputs, else every candidate's interval.
+
+    Args:
+        run: The run.
+        path: The file.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        ValueError: If the file cannot be written.
+    """
+    found, state = run.settings, run.state
+    axes = plot_level_set(state.classification, state.observations, found.level)
+    column = run.result_column
+    unit = column.removeprefix(without_unit(column)).strip(" ()[]")
+    level = f"{found.level:g} {unit}".strip()
+    axes.set_title(f"{without_unit(column)}: {found.side} {level}?")
+    if axes.get_ylabel() == "y":
+        axes.set_ylabel(column)
+        axes.set_xlabel("candidates, sorted by what is expected")
+    figure = axes.get_figure(root=True)
+    assert figure is not None  # drawn just now
+    try:
+        figure.savefig(path, dpi=150, bbox_inches="tight")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: the picture cannot be written ({error}).") from error

@@ -1,0 +1,113 @@
+r"""What is known, as a table and a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from matplotlib.axes import Axes
+
+from botorch_lse.table import answers
+from botorch_lse.table.answers import draw_answer
+from botorch_lse.table.runs import Run
+from botorch_lse.table.settings import settings
+from tests.table.lab import HILL, NEXT, Lab, hill
+
+KNOWN = "x,y\n" + "".join(f"{x},{hill({'x': str(x)})}\n" for x in range(0, 20, 2))
+"""Half of the candidates, measured before anybody asked for a sheet."""
+
+
+def test_the_answer_is_the_table_with_sides_in_its_own_order(
+    lab: Lab, closed_figures: None
+) -> None:
+    header, *lines = HILL.splitlines()
+    lab.write("candidates.csv", "\n".join([header, *reversed(lines)]))
+    lab.write("results.csv", f"{KNOWN}19,n/a\n")
+    lab.call(f"{NEXT} --first 10 --noise-std 0.7")
+    before = lab.contents()
+    said = lab.call("answer")
+    assert "20 candidates: 10 measured, 1 not measurable." in said
+    assert " more evaluations until everything is decided" in said  # the forecast
+    assert "Nothing was predicted before it was measured." in said  # the calibration
+    assert "No guarantee if the function varies faster elsewhere" in said
+    table = lab.read("answer.csv")
+    assert [line["name"] for line in table] == [f"n{x:02d}" for x in range(19, -1, -1)]
+    assert table[0]["side"] == "n/a"
+    assert table[0]["mean"] == ""
+    sides = [line["side"] for line in table[1:]]
+    assert set(sides) <= {"above", "below", "undecided"}
+    found = {side: sides.count(side) for side in ("above", "below", "undecided")}
+    assert ", ".join(f"{n} {side}" for side, n in found.items()) in said
+    for line in table[1:]:
+        truth, far = float(hill(line)), abs(float(hill(line)) - 7) > 0.5
+        assert not far or line["side"] in (
+            "undecided",
+            "above" if truth > 7 else "below",
+        )
+        assert line["n_observations"] == ("1" if int(line["x"]) % 2 == 0 else "0")
+    assert (lab.folder / "answer.png").stat().st_size > 10_000
+    after = lab.contents()
+    assert {name: after[name] for name in before} == before
+
+
+def test_answers_follow_the_files_notation(lab: Lab, closed_figures: None) -> None:
+    lab.write("candidates.csv", HILL.replace(",", ";"), "utf-8-sig")
+    lab.write("results.csv", KNOWN.replace(",", ";").replace(".", ","))
+    lab.call(f"{NEXT} --decimal , --noise-std 0.1")
+    lab.call("answer --table found.csv --picture found.pdf")
+    lines = lab.read("found.csv", ";")
+    assert len(lines) == 20
+    assert "," in lines[0]["mean"]
+    assert (lab.folder / "found.pdf").exists()
+
+
+def test_before_a_model_is_learnt_the_answer_has_no_bounds(
+    lab: Lab, closed_figures: None
+) -> None:
+    said = lab.call(NEXT.replace("next", "answer"))  # the first call may be this one
+    assert "20 candidates: 0 measured." in said
+    assert (lab.folder / "botorch-lse.toml").exists()
+    line = lab.read("answer.csv")[0]
+    assert (line["side"], line["lower"], line["upper"]) == ("undecided", "", "")
+
+
+def test_the_picture_says_what_is_asked(
+    lab: Lab, closed_figures: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.write("results.csv", KNOWN.replace("x,y", "x,y (MPa)"))
+    lab.call(NEXT.replace("--above", "--below"))
+    run = Run.read(settings(Path("botorch-lse.toml"), {}))
+    drawn = list[Axes]()
+
+    def keep(*arguments: object) -> Axes:
+        drawn.append(plot(*arguments))
+        return drawn[0]
+
+    plot = answers.plot_level_set
+    monkeypatch.setattr(answers, "plot_level_set", keep)
+    draw_answer(run, Path("answer.png"))
+    assert drawn[0].get_title() == "y: below 7 MPa?"
+    assert drawn[0].get_ylabel() == "y (MPa)"
+    with pytest.raises(ValueError, match=r"the picture cannot be written"):
+        draw_answer(run, Path("answer.xyz"))
+
+
+def test_answers_never_replace_what_they_rest_on(lab: Lab) -> None:
+    lab.call(NEXT)
+    assert "results.csv is one of the tables" in lab.refused(
+        "answer --table results.csv"
+    )
+
+
+def test_the_state_is_that_of_the_same_rounds_told_one_by_one(lab: Lab) -> None:
+    lab.write("results.csv", KNOWN)
+    lab.call(NEXT)
+    lab.fill("sheet.csv", hill)
+    lab.call("next")
+    run = Run.read(settings(Path("botorch-lse.toml"), {}))
+    told = run.state.observations
+    assert told.round.tolist() == [0] * 10 + [1] * 4
+    direct = run.strategy.replay(told, seed=0).classification
+    assert direct.side.tolist() == run.state.classification.side.tolist()
+    torch.testing.assert_close(direct.mean, run.state.classification.mean)
