@@ -841,12 +841,35 @@ SIDES = ("above", "below", "undecided")
 
 
 @dataclass(frozen=True, eq=False)
+class OutputEstimate:
+    r"""What is believed of one of several outputs, in the answer about a region.
+
+    Args:
+        name: The name of the metric, or ``y0``, ``y1``, ...
+        mean: ``N`` posterior means, units of the output.
+        sigma: ``N`` posterior standard deviations.
+        lower: ``N`` lower confidence bounds.
+        upper: ``N`` upper confidence bounds.
+    """
+
+    name: str
+    mean: Tensor
+    sigma: Tensor
+    lower: Tensor
+    upper: Tensor
+
+    def __post_init__(self) -> None:
+        refuse_crossed(self.lower, self.upper)
+
+
+@dataclass(frozen=True, eq=False)
 class Classification:
     r"""Above, below or undecided, for each of ``N`` rows.
 
     Args:
-        above: ``N`` bools: said to lie above the level (Pareto: accepted).
-        below: ``N`` bools: said to lie at or below it (rejected).
+        above: ``N`` bools: said to lie above the level (Pareto: accepted; of a region:
+            inside).
+        below: ``N`` bools: said to lie at or below it (rejected; outside).
         undecided: ``N`` bools: neither yet (open). The three partition the pool.
         lower: ``N`` lower confidence bounds, units of ``y``.
         upper: ``N`` upper confidence bounds, units of ``y``.
@@ -859,6 +882,11 @@ class Classification:
         contradicted: ``N`` bools: earlier confidence intervals of this row have nothing
             in common with each other or with the current one, which alone counts. Under
             a width that claims a confidence an assumption is then wrong. Default none.
+        outputs: Of a region the outputs by themselves. Of several of them ``mean`` and
+            its bounds say how far a row is from another answer, in units of each
+            output's prior deviation, negative outside of the region.
+        classes: Of several levels ``N`` numbers, how many of them a row is above; -1
+            where that is not decided. Else ``None``.
 
     Raises:
         ValueError: If the three sets are not a partition, or a lower bound is above its
@@ -876,6 +904,8 @@ class Classification:
     guarantee: str = "No confidence is claimed."
     pool: Pool | None = field(default=None, repr=False)
     contradicted: Tensor = field(default=None, repr=False)  # type: ignore[assignment]
+    outputs: tuple[OutputEstimate, ...] = field(default=(), repr=False)
+    classes: Tensor | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.contradicted is None:
@@ -952,12 +982,21 @@ class Classification:
         r"""The pool's table with the answer in columns beside it.
 
         Columns added: ``side``, ``probability_above``, ``mean``, ``sigma``, ``lower``,
-        ``upper``; where intervals contradict each other, ``contradicted`` says of which
-        rows. Where the table has such a name already, ours ends in ``_lse``.
+        ``upper``; of several levels ``class``, where it is decided; of a region for
+        each output ``NAME_mean``, ``NAME_lower``, ``NAME_upper``; where intervals
+        contradict each other, ``contradicted`` says of which rows. Where the table has
+        such a name already, ours ends in ``_lse``.
         """
         answer = pd.DataFrame({"side": self.side})
         for name in ("probability_above", "mean", "sigma", "lower", "upper"):
             answer[name] = getattr(self, name).detach().cpu().numpy()
+        if self.classes is not None:
+            classes = pd.Series(self.classes.cpu().numpy(), dtype="Int64")
+            answer.insert(1, "class", classes.mask(classes < 0))
+        for output in self.outputs:
+            for name in ("mean", "lower", "upper"):
+                values = getattr(output, name).detach().cpu().numpy()
+                answer[f"{output.name}_{name}"] = values
         if bool(self.contradicted.any()):
             answer["contradicted"] = self.contradicted.cpu().numpy()
         return answer if self.pool is None else beside(self.pool.to_frame(), answer)

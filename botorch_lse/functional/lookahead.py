@@ -404,7 +404,7 @@ def _table(loss: Smooth) -> Tensor:
         FARTHEST)^2 - 1`` by powers of ``2 z - 1``.
     """
     u, y = _nodes(DEGREE_A), _nodes(DEGREE)
-    return _fitted(_smoothed(loss, u, (y + 1) / 2), u, y) @ _to_powers(DEGREE)
+    return _fitted(_smoothed(loss, u, (y + 1) / 2), u, y) @ to_powers(DEGREE)
 
 
 @cache
@@ -420,7 +420,7 @@ def _table_of_little(loss: Smooth) -> Tensor:
     left = (1 - rho).sqrt() * _smoothed(loss, u, 1 - rho)
     # Divided by `rho`, so that the removal is exactly 0 where nothing is learnt.
     removal = (_smoothed(loss, u, torch.ones_like(rho)) - left) / rho
-    return _fitted(removal, u, y) @ _to_powers(FEW_POWERS - 1, (0.0, LITTLE))
+    return _fitted(removal, u, y) @ to_powers(FEW_POWERS - 1, (0.0, LITTLE))
 
 
 def _nodes(degree: int) -> Tensor:
@@ -443,7 +443,7 @@ def _fitted(value: Tensor, u: Tensor, y: Tensor) -> Tensor:
     return torch.linalg.solve(of_y, torch.linalg.solve(of_u, value).mT).mT
 
 
-def _to_powers(degree: int, domain: Sequence[float] = (-1.0, 1.0)) -> Tensor:
+def to_powers(degree: int, domain: Sequence[float] = (-1.0, 1.0)) -> Tensor:
     r"""From coefficients of Chebyshev polynomials on an interval to those of powers."""
     found = torch.zeros(degree + 1, degree + 1, dtype=torch.float64)
     for k in range(degree + 1):
@@ -547,7 +547,7 @@ def expected_misclassification(
     inverse = torch.from_numpy(chebyshev.chebvander(y.cpu().numpy(), DEGREE)).to(a)
     squared, half = a.square(), (y + 1) / 2  # h is fitted on 0 <= y <= 1
     h = (-squared.unsqueeze(-1) * (2 + half) / 8).exp() / (1 + half)
-    c = h @ torch.linalg.inv(inverse).mT @ _to_powers(DEGREE, (0.0, 1.0)).to(a)
+    c = h @ torch.linalg.inv(inverse).mT @ to_powers(DEGREE, (0.0, 1.0)).to(a)
     # With E = exp(-a^2 / (8 w^2)) and I_j the integral of v^(2j) exp(-a^2 / (8 v^2)),
     # (2j + 1) I_j = w^(2j + 1) E - (a^2 / 4) I_{j - 1}, and I_0 = w E - a sqrt(pi / 8)
     # erfc(a / (sqrt(8) w)). From the highest power down:

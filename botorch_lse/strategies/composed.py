@@ -12,7 +12,7 @@ from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.gaussian import GPProcedure
-from botorch_lse.strategies.goals import Above, Goal
+from botorch_lse.strategies.goals import Goal, Region
 from botorch_lse.strategies.lookahead import ExpectedMisclassification
 from botorch_lse.strategies.loop import Procedure, State, Strategy, check_state
 from botorch_lse.strategies.pareto import (
@@ -39,9 +39,10 @@ class ComposedStrategy(Strategy):
 
     Args:
         pool: The candidates.
-        goal: What is to be decided, such as ``Above(0.5)``.
+        goal: What is to be decided, such as ``Above(0.5)``, or a region of several
+            levels or outputs, ``Above(40) & Below(0.4, output=1)``.
         model: What is believed of the outputs, and how it is learnt.
-        rule: Which rows come next; default for a level ``Handover`` from
+        rule: Which rows come next; default for levels ``Handover`` from
             ``ExpectedMisclassification`` (in pools of more than 2,500 rows
             ``Straddle``) to ``Ambiguity``, ``Design`` where items are compared with
             each other, else ``Width``.
@@ -139,9 +140,14 @@ class ComposedStrategy(Strategy):
         return self.goal.directions
 
     @property
+    def n_outputs(self) -> int:
+        r"""How many numbers one measurement consists of."""
+        return self.goal.n_outputs
+
+    @property
     def can_predict(self) -> bool:
         r"""Whether answers are a posterior: true for one output."""
-        return self.directions is None
+        return self.directions is None and self.n_outputs == 1
 
     @property
     def guarantee(self) -> str:
@@ -163,6 +169,10 @@ class ComposedStrategy(Strategy):
     def _complete(self, observations: Observations) -> Observations:
         if self.directions is not None:
             return super()._complete(with_columns(observations, self.n_outputs))
+        if self.n_outputs > 1:
+            each = "output of the `goal`"
+            columns = with_columns(observations, self.n_outputs, each)
+            return super()._complete(columns)
         if observations.y.ndim != 1:
             raise BotorchTensorDimensionError(
                 "Expected `y` to hold one number per measurement, but got shape "
@@ -186,7 +196,7 @@ def default_rule(goal: Goal, pool: Pool) -> Rule:
     """
     if goal.by_pairs or goal.directions is not None:
         return Design()
-    if not isinstance(goal, Above):
+    if not isinstance(goal, Region):
         return Width()
     if len(pool) > LOOKAHEAD_ROWS:
         return Handover((Straddle(), Ambiguity()))

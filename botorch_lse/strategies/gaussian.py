@@ -15,7 +15,7 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, truth_value
+from botorch_lse.checks import in_interval, kind_of, truth_value
 from botorch_lse.confidence.anytime import RKHSWidth
 from botorch_lse.confidence.audit import KNOWN, LEARNT, SIDE
 from botorch_lse.confidence.calibration import Calibration, CalibrationWarning
@@ -120,6 +120,14 @@ class GPProcedure(Procedure):
             output.check()
         self._check_norm_bound()
         self.rule.check(self.pool)
+        self.goal.check(len(self.items))
+        is_one_level = self.goal.n_outputs == 1 and self.goal.n_comparisons == 1
+        if not (is_one_level or self.rule.serves_regions or self.rule.several_outputs):
+            raise ValueError(
+                "Expected a `rule` for several levels or outputs, such as "
+                "`ExpectedMisclassification()`, `Straddle()` or `Design()`, but got "
+                f"{kind_of(self.rule)}, which is about one level of one output."
+            )
         if self.goal.directions is not None and not self.rule.several_outputs:
             raise ValueError(
                 "Expected a `rule` for several outputs, such as `Design()` or "
@@ -144,6 +152,12 @@ class GPProcedure(Procedure):
         if self.norm_bound is None:
             return
         in_interval(self.norm_bound, "norm_bound", 0.0, float("inf"))
+        if self.goal.n_outputs > 1 and self.goal.directions is None:
+            raise ValueError(
+                "Expected no `norm_bound` with a goal of several outputs, because it "
+                f"bounds one function, but got {self.norm_bound:g}. Leave it out: the "
+                "widths are then those for draws from the given processes."
+            )
         if not self.is_theorem:
             found = "other widths" if self.model.is_fixed else "no fixed `model`"
             raise ValueError(
@@ -353,8 +367,8 @@ class GPProcedure(Procedure):
             )
         elif self.model.restarts(fits):
 
-            def raise_scale(prior: GPPrior) -> GPPrior:
-                return self._with_raised_scale(prior, history)
+            def raise_scale(output: int, prior: GPPrior, own: Observations) -> GPPrior:
+                return self._with_raised_scale(output, prior, own)
 
             fits = self.model.restarted(fits, history, seed, raise_scale)
             learnt = self._after_history(self._prior_belief(fits), history)
@@ -396,25 +410,34 @@ class GPProcedure(Procedure):
         before = belief.ahead or tuple(values[:0] for values in found)
         return tuple(torch.cat(both) for both in zip(before, found, strict=True))
 
-    def _with_raised_scale(self, prior: GPPrior, history: Observations) -> GPPrior:
+    def _with_raised_scale(
+        self, output: int, prior: GPPrior, history: Observations
+    ) -> GPPrior:
         r"""A fitted process, its scale raised until the level is plausible.
 
         Plausible means: within ``level_z`` prior standard deviations of the mean of the
         values. A process fitted to data far from the level would else be sure of
         regions that were never measured.
+
+        Args:
+            output: The number of the output.
+            prior: Its fitted process.
+            history: Its values.
         """
         if self.level_z is None or self.goal.directions is not None:
             return prior  # a Pareto set has no level
         values, _ = row_means(history, torch.zeros_like(history.y))
-        level = self.goal.level_of(values)
-        if level is None:
+        levels = self.goal.levels_near(output, values)
+        if not levels:
             return prior
         # The width after one round; later ones grow.
         decides = self.widths(2) ** 0.5
         z = min(self.level_z, LEAST_SHARE * decides)
         if z == 0:
             return prior
-        return prior.at_least(abs(level - float(history.y.mean())) / z, self.pool.X)
+        centre = float(history.y.mean())
+        farthest = max(abs(level - centre) for level in levels)
+        return prior.at_least(farthest / z, self.pool.X)
 
     def _withheld_if_one_sided(self, belief: Belief, history: Observations) -> Belief:
         r"""The belief with nothing decided while all data lie on one side of the level.
@@ -423,9 +446,8 @@ class GPProcedure(Procedure):
         """
         side = None
         is_partial = history.indices.unique().numel() < len(self.pool)
-        if is_partial and history.y.ndim == 1:  # several outputs have no one level
-            (noise,) = belief.fits.noise_of(history)
-            side = side_of_all(history, noise, self.goal)
+        if is_partial and self.goal.directions is None:
+            side = side_of_all(history, belief.fits.noise_of(history), self.goal)
         if side is None:
             return replace(belief, one_sided=None, held_back=None)
         none = self.goal.start(len(self.items))
@@ -477,7 +499,8 @@ class GPProcedure(Procedure):
         belief = self._with_regions(belief, self.rule.width(belief.memory, beta), beta)
         sides = belief.sides
         if not self.is_theorem:
-            sides = sides.reopened(self._sure_by_prior_alone(fits))
+            view = self.view(fits, belief.all_regions, beta)
+            sides = sides.reopened(self._sure_by_prior_alone(fits, view))
         open_sigma = posterior.sigma[self.item_rows][sides.candidates]
         widest = float(open_sigma.max()) if open_sigma.numel() else None
         memory = self.rule.judged(belief.memory, widest, beta)
@@ -513,7 +536,7 @@ class GPProcedure(Procedure):
             before = goal.reopened(before, contradicted)
         view = self.view(fits, regions, beta)
         sides = goal.update(before, view)
-        against = goal.against(sides, regions[0])
+        against = goal.against(sides, view)
         if bool(against.any()):
             # Possible where intervals are not intersected, or decide rows together.
             own = regions[0]
@@ -522,21 +545,27 @@ class GPProcedure(Procedure):
             sides = goal.update(start, replace(view, all_regions=regions))
         return replace(belief, all_regions=regions, sides=sides)
 
-    def _sure_by_prior_alone(self, fits: Fits) -> Tensor:
+    def _sure_by_prior_alone(self, fits: Fits, view: View) -> Tensor:
         r"""``T`` bools: items that only the prior decides, not the data.
 
         The prior by itself would decide them, and the data have hardly reduced their
         variance.
+
+        Args:
+            fits: The posteriors.
+            view: What is believed of the items.
         """
-        posterior, items = fits.posteriors[0], self.item_rows
-        level = self.goal.stated_level
-        if level is None:
+        items, unsure = self.item_rows, []
+        if self.goal.directions is not None:
             return torch.zeros(len(items), dtype=torch.bool)
-        prior = posterior.prior_variance[items]
-        mean = posterior.prior_mean_at(items)
-        beta = self.width_of(1, posterior)
-        sure = (mean - level).abs() >= (beta * prior).sqrt()
-        return sure & (posterior.variance[items] > INFORMED_SHARE * prior)
+        for output, posterior in enumerate(fits.posteriors):
+            prior = posterior.prior_variance[items]
+            mean = posterior.prior_mean_at(items)
+            half = (self.width_of(1, posterior) * prior).sqrt()
+            sure = self.goal.ruled_out(output, mean - half, mean + half)
+            little = posterior.variance[items] > INFORMED_SHARE * prior
+            unsure.append(sure & little)
+        return self.goal.hangs_on(view, unsure)
 
     # --- choosing ---------------------------------------------------------------------
 
@@ -593,6 +622,7 @@ class GPProcedure(Procedure):
             self.open_rows(belief),
             self.model.is_initial(belief.fits),
             self._is_first_copy,
+            self.points,
             self._weights,
         )
 
@@ -625,7 +655,7 @@ class GPProcedure(Procedure):
     @property
     def audit_accuracy(self) -> float | None:
         r"""The goal's accuracy, where it is about rows of the pool and one output."""
-        if self.goal.directions is not None or self.items is not self.pool:
+        if not self.goal.has_one_level or self.items is not self.pool:
             return None
         return self.goal.epsilon
 
@@ -672,7 +702,9 @@ class GPProcedure(Procedure):
             words.append(belief.contradiction)
         if any(posterior.is_exact for posterior in belief.fits.posteriors):
             words.append(EXACT_NOTE)
-        return self.goal.answer(belief.sides, belief.all_regions, " ".join(words))
+        beta = self.width_of(belief.n_intervals, belief.posterior)
+        view = self.view(belief.fits, belief.all_regions, beta)
+        return self.goal.answer(belief.sides, view, " ".join(words))
 
     def content(
         self, belief: Belief, answer: Classification, confidence: float
@@ -722,7 +754,7 @@ class GPProcedure(Procedure):
             return Forecast(None, _one_sided_in_words(belief.one_sided))
         posterior = belief.posterior
         beta = self.width_of(belief.n_intervals + 1, posterior)
-        if self.goal.directions is not None:
+        if self.goal.n_outputs > 1 or self.goal.n_comparisons != 1:
             return self._one_batch_forecast(belief, beta)
         if not self.forecasts_by_design:
             distances = self.goal.distances(posterior.mean, self.points)

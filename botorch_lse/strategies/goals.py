@@ -9,13 +9,16 @@ are correlated, and needs memory for all pairs.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
 
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
-from botorch_lse.checks import finite_number
+from botorch_lse.checks import complaint, finite_number, kind_of, real_vector
 from botorch_lse.confidence.classify import (
     ABOVE,
     BELOW,
@@ -28,11 +31,16 @@ from botorch_lse.confidence.classify import (
     with_contradictions,
 )
 from botorch_lse.confidence.regions import Regions
+from botorch_lse.functional.cells import UNKNOWN, Cells
 from botorch_lse.functional.scores import straddle
 from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
-from botorch_lse.problem import Classification
+from botorch_lse.problem import Classification, OutputEstimate
 from botorch_lse.strategies.forecast import squared_gaps
 
+MOST_CELLS = 1024
+"""Cells of a region at most: nine outputs with a level each, or five with three."""
+TINY = 1e-300
+"""A deviation that is none, and by which one can divide."""
 PAIR_ARRAYS = 6
 """Arrays of all pairs alive at once where the best item is looked for."""
 
@@ -82,6 +90,26 @@ class Targets:
     factor: float | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    r"""One output compared with one level, in each row.
+
+    Args:
+        output: The number of the output.
+        level: The level, or ``N`` levels, units of the output.
+        matters: ``N`` bools: whether the side of a row still hangs on this comparison;
+            ``None``: as far as the row is open at all.
+    """
+
+    output: int
+    level: float | Tensor
+    matters: Tensor | None = None
+
+    def level_at(self, rows: Tensor) -> float | Tensor:
+        r"""The level, or those of some rows."""
+        return self.level[rows] if isinstance(self.level, Tensor) else self.level
+
+
 class Goal(ABC):
     r"""What is to be decided about the items, and how intervals decide it.
 
@@ -102,6 +130,29 @@ class Goal(ABC):
     def directions(self) -> tuple[bool, ...] | None:
         r"""For a Pareto set, whether more is better in each output; else ``None``."""
         return None
+
+    @property
+    def n_outputs(self) -> int:
+        r"""How many numbers a measurement must give for this goal."""
+        return 1 if self.directions is None else len(self.directions)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        r"""The names of the outputs where the goal knows them; else nothing."""
+        return ()
+
+    @property
+    def n_comparisons(self) -> int:
+        r"""How many pairs of an output and a level a side hangs on; 0 without level."""
+        return 1 if self.directions is None else 0
+
+    @property
+    def has_one_level(self) -> bool:
+        r"""Whether one number says of each value of a row on which side it is."""
+        return self.directions is None
+
+    def check(self, n_items: int) -> None:  # noqa: B027  (a hook)
+        r"""Complain where the goal is about another number of items."""
 
     def bytes_for(self, n_items: int) -> int:
         r"""Bytes that the goal keeps for pairs of items; 0 if it keeps nothing."""
@@ -137,7 +188,7 @@ class Goal(ABC):
         r"""The sides with ``contradicted`` items (``T`` bools) undecided again."""
         return sides.reopened(contradicted)
 
-    def against(self, sides: Sides, regions: Regions) -> Tensor:
+    def against(self, sides: Sides, view: View) -> Tensor:
         r"""``T`` bools: whether an item's side disagrees with its own region."""
         return torch.zeros_like(sides.candidates)
 
@@ -158,17 +209,92 @@ class Goal(ABC):
         """
         return None
 
-    def answer(
-        self, sides: Sides, regions: tuple[Regions, ...], claim: str
-    ) -> Classification:
+    def comparisons(self, view: View) -> tuple[Comparison, ...]:
+        r"""The outputs and levels on which sides hang; none where there is no level.
+
+        Args:
+            view: What is believed.
+        """
+        if self.directions is not None:
+            return ()
+        return (Comparison(0, self.level(view.posterior.mean)),)
+
+    def doubt(self, posteriors: Sequence[PoolPosterior], rows: Tensor) -> Tensor:
+        r"""The probability that each row is not on the side of its mean.
+
+        Args:
+            posteriors: Of each output.
+            rows: ``T`` rows of the posteriors.
+        """
+        posterior = posteriors[0]
+        distance = (posterior.mean[rows] - self.level(posterior.mean)).abs()
+        # An item that is known exactly is on the right side, on the level too.
+        sigma = posterior.sigma[rows].clamp_min(TINY)
+        return torch.special.ndtr(-distance / sigma)
+
+    def cells_at(self, rows: Tensor) -> Cells:
+        r"""For a region the answer in each cell of its levels, at some rows."""
+        raise NotImplementedError  # where comparisons have one level
+
+    def found_sides(
+        self, rows: Tensor, means: Sequence[Tensor], errors: Sequence[Tensor]
+    ) -> Tensor | None:
+        r"""The sides that measured values show by themselves, without any model.
+
+        Args:
+            rows: ``n`` measured rows.
+            means: For each output ``n`` means of their values.
+            errors: For each output how far these may be off.
+
+        Returns:
+            ``n`` codes; ``None`` where values have no sides.
+        """
+        level = self.level_of(means[0])
+        if level is None:
+            return None
+        return explicit_sides(means[0] - errors[0], means[0] + errors[0], level, 0.0)
+
+    def levels_near(self, output: int, values: Tensor) -> list[float]:
+        r"""The levels of an output that a learnt model must hold for plausible.
+
+        Args:
+            output: Its number.
+            values: The mean of each measured row.
+        """
+        level = self.level_of(values)
+        return [] if level is None else [level]
+
+    def ruled_out(self, output: int, lower: Tensor, upper: Tensor) -> Tensor:
+        r"""``T`` bools: whether an interval of an output excludes one of its levels.
+
+        Args:
+            output: Its number.
+            lower: ``T`` lower ends.
+            upper: ``T`` upper ends.
+        """
+        level = self.stated_level
+        if level is None:
+            return torch.zeros_like(lower, dtype=torch.bool)
+        return (lower >= level) | (upper <= level)
+
+    def hangs_on(self, view: View, unsure: Sequence[Tensor]) -> Tensor:
+        r"""``T`` bools: what would be open if some intervals said nothing.
+
+        Args:
+            view: What is believed.
+            unsure: For each output ``T`` bools: the intervals that count as endless.
+        """
+        return unsure[0]
+
+    def answer(self, sides: Sides, view: View, claim: str) -> Classification:
         r"""The answer as a record.
 
         Args:
             sides: The side of each item.
-            regions: The confidence regions, for each output.
+            view: What is believed.
             claim: The sentence about the confidence.
         """
-        own = regions[0]
+        own = view.regions
         claim = with_contradictions(claim, own.contradicted)
         return from_sides(sides.side, own, self.level(own.mean), claim)
 
@@ -228,61 +354,485 @@ class Goal(ABC):
         raise NotImplementedError  # where no rule takes hints
 
 
-# --- a level --------------------------------------------------------------------------
+# --- levels, and regions made of them -------------------------------------------------
+
+
+class Region(Goal):
+    r"""In which rows a question has the answer yes that comparisons with levels decide.
+
+    ``Above(40) & Below(0.4, output=1)`` is where the first output is above 40 and the
+    second at most 0.4; ``|`` is "or", ``~`` is "not". "Above" means in the region,
+    "below" means outside.
+
+    Levels cut the values of the outputs into cells, all over which the answer is the
+    same (``functional/cells.py``). A row is decided exactly when all cells that its
+    intervals allow agree. The intervals of all outputs hold together.
+    """
+
+    n_classes: ClassVar[int] = 2
+    """How many answers there are; the last one is "above"."""
+
+    @property
+    @abstractmethod
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparisons that the region is made of, from left to right."""
+
+    @abstractmethod
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""The answers that comparisons imply.
+
+        Args:
+            is_above: For each comparison bools, whether the output is above the level.
+        """
+
+    def __and__(self, other: Region) -> And:
+        r"""Where both are so."""
+        return And(_operands(self, other, And, "&"))
+
+    def __or__(self, other: Region) -> Or:
+        r"""Where at least one is so."""
+        return Or(_operands(self, other, Or, "|"))
+
+    def __invert__(self) -> Not:
+        r"""Where it is not so."""
+        return Not(self)
+
+    # --- outputs and levels -----------------------------------------------------------
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        r"""The names of the outputs, in the order in which they occur; else nothing."""
+        given = [leaf.output for leaf in self.leaves]
+        return tuple(dict.fromkeys(o for o in given if isinstance(o, str)))
+
+    @cached_property
+    def n_outputs(self) -> int:
+        r"""The number of outputs: of their names, or one more than the last number."""
+        if self.outputs:
+            return len(self.outputs)
+        return 1 + max(self._number_of(leaf) for leaf in self.leaves)
+
+    def _number_of(self, leaf: Above) -> int:
+        if isinstance(leaf.output, str):
+            return self.outputs.index(leaf.output)
+        return leaf.output
+
+    @property
+    def n_comparisons(self) -> int:
+        r"""How many pairs of an output and a level a side hangs on."""
+        return sum(len(part) for part in self._levels)
+
+    @property
+    def has_one_level(self) -> bool:
+        r"""Whether one number says of each value of a row on which side it is."""
+        return self.stated_level is not None
+
+    @property
+    def tolerance(self) -> float:
+        r"""The largest accuracy of an output."""
+        return max(self.accuracies)
+
+    def distances(self, mean: Tensor, points: Tensor) -> Tensor:
+        r"""The distances of the means from the level, where there is one per row."""
+        (levels,) = (part for part in self.cells.levels if part.shape[1])
+        return mean - levels[:, 0]
+
+    @cached_property
+    def _levels(self) -> tuple[list[Above], ...]:
+        r"""For each output its comparisons, each level once."""
+        found: tuple[dict[Any, Above], ...] = tuple({} for _ in range(self.n_outputs))
+        for leaf in self.leaves:
+            found[self._number_of(leaf)].setdefault(leaf.threshold, leaf)
+        return tuple(list(part.values()) for part in found)
+
+    @cached_property
+    def accuracies(self) -> tuple[float, ...]:
+        r"""The accuracy of each output, in its units."""
+        found = [0.0] * self.n_outputs
+        for leaf in self.leaves:
+            found[self._number_of(leaf)] = leaf.epsilon
+        return tuple(found)
+
+    @cached_property
+    def cells(self) -> Cells:
+        r"""The answer in each cell."""
+        outputs = self._levels
+
+        def class_of(signs: list[list[Tensor]]) -> Tensor:
+            known = {
+                (j, leaf.threshold): sign
+                for j, (part, own) in enumerate(zip(outputs, signs, strict=True))
+                for leaf, sign in zip(part, own, strict=True)
+            }
+            is_above = {
+                leaf: known[self._number_of(leaf), leaf.threshold]
+                for leaf in self.leaves
+            }
+            return self.class_of(is_above)
+
+        none = torch.empty(1, 0, dtype=torch.float64)
+        levels = []
+        for part in outputs:
+            own = [leaf.levels for leaf in part]
+            rows = max((len(level) for level in own), default=1)
+            wide = [level.expand(rows) for level in own]
+            levels.append(torch.stack(wide, dim=-1) if wide else none)
+        return Cells.of(levels, class_of, self.n_classes)
+
+    def check(self, n_items: int) -> None:
+        r"""Complain about a region that has too many cells, or levels of other rows.
+
+        Raises:
+            ValueError: If it is so, outputs have names and numbers, or one output has
+                two accuracies.
+        """
+        kinds = {isinstance(leaf.output, str) for leaf in self.leaves}
+        if len(kinds) > 1:
+            wanted = "to be a name in all parts of a region or a number in all of them"
+            came = f"got {[leaf.output for leaf in self.leaves]}"
+            raise ValueError(complaint("output", wanted, came))
+        for leaf in self.leaves:
+            own = self.accuracies[self._number_of(leaf)]
+            if leaf.epsilon != own:
+                wanted = f"to be the same wherever output {leaf.output!r} occurs"
+                came = f"got {leaf.epsilon:g} and {own:g}"
+                remedy = "It is the accuracy of the output, in its units."
+                raise ValueError(complaint("epsilon", wanted, came, remedy))
+            if len(leaf.levels) not in (1, n_items):
+                wanted = f"to be a number or one per row of the pool ({n_items})"
+                came = f"got {len(leaf.levels)} numbers"
+                raise ValueError(complaint("threshold", wanted, came))
+        n_cells = 1
+        for part in self._levels:
+            n_cells *= len(part) + 1
+        if n_cells > MOST_CELLS:
+            wanted = f"to be a region of at most {MOST_CELLS} cells"
+            sizes = [len(part) for part in self._levels]
+            came = f"{sizes} levels of the outputs make {n_cells}"
+            raise ValueError(complaint("goal", wanted, came, "Leave some levels out."))
+
+    # --- deciding ---------------------------------------------------------------------
+
+    @property
+    def promise(self) -> str:
+        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
+        names = self.outputs or tuple(f"output {j}" for j in range(self.n_outputs))
+        if not any(self.accuracies):
+            up_to = ""
+        elif self.n_outputs == 1:
+            up_to = f" up to epsilon = {self.accuracies[0]:g}"
+        else:
+            pairs = zip(self.accuracies, names, strict=True)
+            words = ", ".join(f"{e:g} ({name})" for e, name in pairs)
+            up_to = f" up to epsilon = {words}"
+        together = ""
+        if self.n_outputs > 1:
+            together = (
+                f"the intervals of all {self.n_outputs} outputs hold together and "
+            )
+        return f"{together}all decided rows are right{up_to}"
+
+    def n_claims(self, n_items: int) -> int:
+        r"""One interval for each item and output."""
+        return self.n_outputs * n_items
+
+    def allowed(
+        self, lower: Sequence[Tensor], upper: Sequence[Tensor], *, strictly: bool = True
+    ) -> Tensor:
+        r"""``N x ...`` bools: the cells that intervals allow, up to the accuracies.
+
+        Args:
+            lower: For each output ``N`` lower ends.
+            upper: For each output ``N`` upper ends.
+            strictly: Whether a level within the accuracy of an end counts as passed;
+                else only one that is passed by more than the accuracy.
+        """
+        above, below = [], []
+        parts = zip(self.cells.levels, lower, upper, self.accuracies, strict=True)
+        for levels, low, high, epsilon in parts:
+            low, high = low.unsqueeze(-1), high.unsqueeze(-1)
+            if strictly:
+                over = low + epsilon > levels
+                under = (high - epsilon <= levels) & ~over
+            else:
+                over, under = low > levels + epsilon, high <= levels - epsilon
+            above.append(over)
+            below.append(under)
+        return self.cells.allowed(above, below)
+
+    def _codes(self, classes: Tensor) -> Tensor:
+        r"""The codes of sides of classes."""
+        above = classes == self.n_classes - 1
+        below = (classes != UNKNOWN) & ~above
+        return above.to(torch.int8) - below.to(torch.int8)
+
+    def start(self, n_items: int) -> Sides:
+        r"""The sides before any interval: every item is undecided."""
+        found = Sides.start(n_items)
+        if self.n_classes == 2:
+            return found
+        unknown = torch.full((n_items,), UNKNOWN)
+        return ClassSides(found.side, found.candidates, classes=unknown)
+
+    def update(self, sides: Sides, view: View) -> Sides:
+        r"""The sides after items that are undecided are judged by the cells left."""
+        ends = zip(*((r.lower, r.upper) for r in view.all_regions), strict=True)
+        now = self.cells.agreed(self.allowed(*ends))
+        is_open = sides.side == UNDECIDED
+        side = torch.where(is_open, self._codes(now), sides.side)
+        found = replace(sides, side=side, candidates=side == UNDECIDED)
+        if isinstance(found, ClassSides):
+            classes = torch.where(is_open, now, found.classes)
+            found = replace(found, classes=classes)
+        return found
+
+    def against(self, sides: Sides, view: View) -> Tensor:
+        r"""``T`` bools: whether an item's side disagrees with its own regions."""
+        ends = zip(*((r.lower, r.upper) for r in view.all_regions), strict=True)
+        now = self.cells.agreed(self.allowed(*ends, strictly=False))
+        if isinstance(sides, ClassSides):
+            differs = now != sides.classes
+        else:
+            differs = self._codes(now) != sides.side
+        return (sides.side != UNDECIDED) & (now != UNKNOWN) & differs
+
+    def comparisons(self, view: View) -> tuple[Comparison, ...]:
+        r"""The outputs and levels, with the rows in which each still matters."""
+        cells = self.cells
+        single = self.n_comparisons == 1
+        matters: tuple[Tensor, ...] = ()
+        if not single:
+            ends = zip(*((r.lower, r.upper) for r in view.all_regions), strict=True)
+            matters = cells.matters(self.allowed(*ends))
+        found = []
+        for j, levels in enumerate(cells.levels):
+            for i in range(levels.shape[1]):
+                own = levels[:, i]
+                level = float(own) if len(own) == 1 else own
+                found.append(Comparison(j, level, None if single else matters[j][:, i]))
+        return tuple(found)
+
+    def cells_at(self, rows: Tensor) -> Cells:
+        r"""The answer in each cell of the levels, at some rows."""
+        return self.cells.at(rows)
+
+    def moments(
+        self, posteriors: Sequence[PoolPosterior], rows: Tensor
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        r"""Means and deviations of some rows, for each output."""
+        return [p.mean[rows] for p in posteriors], [p.sigma[rows] for p in posteriors]
+
+    def doubt(self, posteriors: Sequence[PoolPosterior], rows: Tensor) -> Tensor:
+        r"""The probability that each row does not have its likeliest class."""
+        moments = self.moments(posteriors, rows)
+        found = self.cells.at(rows).probabilities(*moments)
+        return found.sort(dim=-1).values[:, :-1].sum(dim=-1)
+
+    def found_sides(
+        self, rows: Tensor, means: Sequence[Tensor], errors: Sequence[Tensor]
+    ) -> Tensor | None:
+        r"""The sides that measured values show by themselves, without any model."""
+        above, below = [], []
+        cells = self.cells.at(rows)
+        for levels, mean, error in zip(cells.levels, means, errors, strict=True):
+            above.append((mean - error).unsqueeze(-1) > levels)
+            below.append((mean + error).unsqueeze(-1) <= levels)
+        return self._codes(cells.agreed(cells.allowed(above, below)))
+
+    def levels_near(self, output: int, values: Tensor) -> list[float]:
+        r"""Of each level of the output the value that is nearest to the data."""
+        centre = float(values.mean())
+        found = []
+        for leaf in self._levels[output]:
+            at = (leaf.levels - centre).abs().argmin()
+            found.append(float(leaf.levels[at]))
+        return found
+
+    def ruled_out(self, output: int, lower: Tensor, upper: Tensor) -> Tensor:
+        r"""``T`` bools: whether an interval of an output excludes one of its levels."""
+        levels = self.cells.levels[output]
+        out = (lower.unsqueeze(-1) >= levels) | (upper.unsqueeze(-1) <= levels)
+        return out.any(dim=-1)
+
+    def hangs_on(self, view: View, unsure: Sequence[Tensor]) -> Tensor:
+        r"""``T`` bools: what would be open if some intervals said nothing."""
+        pairs = list(zip(view.all_regions, unsure, strict=True))
+        lower = [r.lower.masked_fill(out, -torch.inf) for r, out in pairs]
+        upper = [r.upper.masked_fill(out, torch.inf) for r, out in pairs]
+        found = self.cells.agreed(self.allowed(lower, upper))
+        return torch.stack(list(unsure)).any(dim=0) & (found == UNKNOWN)
+
+    # --- the answer -------------------------------------------------------------------
+
+    def answer(self, sides: Sides, view: View, claim: str) -> Classification:
+        r"""The answer; of several outputs ``mean`` and its bounds are margins.
+
+        A margin is how far a row is from where it would have another answer, in units
+        of each output's prior deviation, negative outside of the region.
+        """
+        regions = view.all_regions
+        contradicted = torch.stack([r.contradicted for r in regions]).any(dim=0)
+        claim = with_contradictions(claim, contradicted)
+        own = regions[0]
+        mean, sigma = [r.mean for r in regions], [r.sigma for r in regions]
+        probability = self.cells.probabilities(mean, sigma)[:, -1]
+        numbers = own.mean, own.sigma, own.lower, own.upper
+        if len(regions) > 1:
+            lower, upper = [r.lower for r in regions], [r.upper for r in regions]
+            scale = [p.scale for p in view.posteriors]
+            ends = self.cells.margins(lower, upper, scale)
+            centre, _ = self.cells.margins(mean, mean, scale)
+            spread = [s / unit for s, unit in zip(sigma, scale, strict=True)]
+            numbers = centre, torch.stack(spread).amax(dim=0), *ends
+        names = self.outputs or tuple(f"y{j}" for j in range(self.n_outputs))
+        is_plain = len(regions) == 1 and not self.outputs
+        return Classification(
+            above=sides.side == ABOVE,
+            below=sides.side == BELOW,
+            undecided=sides.side == UNDECIDED,
+            mean=numbers[0],
+            sigma=numbers[1],
+            lower=numbers[2],
+            upper=numbers[3],
+            probability_above=probability,
+            guarantee=claim,
+            pool=own.pool,
+            contradicted=contradicted,
+            outputs=()
+            if is_plain
+            else tuple(
+                OutputEstimate(name, r.mean, r.sigma, r.lower, r.upper)
+                for name, r in zip(names, regions, strict=True)
+            ),
+            classes=sides.classes if isinstance(sides, ClassSides) else None,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSides(Sides):
+    r"""The sides of a goal with more than two classes.
+
+    Args:
+        classes: ``N`` classes, -1 where it is not known. For the other arguments see
+            ``Sides``.
+    """
+
+    classes: Tensor = field(kw_only=True)
+
+    def reopened(self, rows: Tensor) -> ClassSides:
+        r"""The sides with ``rows`` (``N`` bools) undecided again."""
+        found = super().reopened(rows)
+        assert isinstance(found, ClassSides)  # as it was
+        return replace(found, classes=self.classes.masked_fill(rows, UNKNOWN))
+
+
+Level = float | Sequence[float] | Tensor
+"""What may be given as a level: a number, or one for each row of the pool."""
+
+
+def _checked_level(value: Any, name: str) -> float | tuple[float, ...]:
+    r"""A level as a number, or as a tuple of one per row."""
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
+        return finite_number(value, name)
+    if isinstance(value, Tensor) and value.ndim == 0:
+        return finite_number(value, name)
+    return tuple(real_vector(value, name, len(value), "row of the pool").tolist())
+
+
+def _checked_output(value: Any) -> int | str:
+    r"""An output as a name or a number.
+
+    Raises:
+        ValueError: If it is neither.
+    """
+    is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    if is_number or (isinstance(value, str) and value):
+        return value
+    wanted = "to be the number of an output, from 0, or the name of a metric"
+    raise ValueError(complaint("output", wanted, f"got {value!r}"))
+
+
+def _operands(
+    left: Region, right: Any, kind: type[Region], sign: str
+) -> tuple[Region, ...]:
+    r"""The parts of ``left & right``; those of ``a & b & c`` in one row."""
+    if not isinstance(right, Region):
+        raise ValueError(
+            f"Expected a region on both sides of `{sign}`, such as "
+            f"`Above(40) {sign} Below(0.4, output=1)`, but got {kind_of(right)}."
+        )
+    return (*(left.parts if isinstance(left, kind) else (left,)), right)  # type: ignore[attr-defined]
+
+
+def _only_two(parts: Sequence[Any]) -> None:
+    r"""Complain unless all parts are questions with the answers yes and no."""
+    for part in parts:
+        if not isinstance(part, Region) or part.n_classes != 2:
+            raise ValueError(
+                "Expected parts of a region such as `Above(40)`, but got "
+                f"{kind_of(part)}."
+            )
 
 
 @dataclass(frozen=True)
-class Above(Goal):
+class Above(Region):
     r"""``above = {x : f(x) > threshold}``; decided rows stay as they are.
 
     Args:
-        threshold: Units of ``y``.
+        threshold: The level, units of the output; a number, or one for each row of the
+            pool.
         epsilon: The accuracy.
+        output: Of several outputs the number, or the name of the metric.
 
     Source:
         Gotovos et al. (2013), Algorithm 1, lines 5 to 10.
     """
 
-    threshold: float
+    threshold: float | tuple[float, ...]
     epsilon: float = 0.0
+    output: int | str = 0
 
     theorem: ClassVar[str] = "Theorem 1"
-    can_anticipate: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        threshold = finite_number(self.threshold, "threshold")
-        object.__setattr__(self, "threshold", threshold)  # as a plain number
+        threshold = _checked_level(self.threshold, "threshold")
+        object.__setattr__(self, "threshold", threshold)  # as plain numbers
         accuracy(self.epsilon)
-
-    def update(self, sides: Sides, view: View) -> Sides:
-        r"""The sides after items that are undecided are compared with the level."""
-        lower, upper = view.regions.lower, view.regions.upper
-        now = explicit_sides(lower, upper, self.threshold, self.epsilon)
-        side = torch.where(sides.side == UNDECIDED, now, sides.side)
-        return replace(sides, side=side, candidates=side == UNDECIDED)
-
-    def against(self, sides: Sides, regions: Regions) -> Tensor:
-        r"""``T`` bools: whether an item's side disagrees with its own region."""
-        tolerant = self.threshold - self.epsilon, self.threshold + self.epsilon
-        above = (sides.side == ABOVE) & (regions.upper <= tolerant[0])
-        return above | ((sides.side == BELOW) & (regions.lower > tolerant[1]))
+        _checked_output(self.output)
 
     @property
-    def stated_level(self) -> float:
-        r"""The threshold, which is known beforehand."""
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparison itself."""
+        return (self,)
+
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""Whether it is above."""
+        return is_above[self]
+
+    @cached_property
+    def levels(self) -> Tensor:
+        r"""One level, or one per row of the pool, units of the output."""
+        return torch.tensor(self.threshold, dtype=torch.float64).reshape(-1)
+
+    @property
+    def can_anticipate(self) -> bool:  # type: ignore[override]
+        r"""Whether ``stays`` says what would stay undecided after a measurement."""
+        return self.stated_level is not None
+
+    @property
+    def stated_level(self) -> float | None:
+        r"""The threshold, which is known beforehand, where it is one of one output."""
+        if isinstance(self.threshold, tuple) or self.n_outputs > 1:
+            return None
         return self.threshold
 
     def level(self, mean: Tensor) -> float:
         r"""The threshold, whatever the means."""
-        return self.threshold
+        return _one_level(self)
 
-    def level_of(self, values: Tensor) -> float:
+    def level_of(self, values: Tensor) -> float | None:
         r"""The threshold, whatever was measured."""
-        return self.threshold
-
-    def distances(self, mean: Tensor, points: Tensor) -> Tensor:
-        r"""The distances of the means from the threshold."""
-        return mean - self.threshold
+        return self.stated_level
 
     def stays(self, mean: Tensor, half: Tensor) -> Tensor:
         r"""Items whose interval contains the level.
@@ -290,11 +840,229 @@ class Above(Goal):
         Source:
             Bogunovic et al. (2016), Eq. (6).
         """
-        return (mean - self.threshold).abs() + self.epsilon <= half
+        return (mean - _one_level(self)).abs() + self.epsilon <= half
 
     def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
         r"""Straddle scores, large where a row is uncertain and near the level."""
-        return straddle(mean, sigma, self.threshold, beta)
+        return straddle(mean, sigma, _one_level(self), beta)
+
+
+def _one_level(goal: Above) -> float:
+    r"""The level, where it is one number."""
+    level = goal.stated_level
+    if level is None:
+        raise UnsupportedError(
+            "Expected a `goal` with one level for all rows of one output. A rule that "
+            "is written for any region reads `situation.comparisons`."
+        )
+    return level
+
+
+@dataclass(frozen=True)
+class Below(Region):
+    r"""Where an output is at most the level: what is not ``Above``.
+
+    Args:
+        threshold: The level; see ``Above``, as for the next ones.
+        epsilon: The accuracy.
+        output: Of several outputs the number, or the name of the metric.
+    """
+
+    threshold: float | tuple[float, ...]
+    epsilon: float = 0.0
+    output: int | str = 0
+
+    theorem: ClassVar[str] = "Theorem 1"
+
+    def __post_init__(self) -> None:
+        threshold = _checked_level(self.threshold, "threshold")
+        object.__setattr__(self, "threshold", threshold)
+        self.leaves  # noqa: B018  (checks the rest)
+
+    @cached_property
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparison with the level."""
+        return (Above(self.threshold, self.epsilon, self.output),)
+
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""Whether it is not above."""
+        return ~is_above[self.leaves[0]]
+
+
+@dataclass(frozen=True)
+class Between(Region):
+    r"""Where an output is above one level and at most another one.
+
+    Args:
+        low: The lower level: a number, or one per row.
+        high: The upper level.
+        epsilon: The accuracy.
+        output: Of several outputs the number, or the name of the metric.
+
+    Raises:
+        ValueError: If ``low`` is not below ``high``, in each row.
+    """
+
+    low: float | tuple[float, ...]
+    high: float | tuple[float, ...]
+    epsilon: float = 0.0
+    output: int | str = 0
+
+    theorem: ClassVar[str] = "Theorem 1"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", _checked_level(self.low, "low"))
+        object.__setattr__(self, "high", _checked_level(self.high, "high"))
+        low, high = (leaf.levels for leaf in self.leaves)
+        if min(len(low), len(high)) > 1 and len(low) != len(high):
+            came = f"got {len(low)} and {len(high)} numbers"
+            wanted = "to be as many levels as `high`, or one"
+            raise ValueError(complaint("low", wanted, came))
+        if not bool((low < high).all()):
+            wrong = float((low - high).max())
+            came = f"it is above it by {wrong:g}, or equal"
+            raise ValueError(complaint("low", "to be below `high`", came))
+
+    @cached_property
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparisons with both levels."""
+        levels = self.low, self.high
+        return tuple(Above(level, self.epsilon, self.output) for level in levels)
+
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""Whether it is above the one and not above the other."""
+        low, high = (is_above[leaf] for leaf in self.leaves)
+        return low & ~high
+
+
+@dataclass(frozen=True)
+class And(Region):
+    r"""Where all of several regions are: ``a & b``.
+
+    Args:
+        parts: At least one region.
+    """
+
+    parts: tuple[Region, ...]
+
+    theorem: ClassVar[str] = "Theorem 1"
+
+    def __post_init__(self) -> None:
+        _only_two(self.parts)
+        self.n_outputs  # noqa: B018  (outputs by name or by number)
+
+    @cached_property
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparisons of all parts."""
+        return tuple(leaf for part in self.parts for leaf in part.leaves)
+
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""Whether all parts hold."""
+        found = self.parts[0].class_of(is_above)
+        for part in self.parts[1:]:
+            found = found & part.class_of(is_above)
+        return found
+
+
+@dataclass(frozen=True)
+class Or(Region):
+    r"""Where at least one of several regions is: ``a | b``.
+
+    Args:
+        parts: At least one region.
+    """
+
+    parts: tuple[Region, ...]
+
+    theorem: ClassVar[str] = "Theorem 1"
+
+    def __post_init__(self) -> None:
+        _only_two(self.parts)
+
+    @cached_property
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparisons of all parts."""
+        return tuple(leaf for part in self.parts for leaf in part.leaves)
+
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""Whether a part holds."""
+        found = self.parts[0].class_of(is_above)
+        for part in self.parts[1:]:
+            found = found | part.class_of(is_above)
+        return found
+
+
+@dataclass(frozen=True)
+class Not(Region):
+    r"""Where a region is not: ``~a``.
+
+    Args:
+        part: The region.
+    """
+
+    part: Region
+
+    theorem: ClassVar[str] = "Theorem 1"
+
+    def __post_init__(self) -> None:
+        _only_two([self.part])
+
+    @property
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparisons of the region."""
+        return self.part.leaves
+
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""Whether the region does not hold."""
+        return ~self.part.class_of(is_above)
+
+
+@dataclass(frozen=True)
+class Levels(Region):
+    r"""In which of several classes each row is: how many of the levels it is above.
+
+    The answer has ``classes``, from 0 to the number of levels, and -1 where that is not
+    known. "Above" are the rows of the highest class, "below" those of any other one.
+
+    Args:
+        levels: Ascending levels, units of the output.
+        epsilon: The accuracy.
+        output: Of several outputs the number, or the name of the metric.
+
+    Raises:
+        ValueError: If there is no level, or they do not ascend.
+    """
+
+    levels: tuple[float, ...]
+    epsilon: float = 0.0
+    output: int | str = 0
+
+    theorem: ClassVar[str] = "Theorem 1"
+
+    def __post_init__(self) -> None:
+        found = real_vector(self.levels, "levels", len(self.levels), "class but one")
+        if len(found) == 0 or not bool((found.diff() > 0).all()):
+            wanted = "to be at least one level, ascending"
+            raise ValueError(complaint("levels", wanted, f"got {self.levels!r}"))
+        object.__setattr__(self, "levels", tuple(found.tolist()))
+        self.leaves  # noqa: B018  (checks the rest)
+
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        r"""One more than there are levels."""
+        return len(self.levels) + 1
+
+    @cached_property
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparisons with each level."""
+        return tuple(Above(level, self.epsilon, self.output) for level in self.levels)
+
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""How many of the levels it is above."""
+        found = is_above[self.leaves[0]].long()
+        for leaf in self.leaves[1:]:
+            found = found + is_above[leaf].long()
+        return found
 
 
 # --- a share of the maximum -----------------------------------------------------------
@@ -316,8 +1084,9 @@ class _ShareOfMax(Goal):
         object.__setattr__(self, "omega", ratio(self.omega))  # as a plain number
         accuracy(self.epsilon)
 
-    def against(self, sides: Sides, regions: Regions) -> Tensor:
+    def against(self, sides: Sides, view: View) -> Tensor:
         r"""``T`` bools: whether a side disagrees with the regions of item and level."""
+        regions = view.regions
         low = self.omega * regions.lower.max() - self.epsilon
         high = self.omega * regions.upper.max() + self.epsilon
         above = (sides.side == ABOVE) & (regions.upper < low)
@@ -534,12 +1303,13 @@ class _Maximiser(Goal):
     def __post_init__(self) -> None:
         accuracy(self.epsilon)
 
-    def against(self, sides: Sides, regions: Regions) -> Tensor:
+    def against(self, sides: Sides, view: View) -> Tensor:
         r"""``T`` bools: accepted items that are exceeded, excluded ones that are not.
 
         The first are certainly worse than another item by more than ``epsilon``; the
         second certainly better than every item that is not excluded.
         """
+        regions = view.regions
         accepted = (sides.side == ABOVE) & (
             regions.upper + self.epsilon < regions.lower.max()
         )

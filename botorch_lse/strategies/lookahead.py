@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Literal, get_args
@@ -23,6 +23,7 @@ from torch import Tensor
 
 from botorch_lse.checks import in_interval, one_of, whole_number
 from botorch_lse.confidence.schedules import BetaSchedule
+from botorch_lse.functional.class_removal import class_removal, level_weights
 from botorch_lse.functional.lookahead import (
     FORMS,
     AddedRemoval,
@@ -49,6 +50,7 @@ from botorch_lse.models.gaussian_process import (
 from botorch_lse.problem import Pool
 from botorch_lse.strategies.bounds import upper_bounds
 from botorch_lse.strategies.costs import RowCosts
+from botorch_lse.strategies.goals import Comparison
 from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.rules import Rule, Situation
 
@@ -355,6 +357,7 @@ class TruncatedVariance(LookAhead):
     anticipates: bool = False
     prefilter: int | None = None
 
+    serves_regions = False
     intersects = False
     decides_before_data = False
     replays_rounds = True
@@ -438,7 +441,9 @@ class TargetedVariance(LookAhead):
     def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
         r"""The reductions of the variances, weighted."""
         removal = partial(targeted_variance, tau=self.tau)
-        return near_level(situation, reductions, removal, self.batch)
+        if is_one_level(situation):
+            return near_level(situation, reductions, removal, self.batch)
+        return near_levels(situation, reductions, self.tau, self.batch)
 
 
 @dataclass(frozen=True)
@@ -448,10 +453,14 @@ class ExpectedMisclassification(LookAhead):
     The sum over the rows in question of the probability of a wrong side now, minus its
     expectation after the measurement; see ``functional/lookahead.py``.
 
+    For a region ``p`` is the probability to be inside, made of all outputs and levels,
+    and the expectation is exact as well (``functional/class_removal.py``).
+
     Args:
         form: Of the probability ``p`` to be above, ``"product"`` counts ``p (1 - p)``,
             the variance of the side, and ``"minimum"`` counts ``min(p, 1 - p)``, the
-            probability that the more likely side is wrong.
+            probability that the more likely side is wrong; that one is for one level of
+            one output.
         costs: What rows cost; ``None``: the pool's costs, or one each.
         batch: ``"believer"`` or ``"joint"``, see ``LookAhead``.
 
@@ -470,8 +479,15 @@ class ExpectedMisclassification(LookAhead):
         one_of(self.form, "form", FORMS)
         one_of(self.batch, "batch", BATCHES)
 
+    @property
+    def serves_regions(self) -> bool:  # type: ignore[override]
+        r"""Whether it can choose for several levels: by the product, it can."""
+        return self.form == "product"
+
     def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
         r"""The expected reductions of the probabilities of a wrong side."""
+        if not is_one_level(situation):
+            return off_the_doubt(situation, reductions, self.batch)
         removal = partial(expected_misclassification, form=self.form)
         return near_level(situation, reductions, removal, self.batch)
 
@@ -496,6 +512,8 @@ class MutualInformation(LookAhead):
 
     costs: RowCosts | None = None
     batch: Batch = "believer"
+
+    serves_regions = False
 
     def __post_init__(self) -> None:
         one_of(self.batch, "batch", BATCHES)
@@ -523,10 +541,11 @@ class AbsoluteVolumeChange(LookAhead):
 
     costs: RowCosts | None = None
 
+    serves_regions = False
+
     def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
         r"""The expected absolute changes of the number above."""
-        posterior = situation.posterior
-        level = situation.goal.level(posterior.mean)
+        level = situation.comparisons[0].level
         changes, values = reductions.volume_changes(level, situation.weights)
         found = mean_absolute(changes, values)
         return found if float(found.max()) > 0 else reductions.truncated(1.0, 0.0)
@@ -555,10 +574,11 @@ class ContentVariance(LookAhead):
 
     costs: RowCosts | None = None
 
+    serves_regions = False
+
     def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
         r"""The expected reductions of the variance of the share."""
-        posterior = situation.posterior
-        level = situation.goal.level(posterior.mean)
+        level = situation.comparisons[0].level
         changes, values = reductions.volume_changes(level, situation.weights)
         found = mean_square(changes, values)
         return found if float(found.max()) > 0 else reductions.truncated(1.0, 0.0)
@@ -585,10 +605,11 @@ def near_level(
         batch: How rows that are chosen or being measured count.
     """
     posterior, before = situation.posterior, situation.belief.posterior.variance
-    level, weights = situation.goal.level(posterior.mean), situation.weights
+    (level,), weights = situation.comparisons, situation.weights
 
     def at(targets: Tensor) -> Removal:
-        distance, left = posterior.mean[targets] - level, posterior.variance[targets]
+        distance = posterior.mean[targets] - level.level_at(targets)
+        left = posterior.variance[targets]
         if batch == "believer":
             found = removal(distance, left)
         else:
@@ -600,6 +621,95 @@ def near_level(
     if float(found.max()) <= 0:
         return reductions.truncated(1.0, 0.0)
     return found
+
+
+def is_one_level(situation: Situation) -> bool:
+    r"""Whether sides are those of one output at one level."""
+    return len(situation.posteriors) == 1 and len(situation.comparisons) == 1
+
+
+def by_output(situation: Situation, reductions: Reductions) -> list[Reductions]:
+    r"""The reductions of each output's variances, by the same rows."""
+    fits, rows = situation.fits, reductions.rows
+    return [
+        replace(reductions, posterior=posterior, noise_var=noise[rows])
+        for posterior, noise in zip(fits.posteriors, fits.noise, strict=True)
+    ]
+
+
+def off_the_doubt(situation: Situation, reductions: Reductions, batch: Batch) -> Tensor:
+    r"""What each row takes off the doubt about the class of the rows in question.
+
+    Args:
+        situation: What is believed.
+        reductions: Of the variances, by the rows.
+        batch: How rows that are chosen or being measured count: see ``LookAhead``.
+    """
+    goal, each = situation.goal, by_output(situation, reductions)
+    before, weights = situation.belief.fits.posteriors, situation.weights
+    total = torch.zeros(len(reductions.rows), dtype=torch.float64)
+    for parts in zip(*(own._blocks() for own in each), strict=True):
+        targets = parts[0][0]
+        means = [own.posterior.mean[targets] for own in each]
+        left = [own.posterior.variance[targets] for own in each]
+        whole = [p.variance[targets] for p in before] if batch == "joint" else left
+        earlier = [w - v for w, v in zip(whole, left, strict=True)]
+        removal = class_removal(goal.cells_at(targets), means, whole)
+        if weights is not None:
+            removal = removal.weighted(weights[targets])
+        # Where nothing more is learnt nothing must be left of the difference.
+        known = removal.of(earlier) * (1 + ROUNDING)
+        for blocks in zip(*(part[1] for part in parts), strict=True):
+            gains = [
+                single_gain(covariance, observed, out=covariance) + gone
+                for (_, covariance, observed), gone in zip(blocks, earlier, strict=True)
+            ]
+            total[blocks[0][0]] += (removal.of(gains) - known).sum(dim=-1)
+    return total if float(total.max()) > 0 else plain_reductions(each)
+
+
+def near_levels(
+    situation: Situation, reductions: Reductions, tau: float, batch: Batch
+) -> Tensor:
+    r"""What each row takes off the variances near the levels of all outputs.
+
+    As ``targeted_variance``, with the share by which the side hangs on each level as a
+    further factor, summed over the levels, and over the outputs in units of their
+    prior's deviation.
+
+    Args:
+        situation: What is believed.
+        reductions: Of the variances, by the rows.
+        tau: How far around a level values matter, units of the output.
+        batch: How rows that are chosen or being measured count: see ``LookAhead``.
+    """
+    goal, each = situation.goal, by_output(situation, reductions)
+    before = situation.belief.fits.posteriors
+    at = before if batch == "joint" else situation.posteriors
+    total = torch.zeros(len(reductions.rows), dtype=torch.float64)
+    for parts in zip(*(own._blocks() for own in each), strict=True):
+        targets = parts[0][0]
+        cells = goal.cells_at(targets)
+        means = [p.mean[targets] for p in at]
+        variances = [p.variance[targets] for p in at]
+        shares = level_weights(cells, means, variances)
+        for j, (_, blocks) in enumerate(parts):
+            distance = means[j].unsqueeze(-1) - cells.levels[j]
+            variance = variances[j].unsqueeze(-1)
+            near = targeted_variance(distance, variance, tau).weight
+            weight = (near * shares[j]).sum(dim=-1) / each[j].posterior.scale
+            if situation.weights is not None:
+                weight = weight * situation.weights[targets]
+            for rows, covariance, observed in blocks:
+                gain = single_gain(covariance, observed, out=covariance)
+                total[rows] += gain @ weight
+    return total if float(total.max()) > 0 else plain_reductions(each)
+
+
+def plain_reductions(each: Sequence[Reductions]) -> Tensor:
+    r"""What each row takes off the variances of all outputs, in units of the prior."""
+    parts = [own.truncated(1.0, 0.0) / own.posterior.scale**2 for own in each]
+    return torch.stack(parts).sum(dim=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -694,11 +804,11 @@ class Reductions:
                 total[rows] += removal.summed(gain)
         return total
 
-    def volume_change(self, level: float) -> Tensor:
+    def volume_change(self, level: float | Tensor) -> Tensor:
         r"""How far each row is expected to move the number of targets above a level.
 
         Args:
-            level: Units of ``y``.
+            level: The level, or one for each row of the posterior; units of ``y``.
 
         Returns:
             ``C`` expected absolute changes.
@@ -706,12 +816,12 @@ class Reductions:
         return mean_absolute(*self.volume_changes(level))
 
     def volume_changes(
-        self, level: float, weights: Tensor | None = None
+        self, level: float | Tensor, weights: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         r"""How far each row moves the number of targets above a level, value by value.
 
         Args:
-            level: Units of ``y``.
+            level: The level, or one for each row of the posterior; units of ``y``.
             weights: ``N`` weights by which rows count as targets; default all the same.
 
         Returns:
@@ -720,7 +830,7 @@ class Reductions:
         posterior, values = self.posterior, values_to_come(1)
         changes = torch.zeros(len(self.rows), len(values), dtype=torch.float64)
         for part, blocks in self._blocks():
-            distance = posterior.mean[part] - level
+            distance = posterior.mean[part] - Comparison(0, level).level_at(part)
             series = volume_series(distance, posterior.variance[part])
             if weights is not None:
                 series = series.weighted(weights[part])

@@ -20,7 +20,6 @@ from botorch_lse.confidence.classify import (
     Sides,
     with_contradictions,
 )
-from botorch_lse.confidence.regions import Regions
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.models.fitted import ModelArgument
 from botorch_lse.models.gaussian_process import MEMORY_BUDGET, PoolPosterior, row_blocks
@@ -121,8 +120,15 @@ def signs_of(maximize: Sequence[bool]) -> Tensor:
     return torch.tensor([1.0 if up else -1.0 for up in maximize]).double()
 
 
-def with_columns(observations: Observations, m: int) -> Observations:
+def with_columns(
+    observations: Observations, m: int, each: str = "entry of `maximize`"
+) -> Observations:
     r"""The observations with ``y`` as a matrix, one column per output.
+
+    Args:
+        observations: As they were told.
+        m: The number of outputs.
+        each: What an output is to the caller, in words.
 
     Raises:
         BotorchTensorDimensionError: If there are other columns.
@@ -133,8 +139,8 @@ def with_columns(observations: Observations, m: int) -> Observations:
         return replace(observations, y=y.unsqueeze(-1), yvar=yvar)
     if y.ndim != 2 or y.shape[1] != m:
         raise BotorchTensorDimensionError(
-            f"Expected `y` with one column per entry of `maximize` ({m}), but got "
-            f"shape {tuple(y.shape)}."
+            f"Expected `y` with one column per {each} ({m}), but got shape "
+            f"{tuple(y.shape)}."
         )
     return observations
 
@@ -410,10 +416,9 @@ class ParetoSet(Goal):
         r"""The rows that are open or may still decide open ones."""
         return Targets(rows[pareto_sides(sides).active])
 
-    def answer(
-        self, sides: Sides, regions: tuple[Regions, ...], claim: str
-    ) -> Classification:
+    def answer(self, sides: Sides, view: View, claim: str) -> Classification:
         r"""The answer, whose mean and bounds are margins."""
+        regions = view.all_regions
         contradicted = torch.stack([r.contradicted for r in regions], dim=-1)
         found = pareto_sides(sides)
         pool = regions[0].pool

@@ -19,6 +19,7 @@ from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.models.fitted import (
     ModelArgument,
     fit_single_task_gp,
@@ -466,7 +467,7 @@ class GaussianProcesses:
         fits: Fits,
         history: Observations,
         seed: int,
-        transform: Callable[[GPPrior], GPPrior],
+        transform: Callable[[int, GPPrior, Observations], GPPrior],
     ) -> Fits:
         r"""The posteriors before any observation, of given or newly fitted processes.
 
@@ -474,16 +475,24 @@ class GaussianProcesses:
             fits: The posteriors so far.
             history: All observations, to fit to.
             seed: The run's seed.
-            transform: Applied to each process that was fitted.
+            transform: Applied to the number of each output, its process that was
+                fitted, and its own observations.
         """
         variances = None if fits.burn_in is None else fits.burn_in.variances
         if variances is not None and history.yvar is None:
             history = replace(history, yvar=variances[history.indices])
         priors, fitted_rounds = self._given, fits.fitted_rounds
         if not self.is_fixed:
-            pairs = zip(self.outputs, self._by_output(history), strict=True)
+            each = self._by_output(history)
+            pairs = zip(self.outputs, each, strict=True)
             fitted = [out.fit(data, seed, fits.n_rounds) for out, data in pairs]
-            priors, fitted_rounds = [transform(p) for p in fitted], fits.n_rounds
+            priors = [
+                prior if output.fixed is not None else transform(j, prior, data)
+                for j, (output, prior, data) in enumerate(
+                    zip(self.outputs, fitted, each, strict=True)
+                )
+            ]
+            fitted_rounds = fits.n_rounds
         found = self.of_priors(priors, history)
         return replace(
             found,
@@ -723,23 +732,30 @@ def row_means(history: Observations, noise_var: Tensor) -> tuple[Tensor, Tensor]
     return total / n, variance.sqrt() / n
 
 
-def side_of_all(history: Observations, noise_var: Tensor, goal: Goal) -> str | None:
+def side_of_all(
+    history: Observations, noise_var: Sequence[Tensor], goal: Goal
+) -> str | None:
     r"""The side of the level on which all values lie, noise considered.
 
     Args:
         history: All measurements.
-        noise_var: Their noise variances.
+        noise_var: Their noise variances, for each output.
         goal: What is to be decided; one without a level has no sides.
 
     Returns:
         ``"above"``, ``"below"``, or ``None`` where there are values on both.
     """
-    mean, error = row_means(history, noise_var)
-    level = goal.level_of(mean)
-    if level is None:
+    rows, means, errors = history.indices.unique(), [], []
+    columns = history.y.view(len(history), len(noise_var)).unbind(dim=-1)
+    for y, noise in zip(columns, noise_var, strict=True):
+        mean, error = row_means(replace(history, y=y, yvar=None), noise)
+        means.append(mean)
+        errors.append(CLEAR * error)
+    side = goal.found_sides(rows, means, errors)
+    if side is None:
         return None
-    if not bool((mean - CLEAR * error > level).any()):
+    if not bool((side == ABOVE).any()):
         return "below"
-    if not bool((mean + CLEAR * error <= level).any()):
+    if not bool((side == BELOW).any()):
         return "above"
     return None

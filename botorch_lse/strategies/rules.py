@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -46,7 +46,7 @@ from botorch_lse.planning.designed import (
     designed_batch,
 )
 from botorch_lse.problem import Pool
-from botorch_lse.strategies.goals import Goal, Targets
+from botorch_lse.strategies.goals import Comparison, Goal, Targets, View
 from botorch_lse.strategies.loop import Request, round_generator
 from botorch_lse.strategies.processes import Fits
 
@@ -128,6 +128,7 @@ class Situation:
         open_rows: ``N`` bools: the rows that may be chosen at all.
         is_initial: Whether these are first rows, before the rule takes over.
         is_first_copy: ``T`` bools: of items that are one point the first.
+        points: ``T`` numbers, the same for items that are one point.
         weights: ``N`` weights by which rows of the posterior count as items, those of
             copies of a point together; ``None``: all the same.
     """
@@ -140,7 +141,22 @@ class Situation:
     open_rows: Tensor
     is_initial: bool
     is_first_copy: Tensor
+    points: Tensor
     weights: Tensor | None = None
+
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        r"""The outputs and levels on which sides hang, and where each still matters."""
+        given = self.belief.all_regions, self.fits.posteriors
+        view = View(*given, self.items, self.points, self.beta)
+        return self.goal.comparisons(view)
+
+    @property
+    def tie_scale(self) -> float:
+        r"""The unit of scores: the prior's deviation; of several outputs each has its
+        own, and scores are in units of these.
+        """
+        return self.posterior.scale if len(self.posteriors) == 1 else 1.0
 
     @property
     def posteriors(self) -> tuple[PoolPosterior, ...]:
@@ -160,20 +176,48 @@ class Situation:
     @property
     def problems(self) -> list[PosteriorProblem]:
         r"""For each output what a batch is to predict, for the planner."""
-        return problems_of(self.fits, self.targets)
+        return problems_of(self.fits, self.targets, self._rows_that_matter)
+
+    @property
+    def _rows_that_matter(self) -> list[Tensor] | None:
+        r"""For each output bools of rows on whose value sides still hang.
+
+        ``None`` where that is the same as being in question.
+        """
+        if len(self.posteriors) == 1 or not self.comparisons:
+            return None
+        none = torch.zeros(len(self.posterior.mean), dtype=torch.bool)
+        found = [none] * len(self.posteriors)
+        for one in self.comparisons:
+            here = ~none if one.matters is None else one.matters
+            found[one.output] = found[one.output] | here
+        return found
 
 
-def problems_of(fits: Fits, targets: Targets) -> list[PosteriorProblem]:
+def problems_of(
+    fits: Fits, targets: Targets, matters: Sequence[Tensor] | None = None
+) -> list[PosteriorProblem]:
     r"""For each output what a batch is to predict, for the planner.
 
     Several outputs compare in units of their prior's largest deviation.
+
+    Args:
+        fits: The posteriors.
+        targets: What is in question.
+        matters: For each output ``N`` bools, the rows in which it is; an output that is
+            in question nowhere is left out. Default everywhere.
     """
     found = []
-    for posterior, noise in zip(fits.posteriors, fits.noise, strict=True):
-        weights = targets.weights
+    for j, (posterior, noise) in enumerate(
+        zip(fits.posteriors, fits.noise, strict=True)
+    ):
+        weights, rows, factor = targets.weights, targets.rows, targets.factor
+        if matters is not None:
+            rows = rows[matters[j][rows]]
+            if len(rows) == 0:
+                continue
         if len(fits.posteriors) > 1:
-            weights = torch.ones(len(targets.rows)).double() / posterior.scale**2
-        rows, factor = targets.rows, targets.factor
+            weights = torch.ones(len(rows)).double() / posterior.scale**2
         problem = PosteriorProblem(posterior, noise.contiguous(), rows, weights, factor)
         found.append(problem)
     return found
@@ -185,7 +229,9 @@ class Rule(ABC):
     anticipates: bool = False
     """Whether it asks a goal what would stay undecided after a measurement."""
     several_outputs: bool = False
-    """Whether it can choose for several outputs at once."""
+    """Whether it can choose for several outputs at once, whatever the goal."""
+    serves_regions: bool = True
+    """Whether it can choose for several levels, or outputs with levels."""
     own_width: BetaSchedule | None = None
     """The squared width that belongs to the rule, in place of a theorem's."""
     intersects: bool = True
@@ -271,9 +317,7 @@ def one_by_one(
 ) -> Tensor:
     r"""Greedy choice; of equal scores the lowest row."""
     left, N = request.left.clone(), len(situation.open_rows)
-    # Scores of several outputs count in units of their scales.
-    several = len(situation.posteriors) > 1
-    scale, rows = 1.0 if several else situation.posterior.scale, list[int]()
+    scale, rows = situation.tie_scale, list[int]()
     while len(rows) < request.size:
         found = scores(situation)[:N]
         row = first_best(found, situation.open_rows & (left > 0), scale)
@@ -293,6 +337,67 @@ def variance_left(situation: Situation) -> Tensor:
     if len(posteriors) == 1:
         return posteriors[0].variance
     return torch.stack([p.variance / p.scale**2 for p in posteriors]).sum(dim=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    r"""What is believed of one output in each row, and the level to compare it with.
+
+    Args:
+        situation: What is believed.
+        one: The output and the level.
+    """
+
+    situation: Situation
+    one: Comparison
+
+    @property
+    def posterior(self) -> PoolPosterior:
+        r"""The posterior of the output."""
+        return self.situation.posteriors[self.one.output]
+
+    @property
+    def mean(self) -> Tensor:
+        r"""``N`` posterior means."""
+        return self.posterior.mean
+
+    @property
+    def sigma(self) -> Tensor:
+        r"""``N`` deviations, as the rows that are planned will leave them."""
+        return self.posterior.sigma
+
+    @property
+    def ends(self) -> tuple[Tensor, Tensor]:
+        r"""``N`` lower and upper ends of the expected regions."""
+        return expected_regions(self.situation, self.one.output)
+
+    @property
+    def level(self) -> float | Tensor:
+        r"""The level, or ``N`` of them."""
+        return self.one.level
+
+
+def most(
+    situation: Situation, score: Callable[[Moments], Tensor], unit: float = 1.0
+) -> Tensor:
+    r"""The score of each row by the output and the level that decide it least.
+
+    That is the largest one over all comparisons that still matter in the row.
+
+    Args:
+        situation: What is believed.
+        score: From what is believed of an output, and a level, to ``N`` scores.
+        unit: 1 if scores have the unit of the output, 0 if they have none.
+    """
+    found = []
+    for one in situation.comparisons:
+        scores = score(Moments(situation, one))
+        if len(situation.posteriors) > 1:
+            scores = scores / situation.posteriors[one.output].scale ** unit
+        if one.matters is not None:
+            scores = scores.masked_fill(~one.matters, -torch.inf)
+        found.append(scores)
+    return found[0] if len(found) == 1 else torch.stack(found).amax(dim=0)
 
 
 @dataclass(frozen=True)
@@ -352,9 +457,8 @@ class Straddle(ScoreRule):
 
     def scores(self, situation: Situation) -> Tensor:
         r"""The straddle score of each row, units of ``y``."""
-        posterior = situation.posterior
-        level = situation.goal.level(posterior.mean)
-        return straddle(posterior.mean, posterior.sigma, level, situation.beta)
+        beta = situation.beta
+        return most(situation, lambda m: straddle(m.mean, m.sigma, m.level, beta))
 
 
 @dataclass(frozen=True)
@@ -389,15 +493,9 @@ def drawn_beta(seed: int, round: int) -> float:
     return -2.0 * math.log1p(-uniform)  # 1 - u is never 0
 
 
-def moments_and_level(situation: Situation) -> tuple[Tensor, Tensor, float]:
-    r"""Mean, expected deviation and level: the arguments of a rival's criterion."""
-    mean = situation.posterior.mean
-    return mean, situation.posterior.sigma, situation.goal.level(mean)
-
-
 def in_steps(scores: Tensor, situation: Situation) -> Tensor:
     r"""Scores without a unit, scaled so that ``first_best`` calls ``CLOSE`` a tie."""
-    return scores * (situation.posterior.scale * TIE / CLOSE)
+    return scores * (situation.tie_scale * TIE / CLOSE)
 
 
 def by_ratio(scores: Tensor, situation: Situation) -> Tensor:
@@ -422,7 +520,8 @@ class UFunction(ScoreRule):
 
     def scores(self, situation: Situation) -> Tensor:
         r"""The negative number of deviations of each row, in the steps of ties."""
-        return in_steps(u_function(*moments_and_level(situation)), situation)
+        found = most(situation, lambda m: u_function(m.mean, m.sigma, m.level), 0)
+        return in_steps(found, situation)
 
 
 @dataclass(frozen=True)
@@ -442,7 +541,8 @@ class ContourEntropy(ScoreRule):
     def scores(self, situation: Situation) -> Tensor:
         r"""The negative number of deviations of each row, in the steps of ties."""
         # Not the entropy itself, which is flat near the level: more rows would be ties.
-        return in_steps(u_function(*moments_and_level(situation)), situation)
+        found = most(situation, lambda m: u_function(m.mean, m.sigma, m.level), 0)
+        return in_steps(found, situation)
 
 
 @dataclass(frozen=True)
@@ -469,8 +569,11 @@ class ExpectedFeasibility(ScoreRule):
 
     def scores(self, situation: Situation) -> Tensor:
         r"""The logarithm of each row's expected feasibility, in the steps of ties."""
-        found = expected_feasibility(*moments_and_level(situation), self.alpha)
-        return by_ratio(found, situation)
+
+        def score(m: Moments) -> Tensor:
+            return expected_feasibility(m.mean, m.sigma, m.level, self.alpha)
+
+        return by_ratio(most(situation, score), situation)
 
 
 @dataclass(frozen=True)
@@ -497,13 +600,17 @@ class RanjanImprovement(ScoreRule):
 
     def scores(self, situation: Situation) -> Tensor:
         r"""The logarithm of each row's improvement, in the steps of ties."""
-        found = ranjan_improvement(*moments_and_level(situation), self.alpha)
-        return by_ratio(found, situation)
+
+        def score(m: Moments) -> Tensor:
+            return ranjan_improvement(m.mean, m.sigma, m.level, self.alpha)
+
+        return by_ratio(most(situation, score, 2), situation)
 
 
-def expected_regions(situation: Situation) -> tuple[Tensor, Tensor]:
+def expected_regions(situation: Situation, output: int = 0) -> tuple[Tensor, Tensor]:
     r"""Ends of the intersected regions, with the interval that planned rows leave."""
-    posterior, regions = situation.posterior, situation.belief.regions
+    posterior = situation.posteriors[output]
+    regions = situation.belief.all_regions[output]
     lower, upper = interval(posterior.mean, posterior.sigma, situation.beta)
     return torch.maximum(regions.lower, lower), torch.minimum(regions.upper, upper)
 
@@ -525,9 +632,7 @@ class Ambiguity(ScoreRule):
 
     def scores(self, situation: Situation) -> Tensor:
         r"""The ambiguity of each row's expected region, units of ``y``."""
-        lower, upper = expected_regions(situation)
-        level = situation.goal.level(situation.posterior.mean)
-        return ambiguity(lower, upper, level)
+        return most(situation, lambda m: ambiguity(*m.ends, m.level))
 
 
 @dataclass(frozen=True)
@@ -542,8 +647,7 @@ class Width(ScoreRule):
 
     def scores(self, situation: Situation) -> Tensor:
         r"""The width of each row's expected region, units of ``y``."""
-        lower, upper = expected_regions(situation)
-        return upper - lower
+        return most(situation, lambda m: m.ends[1] - m.ends[0])
 
 
 # --- designs --------------------------------------------------------------------------

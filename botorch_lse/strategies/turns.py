@@ -20,8 +20,6 @@ from botorch_lse.strategies.rules import Rule, Situation
 
 WRONG = 0.005
 """The share of rows expected on a wrong side at which the second rule takes over."""
-TINY = 1e-300
-"""A deviation that is none, and by which one can divide."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,7 @@ class Combined(Rule):
     rules: tuple[Rule, ...]
 
     several_outputs: bool = field(init=False, repr=False)
+    serves_regions: bool = field(init=False, repr=False)
     anticipates: bool = field(init=False, repr=False)
     own_width: BetaSchedule | None = field(init=False, repr=False)
     intersects: bool = field(init=False, repr=False)
@@ -59,6 +58,9 @@ class Combined(Rule):
         found = {
             "rules": rules,
             "several_outputs": all(rule.several_outputs for rule in rules),
+            "serves_regions": all(
+                rule.serves_regions or rule.several_outputs for rule in rules
+            ),
             "anticipates": any(rule.anticipates for rule in rules),
             "own_width": width if is_common else None,
             "intersects": any(rule.intersects for rule in rules),
@@ -228,16 +230,11 @@ def expected_wrong(situation: Situation) -> float:
     """
     belief = situation.belief
     targets = situation.items[belief.sides.candidates & situation.is_first_copy]
-    posterior = belief.posterior
-    level = situation.goal.level(posterior.mean)
-    distance = (posterior.mean[targets] - level).abs()
-    # An item that is known exactly is on the right side, on the level too.
-    sigma = posterior.sigma[targets].clamp_min(TINY)
-    wrong = torch.special.ndtr(-distance / sigma)
+    doubt = situation.goal.doubt(belief.fits.posteriors, targets)
     weights = situation.weights
     if weights is None:
-        return float(wrong.sum()) / len(situation.items)
-    return float(weights[targets] @ wrong) / float(weights.sum())
+        return float(doubt.sum()) / len(situation.items)
+    return float(weights[targets] @ doubt) / float(weights.sum())
 
 
 def checked_rules(rules: Any) -> tuple[Rule, ...]:

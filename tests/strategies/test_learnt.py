@@ -349,7 +349,7 @@ def test_hidden_regions_are_overlooked_by_no_rule(case):
 
 def test_without_the_cure_one_is(monkeypatch):
     r"""The check above can fail: six first rows, and the model taken at its word."""
-    none = lambda part, _: torch.zeros(len(part.pool), dtype=torch.bool)  # noqa: E731
+    none = lambda part, *_: torch.zeros(len(part.pool), dtype=torch.bool)  # noqa: E731
     monkeypatch.setattr(base, "side_of_all", lambda *_: None)
     monkeypatch.setattr(base.GPProcedure, "_sure_by_prior_alone", none)
     options = {"n_initial": 6, "level_z": None}

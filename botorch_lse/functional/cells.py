@@ -1,0 +1,264 @@
+r"""Classes of points that are told by comparing several numbers with levels.
+
+The levels of an output cut its line into intervals, ``(-inf, t_1], (t_1, t_2], ...,
+(t_L, inf)``; a *cell* is a product of one such interval for each output. A region (and
+any other question that comparisons answer) is the same all over a cell, so that it is a
+table: a class for each cell. What intervals of the outputs say of the class is then
+exact: they allow some cells, and the class is known when all of these have the same.
+
+A band needs both ends of one interval; whatever is in ``A`` or not in ``A`` is known
+before any measurement. Deciding comparison by comparison would miss both.
+
+With independent outputs the probability of a cell is a product. The probability of a
+class is a sum of these, linear in the probabilities ``P(f_j > t_i)`` of each output by
+itself, which makes its variance after a measurement a sum of products as well
+(``slopes``).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+UNKNOWN = -1
+"""The class of a point whose class is not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    r"""The class of each cell, the same for all points or one table per point.
+
+    Args:
+        levels: For each of ``m`` outputs ``R x L_j`` ascending levels, units of the
+            output; ``R`` is 1 or the number of points, ``L_j`` may be 0.
+        classes: ``R x (L_1 + 1) x ... x (L_m + 1)`` classes. Where two levels are
+            equal, nothing lies between them, and the empty cell has the class of the
+            one below it.
+        n_classes: ``K``; classes are 0, 1, ..., ``K - 1``.
+    """
+
+    levels: tuple[Tensor, ...]
+    classes: Tensor
+    n_classes: int
+
+    @classmethod
+    def of(
+        cls,
+        levels: Sequence[Tensor],
+        class_of: Callable[[list[list[Tensor]]], Tensor],
+        n_classes: int,
+    ) -> Cells:
+        r"""The cells of levels in any order.
+
+        Args:
+            levels: For each output ``R x L_j``, or ``1 x L_j`` for all points.
+            class_of: From bools for each output and level, whether the output lies
+                above the level, to classes. It is asked about all cells at once.
+            n_classes: ``K``.
+        """
+        rows = max(part.shape[0] for part in levels)
+        m, signs, ascending = len(levels), [], []
+        for j, part in enumerate(levels):
+            expanded = part.expand(rows, -1)
+            order = expanded.argsort(dim=-1, stable=True)
+            ascending.append(expanded.gather(-1, order))
+            rank = order.argsort(dim=-1)
+            above = rank.unsqueeze(-1) < torch.arange(part.shape[1] + 1)
+            shape = [rows] + [1] * m
+            shape[j + 1] = part.shape[1] + 1
+            signs.append([above[:, i].view(shape) for i in range(part.shape[1])])
+        sizes = (rows, *(part.shape[1] + 1 for part in levels))
+        classes = class_of(signs).long().expand(sizes).clone()
+        for j, part in enumerate(ascending):
+            for c in range(1, part.shape[1]):
+                is_empty = part[:, c] == part[:, c - 1]
+                below = classes.select(j + 1, c - 1)[is_empty]
+                classes.select(j + 1, c)[is_empty] = below
+        return cls(tuple(ascending), classes, n_classes)
+
+    def at(self, points: Tensor) -> Cells:
+        r"""The cells of some points, given by number or mask."""
+        if len(self.classes) == 1:
+            return self
+        levels = tuple(part[points] for part in self.levels)
+        return replace(self, levels=levels, classes=self.classes[points])
+
+    def _along(self, values: Tensor, output: int, ahead: int = 1) -> Tensor:
+        r"""``N x (L_j + 1)`` values of an output's cells, shaped like ``classes``.
+
+        Args:
+            values: For each cell of the output.
+            output: ``j``.
+            ahead: Dimensions before those of the cells.
+        """
+        shape = [len(values)] + [1] * (ahead - 1 + len(self.levels))
+        shape[ahead + output] = values.shape[1]
+        return values.view(shape)
+
+    # --- what intervals say -----------------------------------------------------------
+
+    def allowed(self, above: Sequence[Tensor], below: Sequence[Tensor]) -> Tensor:
+        r"""``N x (L_1 + 1) x ...`` bools: the cells in which a point may be.
+
+        Args:
+            above: For each output ``N x L_j`` bools: surely above the level.
+            below: For each output ``N x L_j`` bools: surely not above it.
+        """
+        found = torch.ones(1, *self.classes.shape[1:], dtype=torch.bool)
+        for j, (over, under) in enumerate(zip(above, below, strict=True)):
+            cell = torch.arange(over.shape[1] + 1)
+            first = over.sum(dim=-1, keepdim=True)
+            last = (~under).sum(dim=-1, keepdim=True)
+            found = found & self._along((cell >= first) & (cell <= last), j)
+        return found
+
+    def agreed(self, allowed: Tensor) -> Tensor:
+        r"""``N`` classes, ``UNKNOWN`` where the cells that are allowed disagree."""
+        classes = self.classes.expand(allowed.shape).flatten(1)
+        allowed = allowed.flatten(1)
+        lowest = classes.masked_fill(~allowed, self.n_classes).amin(dim=1)
+        highest = classes.masked_fill(~allowed, UNKNOWN).amax(dim=1)
+        return torch.where(lowest == highest, lowest, UNKNOWN)
+
+    def matters(self, allowed: Tensor) -> tuple[Tensor, ...]:
+        r"""For each output ``N x L_j`` bools: whether the class hangs on the level.
+
+        It does if there are cells on both sides of it, allowed and alike in all else,
+        which have other classes.
+        """
+        found, classes = [], self.classes.expand(allowed.shape)
+        for j, part in enumerate(self.levels):
+            here = []
+            for i in range(part.shape[1]):
+                under, over = (classes.select(j + 1, c) for c in (i, i + 1))
+                may = allowed.select(j + 1, i) & allowed.select(j + 1, i + 1)
+                here.append((may & (under != over)).reshape(len(may), -1).any(dim=1))
+            none = torch.zeros(len(allowed), 0, dtype=torch.bool)
+            found.append(torch.stack(here, dim=-1) if here else none)
+        return tuple(found)
+
+    # --- what normal distributions say ------------------------------------------------
+
+    @cached_property
+    def _indicators(self) -> Tensor:
+        r"""``R x K x (L_1 + 1) x ...``: 1 in the cells of each class."""
+        of_class = torch.arange(self.n_classes).view(-1, *[1] * len(self.levels))
+        return (self.classes.unsqueeze(1) == of_class).double()
+
+    def shares(self, mean: Sequence[Tensor], sigma: Sequence[Tensor]) -> list[Tensor]:
+        r"""For each output ``N x (L_j + 1)`` probabilities of its intervals.
+
+        Args:
+            mean: For each output ``N`` means.
+            sigma: For each output ``N`` standard deviations.
+        """
+        found = []
+        for part, m, s in zip(self.levels, mean, sigma, strict=True):
+            least = torch.finfo(s.dtype).tiny
+            z = (m.unsqueeze(-1) - part) / s.clamp_min(least).unsqueeze(-1)
+            ends = torch.full_like(z[:, :1], torch.inf) if z.shape[1] else None
+            if ends is None:
+                found.append(torch.ones(len(m), 1, dtype=torch.float64))
+                continue
+            high, low = torch.cat((ends, z), dim=1), torch.cat((z, -ends), dim=1)
+            # From the tail in which both are small, where digits are left.
+            side = torch.where(low > 0, -1.0, 1.0)
+            ndtr = torch.special.ndtr
+            found.append((ndtr(side * high) - ndtr(side * low)).abs())
+        return found
+
+    def probabilities(self, mean: Sequence[Tensor], sigma: Sequence[Tensor]) -> Tensor:
+        r"""``N x K`` probabilities of the classes, the outputs being independent.
+
+        Args:
+            mean: For each output ``N`` means.
+            sigma: For each output ``N`` standard deviations.
+        """
+        found = self._indicators
+        shares = self.shares(mean, sigma)
+        for part in reversed(shares):
+            found = _contracted(found, part)
+        return found
+
+    def slopes(
+        self, mean: Sequence[Tensor], sigma: Sequence[Tensor]
+    ) -> dict[tuple[int, ...], Tensor]:
+        r"""How the probabilities of the classes change with those of comparisons.
+
+        They are linear in the probabilities ``P_ji = P(f_j > t_i)`` of each output, so
+        that derivatives of all orders, at most one in each output, say everything.
+
+        Args:
+            mean: For each output ``N`` means.
+            sigma: For each output ``N`` standard deviations.
+
+        Returns:
+            For each set ``S`` of outputs that have levels, but the empty one, the
+            derivatives ``N x K x L_j x ...`` of the ``K`` probabilities by one ``P_ji``
+            of each output in ``S``.
+        """
+        shares, found = self.shares(mean, sigma), {}
+        outputs = [j for j, part in enumerate(self.levels) if part.shape[1]]
+        for size in range(1, len(outputs) + 1):
+            for some in itertools.combinations(outputs, size):
+                table = self._indicators
+                for j in reversed(range(len(shares))):
+                    dim = j + 2
+                    if j in some:
+                        table = table.diff(dim=dim)
+                    else:
+                        moved = table.movedim(dim, -1)
+                        table = _contracted(moved, shares[j])
+                found[some] = table
+        return found
+
+    # --- how far it is to another class -----------------------------------------------
+
+    def margins(
+        self, lower: Sequence[Tensor], upper: Sequence[Tensor], scale: Sequence[float]
+    ) -> tuple[Tensor, Tensor]:
+        r"""Bounds of how far points are from where their class would be another one.
+
+        The distance of a point from a cell is the largest of those of its outputs, each
+        in units of its scale. The margin is the distance from the cells of other
+        classes than the last, minus that from the cells of the last class.
+
+        Args:
+            lower: For each output ``N`` lower ends of intervals; equal ends are points.
+            upper: For each output ``N`` upper ends.
+            scale: For each output its unit.
+
+        Returns:
+            ``N`` lower and ``N`` upper bounds over all points within the intervals.
+        """
+        near = torch.zeros(1, *self.classes.shape[1:], dtype=torch.float64)
+        far = near
+        for j, part in enumerate(self.levels):
+            endless = torch.full_like(part[:, :1], torch.inf)
+            if part.shape[1] == 0:
+                continue
+            start = torch.cat((-endless, part), dim=1)
+            end = torch.cat((part, endless), dim=1)
+            low, high = (x[j].unsqueeze(-1) for x in (lower, upper))
+            gap = torch.maximum(start - high, low - end).clamp_min(0.0) / scale[j]
+            whole = torch.maximum(start - low, high - end).clamp_min(0.0) / scale[j]
+            near = torch.maximum(near, self._along(gap, j))
+            far = torch.maximum(far, self._along(whole, j))
+        is_last = (self.classes == self.n_classes - 1).expand(near.shape).flatten(1)
+        ends = []
+        for own, other in ((is_last, ~is_last), (~is_last, is_last)):
+            away = near.flatten(1).masked_fill(~other, torch.inf).amin(dim=1)
+            least = far.flatten(1).masked_fill(~own, torch.inf).amin(dim=1)
+            ends.append(torch.where(away > 0, away, -least))
+        return ends[0], -ends[1]
+
+
+def _contracted(table: Tensor, shares: Tensor) -> Tensor:
+    r"""A table summed over its last dimension, weighted by ``N x c`` shares."""
+    shape = [len(shares)] + [1] * (table.ndim - 2) + [shares.shape[1]]
+    return (table * shares.view(shape)).sum(dim=-1)
