@@ -18,7 +18,7 @@ real chart (off Vancouver Island) from noisy soundings, asked for in batches, an
 when every cell is decided. Prints a table and whether values lay where they were
 predicted; writes level_set.png, calibration.png and level_set.csv."""
 
-TABLE_COMMANDS = ("next", "answer")
+TABLE_COMMANDS = ("next", "answer", "simulate")
 """Commands of ``botorch_lse.table``, which is imported only if one is called."""
 
 METHODS = ("default", "lse", "melk", "straddle", "random")

@@ -3,11 +3,13 @@ r"""The commands for tables: ``botorch-lse next`` and the others."""
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.confidence.calibration import CalibrationWarning
 from botorch_lse.strategies.loop import (
     ALL_ABOVE,
@@ -23,6 +25,7 @@ from botorch_lse.table.cells import Table, write_table
 from botorch_lse.table.measurements import MEASURED, WORDS, results_with
 from botorch_lse.table.runs import Run
 from botorch_lse.table.settings import DEFAULT_FILE, FILES, PROGRAM, options, settings
+from botorch_lse.table.simulated import Outcome, simulated, truth_of
 
 DESCRIPTION = """\
 Which lines of a table are above a level? `next` writes a sheet of what to measure; fill
@@ -33,6 +36,7 @@ state but the files: stop at any point, and go on from them."""
 COMMANDS = {
     "next": "write the sheet of what to measure next",
     "answer": "write what is known of each candidate, as a table and a picture",
+    "simulate": "say how many measurements to expect, from simulated ones",
 }
 
 ENDS = {
@@ -91,6 +95,8 @@ def parser() -> argparse.ArgumentParser:
         part.set_defaults(run=globals()[f"{name}_command"])
         if name == "answer":
             _add_answer_options(part)
+        elif name == "simulate":
+            _add_simulate_options(part)
     return whole
 
 
@@ -102,6 +108,31 @@ def _add_answer_options(part: argparse.ArgumentParser) -> None:
         part.add_argument(
             option, type=Path, default=Path(file), metavar="FILE", help=words
         )
+
+
+def _add_simulate_options(part: argparse.ArgumentParser) -> None:
+    add = part.add_argument
+    add("--runs", type=int, default=3, help="how many runs (default 3)")
+    add(
+        "--most",
+        type=int,
+        default=300,
+        help="measurements of a run at most (default 300)",
+    )
+    add("--truth", metavar="COLUMN", help="true values: a column of the candidates")
+    add(
+        "--between",
+        type=_numbers,
+        metavar="LOW,HIGH",
+        help="most true values lie between these; functions are drawn (not needed once "
+        "a model is learnt from results)",
+    )
+    add(
+        "--noise",
+        type=float,
+        metavar="STD",
+        help="standard deviation of simulated noise (default noise_std, or as learnt)",
+    )
 
 
 def _common_options() -> argparse.ArgumentParser:
@@ -193,6 +224,59 @@ def answer_in_words(run: Run) -> str:
     # Where the predictions failed, the guarantee and the summary say so already.
     has_said = said in guarantee or state.calibration().has_failed
     return "\n".join((guarantee,) if has_said else (said, guarantee))
+
+
+def simulate_command(call: argparse.Namespace) -> None:
+    r"""Say how many measurements to expect, from simulated ones.
+
+    Args:
+        call: The options.
+    """
+    for name in ("runs", "most"):
+        whole_number(getattr(call, name), f"--{name}", 1)
+    run = _read(call)
+    if call.noise is not None:
+        in_interval(call.noise, "--noise", 0.0, math.inf, closed_low=True)
+    truth = truth_of(run, call.runs, call.truth, call.between, call.noise)
+    save_settings(run)
+    print(f"Truth: {truth.words}; noise with standard deviation {truth.noise_std:.3g}.")
+    outcomes = list[Outcome]()
+    for i, outcome in enumerate(simulated(run, truth, call.most), 1):
+        outcomes.append(outcome)
+        print(
+            f"run {i}: {_counted(outcome.n, 'measurement')} in "
+            f"{_counted(outcome.sheets, 'sheet')}, {outcome.above} above, "
+            f"{outcome.wrong} wrong. {_end_of(outcome)}",
+            flush=True,
+        )
+    print(expected(outcomes, truth.state.n_used))
+
+
+def _end_of(outcome: Outcome) -> str:
+    r"""Why a simulated run ended; its limit is none of the settings."""
+    if outcome.reason == BUDGET:
+        return "It ended before all was decided."
+    return ENDS.get(outcome.reason, "")
+
+
+def expected(outcomes: Sequence[Outcome], begun: int) -> str:
+    r"""How many measurements to expect, in a sentence.
+
+    Args:
+        outcomes: Simulated runs.
+        begun: Measurements that are there already.
+    """
+    counts = sorted(outcome.n for outcome in outcomes)
+    more = " more" if begun else ""
+    open_ = sum(outcome.reason not in (DECIDED, AUDITED) for outcome in outcomes)
+    said = f"Expect {_counted(counts[len(counts) // 2], 'measurement')}{more}"
+    said += f" (from {counts[0]} to {counts[-1]})" if counts[0] < counts[-1] else ""
+    if open_:
+        said += (
+            f", or more: {open_} of {_counted(len(counts), 'run')} ended before all "
+            "was decided. A larger epsilon takes fewer"
+        )
+    return f"{said}."
 
 
 def save_settings(run: Run) -> None:

@@ -101,11 +101,7 @@ class Run:
     @cached_property
     def state(self) -> State:
         r"""What is known after all measurements."""
-        groups = self.measured.by_sheet(self.places)
-        state = self.strategy.init(self.settings.seed)
-        for group in tqdm(groups, desc="learning", disable=None, leave=False):
-            state = told(self.strategy, state, group)
-        return state
+        return learnt(self, self.strategy)
 
     @property
     def open_places(self) -> list[int]:
@@ -158,6 +154,20 @@ class Run:
             cells |= {SHEET: str(number), REPEAT: str(counts[row])}
             lines.append({**cells, self.result_column: ""})
         return lines
+
+
+def learnt(run: Run, strategy: ComposedStrategy) -> State:
+    r"""What a strategy knows after all measurements of a run.
+
+    Args:
+        run: The run.
+        strategy: A strategy on its pool.
+    """
+    groups = run.measured.by_sheet(run.places)
+    state = strategy.init(run.settings.seed)
+    for group in tqdm(groups, desc="learning", disable=None, leave=False):
+        state = told(strategy, state, group)
+    return state
 
 
 def told(strategy: ComposedStrategy, state: State, group: Observations) -> State:

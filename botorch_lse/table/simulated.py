@@ -1,0 +1,207 @@
+r"""Runs against a truth that is made up, to see how many measurements to expect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from botorch_lse.models.fitted import unfitted_prior
+from botorch_lse.models.gaussian_process import PoolPosterior
+from botorch_lse.problem import Observations
+from botorch_lse.strategies import ComposedStrategy, State
+from botorch_lse.strategies.content import joint_draws
+from botorch_lse.table.runs import Run, filled_up, learnt, told
+
+SHARE_BETWEEN = 4.0
+"""Standard deviations from one end to the other of what values are expected: 95 % of
+the candidates then lie between the ends."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    r"""What simulated measurements measure, and where they begin.
+
+    Args:
+        values: ``K x N``, a function on the pool for each run.
+        noise_std: The standard deviation of simulated noise.
+        state: What is known when a run begins.
+        words: Where the values come from.
+    """
+
+    values: Tensor
+    noise_std: float
+    state: State
+    words: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    r"""How a simulated run ended.
+
+    Args:
+        n: Measurements it made.
+        sheets: In how many sheets.
+        reason: Why it stopped.
+        above: How many candidates it found above the level.
+        wrong: How many it decided wrongly by more than the accuracy.
+    """
+
+    n: int
+    sheets: int
+    reason: str
+    above: int
+    wrong: int
+
+
+def truth_of(
+    run: Run,
+    runs: int,
+    column: str | None,
+    between: tuple[float, ...] | None,
+    noise: float | None,
+) -> Truth:
+    r"""What is to be measured in simulated runs.
+
+    A column of the candidates, if one is named: every run begins anew. Else functions
+    drawn from the model: as the results have it by now, then runs go on from them, or
+    from the model before any data, whose values lie between two ends.
+
+    Args:
+        run: The run.
+        runs: How many truths.
+        column: A column of the candidates with the true values.
+        between: The two ends.
+        noise: The standard deviation of simulated noise; default what is known of it.
+
+    Raises:
+        ValueError: If there is nothing to draw from, or the column is none.
+    """
+    seed, known = run.settings.seed, run.settings.noise_std
+    noise = known if noise is None else noise
+    start = run.strategy.init(seed)
+    if column is not None:
+        values = _column(run, column).expand(runs, -1)
+        words = f"the column {column}"
+        return Truth(values, _given(noise, run), start, words)
+    if between is not None:
+        if len(between) != 2 or not between[0] < between[1]:
+            raise ValueError(
+                "Expected --between to be a smaller and a larger value, as in 20,60, "
+                f"but got {','.join(f'{end:g}' for end in between)}."
+            )
+        low, high = between
+        prior = PoolPosterior.start(unfitted_prior(run.pool.bounds), run.pool.X)
+        values = (low + high) / 2 + _drawn(prior, runs, seed) * (
+            (high - low) / SHARE_BETWEEN
+        )
+        words = f"functions drawn from the model, mostly between {low:g} and {high:g}"
+        return Truth(values, _given(noise, run), start, words)
+    # Without its audit, which has a belief of its own.
+    strategy = replace(run.strategy, audit=None)
+    state = run.state if run.strategy.audit is None else learnt(run, strategy)
+    if not state.belief.fits.is_informed:
+        raise ValueError(
+            "Expected a truth to simulate, but no model is learnt from results yet. "
+            "Say between which values most candidates will lie, --between 20,60, or "
+            "name a column of known values, --truth COLUMN."
+        )
+    values = _drawn(state.belief.posterior, runs, seed)
+    std = float(state.belief.noise.mean().sqrt()) if noise is None else noise
+    words = f"functions drawn from the model that {run.settings.results} taught"
+    return Truth(values, std, run.state, words)
+
+
+def _given(noise: float | None, run: Run) -> float:
+    if noise is None:
+        raise ValueError(
+            "Expected the noise of a measurement, which nothing says yet, but got "
+            "none. Give its standard deviation: --noise 0.5 (0 for none)."
+        )
+    return noise
+
+
+def _drawn(posterior: PoolPosterior, n: int, seed: int) -> Tensor:
+    r"""``n x N``, joint draws of the whole pool."""
+    rows = torch.arange(len(posterior.mean))
+    values = torch.empty(n, len(rows), dtype=torch.float64)
+    for at, part in joint_draws(posterior, rows, n, seed):
+        values[:, at] = part.T.double()
+    return values
+
+
+def _column(run: Run, column: str) -> Tensor:
+    r"""The true values that stand in a column of the candidates."""
+    table = run.candidates.table
+    name = table.column(column)
+    if name is None:
+        raise ValueError(
+            f"{table.name}: expected the column {column!r} of true values, but it has "
+            f"{', '.join(table.header)}."
+        )
+    if name in run.settings.inputs:
+        advice = run.settings.notation.advice("ignore", name)
+        raise ValueError(
+            f"{table.name}: expected true values in a column that is no input, but "
+            f"{name} is one; {advice}."
+        )
+    values = []
+    for row in run.rows:
+        line = run.candidates.lines[row]
+        value = run.settings.notation.number(line.cells[name])
+        if value is None:
+            remedy = run.settings.notation.repair(line.cells[name])
+            came = f"got {line.cells[name]!r}"
+            raise table.complaint(line, name, "a number", came, remedy)
+        values.append(value)
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def simulated(run: Run, truth: Truth, most: int) -> Iterator[Outcome]:
+    r"""The outcomes of runs, one for each truth.
+
+    Args:
+        run: The run whose strategy is used.
+        truth: What is measured.
+        most: Measurements of a run at most.
+    """
+    budget, begun = run.settings.budget, truth.state.n_used
+    limit = begun + most if budget is None else min(budget, begun + most)
+    strategy = replace(run.strategy, max_observations=limit)
+    for i, values in enumerate(truth.values):
+        bench = np.random.default_rng((run.settings.seed, i))
+        yield _outcome(run, strategy, truth, values, bench)
+
+
+def _outcome(
+    run: Run,
+    strategy: ComposedStrategy,
+    truth: Truth,
+    values: Tensor,
+    bench: np.random.Generator,
+) -> Outcome:
+    r"""One run until it ends."""
+    state, sheets = truth.state, 0
+    while not state.is_done:
+        rows = torch.tensor(filled_up(strategy, state, [], run.settings.batch)).long()
+        if rows.numel() == 0:
+            break
+        noise = torch.from_numpy(bench.standard_normal(len(rows)))
+        y = values[rows] + truth.noise_std * noise
+        state = told(strategy, state, Observations(rows, y))
+        sheets += 1
+    answer, level = state.classification, run.settings.level
+    excess = values - level
+    wrong = (answer.above & (excess < -run.settings.epsilon)) | (
+        answer.below & (excess > run.settings.epsilon)
+    )
+    return Outcome(
+        state.n_used - truth.state.n_used,
+        sheets,
+        state.stop_reason or "",
+        int(answer.above.sum()),
+        int(wrong.sum()),
+    )
