@@ -13,6 +13,8 @@ from botorch_lse.table.runs import Run
 
 UNMEASURABLE = "n/a"
 """The side of candidates that cannot be measured."""
+PLACES = 6
+"""Decimal places of probabilities: nobody wants to read 3e-16."""
 
 
 def answer_frame(run: Run) -> pd.DataFrame:
@@ -51,15 +53,17 @@ def write_answer(run: Run, path: Path) -> None:
     """
     frame, notation = answer_frame(run), run.settings.notation
 
-    def text(value: object) -> str:
-        if isinstance(value, str):
-            return value
-        if not isinstance(value, float):
+    def text(name: str, value: object) -> str:
+        if isinstance(value, str) or not isinstance(value, float):
             return str(value)
+        if name.startswith("n_observations"):  # missing where others have whole ones
+            return "" if np.isnan(value) else f"{value:.0f}"
+        if name.startswith("probability"):
+            value = round(value, PLACES)
         return notation.text(value) if np.isfinite(value) else ""
 
     rows = [
-        {str(name): text(value) for name, value in row.items()}
+        {str(name): text(str(name), value) for name, value in row.items()}
         for row in frame.to_dict(orient="records")
     ]
     header = [str(name) for name in frame.columns]

@@ -180,8 +180,11 @@ class Notation:
         if number is not None:
             corrected = text.strip().replace(self.other.decimal, self.decimal)
             return f"write {corrected}, or {self.advice('decimal', self.other.decimal)}"
-        found = re.search(_NUMBER.format(re.escape(self.decimal)), text)
-        return f"write {found[0]}" if found else "write a number"
+        first, _, unit = text.strip().partition(" ")
+        is_unit = bool(unit) and not any(letter.isdigit() for letter in unit)
+        if is_unit and self.number(first) is not None:
+            return f"write {first}"
+        return "write a number"
 
     def advice(self, name: str, value: str) -> str:
         r"""How an option is given another value.

@@ -352,8 +352,7 @@ def to_do(run: Run, lines: list[dict[str, str]]) -> str:
     said = f"{out}: {_counted(n, 'line')} to measure"
     said += f" ({', '.join(parts)})" if parts else ""
     return (
-        f"{said}. Fill in {run.result_column!r} (or {WORDS}), save, and "
-        "call "
+        f"{said}. Fill in {run.result_column!r}: a number, {WORDS}. Save, and call "
         f"{PROGRAM} next again."
     )
 
@@ -387,10 +386,30 @@ def summary(run: Run) -> str:
             "decided before."
         )
     else:
-        lines.append(str(state.forecast()))
+        lines.append(foreseen(run))
     if state.history.n_measured and state.calibration().has_failed:
         lines.append(str(state.calibration()))
     return "\n".join(lines)
+
+
+def foreseen(run: Run) -> str:
+    r"""About how many more measurements the answer takes, in a sentence.
+
+    Args:
+        run: The run.
+    """
+    forecast = run.state.forecast()
+    if forecast.observations is None:
+        said = f"How many more measurements it takes cannot be told. {forecast.basis}"
+    else:
+        more = _counted(forecast.observations, "more measurement")
+        said = f"About {more} until every candidate is decided."
+    if run.settings.epsilon == 0:
+        said += (
+            " Candidates very near to the level take most of them: with an epsilon "
+            "these may go to either side."
+        )
+    return said
 
 
 def _counted(n: int, noun: str) -> str:

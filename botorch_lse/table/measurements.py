@@ -25,7 +25,8 @@ FAILED = ("failed", "fail")
 EXCLUDED = ("n/a", "na", "not measurable", "excluded")
 """Words for a candidate that cannot be measured at all."""
 OPEN, MEASURED = "open", "measured"
-WORDS = "write failed (asked again) or n/a (cannot be measured, never asked again)"
+WORDS = "failed (asked again) or n/a (cannot be measured, never asked again)"
+"""What may stand in a cell in place of a number, in a message."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,9 @@ class _Reader:
             value = self.notation.number(text)
             if value is None:
                 remedy = self.notation.repair(text)
-                remedy += f", leave the cell empty, or {WORDS}" * (not _digits(text))
+                remedy += f", leave the cell empty, or write {WORDS}" * (
+                    not _digits(text)
+                )
                 raise table.complaint(line, column, "a number", f"got {text!r}", remedy)
         row = self.candidates.find(line, table)
         repeat = self._count(table, line, REPEAT) or 1 if sheet else 0

@@ -28,7 +28,7 @@ def test_the_answer_is_the_table_with_sides_in_its_own_order(
     before = lab.contents()
     said = lab.call("answer")
     assert "20 candidates: 10 measured, 1 not measurable." in said
-    assert " more evaluations until everything is decided" in said  # the forecast
+    assert " until every candidate is decided." in said  # the forecast
     assert "Nothing was predicted before it was measured." in said  # the calibration
     assert "No guarantee if the function varies faster elsewhere" in said
     table = lab.read("answer.csv")
@@ -46,6 +46,7 @@ def test_the_answer_is_the_table_with_sides_in_its_own_order(
             "above" if truth > 7 else "below",
         )
         assert line["n_observations"] == ("1" if int(line["x"]) % 2 == 0 else "0")
+        assert "e-" not in line["probability_above"]
     assert (lab.folder / "answer.png").stat().st_size > 10_000
     after = lab.contents()
     assert {name: after[name] for name in before} == before

@@ -86,7 +86,7 @@ def test_results_that_are_wrong(lab: Lab, results: str, said: str) -> None:
         (
             "x,z\n1,2\n2,3\n7,9\n4x,3\n",
             "",
-            "line 5, column x: expected a number, but got '4x'; write 4.",
+            "line 5, column x: expected a number, but got '4x'; write a number.",
         ),
         (
             'x,z\n"1,5",2\n"2,5",7\n',
