@@ -92,6 +92,10 @@ class ContentKnown(ContentStop):
             ``tol``, the run does not end by this rule.
         confidence: Of the interval.
         times: After how many rounds in a row it must hold.
+        settled: By how much the estimate has moved in so many rounds is added to the
+            half width. A learnt model that still changes its mind is surer than it is
+            right: most of all just after its first design, which is not made for the
+            level.
 
     Raises:
         ValueError: If a number is out of range or ``by`` is not known.
@@ -103,6 +107,7 @@ class ContentKnown(ContentStop):
     sampling: bool = False
     confidence: float = CONFIDENCE  # type: ignore[misc]
     times: int = 2
+    settled: int = 5
 
     reason: ClassVar[str] = CONTENT
 
@@ -114,6 +119,7 @@ class ContentKnown(ContentStop):
         truth_value(self.sampling, "sampling")
         in_interval(self.confidence, "confidence", 0.0, 1.0)
         whole_number(self.times, "times", 1)
+        whole_number(self.settled, "settled", 0)
 
     def check(self, procedure: Any) -> None:
         r"""Complain where there is no such interval."""
@@ -129,10 +135,16 @@ class ContentKnown(ContentStop):
             )
 
     def holds(self, look: Look) -> bool:
-        r"""Whether the half width is at most the tolerance."""
-        scale = look.content.estimate if self.relative else 1.0
+        r"""Whether half width and drift are together at most the tolerance."""
+        now, before = look.content.estimate, look.estimates[:-1]
+        if len(before) < self.settled:
+            return False
+        recent = before[len(before) - self.settled :]
+        drift = max((abs(now - earlier) for earlier in recent), default=0.0)
+        scale = now if self.relative else 1.0
         # Of nothing no share is known: while none is found above, the run goes on.
-        return scale > 0 and self.half_width(look.content) <= self.tol * scale
+        half = self.half_width(look.content) + drift
+        return scale > 0 and half <= self.tol * scale
 
     def half_width(self, content: Content) -> float:
         r"""How far the truth may be from the estimate, to the farther side."""

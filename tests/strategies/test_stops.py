@@ -55,9 +55,9 @@ def played(content_tol, pool: Pool = POOL, most: int = 120, **options):
 
 RULES = [
     ContentKnown(0.1),
-    ContentKnown(0.02, relative=False),
+    ContentKnown(0.03, relative=False, settled=2),
     ContentKnown(0.2, by="decided"),
-    ContentKnown(0.2, confidence=0.8, times=1),
+    ContentKnown(0.2, confidence=0.8, times=1, settled=0),
     MinimumU(),
     MaximumFeasibility(0.02),
     StableEstimate(0.01),
@@ -76,12 +76,25 @@ def half(rule: ContentKnown, state) -> float:
     return width / scale if scale > 0 else math.inf
 
 
+def drifts_of(rule: ContentKnown, estimates: list[float]) -> list[float]:
+    found = []
+    for i, now in enumerate(estimates):
+        recent = estimates[max(0, i - rule.settled) : i]
+        scale = now if rule.relative else 1
+        is_known = i >= rule.settled and scale > 0
+        far = max((abs(now - e) for e in recent), default=0.0)
+        found.append(far / scale if is_known else math.inf)
+    return found
+
+
 @pytest.mark.parametrize("rule", RULES[:4], ids=str)
 def test_a_run_ends_once_the_interval_is_narrow_enough(rule: ContentKnown) -> None:
     states = played(rule)
     assert states[-1].stop_reason == "content known"
     assert bool(states[-1].classification.undecided.any())
-    narrow = [half(rule, state) <= rule.tol for state in states[1:]]
+    halves = [half(rule, state) for state in states[1:]]
+    drifts = drifts_of(rule, [state.content().estimate for state in states[1:]])
+    narrow = [h + d <= rule.tol for h, d in zip(halves, drifts, strict=True)]
     # So many in a row at the end, and nowhere before.
     assert all(narrow[-rule.times :])
     runs = "".join("x" if n else "-" for n in narrow[:-1])
@@ -175,7 +188,7 @@ def test_half_widths_go_to_the_farther_side() -> None:
 
 
 def test_the_draws_of_an_audit_can_be_what_counts() -> None:
-    rule = ContentKnown(0.12, relative=False, by="design", times=1)
+    rule = ContentKnown(0.12, relative=False, by="design", times=1, settled=0)
     states = played(rule, audit=(0.02, 0.05), batch_size=4, most=140)
     assert states[-1].stop_reason == "content known"
     found = states[-1].content().design
@@ -225,6 +238,7 @@ def test_several_outputs_have_no_one_number() -> None:
         (lambda: ContentKnown(by="guess"), "`by`"),
         (lambda: ContentKnown(times=0), "`times`"),
         (lambda: ContentKnown(confidence=95), "`confidence`"),
+        (lambda: ContentKnown(settled=-1), "`settled`"),
         (lambda: MinimumU(-1), "`limit`"),
         (lambda: MaximumFeasibility(0), "`limit`"),
         (lambda: StableEstimate(0), "`change`"),
