@@ -26,14 +26,17 @@ def build_parser() -> argparse.ArgumentParser:
     limits = commands.add_parser("limits", help="compare samples with an oracle's")
     trust = commands.add_parser("trust", help="count false answers of learnt models")
     peers = commands.add_parser("peers", help="compare rules by the error they leave")
-    for command in (paper, limits, trust, peers):
+    reliability = commands.add_parser(
+        "reliability", help="count runs until a failure probability is known"
+    )
+    for command in (paper, limits, trust, peers, reliability):
         command.add_argument("--quick", action="store_true", help="few seeds")
         command.add_argument("--seeds", type=int, metavar="K", help="seeds 0 to K - 1")
     for command in (paper, limits, peers):
         command.add_argument(
             "--data", type=Path, metavar="DIR", help="folder with data sets not shipped"
         )
-    for command in (trust, peers):
+    for command in (trust, peers, reliability):
         command.add_argument(
             "--workers", type=int, metavar="K", help="processes (default: one per core)"
         )
@@ -68,11 +71,11 @@ def build_parser() -> argparse.ArgumentParser:
     speed.add_argument(
         "--quick", action="store_true", help="small pools only (lookahead)"
     )
-    for command in (limits, trust, peers):
+    for command in (limits, trust, peers, reliability):
         command.add_argument("name", metavar="NAME", nargs="?", default="all")
     for command in (paper, guarantee, speed):
         command.add_argument("name", metavar="NAME", help="see `list`")
-    for command in (paper, guarantee, trust, peers, limits, speed):
+    for command in (paper, guarantee, trust, peers, reliability, limits, speed):
         command.add_argument(
             "--out",
             type=Path,
@@ -111,7 +114,7 @@ def _options(chosen: argparse.Namespace, runs: int) -> Options:
     for name in ("seeds", "workers"):
         if getattr(chosen, name, None) is not None:
             whole_number(getattr(chosen, name), f"--{name}", 1)
-    if chosen.kind in ("paper", "limits", "trust", "peers"):
+    if chosen.kind in ("paper", "limits", "trust", "peers", "reliability"):
         # Which of these a command has was said above; the others stay as they are.
         names = ("quick", "seeds", "data", "workers", "record", "packages")
         given = {name: getattr(chosen, name) for name in names if name in chosen}

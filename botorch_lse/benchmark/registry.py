@@ -1,9 +1,9 @@
 r"""Which benchmarks there are.
 
 A new one is one file, named ``guarantee_...``, ``limits_...``, ``peers_...``,
-``speed_...`` or ``trust_...``, that holds a function decorated with ``entry``. A new
-paper is a folder in ``papers`` whose ``experiment.py`` has ``SUMMARY`` and
-``reproduce(quick, seeds, data)``.
+``reliability_...``, ``speed_...`` or ``trust_...``, that holds a function decorated
+with ``entry``. A new paper is a folder in ``papers`` whose ``experiment.py`` has
+``SUMMARY`` and ``reproduce(quick, seeds, data)``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from botorch_lse.papers.report import Report
 
 EXTRAS = {"ax": "ax", "matplotlib": "plot"}
 """Optional libraries that benchmarks need, and the extra that installs each."""
-KINDS = ("paper", "guarantee", "trust", "peers", "limits", "speed")
+KINDS = ("paper", "guarantee", "trust", "peers", "reliability", "limits", "speed")
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Options:
     r"""What the command line says; an entry reads what concerns it.
 
     Args:
-        quick: Fewer seeds and observations (paper, limits, trust, peers), or small
+        quick: Fewer seeds and observations (all but guarantee and speed), or small
             pools only (speed lookahead).
         seeds: Seeds ``0, ..., seeds - 1`` (the same); ``None``: the entry's own number.
         runs: Simulated runs, with seeds ``0, ..., runs - 1`` (guarantee).
@@ -35,8 +35,10 @@ class Options:
             whole widths, and a power check with a third of them.
         data: A folder with data sets that are not part of the package (paper, limits,
             peers).
-        workers: Processes that run side by side (trust, peers); ``None``: one per core.
-        record: A file to which runs are added as they end (trust, peers); those that it
+        workers: Processes that run side by side (trust, peers,
+            reliability); ``None``: one per core.
+        record: A file to which runs are added as they end (trust, peers,
+            reliability); those that it
             holds are not run again.
         packages: ``NAME=COMMAND`` for each method of a peer's package (peers packages).
     """

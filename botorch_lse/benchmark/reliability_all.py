@@ -1,0 +1,257 @@
+r"""How many runs until a failure probability is known, ours beside the literature's."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from statistics import mean, median
+
+from botorch_lse.benchmark.recorded import Recorded, measure
+from botorch_lse.benchmark.registry import Options, entry
+from botorch_lse.benchmark.reliability_problems import CASES
+from botorch_lse.confidence.calibration import CalibrationWarning
+from botorch_lse.papers.report import Report, Table
+from botorch_lse.strategies import (
+    Above,
+    ContentStop,
+    ExpectedFeasibility,
+    GaussianProcess,
+    MaximumFeasibility,
+    MinimumU,
+    Rule,
+    Strategy,
+    UFunction,
+)
+from botorch_lse.strategies.loop import CONTENT
+
+SEEDS, QUICK_SEEDS = 10, 1
+TOL = 0.05
+"""The error that counts as none: of the estimate, against the pool's own labels."""
+LIMIT = 450
+"""A run ends after so many measurements, known or not."""
+OURS, U, EFF = "ours", "U", "EFF"
+METHODS: dict[str, tuple[Rule | None, float | ContentStop]] = {
+    OURS: (None, TOL),
+    U: (UFunction(), MinimumU()),
+    EFF: (ExpectedFeasibility(), MaximumFeasibility()),
+}
+"""The rule by which each chooses, and the stop by which it ends."""
+QUICK_CASES = ("four-branch, k = 7",)
+HALVED, NO_MORE, COVERED = 3, 6, 0.9
+"""The targets: on how many cases at most half of the best published effort, on how many
+no more than it; the share of runs whose interval holds the truth."""
+
+NOTES = (
+    "Model learnt (SingleTaskGP), no noise, one run at a time, the first design of "
+    "10 d rows included in `runs`. All methods get the same pool of independent draws "
+    "(run k: seed k) and the same model; they differ in rule and stop.",
+    f"`{OURS}`: the default rule, `content_tol={TOL}`. `{U}`: AK-MCS, until "
+    f"min U >= 2. `{EFF}`: expected feasibility, until its maximum is at most 1e-3.",
+    "`error` is against the pool's own labels, as published errors are; `known from` "
+    f"is the first run from which the estimate stays within {TOL:.0%} until the end.",
+    "`published`: the fewest runs that others report with an error below 5 %, on pools "
+    "and first designs of their own; what they report was read, not run.",
+    "`covers`: whether the 95 % interval at the end holds the share of the pool: the "
+    "posterior's, which is right if the model is.",
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    r"""A run to be made.
+
+    Args:
+        case: A name of ``CASES``.
+        method: One of ``METHODS``.
+        seed: Of pool and run.
+    """
+
+    case: str
+    method: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Run(Recorded):
+    r"""How a run ended.
+
+    Args:
+        job: What was run.
+        n_used: Measurements.
+        stopped: The stop reason.
+        estimate: The estimate at the end.
+        truth: The share of the pool that fails.
+        known_from: After how many measurements the estimate was within the tolerance
+            for good; ``LIMIT + 1`` if it was not at the end.
+        low: The lower end of the posterior's interval; nan without one.
+        high: The upper end.
+    """
+
+    job: Job
+    n_used: int
+    stopped: str
+    estimate: float
+    truth: float
+    known_from: int
+    low: float
+    high: float
+
+    @property
+    def error(self) -> float:
+        r"""The error of the estimate as a share of the truth."""
+        return abs(self.estimate - self.truth) / self.truth
+
+    @property
+    def covers(self) -> bool:
+        r"""Whether the interval holds the truth, up to rounding of sums."""
+        slack = 1e-9
+        return self.low - slack <= self.truth <= self.high + slack
+
+
+def run(job: Job, limit: int = LIMIT) -> list[Run]:
+    r"""Run a job."""
+    case, (rule, content_tol) = CASES[job.case], METHODS[job.method]
+    pool = case.pool(job.seed)
+    values = case.f(pool.X)
+    truth = float((values > 0).double().mean())
+    strategy = Strategy(
+        pool,
+        Above(0.0),
+        model=GaussianProcess(noise_std=0.0),
+        rule=rule,
+        content_tol=content_tol,
+        max_observations=limit,
+    )
+    state, last_wrong = strategy.init(seed=job.seed), 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        while not state.is_done:
+            batch = strategy.ask(state)
+            state = strategy.tell(state, batch.observe(values[batch.order]))
+            estimate = state.classification.content().estimate
+            if abs(estimate - truth) > TOL * truth:
+                last_wrong = state.n_used
+    content = state.content()
+    low, high = content.posterior or (math.nan, math.nan)
+    is_wrong_at_end = last_wrong == state.n_used
+    return [
+        Run(
+            job,
+            state.n_used,
+            str(state.stop_reason),
+            content.estimate,
+            truth,
+            limit + 1 if is_wrong_at_end else last_wrong + 1,
+            low,
+            high,
+        )
+    ]
+
+
+@entry("reliability", "all", "runs until a failure probability is known to 5 %")
+def reliability(options: Options) -> Report:
+    r"""All cases, or with ``--quick`` one of them."""
+    seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
+    cases = QUICK_CASES if options.quick else tuple(CASES)
+    # Seed by seed, so that what ended early is balanced.
+    order = product(range(seeds), METHODS, cases)
+    jobs = [Job(case, method, seed) for seed, method, case in order]
+    workers = options.workers or os.cpu_count() or 1
+    return report(measure(Run, run, jobs, workers, options.record))
+
+
+def report(runs: Sequence[Run]) -> Report:
+    r"""Tables, targets and the runs themselves."""
+    data = {"runs": [run.record() for run in runs]}
+    tables = [efforts_table(runs), targets_table(runs)]
+    return Report("reliability", NOTES, tables, data=data)
+
+
+def chosen(runs: Sequence[Run], case: str, method: str) -> list[Run]:
+    r"""The runs of one method on one case."""
+    return [run for run in runs if (run.job.case, run.job.method) == (case, method)]
+
+
+def efforts_table(runs: Sequence[Run]) -> Table:
+    r"""Runs and errors of each method on each case."""
+    rows = []
+    for name, case in CASES.items():
+        for method in METHODS:
+            some = chosen(runs, name, method)
+            if not some:
+                continue
+            used = sorted(run.n_used for run in some)
+            known = median(run.known_from for run in some)
+            rows.append(
+                (
+                    name,
+                    method,
+                    len(some),
+                    f"{median(used):g} ({used[0]} to {used[-1]})",
+                    f"{known:g}" if known <= LIMIT else f"> {LIMIT}",
+                    f"{mean(run.error for run in some):.1%}",
+                    f"{max(run.error for run in some):.1%}",
+                    f"{sum(run.covers for run in some)} of {len(some)}",
+                    ", ".join(sorted({run.stopped for run in some})),
+                    f"{case.effort} ({case.by})",
+                    f"{mean(run.estimate for run in some):.3g}",
+                    f"{case.probability:.3g}",
+                )
+            )
+    columns = (
+        "case",
+        "method",
+        "seeds",
+        "runs, median (all)",
+        "known from",
+        "error",
+        "worst",
+        "covers",
+        "stopped",
+        "published",
+        "estimate",
+        "reference",
+    )
+    return Table("Runs until the failure probability is known", columns, rows)
+
+
+def targets_table(runs: Sequence[Run]) -> Table:
+    r"""Each target with what was measured; what fails is said."""
+    halved, no_more, missed = [], [], []
+    for name, case in CASES.items():
+        some = chosen(runs, name, OURS)
+        if not some or case.effort is None:
+            continue
+        used = median(run.n_used for run in some)
+        is_right = median(run.error for run in some) <= TOL
+        ended = all(run.stopped in (CONTENT, "decided") for run in some)
+        if is_right and ended and used <= case.effort / 2:
+            halved.append(name)
+        if is_right and ended and used <= case.effort:
+            no_more.append(name)
+        if mean(run.covers for run in some) < COVERED:
+            missed.append(name)
+    wanted = (
+        (f"at most half of the best published effort on {HALVED}", halved, HALVED),
+        (f"no more than the best published effort on {NO_MORE}", no_more, NO_MORE),
+    )
+    rows = [
+        (
+            f"runs until our stop, error at most {TOL:.0%}: {target} of {len(CASES)}",
+            f"{len(names)}: {', '.join(names) or 'none'}",
+            "met" if len(names) >= least else "NOT MET",
+        )
+        for target, names, least in wanted
+    ]
+    rows.append(
+        (
+            f"the interval covers in at least {COVERED:.0%} of the seeds on each case",
+            f"not on {', '.join(missed)}" if missed else "on each that was run",
+            "NOT MET" if missed else "met",
+        )
+    )
+    return Table("Targets", ("target", "measured", "verdict"), rows)
