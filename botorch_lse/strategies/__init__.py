@@ -21,6 +21,7 @@ from botorch_lse.strategies.goals import (
     ShareOfMax,
     ShareOfMaxByPairs,
 )
+from botorch_lse.strategies.hybrid import Doubt, LastRuns
 from botorch_lse.strategies.labels import LabelAudit, audit
 from botorch_lse.strategies.linear.presets import (
     GEGELinearStrategy,
@@ -131,6 +132,7 @@ __all__ = [
     "ContourEntropy",
     "Design",
     "DesignStrategy",
+    "Doubt",
     "EGESHStrategy",
     "EGESRStrategy",
     "ExpectedFeasibility",
@@ -153,6 +155,7 @@ __all__ = [
     "LSELiteralBatchStrategy",
     "LSEStrategy",
     "LabelAudit",
+    "LastRuns",
     "Levels",
     "LinearStrategy",
     "LookAhead",
