@@ -27,6 +27,7 @@ from botorch_lse.ax.analysis import (
     level_set,
     level_set_content,
 )
+from botorch_lse.ax.constraints import goal_from_constraints
 from botorch_lse.ax.costs import CostMetric, record_costs, trial_cost
 from botorch_lse.ax.node import LevelSetNode, level_set_generation_strategy
 from botorch_lse.ax.pool_space import POOL_INDEX, grid_pool, pool_parameters
@@ -49,6 +50,7 @@ __all__ = [
     "SliceAnalysis",
     "acquisition_generator_spec",
     "allow",
+    "goal_from_constraints",
     "grid_pool",
     "level_set",
     "level_set_content",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -66,7 +67,9 @@ def level_set(
     Returns:
         The pool's table with the columns ``side``, ``probability_above``, ``mean``,
         ``sigma``, ``lower``, ``upper`` and ``n_observations``, after the complete
-        rounds; a round that is open enters when it is complete. For a strategy of
+        rounds; a round that is open enters when it is complete. For a region of
+        several metrics each has the columns ``NAME_mean``, ``NAME_lower`` and
+        ``NAME_upper`` as well. For a Pareto strategy of
         several outputs ``side`` is accepted, rejected or open, and each metric has its
         columns: see ``plotting.pareto_frame``. The table's ``attrs`` hold
         ``stop_reason`` (``None`` while the run goes on), ``guarantee`` and, for one
@@ -125,6 +128,10 @@ def answer_frame(node: LevelSetNode, experiment: Experiment) -> pd.DataFrame:
     state = node.state(experiment)
     answer, observations = state.classification, state.observations
     strategy: Any = node.strategy
+    if answer.outputs:
+        pairs = zip(answer.outputs, node.metric_names(experiment), strict=True)
+        named = tuple(replace(output, name=name) for output, name in pairs)
+        answer = replace(answer, outputs=named)
     if strategy.directions is None:
         frame = plotting.level_set_frame(answer, observations)
         frame.attrs["content"] = str(state.content())

@@ -31,6 +31,7 @@ from ax.generators.base import Generator
 from ax.storage.json_store.decoder import object_from_json
 from ax.storage.json_store.registry import CORE_DECODER_REGISTRY, CORE_ENCODER_REGISTRY
 
+from botorch_lse.ax.constraints import outcome_constraints
 from botorch_lse.ax.ledger import METADATA, Ledger, LedgerReader, Measurement, Round
 from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.ax.storage import StoredStrategy
@@ -67,8 +68,9 @@ class LevelSetNode(ExternalGenerationNode):
 
     Args:
         strategy: Any strategy, or one from storage, or its JSON.
-        metrics: The metrics in the order of the strategy's outputs; default those of
-            the experiment's objective. Its sign does not matter for a level set; for a
+        metrics: The metrics in the order of the strategy's outputs; default those that
+            its goal names (``Above(30, output="zinc")``), else those of the
+            experiment's objective. Its sign does not matter for a level set; for a
             Pareto set the signs must be those of ``maximize``.
         seed: The seed of ``strategy.init``.
         name: The node's name, by which its trials are recognised; default the name of
@@ -217,7 +219,9 @@ class LevelSetNode(ExternalGenerationNode):
         )
 
     def metric_names(self, experiment: Experiment) -> tuple[str, ...]:
-        r"""The metrics that the strategy learns from: those given, or the objective's.
+        r"""The metrics that the strategy learns from.
+
+        Those that its goal names, else those given, else the objective's.
 
         Raises:
             ValueError: If neither is there, there is not one per output of the
@@ -226,6 +230,14 @@ class LevelSetNode(ExternalGenerationNode):
         """
         signs, strategy = _objective_signs(experiment), self.strategy
         names = tuple(signs) if self.metrics is None else self.metrics
+        if strategy.outputs:
+            if self.metrics is not None and {*names} != {*strategy.outputs}:
+                raise ValueError(
+                    "Expected `metrics` to be those that the strategy's `goal` names, "
+                    f"{list(strategy.outputs)}, but got {list(names)}. Leave `metrics` "
+                    "out."
+                )
+            return strategy.outputs
         if len(names) != strategy.n_outputs:
             found = f"`metrics` is {list(names)}"
             if self.metrics is None:
@@ -248,12 +260,28 @@ class LevelSetNode(ExternalGenerationNode):
         when its first data are attached.
         """
         known = {*experiment.metrics, *data.metric_names}
-        unknown = [name for name in self.metrics or () if name not in known]
+        wanted = self.strategy.outputs or self.metrics or ()
+        unknown = [name for name in wanted if name not in known]
         if unknown and experiment.metrics:
             warnings.warn(
                 "Expected each of `metrics` to be a metric of the experiment, but it "
                 f"has {sorted(known)} and not {unknown}. Correct the name, or call "
                 f"`client.configure_tracking_metrics({unknown})`.",
+                stacklevel=2,
+            )
+
+    def _warn_of_constraints(self, experiment: Experiment) -> None:
+        r"""Warn of outcome constraints that have no part in what is decided."""
+        ignored = [
+            constraint.expression
+            for constraint in outcome_constraints(experiment)
+            if not {*constraint.metric_names} <= {*self.strategy.outputs}
+        ]
+        if ignored:
+            warnings.warn(
+                f"The experiment's `outcome_constraints` {ignored} are no part of the "
+                "strategy's goal, and are ignored. If the question is where they hold, "
+                "give `Strategy(pool, goal_from_constraints(client))`.",
                 stacklevel=2,
             )
 
@@ -273,6 +301,7 @@ class LevelSetNode(ExternalGenerationNode):
     def update_generator_state(self, experiment: Experiment, data: Data) -> None:
         r"""Read the experiment at the beginning of a call of ``gen``."""
         self._warn_of_unknown_metrics(experiment, data)
+        self._warn_of_constraints(experiment)
         self._ledger = self.ledger(experiment, data)
         self.stored.keep_pool(experiment)
         self._issued = []
@@ -576,8 +605,8 @@ def level_set_generation_strategy(
         strategy: The strategy; the experiment's search space comes from
             ``pool_parameters(strategy.pool)``, or its parameters are columns of the
             pool.
-        metrics: The metrics in the order of the strategy's outputs; default those of
-            the experiment's objective.
+        metrics: The metrics in the order of the strategy's outputs; default those that
+            its goal names, else those of the experiment's objective.
         seed: Fixes everything random.
         name: The name of the node and of the generation strategy.
         pool_folder: Where a pool above 20 MB is written; default the current folder.

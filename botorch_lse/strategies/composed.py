@@ -140,6 +140,11 @@ class ComposedStrategy(Strategy):
         return self.goal.directions
 
     @property
+    def outputs(self) -> tuple[str, ...]:
+        r"""The names of the metrics where the goal has names, in their order."""
+        return self.goal.outputs
+
+    @property
     def n_outputs(self) -> int:
         r"""How many numbers one measurement consists of."""
         return self.goal.n_outputs

@@ -559,6 +559,11 @@ class Strategy(ABC):
         return 1 if self.directions is None else len(self.directions)
 
     @property
+    def outputs(self) -> tuple[str, ...]:
+        r"""The names of the metrics, in the order of the outputs, if it knows them."""
+        return ()
+
+    @property
     def directions(self) -> tuple[bool, ...] | None:
         r"""For a Pareto set, whether more is better in each output; else ``None``.
 

@@ -1,0 +1,170 @@
+r"""Regions through Ax: metrics by name, constraints as the goal, storage, answers."""
+
+import pytest
+import torch
+from ax.api.client import Client
+from ax.exceptions.generation_strategy import GenerationStrategyCompleted
+from gpytorch.kernels import RBFKernel
+
+from botorch_lse import Pool
+from botorch_lse.ax import (
+    POOL_INDEX,
+    LevelSetAnalysis,
+    SliceAnalysis,
+    goal_from_constraints,
+    level_set,
+    level_set_generation_strategy,
+    pool_parameters,
+    run_experiment,
+)
+from botorch_lse.ax.storage import decode_strategy, encode_strategy
+from botorch_lse.strategies import (
+    Above,
+    Below,
+    Between,
+    GaussianProcess,
+    Levels,
+    Straddle,
+    Strategy,
+)
+
+from .worlds import node_of, same_state, state_of
+
+POOL = Pool(torch.linspace(0, 10, 12).unsqueeze(-1).double())
+X = POOL.X[:, 0]
+TRUTH = {"zinc": X.sin(), "lead": (X / 2).cos()}
+REGION = Above(0.2, output="zinc") & Below(0.5, output="lead")
+MODEL = GaussianProcess(RBFKernel().double(), noise_std=0.01)
+
+
+def values_at(row):
+    return {name: (float(y[row]), 0.01) for name, y in TRUTH.items()}
+
+
+def measure(parameters):
+    return values_at(parameters[POOL_INDEX])
+
+
+def build(goal=REGION, **options):
+    return Strategy(POOL, goal, model=MODEL, batch_size=2, **options)
+
+
+def client_for(strategy, constraints=None):
+    client = Client()
+    client.configure_experiment(parameters=pool_parameters(POOL), name="soil")
+    client.configure_optimization(objective="cost", outcome_constraints=constraints)
+    client.configure_tracking_metrics(["zinc", "lead"])
+    client.set_generation_strategy(level_set_generation_strategy(strategy, seed=3))
+    return client
+
+
+def test_metrics_are_those_that_the_goal_names(tmp_path):
+    strategy, path = build(), tmp_path / "soil.json"
+    client = client_for(strategy)
+    assert node_of(client).metric_names(client._experiment) == ("zinc", "lead")
+    for trial, parameters in client.get_next_trials(10).items():
+        client.complete_trial(trial, measure(parameters))
+    client.save_to_json_file(str(path))
+    again = Client.load_from_json_file(str(path))
+    for one in (client, again):
+        reason = run_experiment(one, measure, storage=tmp_path / f"{id(one)}.json")
+        assert reason.startswith("decided") or "decided" in reason
+    assert same_state(state_of(client), state_of(again))
+    frame = level_set(again)
+    inside = (TRUTH["zinc"] > 0.2) & (TRUTH["lead"] <= 0.5)
+    assert (frame["side"] == "above").tolist() == inside.tolist()
+    for name, y in TRUTH.items():
+        assert (frame[f"{name}_lower"].to_numpy() <= y.numpy() + 1e-9).all()
+        assert (frame[f"{name}_upper"].to_numpy() >= y.numpy() - 1e-9).all()
+
+
+def test_it_is_the_run_of_ask_and_tell():
+    strategy = build()
+    client = client_for(strategy)
+    asked = []
+    while True:
+        try:
+            trials = client.get_next_trials(10)
+        except GenerationStrategyCompleted:
+            break
+        asked.append(sorted(p[POOL_INDEX] for p in trials.values()))
+        for trial, parameters in trials.items():
+            client.complete_trial(trial, measure(parameters))
+    state, wanted = strategy.init(3), []
+    while not state.is_done:
+        batch = strategy.ask(state)
+        wanted.append(batch.order.tolist())
+        y = torch.stack([y[batch.order] for y in TRUTH.values()], dim=-1)
+        state = strategy.tell(state, batch.observe(y, torch.full_like(y, 1e-4)))
+    assert asked == [sorted(rows) for rows in wanted]
+
+
+def test_constraints_are_a_region():
+    client = client_for(build(), ["zinc >= 0.2", "lead <= 0.5"])
+    assert goal_from_constraints(client) == REGION
+    with_accuracy = goal_from_constraints(client, {"zinc": 0.05})
+    assert with_accuracy.accuracies == (0.05, 0.0)
+    client = client_for(build(), ["2 * zinc <= 0.5"])
+    assert goal_from_constraints(client) == Below(0.25, output="zinc")
+
+
+@pytest.mark.parametrize(
+    ("constraints", "epsilon", "message"),
+    [
+        (None, None, "`outcome_constraints`, but it has none"),
+        (["zinc >= 0.9 * baseline"], None, "relative to a baseline"),
+        (["zinc + lead <= 1.0"], None, "to be about one metric"),
+        (["zinc >= 0.2"], {"lead": 0.1}, "`epsilon` for metrics with a constraint"),
+    ],
+)
+def test_constraints_that_are_no_region_are_refused(constraints, epsilon, message):
+    client = Client()
+    client.configure_experiment(parameters=pool_parameters(POOL), name="soil")
+    client.configure_optimization(objective="cost", outcome_constraints=constraints)
+    with pytest.raises(ValueError, match=message):
+        goal_from_constraints(client, epsilon)
+
+
+def test_constraints_that_no_goal_uses_are_not_ignored_in_silence():
+    strategy = build(Above(0.2, output="zinc"))
+    client = client_for(strategy, ["lead <= 0.5"])
+    with pytest.warns(UserWarning, match=r"`outcome_constraints` .*lead.* are ignored"):
+        client.get_next_trials(1)
+    client = client_for(build(), ["zinc >= 0.2", "lead <= 0.5"])
+    assert client.get_next_trials(1)  # the goal uses them: no warning
+
+
+def test_metrics_that_the_goal_does_not_name_are_refused():
+    client = client_for(build())
+    ours = level_set_generation_strategy(build(), metrics=["zinc", "gold"])
+    client.set_generation_strategy(ours)
+    with pytest.raises(ValueError, match="those that the strategy's `goal` names"):
+        client.get_next_trials(1)
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        REGION | ~Between(0.1, 0.4, output="zinc"),
+        Above(tuple(X.tolist()), output="zinc"),
+        Levels((0.1, 0.4), output=1),
+        Below(0.3),
+    ],
+    ids=repr,
+)
+def test_regions_are_stored_by_their_parts(goal):
+    strategy = build(goal, rule=Straddle())
+    again = decode_strategy(encode_strategy(strategy), POOL)
+    assert again.goal == goal
+    assert again.ask(again.init()).order.tolist() == (
+        strategy.ask(strategy.init()).order.tolist()
+    )
+
+
+@pytest.mark.parametrize("card", [LevelSetAnalysis, SliceAnalysis])
+def test_cards_show_the_region(card):
+    client = client_for(build())
+    for trial, parameters in client.get_next_trials(10).items():
+        client.complete_trial(trial, measure(parameters))
+    (shown,) = client.compute_analyses([card()], display=False)
+    assert {"above", "below", "undecided"} >= {*shown.df["side"]}
