@@ -842,7 +842,7 @@ SIDES = ("above", "below", "undecided")
 
 @dataclass(frozen=True, eq=False)
 class OutputEstimate:
-    r"""What is believed of one of several outputs, in the answer about a region.
+    r"""What is believed of one output, in the answer about a region.
 
     Args:
         name: The name of the metric, or ``y0``, ``y1``, ...
@@ -850,6 +850,8 @@ class OutputEstimate:
         sigma: ``N`` posterior standard deviations.
         lower: ``N`` lower confidence bounds.
         upper: ``N`` upper confidence bounds.
+        levels: The levels that the region compares it with, each one number for all
+            rows or ``N`` of them.
     """
 
     name: str
@@ -857,6 +859,7 @@ class OutputEstimate:
     sigma: Tensor
     lower: Tensor
     upper: Tensor
+    levels: tuple[Tensor, ...] = ()
 
     def __post_init__(self) -> None:
         refuse_crossed(self.lower, self.upper)
@@ -882,9 +885,9 @@ class Classification:
         contradicted: ``N`` bools: earlier confidence intervals of this row have nothing
             in common with each other or with the current one, which alone counts. Under
             a width that claims a confidence an assumption is then wrong. Default none.
-        outputs: Of a region the outputs by themselves. Of several of them ``mean`` and
-            its bounds say how far a row is from another answer, in units of each
-            output's prior deviation, negative outside of the region.
+        outputs: Of a region the outputs by themselves, with their levels. Of several of
+            them ``mean`` and its bounds say how far a row is from another answer, in
+            units of each output's prior deviation, negative outside of the region.
         classes: Of several levels ``N`` numbers, how many of them a row is above; -1
             where that is not decided. Else ``None``.
 
@@ -982,8 +985,8 @@ class Classification:
         r"""The pool's table with the answer in columns beside it.
 
         Columns added: ``side``, ``probability_above``, ``mean``, ``sigma``, ``lower``,
-        ``upper``; of several levels ``class``, where it is decided; of a region for
-        each output ``NAME_mean``, ``NAME_lower``, ``NAME_upper``; where intervals
+        ``upper``; of several levels ``class``, where it is decided; of several
+        outputs for each ``NAME_mean``, ``NAME_lower``, ``NAME_upper``; where intervals
         contradict each other, ``contradicted`` says of which rows. Where the table has
         such a name already, ours ends in ``_lse``.
         """
@@ -993,7 +996,7 @@ class Classification:
         if self.classes is not None:
             classes = pd.Series(self.classes.cpu().numpy(), dtype="Int64")
             answer.insert(1, "class", classes.mask(classes < 0))
-        for output in self.outputs:
+        for output in self.outputs if len(self.outputs) > 1 else ():
             for name in ("mean", "lower", "upper"):
                 values = getattr(output, name).detach().cpu().numpy()
                 answer[f"{output.name}_{name}"] = values

@@ -89,7 +89,10 @@ def plot_level_set(
         classification: The answer for ``N`` rows.
         observations: What was measured.
         threshold: The level, units of ``y``: a line across the intervals; with
-            ``truth`` the contour on the map.
+            ``truth`` the contour on the map. A region has its own levels, of which no
+            one need be given: contours of each output on the map, lines across the
+            intervals of one output; of several outputs the intervals are margins, with
+            a line at the edge of the region.
         ax: Where to draw; default a new figure.
         truth: ``N`` true values; on a grid their contour at ``threshold``, else points
             on the intervals.
@@ -143,7 +146,9 @@ def level_set(
     if pool is not None and pool.d == 2 and N > 1 and kind != "intervals":
         frame = slices_frame(classification, observations, 0, pool.names)  # all rows
         if truth is None:
-            return _titled(_maps(frame, "side", {}, (8.0, 6.0)), classification)
+            columns, contours = _level_columns(classification)
+            maps = _maps(frame.assign(**columns), "side", contours, (8.0, 6.0))
+            return _titled(maps, classification)
         if threshold is None:
             raise ValueError(
                 "Expected `threshold` with `truth`, to know where the true contour "
@@ -157,8 +162,38 @@ def level_set(
             "Expected a pool with two inputs for `kind='map'`. Draw `plot_slices` for "
             "more, or `kind='intervals'`."
         )
+    lines = _lines(classification)
+    if threshold is not None:
+        lines = {f"level {threshold:g}": threshold}
     frame = bare_frame(classification, observations)
-    return _titled(_intervals(frame, threshold, truth), classification)
+    return _titled(_intervals(frame, lines, truth), classification)
+
+
+Contours = dict[str, tuple[str, float]]
+"""By label a column of a frame and a level."""
+
+
+def _level_columns(
+    classification: Classification,
+) -> tuple[dict[str, np.ndarray], Contours]:
+    r"""Of a region each output's mean minus each level, to draw where that is 0."""
+    columns, contours = dict[str, np.ndarray](), Contours()
+    for output in classification.outputs:
+        for i, level in enumerate(output.levels):
+            name = f"{output.name} over level {i}"
+            columns[name] = (output.mean - level).detach().cpu().numpy()
+            own = f" {float(level):g}" if level.numel() == 1 else ", a level by row"
+            contours[f"{output.name}{own}"] = (name, 0.0)
+    return columns, contours
+
+
+def _lines(classification: Classification) -> dict[str, float]:
+    r"""By label the levels of a region of one output; of several the edge, 0."""
+    outputs = classification.outputs
+    if len(outputs) > 1:
+        return {"edge of the region": 0.0}
+    levels = [level for output in outputs for level in output.levels]
+    return {f"level {float(v):g}": float(v) for v in levels if v.numel() == 1}
 
 
 def _titled(picture: m.Picture, classification: Classification) -> m.Picture:
@@ -438,7 +473,7 @@ def _span(values: pd.Series, default: float) -> tuple[float, float]:
 
 
 def _intervals(
-    frame: pd.DataFrame, threshold: float | None, truth: np.ndarray | None
+    frame: pd.DataFrame, lines: Mapping[str, float], truth: np.ndarray | None
 ) -> m.Picture:
     r"""A panel with every row's interval, rows sorted by mean."""
     N, mean, (sides, measured) = len(frame), frame["mean"], _labels(frame)
@@ -455,9 +490,9 @@ def _intervals(
         marks.append(_dots(rows.assign(y=truth), dot, "truth"))
     margin = max(0.5, 0.01 * N)
     x_range = (-margin, N - 1 + margin)
-    if threshold is not None:
-        line = pd.DataFrame({"x": x_range, "y": threshold})
-        marks.append(m.Series(line, m.Look(INK, dash="dash"), f"level {threshold:g}"))
+    for label, level in lines.items():
+        line = pd.DataFrame({"x": x_range, "y": level})
+        marks.append(m.Series(line, m.Look(INK, dash="dash"), label))
     marks += _measured(rows, measured)
     panel = m.Panel(tuple(marks), "rows, sorted by mean", "y", x_range=x_range)
     return m.Picture((panel,), (8.0, 6.0), _legend(marks, sides), hover=_INTERVAL)

@@ -685,7 +685,8 @@ class Region(Goal):
             spread = [s / unit for s, unit in zip(sigma, scale, strict=True)]
             numbers = centre, torch.stack(spread).amax(dim=0), *ends
         names = self.outputs or tuple(f"y{j}" for j in range(self.n_outputs))
-        is_plain = len(regions) == 1 and not self.outputs
+        is_plain = len(regions) == 1 and self.stated_level is not None
+        levels = [tuple(leaf.levels for leaf in part) for part in self._levels]
         return Classification(
             above=sides.side == ABOVE,
             below=sides.side == BELOW,
@@ -701,8 +702,8 @@ class Region(Goal):
             outputs=()
             if is_plain
             else tuple(
-                OutputEstimate(name, r.mean, r.sigma, r.lower, r.upper)
-                for name, r in zip(names, regions, strict=True)
+                OutputEstimate(name, r.mean, r.sigma, r.lower, r.upper, own_levels)
+                for name, r, own_levels in zip(names, regions, levels, strict=True)
             ),
             classes=sides.classes if isinstance(sides, ClassSides) else None,
         )

@@ -244,7 +244,10 @@ def test_the_answer_has_every_output_and_margins_of_all() -> None:
 def test_of_one_output_the_answer_is_in_its_units() -> None:
     state = end_of(build(REGIONS["band"]))
     assert torch.equal(state.classification.mean, state.belief.regions.mean)
-    assert state.classification.outputs == ()
+    (output,) = state.classification.outputs
+    assert [float(level) for level in output.levels] == [-0.5, 0.3]
+    assert "y0_mean" not in state.classification.to_frame().columns
+    assert end_of(build(Above(0.3), max_observations=3)).classification.outputs == ()
 
 
 def test_intervals_of_all_outputs_hold_together() -> None:
