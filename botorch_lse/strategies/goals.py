@@ -397,6 +397,18 @@ class Region(Goal):
         r"""Where it is not so."""
         return Not(self)
 
+    def __bool__(self) -> bool:
+        r"""Complain: ``a and b`` would be ``b`` alone.
+
+        Raises:
+            ValueError: Always.
+        """
+        raise ValueError(
+            "Expected regions to be combined by `&`, `|` and `~`, but got `and`, `or`, "
+            "`not` or another question for a truth value, which Python asks of one "
+            "region alone. Write `Above(40) & Below(0.4, output=1)`."
+        )
+
     # --- outputs and levels -----------------------------------------------------------
 
     @cached_property

@@ -451,7 +451,11 @@ def test_first_rows_do_not_depend_on_the_units_of_the_noise() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"threshold": torch.ones(2)}, ValueError, "`threshold` to be one number"),
+        (
+            {"threshold": torch.ones(2)},
+            ValueError,
+            "`threshold` to be a number or one per row",
+        ),
         ({"threshold": float("nan")}, ValueError, "`threshold` to be finite, but got"),
         ({"threshold": None}, ValueError, "exactly `threshold` .* but got neither"),
         ({"omega": 0.5}, ValueError, "exactly `threshold` .*threshold and omega"),

@@ -340,6 +340,19 @@ def test_what_cannot_be_meant_is_refused(make, message) -> None:
         make()
 
 
+@pytest.mark.parametrize(
+    "combine",
+    [
+        lambda: Above(0.3) and Below(0.4),
+        lambda: Above(0.3) or Below(0.4),
+        lambda: not Above(0.3),
+    ],
+)
+def test_words_of_python_do_not_combine_regions_in_silence(combine) -> None:
+    with pytest.raises(ValueError, match=r"combined by `&`, `|` and `~`"):
+        combine()
+
+
 def test_a_rule_that_asks_for_the_level_hears_that_there_are_several() -> None:
     with pytest.raises(UnsupportedError, match=r"reads `situation.comparisons`"):
         Above(SLOPE).level(ROWS[:, 0])
