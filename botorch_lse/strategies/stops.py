@@ -68,6 +68,14 @@ class ContentStop(ABC):
     def holds(self, look: Look) -> bool:
         r"""Whether the number is known well enough, now."""
 
+    def may_hold(self, estimates: tuple[float, ...]) -> bool:
+        r"""Whether it is worth while to look; joint draws of many rows take seconds.
+
+        Args:
+            estimates: See ``Look``.
+        """
+        return True
+
     def check(self, procedure: Any) -> None:  # noqa: B027  (most need nothing)
         r"""Complain where the procedure has not what the rule needs.
 
@@ -136,15 +144,25 @@ class ContentKnown(ContentStop):
 
     def holds(self, look: Look) -> bool:
         r"""Whether half width and drift are together at most the tolerance."""
-        now, before = look.content.estimate, look.estimates[:-1]
-        if len(before) < self.settled:
-            return False
-        recent = before[len(before) - self.settled :]
-        drift = max((abs(now - earlier) for earlier in recent), default=0.0)
-        scale = now if self.relative else 1.0
+        half = self.half_width(look.content) + self._drift(look.estimates)
+        return half <= self.tol * self._scale(look.estimates)
+
+    def may_hold(self, estimates: tuple[float, ...]) -> bool:
+        r"""Whether something is above, and the estimate has settled."""
         # Of nothing no share is known: while none is found above, the run goes on.
-        half = self.half_width(look.content) + drift
-        return scale > 0 and half <= self.tol * scale
+        scale = self._scale(estimates)
+        return scale > 0 and self._drift(estimates) <= self.tol * scale
+
+    def _scale(self, estimates: tuple[float, ...]) -> float:
+        return estimates[-1] if self.relative else 1.0
+
+    def _drift(self, estimates: tuple[float, ...]) -> float:
+        r"""How far the last estimates are from the present one."""
+        *before, now = estimates
+        if len(before) < self.settled:
+            return math.inf
+        recent = before[len(before) - self.settled :]
+        return max((abs(now - earlier) for earlier in recent), default=0.0)
 
     def half_width(self, content: Content) -> float:
         r"""How far the truth may be from the estimate, to the farther side."""
@@ -325,8 +343,10 @@ class Watched(Procedure):
         if not self.inner.can_estimate(inner):
             return WatchedBelief(inner)
         answer = self.inner.classification(inner)
+        estimates = (*belief.estimates, answer.content().estimate)
+        if not self.rule.may_hold(estimates):
+            return WatchedBelief(inner, estimates)
         content = self.inner.content(inner, answer, self.rule.confidence)
-        estimates = (*belief.estimates, content.estimate)
         look = Look(content, answer, self.inner.audit_level(inner), estimates)
         held = belief.held + 1 if self.rule.holds(look) else 0
         return WatchedBelief(inner, estimates, held)
