@@ -981,6 +981,31 @@ class Classification:
             confidence=confidence,
         )
 
+    def vorobev(self) -> tuple[Tensor, float]:
+        r"""Vorob'ev's expectation of the set above the level, and its deviation.
+
+        The expectation is the set of the rows likeliest to be above that has the
+        expected content: with one row less it would have less than that. The deviation
+        is the expected mass of the rows on the wrong side of it, by the probabilities
+        of the model.
+
+        Returns:
+            ``N`` bools, and a share of the pool's mass.
+
+        Source:
+            Vorob'ev (1984); Chevalier, Ginsbourger, Bect and Molchanov (2013).
+        """
+        p, N = self.probability_above.double(), len(self)
+        mass = torch.full((N,), 1 / N, dtype=torch.float64)
+        if self.pool is not None:
+            mass = self.pool.mass
+        order = p.argsort(descending=True, stable=True)
+        reached = mass[order].cumsum(dim=0) >= float(mass @ p) * (1 - 1e-12)
+        member = torch.zeros(N, dtype=torch.bool)
+        if float(mass @ p) > 0:
+            member[order[: int(reached.to(torch.int8).argmax()) + 1]] = True
+        return member, float(mass @ torch.where(member, 1 - p, p))
+
     def to_frame(self) -> pd.DataFrame:
         r"""The pool's table with the answer in columns beside it.
 

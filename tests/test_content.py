@@ -200,3 +200,22 @@ def test_limits_shrink_with_the_draws_and_end_at_the_truth() -> None:
 def test_without_draws_nothing_is_known() -> None:
     none = torch.zeros(0).double()
     assert difference_limits(none, 8, 0.5, 0.05) == (-4.0, 4.0)
+
+
+# --- sets -----------------------------------------------------------------------------
+
+
+def test_the_expectation_of_the_set_has_the_expected_content() -> None:
+    pool = Pool(X, weights=[1, 2, 3, 4, 10])
+    member, deviation = answer(pool).vorobev()
+    expected = float(pool.mass @ P)
+    assert float(pool.mass[member].sum()) >= expected
+    assert P[member].min() >= P[~member].max()
+    least = member.nonzero().view(-1)[P[member].argmin()]
+    assert float(pool.mass[member].sum() - pool.mass[least]) < expected
+    # By its definition: the mean mass of the symmetric difference, over draws of sides.
+    draws = torch.rand(200_000, 5, generator=torch.Generator().manual_seed(0)) < P
+    wrong = (draws != member).double() @ pool.mass
+    assert deviation == pytest.approx(
+        float(wrong.mean()), abs=4 * float(wrong.std()) / 200_000**0.5
+    )

@@ -535,6 +535,11 @@ class Audited(Procedure):
             ends.append(float(masses.topk(min(n, len(masses))).values.sum()))
         return -ends[0], ends[1]
 
+    def conservative(self, belief: AuditBelief, alpha: float) -> Tensor:
+        r"""As the inner procedure says."""
+        found: Tensor = self.inner.conservative(belief.inner, alpha)
+        return found
+
     def calibration(self, belief: AuditBelief, output: int) -> Calibration:
         r"""As the inner procedure says."""
         found: Calibration = self.inner.calibration(belief.inner, output)

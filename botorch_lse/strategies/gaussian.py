@@ -28,7 +28,7 @@ from botorch_lse.planning import PosteriorProblem, Relaxation, relaxed_counts
 from botorch_lse.planning.designed import TOLERANCE
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.arguments import first_of_each, points_of
-from botorch_lse.strategies.content import content_draws
+from botorch_lse.strategies.content import conservative_rows, content_draws
 from botorch_lse.strategies.forecast import (
     ROUGH,
     Forecast,
@@ -641,6 +641,17 @@ class GPProcedure(Procedure):
     def visiting_order(self, belief: Belief, rows: Tensor, before: Tensor) -> Tensor:
         r"""The order in which to measure a batch; see ``Procedure.visiting_order``."""
         return self.rule.order(belief.memory, rows, before)
+
+    def conservative(self, belief: Belief, alpha: float) -> Tensor:
+        r"""``T`` bools: items that are above together with probability ``alpha``."""
+        level = self.goal.stated_level
+        if level is None or not belief.fits.is_informed:
+            missing = "no stated level" if level is None else "no model yet"
+            raise UnsupportedError(
+                "Expected a run with a stated level and a model, from which joint "
+                f"draws can be made, but got {missing}."
+            )
+        return conservative_rows(belief.posterior, level, self.item_rows, alpha)
 
     def can_estimate(self, belief: Belief) -> bool:
         r"""Whether the first design is complete, and its values on both sides."""

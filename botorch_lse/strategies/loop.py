@@ -143,6 +143,17 @@ class Procedure(ABC):
         """
         return answer.content(confidence)
 
+    def conservative(self, belief: Any, alpha: float) -> Tensor:
+        r"""``T`` bools: items that are above together with probability ``alpha``.
+
+        Raises:
+            UnsupportedError: If there is no joint posterior of the items.
+        """
+        raise UnsupportedError(
+            "Expected a strategy on a Gaussian process, from which joint draws can be "
+            "made, but this one has none."
+        )
+
     def claim(self, belief: Any) -> Classification:
         r"""What would be answered if nothing were held back; audits test it."""
         return self.classification(belief)
@@ -865,6 +876,28 @@ class State:
         in_interval(confidence, "confidence", 0.0, 1.0)
         procedure = self.strategy.procedure
         return procedure.content(self.belief, self.classification, confidence)
+
+    def conservative(self, alpha: float = CONFIDENCE) -> Tensor:
+        r"""A set of rows that all lie above the level, with one joint probability.
+
+        A row may be above with probability 0.99 and a hundred such rows be so together
+        with hardly any. Of the sets that hold all rows above some probability of their
+        own this is the largest that lies above as a whole with probability ``alpha``,
+        by joint draws of the posterior: right if the model is. For the set in the
+        middle, with its error, see ``Classification.vorobev``.
+
+        Args:
+            alpha: The joint probability.
+
+        Returns:
+            ``N`` bools.
+
+        Raises:
+            ValueError: If ``alpha`` is outside (0, 1).
+            UnsupportedError: If there is no joint posterior, or no stated level.
+        """
+        in_interval(alpha, "alpha", 0.0, 1.0)
+        return self.strategy.procedure.conservative(self.belief, alpha)
 
     def calibration(self, output: int = 0) -> Calibration:
         r"""Whether the model's predictions were as good as it said they would be.

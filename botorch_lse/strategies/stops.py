@@ -411,6 +411,11 @@ class Watched(Procedure):
         found: float | None = self.inner.audit_accuracy
         return found
 
+    def conservative(self, belief: WatchedBelief, alpha: float) -> Tensor:
+        r"""As the inner procedure says."""
+        found: Tensor = self.inner.conservative(belief.inner, alpha)
+        return found
+
     def calibration(self, belief: WatchedBelief, output: int) -> Calibration:
         r"""As the inner procedure says."""
         found: Calibration = self.inner.calibration(belief.inner, output)

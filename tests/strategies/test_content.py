@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from gpytorch.kernels import RBFKernel
 from scipy.stats import binom
 
@@ -13,7 +14,11 @@ from botorch_lse.confidence.audit import AuditTest, most_wrong
 from botorch_lse.models.gaussian_process import GPPrior, PoolPosterior
 from botorch_lse.strategies import Above, GaussianProcess, ShareOfMax, Strategy
 from botorch_lse.strategies import content as drawn
-from botorch_lse.strategies.content import content_draws, joint_draws
+from botorch_lse.strategies.content import (
+    conservative_rows,
+    content_draws,
+    joint_draws,
+)
 from tests.covering import more_when_slow
 
 GRID = torch.linspace(0, 1, 14, dtype=torch.float64)
@@ -85,6 +90,43 @@ def test_draws_are_a_function_of_their_seed() -> None:
     assert not torch.equal(
         content_draws(*given, n=50), content_draws(*given, n=50, seed=1)
     )
+
+
+@pytest.mark.parametrize("most_exact", [2_000, 10])
+@pytest.mark.parametrize("alpha", [0.5, 0.95])
+def test_a_conservative_set_is_the_largest_that_is_above_together(
+    alpha, most_exact, monkeypatch
+) -> None:
+    monkeypatch.setattr(drawn, "MOST_EXACT", most_exact)
+    now, items = posterior(), torch.arange(N)
+    level = -0.2
+    member = conservative_rows(now, level, items, alpha, n=4000)
+    p = torch.special.ndtr((now.mean - level) / now.sigma)
+    assert 0 < int(member.sum()) < N
+    assert p[member].min() >= p[~member].max()
+    K = now.covariance_with(items).numpy() + 1e-9 * np.eye(N)
+    rng = np.random.default_rng(8)
+    f = now.mean.numpy() + rng.multivariate_normal(np.zeros(N), K, 8000)
+    error = (alpha * (1 - alpha) * (1 / 8000 + 1 / 4000)) ** 0.5
+    together = (f[:, member.numpy()] > level).all(axis=1).mean()
+    assert together >= alpha - 4 * error - 0.01
+    more = member.clone()
+    more[torch.where(member, -1.0, p).argmax()] = True
+    assert (f[:, more.numpy()] > level).all(axis=1).mean() <= alpha + 4 * error + 0.01
+
+
+def test_conservative_sets_of_runs() -> None:
+    f, state = run(Pool(CELLS), 2, 30)
+    large, small = state.conservative(0.5), state.conservative(0.99)
+    assert not bool((small & ~large).any())
+    assert 0 < int(small.sum()) < int(large.sum())
+    assert bool((f[small] > LEVEL).all())
+    with pytest.raises(ValueError, match="`alpha`"):
+        state.conservative(95)
+    model = GaussianProcess(KERNEL, noise_std=0.1)
+    implicit = Strategy(Pool(CELLS), ShareOfMax(0.5), model=model, beta=4.0)
+    with pytest.raises(UnsupportedError, match="no stated level"):
+        implicit.init().conservative()
 
 
 # --- runs -----------------------------------------------------------------------------
