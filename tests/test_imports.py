@@ -18,6 +18,7 @@ MODULES = [
     "botorch_lse.acquisition",
     "botorch_lse.strategies",
     "botorch_lse.plotting",  # until a picture is drawn
+    "botorch_lse.table",
 ]
 # Each import comes after those before it: the first that brings something is named.
 CODE = """

@@ -225,7 +225,7 @@ def read_table(path: Path) -> Table:
         raw = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror}).") from error
-    text, encoding = _decoded(raw, path.name)
+    text, encoding = decoded(raw, path.name)
     newline = "\r\n" if "\r\n" in text else "\n"
     first = next((line for line in text.splitlines() if line.strip()), "")
     bare = re.sub(r'"[^"]*"', "", first)
@@ -256,8 +256,16 @@ def read_table(path: Path) -> Table:
     return Table(path, tuple(header), tuple(lines), style)
 
 
-def _decoded(raw: bytes, name: str) -> tuple[str, str]:
-    r"""The text of a file and its encoding."""
+def decoded(raw: bytes, name: str) -> tuple[str, str]:
+    r"""The text of a file and its encoding.
+
+    Args:
+        raw: What the file holds.
+        name: Its name.
+
+    Raises:
+        ValueError: If it is no text.
+    """
     if raw.startswith(_WORKBOOK):
         raise ValueError(
             f"{name}: expected a CSV file, but it is an Excel workbook. In Excel, save "
@@ -310,7 +318,11 @@ def write_table(
     writer = csv.writer(text, delimiter=style.delimiter, lineterminator=style.newline)
     writer.writerow(header)
     writer.writerows([row.get(name, "") for name in header] for row in rows)
-    replace_file(path, text.getvalue().encode(style.encoding, "replace"))
+    try:
+        content = text.getvalue().encode(style.encoding)
+    except UnicodeEncodeError:  # a letter that the file's encoding does not have
+        content = text.getvalue().encode("utf-8-sig")
+    replace_file(path, content)
 
 
 def replace_file(path: Path, content: bytes) -> None:

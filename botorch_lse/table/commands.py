@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,6 +50,8 @@ ENDS = {
     EXHAUSTED: "No candidate is left to measure.",
 }
 """Why a run ended, for each reason to stop."""
+OFTEN = 3
+"""A candidate that failed so many times, and never gave a value, is asked about."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -122,7 +125,7 @@ def _add_simulate_options(part: argparse.ArgumentParser) -> None:
     add("--truth", metavar="COLUMN", help="true values: a column of the candidates")
     add(
         "--between",
-        type=_numbers,
+        type=numbers,
         metavar="LOW,HIGH",
         help="most true values lie between these; functions are drawn (not needed once "
         "a model is learnt from results)",
@@ -151,18 +154,20 @@ def _common_options() -> argparse.ArgumentParser:
         if kind is bool:
             add(option, action="store_true", help=words)
         elif kind is tuple:
-            read = _numbers if name == "audit" else _names
+            read = numbers if name == "audit" else names
             add(option, type=read, metavar="A,B", help=words)
         else:
             add(option, type=kind, metavar=kind.__name__.upper(), help=words)
     return found
 
 
-def _names(text: str) -> tuple[str, ...]:
+def names(text: str) -> tuple[str, ...]:
+    r"""Names with commas between them, as an option has them."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _numbers(text: str) -> tuple[float, ...]:
+def numbers(text: str) -> tuple[float, ...]:
+    r"""Numbers with commas between them, as an option has them."""
     return tuple(float(part) for part in text.split(","))
 
 
@@ -387,9 +392,25 @@ def summary(run: Run) -> str:
         )
     else:
         lines.append(foreseen(run))
+    lines += often_failed(run)
     if state.history.n_measured and state.calibration().has_failed:
         lines.append(str(state.calibration()))
     return "\n".join(lines)
+
+
+def often_failed(run: Run) -> list[str]:
+    r"""A sentence about each candidate that failed often, to ask whether it can be.
+
+    Args:
+        run: The run.
+    """
+    times = Counter(entry.row for entry in run.measured.having("failed"))
+    return [
+        f"{run.candidates.called(row)} failed {n} times: write n/a if it cannot be "
+        "measured."
+        for row, n in times.items()
+        if n >= OFTEN and run.measured.counts[row] == 0
+    ]
 
 
 def foreseen(run: Run) -> str:
@@ -403,7 +424,9 @@ def foreseen(run: Run) -> str:
         said = f"How many more measurements it takes cannot be told. {forecast.basis}"
     else:
         more = _counted(forecast.observations, "more measurement")
-        said = f"About {more} until every candidate is decided."
+        is_confirming = not bool(run.state.classification.undecided.any())
+        until = "the answer is confirmed" if is_confirming else "all is decided"
+        said = f"About {more} until {until}."
     if run.settings.epsilon == 0:
         said += (
             " Candidates very near to the level take most of them: with an epsilon "

@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from botorch_lse.table.cells import Notation, replace_file
+from botorch_lse.table.cells import Notation, decoded, replace_file
 
 DEFAULT_FILE = "botorch-lse.toml"
 """Where the settings stand unless another file is named."""
@@ -182,6 +182,7 @@ def _example(name: str) -> str:
     r"""What a setting that is not set may look like."""
     examples = {
         "key": '"sample"',
+        "inputs": '["time", "heat"]',
         "ignore": '["comment"]',
         "audit": "[0.05, 0.05]",
         "beta": "9",
@@ -223,7 +224,7 @@ def settings(path: Path, given: Mapping[str, Any]) -> Settings:
     options = {name: _from_here(name, given[name], path) for name in given}
     if not path.exists():
         return Settings(path=path, **options)
-    text = path.read_text(encoding="utf-8")
+    text, _ = decoded(path.read_bytes(), path.name)
     try:
         stored = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -259,6 +260,7 @@ def _contradiction(name: str, given: Any, found: Settings, text: str) -> str:
     r"""What a call and the settings say about the same thing."""
     option = "" if name == "candidates" else f"--{name.replace('_', '-')} "
     shown = ",".join(map(str, given)) if isinstance(given, tuple) else given
+    shown = f"{given:g}" if isinstance(given, float) else shown
     shown = f"{option}{shown}" if given is not True else option.strip()
     lines = text.splitlines()
     pattern = re.compile(rf"\s*{name}\s*=")
@@ -292,13 +294,15 @@ def _of_kind(value: Any, kind: type, entry: str, name: str) -> Any:
     if kind is int and is_number and value == int(value):
         return int(value)
     if kind is tuple and isinstance(value, list):
-        return tuple(value)
+        wanted = int | float if entry == "audit" else str
+        if all(isinstance(part, wanted) for part in value):
+            return tuple(value)
     if kind in (str, bool) and isinstance(value, kind):
         return value
     words = {
         float: "a number",
         int: "a whole number",
-        tuple: 'a list such as ["a", "b"]',
+        tuple: f"a list such as {_example(entry)}",
         str: 'a text in quotation marks, "..."',
         bool: "true or false",
     }

@@ -28,7 +28,7 @@ def test_the_answer_is_the_table_with_sides_in_its_own_order(
     before = lab.contents()
     said = lab.call("answer")
     assert "20 candidates: 10 measured, 1 not measurable." in said
-    assert " until every candidate is decided." in said  # the forecast
+    assert " until all is decided." in said  # the forecast
     assert "Nothing was predicted before it was measured." in said  # the calibration
     assert "No guarantee if the function varies faster elsewhere" in said
     table = lab.read("answer.csv")

@@ -86,6 +86,14 @@ def test_a_file_is_replaced_as_a_whole_and_keeps_its_mode(tmp_path: Path) -> Non
         write_table(tmp_path / "absent" / "t.csv", ["a"], [], Style())
 
 
+def test_letters_that_an_encoding_lacks_are_not_lost(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    write_table(
+        path, ["a"], [{"a": "\N{GREEK SMALL LETTER MU}m"}], Style(encoding="cp1252")
+    )
+    assert read_table(path).lines[0].cells["a"] == "\N{GREEK SMALL LETTER MU}m"
+
+
 def test_words_and_answers_are_inputs_as_in_a_pool(tmp_path: Path) -> None:
     path = tmp_path / "candidates.csv"
     path.write_text("heat,soil,wet,batch\n10,clay,yes,7\n20,sand,No,7\n35,clay,no,7\n")

@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from botorch_lse.__main__ import main
+from botorch_lse.__main__ import command, main
 from botorch_lse.table import commands
 from tests.table.lab import HILL, NEXT, Lab, hill
 
@@ -176,9 +176,7 @@ def test_settings_are_written_read_and_edited(lab: Lab) -> None:
         .splitlines()
         .index(next(x for x in file.read_text().splitlines() if x.startswith("above")))
     )
-    assert (
-        f"--above 8.0 contradicts botorch-lse.toml, line {line + 1}: above = 7" in said
-    )
+    assert f"--above 8 contradicts botorch-lse.toml, line {line + 1}: above = 7" in said
     assert "--budget 30 contradicts botorch-lse.toml, where budget is not set" in said
     assert "Change it in botorch-lse.toml" in said
     file.write_text(file.read_text().replace("above = 7 ", "above = 8 "))
@@ -202,6 +200,7 @@ def test_settings_are_written_read_and_edited(lab: Lab) -> None:
         ('out = "sheet.csv"', 'out = "candidates.csv"', "which are never written"),
         ("batch = 4", "batch = 0", "Expected `batch_size` to be at least 1"),
         ("replicates = false", "replicates = 1", "to be true or false, but got 1"),
+        ('inputs = ["x"]', "inputs = [1]", 'a list such as ["time", "heat"]'),
         ("# audit", "audit = [0.1] #", "Expected `audit` to be a tolerance and"),
     ],
 )
@@ -220,6 +219,39 @@ def test_a_first_call_without_a_question_says_what_to_write(lab: Lab) -> None:
     assert "Write: botorch-lse next candidates.csv --above 40" in lab.refused("next")
     said = lab.refused("next candidates.csv --column y")
     assert "--above or --below, but got none" in said
+
+
+def test_settings_that_an_editor_saved_with_a_mark_are_read(lab: Lab) -> None:
+    lab.call(NEXT)
+    file = lab.folder / "botorch-lse.toml"
+    file.write_bytes(
+        file.read_bytes().decode().replace("\n", "\r\n").encode("utf-8-sig")
+    )
+    lab.call("next")
+
+
+def test_a_candidate_that_fails_and_fails_is_asked_about(lab: Lab) -> None:
+    lab.call(NEXT)
+    name = lab.read("sheet.csv")[0]["name"]
+    for n in range(4):
+        said = lab.call("next")
+        asked = f"name {name} failed 3 times: write n/a if it cannot be measured."
+        assert (asked in said) == (n == 3)
+        lab.fill("sheet.csv", lambda x: "failed" if x["name"] == name else hill(x))
+
+
+def test_what_is_no_command_for_tables_is_the_demo(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for line in ("demo --pool absent.csv", "--pool absent.csv"):
+        assert command(line.split()) == 2
+        assert (
+            "python -m botorch_lse: error: Expected `--pool`" in capsys.readouterr().err
+        )
+    with pytest.raises(SystemExit) as stop:
+        command([])
+    assert stop.value.code == 0
+    assert "next" in capsys.readouterr().out
 
 
 def test_both_ways_to_call_reach_the_table(lab: Lab) -> None:
