@@ -944,17 +944,21 @@ class PoolPosterior:
 
         For many calls with the same columns: what depends on them is computed once.
         """
-        path_of_columns = self._whole_cross(columns).mT
+        path_of_columns = self.path_at(columns).mT
 
         def covariance(rows: Tensor) -> Tensor:
             with torch.no_grad():
                 prior = self.prior_covariance(rows, columns)
-                return prior.addmm_(self._whole_cross(rows), path_of_columns, alpha=-1)
+                return prior.addmm_(self.path_at(rows), path_of_columns, alpha=-1)
 
         return covariance
 
-    def _whole_cross(self, indices: Tensor) -> Tensor:
-        r"""``q x (n + e)`` entries of the path rows, ``e`` expected ones included."""
+    def path_at(self, indices: Tensor) -> Tensor:
+        r"""``q x (n + e)`` entries of the path rows at rows ``indices``.
+
+        Prior covariances less products of these are posterior ones. The ``e`` rows that
+        are expected are included.
+        """
         expected = [row[indices].unsqueeze(-1) for row in self._expected]
         return torch.cat((self._cross(indices), *expected), dim=-1)
 

@@ -37,6 +37,7 @@ from botorch_lse.functional.scores import (
     u_function,
 )
 from botorch_lse.models.gaussian_process import PoolPosterior
+from botorch_lse.models.shortlist import Shortlist
 from botorch_lse.planning.designed import (
     FINE,
     ROUNDINGS,
@@ -54,6 +55,9 @@ DESIGNS = ("posterior", "prior")
 STRADDLE_WIDTH = ConstantBeta(1.96**2)
 LEAST_TOLERANCE = 1e-5
 """The smallest gap asked of a design: the solver reaches it on every problem."""
+SHORTLIST = 4096
+"""Rows whose variances follow the rows that are planned, to begin with: few against a
+large pool, and about as many as are as quickly looked through as scored."""
 CLOSE = 1e-6
 """Criteria made of ``t``, the deviations from the level, are ties if their ``t`` differ
 by less, or they themselves by less than this share. ``TIE`` of the prior's deviation
@@ -302,25 +306,46 @@ class ScoreRule(Rule):
     posterior variance does not depend on the value to come.
     """
 
+    falls_with_variance: bool = False
+    """Whether no score rises when variances shrink, and scores hang on means and
+    variances alone: then batches in large pools cost less (``Shortlist``)."""
+
     @abstractmethod
     def scores(self, situation: Situation) -> Tensor:
         r"""One score per row of the posterior, which expects the rows chosen so far."""
 
     def rows(self, situation: Situation, request: Request) -> Tensor:
         r"""The rows of the best scores one after the other."""
-        scores = variance_left if situation.is_initial else self.scores
-        return one_by_one(situation, request, scores)
+        if situation.is_initial:
+            return one_by_one(situation, request, variance_left)
+        return one_by_one(situation, request, self.scores, self.falls_with_variance)
 
 
 def one_by_one(
-    situation: Situation, request: Request, scores: Callable[[Situation], Tensor]
+    situation: Situation,
+    request: Request,
+    scores: Callable[[Situation], Tensor],
+    falls_with_variance: bool = True,
 ) -> Tensor:
-    r"""Greedy choice; of equal scores the lowest row."""
-    left, N = request.left.clone(), len(situation.open_rows)
-    scale, rows = situation.tie_scale, list[int]()
+    r"""Greedy choice; of equal scores the lowest row.
+
+    Args:
+        situation: What is believed.
+        request: How many rows, and how often each may still be measured.
+        scores: One score per row of the posterior.
+        falls_with_variance: See ``ScoreRule``; so it is for ``variance_left``.
+    """
+    if falls_with_variance and len(situation.open_rows) > 2 * SHORTLIST:
+        rows, left = _shortlisted(situation, request, scores)
+    else:
+        rows, left = [], request.left.clone()
+    if rows and len(rows) < request.size:
+        planned = situation.fits.expecting(torch.tensor(rows))
+        situation = replace(situation, fits=planned)
     while len(rows) < request.size:
-        found = scores(situation)[:N]
-        row = first_best(found, situation.open_rows & (left > 0), scale)
+        found = scores(situation)[: len(left)]
+        open_rows = situation.open_rows & (left > 0)
+        row = first_best(found, open_rows, situation.tie_scale)
         if row is None:
             break
         rows.append(row)
@@ -329,6 +354,50 @@ def one_by_one(
             expected = situation.fits.expecting(torch.tensor([row]))
             situation = replace(situation, fits=expected)
     return torch.tensor(rows, dtype=torch.long)
+
+
+def _shortlisted(
+    situation: Situation, request: Request, scores: Callable[[Situation], Tensor]
+) -> tuple[list[int], Tensor]:
+    r"""Greedy choice with variances that are exact on a list, else too large.
+
+    Where the best score is that of a row on the list, no other row can have a better
+    one. Else the list is doubled by the rows of the next best bounds.
+
+    Returns:
+        The rows, fewer than asked if the list outgrew the memory budget, or none is
+        left, and ``N`` counts of how often each may still be measured.
+    """
+    fits, left = situation.fits, request.left.clone()
+    lists = [Shortlist(*both) for both in zip(fits.posteriors, fits.noise, strict=True)]
+    size, budget, rows = SHORTLIST, fits.posteriors[0].memory_budget, list[int]()
+    while len(rows) < request.size:
+        now = tuple(one.posterior for one in lists)
+        situation = replace(situation, fits=replace(fits, posteriors=now))
+        found = scores(situation)[: len(left)]
+        open_rows = situation.open_rows & (left > 0)
+        row = first_best(found, open_rows, situation.tie_scale)
+        if row is None:
+            break
+        unlisted = ~lists[0].is_listed[: len(left)]
+        if unlisted[row]:
+            if sum(one.bytes_with(size, request.size) for one in lists) > budget:
+                break
+            bounds = found.masked_fill(~(open_rows & unlisted), -torch.inf)
+            bounds[row] = torch.inf  # the first of many ties
+            best = bounds.topk(min(size, len(left))).indices
+            best = best[bounds[best] > -torch.inf].sort().values
+            for one in lists:
+                one.add(best)
+            size *= 2
+            if rows:
+                continue
+        rows.append(row)
+        left[row] -= 1
+        if len(rows) < request.size:
+            for one in lists:
+                one.plan(row)
+    return rows, left
 
 
 def variance_left(situation: Situation) -> Tensor:
@@ -409,6 +478,7 @@ class Variance(ScoreRule):
     """
 
     several_outputs = True
+    falls_with_variance = True
 
     def scores(self, situation: Situation) -> Tensor:
         r"""The posterior variance of each row; for several outputs their scaled sum."""
@@ -454,6 +524,7 @@ class Straddle(ScoreRule):
     own_width = STRADDLE_WIDTH
     intersects = False
     is_monotone = False
+    falls_with_variance = True
 
     def scores(self, situation: Situation) -> Tensor:
         r"""The straddle score of each row, units of ``y``."""
@@ -517,6 +588,7 @@ class UFunction(ScoreRule):
     # A row on the level has the best value, 0, for ever: also once its interval is so
     # narrow that ``epsilon`` decides it.
     only_candidates = True
+    falls_with_variance = True
 
     def scores(self, situation: Situation) -> Tensor:
         r"""The negative number of deviations of each row, in the steps of ties."""
@@ -537,6 +609,7 @@ class ContourEntropy(ScoreRule):
     """
 
     only_candidates = True
+    falls_with_variance = True
 
     def scores(self, situation: Situation) -> Tensor:
         r"""The negative number of deviations of each row, in the steps of ties."""
@@ -563,6 +636,7 @@ class ExpectedFeasibility(ScoreRule):
     alpha: float = FEASIBILITY_ALPHA
 
     only_candidates = True
+    falls_with_variance = True
 
     def __post_init__(self) -> None:
         in_interval(self.alpha, "alpha", 0.0, math.inf)
@@ -594,6 +668,7 @@ class RanjanImprovement(ScoreRule):
     alpha: float = RANJAN_ALPHA
 
     only_candidates = True
+    falls_with_variance = True
 
     def __post_init__(self) -> None:
         in_interval(self.alpha, "alpha", 0.0, math.inf)
@@ -629,6 +704,7 @@ class Ambiguity(ScoreRule):
     intersects: bool = True
 
     only_candidates = True
+    falls_with_variance = True
 
     def scores(self, situation: Situation) -> Tensor:
         r"""The ambiguity of each row's expected region, units of ``y``."""
@@ -644,6 +720,7 @@ class Width(ScoreRule):
     """
 
     only_candidates = True
+    falls_with_variance = True
 
     def scores(self, situation: Situation) -> Tensor:
         r"""The width of each row's expected region, units of ``y``."""
