@@ -105,7 +105,8 @@ def test_variances_never_increase_and_are_those_of_exact_arithmetic(problem) -> 
     at_once = start.observe(
         torch.tensor(rows), torch.zeros(len(rows)).double(), torch.tensor(noise)
     )
-    for found in (observed, expected, at_once):
+    planned = start.expect_all(torch.tensor(rows), torch.tensor(noise))
+    for found in (observed, expected, at_once, planned):
         assert_close(found.variance, want, gp.outputscale)
 
 

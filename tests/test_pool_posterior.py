@@ -123,6 +123,21 @@ def test_branches_from_one_parent_do_not_see_each_other() -> None:
     assert np.allclose(other_child.mean, told, rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("budget", [IN_CACHE, HALF, TINY])
+def test_expecting_several_at_once_is_expecting_them_in_turn(budget: int) -> None:
+    posterior = observe(start(budget), 0, 12).expect(9, 0.1)
+    rows = [25, 6, ROWS[0], 3]
+    noise = torch.tensor([0.2, 0.0, 0.3, 1.0], dtype=torch.float64)
+    one, in_turn = posterior.expect_all(torch.tensor(rows), noise), posterior
+    for row, variance in zip(rows, noise.tolist(), strict=True):
+        in_turn = in_turn.expect(row, variance)
+    assert torch.equal(one.mean, posterior.mean)
+    assert torch.allclose(one.variance, in_turn.variance, rtol=0, atol=1e-12)
+    every = torch.arange(len(X))
+    found, want = (p.covariance_between(every, every) for p in (one, in_turn))
+    assert torch.allclose(found, want, rtol=0, atol=1e-12)
+
+
 def test_observing_nothing_changes_nothing() -> None:
     posterior = observe(start(), 0, 4)
     assert observe(posterior, 4, 4) is posterior

@@ -910,6 +910,25 @@ class PoolPosterior:
                 _expected=(*self._expected, row),
             )
 
+    def expect_all(self, indices: Tensor, noise_var: Tensor) -> PoolPosterior:
+        r"""``expect`` for several rows, in one pass over the pool.
+
+        Args:
+            indices: ``q`` rows of the pool.
+            noise_var: ``q`` noise variances that their observations will have.
+        """
+        with torch.no_grad():
+            covariance = self.covariance_with(indices)
+            among = covariance[:, indices]
+            factor = factorize(among, noise_var, self.least_noise)
+            taken = path_rows(factor, covariance)
+            variance = self.variance - taken.square().sum(dim=0)
+            return replace(
+                self,
+                variance=variance.clamp_min(0.0),
+                _expected=(*self._expected, *taken),
+            )
+
     def variance_between(self, i: Tensor, j: Tensor, factor: float = 1.0) -> Tensor:
         r"""``B x L`` posterior variances of ``f(i) - factor f(j)``.
 

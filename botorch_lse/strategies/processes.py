@@ -256,13 +256,13 @@ class Fits:
         Args:
             rows: Rows that are being measured or planned, replicates included.
         """
-        posteriors = list(self.posteriors)
         each, counts = rows.unique(return_counts=True)
-        for row, count in zip(each.tolist(), counts.tolist(), strict=True):
-            posteriors = [
-                posterior.expect(row, float(noise[row]) / count)
-                for posterior, noise in zip(posteriors, self.noise, strict=True)
-            ]
+        if len(each) == 0:
+            return self
+        posteriors = [
+            posterior.expect_all(each, noise[each] / counts)
+            for posterior, noise in zip(self.posteriors, self.noise, strict=True)
+        ]
         return replace(self, posteriors=tuple(posteriors))
 
 
