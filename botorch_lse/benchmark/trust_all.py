@@ -61,6 +61,8 @@ NOTES = (
     f"less than {LEAST_FOUND:.0%} of the region was found. Shares are of all runs.",
     f"`{BEFORE}`: 2 (d + 1) first rows, the scale as fitted (`level_z=None`), and "
     "one-sided data decide where the strategy has a switch for that. "
+    "On functions with hidden regions it is run in batches of "
+    f"{QUICK_BATCHES[0]} only. "
     f"`{NOW}`: as users get it. `{WITH_AUDIT}`: the same with `audit={AUDIT}`. "
     f"Before there was the strategy `{DEFAULT}`, users got {DEFAULT_BEFORE}: the price "
     "is over that.",
@@ -112,8 +114,19 @@ def jobs(names: Sequence[str], options: Options) -> list[Job]:
     return [
         Job(name, strategy, batch, is_known, seed, is_before)
         for seed, batch, is_known, name, strategy, is_before in order
-        if not (is_before and strategy == DEFAULT)  # another strategy's, and run there
+        if not is_before or _is_compared(name, strategy, batch)
     ]
+
+
+def _is_compared(name: str, strategy: str, batch: int) -> bool:
+    r"""Whether a strategy is run as it was, too.
+
+    The price is asked on easy functions. On the others batches of one size show what
+    the old behaviour led to.
+    """
+    if strategy == DEFAULT:
+        return False  # what it was compared with is another strategy's, and run there
+    return FUNCTIONS[name].kind == EASY or batch in QUICK_BATCHES
 
 
 def report(title: str, runs: Sequence[Run]) -> Report:
