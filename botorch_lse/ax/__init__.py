@@ -29,7 +29,11 @@ from botorch_lse.ax.analysis import (
 )
 from botorch_lse.ax.constraints import goal_from_constraints
 from botorch_lse.ax.costs import CostMetric, record_costs, trial_cost
-from botorch_lse.ax.node import LevelSetNode, level_set_generation_strategy
+from botorch_lse.ax.node import (
+    LevelSetNode,
+    exclude_rows,
+    level_set_generation_strategy,
+)
 from botorch_lse.ax.pool_space import POOL_INDEX, grid_pool, pool_parameters
 from botorch_lse.ax.recording import save_client
 from botorch_lse.ax.references import allow
@@ -50,6 +54,7 @@ __all__ = [
     "SliceAnalysis",
     "acquisition_generator_spec",
     "allow",
+    "exclude_rows",
     "goal_from_constraints",
     "grid_pool",
     "level_set",

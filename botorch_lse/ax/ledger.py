@@ -13,6 +13,10 @@ The rule, a function of trials and data alone, whatever order results came in:
   are *running*.
 - A round is over when each measurement of its plan is made or used up, or when a later
   round has trials (then what is still missing counts as used up).
+- A row whose own trials failed or were abandoned ``max_failures`` times is *excluded*
+  from the round of the last of them on: it is not asked for any more, and what its
+  plan still holds of it is taken out. So it is with rows that ``exclude_rows`` names,
+  from the round that was open then, or came next.
 
 A standard error (``sem``) that is known gives the noise variance ``sem^2`` of the
 value; 0, also one that Ax's storage rounds to 0, is an exact measurement. Where it is
@@ -34,12 +38,21 @@ from ax.core import Arm, BatchTrial, Data, Experiment, GeneratorRun
 from ax.core.base_trial import BaseTrial
 from ax.core.trial_status import TrialStatus
 
-from botorch_lse.ax.compat import arms_of, as_stored, cells_of, node_name_of
+from botorch_lse.ax.compat import (
+    arms_of,
+    as_stored,
+    cells_of,
+    node_name_of,
+    properties_of,
+)
 from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.strategies import Strategy
 
 METADATA = "level_set"
 """The key in a generator run's ``gen_metadata``."""
+
+EXCLUDED = "level_set_excluded"
+"""The key in an experiment's properties of rows that were excluded by hand."""
 
 _FREES = (TrialStatus.FAILED, TrialStatus.STALE)
 _COUNTS = (TrialStatus.COMPLETED, TrialStatus.EARLY_STOPPED)
@@ -84,6 +97,7 @@ class Round:
             without its data.
         number: The position of the open round among the own rounds, from 0; ``None``
             for a complete round.
+        excluded: Rows that are known since this round not to be measurable.
     """
 
     plan: tuple[int, ...] = ()
@@ -93,6 +107,7 @@ class Round:
     running_trials: tuple[int, ...] = ()
     remedy: str | None = None
     number: int | None = None
+    excluded: tuple[int, ...] = ()
 
     @property
     def to_ask(self) -> list[int]:
@@ -128,7 +143,14 @@ class Round:
     def close(self) -> Round:
         r"""The round as a complete one: rows without a measurement become used up."""
         lost = sorted([*self.used_up, *self.running, *self.to_ask])
-        return Round(self.plan, tuple(sorted(self.results)), tuple(lost))
+        results = tuple(sorted(self.results))
+        return Round(self.plan, results, tuple(lost), excluded=self.excluded)
+
+    def without(self, rows: Sequence[int]) -> Round:
+        r"""The round with no place left to ask for some rows, which it excludes."""
+        places = Counter(row for row in self.to_ask if row in set(rows))
+        plan = tuple((Counter(self.plan) - places).elements())
+        return replace(self, plan=plan, excluded=tuple(rows))
 
 
 @dataclass(frozen=True)
@@ -142,6 +164,7 @@ class Ledger:
             becomes a round once that one is over.
         pending: Rows of trials not made by this node that are being measured.
         n_own_rounds: How many rounds this node has begun.
+        excluded: Rows that are known since the last round not to be measurable.
     """
 
     complete: tuple[Round, ...]
@@ -149,6 +172,7 @@ class Ledger:
     measured_meanwhile: tuple[Measurement, ...]
     pending: tuple[int, ...]
     n_own_rounds: int
+    excluded: tuple[int, ...] = ()
 
 
 class _Entry(NamedTuple):
@@ -158,12 +182,14 @@ class _Entry(NamedTuple):
         plans: The plan of each round that the trial belongs to, by the round's number.
         parts: What each arm contributes, with the number of the round for which the arm
             was asked; ``None`` if it was measured elsewhere.
+        failed: The rows of own arms that failed or were abandoned, with their rounds.
         largest: The largest absolute value among its data.
         rounding_error: The largest change of a value in Ax's storage format.
     """
 
     plans: dict[int, tuple[int, ...]]
     parts: list[tuple[int | None, Round]]
+    failed: tuple[tuple[int, int], ...]
     largest: float
     rounding_error: float
 
@@ -186,6 +212,7 @@ class LedgerReader:
         strategy: Has the pool, and the noise where the data have no standard errors.
         space: The candidates' parameterizations.
         metrics: The metrics in the order of the strategy's outputs.
+        max_failures: How often a row may fail; ``None``: as often as it likes.
     """
 
     def __init__(
@@ -194,8 +221,11 @@ class LedgerReader:
         strategy: Strategy,
         space: PoolSpace,
         metrics: Sequence[str],
+        max_failures: int | None = None,
     ) -> None:
         self.node_name, self.strategy = node_name, strategy
+        self.max_failures = max_failures
+        self._named: tuple[tuple[int, int], ...] = ()
         self.space, self.metrics = space, tuple(metrics)
         self._known: dict[int, _Entry] = {}
         self._trials: dict[int, BaseTrial] = {}
@@ -223,7 +253,10 @@ class LedgerReader:
         values = _values(self._rows.get(i, ()) for i in indices)
         new = {i: self._entry(trials[i], values.get(i, {})) for i in indices}
         changed = {i: entry for i, entry in new.items() if before.get(i) != entry}
-        if known is None or changed or [*before] != [*trials]:
+        named = excluded_in(experiment, self.node_name)
+        is_new = named != self._named
+        self._named = named
+        if known is None or changed or is_new or [*before] != [*trials]:
             self._known = {i: changed.get(i) or before[i] for i in trials}
             known = self._assembled([*self._known.values()])
         self._ledger = known
@@ -284,12 +317,15 @@ class LedgerReader:
                     rounds.setdefault(arm.name, number)
                     n_asked[arm.name] += round(weight)
         parts: list[tuple[int | None, Round]] = []
+        failed = list[tuple[int, int]]()
         for name, arm in arms.items():
             is_own = name in rounds
             left_out = is_left_out(trial, name)
             if left_out and not is_own:
                 continue
             row = self.space.row_of(arm.parameters, f"trial {trial.index}")
+            if left_out and trial.status != TrialStatus.STALE:
+                failed.append((row, rounds[name]))
             count, given = n_asked[name] if is_own else 1, values.get(name, {})
             counts = trial.status in _COUNTS and not left_out
             result = None
@@ -316,7 +352,7 @@ class LedgerReader:
         rounding_error = max(
             [0.0, *(abs(stored - given) for given, stored, _ in learnt)]
         )
-        return _Entry(plans, parts, largest, rounding_error)
+        return _Entry(plans, parts, tuple(failed), largest, rounding_error)
 
     def _plan(self, run: GeneratorRun, trial: int) -> tuple[int, tuple[int, ...]]:
         r"""The round's number and plan that a generator run of this node stores."""
@@ -415,27 +451,49 @@ class LedgerReader:
                 else:
                     groups[-1] += part.results
                     pending += part.running
+        excluded = self._excluded(entries)
         complete, newest = _elsewhere(groups[0]), next(reversed(plans), None)
         current: Round | None = None
         for number, after in zip(plans, groups[1:], strict=True):
-            given = (plans[number], parts[number], after)
+            gone = excluded.pop(number, ())
+            given = (plans[number], parts[number], after, gone)
             if number == newest:
-                current = _round(number, plans[number], parts[number])
+                current = _round(number, plans[number], parts[number]).without(gone)
                 if not current.is_over:
                     break
             # Kept from the last reading: sorting all rounds at each step of a long run
             # would cost more than reading the new trial. Unchanged rounds also stay the
             # same objects, which the node's comparison of rounds relies on for speed.
             if number not in self._closed or self._closed[number][0] != given:
-                closed = _round(number, plans[number], parts[number]).close()
+                closed = _round(number, plans[number], parts[number])
+                closed = closed.without(gone).close()
                 self._closed[number] = (given, [closed, *_elsewhere(after)])
             complete += self._closed[number][1]
         else:
             current = None
         meanwhile = () if current is None else tuple(sorted(groups[-1]))
         return Ledger(
-            tuple(complete), current, meanwhile, tuple(sorted(pending)), len(plans)
+            tuple(complete),
+            current,
+            meanwhile,
+            tuple(sorted(pending)),
+            len(plans),
+            tuple(sorted(row for rows in excluded.values() for row in rows)),
         )
+
+    def _excluded(self, entries: Sequence[_Entry]) -> dict[int, tuple[int, ...]]:
+        r"""The rows that are known not to be measurable, by the round since when."""
+        since, failures = dict[int, int](), Counter[int]()
+        for row, number in (pair for entry in entries for pair in entry.failed):
+            failures[row] += 1
+            if failures[row] == self.max_failures:
+                since[row] = number
+        for number, row in self._named:
+            since[row] = min(number, since.get(row, number))
+        found = dict[int, tuple[int, ...]]()
+        for row, number in sorted(since.items()):
+            found[number] = (*found.get(number, ()), row)
+        return found
 
 
 def _round(number: int, plan: tuple[int, ...], parts: Sequence[Round]) -> Round:
@@ -548,6 +606,12 @@ def _step(cell: tuple[Any, ...]) -> float:
 
 def _stored_in(run: GeneratorRun) -> dict[str, Any] | None:
     return (run.gen_metadata or {}).get(METADATA)
+
+
+def excluded_in(experiment: Experiment, node_name: str) -> tuple[tuple[int, int], ...]:
+    r"""The rows that were excluded by hand, each after the number of its round."""
+    stored = properties_of(experiment).get(EXCLUDED, {}).get(node_name, [])
+    return tuple((int(number), int(row)) for number, row in stored)
 
 
 def round_of(trial: BaseTrial) -> int | None:

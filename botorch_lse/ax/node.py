@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from ax import Client
 from ax.adapter.base import Adapter
 from ax.core import Arm, Data, Experiment, GeneratorRun, ObservationFeatures
 from ax.core.observation import ObservationData
@@ -31,14 +32,32 @@ from ax.generators.base import Generator
 from ax.storage.json_store.decoder import object_from_json
 from ax.storage.json_store.registry import CORE_DECODER_REGISTRY, CORE_ENCODER_REGISTRY
 
+from botorch_lse.ax.compat import (
+    experiment_of,
+    generation_strategy_of,
+    properties_of,
+    save_properties,
+)
 from botorch_lse.ax.constraints import outcome_constraints
-from botorch_lse.ax.ledger import METADATA, Ledger, LedgerReader, Measurement, Round
+from botorch_lse.ax.ledger import (
+    EXCLUDED,
+    METADATA,
+    Ledger,
+    LedgerReader,
+    Measurement,
+    Round,
+    excluded_in,
+)
 from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.ax.storage import StoredStrategy
-from botorch_lse.checks import whole_number
+from botorch_lse.checks import row_indices, whole_number
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import State, Strategy
 
+MAX_FAILURES = 3
+"""How often a row may fail before it is not asked for any more. One failure is often
+chance (a worker died), and asking again costs one trial; a row that failed three times
+in a row will most likely fail again, and others would wait for it for ever."""
 _KEPT = 3
 """How many states are cached: the newest, the one before it, and one more, from which
 replaying begins when a result of an earlier round arrives late."""
@@ -77,9 +96,13 @@ class LevelSetNode(ExternalGenerationNode):
             the strategy's class.
         transition_criteria: When to go on to another node; default never.
         pool_folder: Where a pool above 20 MB is written; default the current folder.
+        max_failures: How many trials of a row may fail or be abandoned: after that it
+            is not asked for any more; ``None``: as many as it likes. Strategies whose
+            algorithm needs its own rows go on asking.
 
     Raises:
-        ValueError: If the strategy cannot be stored, or ``metrics`` is no list.
+        ValueError: If the strategy cannot be stored, ``metrics`` is no list, or
+            ``max_failures`` less than 1.
     """
 
     def __init__(
@@ -91,6 +114,7 @@ class LevelSetNode(ExternalGenerationNode):
         name: str | None = None,
         transition_criteria: Sequence[TransitionCriterion] | None = None,
         pool_folder: str | Path | None = None,
+        max_failures: int | None = MAX_FAILURES,
     ) -> None:
         super().__init__(
             name=type(strategy).__name__ if name is None else name,
@@ -101,6 +125,9 @@ class LevelSetNode(ExternalGenerationNode):
         self.fallback_specs = {}
         self.metrics = _checked_metrics(metrics)
         self.seed = whole_number(seed, "seed", 0)
+        if max_failures is not None:
+            whole_number(max_failures, "max_failures", 1)
+        self.max_failures = max_failures
         if not isinstance(strategy, StoredStrategy):
             strategy = StoredStrategy(strategy, pool_folder)
         self.stored = strategy
@@ -109,6 +136,7 @@ class LevelSetNode(ExternalGenerationNode):
         self._reader: LedgerReader | None = None
         self._states: deque[tuple[tuple[Round, ...], State]] = deque(maxlen=_KEPT)
         self._planned: tuple[Any, tuple[int, ...]] = (None, ())
+        self._next: tuple[Any, State] | None = None
         self._ledger: Ledger | None = None
         self._issued: list[int] = []
         self._measurements_per_run = self._runs_promised = self._runs_left = 1
@@ -136,7 +164,11 @@ class LevelSetNode(ExternalGenerationNode):
         found = self._reader
         # A reader's cache holds only for the metrics and the space it was made with.
         if found is None or (found.metrics, found.space) != (names, space):
-            found = LedgerReader(self.name, self.strategy, space, names)
+            strategy, start = self.strategy, self.strategy.init(self.seed)
+            # A burn-in needs its rows too; what needs them at first is asked again.
+            can = strategy.procedure.can_do_without(start.belief)
+            limit = self.max_failures if can else None
+            found = LedgerReader(self.name, strategy, space, names, limit)
             self._reader = found
         return found.read(experiment, data)
 
@@ -164,9 +196,9 @@ class LevelSetNode(ExternalGenerationNode):
 
     def _state(self, ledger: Ledger) -> State:
         r"""The state after the complete rounds and what the open round has so far."""
-        state = self._complete(ledger)
         if ledger.open is None:
-            return state
+            return self._before_next(ledger)
+        state = self._complete(ledger)
         meanwhile = ledger.measured_meanwhile
         deferred = (_as_observations(meanwhile),) if meanwhile else ()
         return self._tell(replace(state, deferred=deferred), ledger.open)
@@ -194,9 +226,14 @@ class LevelSetNode(ExternalGenerationNode):
     def _tell(self, state: State, round_: Round) -> State:
         # The plan is set before telling: the round then consists of exactly these rows,
         # and is over once each of them is measured or abandoned.
-        state = replace(state, plan=torch.tensor(sorted(round_.plan)))
+        state = replace(state, plan=torch.tensor(sorted(round_.plan)).long())
+        if round_.excluded:
+            event = (state.round, round_.excluded)
+            state = replace(state, excluded=(*state.excluded, event))
         found = _as_observations(sorted(round_.results)) if round_.results else None
-        return self.strategy.tell(state, found, abandoned=list(round_.used_up) or None)
+        # A round that nothing came of is over only once that is said.
+        lost = list(round_.used_up) if round_.used_up or found is None else None
+        return self.strategy.tell(state, found, abandoned=lost)
 
     def summary(self, experiment: Experiment) -> str:
         r"""Where the run stands, in a sentence.
@@ -383,17 +420,29 @@ class LevelSetNode(ExternalGenerationNode):
         return rows
 
     def _is_done(self, ledger: Ledger) -> bool:
-        return ledger.open is None and self._complete(ledger).is_done
+        return ledger.open is None and self._before_next(ledger).is_done
+
+    def _before_next(self, ledger: Ledger) -> State:
+        r"""The state from which the next round is planned."""
+        state = self._complete(ledger)
+        if not ledger.excluded:
+            return state
+        known = (ledger.complete, ledger.excluded)
+        if self._next is None or self._next[0] != known:
+            state = self.strategy.exclude(state, list(ledger.excluded))
+            self._next = known, state
+        return self._next[1]
 
     def _current(self, ledger: Ledger) -> Round:
         r"""The open round, else the next one, planned with the pending rows in mind."""
         if ledger.open is not None:
             return ledger.open
         # Ax may ask several times before a trial exists; the plan must not be redone.
-        known = (ledger.complete, ledger.pending)
+        known = (ledger.complete, ledger.pending, ledger.excluded)
         if self._planned[0] != known:
             try:
-                batch = self.strategy.ask(self._complete(ledger), list(ledger.pending))
+                state = self._before_next(ledger)
+                batch = self.strategy.ask(state, list(ledger.pending))
             except ValueError as error:  # nothing is left but what is pending
                 if not ledger.pending:
                     raise
@@ -417,6 +466,7 @@ class LevelSetNode(ExternalGenerationNode):
             "seed": self.seed,
             "name": self.name,
             "transition_criteria": list(self.transition_criteria),
+            "max_failures": self.max_failures,
         }
 
     def __eq__(self, other: object) -> bool:
@@ -576,6 +626,7 @@ def level_set_generation_strategy(
     seed: int = 0,
     name: str | None = None,
     pool_folder: str | Path | None = None,
+    max_failures: int | None = MAX_FAILURES,
 ) -> GenerationStrategy:
     r"""Any strategy as an Ax generation strategy.
 
@@ -598,8 +649,9 @@ def level_set_generation_strategy(
     noise is learned. A sem of 0 is refused.
 
     The place of a failed trial is asked again, as a new trial; the place of an
-    abandoned one is used up. ``run_experiment`` runs the whole loop. Where measurements
-    have costs, ``trial_cost`` computes them by trial.
+    abandoned one is used up. A row that failed three times is not asked again
+    (``max_failures``; ``exclude_rows`` says so by hand). ``run_experiment`` runs the
+    whole loop. Where measurements have costs, ``trial_cost`` computes them by trial.
 
     Args:
         strategy: The strategy; the experiment's search space comes from
@@ -610,12 +662,20 @@ def level_set_generation_strategy(
         seed: Fixes everything random.
         name: The name of the node and of the generation strategy.
         pool_folder: Where a pool above 20 MB is written; default the current folder.
+        max_failures: How many trials of a row may fail or be abandoned before it is
+            not asked for any more; ``None``: as many as it likes.
 
     Raises:
-        ValueError: If the strategy cannot be stored, or ``metrics`` is no list.
+        ValueError: If the strategy cannot be stored, ``metrics`` is no list, or
+            ``max_failures`` less than 1.
     """
     node = LevelSetNode(
-        strategy, metrics, seed=seed, name=name, pool_folder=pool_folder
+        strategy,
+        metrics,
+        seed=seed,
+        name=name,
+        pool_folder=pool_folder,
+        max_failures=max_failures,
     )
     return GenerationStrategy(nodes=[node], name=node.name)
 
@@ -637,6 +697,51 @@ def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNo
             "strategy))`; for a modular generator use `client.predict` on the rows."
         )
     return current or ours[-1]
+
+
+def exclude_rows(client: Client, rows: Any) -> None:
+    r"""Say that rows cannot be measured: they are not asked for any more.
+
+    It counts for the round that is open, else for the next one, and is stored with the
+    experiment, so that a run that is loaded goes on in the same way. Trials of these
+    rows that are running stay: complete them, or mark them failed. Rows whose trials
+    fail again and again need no word: see ``max_failures``.
+
+    Example:
+        >>> from ax.api.client import Client
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.ax import level_set_generation_strategy, pool_parameters
+        >>> from botorch_lse.strategies import LSEStrategy
+        >>> pool = Pool([[0.0], [0.5], [1.0]])
+        >>> client = Client()
+        >>> client.configure_experiment(parameters=pool_parameters(pool), name="lse")
+        >>> client.configure_optimization(objective="y")
+        >>> strategy = LSEStrategy(pool, threshold=0.0, batch_size=1, noise_std=0.1)
+        >>> client.set_generation_strategy(level_set_generation_strategy(strategy))
+        >>> exclude_rows(client, [0, 1])
+        >>> client.get_next_trials(max_trials=1)
+        {0: {'pool_index': 2}}
+
+    Args:
+        client: With its experiment and generation strategy.
+        rows: Rows of the pool.
+
+    Raises:
+        ValueError: If a row is not in the pool, or there is no ``LevelSetNode``.
+        UnsupportedError: If the strategy's algorithm needs the rows it asks for.
+    """
+    node = level_set_node(generation_strategy_of(client))
+    experiment = experiment_of(client)
+    found = row_indices(rows, "rows", len(node.strategy.pool)).unique()
+    # It refuses what the strategy refuses, before anything is stored.
+    node.strategy.exclude(node.state(experiment), found)
+    ledger = node.ledger(experiment)
+    number = ledger.n_own_rounds if ledger.open is None else ledger.open.number
+    named = excluded_in(experiment, node.name)
+    new = [(number, row) for row in found.tolist() if row not in {r for _, r in named}]
+    stored = properties_of(experiment).setdefault(EXCLUDED, {})
+    stored[node.name] = [list(pair) for pair in (*named, *new)]
+    save_properties(experiment)
 
 
 def level_set_nodes(

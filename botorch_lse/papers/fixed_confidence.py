@@ -55,6 +55,10 @@ class RoundsProcedure(Procedure):
         r"""The same that the answer rests on."""
         return belief
 
+    def can_do_without(self, belief: Any) -> bool:
+        r"""Whether rows may be excluded: never, for a round is judged as a whole."""
+        return False
+
     def open_rows(self, belief: Any) -> Tensor:
         r"""Which rows may be measured: all of them, at any time."""
         return torch.ones(len(self.pool), dtype=torch.bool)

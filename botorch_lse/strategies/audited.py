@@ -338,6 +338,10 @@ class Audited(Procedure):
         inner = self.inner.learn_planned(belief.inner, new, history, seed)
         return self._after(belief, inner, new)
 
+    def can_do_without(self, belief: AuditBelief) -> bool:
+        r"""As the inner procedure says."""
+        return bool(self.inner.can_do_without(belief.inner))
+
     def lose(self, belief: AuditBelief, rows: Tensor) -> AuditBelief:
         r"""After rows were used up without a result: drawn ones count as wrong."""
         measured = belief.measured.index_fill(0, rows, True)

@@ -653,6 +653,10 @@ class GPProcedure(Procedure):
             )
         return conservative_rows(belief.posterior, level, self.item_rows, alpha)
 
+    def can_do_without(self, belief: Belief) -> bool:
+        r"""Whether rows may be excluded now: a burn-in needs those of its stages."""
+        return not belief.fits.learns_noise
+
     def can_estimate(self, belief: Belief) -> bool:
         r"""Whether the first design is complete, and its values on both sides."""
         is_ready = belief.fits.is_informed and belief.one_sided is None

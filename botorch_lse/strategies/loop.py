@@ -40,6 +40,8 @@ CONTENT = "content known"
 """Why a run ended once the share above the level was known well enough."""
 UNBIASED = "Measurements were abandoned: assumed to be so whatever their values."
 """What every answer says once something was abandoned."""
+EXCLUDED = "Rows were excluded: assumed to be so whatever their values."
+"""What every answer says once rows were excluded."""
 MOST_LISTED = 50_000_000
 """Measurements that ``ask`` lists row by row at most: 400 MB."""
 
@@ -104,6 +106,10 @@ class Procedure(ABC):
     def lose(self, belief: Any, rows: Tensor) -> Any:
         r"""The belief after rows of a round were used up without a result."""
         return belief
+
+    def can_do_without(self, belief: Any) -> bool:
+        r"""Whether rows may be excluded now; not if the algorithm needs its own."""
+        return not self.needs_its_rows
 
     def stop_reason(self, belief: Any, answer: Classification) -> str | None:
         r"""Why nothing more need be asked; ``None`` while something is open.
@@ -395,6 +401,40 @@ class Strategy(ABC):
             state = self._abandon(state, rows)
         return state
 
+    def exclude(self, state: State, rows: Any) -> State:
+        r"""The state once it is known that rows cannot be measured.
+
+        They are never asked for again. Their places in the open round go to other rows,
+        which are chosen as if the rest of the round were being measured; the rest of it
+        stays as it is, so that rows that are out already are not lost. Nothing is
+        charged to the budget. (To go on with a smaller round, tell them as
+        ``abandoned`` first.) What was measured of excluded rows counts, and they are
+        answered like all others, from what is known around them; an audit counts those
+        that it drew as wrong, and says nothing of the others.
+
+        Example:
+            >>> from botorch_lse.strategies import LSEStrategy
+            >>> pool = Pool([[0.0], [0.5], [1.0]])
+            >>> strategy = LSEStrategy(pool, threshold=0.0, noise_std=0.1)
+            >>> state = strategy.exclude(strategy.init(), [0, 1])
+            >>> strategy.ask(state).indices.tolist()
+            [2]
+
+        Args:
+            state: Where the run stands.
+            rows: Rows of the pool; those that are excluded already change nothing.
+
+        Raises:
+            ValueError: If a row is not in the pool, or another strategy made the state
+                for other rows or another goal.
+            UnsupportedError: If the algorithm needs the rows that it asks for.
+        """
+        check_state(self, state)
+        found = row_indices(rows, "rows", len(self.pool)).unique()
+        new = found[~torch.isin(found, state.excluded_rows)]
+        done = torch.cat((state.told.measured, state.abandoned_in(state.round)))
+        return self._exclude(state, new, done) if new.numel() else state
+
     def replay(
         self,
         observations: Observations,
@@ -402,6 +442,7 @@ class Strategy(ABC):
         *,
         abandoned: Mapping[int, Sequence[int]] | None = None,
         plans: Mapping[int, Sequence[int]] | None = None,
+        excluded: Sequence[tuple[int, Sequence[int]]] = (),
     ) -> State:
         r"""The state after all observations: the same as telling the rounds one by one.
 
@@ -412,10 +453,12 @@ class Strategy(ABC):
             abandoned: Rows used up without a result, by round.
             plans: The rows asked for, by round, where they were stored; other plans are
                 computed again when they are needed.
+            excluded: Rows that were excluded, as ``state.excluded`` has them: pairs of
+                a round and rows.
 
         Raises:
             ValueError: If ``abandoned`` or ``plans`` is no dictionary of rows by round,
-                or as ``tell`` says.
+                ``excluded`` is no sequence of pairs, or as ``tell`` says.
         """
         if not isinstance(observations, Observations):
             raise ValueError(
@@ -426,15 +469,19 @@ class Strategy(ABC):
         state = self.init(seed)
         lost = _rows_by_round(abandoned, "abandoned", len(self.pool))
         asked = _rows_by_round(plans, "plans", len(self.pool))
+        out = _exclusions(excluded, len(self.pool))
         if observations.round is None:
             labels = torch.arange(len(observations))
             observations = replace(observations, round=labels)
         rounds = observations.round
         assert rounds is not None  # just set
-        for label in sorted({*rounds.tolist(), *lost}):
+        for label in sorted({*rounds.tolist(), *lost, *(r for r, _ in out)}):
             if label == state.round and label in asked:
                 state = replace(state, stored_plan=asked[label].sort().values)
             group = observations.select((rounds == label).nonzero().view(-1))
+            done = torch.cat((group.measured, lost.get(label, group.indices[:0])))
+            for rows in (rows for r, rows in out if r == label):
+                state = self._exclude(state, rows, done)
             state = self.tell(state, group, abandoned=lost.get(label))
         if state.round in asked and state.plan is None:
             state = replace(state, stored_plan=asked[state.round].sort().values)
@@ -452,6 +499,7 @@ class Strategy(ABC):
             left = (self.max_repeats - state.uses(len(self.pool)) - out).clamp_min(0)
         told = state.observations
         left = self.procedure.open_again(state.belief, told, pending, left)
+        left = left.index_fill(0, state.excluded_rows, 0)
         return Request(size, left, pending, state.seed, state.round)
 
     def _is_round(self, state: State, group: Observations) -> bool:
@@ -486,6 +534,52 @@ class Strategy(ABC):
         state = replace(state, plan=plan, abandoned=(*state.abandoned, *lost))
         return self._close_if_full(state)
 
+    def _exclude(self, state: State, rows: Tensor, done: Tensor) -> State:
+        r"""The state without further measurements of some rows.
+
+        Args:
+            state: Where the run stands.
+            rows: Rows that were not excluded before.
+            done: Rows of the open round that are measured or abandoned, in a replay
+                also those that were told later: they keep their places.
+        """
+        if not self.procedure.can_do_without(state.belief):
+            raise UnsupportedError(
+                f"Expected a strategy that can do without `rows`, but now "
+                f"{type(self).__name__} needs every row that it asks for. Leave them "
+                "out of the pool."
+            )
+        event = (state.round, tuple(rows.tolist()))
+        after = replace(state, excluded=(*state.excluded, event))
+        if state.is_done:
+            return after
+        plan = self.planned(state)
+        kept = plan[~torch.isin(plan, rows) | matching(plan, done)]
+        plan = torch.cat((kept, self._in_place(after, kept, len(plan) - len(kept))))
+        plan = plan.sort().values
+        if state.plan is None:  # nothing was told: what may be told now stays as it was
+            after = replace(after, stored_plan=plan)
+        else:
+            after = replace(after, plan=plan)
+        return self._close_if_full(after)
+
+    def _in_place(self, state: State, kept: Tensor, size: int) -> Tensor:
+        r"""Rows for places of the open round that became free, at most ``size``.
+
+        They depend on the complete rounds and the rest of the plan, and not on what was
+        told of this round: a replay could not know what came before the exclusion.
+        """
+        earlier = tuple(pair for pair in state.abandoned if pair[0] < state.round)
+        start = replace(
+            state, told=Observations.empty(), deferred=(), abandoned=earlier
+        )
+        request = self._request(start, kept)
+        size = min(size, request.size)
+        if size == 0:
+            return kept[:0]
+        belief = self.procedure.planning_belief(state.belief)
+        return self.procedure.plan(belief, replace(request, size=size))
+
     def _close_if_full(self, state: State) -> State:
         if self.missing(state).numel():
             return state
@@ -499,7 +593,8 @@ class Strategy(ABC):
         new = in_canonical_order(group).at_round(state.round)
         history = state.history.append(new)
         belief, procedure = state.belief, self.procedure
-        lost = state.abandoned_in(state.round)
+        now = [row for r, rows in state.excluded if r == state.round for row in rows]
+        lost = torch.cat((state.abandoned_in(state.round), torch.tensor(now).long()))
         if lost.numel():
             belief = procedure.lose(belief, lost)
         if len(new) and not (state.is_done and procedure.needs_its_rows):
@@ -509,6 +604,8 @@ class Strategy(ABC):
         answer = procedure.classification(belief)
         if state.abandoned:
             answer = replace(answer, guarantee=f"{answer.guarantee} {UNBIASED}")
+        if state.excluded:
+            answer = replace(answer, guarantee=f"{answer.guarantee} {EXCLUDED}")
         closed = State(
             seed=state.seed,
             round=state.round + 1,
@@ -517,12 +614,15 @@ class Strategy(ABC):
             stop_reason=None,
             belief=belief,
             abandoned=state.abandoned,
+            excluded=state.excluded,
             strategy=self,
         )
         return replace(closed, stop_reason=self._stop_reason(closed))
 
     def _is_as_planned(self, state: State, new: Observations) -> bool:
         if state.is_done or state.abandoned_in(state.round).numel():
+            return False
+        if any(label == state.round for label, _ in state.excluded):
             return False
         return torch.equal(new.measured, self.planned(state))
 
@@ -655,6 +755,27 @@ def _rows_by_round(given: Any, name: str, n_rows: int) -> dict[int, Tensor]:
         )
         for label, rows in given.items()
     }
+
+
+def _exclusions(given: Any, n_rows: int) -> list[tuple[int, Tensor]]:
+    r"""The argument ``excluded`` of ``replay``, checked.
+
+    Raises:
+        ValueError: If it is no sequence of pairs of a round and rows of the pool.
+    """
+    is_list = isinstance(given, Sequence) and not isinstance(given, str)
+    if not is_list or not all(isinstance(p, Sequence) and len(p) == 2 for p in given):
+        raise ValueError(
+            "Expected `excluded` to be pairs of a round and rows, but got "
+            f"{given!r}. Take `state.excluded`, or write `[(0, [3, 7])]`."
+        )
+    return [
+        (
+            whole_number(label, "a round of excluded", 0),
+            row_indices(rows, f"the rows excluded in round {label}", n_rows),
+        )
+        for label, rows in given
+    ]
 
 
 def by_round(observations: Observations) -> list[Observations]:
@@ -812,6 +933,8 @@ class State:
             Once it is complete each is a round of its own, unless the next plan asks
             for it.
         abandoned: For each round, rows that were used up without a result.
+        excluded: Rows that cannot be measured, with the round in which that was said,
+            in the order in which it was.
         belief: What the strategy derived from ``history``.
         strategy: The strategy that made the state; another one that asks something
             else refuses it.
@@ -829,6 +952,7 @@ class State:
     told: Observations = field(default_factory=Observations.empty)
     deferred: tuple[Observations, ...] = ()
     abandoned: tuple[tuple[int, int], ...] = ()
+    excluded: tuple[tuple[int, tuple[int, ...]], ...] = ()
     strategy: Strategy = field(kw_only=True, repr=False)
     stored_plan: Tensor | None = field(default=None, kw_only=True, repr=False)
 
@@ -937,6 +1061,12 @@ class State:
         r"""The rows that were abandoned in round number ``round``."""
         rows = [row for r, row in self.abandoned if r == round]
         return torch.tensor(rows, dtype=torch.long)
+
+    @property
+    def excluded_rows(self) -> Tensor:
+        r"""The rows that were excluded and are not asked for any more, sorted."""
+        rows = {row for _, rows in self.excluded for row in rows}
+        return torch.tensor(sorted(rows), dtype=torch.long)
 
     def uses(self, n_rows: int) -> Tensor:
         r"""``n_rows`` counts: how often each row was measured or used up."""

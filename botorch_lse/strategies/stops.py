@@ -333,6 +333,10 @@ class Watched(Procedure):
         inner = self.inner.learn_planned(belief.inner, new, history, seed)
         return self._watched(belief, inner)
 
+    def can_do_without(self, belief: WatchedBelief) -> bool:
+        r"""As the inner procedure says."""
+        return bool(self.inner.can_do_without(belief.inner))
+
     def lose(self, belief: WatchedBelief, rows: Tensor) -> WatchedBelief:
         r"""After rows were used up without a result: nothing new is known."""
         return replace(belief, inner=self.inner.lose(belief.inner, rows))

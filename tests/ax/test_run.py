@@ -25,6 +25,7 @@ from botorch_lse.ax import (
     LevelSetNode,
     costs,
     level_set,
+    level_set_generation_strategy,
     recording,
     run_experiment,
     save_client,
@@ -276,7 +277,11 @@ def test_a_hopeless_trial_uses_its_place_up(evaluate, on_error):
 @pytest.mark.parametrize("on_error", ["retry", "fail"])
 @pytest.mark.parametrize("max_pending", [1, None])
 def test_a_run_ends_when_only_hopeless_rows_are_asked_for(on_error, max_pending):
-    client = client_for(lse(max_observations=None))
+    strategy = lse(max_observations=None)
+    client = client_for(strategy)
+    client.set_generation_strategy(  # with a limit the strategy leaves the row alone
+        level_set_generation_strategy(strategy, seed=3, max_failures=None)
+    )
     row, asked = first_rows()[0], []
 
     def evaluate(parameters):

@@ -110,7 +110,13 @@ def rows_of(trials):
 def fresh_state(client):
     r"""The state computed by a node that remembers nothing."""
     node = node_of(client)
-    new = LevelSetNode(node.strategy, node.metrics, seed=node.seed, name=node.name)
+    new = LevelSetNode(
+        node.strategy,
+        node.metrics,
+        seed=node.seed,
+        name=node.name,
+        max_failures=node.max_failures,
+    )
     return new.state(client._experiment)
 
 
@@ -119,6 +125,7 @@ def same_state(one, other):
     assert one.stop_reason == other.stop_reason
     assert one.seed == other.seed
     assert one.abandoned == other.abandoned
+    assert one.excluded == other.excluded
     assert torch.equal(one.observations.indices, other.observations.indices)
     assert torch.equal(one.observations.y, other.observations.y)
     assert torch.equal(one.observations.round, other.observations.round)

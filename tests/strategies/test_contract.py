@@ -113,6 +113,13 @@ def test_any_history_replays_and_partitions_the_pool(
             break
         batch = strategy.ask(state)
         kind = data.draw(st.sampled_from(["all", "part", "others", "both", "lost"]))
+        if data.draw(st.integers(0, 3)) == 0:
+            gone = data.draw(st.lists(st.integers(0, 35), min_size=1, max_size=5))
+            state = strategy.exclude(state, [*gone, *batch.order[:1].tolist()])
+            if state.is_done:
+                break
+            batch = strategy.ask(state)
+            assert not torch.isin(batch.order, state.excluded_rows).any()
         part = batch.order[: data.draw(st.integers(1, len(batch)))].tolist()
         others = data.draw(st.lists(st.integers(0, 35), min_size=1, max_size=5))
         rows = {
@@ -132,7 +139,9 @@ def test_any_history_replays_and_partitions_the_pool(
     abandoned: dict[int, list[int]] = {}
     for label, row in state.abandoned:
         abandoned.setdefault(label, []).append(row)
-    again = strategy.replay(state.observations, abandoned=abandoned)
+    again = strategy.replay(
+        state.observations, abandoned=abandoned, excluded=state.excluded
+    )
     assert_same(strategy, again, state)
 
 

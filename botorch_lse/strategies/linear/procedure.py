@@ -555,6 +555,10 @@ class LinearProcedure(Procedure):
         counts = self.planned_batch(belief, request)
         return torch.arange(len(counts)).repeat_interleave(counts)
 
+    def can_do_without(self, belief: LinearBelief) -> bool:
+        r"""Whether rows may be excluded now: a burn-in needs those of its stages."""
+        return belief.burn_in is None or not belief.burn_in.lasts
+
     def open_rows(self, belief: LinearBelief) -> Tensor:
         r"""``N`` bools, all true: each row may help to decide others."""
         return torch.ones(len(self.pool), dtype=torch.bool)

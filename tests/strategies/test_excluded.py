@@ -1,0 +1,197 @@
+r"""Rows that cannot be measured: never asked for again, and a state that replays."""
+
+import dataclasses
+
+import pytest
+import torch
+from botorch.exceptions.errors import UnsupportedError
+
+from botorch_lse import Pool
+from botorch_lse.papers.mason2022 import MELKPACStrategy
+from botorch_lse.problem import Observations
+from botorch_lse.strategies import (
+    Above,
+    GaussianProcess,
+    HRAGELinearStrategy,
+    LSEStrategy,
+    MELKLinearStrategy,
+    StraddleStrategy,
+    Strategy,
+)
+from tests.registry import PLAYED
+
+from .runs import assert_same, grid, make, measure, step, truth
+
+GONE = [5, 17, 30]
+
+
+def told(rows, n=0):
+    rows = list(rows)
+    return Observations(rows, [measure(row, n + i) for i, row in enumerate(rows)])
+
+
+@pytest.mark.some(6)
+@pytest.mark.parametrize("case", PLAYED)
+def test_excluded_rows_are_never_asked_for_and_the_others_are(case):
+    strategy = make(case, batch_size=4, max_observations=24, epsilon=0.0)
+    state = strategy.exclude(strategy.init(), GONE)
+    gone, asked = torch.tensor(GONE), []
+    while not state.is_done:
+        batch = strategy.ask(state)
+        asked.append(len(batch))
+        assert not torch.isin(batch.order, gone).any()
+        state = step(strategy, state)
+    assert asked[:-1] == [4] * (len(asked) - 1)  # no batch is smaller for it
+    assert "Rows were excluded" in state.classification.guarantee
+    again = strategy.replay(state.observations, excluded=state.excluded)
+    assert_same(strategy, again, state)
+
+
+@pytest.mark.some(6)
+@pytest.mark.parametrize("case", PLAYED)
+def test_the_rest_of_the_round_stays_and_the_order_of_events_plays_no_role(case):
+    strategy = make(case, batch_size=4, beta=25.0)
+    state = step(strategy, strategy.init())
+    plan = strategy.ask(state).order.tolist()
+    row = plan[0]
+    first = strategy.exclude(state, [row])
+    rest = [r for r in plan if r != row]
+    new = strategy.planned(first).tolist()
+    assert len(new) == 4
+    assert row not in new
+    for r in rest:
+        assert rest.count(r) <= new.count(r)
+    results = told(rest[:2], 50)
+    after = strategy.exclude(strategy.tell(state, results), [row])
+    before = strategy.tell(first, results)
+    assert_same(strategy, after, before)
+    again = strategy.replay(before.observations, excluded=before.excluded)
+    assert_same(strategy, again, before)
+
+
+def test_the_place_goes_to_the_row_that_is_best_beside_the_others():
+    # The widest interval, given the rest of the round: by the definition, densely.
+    strategy = make(StraddleStrategy, batch_size=3)
+    state = step(strategy, strategy.init())
+    plan = strategy.ask(state).order.tolist()
+    after = strategy.exclude(state, plan[1:2])
+    rest = [plan[0], plan[2]]
+    belief = state.belief
+    fits = belief.fits.expecting(torch.tensor(rest))
+    sigma, mean = fits.posteriors[0].sigma, fits.posteriors[0].mean
+    score = 2.0 * sigma - (mean - strategy.threshold).abs()
+    score[plan[1]] = -torch.inf
+    assert strategy.planned(after).tolist() == sorted([*rest, int(score.argmax())])
+
+
+def test_what_was_measured_of_an_excluded_row_counts():
+    strategy = make(LSEStrategy, batch_size=3)
+    state = strategy.init()
+    row = int(strategy.ask(state).order[0])
+    state = strategy.exclude(strategy.tell(state, told([row])), [row])
+    assert row in state.told.indices.tolist()
+    assert row in strategy.planned(state).tolist()
+    rest = strategy.ask(state).order
+    assert row not in rest.tolist()
+    whole = strategy.tell(state, told(rest.tolist(), 1))
+    assert whole.round == 1
+    assert row in whole.history.indices.tolist()
+    again = strategy.replay(whole.observations, excluded=whole.excluded)
+    assert_same(strategy, again, whole)
+
+
+def test_nothing_is_charged_to_the_budget():
+    strategy = make(LSEStrategy, batch_size=3, max_observations=9, epsilon=0.0)
+    state = strategy.init()
+    while not state.is_done:
+        row = int(strategy.ask(state).order[0])
+        if len(state.excluded) < 3:
+            state = strategy.exclude(state, [row])
+        state = step(strategy, state)
+    assert state.stop_reason == "budget"
+    assert len(state.history) == state.n_used == 9
+
+
+def test_a_run_without_rows_ends_and_says_so():
+    strategy = make(LSEStrategy, batch_size=3)
+    state = strategy.exclude(strategy.init(), list(range(36)))
+    assert state.stop_reason == "rows exhausted"
+    again = strategy.replay(state.observations, excluded=state.excluded)
+    assert again.stop_reason == "rows exhausted"
+    assert again.round == state.round
+
+
+def test_the_last_rows_leave_a_smaller_round():
+    strategy = make(LSEStrategy, batch_size=3, max_repeats=1)
+    state = strategy.exclude(strategy.init(), list(range(34)))
+    assert strategy.ask(state).order.tolist() == [34, 35]
+    assert step(strategy, state).round == 1
+
+
+def test_excluding_twice_changes_nothing():
+    strategy = make(LSEStrategy, batch_size=3)
+    once = strategy.exclude(strategy.init(), GONE)
+    assert strategy.exclude(once, GONE[::-1]) is once
+    assert once.excluded == ((0, tuple(GONE)),)
+    done = dataclasses.replace(once, stop_reason="budget")
+    assert strategy.exclude(done, [1]).excluded_rows.tolist() == [1, *GONE]
+
+
+def test_pending_rows_and_excluded_rows_go_together():
+    strategy = make(LSEStrategy, batch_size=2)
+    state = step(strategy, strategy.init())
+    out = strategy.ask(state).order
+    state = strategy.exclude(state, out[:1])
+    assert len(strategy.ask(state, pending=out[1:])) == 1  # the one in its place
+    ahead = strategy.ask(state, pending=strategy.planned(state))
+    assert not torch.isin(ahead.order, out[:1]).any()
+
+
+def test_rows_that_an_audit_drew_count_as_wrong():
+    pool = Pool(grid())
+    kernel = make(LSEStrategy).model
+    strategy = Strategy(
+        pool,
+        Above(0.4, epsilon=0.5),
+        model=GaussianProcess(kernel, noise_std=1e-3),
+        beta=4.0,
+        batch_size=4,
+        audit=(0.3, 0.2),
+    )
+    state = strategy.init()
+    while state.belief.claim is None:
+        rows = strategy.ask(state).order
+        state = strategy.tell(state, Observations(rows, torch.tensor(truth()[rows])))
+    drawn = int(state.belief.claim.drawn[0])
+    other = strategy.exclude(state, [drawn])
+    assert drawn not in strategy.ask(other).order.tolist()
+    rows = strategy.ask(other).order
+    other = strategy.tell(other, Observations(rows, torch.tensor(truth()[rows])))
+    if other.belief.claim is not None:
+        assert int(other.belief.claim.verdict[drawn]) < 0
+    assert bool(other.belief.measured[drawn])  # no later claim is about it
+
+
+@pytest.mark.parametrize("case", ["pac", "burn-in"])
+def test_algorithms_that_need_their_rows_say_so(case):
+    pool = Pool(grid(), features=torch.eye(36))
+    if case == "pac":
+        strategy = MELKPACStrategy(pool, threshold=0.4, noise_std=0.3, bound=2.0)
+    else:
+        strategy = MELKLinearStrategy(pool, threshold=0.4, noise_std=0.3)
+        assert strategy.exclude(strategy.init(), [0]).excluded_rows.tolist() == [0]
+        strategy = HRAGELinearStrategy(
+            Pool(torch.eye(3)), threshold=0.4, variance_bounds=(0.1, 1.0), burn_in=3000
+        )
+    with pytest.raises(UnsupportedError, match=r"`rows`.*Leave them out of the pool"):
+        strategy.exclude(strategy.init(), [0])
+
+
+def test_bad_arguments_are_named():
+    strategy = make(LSEStrategy)
+    with pytest.raises(ValueError, match="`rows`"):
+        strategy.exclude(strategy.init(), [36])
+    with pytest.raises(ValueError, match="`excluded` to be pairs"):
+        strategy.replay(Observations.empty(), excluded=[3])
+    with pytest.raises(ValueError, match="rows excluded in round 0"):
+        strategy.replay(Observations.empty(), excluded=[(0, [99])])
