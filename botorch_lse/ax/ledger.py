@@ -13,6 +13,12 @@ The rule, a function of trials and data alone, whatever order results came in:
   are *running*.
 - A round is over when each measurement of its plan is made or used up, or when a later
   round has trials (then what is still missing counts as used up).
+- Where a round grows while it is asked for, its longest plan counts.
+- Asynchronous nodes have no rounds that are waited for. Each of their generator runs
+  holds the trials whose results were in when its row was planned: these are a round,
+  and what came since is one more. So the order in which results came is that in which
+  they were learnt from, whatever a clock said, and a run that is loaded goes on with
+  the same rows.
 - A row whose own trials failed or were abandoned ``max_failures`` times is *excluded*
   from the round of the last of them on: it is not asked for any more, and what its
   plan still holds of it is taken out. So it is with rows that ``exclude_rows`` names,
@@ -165,6 +171,8 @@ class Ledger:
         pending: Rows of trials not made by this node that are being measured.
         n_own_rounds: How many rounds this node has begun.
         excluded: Rows that are known since the last round not to be measurable.
+        unseen: The trials whose results came since the last row was planned, where the
+            node is asynchronous.
     """
 
     complete: tuple[Round, ...]
@@ -173,6 +181,7 @@ class Ledger:
     pending: tuple[int, ...]
     n_own_rounds: int
     excluded: tuple[int, ...] = ()
+    unseen: tuple[int, ...] = ()
 
 
 class _Entry(NamedTuple):
@@ -180,6 +189,7 @@ class _Entry(NamedTuple):
 
     Args:
         plans: The plan of each round that the trial belongs to, by the round's number.
+        seen: The trials whose results were in when each of these rounds was planned.
         parts: What each arm contributes, with the number of the round for which the arm
             was asked; ``None`` if it was measured elsewhere.
         failed: The rows of own arms that failed or were abandoned, with their rounds.
@@ -188,6 +198,7 @@ class _Entry(NamedTuple):
     """
 
     plans: dict[int, tuple[int, ...]]
+    seen: dict[int, tuple[int, ...]]
     parts: list[tuple[int | None, Round]]
     failed: tuple[tuple[int, int], ...]
     largest: float
@@ -213,6 +224,7 @@ class LedgerReader:
         space: The candidates' parameterizations.
         metrics: The metrics in the order of the strategy's outputs.
         max_failures: How often a row may fail; ``None``: as often as it likes.
+        asynchronous: Whether results are learnt from as they come.
     """
 
     def __init__(
@@ -222,9 +234,10 @@ class LedgerReader:
         space: PoolSpace,
         metrics: Sequence[str],
         max_failures: int | None = None,
+        asynchronous: bool = False,
     ) -> None:
         self.node_name, self.strategy = node_name, strategy
-        self.max_failures = max_failures
+        self.max_failures, self.asynchronous = max_failures, asynchronous
         self._named: tuple[tuple[int, int], ...] = ()
         self.space, self.metrics = space, tuple(metrics)
         self._known: dict[int, _Entry] = {}
@@ -258,7 +271,8 @@ class LedgerReader:
         self._named = named
         if known is None or changed or is_new or [*before] != [*trials]:
             self._known = {i: changed.get(i) or before[i] for i in trials}
-            known = self._assembled([*self._known.values()])
+            _check_together([*self._known.values()])
+            known = self._by_arrival() if self.asynchronous else self._assembled()
         self._ledger = known
         return known
 
@@ -302,14 +316,16 @@ class LedgerReader:
         arms that this node did not ask for only results and running rows matter.
         """
         plans: dict[int, tuple[int, ...]] = {}
+        seen: dict[int, tuple[int, ...]] = {}
         rounds: dict[str, int] = {}  # of each own arm the first that asked for it
         n_asked: Counter[str] = Counter()  # how often the plan holds each own arm
         weights: defaultdict[str, float] = defaultdict(float)
         arms: dict[str, Arm] = {}
         for run in trial.generator_runs:
             if is_own := node_name_of(run) == self.node_name:
-                number, plan = self._plan(run, trial.index)
+                number, plan, results = self._plan(run, trial.index)
                 plans.setdefault(number, plan)
+                seen.setdefault(number, results)
             for arm, weight in arms_of(run):
                 arms.setdefault(arm.name, arm)
                 weights[arm.name] += weight
@@ -352,10 +368,12 @@ class LedgerReader:
         rounding_error = max(
             [0.0, *(abs(stored - given) for given, stored, _ in learnt)]
         )
-        return _Entry(plans, parts, tuple(failed), largest, rounding_error)
+        return _Entry(plans, seen, parts, tuple(failed), largest, rounding_error)
 
-    def _plan(self, run: GeneratorRun, trial: int) -> tuple[int, tuple[int, ...]]:
-        r"""The round's number and plan that a generator run of this node stores."""
+    def _plan(
+        self, run: GeneratorRun, trial: int
+    ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+        r"""The round's number, plan and known trials that a generator run stores."""
         stored = _stored_in(run)
         if stored is None:
             raise ValueError(
@@ -370,7 +388,8 @@ class LedgerReader:
                 f"({stored['pool'][:12]}). Use the pool the experiment was begun with, "
                 "or give the new strategy's node another `name`."
             )
-        return int(stored["round"]), tuple(stored["plan"])
+        results = tuple(stored.get("results", ()))
+        return int(stored["round"]), tuple(stored["plan"]), results
 
     def _measurement(
         self,
@@ -434,8 +453,35 @@ class LedgerReader:
             )
         return None
 
-    def _assembled(self, entries: Sequence[_Entry]) -> Ledger:
-        _check_together(entries)
+    def _by_arrival(self) -> Ledger:
+        r"""The rounds of an asynchronous node, by when results were learnt from."""
+        came, out = dict[int, Round](), list[int]()
+        for trial, entry in self._known.items():
+            parts = [part for _, part in entry.parts]
+            out += [row for part in parts for row in part.running]
+            both = _round(None, (), parts)
+            if both.results or both.used_up:
+                came[trial] = both
+        seen = {n: t for e in self._known.values() for n, t in e.seen.items()}
+        rounds = list[Round]()
+        for number in sorted(seen):
+            group = [came.pop(trial) for trial in seen[number] if trial in came]
+            rounds += _together(group)
+        unseen = tuple(sorted(came))
+        rounds += _together([came[trial] for trial in unseen])
+        excluded = self._excluded([*self._known.values()])
+        return Ledger(
+            tuple(rounds),
+            None,
+            (),
+            tuple(sorted(out)),
+            max(seen, default=-1) + 1,
+            tuple(sorted(row for rows in excluded.values() for row in rows)),
+            unseen,
+        )
+
+    def _assembled(self) -> Ledger:
+        entries = [*self._known.values()]
         plans: dict[int, tuple[int, ...]] = {}
         parts: dict[int, list[Round]] = {}
         groups: list[list[Measurement]] = [[]]  # before each own round, and after all
@@ -445,6 +491,8 @@ class LedgerReader:
                 if number not in plans:
                     plans[number], parts[number] = plan, []
                     groups.append([])
+                elif len(plan) > len(plans[number]):
+                    plans[number] = plan
             for asked, part in entry.parts:
                 if asked is not None:
                     parts[asked].append(part)
@@ -496,7 +544,17 @@ class LedgerReader:
         return found
 
 
-def _round(number: int, plan: tuple[int, ...], parts: Sequence[Round]) -> Round:
+def _together(group: Sequence[Round]) -> list[Round]:
+    r"""One complete round of what several trials brought; none if it is nothing."""
+    if not group:
+        return []
+    found = _round(None, (), group)
+    measured = [m.row for m in found.results for _ in range(m.count)]
+    plan = tuple(sorted([*measured, *found.used_up]))
+    return [replace(found, plan=plan).close()]
+
+
+def _round(number: int | None, plan: tuple[int, ...], parts: Sequence[Round]) -> Round:
     return Round(
         plan,
         results=tuple(result for part in parts for result in part.results),

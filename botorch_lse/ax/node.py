@@ -12,6 +12,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ from botorch_lse.ax.ledger import (
 )
 from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.ax.storage import StoredStrategy
-from botorch_lse.checks import row_indices, whole_number
+from botorch_lse.checks import row_indices, truth_value, whole_number
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import State, Strategy
 
@@ -99,10 +100,14 @@ class LevelSetNode(ExternalGenerationNode):
         max_failures: How many trials of a row may fail or be abandoned: after that it
             is not asked for any more; ``None``: as many as it likes. Strategies whose
             algorithm needs its own rows go on asking.
+        asynchronous: Whether rows are asked for while others are out, at any time, and
+            each result is learnt from as it comes; else a round is waited for.
 
     Raises:
         ValueError: If the strategy cannot be stored, ``metrics`` is no list, or
             ``max_failures`` less than 1.
+        UnsupportedError: If ``asynchronous`` is wanted of an algorithm that judges
+            whole rounds, or has a burn-in.
     """
 
     def __init__(
@@ -115,6 +120,7 @@ class LevelSetNode(ExternalGenerationNode):
         transition_criteria: Sequence[TransitionCriterion] | None = None,
         pool_folder: str | Path | None = None,
         max_failures: int | None = MAX_FAILURES,
+        asynchronous: bool = False,
     ) -> None:
         super().__init__(
             name=type(strategy).__name__ if name is None else name,
@@ -128,6 +134,9 @@ class LevelSetNode(ExternalGenerationNode):
         if max_failures is not None:
             whole_number(max_failures, "max_failures", 1)
         self.max_failures = max_failures
+        self.asynchronous = truth_value(asynchronous, "asynchronous")
+        if isinstance(strategy, Strategy) and self.asynchronous:
+            _check_asynchronous(strategy)
         if not isinstance(strategy, StoredStrategy):
             strategy = StoredStrategy(strategy, pool_folder)
         self.stored = strategy
@@ -139,6 +148,7 @@ class LevelSetNode(ExternalGenerationNode):
         self._next: tuple[Any, State] | None = None
         self._ledger: Ledger | None = None
         self._issued: list[int] = []
+        self._runs_issued = 0
         self._measurements_per_run = self._runs_promised = self._runs_left = 1
 
     @property
@@ -166,9 +176,10 @@ class LevelSetNode(ExternalGenerationNode):
         if found is None or (found.metrics, found.space) != (names, space):
             strategy, start = self.strategy, self.strategy.init(self.seed)
             # A burn-in needs its rows too; what needs them at first is asked again.
-            can = strategy.procedure.can_do_without(start.belief)
+            can = strategy.procedure.takes_any_rows(start.belief)
             limit = self.max_failures if can else None
-            found = LedgerReader(self.name, strategy, space, names, limit)
+            given = (strategy, space, names, limit, self.asynchronous)
+            found = LedgerReader(self.name, *given)
             self._reader = found
         return found.read(experiment, data)
 
@@ -177,6 +188,23 @@ class LevelSetNode(ExternalGenerationNode):
         if self._space is None or not self._space.is_of(experiment.search_space):
             self._space = PoolSpace(self.strategy.pool, experiment.search_space)
         return self._space
+
+    @property
+    def asks_one_by_one(self) -> bool:
+        r"""Whether each row is planned in the knowledge of those before it.
+
+        So it is where results are learnt from as they come, and where the call says how
+        many rows it wants: Ax tells a node the number of trials only once they are
+        made.
+        """
+        return self.asynchronous or self.strategy.procedure.size_is_open
+
+    @cached_property
+    def _asker(self) -> Strategy:
+        r"""The strategy that plans a single row."""
+        if self.strategy.batch_size == 1:
+            return self.strategy
+        return replace(self.strategy, batch_size=1)
 
     # --- the state -------------------------------------------------------------------
 
@@ -341,7 +369,7 @@ class LevelSetNode(ExternalGenerationNode):
         self._warn_of_constraints(experiment)
         self._ledger = self.ledger(experiment, data)
         self.stored.keep_pool(experiment)
-        self._issued = []
+        self._issued, self._runs_issued = [], 0
         self._runs_left, self._runs_promised = self._runs_promised, 1
 
     def get_next_candidate(
@@ -358,13 +386,19 @@ class LevelSetNode(ExternalGenerationNode):
     def new_trial_limit(self, raise_generation_errors: bool = False) -> int:
         r"""How many trials the rest of the round makes.
 
-        Ax asks this before it says how many measurements a batch trial shall have, so
+        Where rows are planned one by one, how many the budget and the rows allow. Ax
+        asks this before it says how many measurements a batch trial shall have, so
         the size of the last batch trial is assumed. Should the next ones be larger,
         ``_take`` gives each of them fewer rows, so that every trial announced here gets
         at least one.
         """
         ledger = self.ledger(self.experiment)
-        rest = 0 if self._is_done(ledger) else len(self._current(ledger).to_ask)
+        if self._is_done(ledger):
+            rest = 0
+        elif ledger.open is None and self.asks_one_by_one:
+            rest = self.strategy.room(self._before_next(ledger), list(ledger.pending))
+        else:
+            rest = len(self._current(ledger).to_ask)
         self._runs_promised = math.ceil(rest / self._measurements_per_run)
         return self._runs_promised
 
@@ -386,20 +420,20 @@ class LevelSetNode(ExternalGenerationNode):
         self._measurements_per_run = 1 if n is None else n
         counts = Counter(self._take(self._measurements_per_run))
         assert self._ledger is not None  # read at the beginning of `gen`
-        current, space = self._current(self._ledger), self.space(experiment)
+        space = self.space(experiment)
+        stored: dict[str, Any]
+        if self._ledger.open is None and self.asks_one_by_one:
+            stored = self._stored_one_by_one(self._ledger, sum(counts.values()))
+        else:
+            current = self._current(self._ledger)
+            stored = {"round": current.number, "plan": list(current.plan)}
         run = GeneratorRun(
             arms=[Arm(parameters=space.parameters_of(row)) for row in counts],
             weights=[float(count) for count in counts.values()],
             fit_time=self.fit_time_since_gen,
             gen_time=time.monotonic() - start,
             generator_key=self.name,
-            gen_metadata={
-                METADATA: {
-                    "round": current.number,
-                    "plan": list(current.plan),
-                    "pool": self.strategy.pool.hash,
-                }
-            },
+            gen_metadata={METADATA: {**stored, "pool": self.strategy.pool.hash}},
         )
         # Ax sets the int 0 here; with it, SQL storage loses the arms of later trials.
         self.fit_time_since_gen = 0.0
@@ -410,6 +444,14 @@ class LevelSetNode(ExternalGenerationNode):
         if self._is_done(self._ledger):
             state = self._state(self._ledger)
             raise GenerationStrategyCompleted(self._summary(state))
+        if self._ledger.open is None and self.asks_one_by_one:
+            state, before = self._before_next(self._ledger), len(self._issued)
+            out = [*self._ledger.pending, *self._issued]
+            # At least one is tried: where nothing is left, that raises what is said.
+            for _ in range(max(1, min(n, self.strategy.room(state, out)))):
+                self._next_row(self._ledger)
+            self._runs_issued += 1
+            return self._issued[before:]
         current = self._current(self._ledger)
         rest = sorted((Counter(current.to_ask) - Counter(self._issued)).elements())
         if not rest:
@@ -418,6 +460,28 @@ class LevelSetNode(ExternalGenerationNode):
         rows = rest[: max(1, min(n, len(rest) - self._runs_left))]
         self._issued += rows
         return rows
+
+    def _next_row(self, ledger: Ledger) -> int:
+        r"""One more row, in the knowledge of all that are out."""
+        out = [*ledger.pending, *self._issued]
+        try:
+            batch = self._asker.ask(self._before_next(ledger), out)
+        except ValueError as error:  # nothing is left but what is out
+            if not out:
+                raise
+            raise DataRequiredError(str(error)) from error
+        self._issued.append(int(batch.order[0]))
+        return self._issued[-1]
+
+    def _stored_one_by_one(self, ledger: Ledger, n: int) -> dict[str, Any]:
+        r"""What a generator run stores of its last ``n`` rows, planned one by one."""
+        if not self.asynchronous:
+            return {"round": ledger.n_own_rounds, "plan": list(self._issued)}
+        return {
+            "round": ledger.n_own_rounds + self._runs_issued - 1,
+            "plan": self._issued[-n:],
+            "results": list(ledger.unseen),
+        }
 
     def _is_done(self, ledger: Ledger) -> bool:
         return ledger.open is None and self._before_next(ledger).is_done
@@ -429,7 +493,8 @@ class LevelSetNode(ExternalGenerationNode):
             return state
         known = (ledger.complete, ledger.excluded)
         if self._next is None or self._next[0] != known:
-            state = self.strategy.exclude(state, list(ledger.excluded))
+            strategy = self._asker if self.asks_one_by_one else self.strategy
+            state = strategy.exclude(state, list(ledger.excluded))
             self._next = known, state
         return self._next[1]
 
@@ -467,6 +532,7 @@ class LevelSetNode(ExternalGenerationNode):
             "name": self.name,
             "transition_criteria": list(self.transition_criteria),
             "max_failures": self.max_failures,
+            "asynchronous": self.asynchronous,
         }
 
     def __eq__(self, other: object) -> bool:
@@ -514,6 +580,20 @@ def _as_observations(found: Sequence[Measurement]) -> Observations:
 
 
 # --- metrics --------------------------------------------------------------------------
+
+
+def _check_asynchronous(strategy: Strategy) -> None:
+    r"""Refuse algorithms that judge whole rounds.
+
+    Raises:
+        UnsupportedError: If the strategy needs the rows of a round together.
+    """
+    if not strategy.procedure.takes_any_rows(strategy.init().belief):
+        raise UnsupportedError(
+            "Expected a strategy that learns from each result as it comes, but "
+            f"{type(strategy).__name__} judges whole rounds, or has a burn-in. Leave "
+            "`asynchronous` out."
+        )
 
 
 def _checked_metrics(metrics: Any) -> tuple[str, ...] | None:
@@ -627,6 +707,7 @@ def level_set_generation_strategy(
     name: str | None = None,
     pool_folder: str | Path | None = None,
     max_failures: int | None = MAX_FAILURES,
+    asynchronous: bool = False,
 ) -> GenerationStrategy:
     r"""Any strategy as an Ax generation strategy.
 
@@ -664,10 +745,16 @@ def level_set_generation_strategy(
         pool_folder: Where a pool above 20 MB is written; default the current folder.
         max_failures: How many trials of a row may fail or be abandoned before it is
             not asked for any more; ``None``: as many as it likes.
+        asynchronous: Whether rows are asked for while others are out, at any time, and
+            each result is learnt from as it comes. The widths hold as they do for
+            rounds, if which results are in depends on no value: if it takes no longer,
+            and fails no more often, to measure a value because it is large.
 
     Raises:
         ValueError: If the strategy cannot be stored, ``metrics`` is no list, or
             ``max_failures`` less than 1.
+        UnsupportedError: If ``asynchronous`` is wanted of an algorithm that judges
+            whole rounds, or has a burn-in.
     """
     node = LevelSetNode(
         strategy,
@@ -676,6 +763,7 @@ def level_set_generation_strategy(
         name=name,
         pool_folder=pool_folder,
         max_failures=max_failures,
+        asynchronous=asynchronous,
     )
     return GenerationStrategy(nodes=[node], name=node.name)
 

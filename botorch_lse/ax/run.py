@@ -112,7 +112,8 @@ def run_experiment(
         max_trials: Stop after so many finished trials of this call, those among them
             that were running before; what runs beyond them stays running.
         max_pending: The most trials that run at once; default the rest of the round for
-            a level-set strategy, else 1.
+            a level-set strategy with a ``batch_size``, else 1. Give the number of
+            workers where the strategy is asynchronous, or has no batch size.
         on_error: What becomes of a trial whose evaluation raises, kills its worker or
             returns something that is no result, be it in a further metric.
             ``"raise"``: the others' results are recorded, the error is raised, and the
@@ -291,10 +292,11 @@ class _Run:
         r"""How many trials may be asked for now."""
         out, pending = len(self.workers), self.max_pending
         rooms = [self.max_trials - self.n_finished - out]
-        if pending is not None or self.node is None:
+        node = self.node
+        if pending is not None or node is None or node.asks_one_by_one:
             rooms.append((pending or 1) - out)
-        if self.node is not None:
-            rooms.append(max(1, self.node.new_trial_limit()))
+        if node is not None:
+            rooms.append(max(1, node.new_trial_limit()))
         return int(min(rooms))
 
     # --- recording -------------------------------------------------------------------

@@ -13,7 +13,7 @@ from botorch_lse.papers.problems import Problem
 from botorch_lse.papers.report import Report, Table
 from botorch_lse.papers.statistics import VIOLATED, WrongFraction
 from botorch_lse.problem import Classification
-from botorch_lse.strategies import Strategy
+from botorch_lse.strategies import State, Strategy
 
 POWER = 3.0
 """The widths are divided by this to see whether the simulation can fail at all."""
@@ -152,6 +152,20 @@ def is_wrong(answer: Classification, problem: Problem, epsilon: float) -> bool:
     return bool((above | below).any())
 
 
+Play = Callable[[Strategy, Problem, int], State]
+"""Runs a strategy on a problem with a seed until it stops; gives its last state."""
+
+
+def in_rounds(strategy: Strategy, problem: Problem, seed: int) -> State:
+    r"""A run in rounds: each is told as a whole."""
+    state, noise = strategy.init(seed), problem.noise_generator()
+    while not state.is_done:
+        batch = strategy.ask(state)
+        y = problem.measure(batch.order, noise)
+        state = strategy.tell(state, batch.observe(y))
+    return state
+
+
 def simulate(
     form: Form,
     problem: Callable[[int], Problem],
@@ -159,17 +173,13 @@ def simulate(
     divisor: float,
     delta: float,
     epsilon: float,
+    play: Play = in_rounds,
 ) -> Outcome:
     r"""Run a form on problems ``0, ..., runs - 1`` until it stops."""
     wrong, decided, observations = 0, 0.0, 0
     for seed in tqdm(range(options.runs), desc=form.name, disable=None, leave=False):
         instance = problem(seed)
-        strategy = form.build(instance, divisor)
-        state, noise = strategy.init(seed), instance.noise_generator()
-        while not state.is_done:
-            batch = strategy.ask(state)
-            y = instance.measure(batch.order, noise)
-            state = strategy.tell(state, batch.observe(y))
+        state = play(form.build(instance, divisor), instance, seed)
         wrong += is_wrong(state.classification, instance, epsilon)
         decided += 1.0 - float(state.classification.undecided.double().mean())
         observations += len(state.observations)
@@ -187,13 +197,15 @@ def guarantee_report(
     options: Options,
     delta: float,
     epsilon: float,
+    play: Play = in_rounds,
 ) -> Report:
     r"""The whole command; forms that promise nothing are shown with whole widths."""
 
     def outcomes(divisor: float) -> list[Outcome]:
         chosen = [f for f in forms if f.promises or divisor == 1.0]
         return [
-            simulate(form, problem, options, divisor, delta, epsilon) for form in chosen
+            simulate(form, problem, options, divisor, delta, epsilon, play)
+            for form in chosen
         ]
 
     return power_report(title, notes, COLUMNS, outcomes, options)

@@ -55,7 +55,7 @@ class RoundsProcedure(Procedure):
         r"""The same that the answer rests on."""
         return belief
 
-    def can_do_without(self, belief: Any) -> bool:
+    def takes_any_rows(self, belief: Any) -> bool:
         r"""Whether rows may be excluded: never, for a round is judged as a whole."""
         return False
 

@@ -338,9 +338,14 @@ class Audited(Procedure):
         inner = self.inner.learn_planned(belief.inner, new, history, seed)
         return self._after(belief, inner, new)
 
-    def can_do_without(self, belief: AuditBelief) -> bool:
+    @property
+    def size_is_open(self) -> bool:
         r"""As the inner procedure says."""
-        return bool(self.inner.can_do_without(belief.inner))
+        return bool(self.inner.size_is_open)
+
+    def takes_any_rows(self, belief: AuditBelief) -> bool:
+        r"""As the inner procedure says."""
+        return bool(self.inner.takes_any_rows(belief.inner))
 
     def lose(self, belief: AuditBelief, rows: Tensor) -> AuditBelief:
         r"""After rows were used up without a result: drawn ones count as wrong."""

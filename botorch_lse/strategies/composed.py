@@ -7,7 +7,7 @@ from functools import cached_property
 
 from botorch.exceptions.errors import BotorchTensorDimensionError
 
-from botorch_lse.checks import kind_of, whole_number
+from botorch_lse.checks import kind_of
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.audited import audited
@@ -46,7 +46,8 @@ class ComposedStrategy(Strategy):
             ``ExpectedMisclassification`` (in pools of more than 2,500 rows
             ``Straddle``) to ``Ambiguity``, ``Design`` where items are compared with
             each other, else ``Width``.
-        batch_size: Measurements per round.
+        batch_size: Measurements per round. ``None``: as many as ``ask(state, size=8)``
+            says, or Ax's ``get_next_trials(8)``; one if nobody says.
         delta: The failure probability of the theorem's widths.
         beta: ``None``: the theorem's schedule at ``delta``, or the rule's own; a number
             or a schedule is a heuristic width that claims no confidence.
@@ -84,7 +85,7 @@ class ComposedStrategy(Strategy):
     _: KW_ONLY
     model: GaussianProcess = field(default_factory=GaussianProcess)
     rule: Rule | None = None
-    batch_size: int = 1
+    batch_size: int | None = None
     delta: float = 0.05
     beta: float | BetaSchedule | None = None
     max_observations: int | None = None
@@ -105,7 +106,6 @@ class ComposedStrategy(Strategy):
                     f"Expected `{name}` such as `{example}`, but got "
                     f"{kind_of(getattr(self, name))}."
                 )
-        whole_number(self.batch_size, "batch_size", 1)
         self.parts.check()
         self.procedure  # noqa: B018  (checks audit and content_tol)
 
@@ -125,13 +125,14 @@ class ComposedStrategy(Strategy):
             self.goal,
             (self.rule or default_rule(self.goal, self.pool)).on(self.pool),
             self.model.on(self.pool, self.n_outputs, *given),
-            self.batch_size,
+            self.batch_size or 1,
             self.delta,
             None if self.beta is None else beta_schedule(self.beta),
             self.model.norm_bound,
             self.model.level_z,
             self.model.needs_both_sides,
             self.goal.by_pairs,
+            size_is_open=self.batch_size is None,
         )
 
     @property

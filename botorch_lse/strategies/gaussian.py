@@ -87,6 +87,7 @@ class GPProcedure(Procedure):
         forecasts_by_design: Whether forecasts use the optimal design for the targets
             of the batches, rather than a plan made row by row.
         source: Where the theorem is published, for ``guarantee``.
+        size_is_open: Whether ``ask`` may say how many measurements a batch has.
     """
 
     pool: Pool
@@ -102,6 +103,7 @@ class GPProcedure(Procedure):
     needs_both_sides: bool = True
     forecasts_by_design: bool = False
     source: str = "Gotovos et al. 2013, {theorem}"
+    size_is_open: bool = False  # type: ignore[misc]  # a field for a property
 
     def check(self) -> None:
         r"""Complain if the parts do not fit each other.
@@ -653,7 +655,7 @@ class GPProcedure(Procedure):
             )
         return conservative_rows(belief.posterior, level, self.item_rows, alpha)
 
-    def can_do_without(self, belief: Belief) -> bool:
+    def takes_any_rows(self, belief: Belief) -> bool:
         r"""Whether rows may be excluded now: a burn-in needs those of its stages."""
         return not belief.fits.learns_noise
 

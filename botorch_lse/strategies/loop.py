@@ -107,9 +107,17 @@ class Procedure(ABC):
         r"""The belief after rows of a round were used up without a result."""
         return belief
 
-    def can_do_without(self, belief: Any) -> bool:
-        r"""Whether rows may be excluded now; not if the algorithm needs its own."""
+    def takes_any_rows(self, belief: Any) -> bool:
+        r"""Whether other rows would do as well as those that the algorithm asks for.
+
+        If not, rows cannot be excluded, and results not be learnt from as they come.
+        """
         return not self.needs_its_rows
+
+    @property
+    def size_is_open(self) -> bool:
+        r"""Whether ``ask`` may say how many measurements a batch has."""
+        return False
 
     def stop_reason(self, belief: Any, answer: Classification) -> str | None:
         r"""Why nothing more need be asked; ``None`` while something is open.
@@ -250,7 +258,8 @@ class Strategy(ABC):
 
     Args:
         pool: The candidates.
-        batch_size: Measurements per round; ``None`` where the algorithm says how many.
+        batch_size: Measurements per round; ``None`` where the algorithm says how many,
+            or the call that asks.
         max_observations: Stop after so many measurements.
         max_repeats: How often one row may be measured (1 for destructive samples).
 
@@ -295,7 +304,9 @@ class Strategy(ABC):
         )
         return replace(blank, stop_reason=self._stop_reason(blank))
 
-    def ask(self, state: State, pending: Any = None) -> Batch:
+    def ask(
+        self, state: State, pending: Any = None, *, size: int | None = None
+    ) -> Batch:
         r"""The rows to measure next. Asking changes nothing: ask again, get the same.
 
         Args:
@@ -304,14 +315,17 @@ class Strategy(ABC):
                 they belong to the open round, the rest of it is returned. If not, or if
                 there is no rest, a further batch is planned, with the variances that
                 they will leave.
+            size: How many measurements, where the strategy has no ``batch_size``;
+                default 1. What is told together then is a round, however much of it
+                came.
 
         Returns:
             A batch; in the middle of a round what is missing of it.
 
         Raises:
             ValueError: If the state is done, nothing is left to ask while rows are
-                pending, or another strategy made the state for other rows or another
-                goal.
+                pending, another strategy made the state for other rows or another
+                goal, or ``size`` is less than 1 or not for the call to say.
         """
         check_state(self, state)
         procedure = self.procedure
@@ -321,13 +335,15 @@ class Strategy(ABC):
                 f"{state.stop_reason}. Read `state.classification`."
             )
         out = row_indices([] if pending is None else pending, "pending", len(self.pool))
-        missing = self.missing(state)
+        if size is not None:
+            self._check_size(size)
+        missing = self.missing(state) if size is None else out[:0]
         foreign = out[~matching(out, missing)]
         rest = remove(missing, out)
         if rest.numel() and (foreign.numel() == 0 or state.plan is not None):
             plan = procedure.visiting_order(state.belief, self.planned(state), out[:0])
             return Batch(self.pool, plan[matching(plan, rest)], state.round)
-        request = self._request(state, out)
+        request = self._request(state, out, size)
         # Rows told in the open round are not in the belief before it is complete, so
         # they too count as coming.
         coming = torch.cat((out, state.waiting.measured))
@@ -341,7 +357,28 @@ class Strategy(ABC):
                 "results. Tell them first."
             )
         rows = procedure.visiting_order(state.belief, rows, coming)
-        return Batch(self.pool, rows, state.round + int(rest.numel() == 0))
+        is_next = rest.numel() == 0 and size is None
+        return Batch(self.pool, rows, state.round + int(is_next))
+
+    def room(self, state: State, pending: Any = None) -> int:
+        r"""How many more measurements may be asked for beside those that are out.
+
+        Args:
+            state: Where the run stands.
+            pending: Rows that are being measured, whose results were not told yet.
+
+        Raises:
+            ValueError: If a row is not in the pool, or another strategy made the state
+                for other rows or another goal.
+        """
+        check_state(self, state)
+        if state.is_done:
+            return 0
+        out = row_indices([] if pending is None else pending, "pending", len(self.pool))
+        request = self._request(state, out, MOST_LISTED)
+        usable = request.left.clamp_max(MOST_LISTED)
+        usable = usable * self.procedure.open_rows(state.belief)
+        return min(request.size, int(usable.sum()))
 
     def missing(self, state: State) -> Tensor:
         r"""The rows of the open round that are neither measured nor abandoned."""
@@ -487,11 +524,25 @@ class Strategy(ABC):
             state = replace(state, stored_plan=asked[state.round].sort().values)
         return state
 
-    def _request(self, state: State, pending: Tensor) -> Request:
+    def _check_size(self, size: Any) -> None:
+        whole_number(size, "size", 1)
+        if not self.procedure.size_is_open:
+            raise ValueError(
+                f"Expected no `size`, because this {type(self).__name__} says itself "
+                f"how long a round is (`batch_size` = {self.batch_size}), but got "
+                f"{size}. Leave `size` out, or give the strategy no `batch_size`."
+            )
+
+    def _request(
+        self, state: State, pending: Tensor, size: int | None = None
+    ) -> Request:
         used = state.n_used + pending.numel()
         limit = self.max_observations
         room = None if limit is None else max(0, limit - used)
-        size = self.procedure.round_size(state.belief, room)
+        if size is None:
+            size = self.procedure.round_size(state.belief, room)
+        elif room is not None:
+            size = min(size, room)
         left = torch.full((len(self.pool),), torch.iinfo(torch.long).max)
         if self.max_repeats is not None:
             out = torch.bincount(pending, minlength=len(self.pool))
@@ -543,7 +594,7 @@ class Strategy(ABC):
             done: Rows of the open round that are measured or abandoned, in a replay
                 also those that were told later: they keep their places.
         """
-        if not self.procedure.can_do_without(state.belief):
+        if not self.procedure.takes_any_rows(state.belief):
             raise UnsupportedError(
                 f"Expected a strategy that can do without `rows`, but now "
                 f"{type(self).__name__} needs every row that it asks for. Leave them "

@@ -12,7 +12,7 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.checks import in_interval
 from botorch_lse.confidence.classify import (
     ABOVE,
     BELOW,
@@ -526,7 +526,7 @@ class GPParetoStrategy(Strategy):
         model: As in ``GPStrategy``: ``None``, a callable ``(train_X, train_Y,
             train_Yvar) -> fitted model`` of one output, or fixed hyper-parameters; or
             one of these per output.
-        batch_size: Measurements per round.
+        batch_size: Measurements per round; ``None``: as many as the call says, or one.
         noise_std: The known noise standard deviation, or one per output, units of
             ``y``; per-row noise, the same in all outputs, stands in ``pool.noise_var``.
             Neither: the model's own, or learned. 0 is an exact measurement: a row
@@ -556,7 +556,7 @@ class GPParetoStrategy(Strategy):
     _: KW_ONLY
     maximize: Sequence[bool]
     model: ModelArgument | Sequence[ModelArgument] = None
-    batch_size: int = 1
+    batch_size: int | None = None
     noise_std: float | Sequence[float] | None = None
     delta: float = 0.05
     beta: float | BetaSchedule | None = None
@@ -570,7 +570,6 @@ class GPParetoStrategy(Strategy):
     def __post_init__(self) -> None:
         self._check_rounds()
         object.__setattr__(self, "maximize", checked_directions(self.maximize))
-        whole_number(self.batch_size, "batch_size", 1)
         self.procedure.check()
 
     @property
@@ -594,9 +593,10 @@ class GPParetoStrategy(Strategy):
             self.goal,
             self.rule,
             self.model_part,
-            self.batch_size,
+            self.batch_size or 1,
             self.delta,
             None if self.beta is None else beta_schedule(self.beta),
+            size_is_open=self.batch_size is None,
         )
 
     @property

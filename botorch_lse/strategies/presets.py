@@ -81,7 +81,8 @@ class GPStrategy(Strategy):
             ``(train_X, train_Y, train_Yvar) -> fitted model`` (``n x d``, ``n x 1``,
             ``n x 1`` or ``None``). Or fixed hyper-parameters: a fitted BoTorch model
             (its data are ignored) or a GPyTorch kernel with zero mean, units of ``y``.
-        batch_size: Measurements per round.
+        batch_size: Measurements per round. ``None``: as many as ``ask(state, size=8)``
+            says, or Ax's ``get_next_trials(8)``; one if nobody says.
         noise_std: The known noise standard deviation, units of ``y``; per-row noise
             stands in ``pool.noise_var``. Neither: the model's own, or learned. 0 is an
             exact measurement: a row measured so is not measured again.
@@ -138,7 +139,7 @@ class GPStrategy(Strategy):
     _: KW_ONLY
     omega: float | None = None
     model: ModelArgument = None
-    batch_size: int = 1
+    batch_size: int | None = None
     noise_std: float | None = None
     delta: float = 0.05
     beta: float | BetaSchedule | None = None
@@ -161,7 +162,6 @@ class GPStrategy(Strategy):
 
     def __post_init__(self) -> None:
         self._check_rounds()
-        whole_number(self.batch_size, "batch_size", 1)
         check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
         self.parts.check()
         self.procedure  # noqa: B018  (checks audit and content_tol)
@@ -183,7 +183,7 @@ class GPStrategy(Strategy):
             self.goal,
             self.rule.on(self.pool),
             self.model_part,
-            self.batch_size,
+            self.batch_size or 1,
             self.delta,
             None if self.beta is None else beta_schedule(self.beta),
             self.norm_bound,
@@ -191,6 +191,7 @@ class GPStrategy(Strategy):
             self.needs_both_sides,
             self.goal.by_pairs,
             self.source,
+            self.batch_size is None,
         )
 
     @cached_property
@@ -670,7 +671,8 @@ class HRAGEStrategy(GPStrategy):
         if self.variance_bounds is None:
             return None
         features = self.pool.X if self.pool.features is None else self.pool.features
-        return BurnIn(features, self.variance_bounds, self.batch_size, self.burn_in)
+        size = self.batch_size or 1
+        return BurnIn(features, self.variance_bounds, size, self.burn_in)
 
     @property
     def n_burn_in(self) -> int:

@@ -333,9 +333,14 @@ class Watched(Procedure):
         inner = self.inner.learn_planned(belief.inner, new, history, seed)
         return self._watched(belief, inner)
 
-    def can_do_without(self, belief: WatchedBelief) -> bool:
+    @property
+    def size_is_open(self) -> bool:
         r"""As the inner procedure says."""
-        return bool(self.inner.can_do_without(belief.inner))
+        return bool(self.inner.size_is_open)
+
+    def takes_any_rows(self, belief: WatchedBelief) -> bool:
+        r"""As the inner procedure says."""
+        return bool(self.inner.takes_any_rows(belief.inner))
 
     def lose(self, belief: WatchedBelief, rows: Tensor) -> WatchedBelief:
         r"""After rows were used up without a result: nothing new is known."""

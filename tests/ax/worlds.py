@@ -116,6 +116,7 @@ def fresh_state(client):
         seed=node.seed,
         name=node.name,
         max_failures=node.max_failures,
+        asynchronous=node.asynchronous,
     )
     return new.state(client._experiment)
 

@@ -69,6 +69,7 @@ class LSELiteralBatchStrategy(GPStrategy):
         r"""The parts joined, with batches that classify inside."""
         parts = super().parts
         given = {f.name: getattr(parts, f.name) for f in fields(parts)}
+        given["size_is_open"] = False  # ``C`` is that of one batch size
         return LiteralBatches(**given, information=self.information)
 
 
@@ -115,6 +116,7 @@ class ImplicitLSELiteralBatchStrategy(GPStrategy):
         r"""The parts joined, with batches that classify inside."""
         parts = super().parts
         given = {f.name: getattr(parts, f.name) for f in fields(parts)}
+        given["size_is_open"] = False  # ``C`` is that of one batch size
         return LiteralBatches(**given, information=self.information)
 
 
@@ -126,7 +128,7 @@ def _information(strategy: _Literal) -> float:
         return 0.0
     start = PoolPosterior.start(strategy.fixed, strategy.pool.X, strategy.memory_budget)
     noise = float(strategy.gp.new_noise(strategy.fixed, None).min())
-    return information_bound(start, noise, strategy.batch_size - 1)
+    return information_bound(start, noise, (strategy.batch_size or 1) - 1)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

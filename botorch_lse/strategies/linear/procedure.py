@@ -555,7 +555,7 @@ class LinearProcedure(Procedure):
         counts = self.planned_batch(belief, request)
         return torch.arange(len(counts)).repeat_interleave(counts)
 
-    def can_do_without(self, belief: LinearBelief) -> bool:
+    def takes_any_rows(self, belief: LinearBelief) -> bool:
         r"""Whether rows may be excluded now: a burn-in needs those of its stages."""
         return belief.burn_in is None or not belief.burn_in.lasts
 
