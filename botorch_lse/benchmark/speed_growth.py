@@ -16,7 +16,6 @@ from tqdm import tqdm
 
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.benchmark.speed import MIB, in_fresh_process, peak_memory
-from botorch_lse.confidence.calibration import CalibrationWarning
 from botorch_lse.papers.problems import matern_prior
 from botorch_lse.papers.report import Report, Table
 from botorch_lse.problem import Observations, Pool
@@ -36,7 +35,6 @@ from botorch_lse.strategies import (
     TargetedVariance,
     TruncatedVariance,
 )
-from botorch_lse.strategies.lookahead import LeftOutWarning
 
 BASE = {"rows": 2_000, "measurements": 100, "batch": 8, "inputs": 3}
 """What the others are while one of them grows."""
@@ -149,8 +147,7 @@ def decide(name: str, rows: int, measurements: int, batch: int, inputs: int) -> 
     y = y + NOISE * torch.randn(y.shape, generator=generator, dtype=y.dtype)
     with warnings.catch_warnings():
         # How it was chosen, and whether values fit the model, plays no role here.
-        warnings.simplefilter("ignore", LeftOutWarning)
-        warnings.simplefilter("ignore", CalibrationWarning)
+        warnings.simplefilter("ignore")
         state = strategy.tell(strategy.init(0), Observations(at, y))
         began = time.process_time()
         asked = strategy.ask(state)
