@@ -36,7 +36,6 @@ from botorch_lse.confidence.audit import (
     spent,
     verdicts,
 )
-from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.content import Content, difference_limits
 from botorch_lse.problem import Classification, Observations, Pool
@@ -50,6 +49,7 @@ from botorch_lse.strategies.loop import (
     Procedure,
     Request,
 )
+from botorch_lse.strategies.wrapping import Wrapping
 
 DRAWS = 4096
 """Rows drawn ahead for one claim; a claim that needs more of them is not worth it."""
@@ -241,7 +241,7 @@ class AuditBelief:
 
 
 @dataclass(frozen=True, eq=False)
-class Audited(Procedure):
+class Audited(Wrapping):
     r"""A procedure whose answer is audited before the run ends.
 
     Args:
@@ -254,59 +254,15 @@ class Audited(Procedure):
         max_repeats: How often one row may be measured.
     """
 
-    inner: Any
     pool: Pool
     tolerance: float
     delta: float
     max_repeats: int | None = None
 
-    # --- what the inner procedure says ------------------------------------------------
-
-    draws_at_random = True
-
     @property
-    def audit_accuracy(self) -> float | None:
-        r"""As the inner procedure says."""
-        found: float | None = self.inner.audit_accuracy
-        return found
-
-    def audit_level(self, belief: AuditBelief) -> float:
-        r"""As the inner procedure says."""
-        return float(self.inner.audit_level(belief.inner))
-
-    @property
-    def has_stated_level(self) -> bool:
-        r"""As the inner procedure says."""
-        return bool(self.inner.has_stated_level)
-
-    def can_estimate(self, belief: AuditBelief) -> bool:
-        r"""As the inner procedure says."""
-        return bool(self.inner.can_estimate(belief.inner))
-
-    @property
-    def needs_plans(self) -> bool:
-        r"""As the inner procedure says."""
-        return bool(self.inner.needs_plans)
-
-    def complete(self, observations: Observations) -> Observations:
-        r"""As the inner procedure says."""
-        found: Observations = self.inner.complete(observations)
-        return found
-
-    def planning_belief(self, belief: AuditBelief) -> AuditBelief:
-        r"""As the inner procedure says."""
-        return replace(belief, inner=self.inner.planning_belief(belief.inner))
-
-    def round_size(self, belief: AuditBelief, room: int | None) -> int:
-        r"""As the inner procedure says."""
-        return int(self.inner.round_size(belief.inner, room))
-
-    def open_again(
-        self, belief: AuditBelief, data: Observations, pending: Tensor, left: Tensor
-    ) -> Tensor:
-        r"""As the inner procedure says."""
-        found: Tensor = self.inner.open_again(belief.inner, data, pending, left)
-        return found
+    def draws_at_random(self) -> bool:
+        r"""They are: that is what an audit is."""
+        return True
 
     # --- learning ---------------------------------------------------------------------
 
@@ -316,37 +272,6 @@ class Audited(Procedure):
         belief = AuditBelief(self.inner.start(seed), seed, none)
         return self._claimed(belief)
 
-    def learn(
-        self,
-        belief: AuditBelief,
-        new: Observations,
-        history: Observations,
-        seed: int,
-    ) -> AuditBelief:
-        r"""The belief after one more round."""
-        inner = self.inner.learn(belief.inner, new, history, seed)
-        return self._after(belief, inner, new)
-
-    def learn_planned(
-        self,
-        belief: AuditBelief,
-        new: Observations,
-        history: Observations,
-        seed: int,
-    ) -> AuditBelief:
-        r"""The same after a round that holds just what was planned for it."""
-        inner = self.inner.learn_planned(belief.inner, new, history, seed)
-        return self._after(belief, inner, new)
-
-    @property
-    def size_is_open(self) -> bool:
-        r"""As the inner procedure says."""
-        return bool(self.inner.size_is_open)
-
-    def takes_any_rows(self, belief: AuditBelief) -> bool:
-        r"""As the inner procedure says."""
-        return bool(self.inner.takes_any_rows(belief.inner))
-
     def lose(self, belief: AuditBelief, rows: Tensor) -> AuditBelief:
         r"""After rows were used up without a result: drawn ones count as wrong."""
         measured = belief.measured.index_fill(0, rows, True)
@@ -354,7 +279,8 @@ class Audited(Procedure):
         after = replace(belief, measured=measured, claim=claim)
         return self._claimed(self._kept(self._tested(self._judged(after))))
 
-    def _after(self, belief: AuditBelief, inner: Any, new: Observations) -> AuditBelief:
+    def after(self, belief: AuditBelief, inner: Any, new: Observations) -> AuditBelief:
+        r"""The belief after one more round, the audit's rows judged."""
         claim = belief.claim
         if claim is not None and belief.ended is None:
             # The noise as it was when the values came: a later fit has seen them.
@@ -456,8 +382,7 @@ class Audited(Procedure):
         r"""The next drawn rows while a claim is open; else as the inner one says."""
         claim = belief.claim
         if claim is None or belief.ended is not None:
-            rows: Tensor = self.inner.plan(belief.inner, request)
-            return rows
+            return super().plan(belief, request)
         out = torch.bincount(request.pending, minlength=len(self.pool))
         wanted = claim.wanted(request.left, belief.needs_pairs)
         wanted = (wanted - out).clamp_min(0)
@@ -474,18 +399,10 @@ class Audited(Procedure):
     def open_rows(self, belief: AuditBelief) -> Tensor:
         r"""The rows of the claim that are not judged; else as the inner one says."""
         if belief.claim is None or belief.ended is not None:
-            found: Tensor = self.inner.open_rows(belief.inner)
-            return found
+            return super().open_rows(belief)
         drawn = torch.zeros(len(self.pool), dtype=torch.bool)
         drawn[belief.claim.drawn] = True
         return drawn & (belief.claim.verdict == 0)
-
-    def visiting_order(
-        self, belief: AuditBelief, rows: Tensor, before: Tensor
-    ) -> Tensor:
-        r"""As the inner procedure says."""
-        found: Tensor = self.inner.visiting_order(belief.inner, rows, before)
-        return found
 
     # --- the answer -------------------------------------------------------------------
 
@@ -509,7 +426,7 @@ class Audited(Procedure):
 
         Rows measured before the claim count on the side on which they are said to be.
         """
-        found: Content = self.inner.content(belief.inner, answer, confidence)
+        found = super().content(belief, answer, confidence)
         claim = belief.claim
         if claim is None or len(claim.judged) == 0:
             return found
@@ -544,25 +461,11 @@ class Audited(Procedure):
             ends.append(float(masses.topk(min(n, len(masses))).values.sum()))
         return -ends[0], ends[1]
 
-    def conservative(self, belief: AuditBelief, alpha: float) -> Tensor:
-        r"""As the inner procedure says."""
-        found: Tensor = self.inner.conservative(belief.inner, alpha)
-        return found
-
-    def calibration(self, belief: AuditBelief, output: int) -> Calibration:
-        r"""As the inner procedure says."""
-        found: Calibration = self.inner.calibration(belief.inner, output)
-        return found
-
-    def at_limit(self, belief: AuditBelief, reason: str) -> str:
-        r"""As the inner procedure says."""
-        return str(self.inner.at_limit(belief.inner, reason))
-
     def classification(self, belief: AuditBelief) -> Classification:
         r"""The claim, once it is shown, with what was measured since; else as ever."""
         claim = belief.claim
         if belief.ended != AUDITED or claim is None:
-            answer: Classification = self.inner.classification(belief.inner)
+            answer = super().classification(belief)
             words = self._words_so_far(belief)
             return replace(answer, guarantee=f"{answer.guarantee}{words}")
         answer = self.inner.claim(belief.inner)
@@ -634,7 +537,7 @@ class Audited(Procedure):
             more = int(pairs.sum()) if belief.needs_pairs else 0
             basis = "The rest of the audit, if all rows to come are right."
             return Forecast(test.remaining + more // 2, basis)
-        found: Forecast = self.inner.forecast(belief.inner, told)
+        found = super().forecast(belief, told)
         if found.observations is None:
             return found
         noise = belief.noise

@@ -12,8 +12,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, cast, get_args
 
-from torch import Tensor
-
 from botorch_lse.checks import (
     in_interval,
     kind_of,
@@ -21,12 +19,11 @@ from botorch_lse.checks import (
     truth_value,
     whole_number,
 )
-from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.content import CONFIDENCE, Content
 from botorch_lse.functional.scores import expected_feasibility, u_function
 from botorch_lse.problem import Classification, Observations
-from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.loop import CONTENT, Procedure, Request
+from botorch_lse.strategies.loop import CONTENT, Procedure
+from botorch_lse.strategies.wrapping import Wrapping
 
 Source = Literal["posterior", "decided", "design"]
 SOURCES = get_args(Source)
@@ -294,7 +291,7 @@ class WatchedBelief:
 
 
 @dataclass(frozen=True, eq=False)
-class Watched(Procedure):
+class Watched(Wrapping):
     r"""A procedure that ends once the share above is known.
 
     Args:
@@ -302,51 +299,16 @@ class Watched(Procedure):
         rule: When the share counts as known.
     """
 
-    inner: Any
     rule: ContentStop
-
-    # --- what is watched --------------------------------------------------------------
 
     def start(self, seed: int) -> WatchedBelief:
         r"""The belief before any observation, when nothing is known."""
         return WatchedBelief(self.inner.start(seed))
 
-    def learn(
-        self,
-        belief: WatchedBelief,
-        new: Observations,
-        history: Observations,
-        seed: int,
+    def after(
+        self, belief: WatchedBelief, inner: Any, new: Observations
     ) -> WatchedBelief:
         r"""The belief after one more round, and whether the rule holds."""
-        inner = self.inner.learn(belief.inner, new, history, seed)
-        return self._watched(belief, inner)
-
-    def learn_planned(
-        self,
-        belief: WatchedBelief,
-        new: Observations,
-        history: Observations,
-        seed: int,
-    ) -> WatchedBelief:
-        r"""The same after a round that holds just what was planned for it."""
-        inner = self.inner.learn_planned(belief.inner, new, history, seed)
-        return self._watched(belief, inner)
-
-    @property
-    def size_is_open(self) -> bool:
-        r"""As the inner procedure says."""
-        return bool(self.inner.size_is_open)
-
-    def takes_any_rows(self, belief: WatchedBelief) -> bool:
-        r"""As the inner procedure says."""
-        return bool(self.inner.takes_any_rows(belief.inner))
-
-    def lose(self, belief: WatchedBelief, rows: Tensor) -> WatchedBelief:
-        r"""After rows were used up without a result: nothing new is known."""
-        return replace(belief, inner=self.inner.lose(belief.inner, rows))
-
-    def _watched(self, belief: WatchedBelief, inner: Any) -> WatchedBelief:
         if belief.held >= self.rule.times:  # the run has ended
             return replace(belief, inner=inner)
         if not self.inner.can_estimate(inner):
@@ -362,95 +324,9 @@ class Watched(Procedure):
 
     def stop_reason(self, belief: WatchedBelief, answer: Classification) -> str | None:
         r"""As the inner procedure says; else that the number is known."""
-        reason: str | None = self.inner.stop_reason(belief.inner, answer)
+        reason = super().stop_reason(belief, answer)
         known = belief.held >= self.rule.times
         return self.rule.reason if reason is None and known else reason
-
-    # --- as the inner procedure says --------------------------------------------------
-
-    @property
-    def needs_plans(self) -> bool:
-        r"""As the inner procedure says."""
-        return bool(self.inner.needs_plans)
-
-    def complete(self, observations: Observations) -> Observations:
-        r"""As the inner procedure says."""
-        found: Observations = self.inner.complete(observations)
-        return found
-
-    def planning_belief(self, belief: WatchedBelief) -> WatchedBelief:
-        r"""As the inner procedure says."""
-        return replace(belief, inner=self.inner.planning_belief(belief.inner))
-
-    def round_size(self, belief: WatchedBelief, room: int | None) -> int:
-        r"""As the inner procedure says."""
-        return int(self.inner.round_size(belief.inner, room))
-
-    def plan(self, belief: WatchedBelief, request: Request) -> Tensor:
-        r"""As the inner procedure says."""
-        rows: Tensor = self.inner.plan(belief.inner, request)
-        return rows
-
-    def open_rows(self, belief: WatchedBelief) -> Tensor:
-        r"""As the inner procedure says."""
-        rows: Tensor = self.inner.open_rows(belief.inner)
-        return rows
-
-    def open_again(
-        self, belief: WatchedBelief, data: Observations, pending: Tensor, left: Tensor
-    ) -> Tensor:
-        r"""As the inner procedure says."""
-        found: Tensor = self.inner.open_again(belief.inner, data, pending, left)
-        return found
-
-    def visiting_order(
-        self, belief: WatchedBelief, rows: Tensor, before: Tensor
-    ) -> Tensor:
-        r"""As the inner procedure says."""
-        found: Tensor = self.inner.visiting_order(belief.inner, rows, before)
-        return found
-
-    def at_limit(self, belief: WatchedBelief, reason: str) -> str:
-        r"""As the inner procedure says."""
-        return str(self.inner.at_limit(belief.inner, reason))
-
-    @property
-    def audit_accuracy(self) -> float | None:
-        r"""As the inner procedure says."""
-        found: float | None = self.inner.audit_accuracy
-        return found
-
-    def conservative(self, belief: WatchedBelief, alpha: float) -> Tensor:
-        r"""As the inner procedure says."""
-        found: Tensor = self.inner.conservative(belief.inner, alpha)
-        return found
-
-    def calibration(self, belief: WatchedBelief, output: int) -> Calibration:
-        r"""As the inner procedure says."""
-        found: Calibration = self.inner.calibration(belief.inner, output)
-        return found
-
-    def content(
-        self, belief: WatchedBelief, answer: Classification, confidence: float
-    ) -> Content:
-        r"""As the inner procedure says."""
-        found: Content = self.inner.content(belief.inner, answer, confidence)
-        return found
-
-    def claim(self, belief: WatchedBelief) -> Classification:
-        r"""As the inner procedure says."""
-        found: Classification = self.inner.claim(belief.inner)
-        return found
-
-    def classification(self, belief: WatchedBelief) -> Classification:
-        r"""As the inner procedure says."""
-        found: Classification = self.inner.classification(belief.inner)
-        return found
-
-    def forecast(self, belief: WatchedBelief, told: int) -> Forecast:
-        r"""As the inner procedure says: until all is decided, which is longer."""
-        found: Forecast = self.inner.forecast(belief.inner, told)
-        return found
 
 
 def watched(inner: Any, content_tol: float | ContentStop | None) -> Procedure:
