@@ -112,7 +112,9 @@ class Pool:
             names = list(encoded.columns) if names is None else names
             table = X if table is None else table
             X = encoded.to_numpy(dtype=float)
-        X = real_matrix(X, "X")
+        # In one layout, also where it came column by column from a table: sums depend
+        # on it in the last digit, and a stored pool comes back row by row.
+        X = real_matrix(X, "X").contiguous()
         N, d = X.shape
         _set_fields(self, X=X, names=_check_names(names, d))
         if self.features is not None:
@@ -750,6 +752,73 @@ def _variances(yvar: Any, y: Tensor) -> Tensor:
         raise BotorchTensorDimensionError(complaint("yvar", wanted, came))
     own = non_negative_vector(flat.reshape(-1), "yvar", flat.numel(), "measurement")
     return own.reshape(flat.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    r"""Measurements at any points, made before a run or beside it.
+
+    A model needs the points and the values alone: they need not be rows of the pool.
+
+    Example:
+        >>> history = History([[0.2, 1.5], [0.7, 1.1]], [3.1, 2.4])
+        >>> len(history)
+        2
+
+    Args:
+        X: ``n x d`` points, in the columns of ``Pool.X``.
+        y: ``n`` measured values, or ``n x m`` for ``m`` outputs.
+        yvar: Their noise variances, units of ``y`` squared; ``None`` if unknown.
+
+    Raises:
+        ValueError: If an entry is not finite, or a variance negative.
+        BotorchTensorDimensionError: If the lengths differ.
+    """
+
+    X: Any
+    y: Any
+    yvar: Any = None
+
+    def __post_init__(self) -> None:
+        X = real_matrix(self.X, "X")
+        y = _values(self.y, len(X))
+        yvar = None if self.yvar is None else _variances(self.yvar, y)
+        _set_fields(self, X=X, y=y, yvar=yvar)
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def append(self, other: History) -> History:
+        r"""These measurements, and others after them.
+
+        Raises:
+            ValueError: If the noise is known of one part only.
+            BotorchTensorDimensionError: If the columns or outputs differ.
+        """
+        if (
+            self.X.shape[1:] != other.X.shape[1:]
+            or self.y.shape[1:] != other.y.shape[1:]
+        ):
+            raise BotorchTensorDimensionError(
+                "Expected a `history` of the same columns and outputs, but got shapes "
+                f"{tuple(other.X.shape)} and {tuple(other.y.shape)} after "
+                f"{tuple(self.X.shape)} and {tuple(self.y.shape)}."
+            )
+        if (self.yvar is None) != (other.yvar is None):
+            raise ValueError(
+                "Expected `yvar` for all measurements of a `history` or for none, but "
+                "one part has it. Give it everywhere, or nowhere."
+            )
+        yvar = None if self.yvar is None else torch.cat((self.yvar, other.yvar))
+        X, y = torch.cat((self.X, other.X)), torch.cat((self.y, other.y))
+        return History(X, y, yvar)
+
+    def output(self, c: int) -> History:
+        r"""The measurements of one output."""
+        if self.y.ndim == 1:
+            return self
+        yvar = None if self.yvar is None else self.yvar[:, c]
+        return History(self.X, self.y[:, c], yvar)
 
 
 @dataclass(frozen=True, eq=False)

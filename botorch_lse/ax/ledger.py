@@ -13,6 +13,9 @@ The rule, a function of trials and data alone, whatever order results came in:
   are *running*.
 - A round is over when each measurement of its plan is made or used up, or when a later
   round has trials (then what is still missing counts as used up).
+- Trials with parameters that are no row of the pool are a *history*: where the model
+  takes points, their results count as measured before the run, in the order of the
+  trials. What is running there does not matter.
 - Where a round grows while it is asked for, its longest plan counts.
 - Asynchronous nodes have no rounds that are waited for. Each of their generator runs
   holds the trials whose results were in when its row was planned: these are a round,
@@ -59,6 +62,9 @@ METADATA = "level_set"
 
 EXCLUDED = "level_set_excluded"
 """The key in an experiment's properties of rows that were excluded by hand."""
+
+NOWHERE = -1
+"""The row of a measurement that is at none."""
 
 _FREES = (TrialStatus.FAILED, TrialStatus.STALE)
 _COUNTS = (TrialStatus.COMPLETED, TrialStatus.EARLY_STOPPED)
@@ -173,6 +179,7 @@ class Ledger:
         excluded: Rows that are known since the last round not to be measurable.
         unseen: The trials whose results came since the last row was planned, where the
             node is asynchronous.
+        points: What was measured off the pool.
     """
 
     complete: tuple[Round, ...]
@@ -182,6 +189,23 @@ class Ledger:
     n_own_rounds: int
     excluded: tuple[int, ...] = ()
     unseen: tuple[int, ...] = ()
+    points: tuple[Point, ...] = ()
+
+
+class Point(NamedTuple):
+    r"""A measurement that is at no row of the pool.
+
+    Args:
+        x: What the model takes of its parameters.
+        y: One value per metric.
+        yvar: Their noise variances; empty if unknown.
+        trial: The trial's index.
+    """
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    yvar: tuple[float, ...]
+    trial: int
 
 
 class _Entry(NamedTuple):
@@ -192,6 +216,7 @@ class _Entry(NamedTuple):
         seen: The trials whose results were in when each of these rounds was planned.
         parts: What each arm contributes, with the number of the round for which the arm
             was asked; ``None`` if it was measured elsewhere.
+        points: What it measured off the pool.
         failed: The rows of own arms that failed or were abandoned, with their rounds.
         largest: The largest absolute value among its data.
         rounding_error: The largest change of a value in Ax's storage format.
@@ -200,6 +225,7 @@ class _Entry(NamedTuple):
     plans: dict[int, tuple[int, ...]]
     seen: dict[int, tuple[int, ...]]
     parts: list[tuple[int | None, Round]]
+    points: tuple[Point, ...]
     failed: tuple[tuple[int, int], ...]
     largest: float
     rounding_error: float
@@ -273,6 +299,8 @@ class LedgerReader:
             self._known = {i: changed.get(i) or before[i] for i in trials}
             _check_together([*self._known.values()])
             known = self._by_arrival() if self.asynchronous else self._assembled()
+            points = tuple(p for entry in self._known.values() for p in entry.points)
+            known = replace(known, points=points)
         self._ledger = known
         return known
 
@@ -333,11 +361,15 @@ class LedgerReader:
                     rounds.setdefault(arm.name, number)
                     n_asked[arm.name] += round(weight)
         parts: list[tuple[int | None, Round]] = []
-        failed = list[tuple[int, int]]()
+        failed, points = list[tuple[int, int]](), list[Point]()
         for name, arm in arms.items():
             is_own = name in rounds
             left_out = is_left_out(trial, name)
             if left_out and not is_own:
+                continue
+            if not is_own and self._is_history(arm):
+                if trial.status in _COUNTS:
+                    points += self._point(trial, arm, weights[name], values)
                 continue
             row = self.space.row_of(arm.parameters, f"trial {trial.index}")
             if left_out and trial.status != TrialStatus.STALE:
@@ -368,7 +400,27 @@ class LedgerReader:
         rounding_error = max(
             [0.0, *(abs(stored - given) for given, stored, _ in learnt)]
         )
-        return _Entry(plans, seen, parts, tuple(failed), largest, rounding_error)
+        return _Entry(
+            plans, seen, parts, tuple(points), tuple(failed), largest, rounding_error
+        )
+
+    def _is_history(self, arm: Arm) -> bool:
+        r"""Whether an arm is off the pool, and the strategy can learn from it."""
+        return self.strategy.takes_history and self.space.is_off_the_pool(
+            arm.parameters
+        )
+
+    def _point(
+        self, trial: BaseTrial, arm: Arm, weight: float, values: _Values
+    ) -> list[Point]:
+        r"""The measurement of an arm off the pool; none if a metric is missing."""
+        weight = weight if isinstance(trial, BatchTrial) else 1.0
+        given = values.get(arm.name, {})
+        found = self._measurement(trial.index, arm.name, None, weight, given)
+        if found is None:
+            return []
+        x = self.space.point_of(arm.parameters, f"trial {trial.index}")
+        return [Point(x, found.y, found.yvar, trial.index)]
 
     def _plan(
         self, run: GeneratorRun, trial: int
@@ -395,7 +447,7 @@ class LedgerReader:
         self,
         trial: int,
         arm: str,
-        row: int,
+        row: int | None,
         weight: float,
         given: Mapping[str, tuple[float, float, float]],
     ) -> Measurement | None:
@@ -422,10 +474,11 @@ class LedgerReader:
             yvar += [] if variance is None else [variance]
         if 0 < len(yvar) < len(self.metrics):
             raise ValueError(_mixed(trial, trial))
-        return Measurement(row, tuple(y), tuple(yvar), trial, arm)
+        at = NOWHERE if row is None else row
+        return Measurement(at, tuple(y), tuple(yvar), trial, arm)
 
     def _variance(
-        self, sem: float, output: int, row: int, weight: float, arm: str
+        self, sem: float, output: int, row: int | None, weight: float, arm: str
     ) -> float | None:
         r"""The noise variance of one value; ``None`` if it is unknown."""
         if not self.strategy.takes_means:
@@ -443,6 +496,11 @@ class LedgerReader:
             std = std[output]
         if std is not None:
             return float(std) ** 2 / weight
+        if self.strategy.pool.noise_var is not None and row is None:
+            raise ValueError(
+                f"Expected a sem for arm {arm}, which is no row of the pool, so that "
+                "`pool.noise_var` does not say its noise. Attach (mean, sem)."
+            )
         if self.strategy.pool.noise_var is not None:
             return float(self.strategy.pool.noise_var[row]) / weight
         if weight > 1 and not self.strategy.weighs_by_counts:
@@ -583,6 +641,8 @@ def _check_together(entries: Sequence[_Entry]) -> None:
         for _, part in entry.parts:
             for m in part.results:
                 first.setdefault(bool(m.yvar), m.trial)
+        for point in entry.points:
+            first.setdefault(bool(point.yvar), point.trial)
     if len(first) > 1:
         raise ValueError(_mixed(first[True], first[False]))
     largest = max((entry.largest for entry in entries), default=0.0)

@@ -12,7 +12,6 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -52,7 +51,7 @@ from botorch_lse.ax.ledger import (
 from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.ax.storage import StoredStrategy
 from botorch_lse.checks import row_indices, truth_value, whole_number
-from botorch_lse.problem import Observations
+from botorch_lse.problem import History, Observations
 from botorch_lse.strategies import State, Strategy
 
 MAX_FAILURES = 3
@@ -146,6 +145,8 @@ class LevelSetNode(ExternalGenerationNode):
         self._states: deque[tuple[tuple[Round, ...], State]] = deque(maxlen=_KEPT)
         self._planned: tuple[Any, tuple[int, ...]] = (None, ())
         self._next: tuple[Any, State] | None = None
+        self._past: tuple[Any, Strategy] | None = None
+        self._one: tuple[Strategy, Strategy] | None = None
         self._ledger: Ledger | None = None
         self._issued: list[int] = []
         self._runs_issued = 0
@@ -199,12 +200,13 @@ class LevelSetNode(ExternalGenerationNode):
         """
         return self.asynchronous or self.strategy.procedure.size_is_open
 
-    @cached_property
-    def _asker(self) -> Strategy:
-        r"""The strategy that plans a single row."""
-        if self.strategy.batch_size == 1:
-            return self.strategy
-        return replace(self.strategy, batch_size=1)
+    def _asker(self, state: State) -> Strategy:
+        r"""The strategy that plans a single row from a state."""
+        if state.strategy.batch_size == 1:
+            return state.strategy
+        if self._one is None or self._one[0] is not state.strategy:
+            self._one = state.strategy, replace(state.strategy, batch_size=1)
+        return self._one[1]
 
     # --- the state -------------------------------------------------------------------
 
@@ -219,8 +221,24 @@ class LevelSetNode(ExternalGenerationNode):
 
     def history(self, experiment: Experiment) -> list[State]:
         r"""The states before the first and after each complete round, not cached."""
-        rounds, first = self.ledger(experiment).complete, self.strategy.init(self.seed)
-        return list(accumulate(rounds, self._tell, initial=first))
+        ledger = self.ledger(experiment)
+        first = self._knowing(ledger).init(self.seed)
+        return list(accumulate(ledger.complete, self._tell, initial=first))
+
+    def _knowing(self, ledger: Ledger) -> Strategy:
+        r"""The strategy, with what was measured off the pool as its history."""
+        points = ledger.points
+        if not points:
+            return self.strategy
+        if self._past is None or self._past[0] != points:
+            x, y, yvar = zip(*((p.x, p.y, p.yvar) for p in points), strict=True)
+            columns = (torch.tensor(part, dtype=torch.float64) for part in (y, yvar))
+            values, noise = (part.squeeze(-1) for part in columns)
+            X = torch.tensor(x, dtype=torch.float64)
+            history = History(X, values, noise if noise.numel() else None)
+            self._past = points, self.strategy.with_history(history)
+            self._states.clear()
+        return self._past[1]
 
     def _state(self, ledger: Ledger) -> State:
         r"""The state after the complete rounds and what the open round has so far."""
@@ -237,13 +255,15 @@ class LevelSetNode(ExternalGenerationNode):
         The last states are remembered with the rounds before them, so that a new round
         costs one ``tell``.
         """
-        rounds = ledger.complete
+        rounds, strategy = ledger.complete, self._knowing(ledger)
         # Rounds that did not change are the same objects: comparing them is quick.
         fitting = [
-            known for known in self._states if known[0] == rounds[: len(known[0])]
+            known
+            for known in self._states
+            if known[1].strategy is strategy and known[0] == rounds[: len(known[0])]
         ]
         if not fitting:
-            fitting = [((), self.strategy.init(self.seed))]
+            fitting = [((), strategy.init(self.seed))]
             self._states += fitting
         done, state = max(fitting, key=lambda known: len(known[0]))
         for n, round_ in enumerate(rounds[len(done) :], len(done) + 1):
@@ -261,7 +281,7 @@ class LevelSetNode(ExternalGenerationNode):
         found = _as_observations(sorted(round_.results)) if round_.results else None
         # A round that nothing came of is over only once that is said.
         lost = list(round_.used_up) if round_.used_up or found is None else None
-        return self.strategy.tell(state, found, abandoned=lost)
+        return state.strategy.tell(state, found, abandoned=lost)
 
     def summary(self, experiment: Experiment) -> str:
         r"""Where the run stands, in a sentence.
@@ -465,7 +485,8 @@ class LevelSetNode(ExternalGenerationNode):
         r"""One more row, in the knowledge of all that are out."""
         out = [*ledger.pending, *self._issued]
         try:
-            batch = self._asker.ask(self._before_next(ledger), out)
+            state = self._before_next(ledger)
+            batch = self._asker(state).ask(state, out)
         except ValueError as error:  # nothing is left but what is out
             if not out:
                 raise
@@ -491,9 +512,9 @@ class LevelSetNode(ExternalGenerationNode):
         state = self._complete(ledger)
         if not ledger.excluded:
             return state
-        known = (ledger.complete, ledger.excluded)
+        known = (ledger.complete, ledger.excluded, ledger.points)
         if self._next is None or self._next[0] != known:
-            strategy = self._asker if self.asks_one_by_one else self.strategy
+            strategy = self._asker(state) if self.asks_one_by_one else state.strategy
             state = strategy.exclude(state, list(ledger.excluded))
             self._next = known, state
         return self._next[1]
@@ -503,11 +524,11 @@ class LevelSetNode(ExternalGenerationNode):
         if ledger.open is not None:
             return ledger.open
         # Ax may ask several times before a trial exists; the plan must not be redone.
-        known = (ledger.complete, ledger.pending, ledger.excluded)
+        known = (ledger.complete, ledger.pending, ledger.excluded, ledger.points)
         if self._planned[0] != known:
             try:
                 state = self._before_next(ledger)
-                batch = self.strategy.ask(state, list(ledger.pending))
+                batch = state.strategy.ask(state, list(ledger.pending))
             except ValueError as error:  # nothing is left but what is pending
                 if not ledger.pending:
                     raise
@@ -652,9 +673,10 @@ class LevelSetGenerator(Generator):
 
 
 class LevelSetAdapter(Adapter):
-    r"""Mean and standard deviation of a GP strategy's function, for rows of its pool.
+    r"""Mean and standard deviation of a GP strategy's function, anywhere in the space.
 
     The posterior after the complete rounds, in the units of the metric, noise excluded.
+    Off the pool the columns of the model must come from parameters.
 
     Args:
         node: The node that holds the strategy.
@@ -680,20 +702,28 @@ class LevelSetAdapter(Adapter):
                 "Expected `use_posterior_predictive=False`: the prediction is that of "
                 "the function. Add the noise variance for a new measurement's."
             )
-        space = self._node.space(self._experiment)
-        answer = self._node.state(self._experiment).classification
-        rows = [
-            space.row_of(features.parameters, "the point")
-            for features in observation_features
-        ]
+        state = self._node.state(self._experiment)
+        moments = (self._moments(f.parameters, state) for f in observation_features)
         return [
             ObservationData(
                 metric_signatures=[self._signature],
-                means=np.array([float(answer.mean[row])]),
-                covariance=np.array([[float(answer.sigma[row]) ** 2]]),
+                means=np.array([mean]),
+                covariance=np.array([[sigma**2]]),
             )
-            for row in rows
+            for mean, sigma in moments
         ]
+
+    def _moments(
+        self, parameters: TParameterization, state: State
+    ) -> tuple[float, float]:
+        r"""Mean and standard deviation at a row, or anywhere the model takes points."""
+        space, answer = self._node.space(self._experiment), state.classification
+        if self._node.strategy.takes_history and space.is_off_the_pool(parameters):
+            x = space.point_of(parameters, "the point")
+            mean, sigma = state.predict([x])
+            return float(mean), float(sigma)
+        row = space.row_of(parameters, "the point")
+        return float(answer.mean[row]), float(answer.sigma[row])
 
 
 # --- generation strategies ------------------------------------------------------------

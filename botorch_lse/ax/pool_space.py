@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,7 @@ class PoolSpace:
 
     def __init__(self, pool: Pool, search_space: SearchSpace) -> None:
         self._space, self._parameters = search_space, dict(search_space.parameters)
+        self._pool = pool
         self.n_rows = len(pool)
         self.by_number = POOL_INDEX in search_space.parameters
         if self.by_number:
@@ -161,10 +162,7 @@ class PoolSpace:
                 f"{missing} are missing."
             )
         values = tuple(parameters[name] for name in self.names)
-        row = self._rows.get(values)
-        if row is not None:
-            return row
-        nearest, distance = self._nearest(values)
+        nearest, distance = self._found(values)
         if distance <= _SAME:
             return nearest
         asked = dict(zip(self.names, values, strict=True))
@@ -173,6 +171,76 @@ class PoolSpace:
             f"{_shown(asked)}; the nearest is row {nearest}: "
             f"{_shown(self.parameters_of(nearest))}. {_TAKE_OUT}"
         )
+
+    def _found(self, values: tuple[Any, ...]) -> tuple[int, float]:
+        r"""The row with these values, or the nearest, and how far it is."""
+        row = self._rows.get(values)
+        return self._nearest(values) if row is None else (row, 0.0)
+
+    def is_off_the_pool(self, parameters: Mapping[str, Any]) -> bool:
+        r"""Whether a parameterization has all columns and is none of the rows."""
+        if self.by_number or any(name not in parameters for name in self.names):
+            return False
+        values = tuple(parameters[name] for name in self.names)
+        return self._found(values)[1] > _SAME
+
+    def point_of(self, parameters: Mapping[str, Any], where: str) -> tuple[float, ...]:
+        r"""What the model takes of a parameterization that is no row of the pool.
+
+        Args:
+            parameters: Of an arm.
+            where: Which trial it comes from, for the message.
+
+        Raises:
+            ValueError: If the pool does not say what the model takes of it: a column of
+                ``pool.X`` comes from no parameter, or a word is in no row.
+        """
+        found = list[float]()
+        for name, read in self._readers.items():
+            if isinstance(read, str):
+                raise ValueError(
+                    f"Expected the parameters of {where} to be a row of the pool, "
+                    f"because what the model takes as {name!r} of other points is not "
+                    f"known: {read}. {_TAKE_OUT}"
+                )
+            source, value_of = read
+            value = value_of(parameters[source])
+            if value is None:
+                raise ValueError(
+                    f"Expected {source!r} of {where} to be a value that is in the "
+                    f"pool, because it is not a number, but got "
+                    f"{parameters[source]!r}. {_TAKE_OUT}"
+                )
+            found.append(value)
+        return tuple(found)
+
+    @cached_property
+    def _readers(self) -> dict[str, Any]:
+        r"""Of which parameter each column of ``X`` comes, and how; else why not."""
+        names = self._pool.names or tuple(f"x{i}" for i in range(self._pool.d))
+        columns = zip(names, self._pool.X.T.numpy(), strict=True)
+        return {name: self._reader(name, column) for name, column in columns}
+
+    def _reader(self, name: str, column: np.ndarray) -> Any:
+        r"""The parameter that a column of ``X`` comes from, and the way to it.
+
+        Tried on all rows: the number itself, its logarithm, and a table of words.
+        """
+        for source in self.names:
+            values = self._table[source]
+            is_number = pd.api.types.is_numeric_dtype(values)
+            if is_number and not pd.api.types.is_bool_dtype(values):
+                numbers = values.to_numpy(dtype=float)
+                if np.allclose(numbers, column, rtol=_SAME, atol=0.0):
+                    return source, float
+                if (numbers > 0).all() and np.allclose(np.log10(numbers), column):
+                    return source, _log10
+            elif name == source or name.startswith(f"{source}="):
+                codes = dict[Any, float]()
+                pairs = zip(values.astype(object), column.tolist(), strict=True)
+                if all(codes.setdefault(v, code) == code for v, code in pairs):
+                    return source, codes.get
+        return "it is no column of the search space, nor the logarithm of one"
 
     def _nearest(self, values: tuple[Any, ...]) -> tuple[int, float]:
         r"""The nearest row, and its largest difference as a share of a column's range.
@@ -192,6 +260,10 @@ class PoolSpace:
                 apart[:, j] = [record[j] != value for record in self._records]
         row = int(np.square(apart).sum(axis=1).argmin())
         return row, float(apart[row].max())
+
+
+def _log10(value: Any) -> float | None:
+    return math.log10(value) if value > 0 else None
 
 
 def _row_of_number(parameters: Mapping[str, Any], n_rows: int, where: str) -> int:

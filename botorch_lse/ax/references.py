@@ -29,6 +29,7 @@ from botorch.models import SingleTaskGP
 
 from botorch_lse import strategies
 from botorch_lse.moved import new_home
+from botorch_lse.problem import History
 from botorch_lse.strategies import (
     ContentStop,
     GaussianProcess,
@@ -38,7 +39,7 @@ from botorch_lse.strategies import (
     Strategy,
 )
 
-PARTS = (Goal, Rule, GaussianProcess, RowCosts, ContentStop)
+PARTS = (Goal, Rule, GaussianProcess, RowCosts, ContentStop, History)
 """What a composed strategy is made of: dataclasses, stored by class and fields."""
 _STORABLE = (FunctionType, type)
 _PACKAGE = __name__.partition(".")[0]
@@ -152,6 +153,8 @@ def _registered(reference: str) -> Any:
     """
     if reference == f"{SingleTaskGP.__module__}:SingleTaskGP":
         return SingleTaskGP
+    if reference == f"{History.__module__}:{History.__name__}":
+        return History
     module_name, _, name = reference.partition(":")
     home = new_home(module_name, name)
     if home is not None:  # one of ours: the file says which, not what is imported

@@ -312,6 +312,31 @@ class GPPrior:
         )
         return replace(self, covar_module=_frozen(kernel))
 
+    def given(self, X: Tensor, y: Tensor, noise_var: Tensor) -> GPPrior:
+        r"""The same process once some values are known: again a Gaussian process.
+
+        ``k(x, x') - V(x)' V(x')`` and ``m(x) + V(x)' a`` with ``V(x) = L^-1 k(X, x)``,
+        ``a = L^-1 (y - m(X))`` and ``L L' = k(X, X) + noise``.
+
+        Args:
+            X: ``n x d`` points, in the user's space.
+            y: ``n`` values, units of ``y``.
+            noise_var: ``n`` noise variances, units of ``y`` squared; those below the
+                least noise are raised to it.
+        """
+        with torch.no_grad():
+            F, unit = self.features(X), self.scale.double()
+            least = self.least_noise(F)
+            noise = torch.maximum(noise_var.double(), least)
+            gram = self.covariance(F, F)
+            L = factorize(gram, noise, least) / unit
+            # Both in the units of the standardised process, as the modules are.
+            residual = ((y.double() - self.mean(F)) / unit).unsqueeze(-1)
+            a = torch.linalg.solve_triangular(L, residual, upper=False).squeeze(-1)
+        kernel = GivenKernel(self.covar_module, F, L)
+        mean = GivenMean(self.mean_module, kernel, a)
+        return replace(self, mean_module=_frozen(mean), covar_module=_frozen(kernel))
+
     @property
     def knows_new_noise(self) -> bool:
         r"""Whether the noise variance of a future observation is known."""
@@ -370,6 +395,55 @@ class GPPrior:
         r"""The least noise variance of an observation among features: ``S``."""
         with torch.no_grad():
             return least_noise(self.variance(F), self.dtype)
+
+
+class GivenKernel(Kernel):
+    r"""The covariance of a process once its values at some points were measured.
+
+    Args:
+        base: The covariance before.
+        F: ``n x d'`` points, as the kernel takes them.
+        L: ``n x n`` factor of their covariance plus noise.
+    """
+
+    def __init__(self, base: Kernel, F: Tensor, L: Tensor) -> None:
+        super().__init__()
+        self.base = base
+        self.register_buffer("F", F)
+        self.register_buffer("L", L)
+
+    def path(self, x: Tensor) -> Tensor:
+        r"""``L^-1 k(F, x)``: ``n x N`` at ``N`` points."""
+        return path_rows(self.L, self.base(self.F, x).to_dense())
+
+    def forward(
+        self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any
+    ) -> Tensor:
+        r"""Covariances of ``N x d'`` with ``M x d'``, or the diagonal alone."""
+        before = self.base(x1, x2, diag=diag)
+        if diag:
+            known = (self.path(x1) * self.path(x2)).sum(dim=-2)
+            return (before - known).clamp_min(0.0)
+        return before.to_dense() - self.path(x1).mT @ self.path(x2)
+
+
+class GivenMean(Mean):
+    r"""The mean of a process once its values at some points were measured.
+
+    Args:
+        base: The mean before.
+        kernel: The covariance after.
+        a: ``n`` whitened residuals of the values.
+    """
+
+    def __init__(self, base: Module, kernel: GivenKernel, a: Tensor) -> None:
+        super().__init__()
+        self.base, self.kernel = base, kernel
+        self.register_buffer("a", a)
+
+    def forward(self, x: Tensor) -> Tensor:
+        r"""Means at ``N x d'`` points."""
+        return self.base(x) + self.a @ self.kernel.path(x)
 
 
 def training_data(model: ExactGP, prior: GPPrior) -> tuple[Tensor, Tensor, Tensor]:
@@ -869,6 +943,23 @@ class PoolPosterior:
         residual = (y - self.prior_mean_at(indices) - cross @ self.a).unsqueeze(-1)
         a2 = torch.linalg.solve_triangular(L22, residual, upper=False).squeeze(-1)
         return L22, a2
+
+    def at(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Posterior means and standard deviations of the function at any points.
+
+        Args:
+            X: ``M x d`` points, in the user's space.
+
+        Returns:
+            ``M`` means and ``M`` standard deviations, units of ``y``.
+        """
+        with torch.no_grad():
+            F = self.prior.features(X)
+            cross = self.prior.covariance(self.F[self.indices], F)
+            V = path_rows(self.L, cross)
+            mean = self.prior.mean(F) + self.a @ V
+            variance = self.prior.variance(F) - V.square().sum(dim=0)
+            return mean, variance.clamp_min(0.0).sqrt()
 
     def before_data(self) -> PoolPosterior:
         r"""The posterior on the same pool before any observation."""

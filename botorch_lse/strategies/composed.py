@@ -2,14 +2,14 @@ r"""Strategies put together by the user from a goal, a model and a rule."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 
 from botorch.exceptions.errors import BotorchTensorDimensionError
 
 from botorch_lse.checks import kind_of
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
-from botorch_lse.problem import Observations, Pool
+from botorch_lse.problem import History, Observations, Pool
 from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import Goal, Region
@@ -154,6 +154,17 @@ class ComposedStrategy(Strategy):
     def can_predict(self) -> bool:
         r"""Whether answers are a posterior: true for one output."""
         return self.directions is None and self.n_outputs == 1
+
+    @property
+    def takes_history(self) -> bool:
+        r"""True but for bounded norms, whose kernel is given."""
+        return self.model.norm_bound is None
+
+    def with_history(self, history: History) -> Strategy:
+        r"""The same strategy, which knows measurements made before the run."""
+        before = self.model.history
+        past = history if before is None else before.append(history)
+        return replace(self, model=replace(self.model, history=past))
 
     @property
     def guarantee(self) -> str:

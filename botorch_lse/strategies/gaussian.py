@@ -61,6 +61,11 @@ WORK = 2e10
 fewer steps."""
 SO_FAR = {"below": NONE_FOUND, "above": ALL_ABOVE}
 """What a run ends with whose values all lie on one side."""
+BEFOREHAND = (
+    "Measurements off the pool count as made before the run: assumed to be at points "
+    "that were chosen whatever its values."
+)
+"""What an answer says that rests on a history as well."""
 STRAY = 0.5
 """Standard deviations by which the width of a forecast is reduced. Estimates vary from
 round to round, and a row is decided the first time that its interval clears the level,
@@ -153,6 +158,12 @@ class GPProcedure(Procedure):
     def _check_norm_bound(self) -> None:
         if self.norm_bound is None:
             return
+        if self.has_history:
+            raise ValueError(
+                "Expected no `norm_bound` with a `history`, because the norm is that "
+                "in the space of the given kernel, and the kernel after the history is "
+                f"another one, but got {self.norm_bound:g}. Leave one of them out."
+            )
         in_interval(self.norm_bound, "norm_bound", 0.0, float("inf"))
         if self.goal.n_outputs > 1 and self.goal.directions is None:
             raise ValueError(
@@ -217,7 +228,14 @@ class GPProcedure(Procedure):
             claim = f"No confidence is claimed: the width is {width}; delta is ignored."
         else:
             claim = self._claim
+        if self.has_history:
+            claim = f"{claim} {BEFOREHAND}"
         return claim if self.model.is_fixed else f"{claim} {self._learnt_in_words}"
+
+    @property
+    def has_history(self) -> bool:
+        r"""Whether there are measurements that were made before the run."""
+        return any(output.history is not None for output in self.model.outputs)
 
     @property
     def _claim(self) -> str:
@@ -758,6 +776,18 @@ class GPProcedure(Procedure):
             return Calibration(ahead, ahead[:0], ahead[:0])
         y = posterior.prior_mean_at(posterior.indices) + posterior.L @ posterior.a
         return Calibration.of(ahead, posterior.L, posterior.a, y)
+
+    def predict(self, belief: Belief, X: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Means and standard deviations at any points; see ``Procedure.predict``."""
+        if not belief.fits.is_informed:
+            raise UnsupportedError(
+                "Expected a run with a model, but none has been fitted yet. Tell it "
+                "more first."
+            )
+        found = [posterior.at(X) for posterior in belief.fits.posteriors]
+        mean = torch.stack([mean for mean, _ in found], dim=-1)
+        sigma = torch.stack([sigma for _, sigma in found], dim=-1)
+        return (mean, sigma) if len(found) > 1 else (mean[:, 0], sigma[:, 0])
 
     def at_limit(self, belief: Belief, reason: str) -> str:
         r"""That nothing was found on the other side, if all values lie on one."""

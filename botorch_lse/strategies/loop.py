@@ -20,15 +20,17 @@ from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse.checks import (
+    check_shape,
     complaint,
     in_interval,
     plain_number,
+    real_matrix,
     row_indices,
     whole_number,
 )
 from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.content import CONFIDENCE, Content
-from botorch_lse.problem import Batch, Classification, Observations, Pool
+from botorch_lse.problem import Batch, Classification, History, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
 
 DECIDED, AUDITED, NOT_CONFIRMED = "decided", "audited", "not confirmed"
@@ -181,6 +183,17 @@ class Procedure(ABC):
         raise UnsupportedError(
             "Expected a strategy on a Gaussian process: this one predicts no values "
             "before they are measured, so there is nothing to compare."
+        )
+
+    def predict(self, belief: Any, X: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Means and standard deviations of the function at ``M x d`` points.
+
+        Raises:
+            UnsupportedError: If nothing is believed of points that are no rows.
+        """
+        raise UnsupportedError(
+            "Expected a strategy on a Gaussian process, but this one knows features of "
+            "the rows of its pool only, not of other points."
         )
 
     @abstractmethod
@@ -742,6 +755,27 @@ class Strategy(ABC):
         return False
 
     @property
+    def takes_history(self) -> bool:
+        r"""Whether ``with_history`` gives a strategy that learns from it."""
+        return False
+
+    def with_history(self, history: History) -> Strategy:
+        r"""The same strategy with measurements that were made before the run.
+
+        They may be at any points. What the strategy has of them already stays.
+
+        Args:
+            history: The measurements.
+
+        Raises:
+            UnsupportedError: If its model knows features of the pool's rows only.
+        """
+        raise UnsupportedError(
+            f"Expected a strategy on one Gaussian process, but {type(self).__name__} "
+            "learns from rows of its pool only. Leave `history` out."
+        )
+
+    @property
     def costs_depend_on_previous(self) -> bool:
         r"""Whether a measurement's cost depends on the row measured before.
 
@@ -1073,6 +1107,26 @@ class State:
         """
         in_interval(alpha, "alpha", 0.0, 1.0)
         return self.strategy.procedure.conservative(self.belief, alpha)
+
+    def predict(self, X: Any) -> tuple[Tensor, Tensor]:
+        r"""Posterior means and standard deviations of the function at any points.
+
+        Args:
+            X: ``M x d`` points, in the columns of ``pool.X``.
+
+        Returns:
+            ``M`` means and ``M`` standard deviations, units of ``y``; of several
+            outputs ``M x m``.
+
+        Raises:
+            BotorchTensorDimensionError: If ``X`` has other columns.
+            UnsupportedError: If the strategy has no Gaussian process, or none was
+                fitted yet.
+        """
+        points = real_matrix(X, "X")
+        d = self.strategy.pool.d
+        check_shape(points.shape[-1] == d, points, "X", f"to have {d} columns")
+        return self.strategy.procedure.predict(self.belief, points)
 
     def calibration(self, output: int = 0) -> Calibration:
         r"""Whether the model's predictions were as good as it said they would be.

@@ -30,7 +30,7 @@ from botorch_lse.models.fitted import (
     unfitted_prior,
 )
 from botorch_lse.models.gaussian_process import MEMORY_BUDGET, GPPrior
-from botorch_lse.problem import NOISE_LEVEL, Observations, Pool
+from botorch_lse.problem import NOISE_LEVEL, History, Observations, Pool
 from botorch_lse.strategies.arguments import (
     BURN_IN,
     check_budget,
@@ -55,6 +55,7 @@ from botorch_lse.strategies.processes import (
     LEVEL_Z,
     GaussianProcesses,
     OutputModel,
+    history_of_each,
 )
 from botorch_lse.strategies.rules import (
     Ambiguity,
@@ -125,6 +126,7 @@ class GPStrategy(Strategy):
         content_tol: See ``Strategy(pool, goal, content_tol=...)``: stop once the share
             above the level is known so well.
         memory_budget: Bytes for arrays over the pool.
+        history: Measurements at any points, that were made before the run.
 
     No width that a theorem does not give decides before there are data, nor a row of
     which the prior alone would be sure and whose variance the data have not halved.
@@ -154,6 +156,7 @@ class GPStrategy(Strategy):
     audit: tuple[float, float] | None = None
     content_tol: float | ContentStop | None = None
     memory_budget: int = MEMORY_BUDGET
+    history: History | None = None
 
     goals: ClassVar[tuple[str, ...]] = ("threshold", "omega")
     """The levels that may be given; ``"maximiser"``: none as well."""
@@ -209,7 +212,18 @@ class GPStrategy(Strategy):
     @cached_property
     def gp(self) -> OutputModel:
         r"""The model, and what is known of the noise."""
-        return OutputModel(self.pool, self.model, self.noise_std)
+        (past,) = history_of_each(self.history, 1)
+        return OutputModel(self.pool, self.model, self.noise_std, past)
+
+    @property
+    def takes_history(self) -> bool:
+        r"""True but for bounded norms, whose kernel is given, and burn-ins."""
+        return self.norm_bound is None and self.burn_in_plan is None
+
+    def with_history(self, history: History) -> Strategy:
+        r"""The same strategy, which knows measurements made before the run."""
+        past = history if self.history is None else self.history.append(history)
+        return replace(self, history=past)
 
     @cached_property
     def model_part(self) -> GaussianProcesses:
@@ -850,7 +864,7 @@ class TruVaRStrategy(GPStrategy):
             model = replace(GPPrior.from_kernel(model), transform_inputs=_without_last)
         elif self.has_levels and model is None:
             model = partial(fit_without_level, self.pool.bounds)
-        return OutputModel(self.pool, model, self.noise_std)
+        return replace(super().gp, model=model)
 
     @cached_property
     def model_part(self) -> GaussianProcesses:

@@ -15,10 +15,10 @@ from threading import RLock
 from typing import Any
 
 import torch
-from botorch.exceptions.errors import UnsupportedError
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.checks import in_interval, of_type, whole_number
 from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.models.fitted import (
     ModelArgument,
@@ -33,7 +33,7 @@ from botorch_lse.models.gaussian_process import (
     PoolPosterior,
     checked_budget,
 )
-from botorch_lse.problem import Observations, Pool
+from botorch_lse.problem import History, Observations, Pool
 from botorch_lse.strategies.arguments import points_of
 from botorch_lse.strategies.burn_in import BurnIn, BurnInData
 from botorch_lse.strategies.goals import Goal
@@ -86,11 +86,13 @@ class OutputModel:
         pool: The candidates.
         model: See ``GPStrategy``.
         noise_std: The known noise standard deviation of this output.
+        history: Its measurements that were made before the run.
     """
 
     pool: Pool
     model: ModelArgument
     noise_std: float | None
+    history: History | None = None
 
     def check(self) -> None:
         r"""Complain if model and noise do not fit each other.
@@ -114,8 +116,14 @@ class OutputModel:
                     "Expected the noise once, but got both `noise_std` and "
                     "`pool.noise_var`. Leave one out."
                 )
-        if self.fixed is None:
+        if self.history is not None and self.history.X.shape[-1] != self.pool.d:
+            raise BotorchTensorDimensionError(
+                f"Expected `history` with the {self.pool.d} columns of the pool, but "
+                f"got {self.history.X.shape[-1]}."
+            )
+        if fixed_prior(self.model) is None:
             return
+        assert self.fixed is not None  # it is the prior, after its history
         _one_process(self.fixed)
         if self.known_noise is None and not self.fixed.knows_new_noise:
             raise ValueError(
@@ -126,7 +134,42 @@ class OutputModel:
     @cached_property
     def fixed(self) -> GPPrior | None:
         r"""The prior if hyper-parameters are fixed, else ``None``."""
-        return fixed_prior(self.model)
+        prior = fixed_prior(self.model)
+        return None if prior is None else self.given(prior)
+
+    def given(self, prior: GPPrior) -> GPPrior:
+        r"""A process once its history is known.
+
+        Raises:
+            ValueError: If the noise of the history is not known.
+        """
+        if self.history is None:
+            return prior
+        noise = self._noise_of_history()
+        if noise is None:
+            noise = prior.new_noise(self.history.X)
+        if noise is None:
+            raise ValueError(
+                "Expected the noise of the measurements in `history`, but neither they "
+                "nor the model say it. Give `History(X, y, yvar)`, or `noise_std`."
+            )
+        return prior.given(self.history.X, self.history.y, noise)
+
+    def unfitted(self, prior: GPPrior) -> GPPrior:
+        r"""A process that knows where history was measured, but no value."""
+        if self.history is None:
+            return prior
+        X = self.history.X
+        y = prior.mean(prior.features(X))
+        return prior.given(X, y, torch.full_like(y, UNFITTED_NOISE))
+
+    def _noise_of_history(self) -> Tensor | None:
+        assert self.history is not None  # it is asked for its noise
+        if self.history.yvar is not None:
+            return self.history.yvar
+        if self.noise_std is None:
+            return None
+        return torch.full_like(self.history.y, self.noise_std**2)
 
     @cached_property
     def known_noise(self) -> Tensor | None:
@@ -150,6 +193,9 @@ class OutputModel:
         if rows == len(self.pool):
             return True
         y = history.y.view(len(history), -1)
+        if self.history is not None:
+            rows += len(self.history.X.unique(dim=0))
+            y = torch.cat((y, self.history.y.view(-1, 1).expand(-1, y.shape[-1])))
         spread, size = y.amax(dim=0) - y.amin(dim=0), y.abs().amax(dim=0)
         differ = bool((spread > ALIKE * size).all())
         return differ and rows >= min(least, self.pool.d + 1)
@@ -192,16 +238,32 @@ class OutputModel:
         """
         if self.fixed is not None:
             return self.fixed
-        X, y = self.pool.X[history.indices], history.y.unsqueeze(-1)
-        yvar = None
-        if history.yvar is not None:
-            spread = float(history.y.var(correction=0)) or 1.0  # 1: as Standardize has
-            yvar = history.yvar.clamp_min(FITTED_NOISE * spread).unsqueeze(-1)
+        X, values, noise = self.pool.X[history.indices], history.y, history.yvar
+        bounds = self.pool.bounds
+        if self.history is not None:
+            before = self._noise_of_history()
+            if (before is None) != (noise is None):
+                known = "measurements" if before is None else "`history`"
+                raise ValueError(
+                    "Expected the noise of all values to be known or of none, but that "
+                    f"of the {known} alone is. Give `History(X, y, yvar)` and "
+                    "`Observations(rows, y, yvar)` alike, or `noise_std`."
+                )
+            X = torch.cat((self.history.X, X))
+            values = torch.cat((self.history.y, values))
+            if before is not None and noise is not None:
+                noise = torch.cat((before, noise))
+            low, high = bounds.minimum(X.amin(0)), bounds.maximum(X.amax(0))
+            bounds = torch.stack((low[0], high[1]))
+        y, yvar = values.unsqueeze(-1), None
+        if noise is not None:
+            spread = float(values.var(correction=0)) or 1.0  # 1: as Standardize has
+            yvar = noise.clamp_min(FITTED_NOISE * spread).unsqueeze(-1)
         with own_random_numbers(round_generator(seed, n_rounds).initial_seed()):
             if callable(self.model):
                 prior = GPPrior.from_model(self.model(X, y, yvar))
             else:
-                fitted = fit_single_task_gp(X, y, yvar, self.pool.bounds)
+                fitted = fit_single_task_gp(X, y, yvar, bounds)
                 prior = GPPrior.from_model(fitted)
         _one_process(prior)
         return prior
@@ -324,7 +386,9 @@ class GaussianProcesses:
             return self.n_initial if self.is_fixed else max(self.n_initial, 1)
         if self.is_fixed:
             return 0
-        return min(FIRST_PER_INPUT * self.pool.d, len(self.pool))
+        known = self.outputs[0].history
+        before = 0 if known is None else len(known)
+        return max(1, min(FIRST_PER_INPUT * self.pool.d, len(self.pool)) - before)
 
     @property
     def n_repeats(self) -> int:
@@ -369,6 +433,7 @@ class GaussianProcesses:
     def unfitted_start(self) -> Fits:
         r"""The unfitted processes, by which first rows are chosen, without data."""
         prior = self.unfitted or unfitted_prior(self.pool.bounds)
+        prior = self.outputs[0].unfitted(prior)
         noise = torch.full((len(self.pool),), UNFITTED_NOISE, dtype=torch.float64)
         m = len(self.outputs)
         return Fits(self._priors([prior]) * m, (noise,) * m)
@@ -487,7 +552,9 @@ class GaussianProcesses:
             pairs = zip(self.outputs, each, strict=True)
             fitted = [out.fit(data, seed, fits.n_rounds) for out, data in pairs]
             priors = [
-                prior if output.fixed is not None else transform(j, prior, data)
+                prior
+                if output.fixed is not None
+                else output.given(transform(j, prior, data))
                 for j, (output, prior, data) in enumerate(
                     zip(self.outputs, fitted, each, strict=True)
                 )
@@ -611,6 +678,8 @@ class GaussianProcess:
             one side of the level.
         norm_bound: A bound of the norm of ``f`` less the prior mean.
         memory_budget: Bytes for arrays over the pool.
+        history: Measurements at any points, that were made before the run. The
+            process is then what it is after them.
     """
 
     model: ModelArgument | Sequence[ModelArgument] = None
@@ -621,6 +690,7 @@ class GaussianProcess:
     needs_both_sides: bool = True
     norm_bound: float | None = None
     memory_budget: int = MEMORY_BUDGET
+    history: History | None = None
 
     def on(
         self,
@@ -643,11 +713,12 @@ class GaussianProcess:
         """
         models = one_each(self.model, "model", n_outputs)
         stds = one_each(self.noise_std, "noise_std", n_outputs)
+        pasts = history_of_each(self.history, n_outputs)
         return GaussianProcesses(
             pool,
             tuple(
-                OutputModel(pool, model, std)
-                for model, std in zip(models, stds, strict=True)
+                OutputModel(pool, model, std, past)
+                for model, std, past in zip(models, stds, pasts, strict=True)
             ),
             self.refit,
             self.n_initial,
@@ -685,6 +756,24 @@ def one_each(value: Any, name: str, n_outputs: int) -> tuple[Any, ...]:
             f"{len(value)}."
         )
     return tuple(value)
+
+
+def history_of_each(history: History | None, n_outputs: int) -> list[History | None]:
+    r"""The history of each output.
+
+    Raises:
+        BotorchTensorDimensionError: If it has other outputs.
+    """
+    if history is None:
+        return [None] * n_outputs
+    of_type(history, History, "history", "a History", "Write `History(X, y)`.")
+    found = 1 if history.y.ndim == 1 else history.y.shape[-1]
+    if found != n_outputs:
+        raise BotorchTensorDimensionError(
+            f"Expected `history` with one value per output ({n_outputs}), but its `y` "
+            f"has the shape {tuple(history.y.shape)}."
+        )
+    return [history.output(c) for c in range(n_outputs)]
 
 
 def least_of_values(y: Tensor) -> float:

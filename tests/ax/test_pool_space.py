@@ -179,15 +179,22 @@ def test_a_row_measured_elsewhere_enters_by_its_values():
     assert table.loc[row, "heat"] == pytest.approx(40.0)
 
 
-def test_what_is_not_in_the_pool_is_refused_with_the_nearest_row():
+def test_a_word_that_no_row_has_is_refused_by_name():
     pool = recipe_pool()
     client = recipe_client(recipe_strategy(pool))
     trial = client.attach_trial(
         {"heat": 58.0, "steps": 1, "salt": "LiF", "stirred": False}
     )
     client.complete_trial(trial, {"y": (1.0, 0.1)})
-    with pytest.raises(ValueError, match=r"nearest is row 1[67]: heat=60\.0, steps=1"):
+    with pytest.raises(ValueError, match=r"'salt' of trial 0 to be a value .* 'LiF'"):
         client.get_next_trials(1)
+
+
+def test_what_is_no_row_is_refused_with_the_nearest_one():
+    pool = recipe_pool()
+    other = {"heat": 58.0, "steps": 1, "salt": "LiF", "stirred": False}
+    with pytest.raises(ValueError, match=r"nearest is row 1[67]: heat=60\.0, steps=1"):
+        PoolSpace(pool, space_of()).row_of(other, "trial 0")
 
 
 def space_of(*more):

@@ -1,0 +1,178 @@
+r"""Trials with parameters that are no row of the pool, and predictions there."""
+
+import math
+
+import pytest
+import torch
+from ax.api.client import Client
+from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+from gpytorch.kernels import RBFKernel, ScaleKernel
+
+from botorch_lse import History, Pool
+from botorch_lse.ax import grid_pool, level_set, level_set_generation_strategy
+from botorch_lse.strategies import LSEStrategy, MELKLinearStrategy
+
+from .worlds import NOISE, fresh_state, node_of, same_state, state_of
+
+PARAMETERS = [
+    RangeParameterConfig(name="heat", bounds=(0, 2), parameter_type="float"),
+    RangeParameterConfig(
+        name="dose", bounds=(1, 100), parameter_type="float", scaling="log"
+    ),
+    ChoiceParameterConfig(
+        name="mix", values=["a", "b", "c"], parameter_type="str", is_ordered=False
+    ),
+    ChoiceParameterConfig(
+        name="size", values=["s", "m", "l"], parameter_type="str", is_ordered=True
+    ),
+]
+OFF = {"heat": 0.3, "dose": 5.0, "mix": "b", "size": "l"}
+ON = {"heat": 1.0, "dose": 10.0, "mix": "b", "size": "m"}
+OFF_X = [0.3, math.log10(5.0), 0.0, 1.0, 0.0, 2.0]
+
+
+def truth(parameters):
+    lift = {"a": 0.0, "b": 0.5, "c": -0.5}[parameters["mix"]]
+    size = {"s": -0.2, "m": 0.0, "l": 0.3}[parameters["size"]]
+    return parameters["heat"] - math.log10(parameters["dose"]) + lift + size
+
+
+def pool_of():
+    return grid_pool(PARAMETERS, points=3)
+
+
+def strategy_of(**options):
+    kernel = ScaleKernel(RBFKernel()).double()
+    settings = {"threshold": 0.1, "model": kernel, "beta": 4.0, "noise_std": NOISE}
+    return LSEStrategy(pool_of(), **{**settings, "batch_size": 2, **options})
+
+
+def client_of(strategy, **options):
+    client = Client()
+    client.configure_experiment(parameters=PARAMETERS, name="history")
+    client.configure_optimization(objective="y")
+    client.set_generation_strategy(level_set_generation_strategy(strategy, **options))
+    return client
+
+
+def attach(client, parameters, value=None, sem=NOISE):
+    trial = client.attach_trial(parameters)
+    value = truth(parameters) if value is None else value
+    client.complete_trial(trial, {"y": (value, sem)})
+    return trial
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_trials_off_the_pool_count_as_data(asynchronous, tmp_path):
+    strategy = strategy_of()
+    assert pool_of().names == ("heat", "dose", "mix=a", "mix=b", "mix=c", "size")
+    client = client_of(strategy, asynchronous=asynchronous)
+    attach(client, OFF)
+    attach(client, ON)  # a row: a measurement like any other
+    for trial, parameters in client.get_next_trials(2).items():
+        client.complete_trial(trial, {"y": (truth(parameters), NOISE)})
+    attach(client, {**OFF, "heat": 1.9}, sem=0.2)
+    state = state_of(client)
+    assert len(state.history) == 3
+    x = torch.tensor([OFF_X, [1.9, *OFF_X[1:]]], dtype=torch.float64)
+    y = [truth(OFF), truth({**OFF, "heat": 1.9})]
+    knows = strategy.with_history(History(x, y, [NOISE**2, 0.2**2]))
+    again = knows.replay(state.observations, seed=0)
+    for name in ("mean", "sigma", "lower", "upper"):
+        one, other = (getattr(s.classification, name) for s in (state, again))
+        assert torch.allclose(one, other, atol=1e-9), name
+    assert "count as made before the run" in state.classification.guarantee
+    assert same_state(state, fresh_state(client))
+    client.save_to_json_file(str(tmp_path / "run.json"))
+    loaded = Client.load_from_json_file(str(tmp_path / "run.json"))
+    assert same_state(state_of(loaded), state)
+    assert loaded.get_next_trials(2) == client.get_next_trials(2)
+    assert len(level_set(client)) == len(strategy.pool)
+
+
+def test_a_value_off_the_pool_tells_of_the_rows_near_it():
+    near = pool_of().nearest(OFF_X)
+    client = client_of(strategy_of())
+    before = state_of(client).classification
+    attach(client, OFF, 3.0)
+    after = state_of(client).classification
+    assert float(after.mean[near]) > float(before.mean[near]) + 0.5
+    assert float(after.sigma[near]) < float(before.sigma[near])
+
+
+def test_predictions_are_made_anywhere_in_the_space():
+    client = client_of(strategy_of())
+    attach(client, OFF)
+    attach(client, ON)
+    state, points = state_of(client), [OFF, ON, {**OFF, "dose": 77.0, "mix": "c"}]
+    rows = [OFF_X, [1, 1, 0, 1, 0, 1], [0.3, math.log10(77), 0, 0, 1, 2]]
+    mean, sigma = state.predict(torch.tensor(rows, dtype=torch.float64))
+    said = client.predict(points)
+    for i, found in enumerate(said):
+        assert found["y"][0] == pytest.approx(float(mean[i]), abs=1e-8)
+        assert found["y"][1] == pytest.approx(float(sigma[i]), abs=1e-8)
+
+
+def test_what_failed_or_is_running_off_the_pool_says_nothing():
+    client = client_of(strategy_of())
+    before = client.get_next_trials(2)
+    running = client.attach_trial(OFF)
+    client.mark_trial_failed(client.attach_trial({**OFF, "heat": 1.7}))
+    client.mark_trial_abandoned(client.attach_trial({**OFF, "heat": 1.8}))
+    assert node_of(client).ledger(client._experiment).points == ()
+    for trial, parameters in before.items():
+        client.complete_trial(trial, {"y": (truth(parameters), NOISE)})
+    client.complete_trial(running, {"y": (0.4, NOISE)})
+    assert len(node_of(client).ledger(client._experiment).points) == 1
+    assert len(state_of(client).history) == 2
+
+
+def test_the_noise_is_that_of_the_strategy_where_no_sem_is_given():
+    client = client_of(strategy_of())
+    trial = client.attach_trial(OFF)
+    client.complete_trial(trial, {"y": 0.4})
+    (point,) = node_of(client).ledger(client._experiment).points
+    assert point.yvar == (NOISE**2,)
+
+
+def test_models_without_features_for_such_points_say_so():
+    pool = pool_of()
+    linear = Pool(pool.X, features=torch.eye(len(pool)), table=pool.table)
+    client = client_of(MELKLinearStrategy(linear, threshold=0.1, noise_std=NOISE))
+    attach(client, OFF)
+    with pytest.raises(ValueError, match=r"to be a row of the pool, but got heat=0\.3"):
+        client.get_next_trials(1)
+
+
+def test_columns_that_come_from_no_parameter_are_named():
+    pool = pool_of()
+    squared = torch.cat((pool.X, pool.X[:, :1].square()), dim=-1)
+    other = Pool(squared, names=(*pool.names, "heat2"), table=pool.table)
+    kernel = ScaleKernel(RBFKernel()).double()
+    client = client_of(LSEStrategy(other, 0.1, model=kernel, noise_std=NOISE, beta=4.0))
+    attach(client, OFF)
+    with pytest.raises(ValueError, match="what the model takes as 'heat2'"):
+        client.get_next_trials(1)
+
+
+def test_a_word_that_is_in_no_row_is_named():
+    pool = pool_of()
+    keep = (pool.table["mix"] != "c").to_numpy()
+    part = Pool(pool.X[torch.tensor(keep)], names=pool.names, table=pool.table[keep])
+    kernel = ScaleKernel(RBFKernel()).double()
+    client = client_of(LSEStrategy(part, 0.1, model=kernel, noise_std=NOISE, beta=4.0))
+    attach(client, {**OFF, "mix": "c"})
+    with pytest.raises(ValueError, match="'mix' of trial 0 to be a value that is in"):
+        client.get_next_trials(1)
+
+
+def test_a_history_of_the_strategys_own_is_stored_and_comes_first(tmp_path):
+    own = History([OFF_X, [1.5, *OFF_X[1:]]], [0.2, 1.1], 0.04)
+    client = client_of(strategy_of(history=own))
+    attach(client, {**OFF, "heat": 1.9})
+    state = state_of(client)
+    assert state.strategy.history.y.tolist()[:2] == [0.2, 1.1]
+    assert len(state.strategy.history) == 3
+    client.save_to_json_file(str(tmp_path / "run.json"))
+    loaded = Client.load_from_json_file(str(tmp_path / "run.json"))
+    assert same_state(state_of(loaded), state)
