@@ -1050,6 +1050,33 @@ class Classification:
             confidence=confidence,
         )
 
+    def conservative(self, alpha: float = CONFIDENCE) -> Tensor:
+        r"""A set of rows that all lie above the level, with one joint probability.
+
+        The likeliest rows, as long as the probabilities that they are not above add up
+        to at most ``1 - alpha``. All of them are then above with probability ``alpha``
+        at least, however their sides hang together. An answer has no joint posterior;
+        a run has, and its ``State.conservative`` finds a larger set by joint draws.
+
+        Args:
+            alpha: The joint probability, right if the model is.
+
+        Returns:
+            ``N`` bools.
+
+        Raises:
+            ValueError: If ``alpha`` is outside (0, 1).
+
+        Source:
+            Bonferroni's inequality.
+        """
+        alpha = in_interval(alpha, "alpha", 0.0, 1.0)
+        p = self.probability_above.double()
+        order = p.argsort(descending=True, stable=True)
+        member = torch.zeros(len(self), dtype=torch.bool)
+        member[order] = (1 - p[order]).cumsum(dim=0) <= 1 - alpha
+        return member
+
     def vorobev(self) -> tuple[Tensor, float]:
         r"""Vorob'ev's expectation of the set above the level, and its deviation.
 

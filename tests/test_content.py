@@ -205,6 +205,20 @@ def test_without_draws_nothing_is_known() -> None:
 # --- sets -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("alpha", [0.5, 0.8, 0.95])
+def test_a_conservative_set_holds_however_sides_hang_together(alpha: float) -> None:
+    found = answer(Pool(X))
+    member = found.conservative(alpha)
+    # The worst that can be: no two rows are below at the same time.
+    assert float((1 - P)[member].sum()) <= 1 - alpha
+    assert P[member].min() >= P[~member].max()
+    more = member.clone()
+    more[torch.where(member, -1.0, P).argmax()] = True
+    assert float((1 - P)[more].sum()) > 1 - alpha
+    with pytest.raises(ValueError, match="`alpha`"):
+        found.conservative(95)
+
+
 def test_the_expectation_of_the_set_has_the_expected_content() -> None:
     pool = Pool(X, weights=[1, 2, 3, 4, 10])
     member, deviation = answer(pool).vorobev()

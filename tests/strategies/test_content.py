@@ -120,6 +120,8 @@ def test_conservative_sets_of_runs() -> None:
     large, small = state.conservative(0.5), state.conservative(0.99)
     assert not bool((small & ~large).any())
     assert 0 < int(small.sum()) < int(large.sum())
+    # The answer knows no joint draws: what it can say of itself is less.
+    assert not bool((state.classification.conservative(0.5) & ~large).any())
     assert bool((f[small] > LEVEL).all())
     with pytest.raises(ValueError, match="`alpha`"):
         state.conservative(95)
