@@ -32,6 +32,10 @@ _SAME = 1e-9
 JSON and log scales change the last digits."""
 _SHOWN = 6
 """Columns of a row that a message shows."""
+MOST_WHOLE = 101
+"""A range of whole numbers takes all of them if it has no more."""
+STEPS = 10
+"""About how many steps a real range has where nobody says."""
 MOST_ROWS = 10**6
 """A grid with more rows is refused: it is rarely meant."""
 
@@ -299,15 +303,18 @@ def _shown(values: Mapping[str, Any]) -> str:
 
 
 def grid_pool(
-    parameters: Sequence[Config], points: int | Mapping[str, int] = 10
+    parameters: Sequence[Config], points: int | Mapping[str, int] | None = None
 ) -> Pool:
     r"""Every combination of the parameters' values, each a row.
 
-    A choice takes its values; a range with a step takes its steps; a range of whole
-    numbers and a real one take ``points`` values from bound to bound, evenly spaced on
-    its scale. The model sees the logarithm (base 10) of a range on a log scale, ordered
-    choices that are words as 0, 1, ..., and other words as one column each. The table
-    has the values themselves, so that the same ``parameters`` make the experiment.
+    A choice takes its values; a range with a step takes its steps. Where ``points`` is
+    not given, a range of whole numbers takes all of them (of more than a hundred about
+    twenty round ones), and a real one its bounds and about ten round numbers between
+    them, on a log scale 1, 2 and 5 times powers of ten. With ``points`` it takes so
+    many values from bound to bound, evenly spaced on its scale. The model sees the
+    logarithm (base 10) of a range on a log scale, ordered choices that are words as 0,
+    1, ..., and other words as one column each. The table has the values themselves, so
+    that the same ``parameters`` make the experiment.
 
     Example:
         >>> from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
@@ -327,14 +334,23 @@ def grid_pool(
 
     Args:
         parameters: As for ``client.configure_experiment``.
-        points: Values of each range without a step, at least 2; or by name.
+        points: Values of each range without a step, at least 2; or by name, where
+            ranges that are not named take round numbers; default round numbers.
 
     Raises:
         ValueError: If ``parameters`` is no list of ranges and choices, a name is there
-            twice, a range has no such scale or steps, a number of points is missing or
-            out of range, or the grid has more than ``MOST_ROWS`` rows.
+            twice, a range has no such scale or steps, a number of points is out of
+            range or names no parameter, or the grid has more than ``MOST_ROWS`` rows.
     """
     parameters = _checked(parameters)
+    names = [p.name for p in parameters]
+    unknown = (
+        [n for n in points if n not in names] if isinstance(points, Mapping) else []
+    )
+    if unknown:
+        raise ValueError(
+            f"Expected `points` by the names of parameters, {names}, but got {unknown}."
+        )
     levels = {p.name: _levels(p, points) for p in parameters}
     _check_rows(math.prod(len(v) for v in levels.values()) if levels else 0)
     columns = [pd.DataFrame({name: values}) for name, values in levels.items()]
@@ -394,7 +410,7 @@ def _check_rows(n_rows: int) -> None:
         )
 
 
-def _levels(parameter: Config, points: int | Mapping[str, int]) -> Any:
+def _levels(parameter: Config, points: int | Mapping[str, int] | None) -> Any:
     r"""The values of a parameter in the grid, in order."""
     if isinstance(parameter, ChoiceParameterConfig):
         return list(parameter.values)
@@ -404,8 +420,10 @@ def _levels(parameter: Config, points: int | Mapping[str, int]) -> Any:
         n = math.floor((high - low) / parameter.step_size + 1e-9) + 1
         _check_rows(n)
         values = low + parameter.step_size * np.arange(n)
+    elif (given := _points(parameter.name, points)) is None:
+        values = _round_values(parameter)
     else:
-        n = _points(parameter.name, points)
+        n = given
         space = np.geomspace if parameter.scaling == "log" else np.linspace
         values = space(low, high, n)
         values[[0, -1]] = low, high  # rounding may put the ends outside the bounds
@@ -414,14 +432,34 @@ def _levels(parameter: Config, points: int | Mapping[str, int]) -> Any:
     return values.astype(float)
 
 
-def _points(name: str, points: int | Mapping[str, int]) -> int:
+def _round_values(parameter: RangeParameterConfig) -> np.ndarray:
+    r"""All whole numbers of a range, or its bounds and round numbers between them."""
+    low, high = parameter.bounds
+    if parameter.parameter_type == "int" and high - low < MOST_WHOLE:
+        return np.arange(low, high + 1)
+    if parameter.scaling == "log":
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        found = [float(f"{m}e{k}") for k in powers for m in (1, 2, 5)]
+    else:
+        n = STEPS if parameter.parameter_type == "float" else 2 * STEPS
+        raw = (high - low) / n or 1.0
+        unit = math.floor(math.log10(raw))
+        # The digits of a step as a text, so that its multiples are the nearest floats.
+        steps = [float(f"{m}e{unit + k}") for k in (0, 1) for m in (1, 2, 2.5, 5)]
+        step = min(steps, key=lambda s: abs(math.log(s / raw)))
+        first, last = math.ceil(low / step), math.floor(high / step)
+        places = max(0, 2 - unit)
+        found = [round(k * step, places) for k in range(first, last + 1)]
+    apart = _SAME * (high - low)
+    inside = [v for v in found if low + apart < v < high - apart]
+    return np.array([low, *inside, high] if high > low else [low], dtype=float)
+
+
+def _points(name: str, points: int | Mapping[str, int] | None) -> int | None:
     if isinstance(points, Mapping):
-        if name not in points:
-            raise ValueError(
-                f"Expected `points` to have a number for the range {name!r}, but it "
-                f"has {sorted(points)}."
-            )
-        points = points[name]
+        points = points.get(name)
+    if points is None:
+        return None
     n = whole_number(points, "points", 2)
     if n > MOST_ROWS:
         raise ValueError(
