@@ -29,11 +29,13 @@ from botorch_lse.ax.analysis import (
 )
 from botorch_lse.ax.constraints import goal_from_constraints
 from botorch_lse.ax.costs import CostMetric, record_costs, trial_cost
+from botorch_lse.ax.modular import ModelAnalysis
 from botorch_lse.ax.node import (
     LevelSetNode,
     exclude_rows,
     level_set_generation_strategy,
 )
+from botorch_lse.ax.overview import LevelSetOverview
 from botorch_lse.ax.pool_space import POOL_INDEX, grid_pool, pool_parameters
 from botorch_lse.ax.recording import save_client
 from botorch_lse.ax.references import allow
@@ -48,6 +50,8 @@ __all__ = [
     "LevelSetAnalysis",
     "LevelSetGlobalStoppingStrategy",
     "LevelSetNode",
+    "LevelSetOverview",
+    "ModelAnalysis",
     "ParetoAnalysis",
     "ProbabilityAnalysis",
     "ProgressAnalysis",

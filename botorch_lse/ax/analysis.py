@@ -31,7 +31,8 @@ from plotly.graph_objects import Figure
 from botorch_lse import plotting
 from botorch_lse.ax.compat import experiment_of, generation_strategy_of
 from botorch_lse.ax.costs import TrialCosts
-from botorch_lse.ax.node import LevelSetNode, level_set_node
+from botorch_lse.ax.modular import acquisition_options, model_answer
+from botorch_lse.ax.node import LevelSetNode, level_set_node, level_set_nodes
 from botorch_lse.checks import one_of
 from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.content import CONFIDENCE, Content
@@ -73,14 +74,23 @@ def level_set(
         several outputs ``side`` is accepted, rejected or open, and each metric has its
         columns: see ``plotting.pareto_frame``. The table's ``attrs`` hold
         ``stop_reason`` (``None`` while the run goes on), ``guarantee`` and, for one
-        output, ``content``: how much is above, in words.
+        output, ``content``: how much is above, in words. Without a level-set strategy,
+        for one of our acquisition functions in Ax's modular generator, the same table
+        of 1,024 Sobol points and the points measured, by the generator's model.
 
     Raises:
-        ValueError: If no level-set strategy is there to ask.
+        ValueError: If no level-set strategy is there to ask, and no acquisition
+            function with a level.
     """
     if isinstance(experiment, Client):
         generation_strategy = generation_strategy_of(experiment)
         experiment = experiment_of(experiment)
+    has_node = bool(level_set_nodes(generation_strategy)[1])
+    if not has_node and acquisition_options(generation_strategy):
+        answer, observations, _ = model_answer(experiment, generation_strategy)
+        frame = plotting.level_set_frame(answer, observations)
+        frame.attrs["guarantee"] = answer.guarantee
+        return frame
     node = level_set_node(generation_strategy)
     return answer_frame(node, experiment)
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from ax import Client
+from ax.analysis.analysis import Analysis
 from ax.core import Arm, Data, Experiment, GeneratorRun
 from ax.core.trial_status import TrialStatus
 from ax.generation_strategy.generation_strategy import GenerationStrategy
@@ -160,6 +161,18 @@ def _unfitted(strategy: GenerationStrategy) -> Any:
             return getattr(strategy, name)
 
     return GenerationStrategy()
+
+
+def set_overview(overview: type[Analysis]) -> None:
+    r"""Let ``client.compute_analyses()``, without arguments, make this overview.
+
+    Ax has no place where a generation strategy could add cards of its own.
+    """
+    from ax.api import client
+    from ax.service.utils import analysis_base
+
+    for module in (client, analysis_base):
+        vars(module)["OverviewAnalysis"] = overview
 
 
 def complete_trial(client: Client, index: int, outcome: dict[str, Any]) -> None:

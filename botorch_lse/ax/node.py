@@ -20,7 +20,15 @@ import numpy as np
 import torch
 from ax import Client
 from ax.adapter.base import Adapter
-from ax.core import Arm, Data, Experiment, GeneratorRun, ObservationFeatures
+from ax.adapter.data_utils import ExperimentData
+from ax.core import (
+    Arm,
+    Data,
+    Experiment,
+    GeneratorRun,
+    ObservationFeatures,
+    SearchSpace,
+)
 from ax.core.observation import ObservationData
 from ax.core.types import TParameterization
 from ax.exceptions.core import DataRequiredError, UnsupportedError
@@ -711,6 +719,42 @@ class LevelSetAdapter(Adapter):
                 covariance=np.array([[sigma**2]]),
             )
             for mean, sigma in moments
+        ]
+
+    def _cross_validate(
+        self,
+        search_space: SearchSpace,
+        cv_training_data: ExperimentData,
+        cv_test_points: list[ObservationFeatures],
+        use_posterior_predictive: bool = False,
+    ) -> list[ObservationData]:
+        r"""What would be predicted of points, had only some values been measured.
+
+        The model stays as it was learnt from all of them.
+        """
+        experiment = self._experiment
+        ledger, space = self._node.ledger(experiment), self._node.space(experiment)
+        state = self._node.state(experiment)
+        known = {
+            (int(trial), arm) for trial, arm, *_ in cv_training_data.arm_data.index
+        }
+        found = [
+            result
+            for round_ in (*ledger.complete, *filter(None, [ledger.open]))
+            for result in round_.results
+            if (result.trial, result.arm) in known
+        ]
+        rows = [space.row_of(p.parameters, "the point") for p in cv_test_points]
+        X = self._node.strategy.pool.X[rows]
+        mean, sigma = state.predict(X, data=_as_observations(found))
+        variance = sigma.square()
+        return [
+            ObservationData(
+                metric_signatures=[self._signature],
+                means=np.array([m]),
+                covariance=np.array([[v]]),
+            )
+            for m, v in zip(mean.tolist(), variance.tolist(), strict=True)
         ]
 
     def _moments(

@@ -777,14 +777,20 @@ class GPProcedure(Procedure):
         y = posterior.prior_mean_at(posterior.indices) + posterior.L @ posterior.a
         return Calibration.of(ahead, posterior.L, posterior.a, y)
 
-    def predict(self, belief: Belief, X: Tensor) -> tuple[Tensor, Tensor]:
+    def predict(
+        self, belief: Belief, X: Tensor, data: Observations | None = None
+    ) -> tuple[Tensor, Tensor]:
         r"""Means and standard deviations at any points; see ``Procedure.predict``."""
         if not belief.fits.is_informed:
             raise UnsupportedError(
                 "Expected a run with a model, but none has been fitted yet. Tell it "
                 "more first."
             )
-        found = [posterior.at(X) for posterior in belief.fits.posteriors]
+        fits = belief.fits
+        if data is not None:
+            start = tuple(posterior.before_data() for posterior in fits.posteriors)
+            fits = self.model.observe(replace(fits, posteriors=start), data)
+        found = [posterior.at(X) for posterior in fits.posteriors]
         mean = torch.stack([mean for mean, _ in found], dim=-1)
         sigma = torch.stack([sigma for _, sigma in found], dim=-1)
         return (mean, sigma) if len(found) > 1 else (mean[:, 0], sigma[:, 0])

@@ -185,8 +185,15 @@ class Procedure(ABC):
             "before they are measured, so there is nothing to compare."
         )
 
-    def predict(self, belief: Any, X: Tensor) -> tuple[Tensor, Tensor]:
+    def predict(
+        self, belief: Any, X: Tensor, data: Observations | None = None
+    ) -> tuple[Tensor, Tensor]:
         r"""Means and standard deviations of the function at ``M x d`` points.
+
+        Args:
+            belief: What the complete rounds say.
+            X: The points.
+            data: Observations to predict from, in place of all there are.
 
         Raises:
             UnsupportedError: If nothing is believed of points that are no rows.
@@ -1108,11 +1115,15 @@ class State:
         in_interval(alpha, "alpha", 0.0, 1.0)
         return self.strategy.procedure.conservative(self.belief, alpha)
 
-    def predict(self, X: Any) -> tuple[Tensor, Tensor]:
+    def predict(
+        self, X: Any, *, data: Observations | None = None
+    ) -> tuple[Tensor, Tensor]:
         r"""Posterior means and standard deviations of the function at any points.
 
         Args:
             X: ``M x d`` points, in the columns of ``pool.X``.
+            data: Observations to predict from, in place of those of the run; the model
+                stays as it was learnt. Without some of them it is cross-validation.
 
         Returns:
             ``M`` means and ``M`` standard deviations, units of ``y``; of several
@@ -1126,7 +1137,9 @@ class State:
         points = real_matrix(X, "X")
         d = self.strategy.pool.d
         check_shape(points.shape[-1] == d, points, "X", f"to have {d} columns")
-        return self.strategy.procedure.predict(self.belief, points)
+        if data is not None:
+            data = self.strategy._complete(data)
+        return self.strategy.procedure.predict(self.belief, points, data)
 
     def calibration(self, output: int = 0) -> Calibration:
         r"""Whether the model's predictions were as good as it said they would be.

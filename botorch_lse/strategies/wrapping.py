@@ -67,9 +67,11 @@ class Wrapping(Procedure):
         found: Observations = self.inner.complete(observations)
         return found
 
-    def predict(self, belief: Any, X: Tensor) -> tuple[Tensor, Tensor]:
+    def predict(
+        self, belief: Any, X: Tensor, data: Observations | None = None
+    ) -> tuple[Tensor, Tensor]:
         r"""Means and variances of the outputs at points."""
-        found: tuple[Tensor, Tensor] = self.inner.predict(belief.inner, X)
+        found: tuple[Tensor, Tensor] = self.inner.predict(belief.inner, X, data)
         return found
 
     # --- choosing ---------------------------------------------------------------------

@@ -17,6 +17,7 @@ from botorch.acquisition.logei import qLogExpectedImprovement
 from botorch_lse import Pool, acquisition
 from botorch_lse.acquisition import (
     ImplicitStraddle,
+    MaxVariance,
     Straddle,
     qTruVaR,
 )
@@ -224,9 +225,12 @@ def test_points_outside_the_search_space_are_refused():
         model_space(space, pd.DataFrame({"a": [0.1]}))
 
 
-def test_a_modular_generator_has_no_level_set_table():
-    with pytest.raises(ValueError, match="to hold a LevelSetNode"):
+def test_a_modular_generator_has_no_level_set_table_before_it_has_a_model():
+    with pytest.raises(ValueError, match="whose model predicts the one metric"):
         level_set(modular_client(STRADDLE))
+    spec = acquisition_generator_spec(MaxVariance, {})  # which has no level
+    with pytest.raises(ValueError, match="to hold a LevelSetNode"):
+        level_set(modular_client(spec))
 
 
 @pytest.mark.parametrize("bad", [dict, LSEStrategy, "Straddle", Straddle.forward])

@@ -158,9 +158,8 @@ def test_progress_sums_the_costs():
 
 
 def test_progress_knows_costs_that_depend_on_the_row_before():
-    strategy = TruVaRStrategy(
-        grid_pool(), 0.5, model=kernel(), noise_std=0.1, beta=4.0, cost=travel
-    )
+    settings = {"model": kernel(), "noise_std": 0.1, "beta": 4.0, "batch_size": 2}
+    strategy = TruVaRStrategy(grid_pool(), 0.5, cost=travel, **settings)
     client = client_for(strategy)
     for _ in range(3):
         for trial, parameters in client.get_next_trials(100).items():

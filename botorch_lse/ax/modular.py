@@ -1,0 +1,220 @@
+r"""The answer of Ax's modular generator: what its model says of points of the space.
+
+There is no pool on this path. Sobol points of the search space stand for it, together
+with the points that were measured.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import torch
+from ax.adapter.base import Adapter
+from ax.analysis.analysis import Analysis
+from ax.analysis.plotly.plotly_analysis import (
+    PlotlyAnalysisCard,
+    create_plotly_analysis_card,
+)
+from ax.core import (
+    ChoiceParameter,
+    Experiment,
+    FixedParameter,
+    ObservationFeatures,
+    Parameter,
+    ParameterType,
+    RangeParameter,
+    SearchSpace,
+)
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from torch.quasirandom import SobolEngine
+
+from botorch_lse import plotting
+from botorch_lse.checks import finite_number, whole_number
+from botorch_lse.confidence import classify
+from botorch_lse.confidence.regions import Regions
+from botorch_lse.problem import Classification, Observations, Pool
+
+POINTS = 1024
+"""Sobol points that stand for a search space."""
+MOST_DRAWS = 50
+"""How many times as many points are drawn where constraints leave few of them."""
+BETA = 1.96**2
+"""The squared width of intervals where the acquisition function has none."""
+
+
+def acquisition_options(generation_strategy: Any) -> dict[str, Any]:
+    r"""The options of the last acquisition function with a level; empty if none."""
+    if not isinstance(generation_strategy, GenerationStrategy):
+        return {}
+    found: dict[str, Any] = {}
+    for node in generation_strategy.nodes_by_name.values():
+        for spec in node.generator_specs:
+            options = spec.generator_kwargs.get("botorch_acqf_options") or {}
+            found = dict(options) if "threshold" in options else found
+    return found
+
+
+def model_answer(
+    experiment: Experiment,
+    generation_strategy: GenerationStrategy | None,
+    threshold: float | None = None,
+    n: int = POINTS,
+    beta: float | None = None,
+    seed: int = 0,
+) -> tuple[Classification, Observations, float]:
+    r"""What the generator's model says of points of the search space.
+
+    Args:
+        experiment: The experiment, with one metric in its objective.
+        generation_strategy: With a modular generator that has data.
+        threshold: The level; default that of the acquisition function.
+        n: How many Sobol points.
+        beta: The squared width of the intervals; default the acquisition function's,
+            or 1.96 squared.
+        seed: Of the Sobol points.
+
+    Returns:
+        The answer, whose pool is the Sobol points followed by those that were measured;
+        the measurements; and the level.
+
+    Raises:
+        ValueError: If no level is given or known, there is not one metric, or the
+            generator has no model yet.
+    """
+    options = acquisition_options(generation_strategy)
+    if (level := options.get("threshold") if threshold is None else threshold) is None:
+        raise ValueError(
+            "Expected `threshold`, because the generation strategy has no acquisition "
+            "function with a level, but got None. Write `threshold=70.0`."
+        )
+    level = finite_number(level, "threshold")
+    beta = float(options.get("beta", BETA)) if beta is None else beta
+    config = experiment.optimization_config
+    names = [] if config is None else list(dict(config.objective.metric_weights))
+    adapter = None if generation_strategy is None else generation_strategy.adapter
+    if len(names) != 1 or adapter is None or not adapter.can_predict:
+        raise ValueError(
+            "Expected a `generation_strategy` whose model predicts the one metric of "
+            f"the objective, but got {names or 'no metric'} and "
+            f"{type(adapter).__name__}. Complete the trials of its first node."
+        )
+    records = sobol_points(experiment.search_space, whole_number(n, "n", 1), seed)
+    data = experiment.lookup_data().df
+    data = data[(data["metric_name"] == names[0]) & data["mean"].notna()]
+    arms = experiment.arms_by_name
+    measured = [dict(arms[name].parameters) for name in data["arm_name"]]
+    features = [ObservationFeatures(parameters=r) for r in (*records, *measured)]
+    means, covariances = adapter.predict(features)
+    signature = experiment.metrics[names[0]].signature
+    mean = torch.tensor(means[signature], dtype=torch.float64)
+    variance = torch.tensor(covariances[signature][signature], dtype=torch.float64)
+    table = pd.DataFrame([*records, *measured])
+    pool = Pool(table.loc[:, table.nunique() > 1], table=table)
+    regions = Regions.of_interval(mean, variance.clamp_min(0.0).sqrt(), beta, pool)
+    rows = torch.arange(len(records), len(pool))
+    values = torch.tensor(data["mean"].to_numpy(), dtype=torch.float64)
+    return classify(regions, level), Observations(rows, values), level
+
+
+def sobol_points(search_space: SearchSpace, n: int, seed: int = 0) -> list[Any]:
+    r"""Sobol points of a search space, as parameterizations.
+
+    Ax's own Sobol generator takes a minute for a thousand of them.
+
+    Args:
+        search_space: Ranges, on their scales; choices, each as often; constraints.
+        n: How many.
+        seed: Of the scrambling.
+
+    Raises:
+        ValueError: If the constraints leave hardly any of the space.
+    """
+    parameters = search_space.parameters
+    fixed = {
+        name: parameter.value
+        for name, parameter in parameters.items()
+        if isinstance(parameter, FixedParameter)
+    }
+    free = [name for name in parameters if name not in fixed]
+    engine = SobolEngine(max(len(free), 1), scramble=True, seed=seed)
+    found = list[Any]()
+    for _ in range(MOST_DRAWS):
+        for u in engine.draw(n, dtype=torch.float64).tolist():
+            values = {k: _at(parameters[k], v) for k, v in zip(free, u, strict=False)}
+            point = {**values, **fixed}
+            if search_space.check_membership(point):
+                found.append(point)
+        if len(found) >= n:
+            return found[:n]
+    raise ValueError(
+        f"Expected a search space of whose box constraints leave more than one part in "
+        f"{MOST_DRAWS}, but of {MOST_DRAWS * n} Sobol points {len(found)} fulfil them. "
+        "Predict points of your own: `client.predict(points)`."
+    )
+
+
+def _at(parameter: Parameter, u: float) -> Any:
+    r"""The value of a parameter at a place in [0, 1) of its range."""
+    if isinstance(parameter, ChoiceParameter):
+        return parameter.values[int(u * len(parameter.values))]
+    assert isinstance(parameter, RangeParameter)  # there is no other kind
+    low, high = float(parameter.lower), float(parameter.upper)
+    if parameter.parameter_type == ParameterType.INT and not parameter.log_scale:
+        return int(low + u * (high - low + 1))
+    if parameter.log_scale:
+        return parameter.cast(min(max(low * (high / low) ** u, low), high))
+    return parameter.cast(low + u * (high - low))
+
+
+class ModelAnalysis(Analysis):
+    r"""The level set by the model of Ax's modular generator, on Sobol points.
+
+    Example:
+        >>> card = ModelAnalysis(threshold=70.0)
+
+    Args:
+        threshold: The level; default that of the acquisition function.
+        n: How many Sobol points.
+    """
+
+    def __init__(self, threshold: float | None = None, n: int = POINTS) -> None:
+        self.threshold, self.n = threshold, whole_number(n, "n", 1)
+
+    def validate_applicable_state(
+        self,
+        experiment: Experiment | None = None,
+        generation_strategy: GenerationStrategy | None = None,
+        adapter: Adapter | None = None,
+    ) -> str | None:
+        r"""Why the card cannot be computed; ``None`` if it can."""
+        if experiment is None:
+            return "ModelAnalysis needs an experiment."
+        try:
+            model_answer(experiment, generation_strategy, self.threshold, 1)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def compute(
+        self,
+        experiment: Experiment | None = None,
+        generation_strategy: GenerationStrategy | None = None,
+        adapter: Adapter | None = None,
+    ) -> PlotlyAnalysisCard:
+        r"""The card: a plotly figure and its data frame."""
+        assert experiment is not None  # see validate_applicable_state
+        answer, observations, level = model_answer(
+            experiment, generation_strategy, self.threshold, self.n
+        )
+        n_above = int(answer.above.sum()), int(answer.undecided.sum())
+        return create_plotly_analysis_card(
+            name=type(self).__name__,
+            title="Level set by the model",
+            subtitle=(
+                f"Of {len(answer)} points of the search space {n_above[0]} lie above "
+                f"{level:g} and {n_above[1]} are undecided. {answer.guarantee}"
+            ),
+            df=plotting.level_set_frame(answer, observations),
+            fig=plotting.level_set_figure(answer, observations, threshold=level),
+        )

@@ -1,0 +1,134 @@
+r"""Tables and cards after Ax's modular generator, where there is no pool."""
+
+import pytest
+import torch
+from ax.adapter.registry import Generators
+from ax.api.client import Client
+from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+from ax.core import (
+    ChoiceParameter,
+    FixedParameter,
+    ParameterConstraint,
+    ParameterType,
+    RangeParameter,
+    SearchSpace,
+)
+from ax.generation_strategy.generation_node import GenerationNode
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.generation_strategy.generator_spec import GeneratorSpec
+from ax.generation_strategy.transition_criterion import MinTrials
+
+from botorch_lse.acquisition import Straddle
+from botorch_lse.ax import ModelAnalysis, acquisition_generator_spec, level_set
+from botorch_lse.ax.modular import sobol_points
+
+PARAMETERS = [
+    RangeParameterConfig(name="x", bounds=(0, 1), parameter_type="float"),
+    ChoiceParameterConfig(
+        name="mix", values=["a", "b"], parameter_type="str", is_ordered=False
+    ),
+]
+
+
+def truth(parameters):
+    return 4 * parameters["x"] + (1.0 if parameters["mix"] == "b" else 0.0)
+
+
+def client_of(n=9):
+    spec = acquisition_generator_spec(Straddle, {"threshold": 2.5, "beta": 4.0})
+    sobol = GenerationNode(
+        name="Sobol",
+        generator_specs=[GeneratorSpec(Generators.SOBOL, {"seed": 0})],
+        transition_criteria=[MinTrials(threshold=8, transition_to="Straddle")],
+    )
+    nodes = [sobol, GenerationNode(name="Straddle", generator_specs=[spec])]
+    client = Client(random_seed=0)
+    client.configure_experiment(parameters=PARAMETERS, name="modular")
+    client.configure_optimization(objective="y")
+    client.set_generation_strategy(GenerationStrategy(nodes=nodes, name="both"))
+    for _ in range(n):
+        for trial, parameters in client.get_next_trials(1).items():
+            client.complete_trial(trial, {"y": (truth(parameters), 0.05)})
+    return client
+
+
+@pytest.mark.filterwarnings("ignore")  # of Ax's own model
+def test_there_is_a_table_and_a_card_on_points_of_the_space():
+    client = client_of()
+    table = level_set(client)
+    assert len(table) == 1024 + 9
+    assert table["n_observations"].tolist() == [0] * 1024 + [1] * 9
+    assert {*table["mix"]} == {"a", "b"}
+    wanted = torch.tensor([truth(r) for r in table.to_dict("records")]) > 2.5
+    above, below = (
+        torch.tensor((table["side"] == s).to_numpy()) for s in ("above", "below")
+    )
+    assert float((above & ~wanted).double().mean()) < 0.02
+    assert float((below & wanted).double().mean()) < 0.02
+    assert float((above | below).double().mean()) > 0.9
+    # The bounds are the model's predictions and the acquisition function's width.
+    for i in (0, 500, 1030):
+        row = table.iloc[i]
+        ((mean, sem),) = client.predict([{"x": row["x"], "mix": row["mix"]}])[
+            0
+        ].values()
+        assert row["mean"] == pytest.approx(mean, abs=1e-6)
+        assert row["upper"] == pytest.approx(mean + 2 * sem, abs=1e-6)
+    assert "No confidence is claimed" in table.attrs["guarantee"]
+    (card,) = client.compute_analyses([ModelAnalysis(n=64)], display=False)
+    assert "Of 73 points of the search space" in card.subtitle
+    assert len(card.df) == 73
+    (other,) = client.compute_analyses([ModelAnalysis(0.5, n=64)], display=False)
+    assert "lie above 0.5" in other.subtitle
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_before_there_is_a_model_it_says_so():
+    client = client_of(2)
+    with pytest.raises(ValueError, match="whose model predicts the one metric"):
+        level_set(client)
+    (card,) = client.compute_analyses([ModelAnalysis()], display=False)
+    assert "Complete the trials of its first node" in str(card.blob)
+
+
+@pytest.mark.slow  # Ax's own sensitivity analysis
+@pytest.mark.filterwarnings("ignore")
+def test_the_overview_begins_with_the_models_answer():
+    (overview,) = client_of().compute_analyses(display=False)
+    assert overview.children[0].title == "The answer by the model"
+
+
+def test_sobol_points_fill_the_space_on_its_scales():
+    space = SearchSpace(
+        [
+            RangeParameter("dose", ParameterType.FLOAT, 1, 100, log_scale=True),
+            RangeParameter("n", ParameterType.INT, 1, 4),
+            ChoiceParameter(
+                "mix", ParameterType.STRING, ["a", "b", "c"], is_ordered=False,
+                sort_values=False,
+            ),
+            FixedParameter("lab", ParameterType.STRING, "north"),
+        ]
+    )  # fmt: skip
+    points = sobol_points(space, 1024)
+    assert len(points) == 1024
+    assert all(space.check_membership(p) for p in points)
+    assert sum(p["dose"] < 10 for p in points) == pytest.approx(512, abs=8)
+    for value in (1, 2, 3, 4):
+        assert sum(p["n"] == value for p in points) == pytest.approx(256, abs=8)
+    for value in "abc":
+        assert sum(p["mix"] == value for p in points) == pytest.approx(1024 / 3, abs=8)
+    assert {p["lab"] for p in points} == {"north"}
+    assert points == sobol_points(space, 1024)
+    assert points != sobol_points(space, 1024, seed=1)
+
+
+def test_constraints_hold_or_are_said_to_leave_nothing():
+    pair = [RangeParameter(name, ParameterType.FLOAT, 0, 1) for name in "xy"]
+    half = SearchSpace(pair, [ParameterConstraint(inequality="x + y <= 0.5")])
+    points = sobol_points(half, 200)
+    assert len(points) == 200
+    assert max(p["x"] + p["y"] for p in points) <= 0.5
+    none = SearchSpace(pair, [ParameterConstraint(inequality="x + y <= 0.0001")])
+    with pytest.raises(ValueError, match="Predict points of your own"):
+        sobol_points(none, 20)
