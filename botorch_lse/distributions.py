@@ -9,6 +9,7 @@ the probability ``Phi(z_i)``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -107,7 +108,14 @@ def drawn(
         z = norm.ppf(uniform)
     else:
         z = np.random.default_rng(seed).standard_normal((n, d))
-    z = z @ factor.T
+    return values_at(marginals, factor, z)
+
+
+def values_at(
+    marginals: Sequence[Any], factor: NDArray[np.float64], u: NDArray[np.float64]
+) -> Tensor:
+    r"""The points of a distribution at ``n x d`` independent normal numbers."""
+    z = u @ factor.T
     columns = [_at(one, column) for one, column in zip(marginals, z.T, strict=True)]
     return torch.from_numpy(np.stack(columns, axis=-1))
 
@@ -142,6 +150,62 @@ def log_density(
         copula = 0.5 * (np.square(z).sum(axis=-1) - np.square(half).sum(axis=0))
         found[inside] += copula - np.log(np.diag(factor)).sum()
     return torch.from_numpy(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    r"""How the rows of a pool were drawn: from one distribution, and around points.
+
+    Every value of the inputs belongs to independent standard normal numbers ``u``, of
+    which it is a function. The distribution that is meant is ``u ~ N(0, 1)``. Around
+    a point with the numbers ``c`` rows are drawn by ``u ~ N(c, 1)``.
+
+    Args:
+        marginals: ``d`` frozen distributions.
+        factor: ``d x d``, from ``copula_factor``.
+        centres: ``K x d`` points ``c``; that of the distribution that is meant is 0.
+        counts: ``K`` numbers of rows drawn around each.
+    """
+
+    marginals: tuple[Any, ...]
+    factor: NDArray[np.float64]
+    centres: NDArray[np.float64]
+    counts: tuple[int, ...]
+
+    def normal_numbers(self, X: Tensor) -> NDArray[np.float64]:
+        r"""``n x d`` independent normal numbers behind points."""
+        pairs = zip(self.marginals, X.numpy().T, strict=True)
+        z = np.stack([_normal(one, x) for one, x in pairs], axis=-1)
+        found: NDArray[np.float64] = np.asarray(np.linalg.solve(self.factor, z.T).T)
+        return found
+
+    def around(self, centres: NDArray[np.float64], n: int, seed: int) -> Tensor:
+        r"""``n`` points around each of ``k`` centres, centre after centre.
+
+        Args:
+            centres: ``k x d``.
+            n: How many around each.
+            seed: Of the draws; so is the number of the centres before.
+        """
+        draws = np.random.default_rng((seed, len(self.counts)))
+        u = draws.standard_normal((len(centres), n, centres.shape[1]))
+        u = (u + centres[:, None]).reshape(-1, centres.shape[1])
+        return values_at(self.marginals, self.factor, u)
+
+    def weights(self, X: Tensor) -> Tensor:
+        r"""``n`` ratios: the density that is meant over that of all draws together.
+
+        With ``n_k`` of ``n`` rows around ``c_k`` it is
+        ``1 / sum_k (n_k / n) exp(u' c_k - |c_k|^2 / 2)``, at most ``n / n_0``.
+
+        Source:
+            Veach and Guibas (1995), multiple importance sampling with the balance
+            heuristic; Owen and Zhou (2000), mixtures that keep the density meant.
+        """
+        u, c = torch.from_numpy(self.normal_numbers(X)), torch.from_numpy(self.centres)
+        share = torch.tensor(self.counts, dtype=u.dtype) / sum(self.counts)
+        exponents = u @ c.T - c.square().sum(dim=-1) / 2 + share.log()
+        return (-exponents.logsumexp(dim=-1)).exp()
 
 
 def _normal(marginal: Any, x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -40,6 +40,7 @@ from botorch_lse.content import CONFIDENCE, Content
 from botorch_lse.distributions import (
     DRAWS,
     Draws,
+    Origin,
     copula_factor,
     drawn,
     log_density,
@@ -86,6 +87,8 @@ class Pool:
         is_sample: Whether the rows were drawn at random from a distribution that is
             meant, so that a share of them has a sampling error of its own. Default: the
             rows are all there is.
+        origin: How ``Pool.from_distribution`` drew the rows, for ``extended``; it is
+            not stored with the pool and changes no answer.
 
     Raises:
         ValueError: If the pool is empty, an entry is not finite, a cost is negative, a
@@ -104,6 +107,7 @@ class Pool:
     weights: Tensor | None = None
     total: float | None = None
     is_sample: bool = False
+    origin: Origin | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         X, names, table = self.X, self.names, self.table
@@ -239,7 +243,8 @@ class Pool:
         names = own if names is None else names
         if sampling is None:
             X = drawn(meant, factor, n, seed, method)
-            return cls(X, names=names, is_sample=True)
+            origin = Origin(tuple(meant), factor, np.zeros((1, len(meant))), (n,))
+            return cls(X, names=names, is_sample=True, origin=origin)
         _, other = marginals_of(sampling, "sampling")
         if len(other) != len(meant):
             raise BotorchTensorDimensionError(
@@ -249,6 +254,71 @@ class Pool:
         X = drawn(other, factor, n, seed, method)
         ratio = log_density(meant, factor, X) - log_density(other, factor, X)
         return cls(X, names=names, weights=ratio.exp(), total=n, is_sample=True)
+
+    def extended(self, n: int, at: Any, seed: int = 0) -> Pool:
+        r"""This pool with more rows, drawn around some of its rows.
+
+        A rare event hardly occurs among rows of the distribution itself. Around a row
+        where it does, or nearly so, it is met about every second time. The rows of this
+        pool come first, so that what was measured keeps its row, and all rows get
+        importance weights, the density that is meant over that of all draws together.
+        Shares by weight then estimate the probability that is meant: without bias if
+        ``at`` was chosen before the rows were drawn, with a bias that vanishes with
+        their number if they were looked at.
+
+        "Around" is by normal numbers behind the inputs: a row of the distribution,
+        shifted there (importance sampling at design points, as in AK-IS).
+
+        Example:
+            >>> from scipy.stats import norm
+            >>> pool = Pool.from_distribution([norm()], 1000)
+            >>> more = pool.extended(1000, at=[int(pool.X.argmax())])
+            >>> len(more), bool((more.X[:1000] == pool.X).all())
+            (2000, True)
+            >>> fails = more.X[:, 0] > 4  # a probability of 3.17e-5
+            >>> 3.0e-5 < float(more.mass[fails].sum()) < 3.4e-5
+            True
+
+        Args:
+            n: How many rows more, the same number around each row of ``at``.
+            at: Rows of this pool.
+            seed: Of the draws; the same seed may be given again for the next extension.
+
+        Raises:
+            ValueError: If ``n`` is no multiple of the number of rows in ``at``, a
+                number is out of range, or it is not known how the rows were drawn.
+
+        Source:
+            Echard et al. (2013), AK-IS, for one density around the design point; for
+            several at once see ``Origin.weights``.
+        """
+        if self.origin is None or len(self) != sum(self.origin.counts):
+            wanted = "a pool that knows how its rows were drawn"
+            remedy = "Make it by `Pool.from_distribution`, without `sampling`."
+            raise ValueError(f"Expected {wanted}, but this one does not. {remedy}")
+        others = ("features", "costs", "noise_var", "table")
+        own = [name for name in others if getattr(self, name) is not None]
+        if own:
+            raise ValueError(
+                f"Expected a pool of bare points, but it has {' and '.join(own)}, "
+                "which are not known for new rows. Leave it out."
+            )
+        rows = row_indices(at, "at", len(self))
+        n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
+        if len(rows) == 0 or n % len(rows):
+            wanted = f"to be a multiple of the {len(rows)} rows in `at`, at least one"
+            raise ValueError(complaint("n", wanted, f"got {n}"))
+        before, each = self.origin, n // len(rows)
+        centres = before.normal_numbers(self.X[rows])
+        origin = replace(
+            before,
+            centres=np.concatenate((before.centres, centres)),
+            counts=(*before.counts, *(each,) * len(rows)),
+        )
+        X = torch.cat((self.X, before.around(centres, each, seed)))
+        return replace(
+            self, X=X, weights=origin.weights(X), total=len(X), origin=origin
+        )
 
     def __len__(self) -> int:
         return self.X.shape[-2]
