@@ -123,8 +123,11 @@ class Content:
 
     @property
     def variation(self) -> float:
-        r"""The standard error of the sample over the estimate; infinite at 0."""
-        if self.sampling_error == 0:
+        r"""The standard error of the sample over the estimate; infinite at 0.
+
+        0 where the rows are all there is.
+        """
+        if not self.is_sample:
             return 0.0
         return self.sampling_error / self.estimate if self.estimate > 0 else math.inf
 

@@ -137,6 +137,15 @@ def test_the_stated_standard_error_is_that_of_many_pools() -> None:
         assert np.mean(stated) == pytest.approx(np.std(found), rel=0.2)
 
 
+def test_a_sample_without_any_hit_knows_nothing_of_the_number() -> None:
+    mass, side = torch.full((100,), 0.01).double(), -torch.ones(100)
+    found = [
+        Content.of(mass, side, torch.zeros(100).double(), "", is_sample=sampled)
+        for sampled in (True, False)
+    ]
+    assert [content.variation for content in found] == [float("inf"), 0.0]
+
+
 def test_the_population_adds_both_errors() -> None:
     found = answer(Pool(X, is_sample=True)).content(0.9)
     assert found.population[0] < found.lower < found.upper < found.population[1]

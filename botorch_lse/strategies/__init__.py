@@ -63,6 +63,7 @@ from botorch_lse.strategies.presets import (
     TruVaRStrategy,
 )
 from botorch_lse.strategies.processes import GaussianProcess
+from botorch_lse.strategies.rare import extended
 from botorch_lse.strategies.rules import (
     Ambiguity,
     ContourEntropy,
@@ -210,4 +211,5 @@ __all__ = [
     "Width",
     "audit",
     "audit_size",
+    "extended",
 ]

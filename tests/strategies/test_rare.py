@@ -1,0 +1,119 @@
+"""Runs whose pool grows until a rare event is met."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from scipy.stats import norm
+
+from botorch_lse import Pool
+from botorch_lse.strategies import (
+    Above,
+    GaussianProcess,
+    ShareOfMax,
+    Straddle,
+    Strategy,
+    extended,
+)
+from botorch_lse.strategies.rare import design_points
+from tests.covering import more_when_slow
+
+KERNEL = ScaleKernel(RBFKernel()).double()
+KERNEL.base_kernel.lengthscale = 5.0
+KERNEL.outputscale = 25.0
+BETA = float(norm.isf(1e-6))
+
+
+def f(X: torch.Tensor) -> torch.Tensor:
+    """Above 0 with probability ``Phi(-BETA)``: 1e-6."""
+    return X.sum(dim=-1) / X.shape[-1] ** 0.5 - BETA
+
+
+def strategy(n: int = 400, seed: int = 0, **options) -> Strategy:
+    pool = Pool.from_distribution([norm()] * 2, n, seed=seed, method="monte_carlo")
+    given = {
+        "model": GaussianProcess(KERNEL, noise_std=0.0),
+        "rule": Straddle(),
+        "beta": 4.0,
+        "content_tol": 0.1,
+        "max_observations": 60,
+    }
+    return Strategy(pool, Above(0.0), **{**given, **options})
+
+
+def run(state):
+    while not state.is_done:
+        batch = state.strategy.ask(state)
+        state = state.strategy.tell(state, batch.observe(f(batch.pool.X[batch.order])))
+    return state
+
+
+def known(seed: int, steps: int = 8):
+    """Extend until the coefficient of variation is at most a tenth."""
+    state = run(strategy(seed=seed).init(seed))
+    for _ in range(steps):
+        if state.content().variation <= 0.1:
+            break
+        state = run(extended(state, 400))
+    return state
+
+
+@more_when_slow("runs", 3, 20)
+def test_a_probability_of_one_in_a_million_is_found(runs: int) -> None:
+    missed = 0
+    for seed in range(runs):
+        state = known(seed)
+        content = state.content()
+        low, high = content.population
+        missed += not low <= 1e-6 <= high
+        assert content.variation <= 0.1
+        assert content.estimate == pytest.approx(1e-6, rel=0.6)
+        assert state.n_used <= 40
+    assert missed <= runs / 4
+
+
+def test_the_run_goes_on_where_it_was() -> None:
+    state = run(strategy().init(0))
+    assert state.classification.best_guess.sum() == 0
+    more = extended(state, 100)
+    known, before = more.observations, state.observations
+    assert torch.equal(known.indices.sort().values, before.indices.sort().values)
+    assert float(known.y.sum()) == pytest.approx(float(before.y.sum()))
+    assert (len(more.strategy.pool), more.n_used) == (500, state.n_used)
+    assert float(f(more.strategy.pool.X).max()) > float(f(state.strategy.pool.X).max())
+    again = extended(state, 100)
+    assert again.strategy.pool.hash == more.strategy.pool.hash
+    first, second = (s.strategy.ask(s).order for s in (more, again))
+    assert torch.equal(first, second)
+    replayed = more.strategy.replay(more.observations, seed=0)
+    assert torch.equal(replayed.classification.mean, more.classification.mean)
+
+
+def test_rows_are_drawn_around_different_ways_to_fail() -> None:
+    u = torch.tensor([[3, 0], [3.5, 0.1], [0, 3.2], [0, -9], [0.1, 0]]).double()
+    above = torch.tensor([True, True, True, True, False])
+    mean = torch.tensor([1.0, 2.0, 3.0, 9.0, -1.0]).double()
+    # The second is near the first; the fourth is too unlikely to weigh anything.
+    assert design_points(u, above, mean).tolist() == [0, 2]
+    assert design_points(u, torch.zeros(5, dtype=torch.bool), mean).tolist() == [3]
+
+
+def test_what_does_not_survive_an_extension_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="claims no confidence"):
+        extended(strategy(beta=None).init(0), 100)
+    other = Strategy(
+        strategy().pool,
+        ShareOfMax(0.5),
+        model=GaussianProcess(KERNEL, noise_std=0.0),
+        beta=4.0,
+    )
+    with pytest.raises(UnsupportedError, match="a stated level"):
+        extended(other.init(0), 100)
+    model = GaussianProcess(KERNEL, noise_std=0.0)
+    bare = Strategy(Pool(strategy().pool.X), Above(0.0), model=model, beta=4.0)
+    with pytest.raises(ValueError, match="knows how its rows were drawn"):
+        extended(bare.init(0), 100)
+    with pytest.raises(ValueError, match="`n`"):
+        extended(strategy().init(0), 3)
