@@ -28,7 +28,7 @@ class Options:
 
     Args:
         quick: Fewer seeds and observations (all but guarantee and speed), or small
-            pools only (speed lookahead).
+            pools only (speed lookahead), or one case (speed content).
         seeds: Seeds ``0, ..., seeds - 1`` (the same); ``None``: the entry's own number.
         runs: Simulated runs, with seeds ``0, ..., runs - 1`` (guarantee).
         divide_widths: All confidence widths are divided by this (guarantee); ``None``:
