@@ -106,6 +106,8 @@ class Content:
             error = sampling_error(mass, guess, adds_up)
             least, _ = sampling_limits(mass, above, adds_up, confidence)
             _, most = sampling_limits(mass, above | open_, adds_up, confidence)
+            # Importance weights may add up to more than everything.
+            most = max(min(most, 1.0), least)
             population = (least, most)
         return cls(
             float(mass[guess].sum()),

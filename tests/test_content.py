@@ -146,6 +146,13 @@ def test_a_sample_without_any_hit_knows_nothing_of_the_number() -> None:
     assert [content.variation for content in found] == [float("inf"), 0.0]
 
 
+def test_no_limit_of_a_probability_is_above_one() -> None:
+    mass = torch.full((100,), 0.0101).double()
+    none, half = torch.zeros(100), torch.full((100,), 0.5).double()
+    found = Content.of(mass, none, half, "", is_sample=True, adds_up=False)
+    assert found.population[1] == 1.0
+
+
 def test_the_population_adds_both_errors() -> None:
     found = answer(Pool(X, is_sample=True)).content(0.9)
     assert found.population[0] < found.lower < found.upper < found.population[1]
