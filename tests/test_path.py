@@ -366,7 +366,10 @@ def unsupported(case: str) -> object:
         ("deterministic", "`model` to be an exact GP.*GenericDeterministicModel"),
         ("outputs", r"one output, but got SingleTaskGP with 2.*`model.subset_output"),
         ("list", "exact GP.*ModelListGP|one output.*subset_output"),
-        ("tasks", "one output, but got MultiTaskGP with 2"),
+        (
+            "tasks",
+            "one task, but got MultiTaskGP with 2.*single-output GP for each",
+        ),
         ("log", "`Standardize` or none, but got Log.*Transform `y` and the threshold"),
         ("batched", r"without batch shape, but got \(2,\).*fit others one by one"),
         ("deep", "`model.forward` to return .*DeepGP does more. Move it"),

@@ -478,15 +478,15 @@ def _refuse_inexact(model: Any) -> None:
         wanted = "to be an exact GP (gpytorch.models.ExactGP)"
         came = f"got {name}, whose posteriors after each observation are not available"
         raise UnsupportedError(complaint("model", wanted, came, _REMEDY))
+    if isinstance(model, MultiTaskGP):
+        came = f"got {name} with {model.num_tasks}, which are correlated"
+        remedy = "Outputs are independent here: give one single-output GP for each."
+        wanted = "to have the data of one task"
+        raise UnsupportedError(complaint("model", wanted, came, remedy))
     if getattr(model, "num_outputs", 1) != 1:
         came = f"got {name} with {model.num_outputs}"
         remedy = "Take one output with `model.subset_output([i])`."
         raise UnsupportedError(complaint("model", "to have one output", came, remedy))
-    if isinstance(model, MultiTaskGP):
-        wanted, tasks = "to have the data of one task", f"{model.num_tasks} tasks"
-        came = f"got {name} with {tasks}, whose observations of other tasks are no "
-        came += "rounds of this one"
-        raise UnsupportedError(complaint("model", wanted, came, _REMEDY))
     if model.train_inputs is None or model.train_targets is None:
         raise UnsupportedError(complaint("model", "to have data", f"{name} has none"))
     if not (hasattr(model, "mean_module") and hasattr(model, "covar_module")):

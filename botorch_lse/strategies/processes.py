@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.models.model_list_gp_regression import ModelListGP
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, of_type, whole_number
@@ -668,7 +669,8 @@ class GaussianProcess:
     r"""The model of a composed strategy: a Gaussian process for each output.
 
     Args:
-        model: As in ``GPStrategy``, or one per output.
+        model: As in ``GPStrategy``, or one per output, such as a ``ModelListGP``.
+            Outputs are independent.
         noise_std: The known noise standard deviation, or one per output, units of
             ``y``; else see ``GPStrategy``, as for the next ones.
         refit: Fit again every so many rounds.
@@ -682,7 +684,7 @@ class GaussianProcess:
             process is then what it is after them.
     """
 
-    model: ModelArgument | Sequence[ModelArgument] = None
+    model: ModelArgument | Sequence[ModelArgument] | ModelListGP = None
     noise_std: float | Sequence[float] | None = None
     refit: int | Callable[[int], bool] = 1
     n_initial: int | None = None
@@ -711,7 +713,9 @@ class GaussianProcess:
             ValueError: If there is not one model, or one noise, for each output, or a
                 number is out of range.
         """
-        models = one_each(self.model, "model", n_outputs)
+        given = self.model
+        given = list(given.models) if isinstance(given, ModelListGP) else given
+        models = one_each(given, "model", n_outputs)
         stds = one_each(self.noise_std, "noise_std", n_outputs)
         pasts = history_of_each(self.history, n_outputs)
         return GaussianProcesses(

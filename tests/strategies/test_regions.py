@@ -8,6 +8,7 @@ import pickle
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.models import ModelListGP, MultiTaskGP, SingleTaskGP
 from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Observations, Pool
@@ -25,7 +26,9 @@ from botorch_lse.strategies import (
     ExpectedMisclassification,
     GaussianProcess,
     Handover,
+    HRAGELinearStrategy,
     Levels,
+    MELKLinearStrategy,
     MutualInformation,
     Random,
     RandomizedStraddle,
@@ -102,6 +105,40 @@ def test_a_region_needs_no_rule_and_is_found(name) -> None:
     assert "With probability 0.95" in answer.guarantee
     together = "the intervals of all 2 outputs hold together"
     assert (together in answer.guarantee) == (region.n_outputs == 2)
+
+
+def test_a_list_of_models_is_one_per_output() -> None:
+    one = [SingleTaskGP(POOL.X / 10, y.unsqueeze(-1)) for y in ROWS.unbind(dim=-1)]
+    listed = GaussianProcess(ModelListGP(*one), noise_std=0.05)
+    apart = GaussianProcess(tuple(one), noise_std=0.05)
+    found = [end_of(build(REGIONS["and"], model=m)) for m in (listed, apart)]
+    rows, wanted = (state.observations.indices for state in found)
+    assert torch.equal(rows, wanted)
+    with pytest.raises(ValueError, match=r"`model` to be .* one per output \(1\)"):
+        build(REGIONS["band"], model=listed)
+
+
+def test_correlated_outputs_are_refused() -> None:
+    tasks = torch.cat([torch.zeros(21, 1), torch.ones(21, 1)]).double()
+    X = torch.cat((POOL.X.repeat(2, 1), tasks), dim=-1)
+    model = MultiTaskGP(X, ROWS.T.reshape(-1, 1), task_feature=-1)
+    kinds = model, (model, model), lambda X, y, yvar: model
+    for kind in kinds:
+        with pytest.raises(UnsupportedError, match=r"correlated. Outputs are ind"):
+            end_of(build(REGIONS["and"], model=GaussianProcess(kind, noise_std=0.05)))
+
+
+def test_a_missing_value_is_refused() -> None:
+    strategy = build(REGIONS["and"], batch_size=1)
+    batch = strategy.ask(strategy.init())
+    with pytest.raises(ValueError, match=r"`y\[:, 1\]` to be finite"):
+        batch.observe(torch.tensor([[0.1, torch.nan]], dtype=torch.float64))
+
+
+@pytest.mark.parametrize("kind", [MELKLinearStrategy, HRAGELinearStrategy])
+def test_linear_features_know_one_level(kind) -> None:
+    with pytest.raises(ValueError, match=r"features.*Regions are goals of"):
+        kind(POOL, threshold=REGIONS["and"], noise_std=0.1)
 
 
 RULES = [

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from botorch.exceptions.errors import (
@@ -14,7 +15,12 @@ from botorch.exceptions.errors import (
 )
 from torch import Tensor
 
-from botorch_lse.checks import finite_number, in_interval, whole_number
+from botorch_lse.checks import (
+    complaint,
+    finite_number,
+    in_interval,
+    whole_number,
+)
 from botorch_lse.confidence.classify import accuracy, ratio
 from botorch_lse.estimators import burn_in_size, head_designs
 from botorch_lse.estimators.variance import variance_bounds
@@ -26,6 +32,7 @@ from botorch_lse.strategies.arguments import (
     check_targets,
 )
 from botorch_lse.strategies.audited import audited
+from botorch_lse.strategies.goals import Region
 from botorch_lse.strategies.linear.goals import (
     Best,
     Level,
@@ -56,6 +63,19 @@ from botorch_lse.strategies.pareto import (
 )
 
 DESIGNS = ("uniform", "gaps")
+
+
+def one_level(value: Any) -> None:
+    r"""Complain unless ``threshold`` is one finite number; a region is none.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if isinstance(value, Region):
+        wanted, came = "to be one number on linear features", f"got the region {value}"
+        remedy = "Regions are goals of `Strategy(pool, goal, model=GaussianProcess())`."
+        raise ValueError(complaint("threshold", wanted, came, remedy))
+    finite_number(value, "threshold")
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,8 +263,8 @@ class MELKLinearStrategy(LinearStrategy):
     threshold: float
 
     def __post_init__(self) -> None:
+        one_level(self.threshold)
         super().__post_init__()
-        finite_number(self.threshold, "threshold")
 
     @cached_property
     def goal(self) -> LinearGoal:
@@ -327,9 +347,9 @@ class HRAGELinearStrategy(LinearStrategy):
 
     def __post_init__(self) -> None:
         check_targets(self.targets)
-        super().__post_init__()
         if self.threshold is not None:
-            finite_number(self.threshold, "threshold")
+            one_level(self.threshold)
+        super().__post_init__()
         if self.burn_in is not None:
             if self.variance_bounds is None:
                 raise ValueError(
