@@ -4,12 +4,17 @@ import pytest
 import torch
 from ax.api.client import Client
 from ax.exceptions.generation_strategy import GenerationStrategyCompleted
+from botorch.models import ModelListGP, SingleTaskGP
 from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Pool
 from botorch_lse.ax import (
     POOL_INDEX,
+    BatchAnalysis,
+    IntervalAnalysis,
     LevelSetAnalysis,
+    ProbabilityAnalysis,
+    ProgressAnalysis,
     SliceAnalysis,
     goal_from_constraints,
     level_set,
@@ -161,10 +166,47 @@ def test_regions_are_stored_by_their_parts(goal):
     )
 
 
-@pytest.mark.parametrize("card", [LevelSetAnalysis, SliceAnalysis])
+CARDS = [
+    LevelSetAnalysis,
+    IntervalAnalysis,
+    SliceAnalysis,
+    ProbabilityAnalysis,
+]
+
+
+@pytest.mark.parametrize("card", CARDS)
 def test_cards_show_the_region(card):
     client = client_for(build())
     for trial, parameters in client.get_next_trials(10).items():
         client.complete_trial(trial, measure(parameters))
     (shown,) = client.compute_analyses([card()], display=False)
     assert {"above", "below", "undecided"} >= {*shown.df["side"]}
+
+
+@pytest.mark.parametrize("card", [BatchAnalysis, ProgressAnalysis])
+def test_cards_show_how_the_run_goes(card):
+    client = client_for(build())
+    for _ in range(2):
+        for trial, parameters in client.get_next_trials(10).items():
+            client.complete_trial(trial, measure(parameters))
+    (shown,) = client.compute_analyses([card()], display=False)
+    assert len(shown.df) > 0
+    assert "Error" not in shown.name
+
+
+def test_a_run_that_was_cut_off_goes_on_from_its_file(tmp_path):
+    whole, cut, path = client_for(build()), client_for(build()), tmp_path / "cut.json"
+    reason = run_experiment(whole, measure, storage=tmp_path / "whole.json")
+    run_experiment(cut, measure, storage=path, max_trials=5)
+    again = Client.load_from_json_file(str(path))
+    assert run_experiment(again, measure, storage=path) == reason
+    assert same_state(state_of(again), state_of(whole))
+    assert level_set(again).equals(level_set(whole))
+
+
+def test_a_list_of_fitted_models_is_not_stored_in_silence():
+    models = [SingleTaskGP(POOL.X / 10, y.unsqueeze(-1)) for y in TRUTH.values()]
+    model = GaussianProcess(ModelListGP(*models), noise_std=0.01)
+    strategy = Strategy(POOL, REGION, model=model)
+    with pytest.raises(ValueError, match="storable, but a fixed ModelListGP is not"):
+        encode_strategy(strategy)
