@@ -16,10 +16,11 @@ from ax.api.client import Client
 
 from botorch_lse.ax import POOL_INDEX, run_experiment, save_client
 
-from . import benches, several
+from . import benches, several, test_regions
 from .worlds import client_for, lse, sqlite_storage
 
 AUDITED = "LSEStrategy, audited"
+REGION = "Strategy of a region"
 
 
 def notes_of(folder, number):
@@ -40,10 +41,14 @@ def new_client(name, **options):
         # All is decided after the first rounds; most measurements are the audit's.
         strategy = lse(epsilon=20.0, audit=(0.2, 0.1), max_observations=15)
         return client_for(strategy, **options)
+    if name == REGION:
+        return test_regions.client_for(test_regions.build(), **options)
     return client_for(several.make(name), "y, -z", **options)
 
 
 def bench_of(name):
+    if name == REGION:
+        return test_regions.measure
     return benches.bench if name in ("LSEStrategy", AUDITED) else several.bench
 
 

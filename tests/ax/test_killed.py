@@ -115,7 +115,7 @@ def test_a_run_killed_at_any_of_eight_moments_goes_on(tmp_path, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["json", "db"])
-@pytest.mark.parametrize("name", several.NAMES)
+@pytest.mark.parametrize("name", [*several.NAMES, killed.REGION])
 def test_every_run_of_several_metrics_killed_at_any_moment_goes_on(
     tmp_path, kind, name
 ):

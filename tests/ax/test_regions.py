@@ -54,9 +54,9 @@ def build(goal=REGION, **options):
     return Strategy(POOL, goal, model=MODEL, batch_size=2, **options)
 
 
-def client_for(strategy, constraints=None):
-    client = Client()
-    client.configure_experiment(parameters=pool_parameters(POOL), name="soil")
+def client_for(strategy, constraints=None, **options):
+    client = Client(**options)
+    client.configure_experiment(parameters=pool_parameters(POOL), name="test")
     client.configure_optimization(objective="cost", outcome_constraints=constraints)
     client.configure_tracking_metrics(["zinc", "lead"])
     client.set_generation_strategy(level_set_generation_strategy(strategy, seed=3))
