@@ -60,14 +60,19 @@ class LowRank:
     left: Tensor
 
     @classmethod
-    def of(cls, posterior: PoolPosterior) -> LowRank:
+    def of(cls, posterior: PoolPosterior, rows: Tensor | None = None) -> LowRank:
         r"""With pivots drawn by the variance left, always the same for a posterior.
+
+        Args:
+            posterior: On the pool.
+            rows: The rows that are looked at; all if ``None``. The factor then has one
+                line for each of them, and only they cost time and memory.
 
         Source:
             Chen, Epperly, Tropp and Webber (2024), randomly pivoted Cholesky, in
             blocks. The draws decide how tight bounds are, not whether they hold.
         """
-        variance = posterior.variance
+        variance = posterior.variance if rows is None else posterior.variance[rows]
         N, generator = len(variance), torch.Generator().manual_seed(0)
         most = min(RANK, N, posterior.memory_budget // (4 * 8 * N))
         factor, left, m = variance.new_zeros(N, most), variance.clone(), 0
@@ -76,7 +81,7 @@ class LowRank:
             size = min(PIVOTS, most - m)
             drawn = torch.where(left > jitter, left, 0.0)
             pivots = torch.multinomial(drawn, size, generator=generator)
-            columns = posterior.covariance_with(pivots)  # size x N
+            columns = _columns(posterior, pivots, rows)  # size x N
             columns -= factor[pivots, :m] @ factor[:, :m].mT
             block = columns[:, pivots] + jitter * torch.eye(size, dtype=left.dtype)
             L, info = torch.linalg.cholesky_ex(block)
@@ -106,6 +111,17 @@ class LowRank:
             parts.append(((F @ of_targets) * F).sum(dim=-1))
         rest = self.left[rows] * (weight @ self.left[targets])
         return (torch.cat(parts).clamp_min(0.0).sqrt() + rest.sqrt()).square()
+
+
+def _columns(posterior: PoolPosterior, pivots: Tensor, rows: Tensor | None) -> Tensor:
+    r"""Covariances of pivots, given by their places in ``rows``, with all of these."""
+    if rows is None:
+        return posterior.covariance_with(pivots)
+    of_rows = posterior.against(rows[pivots])
+    blocks = row_blocks(
+        len(rows), len(posterior.indices) + len(pivots), posterior.memory_budget
+    )
+    return torch.cat([of_rows(rows[block]) for block in blocks]).mT.contiguous()
 
 
 def upper_bounds(

@@ -18,6 +18,7 @@ from botorch_lse.strategies.content import (
     conservative_rows,
     content_draws,
     joint_draws,
+    systematic_sample,
 )
 from tests.covering import more_when_slow
 
@@ -81,6 +82,102 @@ def test_contents_are_spread_as_dense_draws_are(most_exact, monkeypatch) -> None
     p = above[:, 40:].mean(axis=0)
     alone = np.sqrt((mass[40:].numpy() ** 2 * p * (1 - p)).sum())
     assert found.std() > 3 * alone
+
+
+# --- a sample that stands for all rows in doubt ---------------------------------------
+
+
+def test_a_systematic_sample_has_every_mass_in_expectation() -> None:
+    # One mass is larger than the distance of teeth, and one row counts for nothing.
+    mass = torch.tensor([0.05, 0.6, 0.0, 0.1, 0.02, 0.23], dtype=torch.float64)
+    runs, n = 4000, 4
+    found = torch.zeros(runs, len(mass), dtype=torch.float64)
+    for seed in range(runs):
+        kept, each = systematic_sample(mass, n, seed)
+        found[seed, kept] = each
+    assert torch.allclose(found.sum(dim=1), mass.sum().expand(runs))
+    assert (found[:, 2] == 0).all()
+    assert (found[:, 1] >= 0.5 - 1e-9).all()
+    error = found.std(dim=0) / runs**0.5
+    assert ((found.mean(dim=0) - mass).abs() <= 4 * error + 1e-9).all()
+
+
+@pytest.mark.parametrize("lengthscale", [0.3, 0.03])
+def test_a_sample_adds_little_to_the_spread_of_a_draw(lengthscale: float) -> None:
+    # The same draws of 10,000 rows, summed over all of them and over 1,000.
+    kernel = RBFKernel().double()
+    kernel.lengthscale = lengthscale
+    X = torch.rand(10_000, 2, generator=torch.Generator().manual_seed(4)).double()
+    now = PoolPosterior.start(GPPrior.from_kernel(kernel), X)
+    y = torch.tensor([0.9, -0.4, 0.1]).double()
+    now = now.observe(torch.tensor([10, 60, 130]), y, torch.full_like(y, 0.01))
+    order = ((now.mean - LEVEL) / now.sigma).argsort()
+    mass = torch.linspace(1, 3, len(X)).double()
+    mass = (mass / mass.sum())[order]
+    above = torch.cat([v > LEVEL for _, v in joint_draws(now, order, 500, seed=3)])
+    kept, each = systematic_sample(mass, 1000, seed=0)
+    full, part = mass @ above.double(), each @ above[kept].double()
+    added = (part - full).square().mean().sqrt()
+    assert 0 < added <= 1 / (2 * 1000**0.5)
+    if lengthscale == 0.3:
+        assert added < 0.1 * full.std()
+        assert part.std() == pytest.approx(float(full.std()), rel=0.05)
+
+
+def test_contents_of_many_rows_rest_on_a_sample(monkeypatch) -> None:
+    now, items = posterior(), torch.arange(N)
+    mass = torch.linspace(1, 3, N).double()
+    mass = mass / mass.sum()
+    side = torch.zeros(N, dtype=torch.int8)
+    side[:20], side[20:40] = 1, -1
+    n = 4000
+    full = content_draws(now, LEVEL, side, mass, items, n)
+    drawn_rows = []
+
+    def seen(posterior, rows, *rest):
+        drawn_rows.append(len(rows))
+        return joint_draws(posterior, rows, *rest)
+
+    monkeypatch.setattr(drawn, "MOST_DRAWN", 60)
+    monkeypatch.setattr(drawn, "joint_draws", seen)
+    # Over places of the comb, so that its own error averages out.
+    parts = [content_draws(now, LEVEL, side, mass, items, n, s) for s in range(1, 9)]
+    assert max(drawn_rows) <= 60
+    part = torch.cat(parts)
+    open_ = float(mass[side == 0].sum())
+    # Of the draws of all rows, and of eight places with an error of 1 / (2 sqrt(60)).
+    error = float(full.std()) * (1 / n + 1 / len(part)) ** 0.5
+    comb = open_ / (2 * 60**0.5) / 8**0.5
+    assert abs(float(part.mean() - full.mean())) < 4 * error + 0.5 * comb
+    assert float(part.std()) == pytest.approx(float(full.std()), rel=0.1)
+    low, high = float(mass[side == 1].sum()), float(mass[side >= 0].sum())
+    assert low - 1e-9 <= part.min()
+    assert part.max() <= high + 1e-9
+
+
+def test_a_conservative_set_does_not_depend_on_blocks(monkeypatch) -> None:
+    now, items, blocks = posterior(), torch.arange(N), []
+
+    def seen(*given):
+        for block in joint_draws(*given):
+            blocks.append(block)
+            yield block
+
+    monkeypatch.setattr(drawn, "joint_draws", seen)
+    whole = conservative_rows(now, -0.2, items, 0.9)
+    assert len(blocks) == 1
+    blocks.clear()
+    monkeypatch.setattr(
+        drawn,
+        "row_blocks",
+        lambda n, *_: [slice(i, min(i + 2, n)) for i in range(0, n, 2)],
+    )
+    assert torch.equal(conservative_rows(now, -0.2, items, 0.9), whole)
+    # Drawing ends with the block in which the answer is known.
+    z = (now.mean + 0.2) / now.sigma
+    more = int(whole.sum()) - int((z >= drawn.SURE).sum())
+    assert len(blocks) == more // 2 + 1
+    assert 0 < more < int((z.abs() < drawn.SURE).sum()) // 2
 
 
 def test_draws_are_a_function_of_their_seed() -> None:
