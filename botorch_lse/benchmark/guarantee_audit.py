@@ -3,9 +3,10 @@ r"""Audits: how often claims pass of which more is wrong than is tolerated."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,7 +27,7 @@ from botorch_lse.confidence.audit import (
 from botorch_lse.papers.report import Report, Table
 from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.problem import Pool
-from botorch_lse.strategies.audited import AuditBelief, Audited
+from botorch_lse.strategies.audited import Audited
 from botorch_lse.strategies.labels import LabelAudit
 
 DELTA, RUNS, LOOP_RUNS = 0.05, 10_000, 200
@@ -264,19 +265,10 @@ def least_right(test: AuditTest) -> Tensor:
     return least
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Divided(Audited):
-    r"""An audit with a weaker limit; else as it was.
-
-    Args:
-        divisor: What the limit's logarithm is divided by.
-    """
-
-    divisor: float
-
-    def _test(self, belief: AuditBelief) -> AuditTest:
-        test = super()._test(belief)
-        return replace(test, limit=test.limit ** (1 / self.divisor))
+def divided(divisor: float, *given: Any, **named: Any) -> AuditTest:
+    r"""An audit's test with a weaker limit, its logarithm divided; else as it was."""
+    test = audit_test(*given, **named)
+    return replace(test, limit=test.limit ** (1 / divisor))
 
 
 def passes_in_loop(scenario: Scenario, seed: int, divisor: float) -> bool:
@@ -295,9 +287,9 @@ def passes_in_loop(scenario: Scenario, seed: int, divisor: float) -> bool:
         max_repeats=scenario.most,
         max_observations=MOST_DRAWN,
     )
-    audit = strategy.procedure
-    given = {f.name: getattr(audit, f.name) for f in fields(Audited)}
-    vars(strategy)["procedure"] = Divided(**given, divisor=divisor)  # in its place
+    assert isinstance(strategy.procedure, Audited)
+    weaker = replace(strategy.procedure, make_test=partial(divided, divisor))
+    vars(strategy)["procedure"] = weaker  # in its place
     truth = torch.where(above, margins, -margins)
     state = strategy.init(seed)
     while not state.is_done:

@@ -11,6 +11,7 @@ learning goes on, and the next claim is audited anew with what is left of ``delt
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -252,12 +253,14 @@ class Audited(Wrapping):
         tolerance: The share of the rows not measured that may be wrong.
         delta: The probability, over the draws, that more are wrong and it passes.
         max_repeats: How often one row may be measured.
+        make_test: Makes the test of a claim.
     """
 
     pool: Pool
     tolerance: float
     delta: float
     max_repeats: int | None = None
+    make_test: Callable[..., AuditTest] = audit_test
 
     @property
     def draws_at_random(self) -> bool:
@@ -358,7 +361,7 @@ class Audited(Wrapping):
     def _test(self, belief: AuditBelief) -> AuditTest:
         claim = belief.claim
         assert claim is not None  # it is tested
-        return audit_test(
+        return self.make_test(
             self._share(claim),
             self.delta,
             belief.attempt,
