@@ -542,13 +542,20 @@ def test_a_whole_number_beyond_int64_is_refused_or_a_float() -> None:
         LSEStrategy(Pool(torch.eye(3)), threshold=0.5, noise_std=10**400)
 
 
-def test_a_batch_needs_a_size() -> None:
+def test_strategy_or_call_says_how_large_a_batch_is() -> None:
     for cls, goal in (
         (LSEStrategy, {"threshold": 0.5}),
         (GEGEStrategy, {"maximize": (True, True)}),
     ):
-        with pytest.raises(ValueError, match="`batch_size` to be a whole number"):
-            cls(Pool(torch.eye(3)), batch_size=None, **goal)
+        given = {"noise_std": 0.1, **goal}
+        free = cls(Pool(torch.eye(3)), **given)
+        start = free.init(0)
+        assert [len(free.ask(start)), len(free.ask(start, size=2))] == [1, 2]
+        fixed = cls(Pool(torch.eye(3)), batch_size=2, **given)
+        with pytest.raises(ValueError, match=r"no `size`, because .*`batch_size` = 2"):
+            fixed.ask(fixed.init(0), size=3)
+        with pytest.raises(ValueError, match="`batch_size` to be at least 1"):
+            cls(Pool(torch.eye(3)), batch_size=0, **given)
 
 
 @pytest.mark.parametrize("name", ["plans", "abandoned"])
