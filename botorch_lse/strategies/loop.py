@@ -583,7 +583,11 @@ class Strategy(ABC):
         if state.plan is None:
             if state.is_done or self._is_round(state, group):
                 return self._close(state, group)
-            if not bool(matching(group.indices, self.missing(state)).any()):
+            # A value of a row that this round excludes waits for its end: a replay
+            # would take it for one that came before the exclusion, and had a place.
+            late = torch.isin(group.indices, state.excluded_in(state.round))
+            asked = matching(group.indices, self.missing(state))
+            if not bool(asked.any()) and not bool(late.any()):
                 return self._close(state, group)
             state = replace(state, plan=self.planned(state))
         asked = matching_at_random(group, self.missing(state), state.seed, state.round)
@@ -664,8 +668,8 @@ class Strategy(ABC):
         new = in_canonical_order(group).at_round(state.round)
         history = state.history.append(new)
         belief, procedure = state.belief, self.procedure
-        now = [row for r, rows in state.excluded if r == state.round for row in rows]
-        lost = torch.cat((state.abandoned_in(state.round), torch.tensor(now).long()))
+        now = state.excluded_in(state.round)
+        lost = torch.cat((state.abandoned_in(state.round), now))
         if lost.numel():
             belief = procedure.lose(belief, lost)
         if len(new) and not (state.is_done and procedure.needs_its_rows):
@@ -1178,6 +1182,11 @@ class State:
     def abandoned_in(self, round: int) -> Tensor:
         r"""The rows that were abandoned in round number ``round``."""
         rows = [row for r, row in self.abandoned if r == round]
+        return torch.tensor(rows, dtype=torch.long)
+
+    def excluded_in(self, round: int) -> Tensor:
+        r"""The rows that were excluded in round number ``round``."""
+        rows = [row for r, rows in self.excluded if r == round for row in rows]
         return torch.tensor(rows, dtype=torch.long)
 
     @property

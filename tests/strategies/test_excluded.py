@@ -195,3 +195,20 @@ def test_bad_arguments_are_named():
         strategy.replay(Observations.empty(), excluded=[3])
     with pytest.raises(ValueError, match="rows excluded in round 0"):
         strategy.replay(Observations.empty(), excluded=[(0, [99])])
+
+
+def test_a_value_of_a_row_that_was_just_excluded_waits_for_the_end_of_the_round():
+    strategy = make(LSEStrategy, batch_size=4)
+    state = step(strategy, strategy.init())
+    row = int(strategy.ask(state).order[0])
+    gone = strategy.exclude(state, [row])
+    late = strategy.tell(gone, told([row], 50))  # it came after all
+    assert late.round == gone.round
+    assert torch.equal(strategy.planned(late), strategy.planned(gone))
+    again = strategy.replay(late.observations, excluded=late.excluded)
+    assert_same(strategy, again, late)
+    done = step(strategy, late)
+    assert row in done.history.indices.tolist()
+    assert_same(
+        strategy, strategy.replay(done.observations, excluded=done.excluded), done
+    )
