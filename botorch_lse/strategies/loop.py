@@ -633,10 +633,12 @@ class Strategy(ABC):
         plan = torch.cat((kept, self._in_place(after, kept, len(plan) - len(kept))))
         plan = plan.sort().values
         if state.plan is None:  # nothing was told: what may be told now stays as it was
-            after = replace(after, stored_plan=plan)
-        else:
-            after = replace(after, plan=plan)
-        return self._close_if_full(after)
+            return self._close_if_full(replace(after, stored_plan=plan))
+        # A value that came for no place of the round may have one now.
+        after = self._close_if_full(replace(after, plan=plan, deferred=()))
+        for group in state.deferred:
+            after = self._tell_round(after, group)
+        return after
 
     def _in_place(self, state: State, kept: Tensor, size: int) -> Tensor:
         r"""Rows for places of the open round that became free, at most ``size``.

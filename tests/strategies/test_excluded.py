@@ -212,3 +212,19 @@ def test_a_value_of_a_row_that_was_just_excluded_waits_for_the_end_of_the_round(
     assert_same(
         strategy, strategy.replay(done.observations, excluded=done.excluded), done
     )
+
+
+def test_a_value_that_came_for_no_place_takes_the_one_that_becomes_free():
+    strategy = make(LSEStrategy, batch_size=4)
+    state = step(strategy, strategy.init())
+    plan = strategy.ask(state).order.tolist()
+    part = strategy.tell(state, told(plan[:1], 50))
+    (new,) = set(strategy.planned(strategy.exclude(part, plan[1:2])).tolist()) - set(
+        plan
+    )
+    early = strategy.tell(part, told([new], 51))
+    assert new not in early.told.indices.tolist()
+    state = strategy.exclude(early, plan[1:2])
+    assert new in state.told.indices.tolist()
+    again = strategy.replay(state.observations, excluded=state.excluded)
+    assert_same(strategy, again, state)
