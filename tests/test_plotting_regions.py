@@ -45,6 +45,7 @@ def test_a_map_has_the_contour_of_each_output_at_its_levels():
         wanted = (found.outputs[j].mean - level).numpy()
         assert contour.level == 0.0
         assert sorted(contour.rows["value"]) == pytest.approx(sorted(wanted))
+    assert [c.look.dash for c in contours] == ["solid", "dash", "dot"]
 
 
 def test_a_level_of_each_row_is_drawn_where_it_is_crossed():
@@ -70,4 +71,11 @@ def test_margins_of_several_outputs_have_the_edge_of_the_region():
 @pytest.mark.parametrize("draw", [plot_level_set, level_set_figure])
 def test_both_libraries_draw_a_region(draw):
     pytest.importorskip("matplotlib").use("Agg")
-    assert draw(answer(Above(0.1) & Below(0.3, output=1))) is not None
+    drawn = draw(answer(Above(0.1) & Below(0.3, output=1)))
+    if draw is level_set_figure:
+        lines = [t.line.dash for t in drawn.data if t.type == "contour" and t.line.dash]
+        assert lines == ["solid", "dash"]
+    else:
+        patterns = [lines.get_linestyle()[0][1] for lines in drawn.collections[1:3]]
+        assert patterns[0] is None
+        assert patterns[1] is not None

@@ -8,6 +8,7 @@ in print and by colour-blind readers.
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -530,10 +531,13 @@ def _maps(
             drawn: list[m.Mark] = [m.Series(groups[k], look, k) for k in groups]
         else:
             drawn = [m.Cells(cells, scale)]
-            for label, (name, level) in contours.items():
+            dashes = itertools.cycle(("solid", "dash", "dot", "dashdot"))
+            for (label, (name, level)), dash in zip(
+                contours.items(), dashes, strict=False
+            ):
                 if cells[name].min() < level < cells[name].max():
                     z = cells.assign(value=cells[name])
-                    drawn.append(m.Contour(z, level, m.Look(INK, dash="solid"), label))
+                    drawn.append(m.Contour(z, level, m.Look(INK, dash=dash), label))
         return drawn + _measured(part, measured)
 
     return _panels(frame.assign(value=value), marks, _INTERVAL, sides, size)

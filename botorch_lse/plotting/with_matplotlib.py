@@ -98,6 +98,7 @@ def _draw_mark(ax: Axes, mark: m.Mark, style: dict[str, Any]) -> None:
         from matplotlib.patheffects import withStroke
 
         style |= {"colors": mark.look.colour, "linewidths": mark.look.width}
+        style["linestyles"] = _DASHES[mark.look.dash]
         z = np.ma.masked_invalid(table)
         lines = ax.contour(*axes, z, levels=[mark.level], **style)
         margin = withStroke(linewidth=2.6 * mark.look.width, foreground="white")

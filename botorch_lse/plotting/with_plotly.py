@@ -91,10 +91,11 @@ def _traces(mark: m.Mark, picture: m.Picture) -> list[dict[str, Any]]:
     levels = {"start": mark.level, "end": mark.level, "size": 1, "coloring": "none"}
     trace |= {"type": "contour", "contours": levels, "hoverinfo": "skip"}
     width = _POINT * mark.look.width
-    return [
-        trace | _group(mark) | {"line": {"color": colour, "width": width * share}}
-        for colour, share in (("white", 2.6), (mark.look.colour, 1.0))
+    lines = [
+        {"color": "white", "width": 2.6 * width},
+        {"color": mark.look.colour, "width": width, "dash": mark.look.dash},
     ]
+    return [trace | _group(mark) | {"line": line} for line in lines]
 
 
 def _group(mark: m.Series | m.Contour) -> dict[str, Any]:
