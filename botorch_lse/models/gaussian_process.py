@@ -39,6 +39,7 @@ from typing import Any
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.exceptions.warnings import BotorchWarning
+from botorch.models.gpytorch import BatchedMultiOutputGPyTorchModel
 from botorch.models.model import Model
 from botorch.models.multitask import MultiTaskGP
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
@@ -90,6 +91,7 @@ _REMEDY = (
     "Use an exact single-output GP such as `SingleTaskGP`, or a criterion that only "
     "needs a posterior, such as `Straddle`."
 )
+_REMEDY_APART = "Outputs are independent here: give one single-output GP for each."
 
 
 def least_noise(prior_variance: Tensor, dtype: torch.dtype) -> Tensor:
@@ -480,12 +482,14 @@ def _refuse_inexact(model: Any) -> None:
         raise UnsupportedError(complaint("model", wanted, came, _REMEDY))
     if isinstance(model, MultiTaskGP):
         came = f"got {name} with {model.num_tasks}, which are correlated"
-        remedy = "Outputs are independent here: give one single-output GP for each."
         wanted = "to have the data of one task"
-        raise UnsupportedError(complaint("model", wanted, came, remedy))
+        raise UnsupportedError(complaint("model", wanted, came, _REMEDY_APART))
     if getattr(model, "num_outputs", 1) != 1:
         came = f"got {name} with {model.num_outputs}"
         remedy = "Take one output with `model.subset_output([i])`."
+        if not isinstance(model, BatchedMultiOutputGPyTorchModel):
+            came += " in one joint posterior"
+            remedy = _REMEDY_APART
         raise UnsupportedError(complaint("model", "to have one output", came, remedy))
     if model.train_inputs is None or model.train_targets is None:
         raise UnsupportedError(complaint("model", "to have data", f"{name} has none"))

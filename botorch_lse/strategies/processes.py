@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
-from botorch.models.model_list_gp_regression import ModelListGP
+from botorch.models.model import ModelList
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, of_type, whole_number
@@ -684,7 +684,7 @@ class GaussianProcess:
             process is then what it is after them.
     """
 
-    model: ModelArgument | Sequence[ModelArgument] | ModelListGP = None
+    model: ModelArgument | Sequence[ModelArgument] | ModelList = None
     noise_std: float | Sequence[float] | None = None
     refit: int | Callable[[int], bool] = 1
     n_initial: int | None = None
@@ -714,7 +714,7 @@ class GaussianProcess:
                 number is out of range.
         """
         given = self.model
-        given = list(given.models) if isinstance(given, ModelListGP) else given
+        given = list(given.models) if isinstance(given, ModelList) else given
         models = one_each(given, "model", n_outputs)
         stds = one_each(self.noise_std, "noise_std", n_outputs)
         pasts = history_of_each(self.history, n_outputs)

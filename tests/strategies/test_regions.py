@@ -8,7 +8,13 @@ import pickle
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
-from botorch.models import ModelListGP, MultiTaskGP, SingleTaskGP
+from botorch.models import (
+    KroneckerMultiTaskGP,
+    ModelList,
+    ModelListGP,
+    MultiTaskGP,
+    SingleTaskGP,
+)
 from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Observations, Pool
@@ -107,9 +113,10 @@ def test_a_region_needs_no_rule_and_is_found(name) -> None:
     assert (together in answer.guarantee) == (region.n_outputs == 2)
 
 
-def test_a_list_of_models_is_one_per_output() -> None:
+@pytest.mark.parametrize("kind", [ModelListGP, ModelList])
+def test_a_list_of_models_is_one_per_output(kind) -> None:
     one = [SingleTaskGP(POOL.X / 10, y.unsqueeze(-1)) for y in ROWS.unbind(dim=-1)]
-    listed = GaussianProcess(ModelListGP(*one), noise_std=0.05)
+    listed = GaussianProcess(kind(*one), noise_std=0.05)
     apart = GaussianProcess(tuple(one), noise_std=0.05)
     found = [end_of(build(REGIONS["and"], model=m)) for m in (listed, apart)]
     rows, wanted = (state.observations.indices for state in found)
@@ -126,6 +133,22 @@ def test_correlated_outputs_are_refused() -> None:
     for kind in kinds:
         with pytest.raises(UnsupportedError, match=r"correlated. Outputs are ind"):
             end_of(build(REGIONS["and"], model=GaussianProcess(kind, noise_std=0.05)))
+
+
+def test_the_remedy_for_a_model_of_several_outputs_helps() -> None:
+    def of(model) -> Strategy:
+        return build(REGIONS["and"], model=GaussianProcess(model, noise_std=0.05))
+
+    joint = KroneckerMultiTaskGP(POOL.X / 10, ROWS)  # it has no `subset_output`
+    with pytest.raises(UnsupportedError, match=r"joint posterior.*one single-output"):
+        end_of(of(joint))
+    batched = SingleTaskGP(POOL.X / 10, ROWS)
+    with pytest.raises(UnsupportedError, match=r"`model.subset_output\(\[i\]\)`"):
+        end_of(of(batched))
+    apart = [SingleTaskGP(POOL.X / 10, y.unsqueeze(-1)) for y in ROWS.unbind(dim=-1)]
+    taken = [batched.subset_output([j]) for j in range(2)]
+    found, wanted = (end_of(of(models)) for models in (taken, apart))
+    assert torch.equal(found.observations.indices, wanted.observations.indices)
 
 
 def test_a_missing_value_is_refused() -> None:
