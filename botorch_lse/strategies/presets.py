@@ -17,7 +17,7 @@ from botorch.models.transforms.input import ChainedInputTransform, FilterFeature
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, truth_value, whole_number
+from botorch_lse.checks import complaint, in_interval, truth_value, whole_number
 from botorch_lse.confidence.schedules import (
     BetaSchedule,
     beta_schedule,
@@ -46,6 +46,7 @@ from botorch_lse.strategies.goals import (
     Goal,
     Maximiser,
     MaximiserByPairs,
+    Region,
     ShareOfMax,
     ShareOfMaxByPairs,
 )
@@ -293,8 +294,13 @@ def check_goal(
         name: The strategy's.
 
     Raises:
-        ValueError: If none, both or another one is given, or it is out of range.
+        ValueError: If none, both or another one is given, it is out of range, or a
+            region is given as the level.
     """
+    if isinstance(threshold, Region):
+        wanted, came = f"to be a level for {name}", f"got the region {threshold}"
+        remedy = "Regions are goals of `Strategy(pool, goal)`."
+        raise ValueError(complaint("threshold", wanted, came, remedy))
     levels = {"threshold": threshold, "omega": omega}
     given = [goal for goal, level in levels.items() if level is not None]
     if not given and "maximiser" in goals:

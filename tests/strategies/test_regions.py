@@ -33,7 +33,9 @@ from botorch_lse.strategies import (
     GaussianProcess,
     Handover,
     HRAGELinearStrategy,
+    ImplicitLSEStrategy,
     Levels,
+    LSEStrategy,
     MELKLinearStrategy,
     MutualInformation,
     Random,
@@ -42,6 +44,7 @@ from botorch_lse.strategies import (
     Region,
     State,
     Straddle,
+    StraddleStrategy,
     Strategy,
     TargetedVariance,
     TruncatedVariance,
@@ -162,6 +165,14 @@ def test_a_missing_value_is_refused() -> None:
 def test_linear_features_know_one_level(kind) -> None:
     with pytest.raises(ValueError, match=r"features.*Regions are goals of"):
         kind(POOL, threshold=REGIONS["and"], noise_std=0.1)
+
+
+@pytest.mark.parametrize("kind", [LSEStrategy, StraddleStrategy, ImplicitLSEStrategy])
+@pytest.mark.parametrize("name", ["and", "band"])
+def test_named_strategies_say_where_regions_go(kind, name) -> None:
+    wanted = r"`threshold` to be a level.*region.*`Strategy\(pool, goal\)`"
+    with pytest.raises(ValueError, match=wanted):
+        kind(POOL, threshold=REGIONS[name], model=KERNEL, noise_std=0.1)
 
 
 RULES = [
