@@ -338,6 +338,9 @@ Twice as many changed neither the worst variance nor the F1 score of whole runs.
 FINEST = 1e-3
 """Features are not made more accurate than for designs of this gap: with rounding to
 come they change nothing any more."""
+AT_ONCE = 1024
+"""Up to so many points have their covariances computed in one call, not by columns:
+there a call costs more than its numbers."""
 PAIR_SHARE = 0.25
 """Errors of the features enter the variance of a difference up to four times."""
 STEPS = 30
@@ -443,13 +446,18 @@ def features(problem: PosteriorProblem, q: int, tol: float) -> Tensor:
         One row per point; no column where no target is uncertain.
     """
     share = RESIDUAL * max(tol, FINEST) * min(1.0, 10 / q)
-    basis = pivoted_cholesky(
-        problem.posterior.variance,
-        lambda i: problem.posterior.block(slice(None), slice(i, i + 1)).squeeze(-1),
-        share * _largest(problem),
-        max(RANK, 2 * q),
-    )
-    return basis.Phi
+    posterior, every = problem.posterior, slice(None)
+    variance = posterior.variance
+    whole = posterior.block(every, every) if len(variance) <= AT_ONCE else None
+
+    def column(i: int) -> Tensor:
+        r"""The covariances of all points with the ``i``-th."""
+        if whole is not None:
+            return whole[:, i]
+        return posterior.block(every, slice(i, i + 1)).squeeze(-1)
+
+    tolerance = share * _largest(problem)
+    return pivoted_cholesky(variance, column, tolerance, max(RANK, 2 * q)).Phi
 
 
 def _largest(problem: PosteriorProblem) -> float:
@@ -605,6 +613,11 @@ def designed_batch(
     if q == 0:
         return torch.zeros_like(allowed)
     is_improved = rounding == "exchange"
+    nothing = JointBatchPosterior.of(problems, torch.zeros_like(allowed))
+    if q == 1 and is_improved and from_nothing is not False:
+        rows = int((allowed > 0).sum())
+        if max(part.n_targets for part in nothing.parts) * rows <= ENTRIES:
+            return greedy(nothing, 1, allowed).counts  # tries all, so none is better
     method = method if is_improved else rounding
     if tol is None:
         tol = FINE if is_improved else TOLERANCE
@@ -613,7 +626,6 @@ def designed_batch(
     # The design knows no limit on repeats: greedy steps replace what exceeds it.
     batches = {"design": greedy(rounded, q, allowed)}
     if from_nothing or (from_nothing is None and is_improved and q <= SMALL_BATCH):
-        nothing = JointBatchPosterior.of(problems, torch.zeros_like(counts))
         batches["greedy"] = greedy(nothing, q, allowed)
     if is_improved:
         batches = {k: exchange_pairs(b, allowed) for k, b in batches.items()}

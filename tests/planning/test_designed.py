@@ -155,6 +155,29 @@ def test_weights_of_targets_and_pairs_count_as_in_a_dense_computation(pairs_fact
     assert batch.value == pytest.approx(float((weights * v).max()), rel=1e-8)
 
 
+@pytest.mark.parametrize("pairs_factor", [None, 0.7])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_batch_of_one_is_the_best_row_there_is(seed, pairs_factor):
+    X, kernel, generator = rows_and_kernel(seed, 14)
+    shape = (5,) if pairs_factor is None else (5, 5)
+    weights = torch.rand(shape, generator=generator, dtype=torch.float64)
+    targets = torch.tensor([0, 3, 6, 8, 13])
+    problem = problem_of(X, kernel, targets, weights, pairs_factor)
+    allowed = (torch.arange(14) % 4 > 0).long()
+    K = kernel(X).to_dense().detach()
+    left = torch.full((14,), torch.inf).double()
+    for row in allowed.nonzero().squeeze(-1).tolist():
+        C = K - torch.outer(K[row], K[row]) / (K[row, row] + NOISE**2)
+        C = C[targets][:, targets]
+        v = C.diagonal()
+        if pairs_factor is not None:
+            v = v[:, None] + pairs_factor**2 * v - 2 * pairs_factor * C
+        left[row] = (weights * v).max()
+    counts = designed_batch([problem], 1, allowed)
+    assert counts.sum() == 1
+    assert float(left[counts.argmax()]) == pytest.approx(float(left.min()), rel=1e-6)
+
+
 @pytest.mark.parametrize("nu", [0.5, 2.5])
 def test_targets_outside_the_pool_are_predicted_and_never_measured(nu):
     X, _, _ = rows_and_kernel(2, 20)
