@@ -249,7 +249,10 @@ class Cells:
             end = torch.cat((part, endless), dim=1)
             low, high = (x[j].unsqueeze(-1) for x in (lower, upper))
             gap = torch.maximum(start - high, low - end).clamp_min(0.0) / scale[j]
-            whole = torch.maximum(start - low, high - end).clamp_min(0.0) / scale[j]
+            # An interval reaches out of a cell at its ends, not where it has none.
+            out_below = torch.where(start == -torch.inf, start, start - low)
+            out_above = torch.where(end == torch.inf, -end, high - end)
+            whole = torch.maximum(out_below, out_above).clamp_min(0.0) / scale[j]
             near = torch.maximum(near, self._along(gap, j))
             far = torch.maximum(far, self._along(whole, j))
         is_last = (self.classes == self.n_classes - 1).expand(near.shape).flatten(1)

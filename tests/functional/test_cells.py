@@ -196,3 +196,17 @@ def test_with_an_accuracy_a_decision_is_that_of_a_value_so_near(epsilon) -> None
     wider = exact.cells.agreed(exact.allowed([lower], [upper])) != UNKNOWN
     assert bool((found != UNKNOWN)[wider].all())
     assert int((found != UNKNOWN).sum()) > int(wider.sum())
+
+
+@pytest.mark.parametrize("name", REGIONS)
+def test_margins_of_what_is_not_known_are_infinite(name) -> None:
+    region = REGIONS[name]
+    m = region.n_outputs
+    endless = [torch.full((3,), torch.inf).double()] * m
+    start = [-end for end in endless]
+    low, high = region.cells.margins(start, endless, [1.0] * m)
+    # Unless the answer is certain before anything is known.
+    known = region.cells.agreed(region.allowed(start, endless))
+    assert (low == -torch.inf).tolist() == (known != region.n_classes - 1).tolist()
+    assert bool((high[known == UNKNOWN] == torch.inf).all())
+    assert not bool((low.isnan() | high.isnan()).any())
