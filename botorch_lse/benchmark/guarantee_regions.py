@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
+from botorch.models.multitask import MultiTaskGP
+from gpytorch.kernels import IndexKernel
 from torch import Tensor
 from tqdm import tqdm
 
@@ -25,7 +27,7 @@ from botorch_lse.benchmark.guarantee import (
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.confidence import UnionBeta
 from botorch_lse.models.gaussian_process import GPPrior
-from botorch_lse.papers.problems import gp_sample
+from botorch_lse.papers.problems import gp_sample, matern_prior
 from botorch_lse.papers.report import Report
 from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.problem import Classification, Pool
@@ -42,6 +44,9 @@ DELTA, NOISE, SIZE, LIMIT = 0.1, 0.1, 8, 160
 EPSILON = 0.2
 SCALES = ((0.25, 0.25), (0.4, 0.2))
 """Lengthscales of the two outputs."""
+CORRELATION = -0.8
+"""Of the two outputs where they are drawn together, both with the first lengthscales.
+"""
 
 NOTES = (
     f"Two outputs, independent draws of zero-mean Gaussian processes of unit variance "
@@ -51,7 +56,9 @@ NOTES = (
     "decided row has a side that no values within epsilon of the true ones have. "
     "Batches of 8 by the default rule; a run ends when all rows are decided or after "
     f"{LIMIT} measurements.",
-    "'per row' has a level that rises from -0.5 to 0.5 along the first input.",
+    "'per row' has a level that rises from -0.5 to 0.5 along the first input. In "
+    "'correlated' both outputs have the first lengthscales and a correlation of "
+    f"{CORRELATION:g}, and the strategy knows that process.",
 )
 
 
@@ -64,12 +71,14 @@ class Instance:
         priors: The process of each output.
         truth: ``N x 2`` true values.
         seed: The number of the run.
+        together: The process of both outputs where they are correlated.
     """
 
     pool: Pool
     priors: tuple[GPPrior, ...]
     truth: Tensor
     seed: int
+    together: MultiTaskGP | None = None
 
     @classmethod
     def of(cls, seed: int, size: int = SIZE) -> Instance:
@@ -77,6 +86,31 @@ class Instance:
         drawn = [gp_sample(2 * seed + j, size, s) for j, s in enumerate(SCALES)]
         truth = torch.stack([values for _, _, values in drawn], dim=-1)
         return cls(drawn[0][0], tuple(prior for _, prior, _ in drawn), truth, seed)
+
+    @classmethod
+    def correlated(cls, seed: int, size: int = SIZE) -> Instance:
+        r"""Two draws, mixed so that they are correlated."""
+        pool, _, first = gp_sample(2 * seed, size, SCALES[0])
+        _, _, other = gp_sample(2 * seed + 1, size, SCALES[0])
+        second = CORRELATION * first + (1 - CORRELATION**2) ** 0.5 * other
+        truth = torch.stack((first, second), dim=-1)
+        return cls(pool, (), truth, seed, correlated_model())
+
+
+def correlated_model() -> MultiTaskGP:
+    r"""The process from which correlated outputs are drawn."""
+    X = torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]], dtype=torch.float64)
+    kernel = matern_prior(SCALES[0]).covar_module
+    kernel.active_dims = torch.arange(2)
+    model = MultiTaskGP(
+        X, torch.zeros(2, 1).double(), 2, covar_module=kernel, outcome_transform=None
+    )
+    root = torch.linalg.cholesky(torch.tensor([[1.0, CORRELATION], [CORRELATION, 1.0]]))
+    tasks = IndexKernel(num_tasks=2, rank=2, active_dims=[2]).double()
+    # Nothing but what the factor says: GPyTorch keeps these variances above 0.
+    tasks.initialize(covar_factor=root.double(), var=torch.full((2,), 1e-12).double())
+    model.covar_module = kernel * tasks
+    return model
 
 
 Make = Callable[[Instance], Region]
@@ -86,6 +120,7 @@ REGIONS: dict[str, Make] = {
     "or": lambda _: Above(0.7, EPSILON) | Above(0.7, EPSILON, 1),
     "band": lambda _: Between(-0.5, 0.5, EPSILON),
     "per row": lambda i: Above(i.pool.X[:, 0] - 0.5, EPSILON) & Below(0.7, EPSILON, 1),
+    "correlated": lambda _: Above(0.0, EPSILON) & Below(0.5, EPSILON, 1),
 }
 
 
@@ -111,7 +146,9 @@ def build(name: str, instance: Instance, divisor: float) -> Strategy:
     return Strategy(
         instance.pool,
         goal,
-        model=GaussianProcess(instance.priors[:m], noise_std=NOISE),
+        model=GaussianProcess(
+            instance.together or instance.priors[:m], noise_std=NOISE
+        ),
         batch_size=8,
         delta=DELTA,
         beta=beta,
@@ -147,7 +184,8 @@ def simulate(
     make: Callable[[int], Instance] | None = None,
 ) -> Outcome:
     r"""Run a region on the instances ``0, ..., runs - 1`` until it stops."""
-    make = make or partial(Instance.of, size=SIZE)
+    own = Instance.correlated if name == "correlated" else Instance.of
+    make = make or partial(own, size=SIZE)
     wrong, decided, observations = 0, 0.0, 0
     for seed in tqdm(range(options.runs), desc=name, disable=None, leave=False):
         instance = make(seed)

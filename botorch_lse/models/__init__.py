@@ -4,6 +4,7 @@ from botorch_lse.models.fitted import (
     HeteroscedasticGP,
     QuadraticNoise,
     fit_heteroscedastic_gp,
+    fit_multi_task_gp,
     fit_single_task_gp,
 )
 from botorch_lse.models.gaussian_process import GPPrior, PoolPosterior, PosteriorPath
@@ -15,5 +16,6 @@ __all__ = [
     "PosteriorPath",
     "QuadraticNoise",
     "fit_heteroscedastic_gp",
+    "fit_multi_task_gp",
     "fit_single_task_gp",
 ]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
@@ -14,16 +14,18 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedEr
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
+from botorch.models.multitask import MultiTaskGP
 from botorch.models.transforms import Normalize, Standardize
 from botorch.models.transforms.input import InputTransform
+from botorch.models.transforms.outcome import StratifiedStandardize
 from botorch.models.utils.gpytorch_modules import (
     get_covar_module_with_dim_scaled_prior,
     get_gaussian_likelihood_with_lognormal_prior,
 )
 from botorch.posteriors.posterior import Posterior
 from gpytorch.constraints import GreaterThan, Interval
-from gpytorch.kernels import Kernel, RBFKernel
-from gpytorch.likelihoods import GaussianLikelihood
+from gpytorch.kernels import IndexKernel, Kernel, RBFKernel
+from gpytorch.likelihoods import GaussianLikelihood, HadamardGaussianLikelihood
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import LogNormalPrior
 from scipy.stats import chi2
@@ -98,13 +100,104 @@ def fit_with_inputs(
     return max((fitted(model), fitted(other)), key=lambda pair: pair[0])[1]
 
 
-def fitted(model: SingleTaskGP) -> tuple[float, SingleTaskGP]:
+class TaskKernel(IndexKernel):
+    r"""GPyTorch's ``IndexKernel``, looked up in its table of covariances.
+
+    The original multiplies by sparse matrices, which takes longer and warns.
+    """
+
+    def forward(
+        self, i1: Tensor, i2: Tensor, diag: bool = False, **params: Any
+    ) -> Tensor:
+        r"""Covariances of ``N x 1`` numbers with ``M x 1``, or the diagonal alone."""
+        table = self.covar_matrix.to_dense()
+        one, other = i1.long().squeeze(-1), i2.long().squeeze(-1)
+        if diag:
+            return table[one, other]
+        return table[one.unsqueeze(-1), other.unsqueeze(-2)]
+
+
+def fit_multi_task_gp(
+    train_X: Tensor, train_Y: Tensor, train_Yvar: Tensor | None, bounds: Tensor
+) -> MultiTaskGP:
+    r"""The default model of correlated outputs: BoTorch's ``MultiTaskGP``, fitted.
+
+    Kernel and priors are those of ``fit_single_task_gp``; each output is standardised
+    by itself. Correlations may have either sign (BoTorch's own task kernel has positive
+    ones only), and have no prior.
+
+    Args:
+        train_X: ``n x d``.
+        train_Y: ``n x M``.
+        train_Yvar: ``n x M``, or ``None`` to learn one noise variance for each output.
+        bounds: ``2 x d`` bounds of the pool, for the input scaling.
+    """
+    (n, d), M = train_X.shape, train_Y.shape[-1]
+    number = torch.arange(M).repeat_interleave(n).unsqueeze(-1).to(train_X)
+    X = torch.cat((train_X.repeat(M, 1), number), dim=-1)
+    bound, likelihood = None, None
+    if train_Yvar is None:
+        found = [largest_noise(train_X, y.unsqueeze(-1)) for y in train_Y.mT]
+        known = [value for value in found if value is not None]
+        bound = max(known) if known else None
+        likelihood = _likelihood_by_task(M, d, bound)
+    kernel = default_kernel(d)
+    model = MultiTaskGP(
+        X,
+        train_Y.mT.reshape(-1, 1),
+        task_feature=d,
+        train_Yvar=None if train_Yvar is None else train_Yvar.mT.reshape(-1, 1),
+        covar_module=kernel,
+        likelihood=likelihood,
+        input_transform=Normalize(d + 1, indices=list(range(d)), bounds=bounds),
+        outcome_transform=StratifiedStandardize(d, torch.arange(M), min_stdv=TINY),
+    )
+    tasks = TaskKernel(num_tasks=M, rank=M, active_dims=[d]).double()
+    # Half of each output by itself, half in common, as yet with no other output.
+    half = torch.full((M,), 0.5, dtype=torch.float64)
+    tasks.initialize(covar_factor=half.sqrt().diag(), var=half)
+    model.covar_module = kernel * tasks
+    if train_Yvar is not None or bound is not None:
+        return fitted(model)[1]
+    other = deepcopy(model)
+    other.covar_module.kernels[0].lengthscale = _double(FAST * d**0.5)
+    return max((fitted(model), fitted(other)), key=lambda pair: pair[0])[1]
+
+
+def _likelihood_by_task(
+    M: int, column: int, largest: float | None
+) -> HadamardGaussianLikelihood:
+    r"""The default likelihood with a noise variance for each output.
+
+    Args:
+        M: The number of outputs.
+        column: Where the inputs have the number of the output.
+        largest: A bound of the variances, relative to the variance of the values.
+    """
+    prior = LogNormalPrior(_double(-4.0), _double(1.0))
+    bounds: Interval = _above(LEAST_NOISE, prior.mode)
+    if largest is not None:
+        bounds = _between(LEAST_NOISE, max(largest, 2 * LEAST_NOISE), prior.mode)
+    found = HadamardGaussianLikelihood(
+        num_tasks=M,
+        noise_prior=prior,
+        noise_constraint=bounds,
+        task_feature_index=column,
+    )
+    return found.double()
+
+
+AnyGP = TypeVar("AnyGP", SingleTaskGP, MultiTaskGP)
+
+
+def fitted(model: AnyGP) -> tuple[float, AnyGP]:
     r"""A model fitted from its present values, and the logarithm of what it attains."""
     mll = ExactMarginalLogLikelihood(model.likelihood, model)
     fit_gpytorch_mll(mll)
     model.train()
     with torch.no_grad():
-        value = mll(model(*model.train_inputs), model.train_targets)
+        inputs: Any = model.train_inputs
+        value = mll(model(*inputs), model.train_targets, *inputs)
     return float(value), model.eval()
 
 

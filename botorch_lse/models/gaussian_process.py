@@ -33,7 +33,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -91,7 +91,11 @@ _REMEDY = (
     "Use an exact single-output GP such as `SingleTaskGP`, or a criterion that only "
     "needs a posterior, such as `Straddle`."
 )
-_REMEDY_APART = "Outputs are independent here: give one single-output GP for each."
+_REMEDY_APART = (
+    "Outputs are independent here: give one single-output GP for each. Where they are "
+    "correlated, a strategy takes `GaussianProcess(model)` with one fitted MultiTaskGP "
+    "of all outputs, or `GaussianProcess(factory, correlated=True)`."
+)
 
 
 def least_noise(prior_variance: Tensor, dtype: torch.dtype) -> Tensor:
@@ -239,8 +243,8 @@ class GPPrior:
             )
         one = torch.ones((), dtype=torch.float64)
         return cls(
-            _frozen(mean if mean is not None else ZeroMean()).double(),
-            _frozen(kernel).double(),
+            frozen(mean if mean is not None else ZeroMean()).double(),
+            frozen(kernel).double(),
             one,
             0.0 * one,
             None if noise_var is None else noise_var * one,
@@ -271,12 +275,12 @@ class GPPrior:
             noise = None
         transform = getattr(model, "input_transform", None)
         return cls(
-            _frozen(model.mean_module),
-            _frozen(model.covar_module),
+            frozen(model.mean_module),
+            frozen(model.covar_module),
             scale.to(parameter),
             shift.to(parameter),
             noise,
-            None if transform is None else _frozen(transform),
+            None if transform is None else frozen(transform),
             model.batch_shape if hasattr(model, "batch_shape") else torch.Size(),
             is_ensemble(model),
             getattr(model, "predict_noise", None),
@@ -312,7 +316,7 @@ class GPPrior:
         kernel.raw_outputscale = Parameter(
             torch.tensor((sigma / now) ** 2, dtype=self.dtype, device=self.device)
         )
-        return replace(self, covar_module=_frozen(kernel))
+        return replace(self, covar_module=frozen(kernel))
 
     def given(self, X: Tensor, y: Tensor, noise_var: Tensor) -> GPPrior:
         r"""The same process once some values are known: again a Gaussian process.
@@ -337,7 +341,7 @@ class GPPrior:
             a = torch.linalg.solve_triangular(L, residual, upper=False).squeeze(-1)
         kernel = GivenKernel(self.covar_module, F, L)
         mean = GivenMean(self.mean_module, kernel, a)
-        return replace(self, mean_module=_frozen(mean), covar_module=_frozen(kernel))
+        return replace(self, mean_module=frozen(mean), covar_module=frozen(kernel))
 
     @property
     def knows_new_noise(self) -> bool:
@@ -464,7 +468,7 @@ def training_data(model: ExactGP, prior: GPPrior) -> tuple[Tensor, Tensor, Tenso
     return F, y, noise.expand(y.shape).clone()
 
 
-def _frozen(module: Module) -> Module:
+def frozen(module: Module) -> Module:
     r"""A copy of a module in evaluation mode, whose parameters need no gradients.
 
     It is a copy so that fitting the user's model further does not change the prior.
@@ -781,6 +785,25 @@ class _Rows:
 
 
 @dataclass(frozen=True, eq=False)
+class News:
+    r"""``q`` further observations, seen from the ``n`` before them.
+
+    Args:
+        path: ``q x n``, the path rows at the points of the new ones, transposed.
+        L: ``q x q``, the factor of their covariance, noise included, given the old.
+        a: ``q`` whitened residuals from what was predicted of them.
+        noise_var: ``q`` noise variances, units of ``y`` squared.
+        is_exact: Whether one of them counts as exact.
+    """
+
+    path: Tensor
+    L: Tensor
+    a: Tensor
+    noise_var: Tensor
+    is_exact: bool
+
+
+@dataclass(frozen=True, eq=False)
 class PoolPosterior:
     r"""Mean and variance of every row of a pool, given observations at rows.
 
@@ -802,6 +825,10 @@ class PoolPosterior:
         memory_budget: Bytes for the path rows and for temporary arrays.
         is_exact: Whether some measurement had at most the least noise, which is then
             treated as exact.
+        data: ``n x d'`` features of the observations, where not all of them are rows of
+            this pool: of correlated outputs each is told what was measured of any.
+            ``indices`` are then the rows of the measurements, once each. Such outputs
+            are observed together (``models/correlated.py``).
     """
 
     prior: GPPrior
@@ -815,6 +842,7 @@ class PoolPosterior:
     information: Tensor
     memory_budget: int = MEMORY_BUDGET
     is_exact: bool = False
+    data: Tensor | None = None
     _rows: _Rows | None = None
     _gram: Tensor | None = None
     _expected: tuple[Tensor, ...] = ()
@@ -890,38 +918,66 @@ class PoolPosterior:
             noise_var: ``q`` noise variances, units of ``y`` squared; those below
                 ``least_noise`` are raised to it.
         """
-        # Expected rows are not in the factor: values could not be conditioned on them.
-        if self._expected:
-            raise ValueError("Expected no hypothetical rows when observing real ones.")
+        self._check_no_expected()
+        if self.is_correlated:
+            raise ValueError("Expected correlated outputs to be observed together.")
         if indices.numel() == 0:
             return self
         with torch.no_grad():
-            is_exact = self.is_exact or bool((noise_var <= self.least_noise).any())
+            is_exact = bool((noise_var <= self.least_noise).any())
             noise_var = torch.maximum(noise_var, self.least_noise)
-            cross = self._cross(indices)  # q x n
-            L22, a2 = self._innovations(indices, cross, y, noise_var)
-            n, q = self.a.numel(), indices.numel()
+            path = self._cross(indices)
+            L22, a2 = self._innovations(indices, path, y, noise_var)
+            news = News(path, L22, a2, noise_var, is_exact)
+            prior_with = partial(self.prior_covariance, indices)
+            return self.conditioned(news, indices, prior_with)
+
+    def conditioned(
+        self,
+        news: News,
+        indices: Tensor,
+        prior_with: Callable[[slice], Tensor],
+        data: Tensor | None = None,
+    ) -> PoolPosterior:
+        r"""The posterior after observations that need not be rows of the pool.
+
+        Args:
+            news: The observations, seen from those before.
+            indices: Rows of the pool that were measured.
+            prior_with: From a slice of the pool to the ``q x r`` prior covariances of
+                the observations with its rows.
+            data: ``q x d'`` features of the observations, where they are not the rows.
+        """
+        self._check_no_expected()
+        with torch.no_grad():
+            n, q = self.a.numel(), news.a.numel()
             storage = self._storage_for(q)
             mean, variance = self.mean.clone(), self.variance.clone()
-            for rows, covariance in self._residual_blocks(indices, cross):
-                V = path_rows(L22, covariance)
-                mean[rows] += a2 @ V
+            for rows, covariance in self._residual_blocks(prior_with, news.path):
+                V = path_rows(news.L, covariance)
+                mean[rows] += news.a @ V
                 variance[rows] -= V.square().sum(dim=0)
                 variance[rows].clamp_min_(0.0)
                 if storage is not None:
                     storage.data[n : n + q, rows] = V
-            information = self.information + L22.diagonal().log().sum()
+            information = self.information + news.L.diagonal().log().sum()
             return replace(
                 self,
                 mean=mean,
                 variance=variance,
                 indices=torch.cat((self.indices, indices)),
-                L=extended(self.L, cross, L22),
-                information=information - noise_var.log().sum() / 2,
-                a=torch.cat((self.a, a2)),
-                is_exact=is_exact,
+                L=extended(self.L, news.path, news.L),
+                information=information - news.noise_var.log().sum() / 2,
+                a=torch.cat((self.a, news.a)),
+                is_exact=self.is_exact or news.is_exact,
+                data=None if data is None else torch.cat((self._data, data)),
                 _rows=storage,
             )
+
+    def _check_no_expected(self) -> None:
+        # Expected rows are not in the factor: values could not be conditioned on them.
+        if self._expected:
+            raise ValueError("Expected no hypothetical rows when observing real ones.")
 
     def surprises(self, indices: Tensor, y: Tensor, noise_var: Tensor) -> Tensor:
         r"""``q`` standardised residuals of values from what is predicted of them.
@@ -959,8 +1015,7 @@ class PoolPosterior:
         """
         with torch.no_grad():
             F = self.prior.features(X)
-            cross = self.prior.covariance(self.F[self.indices], F)
-            V = path_rows(self.L, cross)
+            V = path_rows(self.L, self.prior.covariance(self._data, F))
             mean = self.prior.mean(F) + self.a @ V
             variance = self.prior.variance(F) - V.square().sum(dim=0)
             return mean, variance.clamp_min(0.0).sqrt()
@@ -978,6 +1033,7 @@ class PoolPosterior:
             a=none,
             information=torch.zeros_like(self.information),
             is_exact=False,
+            data=None if self.data is None else self.data[:0],
             _rows=_Rows(len(every)),
             _expected=(),
         )
@@ -1016,13 +1072,16 @@ class PoolPosterior:
             covariance = self.covariance_with(indices)
             among = covariance[:, indices]
             factor = factorize(among, noise_var, self.least_noise)
-            taken = path_rows(factor, covariance)
-            variance = self.variance - taken.square().sum(dim=0)
-            return replace(
-                self,
-                variance=variance.clamp_min(0.0),
-                _expected=(*self._expected, *taken),
-            )
+            return self.less(path_rows(factor, covariance))
+
+    def less(self, rows: Tensor) -> PoolPosterior:
+        r"""The posterior whose covariances are smaller by ``rows' rows``.
+
+        Args:
+            rows: ``q x N`` path rows of observations whose values are not known yet.
+        """
+        variance = (self.variance - rows.square().sum(dim=0)).clamp_min(0.0)
+        return replace(self, variance=variance, _expected=(*self._expected, *rows))
 
     def variance_between(self, i: Tensor, j: Tensor, factor: float = 1.0) -> Tensor:
         r"""``B x L`` posterior variances of ``f(i) - factor f(j)``.
@@ -1041,12 +1100,28 @@ class PoolPosterior:
 
     def covariance_with(self, indices: Tensor) -> Tensor:
         r"""``q x N`` posterior covariances between rows ``indices`` and the pool."""
+        prior_with = partial(self.prior_covariance, indices)
+        return self.covariance_to(prior_with, self.path_at(indices))
+
+    def covariance_to(
+        self, prior_with: Callable[[slice], Tensor], path: Tensor
+    ) -> Tensor:
+        r"""``q x N`` posterior covariances of any points with the pool.
+
+        Args:
+            prior_with: From a slice of the pool to the ``q x r`` prior covariances of
+                the points with its rows.
+            path: ``q x (n + e)``, as of ``path_at``.
+        """
+        n = self.a.numel()
         with torch.no_grad():
-            covariance = self.mean.new_empty(indices.numel(), self.F.shape[-2])
-            for rows, block in self._residual_blocks(indices, self._cross(indices)):
+            covariance = self.mean.new_empty(len(path), self.F.shape[-2])
+            for rows, block in self._residual_blocks(prior_with, path[:, :n]):
                 covariance[:, rows] = block
-            for row in self._expected:
-                covariance = covariance - row[indices].unsqueeze(-1) * row
+            for own, row in zip(
+                path[:, n:].unbind(dim=-1), self._expected, strict=True
+            ):
+                covariance = covariance - own.unsqueeze(-1) * row
             return covariance
 
     def covariance_between(self, rows: Tensor, columns: Tensor) -> Tensor:
@@ -1099,6 +1174,27 @@ class PoolPosterior:
         r"""``q`` prior means at the rows ``indices``, units of ``y``."""
         return self.prior.mean(self.F[indices]).expand(indices.numel())
 
+    @property
+    def is_correlated(self) -> bool:
+        r"""Whether it is of one of several outputs that tell of each other."""
+        return self.data is not None
+
+    @property
+    def prior_mean_of_data(self) -> Tensor:
+        r"""``n`` prior means of the observations, units of ``y``."""
+        return self.prior.mean(self._data).expand(self.a.numel())
+
+    @property
+    def _data(self) -> Tensor:
+        r"""``n x d'`` features of the observations."""
+        return self.F[self.indices] if self.data is None else self.data
+
+    def _with_data(self, rows: Tensor | slice) -> Tensor:
+        r"""``n x r`` prior covariances of the observations with some rows."""
+        if self.data is None:
+            return self.prior_covariance(self.indices, rows)
+        return self.prior.covariance(self.data, self.F[rows])
+
     def _cross(self, indices: Tensor) -> Tensor:
         r"""``q x n`` entries of the path rows at rows ``indices``."""
         n = self.a.numel()
@@ -1106,20 +1202,21 @@ class PoolPosterior:
             return self.a.new_zeros(indices.numel(), 0)
         if self._rows is not None:
             return self._rows.data[:n, indices].mT
-        return path_rows(self.L, self.prior_covariance(self.indices, indices)).mT
+        return path_rows(self.L, self._with_data(indices)).mT
 
     def _residual_blocks(
-        self, indices: Tensor, cross: Tensor
+        self, prior_with: Callable[[slice], Tensor], path: Tensor
     ) -> Iterator[tuple[slice, Tensor]]:
-        r"""Posterior covariances of rows ``indices`` with the pool, block by block.
+        r"""Posterior covariances of some points with the pool, block by block.
 
-        They are the prior covariances less ``cross V`` with the path rows ``V = L^-1
-        k(train, x)``. Where ``V`` is not stored, ``cross V = W' k(train, x)`` with ``W
-        = L^-T cross'``, which needs one triangular solve instead of one per block.
+        They are the prior covariances less ``path V`` with the path rows ``V = L^-1
+        k(train, x)``. Where ``V`` is not stored, ``path V = W' k(train, x)`` with ``W =
+        L^-T path'``, which needs one triangular solve instead of one per block.
 
         Args:
-            indices: ``q`` rows.
-            cross: ``q x n``, their path rows, transposed.
+            prior_with: From a slice of the pool to the ``q x r`` prior covariances of
+                the points with its rows.
+            path: ``q x n``, the path rows at the points, transposed.
 
         Yields:
             A slice of the pool, and the ``q x block`` covariances with it.
@@ -1127,14 +1224,14 @@ class PoolPosterior:
         n, N = self.a.numel(), self.F.shape[-2]
         stored = self._rows.data[:n] if self._rows is not None else None
         if stored is None:
-            W = torch.linalg.solve_triangular(self.L.mT, cross.mT, upper=True)
-        per_row = indices.numel() + (n if stored is None else 0)
+            W = torch.linalg.solve_triangular(self.L.mT, path.mT, upper=True)
+        per_row = len(path) + (n if stored is None else 0)
         for rows in row_blocks(N, per_row, self.memory_budget):
-            block = self.prior_covariance(indices, rows)
+            block = prior_with(rows)
             if stored is not None:
-                yield rows, block - cross @ stored[:, rows]
+                yield rows, block - path @ stored[:, rows]
             else:
-                yield rows, block - W.mT @ self.prior_covariance(self.indices, rows)
+                yield rows, block - W.mT @ self._with_data(rows)
 
     def _storage_for(self, q: int) -> _Rows | None:
         r"""Storage for ``q`` more rows, if half the memory budget can hold them all."""

@@ -23,6 +23,7 @@ from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
 from botorch_lse.content import Content
+from botorch_lse.models import correlated
 from botorch_lse.models.gaussian_process import EXACT_NOTE, GPPrior, PoolPosterior
 from botorch_lse.planning import PosteriorProblem, Relaxation, relaxed_counts
 from botorch_lse.planning.designed import TOLERANCE
@@ -254,7 +255,9 @@ class GPProcedure(Procedure):
                 f"({source}) does not cover fitting."
             )
         drawn = "f drawn from the given Gaussian process"
-        if len(self.model.outputs) > 1:
+        if self.model.together is not None:
+            drawn = "outputs drawn together from the given Gaussian process"
+        elif len(self.model.outputs) > 1:
             drawn = "outputs drawn from the given, independent Gaussian processes"
         return (
             f"{claim}; assumes {drawn} and independent Gaussian noise of the given "
@@ -418,15 +421,7 @@ class GPProcedure(Procedure):
         fits = belief.fits
         if not fits.is_informed or fits.learns_noise:
             return belief.ahead
-        found = [
-            posterior.surprises(new.indices, y, noise)
-            for posterior, y, noise in zip(
-                fits.posteriors,
-                new.y.view(len(new), len(fits.posteriors)).unbind(dim=-1),
-                fits.noise_of(new),
-                strict=True,
-            )
-        ]
+        found = fits.surprises(new)
         before = belief.ahead or tuple(values[:0] for values in found)
         return tuple(torch.cat(both) for both in zip(before, found, strict=True))
 
@@ -774,8 +769,12 @@ class GPProcedure(Procedure):
         ahead = belief.ahead[output] if belief.ahead else posterior.a[:0]
         if not belief.fits.is_informed:
             return Calibration(ahead, ahead[:0], ahead[:0])
-        y = posterior.prior_mean_at(posterior.indices) + posterior.L @ posterior.a
-        return Calibration.of(ahead, posterior.L, posterior.a, y)
+        y = posterior.prior_mean_of_data + posterior.L @ posterior.a
+        found = Calibration.of(ahead, posterior.L, posterior.a, y)
+        if not posterior.is_correlated:
+            return found
+        own = correlated.own_data(posterior)
+        return replace(found, out=found.out[own], predicted=found.predicted[own])
 
     def predict(
         self, belief: Belief, X: Tensor, data: Observations | None = None

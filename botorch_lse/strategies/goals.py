@@ -33,6 +33,7 @@ from botorch_lse.confidence.classify import (
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.functional.cells import UNKNOWN, Cells
 from botorch_lse.functional.scores import straddle
+from botorch_lse.models.correlated import correlation_at
 from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
 from botorch_lse.problem import Classification, OutputEstimate
 from botorch_lse.strategies.forecast import squared_gaps
@@ -637,7 +638,8 @@ class Region(Goal):
     def doubt(self, posteriors: Sequence[PoolPosterior], rows: Tensor) -> Tensor:
         r"""The probability that each row does not have its likeliest class."""
         moments = self.moments(posteriors, rows)
-        found = self.cells.at(rows).probabilities(*moments)
+        correlation = correlation_at(posteriors, rows)
+        found = self.cells.at(rows).probabilities(*moments, correlation)
         return found.sort(dim=-1).values[:, :-1].sum(dim=-1)
 
     def found_sides(
@@ -687,7 +689,8 @@ class Region(Goal):
         claim = with_contradictions(claim, contradicted)
         own = regions[0]
         mean, sigma = [r.mean for r in regions], [r.sigma for r in regions]
-        probability = self.cells.probabilities(mean, sigma)[:, -1]
+        correlation = correlation_at(view.posteriors, view.rows)
+        probability = self.cells.probabilities(mean, sigma, correlation)[:, -1]
         numbers = own.mean, own.sigma, own.lower, own.upper
         if len(regions) > 1:
             lower, upper = [r.lower for r in regions], [r.upper for r in regions]

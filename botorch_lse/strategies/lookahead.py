@@ -41,6 +41,7 @@ from botorch_lse.functional.lookahead import (
 )
 from botorch_lse.functional.scores import TIE, first_best
 from botorch_lse.functional.variance_reduction import single_gain, truncated_sum
+from botorch_lse.models import correlated
 from botorch_lse.models.gaussian_process import (
     COPIES,
     ROUNDING,
@@ -637,6 +638,35 @@ def by_output(situation: Situation, reductions: Reductions) -> list[Reductions]:
     ]
 
 
+def gains_of_outputs(
+    each: Sequence[Reductions],
+) -> Iterator[tuple[Tensor, Iterator[tuple[slice, list[Tensor]]]]]:
+    r"""What measurements take off the variances of all outputs, block by block.
+
+    Args:
+        each: The reductions of each output, by the same rows.
+
+    Yields:
+        Some targets and, of all rows with them, pieces: a slice of the rows and, for
+        each output, the reductions of the targets' variances.
+    """
+    posteriors = [own.posterior for own in each]
+    if posteriors[0].is_correlated:
+        noise = [own.noise_var for own in each]
+        for part in each[0].parts():
+            yield part, correlated.gains(posteriors, each[0].rows, part, noise)
+        return
+    for parts in zip(*(own._blocks() for own in each), strict=True):
+        blocks = zip(*(part[1] for part in parts), strict=True)
+        yield (
+            parts[0][0],
+            (
+                (found[0][0], [single_gain(c, total, out=c) for _, c, total in found])
+                for found in blocks
+            ),
+        )
+
+
 def off_the_doubt(situation: Situation, reductions: Reductions, batch: Batch) -> Tensor:
     r"""What each row takes off the doubt about the class of the rows in question.
 
@@ -648,8 +678,7 @@ def off_the_doubt(situation: Situation, reductions: Reductions, batch: Batch) ->
     goal, each = situation.goal, by_output(situation, reductions)
     before, weights = situation.belief.fits.posteriors, situation.weights
     total = torch.zeros(len(reductions.rows), dtype=torch.float64)
-    for parts in zip(*(own._blocks() for own in each), strict=True):
-        targets = parts[0][0]
+    for targets, blocks in gains_of_outputs(each):
         means = [own.posterior.mean[targets] for own in each]
         left = [own.posterior.variance[targets] for own in each]
         whole = [p.variance[targets] for p in before] if batch == "joint" else left
@@ -659,12 +688,9 @@ def off_the_doubt(situation: Situation, reductions: Reductions, batch: Batch) ->
             removal = removal.weighted(weights[targets])
         # Where nothing more is learnt nothing must be left of the difference.
         known = removal.of(earlier) * (1 + ROUNDING)
-        for blocks in zip(*(part[1] for part in parts), strict=True):
-            gains = [
-                single_gain(covariance, observed, out=covariance) + gone
-                for (_, covariance, observed), gone in zip(blocks, earlier, strict=True)
-            ]
-            total[blocks[0][0]] += (removal.of(gains) - known).sum(dim=-1)
+        for rows, found in blocks:
+            gains = [gain + gone for gain, gone in zip(found, earlier, strict=True)]
+            total[rows] += (removal.of(gains) - known).sum(dim=-1)
     return total if float(total.max()) > 0 else plain_reductions(each)
 
 
@@ -687,21 +713,22 @@ def near_levels(
     before = situation.belief.fits.posteriors
     at = before if batch == "joint" else situation.posteriors
     total = torch.zeros(len(reductions.rows), dtype=torch.float64)
-    for parts in zip(*(own._blocks() for own in each), strict=True):
-        targets = parts[0][0]
+    for targets, blocks in gains_of_outputs(each):
         cells = goal.cells_at(targets)
         means = [p.mean[targets] for p in at]
         variances = [p.variance[targets] for p in at]
         shares = level_weights(cells, means, variances)
-        for j, (_, blocks) in enumerate(parts):
+        weights = []
+        for j, own in enumerate(each):
             distance = means[j].unsqueeze(-1) - cells.levels[j]
             variance = variances[j].unsqueeze(-1)
             near = targeted_variance(distance, variance, tau).weight
-            weight = (near * shares[j]).sum(dim=-1) / each[j].posterior.scale
+            weight = (near * shares[j]).sum(dim=-1) / own.posterior.scale
             if situation.weights is not None:
                 weight = weight * situation.weights[targets]
-            for rows, covariance, observed in blocks:
-                gain = single_gain(covariance, observed, out=covariance)
+            weights.append(weight)
+        for rows, gains in blocks:
+            for gain, weight in zip(gains, weights, strict=True):
                 total[rows] += gain @ weight
     return total if float(total.max()) > 0 else plain_reductions(each)
 
@@ -846,16 +873,19 @@ class Reductions:
             Some targets and, of all rows with them, pieces: a slice of the rows, their
             covariances and the variances of observations at them.
         """
-        posterior = self.posterior
         # Once an array of this size was freed, the allocator of Linux keeps memory for
         # the next temporary array rather than give it back to the system, from which it
         # comes slowly, page by page. Nothing is written, so it takes no memory.
         torch.empty(KEPT, dtype=torch.uint8)
-        n = len(posterior.indices) + 1
+        for part in self.parts():
+            yield part, self._blocks_of(part)
+
+    def parts(self) -> Iterator[Tensor]:
+        r"""The targets in parts whose path rows fit the memory budget."""
+        posterior, n = self.posterior, self.posterior.a.numel() + 1
         most = min(posterior.memory_budget, 8 * COPIES * n * WIDEST)
         for columns in row_blocks(len(self.targets), n, most):
-            part = self.targets[columns]
-            yield part, self._blocks_of(part)
+            yield self.targets[columns]
 
     def _blocks_of(self, part: Tensor) -> Iterator[Block]:
         r"""The pieces of all rows with some targets, which the caller may overwrite."""

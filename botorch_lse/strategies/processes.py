@@ -17,10 +17,14 @@ from typing import Any
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models.model import ModelList
+from botorch.models.multitask import MultiTaskGP
 from torch import Tensor
+from torch.nn import Module
 
-from botorch_lse.checks import in_interval, of_type, whole_number
+from botorch_lse.checks import in_interval, of_type, truth_value, whole_number
 from botorch_lse.confidence.classify import ABOVE, BELOW
+from botorch_lse.models import correlated
+from botorch_lse.models.correlated import CorrelatedModel
 from botorch_lse.models.fitted import (
     ModelArgument,
     fit_single_task_gp,
@@ -313,6 +317,16 @@ class Fits:
             return tuple(noise[new.indices] for noise in self.noise)
         return new.yvar.view(len(new), len(self.noise)).unbind(dim=-1)
 
+    def surprises(self, new: Observations) -> tuple[Tensor, ...]:
+        r"""For each output the standardised residuals of values from predictions."""
+        noise = self.noise_of(new)
+        if self.posteriors[0].is_correlated:
+            columns = torch.stack(noise, dim=-1)
+            return correlated.surprises(self.posteriors, new.indices, new.y, columns)
+        columns_of_y = new.y.view(len(new), len(noise)).unbind(dim=-1)
+        triples = zip(self.posteriors, columns_of_y, noise, strict=True)
+        return tuple(p.surprises(new.indices, y, n) for p, y, n in triples)
+
     def expecting(self, rows: Tensor) -> Fits:
         r"""The posteriors if ``rows`` were measured besides: variances shrink.
 
@@ -322,18 +336,21 @@ class Fits:
         each, counts = rows.unique(return_counts=True)
         if len(each) == 0:
             return self
-        posteriors = [
-            posterior.expect_all(each, noise[each] / counts)
-            for posterior, noise in zip(self.posteriors, self.noise, strict=True)
-        ]
-        return replace(self, posteriors=tuple(posteriors))
+        noise = [noise[each] / counts for noise in self.noise]
+        if self.posteriors[0].is_correlated:
+            columns = torch.stack(noise, dim=-1)
+            found = correlated.expected(self.posteriors, each, columns)
+            return replace(self, posteriors=found)
+        pairs = zip(self.posteriors, noise, strict=True)
+        return replace(self, posteriors=tuple(p.expect_all(each, n) for p, n in pairs))
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianProcesses:
     r"""The model of a strategy: what is believed of each output, and when it is learnt.
 
-    The outputs are independent given the data, and every measurement has all of them.
+    Outputs are independent, or correlated and learnt together. Every measurement has
+    all of them.
 
     Args:
         pool: The candidates.
@@ -350,6 +367,8 @@ class GaussianProcesses:
         unfitted: The process by which first rows are chosen; default BoTorch's default
             model before any data.
         burn_in: The rounds in which the noise is learnt; ``None`` where it is known.
+        together: What learns correlated outputs, or has learnt them, if the outputs'
+            models are given; ``None`` where outputs are independent.
 
     Raises:
         ValueError: If a number is out of range, or model and noise do not fit.
@@ -367,6 +386,7 @@ class GaussianProcesses:
     points: Tensor | None = None
     unfitted: GPPrior | None = None
     burn_in: BurnIn | None = None
+    together: CorrelatedModel | None = None
 
     def __post_init__(self) -> None:
         if self.n_initial is not None:
@@ -451,7 +471,10 @@ class GaussianProcesses:
         variances: list[Tensor | None] = [None] * len(priors)
         if history is not None:
             variances = [data.yvar for data in self._by_output(history)]
-        posteriors = self._priors(priors)
+        if self.together is None:
+            posteriors = self._priors(priors)
+        else:
+            posteriors = correlated.start(priors, self._rows, self.memory_budget)
         triples = zip(self.outputs, priors, variances, strict=True)
         noise = tuple(output.new_noise(prior, yvar) for output, prior, yvar in triples)
         return Fits(posteriors, noise, is_informed=True)
@@ -461,8 +484,12 @@ class GaussianProcesses:
         return [output.fixed for output in self.outputs if output.fixed is not None]
 
     def _priors(self, priors: Sequence[GPPrior]) -> tuple[PoolPosterior, ...]:
-        X = self.pool.X if self.X is None else self.X
-        return tuple(PoolPosterior.start(p, X, self.memory_budget) for p in priors)
+        X, budget = self._rows, self.memory_budget
+        return tuple(PoolPosterior.start(p, X, budget) for p in priors)
+
+    @property
+    def _rows(self) -> Tensor:
+        return self.pool.X if self.X is None else self.X
 
     def _by_output(self, data: Observations) -> list[Observations]:
         if data.y.ndim == 1:  # of one output, or empty
@@ -549,17 +576,8 @@ class GaussianProcesses:
             history = replace(history, yvar=variances[history.indices])
         priors, fitted_rounds = self._given, fits.fitted_rounds
         if not self.is_fixed:
-            each = self._by_output(history)
-            pairs = zip(self.outputs, each, strict=True)
-            fitted = [out.fit(data, seed, fits.n_rounds) for out, data in pairs]
-            priors = [
-                prior
-                if output.fixed is not None
-                else output.given(transform(j, prior, data))
-                for j, (output, prior, data) in enumerate(
-                    zip(self.outputs, fitted, each, strict=True)
-                )
-            ]
+            fitted = self._fitted(history, seed, fits.n_rounds)
+            priors = self._transformed(fitted, history, transform)
             fitted_rounds = fits.n_rounds
         found = self.of_priors(priors, history)
         return replace(
@@ -571,8 +589,52 @@ class GaussianProcesses:
             has_known_noise=fits.has_known_noise,
         )
 
+    def _fitted(
+        self, history: Observations, seed: int, n_rounds: int
+    ) -> Sequence[GPPrior]:
+        r"""The processes of all outputs, fitted to all observations."""
+        if self.together is None:
+            pairs = zip(self.outputs, self._by_output(history), strict=True)
+            return [out.fit(data, seed, n_rounds) for out, data in pairs]
+        yvar = history.yvar
+        if yvar is not None:
+            spread = history.y.var(dim=0, correction=0)
+            spread = torch.where(spread > 0, spread, 1.0)
+            yvar = yvar.maximum(FITTED_NOISE * spread)
+        X = self.pool.X[history.indices]
+        with own_random_numbers(round_generator(seed, n_rounds).initial_seed()):
+            return self.together.fit(X, history.y, yvar, self.pool.bounds)
+
+    def _transformed(
+        self,
+        fitted: Sequence[GPPrior],
+        history: Observations,
+        transform: Callable[[int, GPPrior, Observations], GPPrior],
+    ) -> list[GPPrior]:
+        r"""The fitted processes, each transformed and after its own history."""
+        triples = zip(self.outputs, fitted, self._by_output(history), strict=True)
+        found = [
+            prior
+            if output.fixed is not None
+            else output.given(transform(j, prior, data))
+            for j, (output, prior, data) in enumerate(triples)
+        ]
+        if self.together is None:
+            return found
+        # A transformed process has another scale, which the common kernel must know.
+        widest = [
+            [float(p.variance(p.features(self.pool.X)).max()) for p in priors]
+            for priors in (found, fitted)
+        ]
+        factors = [(now / before) ** 0.5 for now, before in zip(*widest, strict=True)]
+        return correlated.rescaled(fitted, factors)
+
     def observe(self, fits: Fits, new: Observations) -> Fits:
         r"""The posteriors after new values, with the same hyper-parameters."""
+        if fits.posteriors[0].is_correlated:
+            noise = torch.stack(fits.noise_of(new), dim=-1)
+            given = fits.posteriors, new.indices, new.y, noise
+            return replace(fits, posteriors=correlated.observed(*given))
         posteriors = tuple(
             posterior.observe(new.indices, y, noise)
             for posterior, y, noise in zip(
@@ -669,8 +731,9 @@ class GaussianProcess:
     r"""The model of a composed strategy: a Gaussian process for each output.
 
     Args:
-        model: As in ``GPStrategy``, or one per output, such as a ``ModelListGP``.
-            Outputs are independent.
+        model: As in ``GPStrategy``, or one per output, such as a ``ModelListGP``; these
+            are independent. A fitted ``MultiTaskGP`` is all outputs together, the task
+            of the smallest number being output 0.
         noise_std: The known noise standard deviation, or one per output, units of
             ``y``; else see ``GPStrategy``, as for the next ones.
         refit: Fit again every so many rounds.
@@ -682,6 +745,9 @@ class GaussianProcess:
         memory_budget: Bytes for arrays over the pool.
         history: Measurements at any points, that were made before the run. The
             process is then what it is after them.
+        correlated: Whether outputs are learnt together: a value of one tells of the
+            others. With ``model=None`` by ``fit_multi_task_gp``, else by the factory,
+            whose ``train_X`` has the number of the output as last column.
     """
 
     model: ModelArgument | Sequence[ModelArgument] | ModelList = None
@@ -693,6 +759,7 @@ class GaussianProcess:
     norm_bound: float | None = None
     memory_budget: int = MEMORY_BUDGET
     history: History | None = None
+    correlated: bool = False
 
     def on(
         self,
@@ -712,9 +779,14 @@ class GaussianProcess:
         Raises:
             ValueError: If there is not one model, or one noise, for each output, or a
                 number is out of range.
+            UnsupportedError: If outputs are correlated and the model is no model of
+                them, or there is a history.
         """
-        given = self.model
-        given = list(given.models) if isinstance(given, ModelList) else given
+        given, together = self.model, self._together(n_outputs)
+        if isinstance(given, MultiTaskGP):
+            given = correlated.priors_of(given)
+        elif isinstance(given, ModelList):
+            given = list(given.models)
         models = one_each(given, "model", n_outputs)
         stds = one_each(self.noise_std, "noise_std", n_outputs)
         pasts = history_of_each(self.history, n_outputs)
@@ -729,7 +801,35 @@ class GaussianProcess:
             max_observations,
             max_repeats,
             self.memory_budget,
+            together=together,
         )
+
+    def _together(self, n_outputs: int) -> CorrelatedModel | None:
+        r"""What learns all outputs together; ``None`` where they are independent."""
+        truth_value(self.correlated, "correlated")
+        is_given = isinstance(self.model, MultiTaskGP)
+        if not (is_given or self.correlated):
+            return None
+        if n_outputs == 1 and not is_given:
+            raise ValueError(
+                "Expected a `goal` of several outputs with `correlated=True`, but it "
+                "has one. Leave `correlated` out."
+            )
+        if self.history is not None:
+            raise UnsupportedError(
+                "Expected no `history` where outputs are correlated. Leave it out, or "
+                "give one single-output GP for each output."
+            )
+        if is_given:
+            return CorrelatedModel()
+        if self.model is None:
+            return CorrelatedModel()
+        if isinstance(self.model, (Module, Sequence)) or not callable(self.model):
+            raise UnsupportedError(
+                "Expected `model` to be None, a fitted MultiTaskGP or a factory of one "
+                f"with `correlated=True`, but got {type(self.model).__name__}."
+            )
+        return CorrelatedModel(self.model)
 
 
 def spread_over(rows: Tensor, left: Tensor, size: int) -> Tensor:

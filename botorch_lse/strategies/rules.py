@@ -335,7 +335,8 @@ def one_by_one(
         scores: One score per row of the posterior.
         falls_with_variance: See ``ScoreRule``; so it is for ``variance_left``.
     """
-    if falls_with_variance and len(situation.open_rows) > 4 * SHORTLIST:
+    is_large = len(situation.open_rows) > 4 * SHORTLIST
+    if falls_with_variance and is_large and not situation.posteriors[0].is_correlated:
         rows, left = _shortlisted(situation, request, scores)
     else:
         rows, left = [], request.left.clone()

@@ -166,6 +166,26 @@ def test_regions_are_stored_by_their_parts(goal):
     )
 
 
+def test_correlated_metrics_are_learnt_together_and_resumed(tmp_path):
+    model = GaussianProcess(noise_std=0.01, correlated=True)
+    strategy, path = (
+        Strategy(POOL, REGION, model=model, batch_size=2),
+        tmp_path / "c.json",
+    )
+    client = client_for(strategy)
+    for _ in range(4):
+        for trial, parameters in client.get_next_trials(2).items():
+            client.complete_trial(trial, measure(parameters))
+    client.save_to_json_file(str(path))
+    again = Client.load_from_json_file(str(path))
+    assert same_state(state_of(client), state_of(again))
+    for one in (client, again):
+        run_experiment(one, measure, storage=tmp_path / f"{id(one)}.json", max_trials=4)
+    assert same_state(state_of(client), state_of(again))
+    mean = level_set(again)["zinc_mean"].to_numpy()
+    assert mean == pytest.approx(TRUTH["zinc"].numpy(), abs=0.2)
+
+
 CARDS = [
     LevelSetAnalysis,
     IntervalAnalysis,

@@ -5,6 +5,7 @@ from botorch_lse.benchmark import __main__ as command_line
 from botorch_lse.benchmark import guarantee_regions as benchmark
 from botorch_lse.benchmark.__main__ import main
 from botorch_lse.benchmark.registry import Options
+from botorch_lse.models.correlated import priors_of
 from botorch_lse.problem import Classification
 
 
@@ -34,6 +35,21 @@ def test_the_theorem_promises_all_outputs_together(name) -> None:
     assert (together in strategy.guarantee) == (strategy.n_outputs == 2)
     scaled = benchmark.build(name, benchmark.Instance.of(0, 4), 3.0)
     assert "No confidence is claimed" in scaled.guarantee
+
+
+def test_correlated_outputs_are_drawn_from_the_process_that_is_given() -> None:
+    instance = benchmark.Instance.correlated(3, 4)
+    first, second = priors_of(instance.together)
+    F, G = (prior.features(instance.pool.X) for prior in (first, second))
+    torch.testing.assert_close(
+        first.covariance(F, G), benchmark.CORRELATION * first.covariance(F, F)
+    )
+    torch.testing.assert_close(first.covariance(F, F), second.covariance(G, G))
+    strategy = benchmark.build("correlated", instance, 1.0)
+    assert "drawn together from the given Gaussian process" in strategy.guarantee
+    truths = [benchmark.Instance.correlated(seed, 4).truth for seed in range(400)]
+    found = torch.corrcoef(torch.stack(truths)[:, 5].mT)[0, 1]
+    assert float(found) == pytest.approx(benchmark.CORRELATION, abs=0.05)
 
 
 def test_whole_widths_are_never_wrong_and_a_sixth_is_caught() -> None:

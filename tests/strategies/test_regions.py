@@ -128,11 +128,11 @@ def test_a_list_of_models_is_one_per_output(kind) -> None:
         build(REGIONS["band"], model=listed)
 
 
-def test_correlated_outputs_are_refused() -> None:
+def test_correlated_outputs_are_refused_where_independent_ones_are_wanted() -> None:
     tasks = torch.cat([torch.zeros(21, 1), torch.ones(21, 1)]).double()
     X = torch.cat((POOL.X.repeat(2, 1), tasks), dim=-1)
     model = MultiTaskGP(X, ROWS.T.reshape(-1, 1), task_feature=-1)
-    kinds = model, (model, model), lambda X, y, yvar: model
+    kinds = (model, model), lambda X, y, yvar: model
     for kind in kinds:
         with pytest.raises(UnsupportedError, match=r"correlated. Outputs are ind"):
             end_of(build(REGIONS["and"], model=GaussianProcess(kind, noise_std=0.05)))

@@ -1,0 +1,550 @@
+r"""Outputs that are correlated: one Gaussian process on points and outputs.
+
+A process on pairs ``(x, j)`` of a point and the number of an output gives each output a
+prior of its own, and covariances between them, so that a value of one output tells of
+the others. Each output has its ``PoolPosterior`` here as elsewhere; they share the
+Cholesky factor of all data, and are observed together.
+
+Source:
+    The intrinsic model of coregionalization (Bonilla et al. 2007), BoTorch's
+    ``MultiTaskGP``; any kernel on such pairs will do.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models.multitask import MultiTaskGP
+from botorch.models.transforms.outcome import Standardize, StratifiedStandardize
+from gpytorch.kernels import IndexKernel, Kernel
+from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
+from gpytorch.means import MultitaskMean
+from torch import Tensor
+from torch.nn import Module
+
+from botorch_lse.checks import complaint
+from botorch_lse.models.fitted import ModelFactory, fit_multi_task_gp
+from botorch_lse.models.gaussian_process import (
+    GPPrior,
+    News,
+    PoolPosterior,
+    factorize,
+    frozen,
+    path_rows,
+    row_blocks,
+)
+
+REMEDY = (
+    "Give a `MultiTaskGP` of all outputs, a factory of one, or one single-output GP "
+    "for each output."
+)
+
+
+AFFINE = (Standardize, StratifiedStandardize)
+"""Outcome transforms after which outputs are Gaussian in their own units."""
+
+
+# --- the process ----------------------------------------------------------------------
+
+
+class OutputKernel(Kernel):
+    r"""A kernel on points and outputs, in the units of the outputs.
+
+    Args:
+        base: The kernel, one of whose columns is the number of the output.
+        column: Which one.
+        scale: ``M`` factors from the kernel's units to those of the outputs.
+    """
+
+    scale: Tensor
+
+    def __init__(self, base: Kernel, column: int, scale: Tensor) -> None:
+        super().__init__()
+        self.base, self.column = base, column
+        self.register_buffer("scale", scale)
+
+    def scale_at(self, x: Tensor) -> Tensor:
+        r"""The factor of each point's output."""
+        return self.scale[x[..., self.column].round().long()]
+
+    def forward(
+        self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any
+    ) -> Tensor:
+        r"""Covariances of ``N x d'`` with ``M x d'``, or the diagonal alone."""
+        one, other = self.scale_at(x1), self.scale_at(x2)
+        if diag:
+            return self.base(x1, x2, diag=True) * one * other
+        block = self.base(x1, x2).to_dense()
+        return block * one.unsqueeze(-1) * other.unsqueeze(-2)
+
+
+class OutputMean(Module):
+    r"""A mean on points and outputs, in the units of the outputs.
+
+    Args:
+        base: The mean: GPyTorch's ``MultitaskMean``, of which one column is taken, or
+            any other, which is given the number of the output among its columns.
+        column: Where that number stands.
+        scale: ``M`` factors from the mean's units to those of the outputs.
+        shift: ``M`` values of the outputs where the mean is 0.
+    """
+
+    base: Module
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(self, base: Module, column: int, scale: Tensor, shift: Tensor) -> None:
+        super().__init__()
+        self.base, self.column = base, column
+        self.register_buffer("scale", scale)
+        self.register_buffer("shift", shift)
+
+    def forward(self, x: Tensor) -> Tensor:
+        r"""``N`` means at ``N x d'`` points."""
+        at = x[..., self.column].round().long()
+        if isinstance(self.base, MultitaskMean):
+            point = torch.cat((x[..., : self.column], x[..., self.column + 1 :]), -1)
+            standard = self.base(point).gather(-1, at.unsqueeze(-1)).squeeze(-1)
+        else:
+            standard = self.base(x)
+        return standard * self.scale[at] + self.shift[at]
+
+
+@dataclass(frozen=True)
+class WithOutput:
+    r"""From points to the kernel's inputs for one output.
+
+    Args:
+        column: Where the number of the output stands.
+        task: By which number the model knows the output, before its input transform.
+        number: The number of the output, from 0.
+        transform: The model's input transform.
+    """
+
+    column: int
+    task: int
+    number: int
+    transform: Callable[[Tensor], Tensor] | None = None
+
+    def __call__(self, X: Tensor) -> Tensor:
+        r"""``... x (d + 1)`` inputs at ``... x d`` points."""
+        c, task = self.column, torch.full_like(X[..., :1], self.task)
+        full = torch.cat((X[..., :c], task, X[..., c:]), dim=-1)
+        if self.transform is not None:
+            full = self.transform(full).clone()
+        full[..., c] = self.number
+        return full
+
+
+class TableKernel(Kernel):
+    r"""Covariances of tasks, looked up: GPyTorch's kernel with nothing to learn.
+
+    Its own multiplies by sparse matrices at each call.
+
+    Args:
+        kernel: The kernel of the tasks.
+    """
+
+    table: Tensor
+
+    def __init__(self, kernel: IndexKernel) -> None:
+        super().__init__(active_dims=kernel.active_dims)
+        self.register_buffer("table", kernel.covar_matrix.to_dense().detach())
+
+    def forward(
+        self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any
+    ) -> Tensor:
+        r"""Covariances of ``N x 1`` numbers with ``M x 1``, or the diagonal alone."""
+        one, other = x1.long().squeeze(-1), x2.long().squeeze(-1)
+        if diag:
+            return self.table[one, other]
+        return self.table[one.unsqueeze(-1), other.unsqueeze(-2)]
+
+
+def tabulated(kernel: Kernel) -> Kernel:
+    r"""A frozen kernel, with those of the tasks in it looked up in tables."""
+    found = frozen(kernel)
+    if isinstance(found, IndexKernel):
+        return TableKernel(found)
+    for module in list(found.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, IndexKernel):
+                setattr(module, name, TableKernel(child))
+    return found
+
+
+def priors_of(model: Any) -> tuple[GPPrior, ...]:
+    r"""The prior of each output of a ``MultiTaskGP``; they share one kernel.
+
+    Args:
+        model: A fitted ``MultiTaskGP`` with all its tasks as outputs; output 0 is the
+            task of the smallest number. Its data are ignored.
+
+    Raises:
+        UnsupportedError: If it is another model, a part of it, or not exact.
+    """
+    _refuse_others(model)
+    model.eval()
+    column, M = model._task_feature, model.num_tasks
+    tasks = sorted(model._output_tasks)
+    transform = getattr(model, "input_transform", None)
+    transform = None if transform is None else frozen(transform)
+    scale, shift = _units_of(model, M)
+    kernel = OutputKernel(tabulated(model.covar_module), column, scale)
+    mean = OutputMean(frozen(model.mean_module), column, scale, shift)
+    noise: list[Tensor | None] = [None] * M
+    if not isinstance(model.likelihood, FixedNoiseGaussianLikelihood):
+        raw = model.likelihood.noise.detach().double().view(-1).expand(M)
+        noise = list((raw * scale.double().square()).unbind())
+    one = torch.ones((), dtype=torch.float64, device=scale.device)
+    found = tuple(
+        GPPrior(
+            mean, kernel, one, 0.0 * one, noise[j], WithOutput(column, t, j, transform)
+        )
+        for j, t in enumerate(tasks)
+    )
+    _refuse_other_forward(model, found)
+    return found
+
+
+def _refuse_others(model: Any) -> None:
+    name = type(model).__name__
+    if not isinstance(model, MultiTaskGP):
+        wanted = "to be a MultiTaskGP where outputs are correlated"
+        raise UnsupportedError(complaint("model", wanted, f"got {name}", REMEDY))
+    if model.num_outputs != model.num_tasks:
+        came = f"got {model.num_outputs} of {model.num_tasks}"
+        remedy = "Leave `output_tasks` out."
+        wanted = "to have all its tasks as outputs"
+        raise UnsupportedError(complaint("model", wanted, came, remedy))
+    transform = getattr(model, "outcome_transform", None)
+    if not (
+        transform is None or type(transform) in (Standardize, StratifiedStandardize)
+    ):
+        raise UnsupportedError(
+            "Expected the outcome transform of `model` to be `Standardize`, "
+            f"`StratifiedStandardize` or none, but got {type(transform).__name__}, "
+            "after which the posterior in the units of `y` is not Gaussian. Transform "
+            "`y` and the levels yourself."
+        )
+
+
+def _units_of(model: MultiTaskGP, M: int) -> tuple[Tensor, Tensor]:
+    r"""``M`` factors and shifts from a model's units to those of the outputs."""
+    transform, X = getattr(model, "outcome_transform", None), _inputs_of(model)
+    if transform is None:
+        return torch.ones(M).to(X), torch.zeros(M).to(X)
+    scale, shift = transform.stdvs.view(-1), transform.means.view(-1)
+    return scale.expand(M).to(X), shift.expand(M).to(X)
+
+
+def _inputs_of(model: Any) -> Tensor:
+    inputs: Tensor = model.train_inputs[0]
+    return inputs.detach()
+
+
+def _refuse_other_forward(model: MultiTaskGP, priors: Sequence[GPPrior]) -> None:
+    r"""Complain about a ``forward`` that does more than call mean and kernel."""
+    prior, column = priors[0], model._task_feature
+    with torch.no_grad(), warnings.catch_warnings():
+        # Of GPyTorch's sparse matrices torch warns, once.
+        warnings.filterwarnings("ignore", "Sparse invariant checks")
+        given = _inputs_of(model)
+        at = torch.tensor(sorted(model._output_tasks)).to(given)
+        number = (given[:, column : column + 1] == at).long().argmax(dim=-1)
+        # The first two points of each output suffice.
+        some = torch.cat([(number == j).nonzero()[:2, 0] for j in range(len(priors))])
+        said, F = model.forward(given[some]), given[some].clone()
+        F[:, column] = number[some].to(F)
+        base = prior.mean_module.base
+        assert isinstance(base, Module)  # of an `OutputMean`
+        mean = OutputMean(base, column, *_plain(len(priors), F))(F)
+        kernel = prior.covar_module
+        assert isinstance(kernel, OutputKernel)  # likewise
+        covariance = kernel.base(F).to_dense()
+        close = partial(torch.allclose, rtol=1e-4, atol=1e-6)
+        exact = close(said.mean, mean) and close(said.covariance_matrix, covariance)
+    if not exact:
+        raise UnsupportedError(
+            "Expected `model.forward` to call the mean and the kernel of a MultiTaskGP,"
+            f" but that of {type(model).__name__} does more. {REMEDY}"
+        )
+
+
+def _plain(M: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    r"""``M`` factors and shifts that change nothing."""
+    return torch.ones(M).to(like), torch.zeros(M).to(like)
+
+
+def rescaled(priors: Sequence[GPPrior], factors: Sequence[float]) -> list[GPPrior]:
+    r"""The priors with each output's deviations from its mean multiplied by a factor.
+
+    Args:
+        priors: Of all outputs, as of ``priors_of``.
+        factors: One for each.
+    """
+    before = priors[0].covar_module
+    assert isinstance(before, OutputKernel)  # of `priors_of`
+    factor = torch.tensor(factors).to(before.scale)
+    kernel = OutputKernel(before.base, before.column, before.scale * factor)
+    return [replace(prior, covar_module=kernel) for prior in priors]
+
+
+@dataclass(frozen=True)
+class CorrelatedModel:
+    r"""What learns a process of correlated outputs.
+
+    Args:
+        factory: From ``(X, y, yvar)`` to a fitted ``MultiTaskGP``, the last column of
+            ``X`` being the number of the output; ``None``: ``fit_multi_task_gp``.
+    """
+
+    factory: ModelFactory | None = None
+
+    def fit(
+        self, X: Tensor, y: Tensor, yvar: Tensor | None, bounds: Tensor
+    ) -> tuple[GPPrior, ...]:
+        r"""The prior of each output.
+
+        Args:
+            X: ``n x d``.
+            y: ``n x M``.
+            yvar: ``n x M`` noise variances, or ``None`` to learn one for each output.
+            bounds: ``2 x d`` bounds of the pool.
+
+        Raises:
+            UnsupportedError: If the factory does not return a ``MultiTaskGP``.
+        """
+        if self.factory is None:
+            return priors_of(fit_multi_task_gp(X, y, yvar, bounds))
+        return priors_of(self.factory(*in_long_form(X, y, yvar)))
+
+
+def in_long_form(
+    X: Tensor, y: Tensor, yvar: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    r"""Data with a line for each value, and the number of its output as last column.
+
+    Args:
+        X: ``n x d``.
+        y: ``n x M``.
+        yvar: ``n x M``, or ``None``.
+
+    Returns:
+        ``n M x (d + 1)``, ``n M x 1``, and ``n M x 1`` or ``None``; output by output.
+    """
+    n, M = y.shape
+    number = torch.arange(M).repeat_interleave(n).unsqueeze(-1).to(X)
+    long = torch.cat((X.repeat(M, 1), number), dim=-1)
+    columns = [None if v is None else v.mT.reshape(-1, 1) for v in (y, yvar)]
+    assert columns[0] is not None  # `y` is given
+    return long, columns[0], columns[1]
+
+
+# --- the posteriors -------------------------------------------------------------------
+
+Posteriors = Sequence[PoolPosterior]
+
+
+def start(
+    priors: Sequence[GPPrior], X: Tensor, memory_budget: int
+) -> tuple[PoolPosterior, ...]:
+    r"""The posterior of each output before any observation.
+
+    Args:
+        priors: Of all outputs, as of ``priors_of``.
+        X: ``N x d`` rows of the pool.
+        memory_budget: Bytes for the path rows and for temporary arrays.
+    """
+    each = [PoolPosterior.start(prior, X, memory_budget) for prior in priors]
+    return tuple(replace(posterior, data=posterior.F[:0]) for posterior in each)
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    r"""All outputs at some rows, output by output: ``p = q M`` points.
+
+    Args:
+        F: ``p x d'`` features.
+        path: ``p x (n + e)``, as of ``PoolPosterior.path_at``.
+        scale: ``p`` deviations of the outputs' priors.
+    """
+
+    F: Tensor
+    path: Tensor
+    scale: Tensor
+
+    @classmethod
+    def of(cls, posteriors: Posteriors, rows: Tensor) -> _Points:
+        path = torch.cat([p.path_at(rows) for p in posteriors])
+        scale = torch.tensor([p.scale for p in posteriors], dtype=path.dtype)
+        F = torch.cat([p.F[rows] for p in posteriors])
+        return cls(F, path, scale.repeat_interleave(len(rows)))
+
+    def prior_with(self, posterior: PoolPosterior) -> Callable[[slice], Tensor]:
+        r"""From a slice of the pool to prior covariances with an output there."""
+        return lambda rows: posterior.prior.covariance(self.F, posterior.F[rows])
+
+    def factor(self, prior: GPPrior, noise_var: Tensor) -> Tensor:
+        r"""The factor of the points' covariance, noise included."""
+        left = prior.covariance(self.F, self.F) - self.path @ self.path.mT
+        # In units of the outputs, so that jitter means the same in each.
+        unit = left / self.scale.unsqueeze(-1) / self.scale
+        L = factorize(unit, noise_var / self.scale.square())
+        return self.scale.unsqueeze(-1) * L
+
+
+def _flat(columns: Tensor) -> Tensor:
+    r"""``q x M`` numbers, output by output."""
+    return columns.mT.reshape(-1)
+
+
+def _news(
+    posteriors: Posteriors, points: _Points, y: Tensor, noise_var: Tensor
+) -> News:
+    r"""Values of all outputs, seen from those before."""
+    least = torch.stack([p.least_noise for p in posteriors])
+    is_exact = bool((noise_var <= least).any())
+    noise, prior = _flat(torch.maximum(noise_var, least)), posteriors[0].prior
+    L = points.factor(prior, noise)
+    residual = _flat(y) - prior.mean(points.F) - points.path @ posteriors[0].a
+    a = torch.linalg.solve_triangular(L, residual.unsqueeze(-1), upper=False)
+    return News(points.path, L, a.squeeze(-1), noise, is_exact)
+
+
+def observed(
+    posteriors: Posteriors, rows: Tensor, y: Tensor, noise_var: Tensor
+) -> tuple[PoolPosterior, ...]:
+    r"""The posteriors after measurements of all outputs.
+
+    Args:
+        posteriors: One per output.
+        rows: ``q`` rows of the pool.
+        y: ``q x M`` values, units of the outputs.
+        noise_var: ``q x M`` noise variances.
+    """
+    if rows.numel() == 0:
+        return tuple(posteriors)
+    with torch.no_grad():
+        points = _Points.of(posteriors, rows)
+        news = _news(posteriors, points, y, noise_var)
+        return tuple(
+            p.conditioned(news, rows, points.prior_with(p), points.F)
+            for p in posteriors
+        )
+
+
+def surprises(
+    posteriors: Posteriors, rows: Tensor, y: Tensor, noise_var: Tensor
+) -> tuple[Tensor, ...]:
+    r"""For each output ``q`` standardised residuals from what was predicted.
+
+    Each value is predicted from all before it, also from those of the ``q``, and of the
+    outputs before its own.
+    """
+    with torch.no_grad():
+        news = _news(posteriors, _Points.of(posteriors, rows), y, noise_var)
+        return news.a.view(len(posteriors), -1).unbind()
+
+
+def expected(
+    posteriors: Posteriors, rows: Tensor, noise_var: Tensor
+) -> tuple[PoolPosterior, ...]:
+    r"""The posteriors after measurements whose values are not known yet.
+
+    Args:
+        posteriors: One per output.
+        rows: ``q`` rows of the pool.
+        noise_var: ``q x M`` noise variances.
+    """
+    with torch.no_grad():
+        points = _Points.of(posteriors, rows)
+        least = torch.stack([p.least_noise for p in posteriors])
+        noise = _flat(torch.maximum(noise_var, least))
+        L = points.factor(posteriors[0].prior, noise)
+        given = [p.covariance_to(points.prior_with(p), points.path) for p in posteriors]
+        taken = [path_rows(L, covariance) for covariance in given]
+        return tuple(p.less(own) for p, own in zip(posteriors, taken, strict=True))
+
+
+def own_data(posterior: PoolPosterior) -> Tensor:
+    r"""Which of ``n`` observations of correlated outputs are of this one: bools."""
+    assert posterior.data is not None  # it is one of several
+    column = posterior.prior.covar_module.column
+    return posterior.data[:, column] == posterior.F[0, column]
+
+
+def covariance_at(posteriors: Posteriors, rows: Tensor) -> Tensor:
+    r"""``T x M x M`` posterior covariances of the outputs, row by row."""
+    with torch.no_grad():
+        M, found = len(posteriors), posteriors[0].mean.new_empty(0)
+        found = found.new_empty(len(rows), M, M)
+        kernel, n = posteriors[0].prior.covar_module, posteriors[0].a.numel()
+        budget = posteriors[0].memory_budget
+        for part in row_blocks(len(rows), M * (n + 1), budget):
+            F = [p.F[rows[part]] for p in posteriors]
+            path = [p.path_at(rows[part]) for p in posteriors]
+            for m in range(M):
+                for k in range(m + 1):
+                    prior = kernel(F[m], F[k], diag=True).double()
+                    own = prior - (path[m] * path[k]).sum(dim=-1)
+                    found[part, m, k] = found[part, k, m] = own
+        return found
+
+
+def correlation_at(posteriors: Posteriors, rows: Tensor) -> Tensor | None:
+    r"""``T x M x M`` posterior correlations of the outputs; ``None``: independent."""
+    if not posteriors[0].is_correlated:
+        return None
+    covariance = covariance_at(posteriors, rows)
+    least = torch.finfo(covariance.dtype).tiny
+    sigma = covariance.diagonal(dim1=-2, dim2=-1).clamp_min(least).sqrt()
+    found = covariance / sigma.unsqueeze(-1) / sigma.unsqueeze(-2)
+    # Rounding may leave a little more than 1, or anything where nothing is uncertain.
+    found = found.clamp(-1.0, 1.0)
+    found.diagonal(dim1=-2, dim2=-1).fill_(1.0)
+    return found
+
+
+def gains(
+    posteriors: Posteriors, rows: Tensor, targets: Tensor, noise: Sequence[Tensor]
+) -> Iterator[tuple[slice, list[Tensor]]]:
+    r"""What a measurement of all outputs takes off the variances of each.
+
+    Args:
+        posteriors: One per output; they expect the rows planned already.
+        rows: ``C`` candidates.
+        targets: ``T`` rows.
+        noise: For each output ``C`` noise variances at the candidates.
+
+    Yields:
+        A slice of the candidates and, for each output, ``c x T`` reductions.
+    """
+    M, prior = len(posteriors), posteriors[0].prior
+    with torch.no_grad():
+        there = [p.path_at(targets).mT for p in posteriors]
+        scale = torch.tensor([p.scale for p in posteriors]).to(there[0])
+        for part in row_blocks(len(rows), 2 * M * len(targets)):
+            x = rows[part]
+            total = covariance_at(posteriors, x)
+            added = torch.stack([own[part] for own in noise], dim=-1)
+            total.diagonal(dim1=-2, dim2=-1).add_(added).clamp_min_(0.0)
+            unit = total / scale.unsqueeze(-1) / scale
+            L = torch.linalg.cholesky(unit + 1e-12 * torch.eye(M).to(unit))
+            here = [p.path_at(x) for p in posteriors]
+            found = []
+            for k, target in enumerate(posteriors):
+                F = target.F[targets]
+                each = [
+                    prior.covariance(p.F[x], F) - path @ there[k]
+                    for p, path in zip(posteriors, here, strict=True)
+                ]
+                c = torch.stack(each, dim=1) / scale.view(1, -1, 1)
+                found.append(path_rows(L, c).square().sum(dim=1))
+            yield part, found
