@@ -47,6 +47,8 @@ from botorch_lse.distributions import (
     marginals_of,
 )
 
+OUTPUT = "output"
+"""The last input of a pool from ``Pool.at_outputs``: the number of the output."""
 NOISE_LEVEL = "noise_level"
 """The last input of a pool from ``Pool.at_noise_levels``: the number of the level."""
 
@@ -435,6 +437,70 @@ class Pool:
             table=table,
             weights=None if self.weights is None else self.weights.repeat(K),
             total=None if self.total is None else K * self.total,
+            is_sample=self.is_sample,
+        )
+
+    def at_outputs(
+        self, outputs: Sequence[str] | int, costs: Any, noise_var: Any = None
+    ) -> Pool:
+        r"""Every row once for each of ``M`` outputs: rows that measure one output each.
+
+        For ``Strategy(pool.at_outputs(...), region)``, which then says which output to
+        measure next, in which row, and still decides about the rows of this pool. The
+        number of the output is a last column ``output``; the table names it.
+
+        Example:
+            >>> import torch
+            >>> pool = Pool(torch.linspace(0, 1, 3).unsqueeze(-1))
+            >>> assays = pool.at_outputs(("strength", "leaching"), costs=(1.0, 5.0))
+            >>> assays.to_frame()["output"].tolist()[2:4]
+            ['strength', 'leaching']
+
+        Args:
+            outputs: The names of the outputs in the order of the region, or how many.
+            costs: ``M`` costs of measuring one output.
+            noise_var: ``M`` known noise variances of a measurement, squares of the
+                units of the outputs.
+
+        Raises:
+            ValueError: If a number is out of range, names repeat, or the rows have
+                costs, features or noise variances of their own.
+            BotorchTensorDimensionError: If the lengths differ.
+        """
+        names = outputs
+        if isinstance(outputs, int):
+            names = tuple(f"y{j}" for j in range(whole_number(outputs, "outputs", 2)))
+        assert not isinstance(names, int)
+        words = _check_names(names, len(names)) if len(names) > 1 else ()
+        if not words:
+            wanted = "to name at least two outputs"
+            raise ValueError(complaint("outputs", wanted, f"got {outputs!r}"))
+        parts = ("features", "costs", "noise_var")
+        own = [name for name in parts if getattr(self, name) is not None]
+        columns = tuple(self.names or ())
+        if own or OUTPUT in columns:
+            raise ValueError(
+                "Expected a pool of bare points, but it has "
+                f"{' and '.join(own) or OUTPUT} already. Leave it out."
+            )
+        M, N = len(words), len(self)
+        each = non_negative_vector(costs, "costs", M, "output")
+        noise = None
+        if noise_var is not None:
+            noise = non_negative_vector(noise_var, "noise_var", M, "output")
+            noise = noise.repeat_interleave(N)
+        number = torch.arange(M, dtype=torch.float64).repeat_interleave(N).unsqueeze(-1)
+        described = pd.DataFrame(self.X.numpy(), columns=list(columns))
+        table = pd.concat([self.table if self.table is not None else described] * M)
+        table[OUTPUT] = [word for word in words for _ in range(N)]
+        return Pool(
+            torch.cat((self.X.repeat(M, 1), number), dim=-1),
+            costs=each.repeat_interleave(N),
+            noise_var=noise,
+            names=(*columns, OUTPUT),
+            table=table.reset_index(drop=True),
+            weights=None if self.weights is None else self.weights.repeat(M),
+            total=None if self.total is None else M * self.total,
             is_sample=self.is_sample,
         )
 

@@ -136,18 +136,20 @@ def level_set_content(
 def answer_frame(node: LevelSetNode, experiment: Experiment) -> pd.DataFrame:
     r"""The present answer as a table, for a level set or a Pareto set."""
     state = node.state(experiment)
-    answer, observations = state.classification, state.observations
+    answer, observations = state.classification, state.measurements
     strategy: Any = node.strategy
-    if answer.outputs:
-        pairs = zip(answer.outputs, node.metric_names(experiment), strict=True)
+    names = node.metric_names(experiment)
+    # Where a row measures one output there is one metric, whatever its name.
+    if answer.outputs and strategy.n_outputs == strategy.n_predicted:
+        pairs = zip(answer.outputs, names, strict=True)
         named = tuple(replace(output, name=name) for output, name in pairs)
         answer = replace(answer, outputs=named)
     if strategy.directions is None:
         frame = plotting.level_set_frame(answer, observations)
         frame.attrs["content"] = str(state.content())
     else:
-        names, estimate = list(node.metric_names(experiment)), strategy.estimate(state)
-        frame = plotting.pareto_frame(answer, estimate, observations, names)
+        estimate = strategy.estimate(state)
+        frame = plotting.pareto_frame(answer, estimate, observations, list(names))
     frame.attrs["stop_reason"] = state.stop_reason
     frame.attrs["guarantee"] = answer.guarantee
     return frame
@@ -290,7 +292,7 @@ class LevelSetAnalysis(LevelSetCard):
         state, threshold = node.state(experiment), self.threshold
         if threshold is None:
             threshold = getattr(node.strategy, "threshold", None)
-        answer = state.classification, state.observations
+        answer = state.classification, state.measurements
         figure = plotting.level_set_figure(*answer, threshold=threshold, kind=self.kind)
         return plotting.level_set_frame(*answer), figure
 
@@ -326,7 +328,7 @@ class SliceAnalysis(LevelSetCard):
         r"""The data frame with the rows of the slices, and their maps."""
         state = node.state(experiment)
         frame = plotting.slices_frame(
-            state.classification, state.observations, self.anchor, self.inputs
+            state.classification, state.measurements, self.anchor, self.inputs
         )
         return frame, plotting.slices_figure(frame, self.shade)
 

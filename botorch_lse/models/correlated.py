@@ -308,43 +308,48 @@ class CorrelatedModel:
     factory: ModelFactory | None = None
 
     def fit(
-        self, X: Tensor, y: Tensor, yvar: Tensor | None, bounds: Tensor
+        self,
+        X: Sequence[Tensor],
+        y: Sequence[Tensor],
+        yvar: Sequence[Tensor] | None,
+        bounds: Tensor,
     ) -> tuple[GPPrior, ...]:
         r"""The prior of each output.
 
         Args:
-            X: ``n x d``.
-            y: ``n x M``.
-            yvar: ``n x M`` noise variances, or ``None`` to learn one for each output.
+            X: For each output ``n_j x d`` points.
+            y: For each output ``n_j`` values.
+            yvar: For each output ``n_j`` noise variances, or ``None`` to learn one for
+                each.
             bounds: ``2 x d`` bounds of the pool.
 
         Raises:
             UnsupportedError: If the factory does not return a ``MultiTaskGP``.
         """
+        given = in_long_form(X, y, yvar)
         if self.factory is None:
-            return priors_of(fit_multi_task_gp(X, y, yvar, bounds))
-        return priors_of(self.factory(*in_long_form(X, y, yvar)))
+            return priors_of(fit_multi_task_gp(*given, bounds))
+        return priors_of(self.factory(*given))
 
 
 def in_long_form(
-    X: Tensor, y: Tensor, yvar: Tensor | None
+    X: Sequence[Tensor], y: Sequence[Tensor], yvar: Sequence[Tensor] | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     r"""Data with a line for each value, and the number of its output as last column.
 
     Args:
-        X: ``n x d``.
-        y: ``n x M``.
-        yvar: ``n x M``, or ``None``.
+        X: For each output ``n_j x d`` points.
+        y: For each output ``n_j`` values.
+        yvar: For each output ``n_j`` noise variances, or ``None``.
 
     Returns:
-        ``n M x (d + 1)``, ``n M x 1``, and ``n M x 1`` or ``None``; output by output.
+        ``n x (d + 1)``, ``n x 1``, and ``n x 1`` or ``None``; output by output.
     """
-    n, M = y.shape
-    number = torch.arange(M).repeat_interleave(n).unsqueeze(-1).to(X)
-    long = torch.cat((X.repeat(M, 1), number), dim=-1)
-    columns = [None if v is None else v.mT.reshape(-1, 1) for v in (y, yvar)]
-    assert columns[0] is not None  # `y` is given
-    return long, columns[0], columns[1]
+    numbers = [torch.full((len(v), 1), float(j)).to(v) for j, v in enumerate(y)]
+    pairs = zip(X, numbers, strict=True)
+    long = torch.cat([torch.cat((own, number), dim=-1) for own, number in pairs])
+    noise = None if yvar is None else torch.cat(list(yvar)).unsqueeze(-1)
+    return long, torch.cat(list(y)).unsqueeze(-1), noise
 
 
 # --- the posteriors -------------------------------------------------------------------
@@ -368,24 +373,28 @@ def start(
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    r"""All outputs at some rows, output by output: ``p = q M`` points.
+    r"""Each output at some rows, output by output: ``p`` points.
 
     Args:
         F: ``p x d'`` features.
         path: ``p x (n + e)``, as of ``PoolPosterior.path_at``.
         scale: ``p`` deviations of the outputs' priors.
+        least: ``p`` least noise variances of the outputs.
     """
 
     F: Tensor
     path: Tensor
     scale: Tensor
+    least: Tensor
 
     @classmethod
-    def of(cls, posteriors: Posteriors, rows: Tensor) -> _Points:
-        path = torch.cat([p.path_at(rows) for p in posteriors])
-        scale = torch.tensor([p.scale for p in posteriors], dtype=path.dtype)
-        F = torch.cat([p.F[rows] for p in posteriors])
-        return cls(F, path, scale.repeat_interleave(len(rows)))
+    def of(cls, posteriors: Posteriors, rows: Sequence[Tensor]) -> _Points:
+        pairs = list(zip(posteriors, rows, strict=True))
+        path = torch.cat([p.path_at(own) for p, own in pairs])
+        scale = torch.cat([torch.full((len(own),), p.scale) for p, own in pairs])
+        least = torch.cat([p.least_noise.expand(len(own)) for p, own in pairs])
+        F = torch.cat([p.F[own] for p, own in pairs])
+        return cls(F, path, scale.to(path), least)
 
     def prior_with(self, posterior: PoolPosterior) -> Callable[[slice], Tensor]:
         r"""From a slice of the pool to prior covariances with an output there."""
@@ -400,73 +409,77 @@ class _Points:
         return self.scale.unsqueeze(-1) * L
 
 
-def _flat(columns: Tensor) -> Tensor:
-    r"""``q x M`` numbers, output by output."""
-    return columns.mT.reshape(-1)
-
-
 def _news(
-    posteriors: Posteriors, points: _Points, y: Tensor, noise_var: Tensor
+    posteriors: Posteriors,
+    points: _Points,
+    y: Sequence[Tensor],
+    noise_var: Sequence[Tensor],
 ) -> News:
-    r"""Values of all outputs, seen from those before."""
-    least = torch.stack([p.least_noise for p in posteriors])
-    is_exact = bool((noise_var <= least).any())
-    noise, prior = _flat(torch.maximum(noise_var, least)), posteriors[0].prior
+    r"""Values of outputs, seen from those before."""
+    given, prior = torch.cat(list(noise_var)), posteriors[0].prior
+    noise = torch.maximum(given, points.least)
     L = points.factor(prior, noise)
-    residual = _flat(y) - prior.mean(points.F) - points.path @ posteriors[0].a
+    residual = torch.cat(list(y)) - prior.mean(points.F)
+    residual = residual - points.path @ posteriors[0].a
     a = torch.linalg.solve_triangular(L, residual.unsqueeze(-1), upper=False)
+    is_exact = bool((given <= points.least).any())
     return News(points.path, L, a.squeeze(-1), noise, is_exact)
 
 
 def observed(
-    posteriors: Posteriors, rows: Tensor, y: Tensor, noise_var: Tensor
+    posteriors: Posteriors,
+    rows: Sequence[Tensor],
+    y: Sequence[Tensor],
+    noise_var: Sequence[Tensor],
 ) -> tuple[PoolPosterior, ...]:
-    r"""The posteriors after measurements of all outputs.
+    r"""The posteriors after measurements, each of any output.
 
     Args:
         posteriors: One per output.
-        rows: ``q`` rows of the pool.
-        y: ``q x M`` values, units of the outputs.
-        noise_var: ``q x M`` noise variances.
+        rows: For each output the rows at which it was measured.
+        y: For each output its values there, in its units.
+        noise_var: For each output the noise variances.
     """
-    if rows.numel() == 0:
+    if sum(map(len, rows)) == 0:
         return tuple(posteriors)
     with torch.no_grad():
         points = _Points.of(posteriors, rows)
         news = _news(posteriors, points, y, noise_var)
+        pairs = zip(posteriors, rows, strict=True)
         return tuple(
-            p.conditioned(news, rows, points.prior_with(p), points.F)
-            for p in posteriors
+            p.conditioned(news, own, points.prior_with(p), points.F) for p, own in pairs
         )
 
 
 def surprises(
-    posteriors: Posteriors, rows: Tensor, y: Tensor, noise_var: Tensor
+    posteriors: Posteriors,
+    rows: Sequence[Tensor],
+    y: Sequence[Tensor],
+    noise_var: Sequence[Tensor],
 ) -> tuple[Tensor, ...]:
-    r"""For each output ``q`` standardised residuals from what was predicted.
+    r"""For each output the standardised residuals from what was predicted.
 
-    Each value is predicted from all before it, also from those of the ``q``, and of the
-    outputs before its own.
+    Each value is predicted from all before it, also from those of the batch, and of the
+    outputs before its own. For the arguments see ``observed``.
     """
     with torch.no_grad():
         news = _news(posteriors, _Points.of(posteriors, rows), y, noise_var)
-        return news.a.view(len(posteriors), -1).unbind()
+        return news.a.split([len(own) for own in rows])
 
 
 def expected(
-    posteriors: Posteriors, rows: Tensor, noise_var: Tensor
+    posteriors: Posteriors, rows: Sequence[Tensor], noise_var: Sequence[Tensor]
 ) -> tuple[PoolPosterior, ...]:
     r"""The posteriors after measurements whose values are not known yet.
 
     Args:
         posteriors: One per output.
-        rows: ``q`` rows of the pool.
-        noise_var: ``q x M`` noise variances.
+        rows: For each output the rows at which it will be measured.
+        noise_var: For each output the noise variances.
     """
     with torch.no_grad():
         points = _Points.of(posteriors, rows)
-        least = torch.stack([p.least_noise for p in posteriors])
-        noise = _flat(torch.maximum(noise_var, least))
+        noise = torch.maximum(torch.cat(list(noise_var)), points.least)
         L = points.factor(posteriors[0].prior, noise)
         given = [p.covariance_to(points.prior_with(p), points.path) for p in posteriors]
         taken = [path_rows(L, covariance) for covariance in given]
@@ -548,3 +561,40 @@ def gains(
                 c = torch.stack(each, dim=1) / scale.view(1, -1, 1)
                 found.append(path_rows(L, c).square().sum(dim=1))
             yield part, found
+
+
+def gains_of_one(
+    posteriors: Posteriors, output: int, rows: Tensor, targets: Tensor, noise: Tensor
+) -> Iterator[tuple[slice, list[Tensor]]]:
+    r"""What a measurement of one output takes off the variances of each.
+
+    Args:
+        posteriors: One per output; they expect the rows planned already.
+        output: Which one is measured.
+        rows: ``C`` candidates.
+        targets: ``T`` rows.
+        noise: ``C`` noise variances at the candidates.
+
+    Yields:
+        A slice of the candidates and, for each output, ``c x T`` reductions.
+    """
+    own, prior = posteriors[output], posteriors[0].prior
+    with torch.no_grad():
+        there = [p.path_at(targets).mT for p in posteriors]
+        total = own.variance[rows] + torch.maximum(noise, own.least_noise)
+        for part in row_blocks(len(rows), 2 * len(targets)):
+            x, found = rows[part], []
+            here = own.path_at(x)
+            for target, path in zip(posteriors, there, strict=True):
+                c = prior.covariance(own.F[x], target.F[targets]) - here @ path
+                found.append(c.square() / total[part].unsqueeze(-1))
+            yield part, found
+
+
+def covariance_between(
+    one: PoolPosterior, rows: Tensor, other: PoolPosterior, columns: Tensor
+) -> Tensor:
+    r"""``r x c`` posterior covariances of an output at rows with another one."""
+    with torch.no_grad():
+        prior = one.prior.covariance(one.F[rows], other.F[columns])
+        return prior - one.path_at(rows) @ other.path_at(columns).mT

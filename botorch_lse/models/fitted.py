@@ -127,26 +127,25 @@ def fit_multi_task_gp(
     ones only), and have no prior.
 
     Args:
-        train_X: ``n x d``.
-        train_Y: ``n x M``.
-        train_Yvar: ``n x M``, or ``None`` to learn one noise variance for each output.
+        train_X: ``n x (d + 1)``; the last column is the number of the output, from 0.
+        train_Y: ``n x 1``.
+        train_Yvar: ``n x 1``, or ``None`` to learn one noise variance for each output.
         bounds: ``2 x d`` bounds of the pool, for the input scaling.
     """
-    (n, d), M = train_X.shape, train_Y.shape[-1]
-    number = torch.arange(M).repeat_interleave(n).unsqueeze(-1).to(train_X)
-    X = torch.cat((train_X.repeat(M, 1), number), dim=-1)
+    d, number = train_X.shape[-1] - 1, train_X[:, -1].long()
+    M = int(number.max()) + 1
     bound, likelihood = None, None
     if train_Yvar is None:
-        found = [largest_noise(train_X, y.unsqueeze(-1)) for y in train_Y.mT]
-        known = [value for value in found if value is not None]
+        parts = [(train_X[number == j], train_Y[number == j]) for j in range(M)]
+        known = [v for v in (largest_noise(*own) for own in parts) if v is not None]
         bound = max(known) if known else None
         likelihood = _likelihood_by_task(M, d, bound)
     kernel = default_kernel(d)
     model = MultiTaskGP(
-        X,
-        train_Y.mT.reshape(-1, 1),
+        train_X,
+        train_Y,
         task_feature=d,
-        train_Yvar=None if train_Yvar is None else train_Yvar.mT.reshape(-1, 1),
+        train_Yvar=train_Yvar,
         covar_module=kernel,
         likelihood=likelihood,
         input_transform=Normalize(d + 1, indices=list(range(d)), bounds=bounds),

@@ -289,7 +289,13 @@ def _times_measured(
     r"""How often each of ``N`` rows was measured, after ``check_answer``."""
     check_answer(classification, observations)
     measurements = Observations.empty() if observations is None else observations
-    return measurements.times_measured(len(classification)).numpy()
+    N = len(classification)
+    if len(measurements) and int(measurements.indices.max()) >= N:
+        wanted = f"to be of the {N} rows of the answer"
+        came = f"got row {int(measurements.indices.max())}"
+        remedy = "Give `state.measurements`."
+        raise ValueError(complaint("observations", wanted, came, remedy))
+    return measurements.times_measured(N).numpy()
 
 
 def _array(values: torch.Tensor) -> np.ndarray:

@@ -10,6 +10,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch_lse.checks import kind_of
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.problem import History, Observations, Pool
+from botorch_lse.strategies.assays import Assays
 from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import Goal, Region
@@ -38,7 +39,8 @@ class ComposedStrategy(Strategy):
     written elsewhere.
 
     Args:
-        pool: The candidates.
+        pool: The candidates; from ``pool.at_outputs(...)`` such that a measurement
+            gives one output of a region.
         goal: What is to be decided, such as ``Above(0.5)``, or a region of several
             levels or outputs, ``Above(40) & Below(0.4, output=1)``.
         model: What is believed of the outputs, and how it is learnt.
@@ -118,13 +120,14 @@ class ComposedStrategy(Strategy):
     @cached_property
     def parts(self) -> GPProcedure:
         r"""Goal, model, rule and loop joined, before an audit is put around them."""
-        given = self.max_observations, self.max_repeats
+        assays = self.assays
+        given = self.max_observations, self.max_repeats, assays
         return GPProcedure(
             self.pool,
-            self.pool,
+            self.candidates,
             self.goal,
             (self.rule or default_rule(self.goal, self.pool)).on(self.pool),
-            self.model.on(self.pool, self.n_outputs, *given),
+            self.model.on(self.pool, self.goal.n_outputs, *given),
             self.batch_size or 1,
             self.delta,
             None if self.beta is None else beta_schedule(self.beta),
@@ -135,6 +138,11 @@ class ComposedStrategy(Strategy):
             size_is_open=self.batch_size is None,
         )
 
+    @cached_property
+    def assays(self) -> Assays | None:
+        r"""How rows are pairs, in a pool from ``Pool.at_outputs``; else ``None``."""
+        return Assays.of(self.pool, self.goal)
+
     @property
     def directions(self) -> tuple[bool, ...] | None:
         r"""For a Pareto set, whether more is better in each output; else ``None``."""
@@ -143,22 +151,38 @@ class ComposedStrategy(Strategy):
     @property
     def outputs(self) -> tuple[str, ...]:
         r"""The names of the metrics where the goal has names, in their order."""
-        return self.goal.outputs
+        return self.goal.outputs if self.assays is None else ()
 
     @property
     def n_outputs(self) -> int:
         r"""How many numbers one measurement consists of."""
+        return self.goal.n_outputs if self.assays is None else 1
+
+    @property
+    def n_predicted(self) -> int:
+        r"""How many outputs have predictions, also where rows measure one of them."""
         return self.goal.n_outputs
+
+    @property
+    def candidates(self) -> Pool:
+        r"""The rows that are decided about: the pool's, without outputs among them."""
+        return self.pool if self.assays is None else self.assays.candidates
+
+    def at_candidates(self, observations: Observations) -> Observations:
+        r"""Measurements at the rows of ``candidates`` to which they belong."""
+        if self.assays is None:
+            return observations
+        return self.assays.at_candidates(observations)
 
     @property
     def can_predict(self) -> bool:
         r"""Whether answers are a posterior: true for one output."""
-        return self.directions is None and self.n_outputs == 1
+        return self.directions is None and self.goal.n_outputs == 1
 
     @property
     def takes_history(self) -> bool:
-        r"""True but for bounded norms, whose kernel is given."""
-        return self.model.norm_bound is None
+        r"""True but for bounded norms, whose kernel is given, and single assays."""
+        return self.model.norm_bound is None and self.assays is None
 
     def with_history(self, history: History) -> Strategy:
         r"""The same strategy, which knows measurements made before the run."""
@@ -191,9 +215,10 @@ class ComposedStrategy(Strategy):
             columns = with_columns(observations, self.n_outputs, each)
             return super()._complete(columns)
         if observations.y.ndim != 1:
+            why = "the `goal`" if self.assays is None else "each row of the `pool`"
             raise BotorchTensorDimensionError(
                 "Expected `y` to hold one number per measurement, but got shape "
-                f"{tuple(observations.y.shape)}: the `goal` is about one output."
+                f"{tuple(observations.y.shape)}: {why} is about one output."
             )
         return super()._complete(observations)
 

@@ -284,8 +284,8 @@ class GPProcedure(Procedure):
     @cached_property
     def item_rows(self) -> Tensor:
         r"""The rows of the posterior that are items: the last ones."""
-        X = self.pool.X if self.model.X is None else self.model.X
-        return torch.arange(len(X) - len(self.items), len(X))
+        n = len(self.model.rows)
+        return torch.arange(n - len(self.items), n)
 
     def _moments(self, posterior: PoolPosterior) -> tuple[Tensor, Tensor]:
         r"""Posterior means and standard deviations of the ``T`` items."""
@@ -360,7 +360,8 @@ class GPProcedure(Procedure):
         r"""The belief while there is no model: infinite intervals around the mean."""
         mean = torch.zeros(len(fits.posteriors)).double()
         if history is not None:
-            mean = history.y.mean(dim=0).expand(len(mean))
+            values = [own.y for own in fits.by_output(history)]
+            mean = torch.stack([y.mean() if len(y) else y.sum() for y in values])
         level = [value.expand(len(self.items)) for value in mean]
         regions = tuple(Regions.unknown(value, self.items) for value in level)
         sides, memory = self.goal.start(len(self.items)), self.rule.start(None, 0.0)
@@ -452,7 +453,7 @@ class GPProcedure(Procedure):
             return prior
         centre = float(history.y.mean())
         farthest = max(abs(level - centre) for level in levels)
-        return prior.at_least(farthest / z, self.pool.X)
+        return prior.at_least(farthest / z, self.model.candidates.X)
 
     def _withheld_if_one_sided(self, belief: Belief, history: Observations) -> Belief:
         r"""The belief with nothing decided while all data lie on one side of the level.
@@ -462,7 +463,9 @@ class GPProcedure(Procedure):
         side = None
         is_partial = history.indices.unique().numel() < len(self.pool)
         if is_partial and self.goal.directions is None:
-            side = side_of_all(history, belief.fits.noise_of(history), self.goal)
+            fits = belief.fits
+            given = fits.by_output(history), fits.noise_of(history)
+            side = side_of_all(*given, self.goal)
         if side is None:
             return replace(belief, one_sided=None, held_back=None)
         none = self.goal.start(len(self.items))
@@ -593,7 +596,7 @@ class GPProcedure(Procedure):
         """
         if belief.one_sided is None:
             return belief
-        rows = belief.posterior.indices
+        rows = belief.fits.measured
         located = Observations(rows, torch.zeros(len(rows), dtype=torch.float64))
         return replace(
             belief, fits=self.model.with_locations(self.model.unfitted_start(), located)
@@ -617,7 +620,7 @@ class GPProcedure(Procedure):
         )
         if repeats == 0:
             return rows
-        known = torch.cat((belief.posterior.indices, request.pending, rows))
+        known = torch.cat((belief.fits.measured, request.pending, rows))
         return torch.cat((rows, spread_over(known, request.left, repeats)))
 
     def situation(self, belief: Belief, pending: Tensor) -> Situation:
@@ -644,7 +647,7 @@ class GPProcedure(Procedure):
     def open_rows(self, belief: Belief) -> Tensor:
         r"""``N`` bools: the rows from which the rule may choose."""
         if self.rule.only_candidates and not self.model.is_initial(belief.fits):
-            return belief.sides.candidates
+            return belief.fits.by_row(belief.sides.candidates)
         return torch.ones(len(self.pool), dtype=torch.bool)
 
     def open_again(
@@ -734,7 +737,13 @@ class GPProcedure(Procedure):
             words.append(EXACT_NOTE)
         beta = self.width_of(belief.n_intervals, belief.posterior)
         view = self.view(belief.fits, belief.all_regions, beta)
-        return self.goal.answer(belief.sides, view, " ".join(words))
+        assays = self.model.assays
+        found = self.goal.answer(belief.sides, view, " ".join(words))
+        if assays is None or self.goal.outputs:
+            return found
+        pairs = zip(found.outputs, assays.names, strict=True)
+        named = tuple(replace(output, name=name) for output, name in pairs)
+        return replace(found, outputs=named)
 
     def content(
         self, belief: Belief, answer: Classification, confidence: float

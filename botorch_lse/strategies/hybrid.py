@@ -39,6 +39,11 @@ class Doubt(ScoreRule):
         if situation.weights is not None:
             weights = situation.weights / situation.weights.max()
             wrong[: len(weights)] *= weights[: len(wrong)]
+        if situation.fits.assays is not None:
+            # Measuring an output on which the side does not hang takes off no doubt.
+            matters = situation.rows_that_matter
+            assert matters is not None  # there are several outputs
+            wrong = torch.cat([wrong.masked_fill(~own, 0.0) for own in matters])
         return by_ratio(wrong, situation)
 
 
@@ -76,7 +81,7 @@ class LastRuns(Combined):
 
     def rows(self, situation: Situation, request: Request) -> Tensor:
         r"""The rows of a batch, those of the last runs after those of the first."""
-        n = len(situation.belief.posterior.indices) + len(request.pending)
+        n = len(situation.belief.fits.measured) + len(request.pending)
         first = min(max(self.after - n, 0), request.size)
         found = torch.empty(0, dtype=torch.long)
         if first:

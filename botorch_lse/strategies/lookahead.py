@@ -53,7 +53,8 @@ from botorch_lse.strategies.bounds import upper_bounds
 from botorch_lse.strategies.costs import RowCosts
 from botorch_lse.strategies.goals import Comparison
 from botorch_lse.strategies.loop import Request
-from botorch_lse.strategies.rules import Rule, Situation
+from botorch_lse.strategies.processes import Fits
+from botorch_lse.strategies.rules import Rule, Situation, variance_left
 
 Block = tuple[slice, Tensor, Tensor]
 """Some candidates, ``c x T`` covariances with targets, ``c`` observed variances."""
@@ -313,7 +314,10 @@ class LookAhead(Rule):
         belief, posterior = situation.belief, situation.posterior
         costs = None if self.costs is None else self.costs.of(previous, rows)
         if situation.is_initial:
-            found = posterior.variance[rows]
+            # Of several outputs each needs its first rows, whatever they cost.
+            if situation.fits.assays is not None:
+                costs = None
+            found = variance_left(situation)[rows]
         else:
             targets = situation.items[belief.sides.candidates & situation.is_first_copy]
             noise = belief.noise[rows]
@@ -629,42 +633,78 @@ def is_one_level(situation: Situation) -> bool:
     return len(situation.posteriors) == 1 and len(situation.comparisons) == 1
 
 
-def by_output(situation: Situation, reductions: Reductions) -> list[Reductions]:
-    r"""The reductions of each output's variances, by the same rows."""
-    fits, rows = situation.fits, reductions.rows
-    return [
-        replace(reductions, posterior=posterior, noise_var=noise[rows])
-        for posterior, noise in zip(fits.posteriors, fits.noise, strict=True)
-    ]
+Gains = Iterator[tuple[Tensor, Iterator[tuple[Tensor, list[Tensor]]]]]
+"""Some targets and, of all rows with them, pieces: positions among the rows and, for
+each output, ``c x T`` reductions of the targets' variances."""
 
 
-def gains_of_outputs(
-    each: Sequence[Reductions],
-) -> Iterator[tuple[Tensor, Iterator[tuple[slice, list[Tensor]]]]]:
+def gains_of_outputs(situation: Situation, reductions: Reductions) -> Gains:
     r"""What measurements take off the variances of all outputs, block by block.
 
     Args:
-        each: The reductions of each output, by the same rows.
-
-    Yields:
-        Some targets and, of all rows with them, pieces: a slice of the rows and, for
-        each output, the reductions of the targets' variances.
+        situation: What is believed.
+        reductions: Of the variances, by the rows.
     """
-    posteriors = [own.posterior for own in each]
-    if posteriors[0].is_correlated:
-        noise = [own.noise_var for own in each]
-        for part in each[0].parts():
-            yield part, correlated.gains(posteriors, each[0].rows, part, noise)
-        return
+    fits, rows = situation.fits, reductions.rows
+    if fits.assays is not None:
+        return _gains_of_pairs(fits, reductions)
+    if situation.posterior.is_correlated:
+        return _gains_together(fits, reductions)
+    return _gains_apart(
+        [
+            replace(reductions, posterior=posterior, noise_var=noise[rows])
+            for posterior, noise in zip(fits.posteriors, fits.noise, strict=True)
+        ]
+    )
+
+
+def _gains_apart(each: Sequence[Reductions]) -> Gains:
+    r"""``gains_of_outputs`` of independent outputs that are measured together."""
+    every = torch.arange(len(each[0].rows))
     for parts in zip(*(own._blocks() for own in each), strict=True):
         blocks = zip(*(part[1] for part in parts), strict=True)
         yield (
             parts[0][0],
             (
-                (found[0][0], [single_gain(c, total, out=c) for _, c, total in found])
-                for found in blocks
+                (every[b[0][0]], [single_gain(c, total, out=c) for _, c, total in b])
+                for b in blocks
             ),
         )
+
+
+def _gains_together(fits: Fits, reductions: Reductions) -> Gains:
+    r"""``gains_of_outputs`` of correlated outputs that are measured together."""
+    every, rows = torch.arange(len(reductions.rows)), reductions.rows
+    noise = [own[rows] for own in fits.noise]
+    for part in reductions.parts():
+        found = correlated.gains(fits.posteriors, rows, part, noise)
+        yield part, ((every[piece], gains) for piece, gains in found)
+
+
+def _gains_of_pairs(fits: Fits, reductions: Reductions) -> Gains:
+    r"""``gains_of_outputs`` where a measurement gives one output."""
+    assert fits.assays is not None  # they say how rows are pairs
+    N = len(fits.assays)
+
+    def pieces(part: Tensor) -> Iterator[tuple[Tensor, list[Tensor]]]:
+        for j, posterior in enumerate(fits.posteriors):
+            at = (reductions.rows // N == j).nonzero().view(-1)
+            own = reductions.rows[at] % N
+            noise = fits.noise[j][own]
+            if posterior.is_correlated:
+                given = fits.posteriors, j, own, part, noise
+                for piece, gains in correlated.gains_of_one(*given):
+                    yield at[piece], gains
+                continue
+            alone = Reductions(posterior, own, part, noise)
+            for piece, covariance, observed in alone._blocks_of(part):
+                gain = single_gain(covariance, observed, out=covariance)
+                gains = [torch.zeros(1, 1).double()] * len(fits.posteriors)
+                gains[j] = gain
+                yield at[piece], [g.expand_as(gain) for g in gains]
+
+    for part in reductions.parts():
+        yield part, pieces(part)
 
 
 def off_the_doubt(situation: Situation, reductions: Reductions, batch: Batch) -> Tensor:
@@ -675,12 +715,12 @@ def off_the_doubt(situation: Situation, reductions: Reductions, batch: Batch) ->
         reductions: Of the variances, by the rows.
         batch: How rows that are chosen or being measured count: see ``LookAhead``.
     """
-    goal, each = situation.goal, by_output(situation, reductions)
+    goal, posteriors = situation.goal, situation.posteriors
     before, weights = situation.belief.fits.posteriors, situation.weights
     total = torch.zeros(len(reductions.rows), dtype=torch.float64)
-    for targets, blocks in gains_of_outputs(each):
-        means = [own.posterior.mean[targets] for own in each]
-        left = [own.posterior.variance[targets] for own in each]
+    for targets, blocks in gains_of_outputs(situation, reductions):
+        means = [p.mean[targets] for p in posteriors]
+        left = [p.variance[targets] for p in posteriors]
         whole = [p.variance[targets] for p in before] if batch == "joint" else left
         earlier = [w - v for w, v in zip(whole, left, strict=True)]
         removal = class_removal(goal.cells_at(targets), means, whole)
@@ -691,7 +731,7 @@ def off_the_doubt(situation: Situation, reductions: Reductions, batch: Batch) ->
         for rows, found in blocks:
             gains = [gain + gone for gain, gone in zip(found, earlier, strict=True)]
             total[rows] += (removal.of(gains) - known).sum(dim=-1)
-    return total if float(total.max()) > 0 else plain_reductions(each)
+    return total if float(total.max()) > 0 else plain_gains(situation, reductions)
 
 
 def near_levels(
@@ -709,34 +749,38 @@ def near_levels(
         tau: How far around a level values matter, units of the output.
         batch: How rows that are chosen or being measured count: see ``LookAhead``.
     """
-    goal, each = situation.goal, by_output(situation, reductions)
-    before = situation.belief.fits.posteriors
+    goal, before = situation.goal, situation.belief.fits.posteriors
     at = before if batch == "joint" else situation.posteriors
     total = torch.zeros(len(reductions.rows), dtype=torch.float64)
-    for targets, blocks in gains_of_outputs(each):
+    for targets, blocks in gains_of_outputs(situation, reductions):
         cells = goal.cells_at(targets)
         means = [p.mean[targets] for p in at]
         variances = [p.variance[targets] for p in at]
         shares = level_weights(cells, means, variances)
         weights = []
-        for j, own in enumerate(each):
+        for j, own in enumerate(situation.posteriors):
             distance = means[j].unsqueeze(-1) - cells.levels[j]
             variance = variances[j].unsqueeze(-1)
             near = targeted_variance(distance, variance, tau).weight
-            weight = (near * shares[j]).sum(dim=-1) / own.posterior.scale
+            weight = (near * shares[j]).sum(dim=-1) / own.scale
             if situation.weights is not None:
                 weight = weight * situation.weights[targets]
             weights.append(weight)
         for rows, gains in blocks:
             for gain, weight in zip(gains, weights, strict=True):
                 total[rows] += gain @ weight
-    return total if float(total.max()) > 0 else plain_reductions(each)
+    return total if float(total.max()) > 0 else plain_gains(situation, reductions)
 
 
-def plain_reductions(each: Sequence[Reductions]) -> Tensor:
+def plain_gains(situation: Situation, reductions: Reductions) -> Tensor:
     r"""What each row takes off the variances of all outputs, in units of the prior."""
-    parts = [own.truncated(1.0, 0.0) / own.posterior.scale**2 for own in each]
-    return torch.stack(parts).sum(dim=0)
+    total = torch.zeros(len(reductions.rows), dtype=torch.float64)
+    scale = [posterior.scale**2 for posterior in situation.posteriors]
+    for _, blocks in gains_of_outputs(situation, reductions):
+        for rows, gains in blocks:
+            for gain, unit in zip(gains, scale, strict=True):
+                total[rows] += gain.sum(dim=-1) / unit
+    return total
 
 
 @dataclass(frozen=True, eq=False)

@@ -747,6 +747,20 @@ class Strategy(ABC):
         return 1 if self.directions is None else len(self.directions)
 
     @property
+    def n_predicted(self) -> int:
+        r"""How many outputs have predictions."""
+        return self.n_outputs
+
+    @property
+    def candidates(self) -> Pool:
+        r"""The pool whose columns are those of the model."""
+        return self.pool
+
+    def at_candidates(self, observations: Observations) -> Observations:
+        r"""Measurements at the rows of ``candidates`` to which they belong."""
+        return observations
+
+    @property
     def outputs(self) -> tuple[str, ...]:
         r"""The names of the metrics, in the order of the outputs, if it knows them."""
         return ()
@@ -1127,7 +1141,7 @@ class State:
         r"""Posterior means and standard deviations of the function at any points.
 
         Args:
-            X: ``M x d`` points, in the columns of ``pool.X``.
+            X: ``M x d`` points, in the columns of the candidates.
             data: Observations to predict from, in place of those of the run; the model
                 stays as it was learnt. Without some of them it is cross-validation.
 
@@ -1141,7 +1155,7 @@ class State:
                 fitted yet.
         """
         points = real_matrix(X, "X")
-        d = self.strategy.pool.d
+        d = self.strategy.candidates.d
         check_shape(points.shape[-1] == d, points, "X", f"to have {d} columns")
         if data is not None:
             data = self.strategy._complete(data)
@@ -1160,8 +1174,8 @@ class State:
             UnsupportedError: If the strategy has no Gaussian process.
         """
         whole_number(output, "output", 0)
-        if output >= self.strategy.n_outputs:
-            wanted = f"to be below {self.strategy.n_outputs}, the number of outputs"
+        if output >= self.strategy.n_predicted:
+            wanted = f"to be below {self.strategy.n_predicted}, the number of outputs"
             raise ValueError(complaint("output", wanted, f"got {output}"))
         return self.strategy.procedure.calibration(self.belief, output)
 
@@ -1169,6 +1183,15 @@ class State:
     def observations(self) -> Observations:
         r"""Everything told, labelled by round; ``replay`` makes this state from it."""
         return self.history.append(self.waiting)
+
+    @property
+    def measurements(self) -> Observations:
+        r"""Everything told, at the rows of the answer: for its table and pictures.
+
+        The same as ``observations``, unless a row of the pool measures one of several
+        outputs (``Pool.at_outputs``).
+        """
+        return self.strategy.at_candidates(self.observations)
 
     @property
     def waiting(self) -> Observations:

@@ -40,6 +40,7 @@ from botorch_lse.models.gaussian_process import (
 )
 from botorch_lse.problem import History, Observations, Pool
 from botorch_lse.strategies.arguments import points_of
+from botorch_lse.strategies.assays import Assays
 from botorch_lse.strategies.burn_in import BurnIn, BurnInData
 from botorch_lse.strategies.goals import Goal
 from botorch_lse.strategies.loop import Request, round_generator
@@ -296,6 +297,8 @@ class Fits:
         n_rounds: Complete rounds with data.
         burn_in: What the burn-in measured; ``None`` where the noise is known.
         has_known_noise: Whether values come with their noise variances.
+        assays: How rows are pairs of a candidate and an output, where a measurement
+            gives one output; ``None``: it gives all.
     """
 
     posteriors: tuple[PoolPosterior, ...]
@@ -305,27 +308,70 @@ class Fits:
     n_rounds: int = 0
     burn_in: BurnInData | None = None
     has_known_noise: bool = False
+    assays: Assays | None = None
 
     @property
     def learns_noise(self) -> bool:
         r"""Whether there is a burn-in that has not ended."""
         return self.burn_in is not None and self.burn_in.variances is None
 
+    @property
+    def measured(self) -> Tensor:
+        r"""The rows that were measured, replicates included."""
+        if self.assays is None:
+            return self.posteriors[0].indices
+        return self.assays.joined([p.indices for p in self.posteriors])
+
+    @property
+    def new_noise(self) -> Tensor:
+        r"""Noise variances of new observations: by row, of the first output if all."""
+        return self.noise[0] if self.assays is None else torch.cat(self.noise)
+
+    def by_row(self, candidates: Tensor) -> Tensor:
+        r"""What is said of candidates, for the rows by which they are measured."""
+        if self.assays is None:
+            return candidates
+        return candidates.repeat(self.assays.n_outputs)
+
+    def by_output(self, data: Observations) -> list[Observations]:
+        r"""The measurements of each output, at rows of its posterior."""
+        if self.assays is not None:
+            return self.assays.by_output(data)
+        if data.y.ndim == 1:  # of one output, or empty
+            return [data] * len(self.posteriors)
+        return [data.output(c) for c in range(len(self.posteriors))]
+
     def noise_of(self, new: Observations) -> tuple[Tensor, ...]:
         r"""For each output the noise variances of measurements, given or estimated."""
-        if new.yvar is None:
-            return tuple(noise[new.indices] for noise in self.noise)
-        return new.yvar.view(len(new), len(self.noise)).unbind(dim=-1)
+        pairs = zip(self.by_output(new), self.noise, strict=True)
+        return tuple(
+            noise[own.indices] if own.yvar is None else own.yvar for own, noise in pairs
+        )
 
     def surprises(self, new: Observations) -> tuple[Tensor, ...]:
         r"""For each output the standardised residuals of values from predictions."""
-        noise = self.noise_of(new)
+        given = self._given(new)
         if self.posteriors[0].is_correlated:
-            columns = torch.stack(noise, dim=-1)
-            return correlated.surprises(self.posteriors, new.indices, new.y, columns)
-        columns_of_y = new.y.view(len(new), len(noise)).unbind(dim=-1)
-        triples = zip(self.posteriors, columns_of_y, noise, strict=True)
-        return tuple(p.surprises(new.indices, y, n) for p, y, n in triples)
+            return correlated.surprises(self.posteriors, *given)
+        parts = zip(self.posteriors, *given, strict=True)
+        return tuple(p.surprises(*own) for p, *own in parts)
+
+    def observing(self, new: Observations) -> Fits:
+        r"""The posteriors after new values."""
+        given = self._given(new)
+        if self.posteriors[0].is_correlated:
+            found = correlated.observed(self.posteriors, *given)
+        else:
+            parts = zip(self.posteriors, *given, strict=True)
+            found = tuple(p.observe(*own) for p, *own in parts)
+        return replace(self, posteriors=found)
+
+    def _given(
+        self, new: Observations
+    ) -> tuple[list[Tensor], list[Tensor], tuple[Tensor, ...]]:
+        r"""For each output the rows, the values and their noise variances."""
+        each = self.by_output(new)
+        return [o.indices for o in each], [o.y for o in each], self.noise_of(new)
 
     def expecting(self, rows: Tensor) -> Fits:
         r"""The posteriors if ``rows`` were measured besides: variances shrink.
@@ -333,16 +379,21 @@ class Fits:
         Args:
             rows: Rows that are being measured or planned, replicates included.
         """
-        each, counts = rows.unique(return_counts=True)
-        if len(each) == 0:
+        if len(rows) == 0:
             return self
-        noise = [noise[each] / counts for noise in self.noise]
+        each = [rows] * len(self.posteriors)
+        if self.assays is not None:
+            each = self.assays.split(rows)
+        counted = [own.unique(return_counts=True) for own in each]
+        rows_of = [own for own, _ in counted]
+        pairs = zip(self.noise, counted, strict=True)
+        noise = [noise[own] / counts for noise, (own, counts) in pairs]
         if self.posteriors[0].is_correlated:
-            columns = torch.stack(noise, dim=-1)
-            found = correlated.expected(self.posteriors, each, columns)
-            return replace(self, posteriors=found)
-        pairs = zip(self.posteriors, noise, strict=True)
-        return replace(self, posteriors=tuple(p.expect_all(each, n) for p, n in pairs))
+            found = correlated.expected(self.posteriors, rows_of, noise)
+        else:
+            parts = zip(self.posteriors, rows_of, noise, strict=True)
+            found = tuple(p.expect_all(*own) if len(own[0]) else p for p, *own in parts)
+        return replace(self, posteriors=found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,6 +418,8 @@ class GaussianProcesses:
         unfitted: The process by which first rows are chosen; default BoTorch's default
             model before any data.
         burn_in: The rounds in which the noise is learnt; ``None`` where it is known.
+        assays: How rows are pairs of a candidate and an output, where a measurement
+            gives one output; ``None``: it gives all.
         together: What learns correlated outputs, or has learnt them, if the outputs'
             models are given; ``None`` where outputs are independent.
 
@@ -387,6 +440,7 @@ class GaussianProcesses:
     unfitted: GPPrior | None = None
     burn_in: BurnIn | None = None
     together: CorrelatedModel | None = None
+    assays: Assays | None = None
 
     def __post_init__(self) -> None:
         if self.n_initial is not None:
@@ -409,7 +463,18 @@ class GaussianProcesses:
             return 0
         known = self.outputs[0].history
         before = 0 if known is None else len(known)
-        return max(1, min(FIRST_PER_INPUT * self.pool.d, len(self.pool)) - before)
+        each = FIRST_PER_INPUT * self.candidates.d * self._per_candidate
+        return max(1, min(each, len(self.pool)) - before)
+
+    @property
+    def candidates(self) -> Pool:
+        r"""The rows that can be measured, perhaps one output at a time."""
+        return self.pool if self.assays is None else self.assays.candidates
+
+    @property
+    def _per_candidate(self) -> int:
+        r"""How many measurements give all outputs of a candidate."""
+        return 1 if self.assays is None else self.assays.n_outputs
 
     @property
     def n_repeats(self) -> int:
@@ -422,7 +487,7 @@ class GaussianProcesses:
         is_given = self.is_fixed or self.n_initial is not None
         if is_known or is_given or self.max_repeats == 1:
             return 0
-        return REPEATS
+        return REPEATS * self._per_candidate
 
     @property
     def n_first(self) -> int:
@@ -453,11 +518,11 @@ class GaussianProcesses:
 
     def unfitted_start(self) -> Fits:
         r"""The unfitted processes, by which first rows are chosen, without data."""
-        prior = self.unfitted or unfitted_prior(self.pool.bounds)
+        prior = self.unfitted or unfitted_prior(self.candidates.bounds)
         prior = self.outputs[0].unfitted(prior)
-        noise = torch.full((len(self.pool),), UNFITTED_NOISE, dtype=torch.float64)
+        noise = torch.full((len(self.candidates),), UNFITTED_NOISE, dtype=torch.float64)
         m = len(self.outputs)
-        return Fits(self._priors([prior]) * m, (noise,) * m)
+        return Fits(self._priors([prior]) * m, (noise,) * m, assays=self.assays)
 
     def of_priors(
         self, priors: Sequence[GPPrior], history: Observations | None = None
@@ -474,24 +539,27 @@ class GaussianProcesses:
         if self.together is None:
             posteriors = self._priors(priors)
         else:
-            posteriors = correlated.start(priors, self._rows, self.memory_budget)
+            posteriors = correlated.start(priors, self.rows, self.memory_budget)
         triples = zip(self.outputs, priors, variances, strict=True)
         noise = tuple(output.new_noise(prior, yvar) for output, prior, yvar in triples)
-        return Fits(posteriors, noise, is_informed=True)
+        return Fits(posteriors, noise, is_informed=True, assays=self.assays)
 
     @property
     def _given(self) -> list[GPPrior]:
         return [output.fixed for output in self.outputs if output.fixed is not None]
 
     def _priors(self, priors: Sequence[GPPrior]) -> tuple[PoolPosterior, ...]:
-        X, budget = self._rows, self.memory_budget
+        X, budget = self.rows, self.memory_budget
         return tuple(PoolPosterior.start(p, X, budget) for p in priors)
 
     @property
-    def _rows(self) -> Tensor:
-        return self.pool.X if self.X is None else self.X
+    def rows(self) -> Tensor:
+        r"""The points at which the posteriors are computed."""
+        return self.candidates.X if self.X is None else self.X
 
     def _by_output(self, data: Observations) -> list[Observations]:
+        if self.assays is not None:
+            return self.assays.by_output(data)
         if data.y.ndim == 1:  # of one output, or empty
             return [data] * len(self.outputs)
         return [data.output(c) for c in range(len(self.outputs))]
@@ -503,7 +571,10 @@ class GaussianProcesses:
         known = [output.known_noise for output in self.outputs]
         if observations.yvar is not None or any(v is None for v in known):
             return observations
-        columns = [v[observations.indices] for v in known if v is not None]
+        columns = [v for v in known if v is not None]
+        if self.assays is not None:
+            return replace(observations, yvar=torch.cat(columns)[observations.indices])
+        columns = [v[observations.indices] for v in columns]
         yvar = columns[0] if observations.y.ndim == 1 else torch.stack(columns, dim=-1)
         return replace(observations, yvar=yvar)
 
@@ -528,7 +599,10 @@ class GaussianProcesses:
         once = torch.ones(len(self.pool), dtype=torch.long)
         rest = self.repeats_left(fits, history, none, once)
         enough = len(history) >= n or not bool(rest.any())
-        return enough and self.outputs[0].allows_fit(history, n)
+        if self.assays is None:
+            return enough and self.outputs[0].allows_fit(history, n)
+        pairs = zip(self.outputs, self._by_output(history), strict=True)
+        return enough and all(out.allows_fit(own, n) for out, own in pairs)
 
     def with_locations(self, fits: Fits, new: Observations) -> Fits:
         r"""The unfitted processes, knowing which rows were measured but no values.
@@ -537,6 +611,9 @@ class GaussianProcesses:
         """
         if fits.learns_noise:
             return fits
+        if self.assays is not None:
+            nothing = replace(new, y=torch.zeros_like(new.y), yvar=None)
+            return fits.observing(nothing)
         posterior, noise = fits.posteriors[0], fits.noise[0][new.indices]
         zeros = torch.zeros(len(new), dtype=torch.float64)
         posterior = posterior.observe(new.indices, zeros, noise)
@@ -596,14 +673,12 @@ class GaussianProcesses:
         if self.together is None:
             pairs = zip(self.outputs, self._by_output(history), strict=True)
             return [out.fit(data, seed, n_rounds) for out, data in pairs]
-        yvar = history.yvar
-        if yvar is not None:
-            spread = history.y.var(dim=0, correction=0)
-            spread = torch.where(spread > 0, spread, 1.0)
-            yvar = yvar.maximum(FITTED_NOISE * spread)
-        X = self.pool.X[history.indices]
+        each, yvar = self._by_output(history), None
+        if history.yvar is not None:
+            yvar = [_fittable(own) for own in each]
+        X, y = [self.candidates.X[own.indices] for own in each], [o.y for o in each]
         with own_random_numbers(round_generator(seed, n_rounds).initial_seed()):
-            return self.together.fit(X, history.y, yvar, self.pool.bounds)
+            return self.together.fit(X, y, yvar, self.candidates.bounds)
 
     def _transformed(
         self,
@@ -623,7 +698,7 @@ class GaussianProcesses:
             return found
         # A transformed process has another scale, which the common kernel must know.
         widest = [
-            [float(p.variance(p.features(self.pool.X)).max()) for p in priors]
+            [float(p.variance(p.features(self.candidates.X)).max()) for p in priors]
             for priors in (found, fitted)
         ]
         factors = [(now / before) ** 0.5 for now, before in zip(*widest, strict=True)]
@@ -631,20 +706,7 @@ class GaussianProcesses:
 
     def observe(self, fits: Fits, new: Observations) -> Fits:
         r"""The posteriors after new values, with the same hyper-parameters."""
-        if fits.posteriors[0].is_correlated:
-            noise = torch.stack(fits.noise_of(new), dim=-1)
-            given = fits.posteriors, new.indices, new.y, noise
-            return replace(fits, posteriors=correlated.observed(*given))
-        posteriors = tuple(
-            posterior.observe(new.indices, y, noise)
-            for posterior, y, noise in zip(
-                fits.posteriors,
-                new.y.view(len(new), len(self.outputs)).unbind(dim=-1),
-                fits.noise_of(new),
-                strict=True,
-            )
-        )
-        return replace(fits, posteriors=posteriors)
+        return fits.observing(new)
 
     # --- what may be measured ---------------------------------------------------------
 
@@ -657,7 +719,7 @@ class GaussianProcesses:
         """
         if fits.is_informed or fits.has_known_noise or self.n_repeats == 0:
             return 0
-        before = torch.cat((fits.posteriors[0].indices, request.pending))
+        before = torch.cat((fits.measured, request.pending))
         n_rows = before.unique().numel()
         done = len(before) - n_rows
         new = min(self.wanted, self.n_first - self.n_repeats) - n_rows
@@ -669,7 +731,7 @@ class GaussianProcesses:
             return True
         if self.burn_in is not None or not self.is_fixed:
             return False
-        return len(fits.posteriors[0].indices) < self.n_first
+        return len(fits.measured) < self.n_first
 
     def repeats_left(
         self, fits: Fits, data: Observations, pending: Tensor, left: Tensor
@@ -682,6 +744,8 @@ class GaussianProcesses:
             pending: Rows that are being measured.
             left: ``N`` counts that ``max_repeats`` allows.
         """
+        if self.assays is not None:
+            return self._pairs_left(fits, data, pending, left)
         m, N = len(self.outputs), len(left)
         columns: list[Tensor | None] = [None] * m
         if data.yvar is not None:
@@ -702,6 +766,26 @@ class GaussianProcesses:
             return left
         known = torch.cat((data.indices[measured_exactly], pending[exact[pending]]))
         return repeats_left(left, exact, known, self._points)
+
+    def _pairs_left(
+        self, fits: Fits, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        r"""``repeats_left`` where a measurement gives one output."""
+        pairs, parts = self._exactness(fits, data), []
+        for _, noise in pairs:
+            parts.append(torch.full((len(self.candidates),), torch.inf))
+            if noise is not None:
+                parts[-1] = noise[: len(self.candidates)]
+        least = torch.tensor([least for least, _ in pairs], dtype=torch.float64)
+        least = least.repeat_interleave(len(self.candidates))
+        exact = torch.cat(parts) <= least
+        known = exact[data.indices]
+        if data.yvar is not None:
+            known = data.yvar <= least[data.indices]
+        if not bool(exact.any()) and not bool(known.any()):
+            return left
+        rows = torch.cat((data.indices[known], pending[exact[pending]]))
+        return repeats_left(left, exact, rows, self._points)
 
     def _exactness(
         self, fits: Fits, data: Observations
@@ -767,14 +851,17 @@ class GaussianProcess:
         n_outputs: int = 1,
         max_observations: int | None = None,
         max_repeats: int | None = None,
+        assays: Assays | None = None,
     ) -> GaussianProcesses:
         r"""The processes of this model on the rows of a pool.
 
         Args:
             pool: The candidates.
-            n_outputs: How many numbers a measurement gives.
+            n_outputs: How many outputs there are.
             max_observations: The budget.
             max_repeats: How often one row may be measured.
+            assays: How rows are pairs of a candidate and an output, where a measurement
+                gives one output; ``None``: it gives all.
 
         Raises:
             ValueError: If there is not one model, or one noise, for each output, or a
@@ -790,18 +877,25 @@ class GaussianProcess:
         models = one_each(given, "model", n_outputs)
         stds = one_each(self.noise_std, "noise_std", n_outputs)
         pasts = history_of_each(self.history, n_outputs)
+        if assays is not None and self.history is not None:
+            raise UnsupportedError(
+                "Expected no `history` where a measurement gives one output. Leave it "
+                "out, or tell it as measurements of rows."
+            )
+        pools = [pool] * n_outputs
+        if assays is not None:
+            pools = [assays.candidates_of(j) for j in range(n_outputs)]
+        parts = zip(pools, models, stds, pasts, strict=True)
         return GaussianProcesses(
             pool,
-            tuple(
-                OutputModel(pool, model, std, past)
-                for model, std, past in zip(models, stds, pasts, strict=True)
-            ),
+            tuple(OutputModel(*part) for part in parts),
             self.refit,
             self.n_initial,
             max_observations,
             max_repeats,
             self.memory_budget,
             together=together,
+            assays=assays,
         )
 
     def _together(self, n_outputs: int) -> CorrelatedModel | None:
@@ -880,6 +974,13 @@ def history_of_each(history: History | None, n_outputs: int) -> list[History | N
     return [history.output(c) for c in range(n_outputs)]
 
 
+def _fittable(data: Observations) -> Tensor:
+    r"""The known noise variances of one output, none too small for a fit."""
+    assert data.yvar is not None  # they are known
+    spread = float(data.y.var(correction=0)) or 1.0  # 1: as Standardize has
+    return data.yvar.clamp_min(FITTED_NOISE * spread)
+
+
 def least_of_values(y: Tensor) -> float:
     r"""The noise variance that counts as exact before there is a model.
 
@@ -926,22 +1027,25 @@ def row_means(history: Observations, noise_var: Tensor) -> tuple[Tensor, Tensor]
 
 
 def side_of_all(
-    history: Observations, noise_var: Sequence[Tensor], goal: Goal
+    each: Sequence[Observations], noise_var: Sequence[Tensor], goal: Goal
 ) -> str | None:
     r"""The side of the level on which all values lie, noise considered.
 
     Args:
-        history: All measurements.
-        noise_var: Their noise variances, for each output.
+        each: For each output all its measurements.
+        noise_var: Their noise variances.
         goal: What is to be decided; one without a level has no sides.
 
     Returns:
         ``"above"``, ``"below"``, or ``None`` where there are values on both.
     """
-    rows, means, errors = history.indices.unique(), [], []
-    columns = history.y.view(len(history), len(noise_var)).unbind(dim=-1)
-    for y, noise in zip(columns, noise_var, strict=True):
-        mean, error = row_means(replace(history, y=y, yvar=None), noise)
+    rows, means, errors = torch.cat([own.indices for own in each]).unique(), [], []
+    for own, noise in zip(each, noise_var, strict=True):
+        # Of a row where this output was not measured its values say nothing.
+        mean = torch.zeros(len(rows), dtype=torch.float64)
+        error = torch.full_like(mean, torch.inf)
+        at = torch.searchsorted(rows, own.indices.unique())
+        mean[at], error[at] = row_means(replace(own, yvar=None), noise)
         means.append(mean)
         errors.append(CLEAR * error)
     side = goal.found_sides(rows, means, errors)

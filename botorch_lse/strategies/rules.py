@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, one_of
@@ -47,6 +48,7 @@ from botorch_lse.planning.designed import (
     designed_batch,
 )
 from botorch_lse.problem import Pool
+from botorch_lse.strategies.assays import PairCovariances
 from botorch_lse.strategies.goals import Comparison, Goal, Targets, View
 from botorch_lse.strategies.loop import Request, round_generator
 from botorch_lse.strategies.processes import Fits
@@ -114,8 +116,8 @@ class Belief:
 
     @property
     def noise(self) -> Tensor:
-        r"""``N`` noise variances of new observations of the first output."""
-        return self.fits.noise[0]
+        r"""Noise variances of new observations by row, of the first output if all."""
+        return self.fits.new_noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,10 +182,10 @@ class Situation:
     @property
     def problems(self) -> list[PosteriorProblem]:
         r"""For each output what a batch is to predict, for the planner."""
-        return problems_of(self.fits, self.targets, self._rows_that_matter)
+        return problems_of(self.fits, self.targets, self.rows_that_matter)
 
     @property
-    def _rows_that_matter(self) -> list[Tensor] | None:
+    def rows_that_matter(self) -> list[Tensor] | None:
         r"""For each output bools of rows on whose value sides still hang.
 
         ``None`` where that is the same as being in question.
@@ -211,6 +213,8 @@ def problems_of(
         matters: For each output ``N`` bools, the rows in which it is; an output that is
             in question nowhere is left out. Default everywhere.
     """
+    if fits.assays is not None:
+        return [_problem_of_pairs(fits, targets, matters)]
     found = []
     for j, (posterior, noise) in enumerate(
         zip(fits.posteriors, fits.noise, strict=True)
@@ -225,6 +229,21 @@ def problems_of(
         problem = PosteriorProblem(posterior, noise.contiguous(), rows, weights, factor)
         found.append(problem)
     return found
+
+
+def _problem_of_pairs(
+    fits: Fits, targets: Targets, matters: Sequence[Tensor] | None
+) -> PosteriorProblem:
+    r"""``problems_of`` where a measurement gives one output of a row."""
+    assert fits.assays is not None  # they say how rows are pairs
+    each = [targets.rows] * len(fits.posteriors)
+    if matters is not None:
+        each = [own[m[own]] for own, m in zip(each, matters, strict=True)]
+    pairs = zip(each, fits.posteriors, strict=True)
+    weights = [torch.full((len(own),), p.scale**-2).double() for own, p in pairs]
+    pairs_posterior = PairCovariances(fits.assays, fits.posteriors)
+    rows = fits.assays.joined(each)
+    return PosteriorProblem(pairs_posterior, fits.new_noise, rows, torch.cat(weights))
 
 
 class Rule(ABC):
@@ -336,7 +355,8 @@ def one_by_one(
         falls_with_variance: See ``ScoreRule``; so it is for ``variance_left``.
     """
     is_large = len(situation.open_rows) > 4 * SHORTLIST
-    if falls_with_variance and is_large and not situation.posteriors[0].is_correlated:
+    is_plain = situation.fits.assays is None and not situation.posterior.is_correlated
+    if falls_with_variance and is_large and is_plain:
         rows, left = _shortlisted(situation, request, scores)
     else:
         rows, left = [], request.left.clone()
@@ -402,11 +422,17 @@ def _shortlisted(
 
 
 def variance_left(situation: Situation) -> Tensor:
-    r"""The variance of each row; of several outputs the sum, in units of the prior."""
+    r"""The variance of each row; of several outputs in units of the prior.
+
+    Their sum, or where a measurement gives one output, each by itself.
+    """
     posteriors = situation.posteriors
     if len(posteriors) == 1:
         return posteriors[0].variance
-    return torch.stack([p.variance / p.scale**2 for p in posteriors]).sum(dim=0)
+    each = [p.variance / p.scale**2 for p in posteriors]
+    if situation.fits.assays is not None:
+        return torch.cat(each)
+    return torch.stack(each).sum(dim=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,7 +478,8 @@ def most(
 ) -> Tensor:
     r"""The score of each row by the output and the level that decide it least.
 
-    That is the largest one over all comparisons that still matter in the row.
+    That is the largest one over all comparisons that still matter in the row; where a
+    measurement gives one output, over those of the output.
 
     Args:
         situation: What is believed.
@@ -467,7 +494,28 @@ def most(
         if one.matters is not None:
             scores = scores.masked_fill(~one.matters, -torch.inf)
         found.append(scores)
+    if situation.fits.assays is not None:
+        return _by_output(situation, found)
     return found[0] if len(found) == 1 else torch.stack(found).amax(dim=0)
+
+
+def _by_output(situation: Situation, scores: Sequence[Tensor]) -> Tensor:
+    r"""The largest score of each output, output by output, per cost.
+
+    Args:
+        situation: What is believed.
+        scores: ``N`` scores of each comparison.
+    """
+    assert situation.fits.assays is not None  # they say how rows are pairs
+    none = torch.full_like(situation.posterior.mean, -torch.inf)
+    best = [none] * len(situation.posteriors)
+    for one, own in zip(situation.comparisons, scores, strict=True):
+        best[one.output] = best[one.output].maximum(own)
+    found, costs = torch.cat(best), situation.fits.assays.pool.costs
+    if costs is None:
+        return found
+    # What is worth less than nothing is not made better by a high cost.
+    return torch.where(found > 0, found / costs, found * costs)
 
 
 @dataclass(frozen=True)
@@ -501,7 +549,7 @@ class Random(Rule):
         N = len(situation.open_rows)
         generator = round_generator(request.seed, request.round)
         left, rows = request.left.clone(), torch.empty(0, dtype=torch.long)
-        uses = torch.bincount(situation.belief.posterior.indices, minlength=N)
+        uses = torch.bincount(situation.belief.fits.measured, minlength=N)
         uses += torch.bincount(request.pending, minlength=N)
         while rows.numel() < request.size and bool((left > 0).any()):
             fewest = uses[left > 0].min()
@@ -771,6 +819,11 @@ class Design(Rule):
             return one_by_one(situation, request, variance_left)
         generator = round_generator(request.seed, request.round)
         if self.design == "prior":
+            if situation.fits.assays is not None:
+                raise UnsupportedError(
+                    'Expected `design="posterior"` where a measurement gives one '
+                    'output, but got "prior". Leave it out.'
+                )
             counts = self._prior_counts(situation, request, generator)
         else:
             counts = designed_batch(
@@ -790,7 +843,7 @@ class Design(Rule):
         # A race of few rows may be long. After n observations a batch takes about
         # size / (n + size) off a variance: within a larger gap of what is left, the
         # worst batch would do as well.
-        n = len(situation.belief.posterior.indices)
+        n = len(situation.belief.fits.measured)
         own = FINE if self.rounding == "exchange" else TOLERANCE
         return max(min(own, TOLERANCE * size / (n + size)), LEAST_TOLERANCE)
 

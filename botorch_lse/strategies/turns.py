@@ -85,7 +85,7 @@ class Combined(Rule):
         rule, belief = self.rules[at], situation.belief
         open_rows, beta = situation.open_rows, situation.beta
         if rule.only_candidates and not situation.is_initial:
-            open_rows = open_rows & belief.sides.candidates
+            open_rows = open_rows & belief.fits.by_row(belief.sides.candidates)
         if rule.own_width is not None and self.own_width is None:
             beta = rule.own_width(belief.n_intervals)
         belief = replace(belief, memory=belief.memory[at])
@@ -166,7 +166,7 @@ class Turns(Combined):
 
     def _next(self, situation: Situation, request: Request) -> int | None:
         r"""The next row, of the first rule in turn that has one."""
-        turn = len(situation.belief.posterior.indices) + len(request.pending)
+        turn = len(situation.belief.fits.measured) + len(request.pending)
         for i in range(turn, turn + len(self.rules)):
             at = i % len(self.rules)
             seen = self._seen_by(at, situation)

@@ -186,6 +186,34 @@ def test_correlated_metrics_are_learnt_together_and_resumed(tmp_path):
     assert mean == pytest.approx(TRUTH["zinc"].numpy(), abs=0.2)
 
 
+def test_single_outputs_are_measured_as_trials_and_resumed(tmp_path):
+    pool = POOL.at_outputs(("zinc", "lead"), costs=(1.0, 2.0))
+    strategy, path = (
+        Strategy(pool, REGION, model=MODEL, batch_size=2),
+        tmp_path / "c.json",
+    )
+    client = Client()
+    client.configure_experiment(parameters=pool_parameters(pool), name="test")
+    client.configure_optimization(objective="assay")
+    client.set_generation_strategy(level_set_generation_strategy(strategy, seed=3))
+
+    def measure_one(parameters):
+        row = parameters[POOL_INDEX]
+        metal = ("zinc", "lead")[row // len(POOL)]
+        return {"assay": (float(TRUTH[metal][row % len(POOL)]), 0.01)}
+
+    run_experiment(client, measure_one, storage=path, max_trials=6)
+    again = Client.load_from_json_file(str(path))
+    assert same_state(state_of(client), state_of(again))
+    assert "decided" in run_experiment(again, measure_one, storage=path)
+    frame = level_set(again)
+    inside = (TRUTH["zinc"] > 0.2) & (TRUTH["lead"] <= 0.5)
+    assert (frame["side"] == "above").tolist() == inside.tolist()
+    assert int(frame["n_observations"].sum()) == state_of(again).n_used
+    cards = again.compute_analyses([LevelSetAnalysis(), SliceAnalysis()], display=False)
+    assert [card.name for card in cards] == ["LevelSetAnalysis", "SliceAnalysis"]
+
+
 CARDS = [
     LevelSetAnalysis,
     IntervalAnalysis,

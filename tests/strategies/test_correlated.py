@@ -64,7 +64,7 @@ def values_at(rows: torch.Tensor, seed: int) -> torch.Tensor:
 def long_data(n: int = 14) -> tuple[torch.Tensor, ...]:
     rows = torch.randperm(N, generator=torch.Generator().manual_seed(1))[:n]
     yvar = torch.tensor(NOISE).double().square().expand(n, M)
-    return in_long_form(POOL.X[rows], values_at(rows, 0), yvar)
+    return in_long_form([POOL.X[rows]] * M, values_at(rows, 0).unbind(-1), yvar.mT)
 
 
 def multi_task_gp(**options) -> MultiTaskGP:
@@ -81,7 +81,8 @@ def learnt() -> MultiTaskGP:
     rows = torch.arange(0, N, 3)
     y = values_at(rows, 5)
     yvar = torch.tensor(NOISE).double().square().expand(len(rows), M)
-    return fit_multi_task_gp(POOL.X[rows], y, yvar, POOL.bounds)
+    given = in_long_form([POOL.X[rows]] * M, y.unbind(-1), yvar.mT)
+    return fit_multi_task_gp(*given, POOL.bounds)
 
 
 def strategy_of(model: GaussianProcess, **options) -> Strategy:
@@ -119,7 +120,8 @@ def test_posteriors_are_those_of_the_model_on_its_own_data(kind) -> None:
     rows = torch.arange(len(X) // M)
     posteriors = correlated.start(priors_of(model), X[: len(rows), :2], 2**30)
     columns = y.view(M, -1).mT, yvar.view(M, -1).mT
-    found = correlated.observed(posteriors, rows, *columns)
+    parts = [part.unbind(-1) for part in columns]
+    found = correlated.observed(posteriors, [rows] * M, *parts)
     for j, posterior in enumerate(found):
         if kind == "by task":  # where BoTorch wants the task among the inputs
             at = torch.cat((X[: len(rows), :2], torch.full((len(rows), 1), j)), -1)
@@ -166,6 +168,9 @@ def conditioned(
     return mean + gain @ (y.mT.reshape(-1) - mean[at]), K - gain @ K[at]
 
 
+FIRST, REST = slice(0, 2), slice(2, None)
+
+
 def test_rounds_batches_and_expected_rows_agree_with_dense_algebra() -> None:
     model = learnt()
     mean, K = dense(model)
@@ -175,10 +180,12 @@ def test_rounds_batches_and_expected_rows_agree_with_dense_algebra() -> None:
     start = correlated.start(priors_of(model), POOL.X, 2**30)
     lean = tuple(replace(p, _rows=None, _gram=None) for p in start)
     for posteriors in (start, lean):
-        once = correlated.observed(posteriors, rows, y, noise)
-        twice = correlated.observed(posteriors, rows[:2], y[:2], noise[:2])
-        ahead = correlated.expected(twice, rows[2:], noise[2:])
-        twice = correlated.observed(twice, rows[2:], y[2:], noise[2:])
+        given = [rows] * M, y.unbind(-1), noise.unbind(-1)
+        head, tail = ([[v[at] for v in p] for p in given] for at in (FIRST, REST))
+        once = correlated.observed(posteriors, *given)
+        twice = correlated.observed(posteriors, *head)
+        ahead = correlated.expected(twice, tail[0], tail[2])
+        twice = correlated.observed(twice, *tail)
         for found in (once, twice):
             means = torch.cat([p.mean for p in found])
             torch.testing.assert_close(means, wanted, atol=1e-7, rtol=1e-7)
@@ -198,13 +205,14 @@ def test_gains_are_what_a_measurement_of_all_outputs_takes_off() -> None:
     noise = [torch.full((N,), v).double() for v in (0.01, 2.0)]
     rows = torch.tensor([3, 11, 30])
     start = correlated.start(priors_of(model), POOL.X, 2**30)
-    now = correlated.expected(start, rows, torch.tensor([[0.01, 2.0]]).expand(3, M))
+    own = [v[rows] for v in noise]
+    now = correlated.expected(start, [rows] * M, own)
     targets = torch.arange(0, N, 2)
     pieces = list(correlated.gains(now, torch.arange(N), targets, noise))
     assert torch.cat([torch.arange(N)[p] for p, _ in pieces]).tolist() == list(range(N))
     for row in (0, 11, 35):
-        own = torch.tensor([[0.01, 2.0]]).double()
-        after = correlated.expected(now, torch.tensor([row]), own)
+        at = torch.tensor([row])
+        after = correlated.expected(now, [at] * M, [v[at] for v in noise])
         for j in range(M):
             found = torch.cat([gain[j] for _, gain in pieces])[row]
             wanted = (now[j].variance - after[j].variance)[targets]
@@ -324,9 +332,9 @@ def test_values_of_one_output_tell_of_the_other() -> None:
     assert float(correlation) < -0.9
     noise = torch.tensor([1e4, 0.5]).double().expand(len(rows), M)
     start = correlated.start(priors_of(model), POOL.X, 2**30)
-    together = correlated.observed(start, rows, values_at(rows, 9), noise)
-    apart = replace(start[0], data=None)
-    alone = apart.observe(rows, values_at(rows, 9)[:, 0], noise[:, 0])
+    y = values_at(rows, 9).unbind(-1)
+    together = correlated.observed(start, [rows] * M, y, noise.unbind(-1))
+    alone = replace(start[0], data=None).observe(rows, y[0], noise[:, 0])
     # Output 0 was as good as not measured; output 1 says what it is.
     assert float(together[0].sigma.mean()) < 0.3 * float(alone.sigma.mean())
 
@@ -447,7 +455,9 @@ def test_numbers_of_cells_and_outputs_do_not_matter() -> None:
     r"""Three outputs, of which the region uses two."""
     rows = torch.arange(0, N, 3)
     y = torch.cat((values_at(rows, 1), TRUTH[rows, :1].square()), dim=-1)
-    model = fit_multi_task_gp(POOL.X[rows], y, torch.full_like(y, 0.01), POOL.bounds)
+    yvar = torch.full_like(y, 0.01)
+    given = in_long_form([POOL.X[rows]] * 3, y.unbind(-1), yvar.unbind(-1))
+    model = fit_multi_task_gp(*given, POOL.bounds)
     goal = Above(0.7) & Below(1.0, output=2)
     process = GaussianProcess(model, noise_std=(0.05, 1.0, 0.05))
     strategy = strategy_of(process, goal=goal, max_observations=12)
