@@ -573,7 +573,7 @@ class Region(Goal):
             below.append(under)
         return self.cells.allowed(above, below)
 
-    def _codes(self, classes: Tensor) -> Tensor:
+    def codes(self, classes: Tensor) -> Tensor:
         r"""The codes of sides of classes."""
         above = classes == self.n_classes - 1
         below = (classes != UNKNOWN) & ~above
@@ -592,7 +592,7 @@ class Region(Goal):
         ends = zip(*((r.lower, r.upper) for r in view.all_regions), strict=True)
         now = self.cells.agreed(self.allowed(*ends))
         is_open = sides.side == UNDECIDED
-        side = torch.where(is_open, self._codes(now), sides.side)
+        side = torch.where(is_open, self.codes(now), sides.side)
         found = replace(sides, side=side, candidates=side == UNDECIDED)
         if isinstance(found, ClassSides):
             classes = torch.where(is_open, now, found.classes)
@@ -606,7 +606,7 @@ class Region(Goal):
         if isinstance(sides, ClassSides):
             differs = now != sides.classes
         else:
-            differs = self._codes(now) != sides.side
+            differs = self.codes(now) != sides.side
         return (sides.side != UNDECIDED) & (now != UNKNOWN) & differs
 
     def comparisons(self, view: View) -> tuple[Comparison, ...]:
@@ -651,7 +651,7 @@ class Region(Goal):
         for levels, mean, error in zip(cells.levels, means, errors, strict=True):
             above.append((mean - error).unsqueeze(-1) > levels)
             below.append((mean + error).unsqueeze(-1) <= levels)
-        return self._codes(cells.agreed(cells.allowed(above, below)))
+        return self.codes(cells.agreed(cells.allowed(above, below)))
 
     def levels_near(self, output: int, values: Tensor) -> list[float]:
         r"""Of each level of the output the value that is nearest to the data."""
@@ -684,17 +684,36 @@ class Region(Goal):
         A margin is how far a row is from where it would have another answer, in units
         of each output's prior deviation, negative outside of the region.
         """
-        regions = view.all_regions
+        correlation = correlation_at(view.posteriors, view.rows)
+        scale = [posterior.scale for posterior in view.posteriors]
+        return self.described(sides, view.all_regions, scale, claim, correlation)
+
+    def described(
+        self,
+        sides: Sides,
+        regions: Sequence[Regions],
+        scale: Sequence[float],
+        claim: str,
+        correlation: Tensor | None = None,
+    ) -> Classification:
+        r"""The answer as a record.
+
+        Args:
+            sides: Of the items.
+            regions: Their confidence regions, for each output.
+            scale: For each output the unit in which margins are told.
+            claim: The sentence about the confidence.
+            correlation: ``T x m x m`` correlations of the outputs; ``None``: they are
+                independent.
+        """
         contradicted = torch.stack([r.contradicted for r in regions]).any(dim=0)
         claim = with_contradictions(claim, contradicted)
         own = regions[0]
         mean, sigma = [r.mean for r in regions], [r.sigma for r in regions]
-        correlation = correlation_at(view.posteriors, view.rows)
         probability = self.cells.probabilities(mean, sigma, correlation)[:, -1]
         numbers = own.mean, own.sigma, own.lower, own.upper
         if len(regions) > 1:
             lower, upper = [r.lower for r in regions], [r.upper for r in regions]
-            scale = [p.scale for p in view.posteriors]
             ends = self.cells.margins(lower, upper, scale)
             centre, _ = self.cells.margins(mean, mean, scale)
             spread = [s / unit for s, unit in zip(sigma, scale, strict=True)]

@@ -36,7 +36,6 @@ from botorch_lse.strategies import (
     ImplicitLSEStrategy,
     Levels,
     LSEStrategy,
-    MELKLinearStrategy,
     MutualInformation,
     Random,
     RandomizedStraddle,
@@ -161,10 +160,11 @@ def test_a_missing_value_is_refused() -> None:
         batch.observe(torch.tensor([[0.1, torch.nan]], dtype=torch.float64))
 
 
-@pytest.mark.parametrize("kind", [MELKLinearStrategy, HRAGELinearStrategy])
-def test_linear_features_know_one_level(kind) -> None:
-    with pytest.raises(ValueError, match=r"features.*Regions are goals of"):
-        kind(POOL, threshold=REGIONS["and"], noise_std=0.1)
+def test_linear_features_say_where_regions_go() -> None:
+    with pytest.raises(
+        ValueError, match=r"features.*`MELKLinearStrategy\(pool, region"
+    ):
+        HRAGELinearStrategy(POOL, threshold=REGIONS["and"], noise_std=0.1)
 
 
 @pytest.mark.parametrize("kind", [LSEStrategy, StraddleStrategy, ImplicitLSEStrategy])

@@ -12,8 +12,10 @@ import torch
 from torch import Tensor
 
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, explicit_sides
+from botorch_lse.confidence.regions import Regions
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.problem import Classification, Pool, gaussian_probability_above
+from botorch_lse.strategies.goals import ClassSides, Region
 from botorch_lse.strategies.linear.procedure import LinearBelief, LinearGoal, Questions
 
 PAIRS = 2**21
@@ -61,6 +63,109 @@ class Level(LinearGoal):
         return gaussian_probability_above(
             belief.mean[:, 0], belief.sigma, self.threshold
         )
+
+
+# --- region ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class InRegion(LinearGoal):
+    r"""In which items comparisons of outputs with levels answer a question with yes.
+
+    Estimates and intervals of the procedure are in units of each output's noise.
+
+    Args:
+        region: The question, in the units of the outputs.
+        unit: For each output its noise scale.
+    """
+
+    region: Region
+    unit: tuple[float, ...]
+
+    by_items = True
+
+    @property
+    def epsilon(self) -> float:  # type: ignore[override]
+        r"""The largest accuracy of an output."""
+        return self.region.tolerance
+
+    @property
+    def m(self) -> int:
+        r"""The number of outputs."""
+        return self.region.n_outputs
+
+    @property
+    def has_one_level(self) -> bool:
+        r"""Whether one number says of each value on which side it is."""
+        return self.region.has_one_level
+
+    @property
+    def stated_level(self) -> float | None:
+        r"""The level, if there is but one."""
+        return self.region.stated_level
+
+    @property
+    def promise(self) -> str:
+        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
+        return self.region.promise
+
+    def in_units(self, values: Tensor) -> Tensor:
+        r"""Values of the outputs in units of their noise."""
+        if values.ndim == 1:
+            return values / self.unit[0]
+        return values / torch.tensor(self.unit).to(values)
+
+    def _columns(self, values: Tensor) -> list[Tensor]:
+        r"""``T x m`` numbers of the procedure, output by output, in their units."""
+        pairs = zip(values.unbind(dim=-1), self.unit, strict=True)
+        return [own * unit for own, unit in pairs]
+
+    def _allowed(self, belief: LinearBelief) -> Tensor:
+        r"""The cells that the intervals allow."""
+        ends = self._columns(belief.lower), self._columns(belief.upper)
+        return self.region.allowed(*ends)
+
+    def decided(self, belief: LinearBelief) -> LinearBelief:
+        r"""The sides after the current intervals; decided items stay as they are."""
+        now = self.region.codes(self.region.cells.agreed(self._allowed(belief)))
+        side = torch.where(belief.side == UNDECIDED, now, belief.side)
+        return replace(belief, side=side)
+
+    def questions(self, belief: LinearBelief) -> Questions:
+        r"""The features of the undecided items, and how far they are from changing.
+
+        That is how far all outputs may move, in units of their noise, until the answer
+        is another one.
+        """
+        rows = belief.open
+        mean = [own[rows] for own in self._columns(belief.mean)]
+        margin, _ = self.region.cells.at(rows).margins(mean, mean, self.unit)
+        pairs = zip(self.region.accuracies, self.unit, strict=True)
+        least = min(epsilon / unit for epsilon, unit in pairs)
+        return Questions(belief.Z[rows], margin.abs() + least)
+
+    def _spread(self, belief: LinearBelief) -> Tensor:
+        r"""``T x m`` standard deviations, in units of the noise."""
+        return belief.sigma.unsqueeze(-1).expand(-1, self.m)
+
+    def probabilities(self, belief: LinearBelief) -> Tensor:
+        r"""``T`` probabilities of being in the region."""
+        parts = self._columns(belief.mean), self._columns(self._spread(belief))
+        return self.region.cells.probabilities(*parts)[:, -1]
+
+    def answer(self, belief: LinearBelief, claim: str, items: Pool) -> Classification:
+        r"""The answer; of several outputs ``mean`` and its bounds are margins."""
+        lower, upper = self._columns(belief.lower), self._columns(belief.upper)
+        mean, sigma = self._columns(belief.mean), self._columns(self._spread(belief))
+        against = belief.contradicted.unbind(dim=-1)
+        parts = zip(lower, upper, mean, sigma, against, strict=True)
+        regions = [Regions(a, b, m, s, items, bad) for a, b, m, s, bad in parts]
+        sides = self.region.start(len(items))
+        sides = replace(sides, side=belief.side, candidates=belief.side == UNDECIDED)
+        if isinstance(sides, ClassSides):
+            now = self.region.cells.agreed(self._allowed(belief))
+            sides = replace(sides, classes=now)
+        return self.region.described(sides, regions, self.unit, claim)
 
 
 # --- maximiser ------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.goals import Region
 from botorch_lse.strategies.linear.goals import (
     Best,
+    InRegion,
     Level,
     ParetoSet,
     Share,
@@ -61,6 +62,7 @@ from botorch_lse.strategies.pareto import (
     signs_of,
     with_columns,
 )
+from botorch_lse.strategies.processes import one_each
 
 DESIGNS = ("uniform", "gaps")
 
@@ -73,7 +75,7 @@ def one_level(value: Any) -> None:
     """
     if isinstance(value, Region):
         wanted, came = "to be one number on linear features", f"got the region {value}"
-        remedy = "Regions are goals of `Strategy(pool, goal, model=GaussianProcess())`."
+        remedy = "Give it to `MELKLinearStrategy(pool, region)`."
         raise ValueError(complaint("threshold", wanted, came, remedy))
     finite_number(value, "threshold")
 
@@ -90,7 +92,8 @@ class LinearStrategy(Strategy):
 
     Args:
         noise_std: A bound of the noise's sub-Gaussian scale (for Gaussian noise its
-            standard deviation); default the roots of ``pool.noise_var``.
+            standard deviation), of a region of several outputs one for each; default
+            the roots of ``pool.noise_var``.
         delta: The failure probability.
         epsilon: The accuracy, units of ``y``.
         design: ``"uniform"`` treats all that is undecided alike; ``"gaps"`` weights it
@@ -112,7 +115,7 @@ class LinearStrategy(Strategy):
     """
 
     _: KW_ONLY
-    noise_std: float | None = None
+    noise_std: float | Sequence[float] | None = None
     delta: float = 0.05
     epsilon: float = 0.0
     design: str = "uniform"
@@ -134,6 +137,10 @@ class LinearStrategy(Strategy):
         self.procedure  # noqa: B018  (checks the audit)
 
     def _check_noise(self) -> None:
+        if isinstance(self.noise_std, Sequence):
+            wanted, came = "to be one number", f"got {self.noise_std!r}"
+            remedy = "Several are for the outputs of a region, in MELKLinearStrategy."
+            raise ValueError(complaint("noise_std", wanted, came, remedy))
         check_noise_once(self.noise_std, self.pool)
 
     # --- parts ------------------------------------------------------------------------
@@ -188,8 +195,11 @@ class LinearStrategy(Strategy):
             return torch.full((N,), largest, dtype=torch.float64)
         if self.pool.noise_var is not None:
             return self.pool.noise_var
-        assert self.noise_std is not None  # one of the two is given
-        return torch.full((N,), self.noise_std**2, dtype=torch.float64)
+        # One of the two is given, and several are those of a region's outputs, whose
+        # values are in units of their noise.
+        assert self.noise_std is not None
+        scale = self.noise_std if isinstance(self.noise_std, float | int) else 1.0
+        return torch.full((N,), scale**2, dtype=torch.float64)
 
     @property
     def guarantee(self) -> str:
@@ -236,6 +246,9 @@ class LinearStrategy(Strategy):
                 f"between {low:g} and {high:g}, estimated by {self.burn_in_plan.n} "
                 "measurements"
             )
+        if isinstance(self.noise_std, Sequence):
+            each = ", ".join(f"{value:g}" for value in self.noise_std)
+            return f"noise sub-Gaussian with sd <= {each}, output by output"
         if self.noise_std is not None:
             return f"noise sub-Gaussian with sd <= {self.noise_std:g}"
         return "noise sub-Gaussian with the given variances"
@@ -245,7 +258,11 @@ class LinearStrategy(Strategy):
 class MELKLinearStrategy(LinearStrategy):
     r"""MELK on linear features, all data kept: ``above = {x : f(x) > threshold}``.
 
-    Arguments: ``threshold``, the level, units of ``y``; else see ``LinearStrategy``.
+    Arguments: ``threshold``, the level, units of ``y``, or a region of levels and
+    outputs such as ``Above(0.5) & Below(0.2, output=1)``, each output linear in the
+    features; else see ``LinearStrategy``. The intervals of all outputs of a region hold
+    at all times together, whether outputs are correlated or not. A region has its own
+    accuracies in place of ``epsilon``.
 
     Example:
         >>> import torch
@@ -260,16 +277,52 @@ class MELKLinearStrategy(LinearStrategy):
         ``StitchedWidth`` and ``BatchMartingale`` instead of robust means of new data.
     """
 
-    threshold: float
+    threshold: float | Region
 
     def __post_init__(self) -> None:
-        one_level(self.threshold)
+        if not isinstance(self.threshold, Region):
+            one_level(self.threshold)
+        elif self.epsilon != 0:
+            wanted = "to be left out with a region, whose outputs have their own"
+            remedy = "Write `Above(0.5, epsilon=0.1)`."
+            came = f"got {self.epsilon:g}"
+            raise ValueError(complaint("epsilon", wanted, came, remedy))
+        else:
+            self.threshold.check(len(self.pool))
         super().__post_init__()
+
+    def _check_noise(self) -> None:
+        if not isinstance(self.noise_std, Sequence):
+            super()._check_noise()
+            return
+        n = self.threshold.n_outputs if isinstance(self.threshold, Region) else 1
+        for value in one_each(self.noise_std, "noise_std", n):
+            check_noise_once(value, self.pool)
 
     @cached_property
     def goal(self) -> LinearGoal:
-        r"""The goal: which items lie above the threshold."""
-        return Level(float(self.threshold), self.epsilon)
+        r"""The goal: which items lie above the threshold, or in the region."""
+        if not isinstance(self.threshold, Region):
+            return Level(float(self.threshold), self.epsilon)
+        m = self.threshold.n_outputs
+        unit = self.noise_std if isinstance(self.noise_std, Sequence) else (1.0,) * m
+        return InRegion(self.threshold, tuple(float(value) for value in unit))
+
+    @property
+    def n_outputs(self) -> int:
+        r"""How many numbers one measurement consists of."""
+        return self.m
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        r"""The names of the metrics, where a region has names."""
+        region = self.threshold
+        return region.outputs if isinstance(region, Region) else ()
+
+    def _complete(self, observations: Observations) -> Observations:
+        if self.m == 1:
+            return super()._complete(observations)
+        return with_columns(observations, self.m, "output of the region")
 
 
 @dataclass(frozen=True, eq=False)

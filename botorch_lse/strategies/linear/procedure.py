@@ -281,6 +281,15 @@ class LinearGoal(ABC):
         r"""The directions that are still to be estimated, and their gaps."""
 
     @property
+    def has_one_level(self) -> bool:
+        r"""Whether one number, stated or estimated, says on which side a value is."""
+        return self.m == 1
+
+    def in_units(self, values: Tensor) -> Tensor:
+        r"""Values of the outputs as they enter the estimates: as they are."""
+        return values
+
+    @property
     def promise(self) -> str:
         r"""The claim of the guarantee: a clause after "With probability 0.95"."""
         return f"all decided rows are right{self._up_to}"
@@ -621,13 +630,15 @@ class LinearProcedure(Procedure):
         self, belief: LinearBelief, new: Observations, history: Observations, seed: int
     ) -> LinearBelief:
         r"""The belief after one more round that holds just what was planned for it."""
-        belief = with_martingale(belief, self.Phi, new, self.widths)
+        own = replace(new, y=self.goal.in_units(new.y))
+        belief = with_martingale(belief, self.Phi, own, self.widths)
         return self.learn(belief, new, history, seed)
 
     def learn(
         self, belief: LinearBelief, new: Observations, history: Observations, seed: int
     ) -> LinearBelief:
         r"""The belief after one more round; see ``Procedure.learn``."""
+        new = replace(new, y=self.goal.in_units(new.y))
         belief = with_batch(belief, self.Phi, new, self.widths)
         if belief.alarm is not None and belief.alarm not in self._warned:
             self._warned.add(belief.alarm)
@@ -689,7 +700,7 @@ class LinearProcedure(Procedure):
     @property
     def audit_accuracy(self) -> float | None:
         r"""The goal's accuracy, where it is about rows of the pool and one output."""
-        if self.goal.m > 1 or self.items is not self.pool:
+        if not self.goal.has_one_level or self.items is not self.pool:
             return None
         return self.goal.epsilon
 
