@@ -216,10 +216,16 @@ class Handover(Combined):
             )
 
     def rows(self, situation: Situation, request: Request) -> Tensor:
-        r"""The rows of a batch, all by the one rule or by the other."""
+        r"""The rows of a batch, all by the one rule or by the other.
+
+        A rule that has no row left to choose passes its turn on.
+        """
         learns = situation.is_initial or expected_wrong(situation) > self.wrong
-        at = 0 if learns else 1
-        return self.rules[at].rows(self._seen_by(at, situation), request)
+        for at in (0, 1) if learns else (1, 0):
+            found = self.rules[at].rows(self._seen_by(at, situation), request)
+            if len(found):
+                break  # else all rows that the rule may choose are excluded or used up
+        return found
 
 
 def expected_wrong(situation: Situation) -> float:

@@ -5,12 +5,14 @@ import dataclasses
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
+from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Pool
 from botorch_lse.papers.mason2022 import MELKPACStrategy
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     Above,
+    Ambiguity,
     GaussianProcess,
     HRAGELinearStrategy,
     LSEStrategy,
@@ -228,3 +230,26 @@ def test_a_value_that_came_for_no_place_takes_the_one_that_becomes_free():
     assert new in state.told.indices.tolist()
     again = strategy.replay(state.observations, excluded=state.excluded)
     assert_same(strategy, again, state)
+
+
+@pytest.mark.parametrize("rule", [None, Ambiguity()])
+def test_only_excluded_rows_are_left_in_question(rule) -> None:
+    r"""A rule that may choose them alone ends; the default measures around them."""
+    X = torch.linspace(0, 10, 21).double()
+    model = GaussianProcess(RBFKernel().double(), noise_std=0.02)
+    strategy = Strategy(
+        Pool(X.unsqueeze(-1)),
+        Above(0.3, epsilon=0.02),
+        model=model,
+        rule=rule,
+        max_observations=60,
+    )
+    gone = [0, 6, 7]
+    state = strategy.exclude(strategy.init(), gone)
+    while not state.is_done:
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(X[batch.order].sin()))
+    assert not set(gone) & set(state.observations.indices.tolist())
+    assert state.stop_reason in ("rows exhausted", "decided", "budget")
+    if rule is None:
+        assert state.stop_reason != "rows exhausted"
