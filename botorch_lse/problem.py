@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -396,6 +396,33 @@ class Pool:
         point = real_vector(x, "x", self.d, "column of the pool", booleans=True)
         low, high = self.bounds
         return int(((self.X - point) / (high - low)).square().sum(dim=-1).argmin())
+
+    def row_of(self, values: Mapping[str, Any]) -> int | None:
+        r"""The first row with these inputs, or ``None`` if there is none.
+
+        Args:
+            values: A number or a word for each column of the table from which the pool
+                was made, or each of ``names``; others are ignored.
+
+        Raises:
+            ValueError: If a column has no value.
+        """
+        table = self.to_frame()
+        same = np.ones(len(table), dtype=bool)
+        for name in (str(column) for column in table):
+            if name == "weight" and self.weights is not None:
+                continue
+            if name not in values:
+                came = f"it has {sorted(values)}"
+                raise ValueError(complaint("values", f"to have {name!r}", came))
+            column = table[name]
+            if pd.api.types.is_numeric_dtype(column):
+                numbers = column.to_numpy(dtype=float)
+                near = 1e-9 * (float(np.ptp(numbers)) or 1.0)
+                same &= np.abs(numbers - float(values[name])) <= near
+            else:
+                same &= (column == values[name]).to_numpy()
+        return int(same.argmax()) if same.any() else None
 
     def at_noise_levels(self, noise_var: Any, costs: Any) -> Pool:
         r"""Every row at each of ``K`` noise levels: ``K N`` rows, level by level.

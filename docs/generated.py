@@ -23,6 +23,8 @@ OTHERS = {
     "pandas": "https://pandas.pydata.org/docs",
     "matplotlib": "https://matplotlib.org/stable",
     "plotly": "https://plotly.com/python-api-reference",
+    "optuna": "https://optuna.readthedocs.io/en/stable",
+    "gest_api": "https://github.com/campa-consortium/gest-api/blob/main",
 }
 """The projects that we link to, by the name of the file in ``inventories/``."""
 

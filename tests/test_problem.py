@@ -685,3 +685,14 @@ def test_rows_are_whole_numbers_that_fit(rows) -> None:
 def test_a_point_may_have_truth_values_where_the_pool_has() -> None:
     pool = Pool(pd.DataFrame({"depth": [1.0, 2.0], "wet": [True, False]}))
     assert pool.nearest([2.0, False]) == 1
+
+
+def test_a_row_is_found_by_its_inputs() -> None:
+    table = pd.DataFrame({"x": [0.0, 0.1, 0.1], "salt": ["a", "a", "b"]})
+    pool = Pool(table, weights=[1, 2, 3])
+    assert pool.row_of({"x": 0.1 + 1e-12, "salt": "b", "more": 3}) == 2
+    assert pool.row_of({"x": 0.2, "salt": "b"}) is None
+    with pytest.raises(
+        ValueError, match=r"`values` to have 'salt', but it has \['x'\]"
+    ):
+        pool.row_of({"x": 0.1})

@@ -68,7 +68,7 @@ def test_linked_names_of_others_exist(inventory):
     kinds = {"class": type, "exception": type, "function": object}
     for line in lines:
         name, kind, page = line.split()
-        assert page.endswith(".html")
+        assert page.endswith((".html", ".py"))
         found = thing(name)
         assert isinstance(found, kinds[kind]) or callable(found), line
 

@@ -1,0 +1,242 @@
+r"""A generator for engines that speak gest-api: libEnsemble, Optimas, Xopt, blop.
+
+Needs ``pip install 'botorch-lse[gest]'``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from gest_api import Generator  # type: ignore[import-untyped]
+from gest_api.vocs import (  # type: ignore[import-untyped]
+    VOCS,
+    BoundsConstraint,
+    ContextualVariable,
+    ContinuousVariable,
+    DiscreteVariable,
+    GreaterThanConstraint,
+    LessThanConstraint,
+)
+from torch.quasirandom import SobolEngine
+
+from botorch_lse.checks import complaint, whole_number
+from botorch_lse.problem import Observations, Pool
+from botorch_lse.strategies import Above, Below, Between, Region, State, Strategy
+
+MAX_FAILURES = 3
+"""A point whose results were no numbers so often is not suggested again."""
+
+
+class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
+    r"""Suggests points that tell where all constraints of a VOCS hold.
+
+    The points are rows of a pool: ``n`` Sobol points of the variables' box, or rows of
+    your own. Results may come in any order and number, together or one by one; what is
+    known is a function of them, so that ``ingest`` of all earlier results resumes a run
+    (points without ``_id`` count where they are rows of the pool).
+
+    Example:
+        >>> from gest_api.vocs import VOCS
+        >>> vocs = VOCS(
+        ...     variables={"x": [0.0, 1.0], "y": [0.0, 5.0]},
+        ...     objectives={"cost": "EXPLORE"},
+        ...     constraints={"strength": ["GREATER_THAN", 0.4]},
+        ... )
+        >>> generator = LevelSetGenerator(vocs, n=64)
+        >>> [sorted(point) for point in generator.suggest(2)]
+        [['_id', 'x', 'y'], ['_id', 'x', 'y']]
+
+    Args:
+        vocs: Variables, constraints (the region) and constants.
+        goal: What is to be decided, whose outputs are named; default the region in
+            which all constraints hold.
+        pool: The points that may be suggested, with the variables' names; default
+            ``n`` Sobol points.
+        n: How many points the default pool has.
+        seed: Of the default pool and the strategy.
+        **options: For ``Strategy``: ``model``, ``rule``, ``delta``,
+            ``max_observations`` and so on.
+
+    Raises:
+        ValueError: If there is nothing to decide, a variable is contextual, or the pool
+            has other columns than there are variables.
+    """
+
+    returns_id = True
+
+    def __init__(
+        self,
+        vocs: VOCS,
+        goal: Region | None = None,
+        *,
+        pool: Pool | None = None,
+        n: int = 1024,
+        seed: int = 0,
+        **options: Any,
+    ) -> None:
+        super().__init__(vocs)
+        self.vocs = vocs
+        pool = _points_of(vocs, whole_number(n, "n", 1), seed) if pool is None else pool
+        self.table = pool.to_frame()
+        missing = [name for name in vocs.variables if name not in self.table]
+        if missing:
+            wanted = "to have a column for each variable"
+            raise ValueError(complaint("pool", wanted, f"it lacks {missing}"))
+        goal = region_of(vocs) if goal is None else goal
+        if not goal.outputs:
+            wanted, remedy = "to name its outputs", 'Write `Above(1, output="y")`.'
+            raise ValueError(complaint("goal", wanted, f"got {goal}", remedy))
+        self.strategy = Strategy(pool, goal, **options)
+        self.state: State = self.strategy.init(seed)
+        self._out: dict[int, int] = {}
+        self._failures: dict[int, int] = {}
+        self._next = 0
+
+    def _validate_vocs(self, vocs: VOCS) -> None:
+        for name, variable in vocs.variables.items():
+            if isinstance(variable, ContextualVariable):
+                wanted = f"without contextual variables such as {name!r}"
+                raise ValueError(f"Expected `vocs` {wanted}: a pool has fixed points.")
+            if not isinstance(variable, ContinuousVariable | DiscreteVariable):
+                came = f"{name!r} is a {type(variable).__name__}"
+                wanted = "to have continuous and discrete variables"
+                raise ValueError(complaint("vocs", wanted, came))
+
+    @property
+    def stop_reason(self) -> str | None:
+        r"""Why there is nothing more to suggest; ``None`` as long as there is."""
+        return self.state.stop_reason
+
+    def to_frame(self) -> pd.DataFrame:
+        r"""The answer: each point with its side and the intervals of the outputs."""
+        return self.state.classification.to_frame()
+
+    def suggest(self, num_points: int | None = None) -> list[dict[str, Any]]:
+        r"""The next points to evaluate, planned in the knowledge of those that are out.
+
+        Args:
+            num_points: How many; default one, or none once all is decided.
+
+        Raises:
+            ValueError: If so many cannot be suggested.
+        """
+        out = list(self._out.values())
+        room = self.strategy.room(self.state, out)
+        size = min(1, room) if num_points is None else num_points
+        if size > room:
+            why = self.stop_reason or f"only {room} are left while {len(out)} are out"
+            wanted, came = "to be what can be suggested", f"got {size}: {why}"
+            raise ValueError(complaint("num_points", wanted, came))
+        if size == 0:
+            return []
+        batch = self.strategy.ask(self.state, pending=out, size=size)
+        return [self._suggested(row) for row in batch.order.tolist()]
+
+    def _suggested(self, row: int) -> dict[str, Any]:
+        given = {name: self.table[name].iloc[row] for name in self.vocs.variables}
+        point = {
+            k: v.item() if isinstance(v, np.generic) else v for k, v in given.items()
+        }
+        fixed = {name: own.value for name, own in self.vocs.constants.items()}
+        self._next += 1
+        self._out[self._next] = row
+        return {**point, **fixed, "_id": self._next}
+
+    def ingest(self, results: list[dict[str, Any]]) -> None:
+        r"""Learn from evaluated points; those with a result that is no number failed.
+
+        Args:
+            results: Points with the outputs of the goal. A point without ``_id`` must
+                be a row of the pool.
+
+        Raises:
+            ValueError: If an ``_id`` is not known, a point is no row of the pool, or an
+                output is missing; nothing is learnt then.
+        """
+        rows = [self._row_of(result) for result in results]
+        values = [
+            [_number(result, o) for o in self.strategy.outputs] for result in results
+        ]
+        told = [i for i, own in enumerate(values) if all(map(math.isfinite, own))]
+        state = self.state
+        if told and not state.is_done:
+            y = torch.tensor([values[i] for i in told], dtype=torch.float64)
+            y = y[:, 0] if y.shape[1] == 1 else y
+            at = torch.tensor([rows[i] for i in told])
+            state = self.strategy.tell(state, Observations(at, y))
+        for i in set(range(len(rows))) - set(told):
+            self._failures[rows[i]] = self._failures.get(rows[i], 0) + 1
+            if self._failures[rows[i]] == MAX_FAILURES and not state.is_done:
+                state = self.strategy.exclude(state, [rows[i]])
+        for result in results:
+            self._out.pop(result.get("_id", -1), None)
+        self.state = state
+
+    def _row_of(self, result: Mapping[str, Any]) -> int:
+        if result.get("_id") is not None:
+            if result["_id"] not in self._out:
+                wanted = "to be one that was suggested and is out"
+                raise ValueError(complaint("_id", wanted, f"got {result['_id']!r}"))
+            return self._out[result["_id"]]
+        row = self.strategy.pool.row_of(result)
+        if row is None:
+            point = {name: result[name] for name in self.vocs.variables}
+            wanted, remedy = "to be rows of the pool", "Give it a `pool` with them."
+            raise ValueError(complaint("results", wanted, f"got {point}", remedy))
+        return row
+
+
+def region_of(vocs: VOCS) -> Region:
+    r"""The region in which all constraints of a VOCS hold.
+
+    Raises:
+        ValueError: If there is none, or one is of an unknown kind.
+    """
+    parts: list[Region] = []
+    for name, constraint in vocs.constraints.items():
+        if isinstance(constraint, GreaterThanConstraint):
+            parts.append(Above(constraint.value, output=name))
+        elif isinstance(constraint, LessThanConstraint):
+            parts.append(Below(constraint.value, output=name))
+        elif isinstance(constraint, BoundsConstraint):
+            low, high = constraint.range
+            parts.append(Between(low, high, output=name))
+        else:
+            came = f"{name!r} is a {type(constraint).__name__}"
+            raise ValueError(complaint("vocs", "to have known constraints", came))
+    if not parts:
+        wanted, remedy = "with constraints, the region", "Or give a `goal`."
+        raise ValueError(f"Expected `vocs` {wanted}, but it has none. {remedy}")
+    region = parts[0]
+    for part in parts[1:]:
+        region = region & part
+    return region
+
+
+def _points_of(vocs: VOCS, n: int, seed: int) -> Pool:
+    r"""Sobol points of the variables; discrete ones take their values in turn."""
+    unit = SobolEngine(len(vocs.variables), scramble=True, seed=seed)
+    u = unit.draw(n, dtype=torch.float64).numpy()
+    columns: dict[str, Sequence[Any]] = {}
+    for share, (name, variable) in zip(u.T, vocs.variables.items(), strict=True):
+        if isinstance(variable, DiscreteVariable):
+            values = sorted(
+                variable.values, key=lambda value: (str(type(value)), value)
+            )
+            places = np.minimum((share * len(values)).astype(int), len(values) - 1)
+            columns[name] = [values[place] for place in places]
+        else:
+            low, high = variable.domain
+            columns[name] = low + share * (high - low)
+    return Pool(pd.DataFrame(columns))
+
+
+def _number(result: Mapping[str, Any], output: str) -> float:
+    if output not in result:
+        raise ValueError(f"Expected the output {output!r} in each result.")
+    return math.nan if result[output] is None else float(result[output])

@@ -1,0 +1,197 @@
+r"""A sampler for Optuna studies that are to find where something is above a level.
+
+Needs ``pip install 'botorch-lse[optuna]'``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import torch
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+
+from botorch_lse.checks import complaint, of_type
+from botorch_lse.problem import Observations
+from botorch_lse.strategies import State, Strategy
+
+ROW = "botorch_lse:row"
+"""The attribute of a trial that says which row of the pool it is."""
+MAX_FAILURES = 3
+"""A row whose trials failed or were pruned so often is not asked for again."""
+
+
+class LevelSetSampler(BaseSampler):
+    r"""Samples rows of a pool by a strategy, and stops the study when it is done.
+
+    Parameters have the names of the pool's columns. The outputs are the values that the
+    objective returns, or where the goal names its outputs, user attributes of the trial
+    (``trial.set_user_attr("strength", 41.0)``). What is known is a function of the
+    study's trials, so that a study that is loaded goes on, also with several workers:
+    trials that are running count as being measured. Failed and pruned trials are asked
+    for again, three times in all. Enqueued trials count where they are rows.
+
+    Example:
+        >>> import optuna
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.strategies import Above, Strategy
+        >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
+        >>> pool = Pool([[0.0], [0.5], [1.0]], names=("x",))
+        >>> sampler = LevelSetSampler(Strategy(pool, Above(0.6), max_observations=3))
+        >>> study = optuna.create_study(sampler=sampler)
+        >>> study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=9)
+        >>> len(study.trials), sampler.state(study).stop_reason
+        (3, 'rows exhausted')
+
+    Args:
+        strategy: The strategy; without a ``batch_size`` each result is learnt from as
+            it comes.
+        seed: Of the strategy.
+
+    Raises:
+        ValueError: If ``strategy`` is none.
+    """
+
+    def __init__(self, strategy: Strategy, seed: int = 0) -> None:
+        of_type(
+            strategy, Strategy, "strategy", "a Strategy", "Write `Strategy(pool, g)`"
+        )
+        self.strategy, self.seed = strategy, seed
+        self._table = strategy.pool.to_frame()
+        self._states: dict[int, tuple[State, frozenset[int]]] = {}
+
+    # --- what is known ----------------------------------------------------------------
+
+    def state(self, study: Study) -> State:
+        r"""Where the run stands after all finished trials of a study."""
+        start = self.strategy.init(self.seed), frozenset[int]()
+        state, known = self._states.get(study._study_id, start)
+        ended = (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED)
+        trials = study.get_trials(deepcopy=False, states=ended)
+        new = [trial for trial in trials if trial.number not in known]
+        new.sort(key=lambda t: (t.datetime_complete or datetime.max, t.number))
+        for trial in new:
+            state = self._told(state, study, trial, trial.state, trial.values)
+            known |= {trial.number}
+            self._states[study._study_id] = state, known
+        return state
+
+    def _told(
+        self,
+        state: State,
+        study: Study,
+        trial: FrozenTrial,
+        ended: TrialState,
+        values: Sequence[float] | None,
+    ) -> State:
+        r"""The state after one more trial has ended."""
+        row = self._row_of(trial)
+        if row is None or state.is_done:
+            return state
+        y = self._outputs(trial, values) if ended == TrialState.COMPLETE else []
+        if y and all(map(math.isfinite, y)):
+            told = torch.tensor([y] if len(y) > 1 else y, dtype=torch.float64)
+            return self.strategy.tell(state, Observations(torch.tensor([row]), told))
+        failed = [
+            other
+            for other in study.get_trials(deepcopy=False)
+            if other.number <= trial.number
+            and other.state in (TrialState.FAIL, TrialState.PRUNED)
+            and self._row_of(other) == row
+        ]
+        if len({*(other.number for other in failed), trial.number}) >= MAX_FAILURES:
+            return self.strategy.exclude(state, [row])
+        return state
+
+    def _row_of(self, trial: FrozenTrial) -> int | None:
+        found: int | None = trial.system_attrs.get(ROW)
+        if found is not None or not {*self._table} <= {*trial.params}:
+            return found
+        return self.strategy.pool.row_of(trial.params)
+
+    def _outputs(
+        self, trial: FrozenTrial, values: Sequence[float] | None
+    ) -> list[float]:
+        names, n = self.strategy.outputs, self.strategy.n_outputs
+        if not names:
+            if values is None or len(values) != n:
+                wanted = f"to return {n} value{'s' if n > 1 else ''}, one per output"
+                raise ValueError(complaint("objective", wanted, f"got {values}"))
+            return [float(value) for value in values]
+        missing = [name for name in names if name not in trial.user_attrs]
+        if missing:
+            wanted = f"to set the user attributes {list(names)} of each trial"
+            raise ValueError(complaint("objective", wanted, f"{missing} are missing"))
+        return [float(trial.user_attrs[name]) for name in names]
+
+    # --- Optuna's questions -----------------------------------------------------------
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        r"""Choose the row of a trial, and note it in the trial."""
+        if "fixed_params" in trial.system_attrs:  # it was enqueued
+            return
+        state = self.state(study)
+        running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        rows = [self._row_of(t) for t in running if t.number != trial.number]
+        out = [row for row in rows if row is not None]
+        if self.strategy.room(state, out) == 0:
+            study.stop()
+            answer = state.classification
+            row = int((answer.upper - answer.lower).nan_to_num(0.0).argmax())
+        else:
+            row = int(self.strategy.ask(state, pending=out).order[0])
+        study._storage.set_trial_system_attr(trial._trial_id, ROW, row)
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        r"""Nothing: parameters are asked for one by one."""
+        return {}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, Any]
+    ) -> dict[str, Any]:
+        r"""Nothing: parameters are asked for one by one."""
+        return {}
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        r"""The value of a parameter in the row of the trial.
+
+        Raises:
+            ValueError: If the pool has no column of that name, or a trial was enqueued
+                without this parameter.
+        """
+        if param_name not in self._table:
+            wanted = f"to be a column of the pool, {list(self._table)}"
+            raise ValueError(complaint("name", wanted, f"got {param_name!r}"))
+        if ROW not in trial.system_attrs:
+            came = f"{param_name!r} is missing"
+            raise ValueError(complaint("params", "to be whole where enqueued", came))
+        value = self._table[param_name].iloc[trial.system_attrs[ROW]]
+        return value.item() if isinstance(value, np.generic) else value
+
+    def after_trial(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        r"""Learn from a trial that ends, and stop the study when all is decided."""
+        now = self._told(self.state(study), study, trial, state, values)
+        known = self._states.get(study._study_id, (now, frozenset[int]()))[1]
+        self._states[study._study_id] = now, known | {trial.number}
+        if now.is_done:
+            study.stop()

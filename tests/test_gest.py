@@ -1,0 +1,165 @@
+r"""The generator for engines that speak gest-api, against the real package."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from botorch_lse import Pool
+from botorch_lse.strategies import Above, And, Below, Between, GaussianProcess
+
+gest_api = pytest.importorskip("gest_api", reason="gest-api is not installed")
+from gest_api import Generator  # noqa: E402
+from gest_api.vocs import VOCS  # noqa: E402
+
+from botorch_lse.gest import LevelSetGenerator, region_of  # noqa: E402
+
+BOX = {"x": [0.0, 2.0], "y": [-1.0, 1.0]}
+MODEL = GaussianProcess(noise_std=(0.05, 0.05))
+
+
+def vocs_of(**options) -> VOCS:
+    given = {
+        "variables": dict(BOX),
+        "objectives": {"cost": "EXPLORE"},
+        "constraints": {"f": ["GREATER_THAN", 0.5], "g": ["LESS_THAN", 1.2]},
+        "constants": {"charge": 3.0},
+        **options,
+    }
+    return VOCS(**given)
+
+
+def measured(point: dict) -> dict:
+    f, g = math.sin(2 * point["x"]) + point["y"] / 2, point["x"] * (1 + point["y"] / 2)
+    return {**point, "f": f, "g": g, "cost": 1.0}
+
+
+def ended(generator: LevelSetGenerator, size: int = 4, most: int = 100) -> int:
+    n = 0
+    while generator.stop_reason is None and n < most:
+        points = generator.suggest(size)
+        n += len(points)
+        generator.ingest([measured(point) for point in points])
+    return n
+
+
+def test_constraints_are_the_region() -> None:
+    vocs = vocs_of(
+        constraints={
+            "f": ["GREATER_THAN", 0.5],
+            "g": ["LESS_THAN", 1.2],
+            "h": ["BOUNDS", -1.0, 1.0],
+        }
+    )
+    region = region_of(vocs)
+    above, below = Above(0.5, output="f"), Below(1.2, output="g")
+    assert region == And((above, below, Between(-1.0, 1.0, output="h")))
+    assert region_of(vocs_of(constraints={"f": ["GREATER_THAN", 0.5]})) == above
+
+
+def test_a_run_finds_the_region() -> None:
+    generator = LevelSetGenerator(vocs_of(), n=128, model=MODEL)
+    assert isinstance(generator, Generator)
+    ended(generator)
+    frame = generator.to_frame()
+    f = np.sin(2 * frame["x"]) + frame["y"] / 2
+    g = frame["x"] * (1 + frame["y"] / 2)
+    wanted = (f > 0.5) & (g <= 1.2)
+    decided = frame["side"] != "undecided"
+    assert decided.mean() > 0.8
+    assert ((frame["side"] == "above") == wanted)[decided].all()
+    assert frame["x"].between(0, 2).all()
+
+
+def test_points_have_constants_and_numbers_of_their_own() -> None:
+    generator = LevelSetGenerator(vocs_of(), n=64, model=MODEL)
+    points = generator.suggest(3) + generator.suggest()
+    assert [point["_id"] for point in points] == [1, 2, 3, 4]
+    assert {point["charge"] for point in points} == {3.0}
+    assert type(points[0]["x"]) is float
+    # Planned in the knowledge of those that are out: no row twice.
+    assert len({(point["x"], point["y"]) for point in points}) == 4
+
+
+def test_results_may_come_one_by_one_and_in_any_order() -> None:
+    generator = LevelSetGenerator(vocs_of(), n=64, model=MODEL)
+    points = generator.suggest(6)
+    for point in reversed(points):
+        generator.ingest([measured(point)])
+    assert generator.state.n_used == 6
+    with pytest.raises(ValueError, match=r"`_id` to be one that was suggested and is"):
+        generator.ingest([measured(points[0])])
+
+
+def test_all_earlier_results_resume_a_run() -> None:
+    first, results = LevelSetGenerator(vocs_of(), n=64, model=MODEL), []
+    for _ in range(4):
+        results.append([measured(point) for point in first.suggest(4)])
+        first.ingest(results[-1])
+    again = LevelSetGenerator(vocs_of(), n=64, model=MODEL)
+    for batch in results:
+        again.ingest([{k: v for k, v in r.items() if k != "_id"} for r in batch])
+    ours, theirs = (
+        [{k: v for k, v in p.items() if k != "_id"} for p in g.suggest(4)]
+        for g in (first, again)
+    )
+    assert ours == theirs
+
+
+def test_words_levels_and_a_pool_of_ones_own() -> None:
+    variables = {"x": [0.0, 1.0], "salt": {"NaCl", "KCl"}, "grade": {1, 2, 5}}
+    vocs = vocs_of(variables=variables, constraints={"f": ["GREATER_THAN", 0.5]})
+    generator = LevelSetGenerator(vocs, n=40)
+    points = generator.suggest(12)
+    assert {point["salt"] for point in points} <= {"NaCl", "KCl"}
+    assert {point["grade"] for point in points} <= {1, 2, 5}
+    generator.ingest([{**p, "f": p["x"] + (p["salt"] == "KCl")} for p in points])
+    assert generator.state.n_used == 12
+    own = Pool([[0.0, 0.0], [1.0, 0.5]], names=("x", "y"))
+    goal = Above(0.1, output="f")
+    small = LevelSetGenerator(vocs_of(constraints={}), goal, pool=own)
+    assert {point["x"] for point in small.suggest(2)} <= {0.0, 1.0}
+
+
+def test_points_that_fail_are_asked_again_thrice_and_then_no_more() -> None:
+    own = Pool([[0.0, 0.0], [1.0, 0.5], [2.0, 1.0]], names=("x", "y"))
+    goal = Above(0.1, output="f")
+    generator = LevelSetGenerator(vocs_of(constraints={}), goal, pool=own)
+    asked = []
+    for _ in range(20):
+        if generator.stop_reason is not None:
+            break
+        (point,) = generator.suggest(1)
+        asked.append(point["x"])
+        value = None if point["x"] == 1.0 else point["x"]
+        generator.ingest([{**point, "f": value}])
+    assert asked.count(1.0) == 3
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"contextual variables such as 'z'"):
+        LevelSetGenerator(vocs_of(variables={**BOX, "z": "CONTEXTUAL"}))
+    with pytest.raises(ValueError, match=r"constraints, the region.*give a `goal`"):
+        LevelSetGenerator(vocs_of(constraints={}))
+    with pytest.raises(ValueError, match=r"`goal` to name its outputs"):
+        LevelSetGenerator(vocs_of(), Above(0.5))
+    with pytest.raises(
+        ValueError, match=r"`pool` to have a column .* it lacks \['y'\]"
+    ):
+        LevelSetGenerator(vocs_of(), pool=Pool([[0.0]], names=("x",)))
+    generator = LevelSetGenerator(vocs_of(), n=8, model=MODEL, max_observations=4)
+    with pytest.raises(ValueError, match=r"`num_points` to be what can be suggested"):
+        generator.suggest(5)
+    point = generator.suggest(1)[0]
+    with pytest.raises(ValueError, match=r"the output 'g' in each result"):
+        generator.ingest([{**point, "f": 1.0}])
+    with pytest.raises(ValueError, match=r"`results` to be rows of the pool, but got"):
+        generator.ingest([{"x": 7.0, "y": 0.0, "f": 1.0, "g": 1.0}])
+    with pytest.raises(ValueError, match=r"`values` to have 'y', but it has"):
+        generator.ingest([{"x": 7.0, "f": 1.0, "g": 1.0}])
+    generator.ingest([measured(point)])
+    ended(generator, 3)
+    assert generator.stop_reason is not None
+    assert generator.suggest() == []

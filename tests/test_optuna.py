@@ -1,0 +1,133 @@
+r"""The sampler for Optuna, against the real package."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from botorch_lse import Pool
+from botorch_lse.strategies import Above, Below, GaussianProcess, Strategy
+
+optuna = pytest.importorskip("optuna", reason="optuna is not installed")
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+from botorch_lse.optuna import LevelSetSampler  # noqa: E402
+
+X = torch.linspace(0, 10, 21).double()
+POOL = Pool(X.unsqueeze(-1), names=("x",))
+MODEL = GaussianProcess(noise_std=0.02)
+
+
+def build(**options) -> Strategy:
+    return Strategy(POOL, Above(0.3, epsilon=0.02), model=MODEL, **options)
+
+
+def objective(trial) -> float:
+    return float(np.sin(trial.suggest_float("x", 0, 10)))
+
+
+def test_a_study_finds_the_level_set_and_stops() -> None:
+    sampler = LevelSetSampler(build())
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, n_trials=80)
+    state = sampler.state(study)
+    assert state.stop_reason == "decided"
+    assert len(study.trials) == state.n_used < 80
+    assert state.classification.above.tolist() == (X.sin() > 0.3).tolist()
+
+
+def test_a_study_that_is_loaded_goes_on(tmp_path) -> None:
+    name, place = "run", f"sqlite:///{tmp_path}/study.db"
+    whole = optuna.create_study(sampler=LevelSetSampler(build()))
+    whole.optimize(objective, n_trials=15)
+    half = optuna.create_study(
+        study_name=name, storage=place, sampler=LevelSetSampler(build())
+    )
+    half.optimize(objective, n_trials=8)
+    again = optuna.load_study(
+        study_name=name, storage=place, sampler=LevelSetSampler(build())
+    )
+    again.optimize(objective, n_trials=7)
+    asked = [[trial.params["x"] for trial in s.trials] for s in (whole, again)]
+    assert asked[0] == asked[1]
+
+
+def test_running_trials_count_as_being_measured() -> None:
+    study = optuna.create_study(sampler=LevelSetSampler(build()))
+    trials = [study.ask() for _ in range(5)]
+    rows = [trial.suggest_float("x", 0, 10) for trial in trials]
+    assert len(set(rows)) == 5
+    for trial, row in reversed(list(zip(trials, rows, strict=True))):
+        study.tell(trial, float(np.sin(row)))
+    assert study.sampler.state(study).n_used == 5
+
+
+def test_named_outputs_are_user_attributes() -> None:
+    region = Above(0.3, output="f") & Below(0.5, output="g")
+    sampler = LevelSetSampler(Strategy(POOL, region, model=GaussianProcess(None, 0.02)))
+    study = optuna.create_study(sampler=sampler)
+
+    def both(trial) -> float:
+        x = trial.suggest_float("x", 0, 10)
+        trial.set_user_attr("f", float(np.sin(x)))
+        trial.set_user_attr("g", float(np.cos(x / 2)))
+        return 0.0
+
+    study.optimize(both, n_trials=80)
+    state = sampler.state(study)
+    wanted = (X.sin() > 0.3) & ((X / 2).cos() <= 0.5)
+    decided = ~state.classification.undecided
+    assert bool((state.classification.above == wanted)[decided].all())
+    with pytest.raises(ValueError, match=r"user attributes \['f', 'g'\].* are missing"):
+        optuna.create_study(sampler=LevelSetSampler(sampler.strategy)).optimize(
+            objective, n_trials=1
+        )
+
+
+def test_a_row_that_fails_thrice_is_asked_no_more() -> None:
+    sampler = LevelSetSampler(build(max_observations=30))
+    study = optuna.create_study(sampler=sampler)
+    bad = 0.0  # the first row that is asked for
+
+    def sometimes(trial) -> float:
+        x = trial.suggest_float("x", 0, 10)
+        if x == bad:
+            raise optuna.TrialPruned
+        return float(np.sin(x))
+
+    study.optimize(sometimes, n_trials=40)
+    asked = [trial.params["x"] for trial in study.trials]
+    assert asked.count(bad) == 3
+    assert [row for _, rows in sampler.state(study).excluded for row in rows] == [0]
+
+
+def test_words_and_enqueued_trials() -> None:
+    table = pd.DataFrame({"salt": ["a", "b"] * 6, "x": np.arange(12) / 12})
+    strategy = Strategy(Pool(table), Above(0.5), max_observations=12)
+    sampler = LevelSetSampler(strategy)
+    study = optuna.create_study(sampler=sampler)
+    study.enqueue_trial({"salt": "b", "x": 1 / 12})
+    study.enqueue_trial({"salt": "a", "x": 0.987})  # no row: it counts for nothing
+
+    def value(trial) -> float:
+        salt = trial.suggest_categorical("salt", ["a", "b"])
+        return trial.suggest_float("x", 0, 1) + (salt == "b") / 2
+
+    study.optimize(value, n_trials=8)
+    assert sampler.state(study).n_used == 7
+    assert sampler.state(study).observations.indices[0] == 1
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"`strategy` to be a Strategy"):
+        LevelSetSampler(POOL)
+    study = optuna.create_study(sampler=LevelSetSampler(build()))
+    with pytest.raises(ValueError, match=r"`name` to be a column of the pool, \['x'\]"):
+        study.optimize(lambda trial: trial.suggest_float("y", 0, 1), n_trials=1)
+    two = optuna.create_study(
+        directions=["minimize"] * 2, sampler=LevelSetSampler(build())
+    )
+    with pytest.raises(ValueError, match=r"to return 1 value, one per output"):
+        two.optimize(lambda t: (t.suggest_float("x", 0, 10), 1.0), n_trials=1)
