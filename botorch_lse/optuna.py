@@ -47,7 +47,7 @@ class LevelSetSampler(BaseSampler):
         >>> study = optuna.create_study(sampler=sampler)
         >>> study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=9)
         >>> len(study.trials), sampler.state(study).stop_reason
-        (3, 'rows exhausted')
+        (3, 'budget')
 
     Args:
         strategy: The strategy; without a ``batch_size`` each result is learnt from as

@@ -721,9 +721,12 @@ class GaussianProcesses:
             return 0
         before = torch.cat((fits.measured, request.pending))
         n_rows = before.unique().numel()
-        done = len(before) - n_rows
-        new = min(self.wanted, self.n_first - self.n_repeats) - n_rows
-        return min(max(self.n_repeats - done, 0), max(request.size - max(new, 0), 0))
+        done, repeats = len(before) - n_rows, self.n_repeats
+        if self.n_first < self.wanted + repeats:
+            # The budget ends the first design early; most of it is for new rows.
+            repeats = min(repeats, self.n_first // 3)
+        new = min(self.wanted, self.n_first - repeats) - n_rows
+        return min(max(repeats - done, 0), max(request.size - max(new, 0), 0))
 
     def is_initial(self, fits: Fits) -> bool:
         r"""Whether the run is still in its first design or its burn-in."""

@@ -13,10 +13,12 @@ from botorch_lse.models.fitted import fit_single_task_gp, largest_noise
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
+    Above,
     HRAGEStrategy,
     LSEStrategy,
     MELKStrategy,
     StraddleStrategy,
+    Strategy,
     TruVaRStrategy,
 )
 from botorch_lse.strategies import gaussian as base
@@ -354,3 +356,17 @@ def test_without_the_cure_one_is(monkeypatch):
     monkeypatch.setattr(base.GPProcedure, "_sure_by_prior_alone", none)
     options = {"n_initial": 6, "level_z": None}
     assert false_ones(LSEStrategy, [0], [bump], **options) == [("bump", 0)]
+
+
+@pytest.mark.parametrize("budget", range(1, 15))
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_budget_smaller_than_the_first_design_is_used_up(budget, size) -> None:
+    pool = Pool(torch.linspace(0, 1, 5).unsqueeze(-1).double())
+    strategy = Strategy(pool, Above(0.6), batch_size=size, max_observations=budget)
+    state = strategy.init()
+    while not state.is_done:
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(pool.X[batch.order, 0]))
+    assert state.n_used == budget or state.stop_reason == "decided"
+    rows = state.observations.indices
+    assert len(rows.unique()) >= min(5, (2 * len(rows) + 2) // 3)
