@@ -53,6 +53,7 @@ from torch import Tensor
 from torch.nn import Module, Parameter
 
 from botorch_lse.checks import complaint, whole_number, whole_numbers
+from botorch_lse.models.stationary import Stationary
 
 JITTER = 1e-10
 """The least noise as a share of the prior variance, in float64. A Cholesky factor of
@@ -389,8 +390,16 @@ class GPPrior:
 
     def covariance(self, F: Tensor, G: Tensor) -> Tensor:
         r"""Prior covariances of ``S x N x d'`` with ``S x M x d'``: ``S x N x M``."""
+        unit, stationary = self.scale.double().square(), self._stationary
+        if stationary is not None and stationary.takes(F, G):
+            scale = stationary.scale * unit
+            return stationary(F, G).double().mul_(scale[..., None, None])
         block = self.covar_module(F, G).to_dense().double()
-        return block * self.scale.double().square()[..., None, None]
+        return block * unit[..., None, None]
+
+    @cached_property
+    def _stationary(self) -> Stationary | None:
+        return Stationary.of(self.covar_module)
 
     def variance(self, F: Tensor) -> Tensor:
         r"""Prior variances at features: ``S x N``, float64, units of ``y`` squared."""
