@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,8 @@ OUTPUT = "output"
 """The last input of a pool from ``Pool.at_outputs``: the number of the output."""
 NOISE_LEVEL = "noise_level"
 """The last input of a pool from ``Pool.at_noise_levels``: the number of the level."""
+LEVEL_OF = "="
+"""What stands between the name of a column of words and a word of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,6 +373,30 @@ class Pool:
         return torch.stack((low - 0.5 * flat, high + 0.5 * flat))
 
     @cached_property
+    def words(self) -> dict[str, tuple[int, int]]:
+        r"""The inputs that are words: the first column of each, and how many it has.
+
+        These are columns side by side named ``NAME=LEVEL``, as a ``DataFrame``'s words
+        become, of which each row has one that is 1 and else 0. The default model treats
+        such an input as a whole.
+
+        Example:
+            >>> X = [[5.0, 1.0, 0.0], [6.0, 0.0, 1.0]]
+            >>> Pool(X, names=("x", "s=a", "s=b")).words
+            {'s': (1, 2)}
+        """
+        found = {}
+        columns = [name.partition(LEVEL_OF)[::2] for name in self.names or ()]
+        for name, run in groupby(enumerate(columns), key=lambda item: item[1][0]):
+            places = [i for i, (_, level) in run if level]
+            if len(places) < 2 or places[-1] - places[0] >= len(places):
+                continue
+            part = self.X[:, places]
+            if bool(((part == 0) | (part == 1)).all() & (part.sum(dim=-1) == 1).all()):
+                found[name] = (places[0], len(places))
+        return found
+
+    @cached_property
     def hash(self) -> str:
         r"""A fingerprint of everything that changes an answer (hex digits)."""
         digest = hashlib.sha256(repr((tuple(self.X.shape), self.names)).encode())
@@ -656,7 +683,9 @@ def _one_per_level(column: pd.Series) -> pd.DataFrame:
             "give the whole table as `table=`; if it is an input, describe it by "
             "numbers."
         )
-    return pd.get_dummies(words, prefix=str(column.name), prefix_sep="=", dtype=float)
+    return pd.get_dummies(
+        words, prefix=str(column.name), prefix_sep=LEVEL_OF, dtype=float
+    )
 
 
 POOL_INDEX, ROUND = "pool_index", "round"

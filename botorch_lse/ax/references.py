@@ -28,6 +28,7 @@ from typing import Any
 from botorch.models import SingleTaskGP
 
 from botorch_lse import strategies
+from botorch_lse.models.kernels import LearntKernel
 from botorch_lse.moved import new_home
 from botorch_lse.problem import History
 from botorch_lse.strategies import (
@@ -39,7 +40,7 @@ from botorch_lse.strategies import (
     Strategy,
 )
 
-PARTS = (Goal, Rule, GaussianProcess, RowCosts, ContentStop, History)
+PARTS = (Goal, Rule, GaussianProcess, LearntKernel, RowCosts, ContentStop, History)
 """What a composed strategy is made of: dataclasses, stored by class and fields."""
 _STORABLE = (FunctionType, type)
 _PACKAGE = __name__.partition(".")[0]
@@ -153,8 +154,9 @@ def _registered(reference: str) -> Any:
     """
     if reference == f"{SingleTaskGP.__module__}:SingleTaskGP":
         return SingleTaskGP
-    if reference == f"{History.__module__}:{History.__name__}":
-        return History
+    for part in (History, LearntKernel):
+        if reference == f"{part.__module__}:{part.__name__}":
+            return part
     module_name, _, name = reference.partition(":")
     home = new_home(module_name, name)
     if home is not None:  # one of ours: the file says which, not what is imported

@@ -30,6 +30,7 @@ import numpy as np
 import pandas as pd
 import torch
 from ax.core import Experiment
+from botorch.models.kernels import CategoricalKernel
 from botorch.models.model import Model
 from gpytorch import kernels
 from gpytorch.constraints import Positive
@@ -43,6 +44,7 @@ from botorch_lse.ax.references import PARTS, find, reference_to
 from botorch_lse.checks import of_type, whole_number
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
 from botorch_lse.models.gaussian_process import GPPrior
+from botorch_lse.models.kernels import GramKernel, LearntKernel, TanimotoKernel
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import RowCosts, Strategy
 from botorch_lse.strategies.lookahead import EpochBeta
@@ -54,6 +56,9 @@ _POOL_TENSORS = ("X", "features", "costs", "noise_var")
 _DTYPES = "biufMm"
 """NumPy's letters for booleans, numbers, dates and durations."""
 _DIMS = ("active_dims", "ard_num_dims")
+_MATRIX = "matrix"
+_LARGEST_MATRIX = 1_000
+"""Rows of a kernel's matrix: it is part of what Ax writes again with each snapshot."""
 _KERNEL_OPTIONS: dict[type[Kernel], tuple[str, ...]] = {
     kernels.AdditiveKernel: (),
     kernels.ProductKernel: (),
@@ -66,6 +71,9 @@ _KERNEL_OPTIONS: dict[type[Kernel], tuple[str, ...]] = {
     kernels.PolynomialKernel: ("power", *_DIMS),
     kernels.RBFKernel: _DIMS,
     kernels.RQKernel: _DIMS,
+    CategoricalKernel: _DIMS,
+    GramKernel: (_MATRIX,),
+    TanimotoKernel: ("active_dims",),
 }
 """The kernels that can be stored, with the constructor's options of each."""
 _KERNELS = {cls.__name__: cls for cls in _KERNEL_OPTIONS}
@@ -143,6 +151,8 @@ def _encode(value: Any, name: str, pool: Pool) -> Any:
         return {"kind": "tensor", **encode_tensor(value)}
     if isinstance(value, Kernel):
         return {"kind": "kernel", **encode_kernel(value, name, pool.X)}
+    if isinstance(value, LearntKernel) and isinstance(value.kernel, Kernel):
+        return {"kind": "learnt_kernel", **_encode_learnt(value.kernel, name, pool.X)}
     if type(value) in _SCHEDULES.values():
         arguments = _encode_arguments(value, pool)
         return {"kind": "schedule", "class": type(value).__name__, **arguments}
@@ -176,6 +186,8 @@ def _decode(value: Any, name: str, pool: Pool) -> Any:
             return decode_tensor(value)
         case {"kind": "kernel"}:
             return decode_kernel(value)
+        case {"kind": "learnt_kernel"}:
+            return LearntKernel(decode_kernel(value, to_fit=True))
         case {"kind": "schedule", "class": known, **parts} if known in _SCHEDULES:
             schedule = _SCHEDULES[known]
             return schedule(**_decode_arguments(schedule, parts, pool))
@@ -187,8 +199,8 @@ def _decode(value: Any, name: str, pool: Pool) -> Any:
             return find(reference, name)
     raise ValueError(
         f"Expected the stored `{name}` to be a number, a text, or of the kind pool, "
-        f"tensor, kernel, schedule, part, tuple or function, but got {value!r}. The "
-        "file was saved by a newer version, is damaged or was edited."
+        "tensor, kernel, learnt_kernel, schedule, part, tuple or function, but got "
+        f"{value!r}. The file was saved by a newer version, is damaged or was edited."
     )
 
 
@@ -393,16 +405,46 @@ def encode_kernel(kernel: Kernel, name: str, X: Tensor) -> dict[str, Any]:
             that it could not be built again.
     """
     used = deepcopy(kernel).double()
-    stored, probe = _encode_kernel(used, name), X[:_PROBED].double()
-    with torch.no_grad():
-        given = used(probe, probe).to_dense()
-        built = decode_kernel(stored)(probe, probe).to_dense()
-    if not torch.equal(given, built):
+    stored = _encode_kernel(used, name)
+    if not _is_alike(used, decode_kernel(stored), X):
         raise ValueError(_refused_kernel(kernel, name))
     return stored
 
 
-def _encode_kernel(kernel: Kernel, name: str) -> dict[str, Any]:
+def _encode_learnt(kernel: Kernel, name: str, X: Tensor) -> dict[str, Any]:
+    r"""A kernel that is yet to be fitted, as JSON.
+
+    A fit depends on priors and on the constraints through which values are found, which
+    are not stored: only a kernel with those of its class is taken.
+
+    Raises:
+        ValueError: If it has others, or as ``encode_kernel``.
+    """
+    used = deepcopy(kernel).double()
+    stored = _encode_kernel(used, name, to_fit=True)
+    built = decode_kernel(stored, to_fit=True)
+    rules = [[(n, repr(c)) for n, c in k.named_constraints()] for k in (used, built)]
+    if list(used.named_priors()) or rules[0] != rules[1]:
+        raise ValueError(
+            f"Expected the kernel in `{name}` of the strategy, which is to be fitted, "
+            "to have no priors, and the constraints of its class, to be stored. Give "
+            "an importable function without arguments that returns it: "
+            "`LearntKernel(my_kernel)`."
+        )
+    if not _is_alike(used, built, X):
+        raise ValueError(_refused_kernel(kernel, name))
+    return stored
+
+
+def _is_alike(kernel: Kernel, other: Kernel, X: Tensor) -> bool:
+    probe = X[:_PROBED].double()
+    with torch.no_grad():
+        found = [k(probe, probe).to_dense() for k in (kernel, other)]
+    return torch.equal(*found)
+
+
+def _encode_kernel(kernel: Kernel, name: str, to_fit: bool = False) -> dict[str, Any]:
+    r"""A kernel and those inside it; of one to be fitted the unconstrained values."""
     if type(kernel) not in _KERNEL_OPTIONS or len(kernel.batch_shape):
         raise ValueError(_refused_kernel(kernel, name))
     children: list[Kernel] = []
@@ -410,27 +452,45 @@ def _encode_kernel(kernel: Kernel, name: str) -> dict[str, Any]:
         children = list(kernel.kernels)
     elif isinstance(kernel, kernels.ScaleKernel):
         children = [kernel.base_kernel]
-    options = {}
+    options: dict[str, Any] = {}
     for option in _KERNEL_OPTIONS[type(kernel)]:
         value = getattr(kernel, option)
-        if value is not None:
+        if option == _MATRIX:
+            options[option] = _encode_matrix(value, name)
+        elif value is not None:
             options[option] = value.tolist() if isinstance(value, Tensor) else value
     return {
         "class": type(kernel).__name__,
         "options": options,
         "values": {
-            part: encode_tensor(getattr(kernel, part))
+            part: encode_tensor(getattr(kernel, f"raw_{part}" if to_fit else part))
             for part in _own_hyper_parameters(kernel)
         },
-        "children": [_encode_kernel(child, name) for child in children],
+        "children": [_encode_kernel(child, name, to_fit) for child in children],
     }
 
 
-def decode_kernel(stored: dict[str, Any]) -> Kernel:
+def _encode_matrix(matrix: Tensor, name: str) -> dict[str, Any]:
+    if len(matrix) > _LARGEST_MATRIX:
+        raise ValueError(
+            f"Expected the kernel matrix in `{name}` of the strategy to have at most "
+            f"{_LARGEST_MATRIX} rows to be stored, but got {len(matrix)}. Give an "
+            "importable function (train_X, train_Y, train_Yvar) -> model that reads "
+            "the matrix from a file of yours."
+        )
+    return encode_tensor(matrix)
+
+
+def decode_kernel(stored: dict[str, Any], to_fit: bool = False) -> Kernel:
     r"""The kernel that ``encode_kernel`` wrote.
 
     Hyper-parameters have their values, but no constraint: passing a value through a
     constraint and back would change its last digits.
+
+    Args:
+        stored: What it wrote.
+        to_fit: Whether it is yet to be fitted: it then has the constraints of its
+            class, and the stored values are those before them.
 
     Raises:
         ValueError: If it names a kernel, an option or a hyper-parameter that is not
@@ -439,17 +499,20 @@ def decode_kernel(stored: dict[str, Any]) -> Kernel:
     _check_known([stored["class"]], _KERNELS, "kernel")
     kernel_class, options = _KERNELS[stored["class"]], stored["options"]
     _check_known(options, _KERNEL_OPTIONS[kernel_class], "option")
+    if _MATRIX in options:
+        options = {**options, _MATRIX: decode_tensor(options[_MATRIX])}
     dims = options.get("ard_num_dims")
     if dims is not None and whole_number(dims, "ard_num_dims", 1) > _MOST_INPUTS:
         raise ValueError(
             f"Expected a stored kernel with at most {_MOST_INPUTS} inputs, but got "
             f"`ard_num_dims` = {dims}: the file is damaged or was edited."
         )
-    children = [decode_kernel(child) for child in stored["children"]]
+    children = [decode_kernel(child, to_fit) for child in stored["children"]]
     kernel = kernel_class(*children, **options)
     _check_known(stored["values"], _own_hyper_parameters(kernel), "hyper-parameter")
     for name, value in stored["values"].items():
-        kernel.register_constraint(f"raw_{name}", Positive(transform=None))
+        if not to_fit:
+            kernel.register_constraint(f"raw_{name}", Positive(transform=None))
         setattr(kernel, f"raw_{name}", Parameter(decode_tensor(value)))
     return kernel
 

@@ -4,18 +4,24 @@ from botorch_lse.models.fitted import (
     HeteroscedasticGP,
     QuadraticNoise,
     fit_heteroscedastic_gp,
+    fit_mixed_gp,
     fit_multi_task_gp,
     fit_single_task_gp,
 )
 from botorch_lse.models.gaussian_process import GPPrior, PoolPosterior, PosteriorPath
+from botorch_lse.models.kernels import GramKernel, LearntKernel, TanimotoKernel
 
 __all__ = [
     "GPPrior",
+    "GramKernel",
     "HeteroscedasticGP",
+    "LearntKernel",
     "PoolPosterior",
     "PosteriorPath",
     "QuadraticNoise",
+    "TanimotoKernel",
     "fit_heteroscedastic_gp",
+    "fit_mixed_gp",
     "fit_multi_task_gp",
     "fit_single_task_gp",
 ]

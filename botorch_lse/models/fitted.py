@@ -3,7 +3,7 @@ r"""BoTorch models fitted to data: the default one, and one with unequal noise."
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
@@ -13,10 +13,15 @@ from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
+from botorch.models.kernels import CategoricalKernel
 from botorch.models.model import Model
 from botorch.models.multitask import MultiTaskGP
 from botorch.models.transforms import Normalize, Standardize
-from botorch.models.transforms.input import InputTransform
+from botorch.models.transforms.input import (
+    ChainedInputTransform,
+    InputTransform,
+    OneHotToNumeric,
+)
 from botorch.models.transforms.outcome import StratifiedStandardize
 from botorch.models.utils.gpytorch_modules import (
     get_covar_module_with_dim_scaled_prior,
@@ -24,7 +29,7 @@ from botorch.models.utils.gpytorch_modules import (
 )
 from botorch.posteriors.posterior import Posterior
 from gpytorch.constraints import GreaterThan, Interval
-from gpytorch.kernels import IndexKernel, Kernel, RBFKernel
+from gpytorch.kernels import IndexKernel, Kernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood, HadamardGaussianLikelihood
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import LogNormalPrior
@@ -44,6 +49,9 @@ FAST = 0.1
 """Lengthscale, as a share of the diagonal of the inputs' box, from which a second fit
 starts where the noise is learnt and no row was measured twice. From BoTorch's own start
 a fit may end where all is noise, at a likelihood that is smaller by ten nats."""
+LEAST_LENGTHSCALE, LEAST_SCALE = 1e-2, 1e-4
+"""Bounds of a word's lengthscale, at which levels have nothing in common, and of the
+scale of a kernel's term."""
 TINY = 1e-300
 """Values with a smaller standard deviation count as constant. BoTorch's own limit is
 much larger and would treat values in tiny units as constant."""
@@ -63,8 +71,37 @@ def fit_single_task_gp(
         train_Yvar: ``n x 1``, or ``None`` to learn one noise variance.
         bounds: ``2 x d`` bounds of the pool, for the input scaling.
     """
-    scale = Normalize(train_X.shape[-1], bounds=bounds)
-    return fit_with_inputs(train_X, train_Y, train_Yvar, scale, train_X.shape[-1])
+    d = train_X.shape[-1]
+    scale, kernel = Normalize(d, bounds=bounds), default_kernel(d)
+    return fit_with_inputs(train_X, train_Y, train_Yvar, scale, kernel)
+
+
+def fit_mixed_gp(
+    train_X: Tensor,
+    train_Y: Tensor,
+    train_Yvar: Tensor | None,
+    bounds: Tensor,
+    words: Mapping[int, int],
+) -> SingleTaskGP:
+    r"""The default model where some inputs are words: the kernel of numbers and words.
+
+    It is BoTorch's ``MixedSingleTaskGP``: one term of the numbers, one of the words and
+    one of both, so that a word may shift the function, change its form, or both. In
+    addition the scales of the terms and the lengthscales of the words have priors;
+    without them intervals are much too narrow while data are few: on twelve kinds of
+    mixed functions, three seeds each, intervals of 95 % held 80 % of the truth after 20
+    random rows, with priors 87 % (and 81 % by a kernel of numbers on the columns).
+
+    Args:
+        train_X: ``n x d``, words as one column of 0 and 1 for each level.
+        train_Y: ``n x 1``.
+        train_Yvar: ``n x 1``, or ``None`` to learn one noise variance.
+        bounds: ``2 x d`` bounds of the pool, for the input scaling.
+        words: The first column of each word, and its number of levels
+            (``pool.words``).
+    """
+    codes, kernel = word_codes(bounds, words), mixed_kernel(train_X.shape[-1], words)
+    return fit_with_inputs(train_X, train_Y, train_Yvar, codes, kernel)
 
 
 def fit_with_inputs(
@@ -72,16 +109,16 @@ def fit_with_inputs(
     train_Y: Tensor,
     train_Yvar: Tensor | None,
     input_transform: InputTransform,
-    d: int,
+    kernel: Kernel,
 ) -> SingleTaskGP:
-    r"""The default model after an input transform.
+    r"""The default model with an input transform and a kernel.
 
     Args:
         train_X: ``n x d'``.
         train_Y: ``n x 1``.
         train_Yvar: ``n x 1``, or ``None`` to learn one noise variance.
         input_transform: From the columns of ``train_X`` to the kernel's.
-        d: The kernel's columns.
+        kernel: Squared exponentials of inputs in the unit cube, and others.
     """
     bound = None if train_Yvar is not None else largest_noise(train_X, train_Y)
     model = SingleTaskGP(
@@ -89,14 +126,16 @@ def fit_with_inputs(
         train_Y,
         train_Yvar,
         likelihood=default_likelihood(bound) if train_Yvar is None else None,
-        covar_module=default_kernel(d),
+        covar_module=kernel,
         input_transform=input_transform,
         outcome_transform=Standardize(1, min_stdv=TINY),
     )
     if train_Yvar is not None or bound is not None:
         return fitted(model)[1]
     other = deepcopy(model)
-    other.covar_module.lengthscale = _double(FAST * d**0.5)
+    for part in other.covar_module.modules():
+        if isinstance(part, RBFKernel):
+            part.lengthscale = _double(FAST * part.lengthscale.shape[-1] ** 0.5)
     return max((fitted(model), fitted(other)), key=lambda pair: pair[0])[1]
 
 
@@ -217,6 +256,71 @@ def default_kernel(d: int) -> RBFKernel:
     return kernel
 
 
+def word_codes(bounds: Tensor, words: Mapping[int, int]) -> InputTransform:
+    r"""Numbers scaled to the unit cube, and for each word one column, the level.
+
+    Args:
+        bounds: ``2 x d``.
+        words: The first column of each word, and its number of levels.
+    """
+    d = bounds.shape[-1]
+    numbers = _numbers(d, words)
+    codes = OneHotToNumeric(d, dict(words)).eval()
+    if not numbers:
+        return codes
+    scale = Normalize(d, indices=numbers, bounds=bounds)
+    return ChainedInputTransform(scale=scale, codes=codes)
+
+
+def _numbers(d: int, words: Mapping[int, int]) -> list[int]:
+    r"""The columns that belong to no word."""
+    of_words = {first + j for first, n in words.items() for j in range(n)}
+    return [column for column in range(d) if column not in of_words]
+
+
+def mixed_kernel(d: int, words: Mapping[int, int]) -> Kernel:
+    r"""A kernel of numbers and words, each word a column after ``word_codes``.
+
+    Args:
+        d: Columns before that.
+        words: The first column of each word, and its number of levels.
+    """
+    codes, fewer = [], 0
+    for first in sorted(words):
+        codes.append(first - fewer)
+        fewer += words[first] - 1
+    numbers = [column for column in range(d - fewer) if column not in codes]
+    if not numbers:
+        return _scaled(_word_kernel(codes))
+    one, other = _number_kernel(numbers), _number_kernel(numbers)
+    both = _scaled(other * _word_kernel(codes))
+    return _scaled(one) + _scaled(_word_kernel(codes)) + both
+
+
+def _number_kernel(columns: list[int]) -> RBFKernel:
+    kernel = default_kernel(len(columns))
+    kernel.active_dims = torch.tensor(columns)
+    return kernel
+
+
+def _word_kernel(columns: list[int]) -> CategoricalKernel:
+    constraint = _above(LEAST_LENGTHSCALE, _double(1.0))
+    kernel = CategoricalKernel(ard_num_dims=len(columns), active_dims=columns).double()
+    prior = LogNormalPrior(_double(0.0), _double(1.0))
+    kernel.register_prior("lengthscale_prior", prior, "lengthscale")
+    kernel.register_constraint("raw_lengthscale", constraint)
+    return kernel
+
+
+def _scaled(kernel: Kernel) -> ScaleKernel:
+    r"""A term of a kernel, with a scale around half of the variance of the values."""
+    found = ScaleKernel(kernel).double()
+    prior = LogNormalPrior(_double(math.log(0.5)), _double(1.0))
+    found.register_prior("outputscale_prior", prior, "outputscale")
+    found.register_constraint("raw_outputscale", _above(LEAST_SCALE, _double(0.5)))
+    return found
+
+
 def default_likelihood(largest: float | None = None) -> GaussianLikelihood:
     r"""BoTorch's default Gaussian likelihood, in float64 whatever torch's default.
 
@@ -283,15 +387,24 @@ def _double(value: float) -> Tensor:
     return torch.tensor(value, dtype=torch.float64)
 
 
-def unfitted_prior(bounds: Tensor) -> GPPrior:
+def unfitted_prior(bounds: Tensor, words: Mapping[int, int] | None = None) -> GPPrior:
     r"""The default model's prior before any data: scaled inputs, unit variance.
 
     It is used to choose the first observations; nothing is classified with it.
+
+    Args:
+        bounds: ``2 x d`` bounds of the pool.
+        words: The first column of each word, and its number of levels.
     """
     d = bounds.shape[-1]
-    scale = Normalize(d, bounds=bounds).eval()
-    prior = GPPrior.from_kernel(default_kernel(d))
-    return replace(prior, transform_inputs=scale)
+    if not words:
+        prior = GPPrior.from_kernel(default_kernel(d))
+        return replace(prior, transform_inputs=Normalize(d, bounds=bounds).eval())
+    codes, kernel = word_codes(bounds, words).eval(), mixed_kernel(d, words)
+    prior = replace(GPPrior.from_kernel(kernel), transform_inputs=codes)
+    with torch.no_grad():
+        variance = prior.variance(prior.features(bounds[:1]))[0]
+    return replace(prior, scale=prior.scale / variance.sqrt())
 
 
 def fixed_prior(model: ModelArgument) -> GPPrior | None:

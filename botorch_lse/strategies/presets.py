@@ -26,6 +26,7 @@ from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.functional.scores import first_best
 from botorch_lse.models.fitted import (
     ModelArgument,
+    default_kernel,
     fit_with_inputs,
     unfitted_prior,
 )
@@ -928,7 +929,7 @@ def fit_without_level(
     drop = FilterFeatures(torch.arange(d))
     scale = Normalize(d, bounds=bounds[:, :-1])
     transform = ChainedInputTransform(drop=drop, scale=scale)
-    return fit_with_inputs(train_X, train_Y, train_Yvar, transform, d)
+    return fit_with_inputs(train_X, train_Y, train_Yvar, transform, default_kernel(d))
 
 
 def _of_the_rest(function: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:

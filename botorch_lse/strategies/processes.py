@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.models import SingleTaskGP
 from botorch.models.model import ModelList
 from botorch.models.multitask import MultiTaskGP
 from torch import Tensor
@@ -27,6 +28,7 @@ from botorch_lse.models import correlated
 from botorch_lse.models.correlated import CorrelatedModel
 from botorch_lse.models.fitted import (
     ModelArgument,
+    fit_mixed_gp,
     fit_single_task_gp,
     fixed_prior,
     unfitted_prior,
@@ -38,6 +40,7 @@ from botorch_lse.models.gaussian_process import (
     PoolPosterior,
     checked_budget,
 )
+from botorch_lse.models.kernels import LearntKernel
 from botorch_lse.problem import History, Observations, Pool
 from botorch_lse.strategies.arguments import points_of
 from botorch_lse.strategies.assays import Assays
@@ -49,6 +52,9 @@ FIRST_PER_INPUT = 10
 """Rows of the first design per input where a model is learnt: with ``2 (d + 1)`` of
 them, a default model said of functions with hidden regions that all is decided in 17 of
 40 runs, with ten in 4."""
+MOST_FIRST_INPUTS = 10
+"""Inputs that count for the first design: of the thousand bits of a fingerprint few are
+free, and no hundred rows fill a space of more than ten."""
 REPEATS = 4
 """Rows of the first design that are measured again where the noise is learnt. Values of
 different rows alone do not tell noise from a function that varies fast; a fit then took
@@ -269,10 +275,17 @@ class OutputModel:
             if callable(self.model):
                 prior = GPPrior.from_model(self.model(X, y, yvar))
             else:
-                fitted = fit_single_task_gp(X, y, yvar, bounds)
-                prior = GPPrior.from_model(fitted)
+                prior = GPPrior.from_model(self._default(X, y, yvar, bounds))
         _one_process(prior)
         return prior
+
+    def _default(
+        self, X: Tensor, y: Tensor, yvar: Tensor | None, bounds: Tensor
+    ) -> SingleTaskGP:
+        words = self.pool.words
+        if not words:
+            return fit_single_task_gp(X, y, yvar, bounds)
+        return fit_mixed_gp(X, y, yvar, bounds, dict(words.values()))
 
 
 def _one_process(prior: GPPrior) -> None:
@@ -463,7 +476,8 @@ class GaussianProcesses:
             return 0
         known = self.outputs[0].history
         before = 0 if known is None else len(known)
-        each = FIRST_PER_INPUT * self.candidates.d * self._per_candidate
+        inputs = min(self.candidates.d, MOST_FIRST_INPUTS)
+        each = FIRST_PER_INPUT * inputs * self._per_candidate
         return max(1, min(each, len(self.pool)) - before)
 
     @property
@@ -518,7 +532,12 @@ class GaussianProcesses:
 
     def unfitted_start(self) -> Fits:
         r"""The unfitted processes, by which first rows are chosen, without data."""
-        prior = self.unfitted or unfitted_prior(self.candidates.bounds)
+        prior, model = self.unfitted, self.outputs[0].model
+        if prior is None and isinstance(model, LearntKernel):
+            prior = model.unfitted(self.candidates.X)
+        if prior is None:
+            words = dict(self.candidates.words.values())
+            prior = unfitted_prior(self.candidates.bounds, words)
         prior = self.outputs[0].unfitted(prior)
         noise = torch.full((len(self.candidates),), UNFITTED_NOISE, dtype=torch.float64)
         m = len(self.outputs)

@@ -94,7 +94,8 @@ def truth_of(
                 f"but got {','.join(f'{end:g}' for end in between)}."
             )
         low, high = between
-        prior = PoolPosterior.start(unfitted_prior(run.pool.bounds), run.pool.X)
+        unfitted = unfitted_prior(run.pool.bounds, dict(run.pool.words.values()))
+        prior = PoolPosterior.start(unfitted, run.pool.X)
         values = (low + high) / 2 + _drawn(prior, runs, seed) * (
             (high - low) / SHARE_BETWEEN
         )
