@@ -110,6 +110,7 @@ ALIASES = {
     "PlotlyFigure": "plotly.graph_objects.Figure",
     "UnsupportedError": "botorch.exceptions.errors.UnsupportedError",
     "concurrent.futures._base.Executor": "concurrent.futures.Executor",
+    "concurrent.futures._base.Future": "concurrent.futures.Future",
     "gpytorch.kernels.kernel.Kernel": "gpytorch.kernels.Kernel",
     "gpytorch.means.mean.Mean": "gpytorch.means.Mean",
     "optuna.samplers._base.BaseSampler": "optuna.samplers.BaseSampler",
@@ -118,6 +119,7 @@ ALIASES = {
     "optuna.trial._state.TrialState": "optuna.trial.TrialState",
     "pd.DataFrame": "pandas.DataFrame",
     "plotly.graph_objs._figure.Figure": "plotly.graph_objects.Figure",
+    "submitit.core.core.Executor": "submitit.Executor",
     "torch._C.Generator": "torch.Generator",
 }
 TYPE_ALIASES = ("BetaSchedule", "ModelArgument")

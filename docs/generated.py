@@ -25,6 +25,7 @@ OTHERS = {
     "plotly": "https://plotly.com/python-api-reference",
     "optuna": "https://optuna.readthedocs.io/en/stable",
     "gest_api": "https://github.com/campa-consortium/gest-api/blob/main",
+    "submitit": "https://github.com/facebookincubator/submitit/blob/main",
 }
 """The projects that we link to, by the name of the file in ``inventories/``."""
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from botorch_lse.benchmark.engines import ENGINES
 from botorch_lse.benchmark.registry import Options, check_installed, entries, find
 from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.papers.report import Table
@@ -39,6 +40,12 @@ def build_parser() -> argparse.ArgumentParser:
     for command in (trust, peers, reliability):
         command.add_argument(
             "--workers", type=int, metavar="K", help="processes (default: one per core)"
+        )
+        command.add_argument(
+            "--engine",
+            choices=ENGINES,
+            default="processes",
+            help="where runs are made (default: processes of this machine)",
         )
         command.add_argument(
             "--record",
@@ -116,7 +123,7 @@ def _options(chosen: argparse.Namespace, runs: int) -> Options:
             whole_number(getattr(chosen, name), f"--{name}", 1)
     if chosen.kind in ("paper", "limits", "trust", "peers", "reliability"):
         # Which of these a command has was said above; the others stay as they are.
-        names = ("quick", "seeds", "data", "workers", "record", "packages")
+        names = ("quick", "seeds", "data", "workers", "engine", "record", "packages")
         given = {name: getattr(chosen, name) for name in names if name in chosen}
         if "packages" in given:
             given["packages"] = tuple(given["packages"])

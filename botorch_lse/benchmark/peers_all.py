@@ -152,7 +152,9 @@ def _reported(title: str, problems: Mapping[str, Problem], options: Options) -> 
     missing = [f"{n} ({p.file})" for n, p in problems.items() if n not in there]
     workers = options.workers or os.cpu_count() or 1
     run = partial(peers_runs.run, data=options.data)
-    runs = measure(Run, run, jobs(there, options), workers, options.record)
+    runs = measure(
+        Run, run, jobs(there, options), workers, options.record, options.engine
+    )
     return report(title, runs, missing)
 
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass, fields
-from multiprocessing import get_context
 from pathlib import Path
 from typing import IO, Any, Self, TypeVar, get_type_hints
 
 from tqdm import tqdm
 
-from botorch_lse.benchmark.speed import one_thread
+from botorch_lse.benchmark.engines import executor_on, on_one_thread
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,7 @@ def measure(
     jobs: Sequence[Job],
     workers: int,
     record: Path | None,
+    engine: str = "processes",
 ) -> list[Outcome]:
     r"""The outcomes of all jobs, each in some process on one thread.
 
@@ -67,6 +67,10 @@ def measure(
         record: A file of outcomes, one JSON object per line. Jobs that it holds are not
             run again, others are added as they end, so that what was interrupted goes
             on. It is compressed if its name ends in ``.gz``.
+        engine: One of ``ENGINES``: where the processes are.
+
+    Raises:
+        ValueError: If the engine's package is not installed.
 
     Returns:
         The outcomes in the order of the jobs.
@@ -78,9 +82,10 @@ def measure(
                 found = kind.of_record(json.loads(line))
                 known[found.job] = [*known.get(found.job, ()), found]
     missing = [job for job in jobs if job not in known]
-    context = get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=one_thread) as executor:
-        futures = {executor.submit(run, job): job for job in missing}
+    if not missing:
+        return [outcome for job in jobs for outcome in known[job]]
+    with executor_on(engine, workers) as executor:
+        futures = {executor.submit(on_one_thread, run, job): job for job in missing}
         bar = tqdm(as_completed(futures), total=len(futures), desc="runs", disable=None)
         for future in bar:
             outcomes = known[futures[future]] = future.result()

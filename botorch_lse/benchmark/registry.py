@@ -40,6 +40,7 @@ class Options:
         record: A file to which runs are added as they end (trust, peers,
             reliability); those that it
             holds are not run again.
+        engine: Where they run, one of ``ENGINES`` (the same).
         packages: ``NAME=COMMAND`` for each method of a peer's package (peers packages).
     """
 
@@ -50,6 +51,7 @@ class Options:
     data: Path | None = None
     workers: int | None = None
     record: Path | None = None
+    engine: str = "processes"
     packages: tuple[str, ...] = ()
 
 

@@ -161,7 +161,7 @@ def reliability(options: Options) -> Report:
     order = product(range(seeds), METHODS, cases)
     jobs = [Job(case, method, seed) for seed, method, case in order]
     workers = options.workers or os.cpu_count() or 1
-    return report(measure(Run, run, jobs, workers, options.record))
+    return report(measure(Run, run, jobs, workers, options.record, options.engine))
 
 
 def report(runs: Sequence[Run]) -> Report:

@@ -96,7 +96,14 @@ def trust_easy(options: Options) -> Report:
 
 def _reported(title: str, names: Sequence[str], options: Options) -> Report:
     workers = options.workers or os.cpu_count() or 1
-    found = measure(Run, trust_runs.run, jobs(names, options), workers, options.record)
+    found = measure(
+        Run,
+        trust_runs.run,
+        jobs(names, options),
+        workers,
+        options.record,
+        options.engine,
+    )
     return report(title, found)
 
 

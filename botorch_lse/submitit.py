@@ -1,0 +1,104 @@
+r"""Slurm, through submitit, as an executor, such as ``run_experiment`` takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from threading import Lock, Thread
+from typing import Any
+
+import submitit
+
+from botorch_lse.checks import in_interval, of_type
+
+
+class SubmititExecutor(Executor):
+    r"""Calls functions as jobs of a cluster.
+
+    Each call is a job of its own. Its result is noticed within ``poll`` seconds after
+    submitit knows of it, which on Slurm takes up to a minute. A job that fails or is
+    cancelled ends its call with submitit's error, which holds the job's own traceback.
+
+    Example:
+        >>> cluster = submitit.AutoExecutor(folder="jobs")  # doctest: +SKIP
+        >>> cluster.update_parameters(timeout_min=60)  # doctest: +SKIP
+        >>> executor = SubmititExecutor(cluster)  # doctest: +SKIP
+        >>> run_experiment(
+        ...     client, evaluate, executor=executor, max_pending=8
+        ... )  # doctest: +SKIP
+
+    Args:
+        executor: Submitit's, for Slurm or, with ``cluster="local"``, this machine.
+        poll: Seconds between two looks at the jobs.
+
+    Raises:
+        ValueError: If ``executor`` is none, or ``poll`` not positive.
+    """
+
+    def __init__(self, executor: submitit.Executor, poll: float = 1.0) -> None:
+        remedy = 'Write `submitit.AutoExecutor(folder="jobs")`.'
+        of_type(
+            executor, submitit.Executor, "executor", "an executor of submitit", remedy
+        )
+        self._cluster = executor
+        self._poll = in_interval(poll, "poll", 0.0, float("inf"))
+        self._jobs: dict[Future[Any], submitit.Job[Any]] = {}
+        self._watcher: Thread | None = None
+        self._lock = Lock()
+
+    def submit(
+        self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Future[Any]:
+        r"""Submit a job.
+
+        Args:
+            fn: Pickled by ``cloudpickle``.
+            args: Its arguments.
+            kwargs: Its arguments by name.
+        """
+        job = self._cluster.submit(fn, *args, **kwargs)
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        with self._lock:
+            self._jobs[future] = job
+            if self._watcher is None:
+                self._watcher = Thread(target=self._watch, daemon=True)
+                self._watcher.start()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        r"""End.
+
+        Args:
+            wait: Whether to wait for the jobs that are left.
+            cancel_futures: Whether to cancel these before.
+        """
+        with self._lock:
+            jobs, watcher = list(self._jobs.values()), self._watcher
+        if cancel_futures:
+            for job in jobs:
+                job.cancel(check=False)
+        if wait and watcher is not None:
+            watcher.join()
+
+    def _watch(self) -> None:
+        r"""Look at the jobs until there are none."""
+        while True:
+            for future, job in list(self._jobs.items()):
+                if job.done():
+                    _finish(future, job)
+                    with self._lock:
+                        del self._jobs[future]
+            with self._lock:
+                if not self._jobs:
+                    self._watcher = None
+                    return
+            time.sleep(self._poll)
+
+
+def _finish(future: Future[Any], job: submitit.Job[Any]) -> None:
+    try:
+        future.set_result(job.result())
+    except Exception as error:  # that of the function, or of the cluster
+        future.set_exception(error)

@@ -1,0 +1,138 @@
+r"""Ray and Slurm's submitit as executors, with the real packages on this machine."""
+
+import signal
+from concurrent.futures import as_completed
+
+import pytest
+import ray
+import submitit
+from ax.api.client import Client
+from ray.exceptions import RayTaskError, WorkerCrashedError
+from submitit.core.utils import FailedJobError, UncompletedJobError
+
+from botorch_lse import Pool
+from botorch_lse.ax import (
+    level_set_generation_strategy,
+    pool_parameters,
+    run_experiment,
+)
+from botorch_lse.ray import RayExecutor
+from botorch_lse.strategies import LSEStrategy
+from botorch_lse.submitit import SubmititExecutor
+
+from . import far
+from .worlds import same_state, state_of
+
+STRATEGY = LSEStrategy(
+    Pool([[float(i)] for i in range(6)]),
+    0.7,
+    noise_std=0.05,
+    batch_size=3,
+    n_initial=3,
+    max_observations=6,
+)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        object_store_memory=10**8,
+    )
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(params=["ray", "submitit"])
+def executor(request, tmp_path):
+    if request.param == "ray":
+        request.getfixturevalue("cluster")
+        return RayExecutor()
+    local = submitit.LocalExecutor(folder=tmp_path / "jobs")
+    return SubmititExecutor(local, poll=0.05)
+
+
+def client():
+    made = Client()
+    made.configure_experiment(parameters=pool_parameters(STRATEGY.pool), name="test")
+    made.configure_optimization(objective="y")
+    made.set_generation_strategy(level_set_generation_strategy(STRATEGY, seed=1))
+    return made
+
+
+def test_calls_end_in_any_order_with_their_own_results(executor):
+    futures = {executor.submit(far.square, i, wait=0.2 * (i == 0)): i for i in range(4)}
+    found = {futures[future]: future.result(60) for future in as_completed(futures, 60)}
+    assert found == {0: 0, 1: 1, 2: 4, 3: 9}
+    executor.shutdown()
+    assert executor.submit(far.square, 5).result(60) == 25  # a new watcher, if any
+
+
+def check_deaths(executor, death):
+    futures = [executor.submit(f, 7) for f in (far.fail, far.die, far.square)]
+    with pytest.raises((RayTaskError, FailedJobError), match="broken bench 7"):
+        futures[0].result(60)
+    with pytest.raises(death):
+        futures[1].result(60)
+    assert futures[2].result(60) == 49
+
+
+def test_errors_and_deaths_end_their_call_alone(cluster):
+    check_deaths(RayExecutor(), WorkerCrashedError)
+
+
+@pytest.mark.slow  # submitit waits for the file system before it gives a job up
+def test_errors_and_deaths_of_jobs_end_their_call_alone(tmp_path):
+    local = submitit.LocalExecutor(folder=tmp_path)
+    check_deaths(SubmititExecutor(local, poll=0.05), UncompletedJobError)
+
+
+def test_a_run_is_that_of_one_process(executor):
+    there, here = client(), client()
+    run_experiment(there, far.bench, executor=executor)
+    run_experiment(here, far.bench)
+    assert same_state(state_of(there), state_of(here))
+    assert state_of(there).is_done
+
+
+def test_a_run_goes_on_after_a_bench_broke(executor):
+    made = client()
+    with pytest.raises((RayTaskError, FailedJobError), match="broken bench"):
+        run_experiment(made, far.fail, executor=executor)
+    run_experiment(made, far.bench, executor=executor)
+    here = client()
+    run_experiment(here, far.bench)
+    assert same_state(state_of(made), state_of(here))
+
+
+@pytest.mark.slow
+def test_jobs_are_cancelled_with_the_executor(tmp_path):
+    local = submitit.LocalExecutor(folder=tmp_path)
+    executor = SubmititExecutor(local, poll=0.05)
+    # A local job is cancelled by the signal that background processes may ignore.
+    ours = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        future = executor.submit(far.square, 3, wait=60.0)
+    finally:
+        signal.signal(signal.SIGINT, ours)
+    executor.shutdown(cancel_futures=True)
+    with pytest.raises(UncompletedJobError):
+        future.result(10)
+
+
+def test_what_cannot_be_is_refused(cluster):
+    with pytest.raises(ValueError, match=r'on_error="retry"'):
+        RayExecutor(max_retries=2)
+    with pytest.raises(ValueError, match="AutoExecutor"):
+        SubmititExecutor("slurm")
+    with pytest.raises(ValueError, match="poll"):
+        SubmititExecutor(submitit.LocalExecutor(folder="jobs"), poll=0.0)
+
+
+def test_ray_must_be_connected(monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(ValueError, match=r"ray\.init\(\)"):
+        RayExecutor()

@@ -1,0 +1,68 @@
+r"""Runs on processes, Dask, Ray and submitit: the same, wherever they are made."""
+
+import os
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from botorch_lse.benchmark import engines
+from botorch_lse.benchmark.__main__ import main
+from botorch_lse.benchmark.engines import ENGINES
+from botorch_lse.benchmark.recorded import Recorded, measure
+
+
+@dataclass(frozen=True)
+class Job:
+    seed: int
+
+
+@dataclass(frozen=True)
+class Outcome(Recorded):
+    job: Job
+    value: float
+    threads: int
+    process: int
+
+
+def run(job: Job) -> list[Outcome]:
+    generator = torch.Generator().manual_seed(job.seed)
+    value = float(torch.randn(50, 50, generator=generator, dtype=torch.float64).det())
+    return [Outcome(job, value, torch.get_num_threads(), os.getpid())]
+
+
+def fail(job: Job) -> list[Outcome]:
+    raise AssertionError("Expected no run.")
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [pytest.param(e, marks=[pytest.mark.slow] * (e == "submitit")) for e in ENGINES],
+)
+def test_runs_do_not_depend_on_the_engine(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr(engines, "FOLDER", tmp_path / "jobs")
+    jobs, record = [Job(seed) for seed in range(3)], tmp_path / "runs.jsonl"
+    found = measure(Outcome, run, jobs, 2, record, engine)
+    assert [outcome.job for outcome in found] == jobs
+    assert [outcome.value for outcome in found] == [run(job)[0].value for job in jobs]
+    assert {outcome.threads for outcome in found} == {1}
+    assert os.getpid() not in {outcome.process for outcome in found}
+    # What is recorded is not run again, on whatever engine.
+    assert measure(Outcome, fail, jobs, 2, record, "processes") == found
+
+
+def test_an_engine_that_is_not_installed_is_named(monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(engines, "import_module", missing)
+    with pytest.raises(ValueError, match=r"distributed is not.*botorch-lse\[dask\]"):
+        measure(Outcome, run, [Job(0)], 1, None, "dask")
+
+
+def test_the_command_line_chooses_the_engine(capsys):
+    with pytest.raises(SystemExit):
+        main(["trust", "--engine", "abacus"])
+    assert "choose from processes, dask, ray, submitit" in (
+        capsys.readouterr().err.replace("'", "")
+    )
