@@ -16,7 +16,6 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from ax import Client
 from ax.adapter.base import Adapter
@@ -39,6 +38,8 @@ from ax.generation_strategy.transition_criterion import TransitionCriterion
 from ax.generators.base import Generator
 from ax.storage.json_store.decoder import object_from_json
 from ax.storage.json_store.registry import CORE_DECODER_REGISTRY, CORE_ENCODER_REGISTRY
+from botorch.exceptions import errors as botorch_errors
+from torch import Tensor
 
 from botorch_lse.ax.compat import (
     experiment_of,
@@ -681,10 +682,11 @@ class LevelSetGenerator(Generator):
 
 
 class LevelSetAdapter(Adapter):
-    r"""Mean and standard deviation of a GP strategy's function, anywhere in the space.
+    r"""Mean and standard deviation of a GP strategy's outputs, anywhere in the space.
 
-    The posterior after the complete rounds, in the units of the metric, noise excluded.
-    Off the pool the columns of the model must come from parameters.
+    The posterior after the complete rounds, in the units of the metrics, noise
+    excluded; outputs are independent of each other. Off the pool the columns of the
+    model must come from parameters.
 
     Args:
         node: The node that holds the strategy.
@@ -695,9 +697,8 @@ class LevelSetAdapter(Adapter):
         super().__init__(
             experiment=experiment, generator=LevelSetGenerator(), fit_on_init=False
         )
-        (metric,) = node.metric_names(experiment)
-        self._signature = experiment.metrics[metric].signature
-        self.outcomes = [self._signature]
+        names = node.metric_names(experiment)
+        self.outcomes = [experiment.metrics[name].signature for name in names]
         self._node = node
 
     def _predict(
@@ -711,15 +712,7 @@ class LevelSetAdapter(Adapter):
                 "the function. Add the noise variance for a new measurement's."
             )
         state = self._node.state(self._experiment)
-        moments = (self._moments(f.parameters, state) for f in observation_features)
-        return [
-            ObservationData(
-                metric_signatures=[self._signature],
-                means=np.array([mean]),
-                covariance=np.array([[sigma**2]]),
-            )
-            for mean, sigma in moments
-        ]
+        return [self._at(f.parameters, state) for f in observation_features]
 
     def _cross_validate(
         self,
@@ -733,8 +726,7 @@ class LevelSetAdapter(Adapter):
         The model stays as it was learnt from all of them.
         """
         experiment = self._experiment
-        ledger, space = self._node.ledger(experiment), self._node.space(experiment)
-        state = self._node.state(experiment)
+        ledger, state = self._node.ledger(experiment), self._node.state(experiment)
         known = {
             (int(trial), arm) for trial, arm, *_ in cv_training_data.arm_data.index
         }
@@ -744,30 +736,60 @@ class LevelSetAdapter(Adapter):
             for result in round_.results
             if (result.trial, result.arm) in known
         ]
-        rows = [space.row_of(p.parameters, "the point") for p in cv_test_points]
-        X = self._node.strategy.pool.X[rows]
-        mean, sigma = state.predict(X, data=_as_observations(found))
-        variance = sigma.square()
-        return [
-            ObservationData(
-                metric_signatures=[self._signature],
-                means=np.array([m]),
-                covariance=np.array([[v]]),
-            )
-            for m, v in zip(mean.tolist(), variance.tolist(), strict=True)
-        ]
+        data = _as_observations(found)
+        return [self._at(p.parameters, state, data) for p in cv_test_points]
 
-    def _moments(
-        self, parameters: TParameterization, state: State
-    ) -> tuple[float, float]:
-        r"""Mean and standard deviation at a row, or anywhere the model takes points."""
-        space, answer = self._node.space(self._experiment), state.classification
-        if self._node.strategy.takes_history and space.is_off_the_pool(parameters):
-            x = space.point_of(parameters, "the point")
-            mean, sigma = state.predict([x])
-            return float(mean), float(sigma)
-        row = space.row_of(parameters, "the point")
-        return float(answer.mean[row]), float(answer.sigma[row])
+    def _at(
+        self,
+        parameters: TParameterization,
+        state: State,
+        data: Observations | None = None,
+    ) -> ObservationData:
+        r"""What is predicted of a row, or of any point where the model takes points.
+
+        Args:
+            parameters: The row's, or the point's.
+            state: After the complete rounds.
+            data: Measurements to predict from, in place of all.
+        """
+        space, strategy = self._node.space(self._experiment), self._node.strategy
+        row: int | None = None
+        outputs = slice(None)
+        if strategy.takes_history and space.is_off_the_pool(parameters):
+            x = torch.tensor(space.point_of(parameters, "the point"))
+        else:
+            row = space.row_of(parameters, "the point")
+            N = len(strategy.candidates)
+            x = strategy.candidates.X[row % N]
+            if len(strategy.pool) > N:  # a row is a candidate and one of its outputs
+                outputs = slice(row // N, row // N + 1)
+        try:
+            mean, sigma = (m.view(-1) for m in state.predict(x.unsqueeze(0), data=data))
+        except botorch_errors.UnsupportedError:
+            if row is None:
+                raise
+            if data is None and strategy.n_predicted == 1:
+                answer, only = state.classification, slice(row, row + 1)
+                mean, sigma = answer.mean[only], answer.sigma[only]
+            else:
+                mean, sigma = _of_values(state.observations if data is None else data)
+                mean, sigma = (m.expand(strategy.n_predicted) for m in (mean, sigma))
+        return ObservationData(
+            metric_signatures=self.outcomes,
+            means=mean[outputs].numpy(),
+            covariance=sigma[outputs].square().diag().numpy(),
+        )
+
+
+def _of_values(data: Observations) -> tuple[Tensor, Tensor]:
+    r"""What is predicted of any row before a model is fitted: as the values so far.
+
+    Before there are two that differ, 0 and 1: a process in standard units.
+    """
+    y = data.y.view(len(data), -1)
+    if len(y) < 2 or bool((y.amax(dim=0) <= y.amin(dim=0)).any()):
+        return torch.zeros(1, dtype=y.dtype), torch.ones(1, dtype=y.dtype)
+    return y.mean(dim=0), y.std(dim=0)
 
 
 # --- generation strategies ------------------------------------------------------------

@@ -775,10 +775,7 @@ class Strategy(ABC):
 
     @property
     def can_predict(self) -> bool:
-        r"""Whether ``mean`` and ``sigma`` of its answers are a model's posterior.
-
-        They then predict the function at each row of the pool, in units of ``y``.
-        """
+        r"""Whether ``state.predict`` gives a posterior at each row of the pool."""
         return False
 
     @property

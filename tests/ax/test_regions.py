@@ -231,6 +231,53 @@ def test_cards_show_the_region(card):
     assert {"above", "below", "undecided"} >= {*shown.df["side"]}
 
 
+@pytest.mark.parametrize("noise_std", [0.01, None])
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_axs_own_cards_have_no_errors(noise_std, rounds, caplog):
+    r"""Also before a model is fitted; predictions are of each metric."""
+    model = MODEL if noise_std else GaussianProcess(n_initial=6)
+    strategy = Strategy(POOL, REGION, model=model, batch_size=2)
+    client = Client()
+    client.configure_experiment(parameters=pool_parameters(POOL), name="test")
+    client.configure_optimization("zinc", outcome_constraints=["lead <= 0.5"])
+    client.set_generation_strategy(level_set_generation_strategy(strategy, seed=3))
+    for _ in range(rounds):
+        for trial, parameters in client.get_next_trials(2).items():
+            client.complete_trial(trial, measure(parameters))
+    caplog.clear()
+    assert client.compute_analyses(display=False)
+    assert "Traceback" not in caplog.text
+    (found,) = client.predict([{POOL_INDEX: 3}])
+    assert found.keys() == {"zinc", "lead"}
+    if rounds > 1:
+        state = state_of(client)
+        means, sigmas = state.predict(POOL.X[3:4])
+        for j, name in enumerate(("zinc", "lead")):
+            assert found[name] == pytest.approx(
+                (float(means[0, j]), float(sigmas[0, j]))
+            )
+
+
+def test_single_outputs_are_predicted_each_at_its_rows():
+    pool = POOL.at_outputs(("zinc", "lead"), costs=(1.0, 2.0))
+    strategy = Strategy(pool, REGION, model=MODEL, batch_size=4)
+    client = Client()
+    client.configure_experiment(parameters=pool_parameters(pool), name="test")
+    client.configure_optimization(objective="assay")
+    client.set_generation_strategy(level_set_generation_strategy(strategy, seed=3))
+    for _ in range(5):
+        for trial, parameters in client.get_next_trials(4).items():
+            row = parameters[POOL_INDEX]
+            metal = ("zinc", "lead")[row // len(POOL)]
+            value = (float(TRUTH[metal][row % len(POOL)]), 0.01)
+            client.complete_trial(trial, {"assay": value})
+    for j, metal in enumerate(TRUTH):
+        (found,) = client.predict([{POOL_INDEX: 5 + j * len(POOL)}])
+        mean, _ = state_of(client).predict(POOL.X[5:6])
+        assert found["assay"][0] == pytest.approx(float(mean[0, j]))
+        assert found["assay"][0] == pytest.approx(float(TRUTH[metal][5]), abs=0.2)
+
+
 @pytest.mark.parametrize("card", [BatchAnalysis, ProgressAnalysis])
 def test_cards_show_how_the_run_goes(card):
     client = client_for(build())
