@@ -52,11 +52,13 @@ OUTPUT = "output"
 """The last input of a pool from ``Pool.at_outputs``: the number of the output."""
 NOISE_LEVEL = "noise_level"
 """The last input of a pool from ``Pool.at_noise_levels``: the number of the level."""
+SHOWN = 6
+"""Names of inputs that are shown of a pool."""
 LEVEL_OF = "="
 """What stands between the name of a column of words and a word of it."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pool:
     r"""A finite candidate set of ``N`` rows.
 
@@ -356,6 +358,20 @@ class Pool:
             Kish (1965): ``(sum w)^2 / sum w^2``.
         """
         return float(self.mass.sum().square() / self.mass.square().sum())
+
+    def __repr__(self) -> str:
+        r"""How many rows and which inputs; tensors of a pool fill a screen.
+
+        Example:
+            >>> Pool([[1.0, 2.0], [1.5, 2.5]], names=("depth", "heat"), costs=[1, 3])
+            Pool(2 rows, inputs depth, heat; with costs)
+        """
+        shown = [*(self.names or ())[:SHOWN], *["..."] * (self.d > SHOWN)]
+        inputs = f"input{'s' * (self.d > 1)} {', '.join(shown)}"
+        parts = ("features", "costs", "noise_var", "weights", "table")
+        given = [name for name in parts if getattr(self, name) is not None]
+        more = f"; with {', '.join(given)}" if given else ""
+        return f"Pool({len(self):,} rows, {inputs}{more})"
 
     @property
     def d(self) -> int:

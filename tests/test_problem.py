@@ -696,3 +696,11 @@ def test_a_row_is_found_by_its_inputs() -> None:
         ValueError, match=r"`values` to have 'salt', but it has \['x'\]"
     ):
         pool.row_of({"x": 0.1})
+
+
+def test_a_pool_is_shown_in_a_line():
+    assert repr(Pool(torch.rand(1234, 1))) == "Pool(1,234 rows, input x0)"
+    wide = Pool(torch.rand(3, 9), names=tuple("abcdefghi"), noise_var=torch.ones(3))
+    assert repr(wide) == "Pool(3 rows, inputs a, b, c, d, e, f, ...; with noise_var)"
+    words = Pool(pd.DataFrame({"s": ["u", "v"]}))
+    assert repr(words) == "Pool(2 rows, inputs s=u, s=v; with table)"
