@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Pool
 from botorch_lse.strategies import Above, And, Below, Between, GaussianProcess
@@ -163,3 +164,73 @@ def test_what_does_not_fit_is_refused() -> None:
     ended(generator, 3)
     assert generator.stop_reason is not None
     assert generator.suggest() == []
+
+
+# --- real engines ---------------------------------------------------------------------
+
+
+def bench(point):
+    value = math.sin(3 * point["x"]) + point["z"] / 2
+    return {"cost": value, "strength": value}
+
+
+def generator_for_engines():
+    vocs = VOCS(
+        variables={"x": [0.0, 1.0], "z": [0.0, 1.0]},
+        objectives={"cost": "EXPLORE"},
+        constraints={"strength": ["GREATER_THAN", 0.5]},
+    )
+    model = GaussianProcess(RBFKernel().double(), noise_std=0.05)
+    return LevelSetGenerator(vocs, n=32, model=model, max_observations=24)
+
+
+def check_answer(generator):
+    frame = generator.to_frame()
+    truth = [bench(point)["strength"] for point in frame.to_dict("records")]
+    sides = {"above": lambda value: value > 0.5, "below": lambda value: value <= 0.5}
+    decided = [(s, t) for s, t in zip(frame["side"], truth, strict=True) if s in sides]
+    assert len(decided) > 16
+    assert all(sides[side](value) for side, value in decided)
+
+
+def test_xopt_runs_it():
+    from xopt import Evaluator, Xopt
+
+    given = generator_for_engines()
+    run = Xopt(generator=given, evaluator=Evaluator(function=bench, max_workers=3))
+    while run.generator.stop_reason is None:
+        run.step()
+    assert run.generator.state.n_used == len(run.data)
+    assert given.state.n_used == 0  # Xopt works on a copy
+    check_answer(run.generator)
+
+
+def test_libensemble_runs_it(tmp_path, monkeypatch):
+    from libensemble import Ensemble
+    from libensemble.alloc_funcs.start_only_persistent import only_persistent_gens
+    from libensemble.specs import (
+        AllocSpecs,
+        ExitCriteria,
+        GenSpecs,
+        LibeSpecs,
+        SimSpecs,
+    )
+
+    monkeypatch.chdir(tmp_path)  # where it writes what it did
+    generator = generator_for_engines()
+    ensemble = Ensemble(
+        parse_args=False,
+        libE_specs=LibeSpecs(
+            comms="threads", nworkers=2, disable_log_files=True, final_gen_send=True
+        ),
+        gen_specs=GenSpecs(
+            generator=generator, batch_size=4, initial_batch_size=4, vocs=generator.vocs
+        ),
+        sim_specs=SimSpecs(simulator=bench, vocs=generator.vocs),
+        alloc_specs=AllocSpecs(alloc_f=only_persistent_gens),
+        exit_criteria=ExitCriteria(sim_max=12),
+    )
+    history, _, flag = ensemble.run()
+    assert flag == 0
+    assert generator.state.n_used == len(history) == 12
+    check_answer(generator)
