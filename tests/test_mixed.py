@@ -8,7 +8,7 @@ import torch
 from botorch.models import MixedSingleTaskGP
 from gpytorch.kernels import RBFKernel
 
-from botorch_lse import Pool
+from botorch_lse import History, Pool
 from botorch_lse.models import GPPrior, fit_mixed_gp, fit_single_task_gp
 from botorch_lse.models.fitted import mixed_kernel, unfitted_prior, word_codes
 from botorch_lse.strategies import (
@@ -187,6 +187,24 @@ def test_tables_with_words_are_decided_by_other_rules(cls, seed):
     pool, values = Pool(frame), taste(frame)
     strategy = cls(pool, 0.5, batch_size=10, max_observations=110)
     check_answer(run(strategy, values, seed), values)
+
+
+def test_points_off_the_pool_have_the_words_of_the_pool():
+    pool = Pool(table(40))
+    points = pool.X[:12].clone()
+    points[:, 0] += 0.01
+    y = taste(table(40))[:12]
+    model = GaussianProcess(noise_std=0.1, history=History(points, y), n_initial=4)
+    strategy = Strategy(pool, Above(0.5), model=model, max_observations=8)
+    state = run(strategy, taste(table(40)))
+    assert state.predict(points)[0].shape == (12,)
+    unknown = points[:1].clone()
+    unknown[:, 1:5] = 0.0
+    with pytest.raises(ValueError, match=r"words that the pool has.*columns 1 to 4"):
+        state.predict(unknown)
+    model = GaussianProcess(noise_std=0.1, history=History(unknown, y[:1]))
+    with pytest.raises(ValueError, match="words that the pool has"):
+        Strategy(pool, Above(0.5), model=model).init()
 
 
 def test_a_model_that_is_given_is_taken():

@@ -256,6 +256,34 @@ def default_kernel(d: int) -> RBFKernel:
     return kernel
 
 
+class WordCodes(OneHotToNumeric):
+    r"""BoTorch's ``OneHotToNumeric``, which would take no level at all for the first.
+
+    Args:
+        dim: Columns.
+        categorical_features: The first column of each word, and its number of levels.
+    """
+
+    def transform(self, X: Tensor) -> Tensor:
+        r"""``... x n x d`` inputs with the number of its level for each word.
+
+        Raises:
+            ValueError: If a row has no level of a word, or several.
+        """
+        for columns in self.onehot_idx:
+            part = X[..., columns]
+            is_level = ((part == 0) | (part == 1)).all(dim=-1) & (part.sum(dim=-1) == 1)
+            if not bool(is_level.all()):
+                came = part[~is_level][0].tolist()
+                raise ValueError(
+                    "Expected one of the words that the pool has, 1 in its column and "
+                    f"0 in the others, in columns {columns[0]} to {columns[-1]} of a "
+                    f"point, but got {came}. Leave points with other words out, or "
+                    "give the pool a row with that word."
+                )
+        return super().transform(X)
+
+
 def word_codes(bounds: Tensor, words: Mapping[int, int]) -> InputTransform:
     r"""Numbers scaled to the unit cube, and for each word one column, the level.
 
@@ -265,7 +293,7 @@ def word_codes(bounds: Tensor, words: Mapping[int, int]) -> InputTransform:
     """
     d = bounds.shape[-1]
     numbers = _numbers(d, words)
-    codes = OneHotToNumeric(d, dict(words)).eval()
+    codes = WordCodes(d, dict(words)).eval()
     if not numbers:
         return codes
     scale = Normalize(d, indices=numbers, bounds=bounds)
@@ -402,8 +430,11 @@ def unfitted_prior(bounds: Tensor, words: Mapping[int, int] | None = None) -> GP
         return replace(prior, transform_inputs=Normalize(d, bounds=bounds).eval())
     codes, kernel = word_codes(bounds, words).eval(), mixed_kernel(d, words)
     prior = replace(GPPrior.from_kernel(kernel), transform_inputs=codes)
+    point = bounds[:1].clone()  # the variance is the same everywhere
+    for first, n in words.items():
+        point[:, first : first + n] = torch.eye(n)[0].to(point)
     with torch.no_grad():
-        variance = prior.variance(prior.features(bounds[:1]))[0]
+        variance = prior.variance(prior.features(point))[0]
     return replace(prior, scale=prior.scale / variance.sqrt())
 
 
