@@ -25,10 +25,12 @@ class Cost:
     Args:
         seconds: Wall-clock time.
         peak: Growth of the process's peak memory, bytes.
+        cpu: Seconds of this process on any core; others do not count.
     """
 
     seconds: float = 0.0
     peak: int = 0
+    cpu: float = 0.0
 
 
 @contextmanager
@@ -38,9 +40,11 @@ def measured() -> Iterator[Cost]:
     The peak is read as growth, so it is meaningful once per process, before anything
     else needed much memory: see ``in_fresh_process``.
     """
-    cost, peak, began = Cost(), peak_memory(), time.perf_counter()
+    cost, peak = Cost(), peak_memory()
+    began, worked = time.perf_counter(), time.process_time()
     yield cost
     cost.seconds = time.perf_counter() - began
+    cost.cpu = time.process_time() - worked
     cost.peak = peak_memory() - peak
 
 
