@@ -8,6 +8,7 @@ export OMP_NUM_THREADS ?= 1
 
 # What must hold however a processor rounds.
 NUMERICAL := tests/test_jitter.py tests/test_path.py tests/test_pool_posterior.py \
+	tests/test_stationary.py \
 	tests/test_variance_reduction.py tests/acquisition/test_values.py \
 	tests/designs/test_certificate.py tests/designs/test_optimal.py
 
