@@ -364,16 +364,55 @@ def verdicts(
     Source:
         A union bound over the looks; ours.
     """
-    looks = [look for look in LOOKS if look <= most]
-    z = float(norm.isf(mistaken / len(looks)))
-    if not is_gaussian:  # Chernoff's bound
-        z = math.sqrt(2 * math.log(len(looks) / mistaken))
-    reach = z * noise_std / counts.clamp_min(1).sqrt()
-    is_last = counts >= looks[-1]
-    is_exact = (counts > 0) & (reach == 0)
-    is_due = is_last | is_exact | torch.isin(counts, torch.tensor(looks))
+    reach = reach_of(noise_std, counts, most, mistaken, is_gaussian=is_gaussian)
     is_right = (margin >= reach) & (margin > 0)
-    is_wrong = (margin < -reach) | ((is_last | is_exact) & ~is_right)
+    return due(is_right, margin < -reach, reach == 0, counts, most)
+
+
+def reach_of(
+    noise_std: Tensor,
+    counts: Tensor,
+    most: int,
+    mistaken: float,
+    *,
+    is_gaussian: bool = True,
+) -> Tensor:
+    r"""How far a mean may stray upwards, at any look of a row but with a probability.
+
+    Args:
+        noise_std: ``n`` noise standard deviations of one measurement.
+        counts: ``n``, how often each row was measured.
+        most: How often a row may be measured.
+        mistaken: The probability, in (0, 1), at all looks together.
+        is_gaussian: See ``verdicts``.
+    """
+    n = len(_looks(most))
+    z = float(norm.isf(mistaken / n))
+    if not is_gaussian:  # Chernoff's bound
+        z = math.sqrt(2 * math.log(n / mistaken))
+    return z * noise_std / counts.clamp_min(1).sqrt()
+
+
+def _looks(most: int) -> list[int]:
+    return [look for look in LOOKS if look <= most]
+
+
+def due(
+    is_right: Tensor, is_wrong: Tensor, is_exact: Tensor, counts: Tensor, most: int
+) -> Tensor:
+    r"""Verdicts of the rows at which one may look now: 1, -1, or 0 for measure again.
+
+    Args:
+        is_right: ``n`` bools: rows that values show to be right.
+        is_wrong: ``n`` bools: to be wrong.
+        is_exact: ``n`` bools: rows whose values have no noise.
+        counts: ``n``, how often each row was measured.
+        most: How often a row may be measured; one that is not clear then is wrong.
+    """
+    looks = _looks(most)
+    is_last = (counts >= looks[-1]) | (is_exact & (counts > 0))
+    is_due = is_last | torch.isin(counts, torch.tensor(looks))
+    is_wrong = is_wrong | (is_last & ~is_right)
     found = is_right.to(torch.int8) - is_wrong.to(torch.int8)
     return torch.where(is_due, found, 0).to(torch.int8)
 
