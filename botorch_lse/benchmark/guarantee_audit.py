@@ -28,6 +28,8 @@ from botorch_lse.papers.report import Report, Table
 from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.problem import Pool
 from botorch_lse.strategies.audited import Audited
+from botorch_lse.strategies.goals import Above, Between, Levels, Region
+from botorch_lse.strategies.judges import RegionJudge, Values
 from botorch_lse.strategies.labels import LabelAudit
 
 DELTA, RUNS, LOOP_RUNS = 0.05, 10_000, 200
@@ -86,6 +88,40 @@ def near_sorted(
 
 
 @dataclass(frozen=True)
+class RegionCase:
+    r"""A claim about a region in place of one about a level.
+
+    Args:
+        region: The region.
+        label: The class that is claimed of all rows.
+        directions: For each output how far it moves per unit of the margin,
+        start: from here, where the claim is just right or just wrong.
+    """
+
+    region: Region
+    label: int
+    directions: tuple[float, ...]
+    start: tuple[float, ...] = (0.0,)
+
+    def at(self, margins: Tensor) -> Tensor:
+        r"""``n x m`` values of rows with these margins."""
+        return torch.tensor(self.start).double() + margins.unsqueeze(-1) * torch.tensor(
+            self.directions
+        )
+
+
+BOTH = Above(0.0) & Above(0.0, output=1)
+IN_BOTH = RegionCase(BOTH, 1, (1.0, 0.0), (0.0, CLEAR))
+"""Wrong rows are out by one of the outputs."""
+OUT_OF_BOTH = RegionCase(BOTH, 0, (-1.0, -1.0))
+"""Wrong rows are inside by next to nothing, so that noise of either output hides it."""
+OUT_OF_BAND = RegionCase(Between(-1e-8, 1e-8), 0, (1.0,))
+"""Wrong rows are in a narrow band, which noise leaves on both sides."""
+THREE = RegionCase(Levels((0.0, 2 * CLEAR)), 1, (1.0,))
+"""The claim is the class in the middle."""
+
+
+@dataclass(frozen=True)
 class Scenario:
     r"""Claims of one kind.
 
@@ -102,6 +138,7 @@ class Scenario:
         attempts: How many claims follow each other.
         patience: A claim is given up once so many rows are found wrong.
         in_loop: Whether it runs through the whole product.
+        of: What is claimed, if it is not the side of one level.
     """
 
     name: str
@@ -116,6 +153,12 @@ class Scenario:
     attempts: int = 1
     patience: int = MOST_WRONG
     in_loop: bool = False
+    of: RegionCase | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        r"""How many values a measurement gives."""
+        return 1 if self.of is None else len(self.of.directions)
 
     @property
     def n_wrong(self) -> int:
@@ -133,6 +176,7 @@ class Scenario:
             is_exact=is_exact,
             is_learnt=self.is_learnt,
             by_sign=self.by_sign,
+            n_outputs=self.n_outputs,
         )
 
 
@@ -149,6 +193,18 @@ SCENARIOS = (
     Scenario("noise that is learnt, at the line", partial(at, LINE), is_learnt=True),
     Scenario("the same, 50 rows", partial(at, LINE), 50, 0.0599, is_learnt=True),
     Scenario("by the side of one value", partial(at, LINE), most=1, by_sign=True),
+    Scenario("in both of two regions", partial(at, LINE), of=IN_BOTH),
+    Scenario("the same, noise learnt", partial(at, LINE), is_learnt=True, of=IN_BOTH),
+    Scenario("out of one of two regions", partial(at, LINE), of=OUT_OF_BOTH),
+    Scenario(
+        "the same, by the sides of two values",
+        partial(at, LINE),
+        most=1,
+        by_sign=True,
+        of=OUT_OF_BOTH,
+    ),
+    Scenario("out of a band", partial(at, LINE), of=OUT_OF_BAND),
+    Scenario("between two levels", partial(at, LINE), of=THREE),
     Scenario("wrong rows are those most sure", partial(near_sorted, True)),
     Scenario("wrong rows are those least sure", partial(near_sorted, False)),
     Scenario("wrong rows are neighbours", partial(near, 100.0)),
@@ -228,13 +284,15 @@ def judged(
     # What the looks add to the sum of a row's values, each in one draw.
     looks = [look for look in LOOKS if look <= scenario.most]
     added = torch.tensor([1.0, *(b - a for a, b in pairwise(looks))]).sqrt()
-    noise = torch.randn(*margins.shape, len(looks), generator=generator) * added
+    m = scenario.n_outputs
+    noise = torch.randn(*margins.shape, m, len(looks), generator=generator) * added
     total = (scenario.noise_std * noise).double().cumsum(dim=-1)
-    std = torch.full_like(margins, scenario.noise_std)
+    std = torch.full((*margins.shape, m), scenario.noise_std, dtype=torch.float64)
     if scenario.is_learnt:
-        first, both = total[:, :NOISE_PAIRS, 0], total[:, :NOISE_PAIRS, 1]
-        pairs = zip(first, both - first, strict=True)
-        std *= torch.tensor([noise_bound(*pair, DELTA) for pair in pairs])[:, None]
+        first, both = (total[:, :NOISE_PAIRS, :, k].mT for k in range(2))
+        pairs = zip(first.flatten(0, 1), (both - first).flatten(0, 1), strict=True)
+        bounds = torch.tensor([noise_bound(*pair, DELTA / m) for pair in pairs])
+        std *= bounds.view(-1, 1, m)
     found = torch.zeros_like(margins, dtype=torch.int8)
     counts = torch.zeros_like(margins, dtype=torch.long)
     for k, look in enumerate(looks):
@@ -242,13 +300,19 @@ def judged(
         counts[is_open] = look
         if look == 1 and scenario.is_learnt:
             is_open[:, :NOISE_PAIRS] = False  # measured twice, then judged
-        found[is_open] = verdicts(
-            (margins + total[..., k] / look)[is_open],
-            std[is_open] / divisor,
-            counts[is_open],
-            scenario.most,
-            mistaken or MISTAKEN,  # without noise it does not matter
-        )
+        means, spread = total[..., k][is_open] / look, std[is_open] / divisor
+        given = counts[is_open], scenario.most
+        chance = mistaken or MISTAKEN  # without noise it does not matter
+        if scenario.of is None:
+            own = margins[is_open] + means[:, 0], spread[:, 0]
+            found[is_open] = verdicts(*own, *given, chance)
+            continue
+        if scenario.by_sign:
+            spread = torch.zeros_like(spread)
+        values = Values(scenario.of.at(margins[is_open]) + means, spread, *given)
+        labels = torch.full_like(given[0], scenario.of.label)
+        judge = RegionJudge(scenario.of.region)
+        found[is_open] = judge.verdicts(labels, values, chance)
     return found, counts
 
 

@@ -228,6 +228,7 @@ def audit_test(
     is_exact: bool = False,
     is_learnt: bool = False,
     by_sign: bool = False,
+    n_outputs: int = 1,
 ) -> AuditTest:
     r"""The test of the ``attempt``-th audit of a run.
 
@@ -243,6 +244,8 @@ def audit_test(
         by_sign: Whether rows are judged by the side of one value, whatever the noise:
             ``verdicts`` with ``most=1`` and the test's ``mistaken``. All that is
             assumed is that the noise has median zero, in each row its own.
+        n_outputs: By the sides of so many values then, with independent noise. All of
+            them are on their true sides with probability ``2^-n_outputs`` or more.
 
     Raises:
         ValueError: If a number is out of range.
@@ -253,7 +256,8 @@ def audit_test(
     if is_learnt:
         risk *= 1 - NOISE_SHARE
     if by_sign:
-        return AuditTest(tolerance, 1 / risk, mistaken=BY_SIGN, n_rows=n_rows)
+        mistaken = 1 - (1 - BY_SIGN) ** n_outputs
+        return AuditTest(tolerance, 1 / risk, mistaken=mistaken, n_rows=n_rows)
     mistaken = 0.0 if is_exact else MISTAKEN
     if n_rows is not None:
         few = too_many(tolerance, n_rows)
@@ -299,6 +303,7 @@ def audit_size(
     is_exact: bool = False,
     is_learnt: bool = False,
     by_sign: bool = False,
+    n_outputs: int = 1,
 ) -> int:
     r"""How many measurements an audit takes if all it draws is clearly right: its price
     beforehand.
@@ -314,6 +319,7 @@ def audit_size(
         is_exact: Whether values are measured without noise.
         is_learnt: Whether the noise is learnt: some rows are measured twice.
         by_sign: Whether rows are judged by the side of one value alone.
+        n_outputs: Of one value of each of so many outputs.
 
     Example:
         >>> audit_size(0.05, 0.05), audit_size(0.1, 0.05)
@@ -330,6 +336,7 @@ def audit_size(
         is_exact=is_exact,
         is_learnt=is_learnt,
         by_sign=by_sign,
+        n_outputs=n_outputs,
     )
     return test.remaining + is_learnt * NOISE_PAIRS
 
@@ -385,6 +392,9 @@ def reach_of(
         most: How often a row may be measured.
         mistaken: The probability, in (0, 1), at all looks together.
         is_gaussian: See ``verdicts``.
+
+    Returns:
+        ``n`` distances, units of ``noise_std``.
     """
     n = len(_looks(most))
     z = float(norm.isf(mistaken / n))

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse.confidence.audit import (
@@ -35,12 +36,12 @@ from botorch_lse.confidence.audit import (
     next_look,
     noise_bound,
     spent,
-    verdicts,
 )
-from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.content import Content, difference_limits
+from botorch_lse.functional.cells import UNKNOWN
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.judges import BY_SIDES, Judge, Values
 from botorch_lse.strategies.loop import (
     ALL_ABOVE,
     AUDITED,
@@ -63,22 +64,21 @@ class Claim:
     r"""What was said of the rows when all of them were decided.
 
     Args:
-        side: ``N`` codes, as they were said.
-        level: The level that they are about, stated or as it was estimated then, units
-            of ``y``.
+        labels: ``N`` numbers of classes, as they were said; the last one is above.
+        judge: How values are compared with that.
         rows: The rows from which is drawn: those not measured by then.
         draws: Places in ``rows`` in random order, drawn before any value was seen. No
             row twice: it would say nothing new.
-        total: ``N`` sums of the values measured since.
-        variance: ``N`` noise variances of these sums, as far as they are known.
+        total: ``N x m`` sums of the values measured since, for each output.
+        variance: ``N x m`` noise variances of these sums, as far as they are known.
         counts: ``N``, how often each row was measured since.
-        low: ``N``, the lower of a row's first two values; infinite before.
-        high: ``N``, the higher one.
+        low: ``N x m``, the lower of a row's first two values; infinite before.
+        high: ``N x m``, the higher one.
         verdict: ``N`` codes: 1 right, -1 wrong, 0 not known yet.
     """
 
-    side: Tensor
-    level: float
+    labels: Tensor
+    judge: Judge
     rows: Tensor
     draws: Tensor
     total: Tensor
@@ -90,13 +90,13 @@ class Claim:
 
     @classmethod
     def of(
-        cls, side: Tensor, level: float, rows: Tensor, seed: int, attempt: int
+        cls, labels: Tensor, judge: Judge, rows: Tensor, seed: int, attempt: int
     ) -> Claim:
-        r"""The claim that the rows have these sides.
+        r"""The claim that the rows have these labels.
 
         Args:
-            side: ``N`` codes.
-            level: The level.
+            labels: ``N`` numbers of classes.
+            judge: How values are compared with them.
             rows: The rows not measured; at least one.
             seed: The run's seed.
             attempt: 1 for the first claim of the run.
@@ -104,15 +104,20 @@ class Claim:
         digest = hashlib.sha256(f"{seed}|audit|{attempt}".encode()).digest()
         generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
         draws = torch.randperm(len(rows), generator=generator)[:DRAWS]
-        zero = torch.zeros(len(side), dtype=torch.float64)
-        high, none = torch.full_like(zero, -torch.inf), torch.zeros_like(side)
-        return cls(side, level, rows, draws, zero, zero, zero.long(), -high, high, none)
+        zero = torch.zeros(len(labels), judge.n_outputs, dtype=torch.float64)
+        high, counts = torch.full_like(zero, -torch.inf), torch.zeros_like(labels)
+        none = counts.to(torch.int8)
+        return cls(labels, judge, rows, draws, zero, zero, counts, -high, high, none)
 
     @property
-    def all_on(self) -> int:
-        r"""The one side on which all rows are claimed to lie, or 0."""
-        sides = self.side.unique().tolist()
-        return int(sides[0]) if len(sides) == 1 else 0
+    def is_above(self) -> Tensor:
+        r"""``N`` bools: the rows claimed to be above, or in the region."""
+        return self.labels == self.judge.n_classes - 1
+
+    @property
+    def all_alike(self) -> bool:
+        r"""Whether the same is claimed of all rows."""
+        return bool((self.labels == self.labels[0]).all())
 
     @property
     def drawn(self) -> Tensor:
@@ -139,19 +144,23 @@ class Claim:
         r"""With further measurements of whatever rows.
 
         Args:
-            new: The measurements, ``k`` values or means of replicates.
-            noise_var: ``k`` noise variances of what is told.
+            new: The measurements, ``k`` values or means of replicates, or ``k x m``.
+            noise_var: Noise variances of what is told, likewise.
         """
         each = torch.ones_like(new.indices) if new.counts is None else new.counts
-        y = new.y.double()
+        y = new.y.double().view(len(new), -1)
+        times = each.unsqueeze(-1)
         # If a row is measured more than twice at once, the extremes stand for the two
         # values: in sorted values none is the first, and these are never too near.
         first = (self.counts < 2)[new.indices]
-        rows, values = new.indices[first], y[first]
+        values = y[first]
+        rows = new.indices[first].unsqueeze(-1).expand_as(values)
         return replace(
             self,
-            total=self.total.index_add(0, new.indices, each * y),
-            variance=self.variance.index_add(0, new.indices, each**2 * noise_var),
+            total=self.total.index_add(0, new.indices, times * y),
+            variance=self.variance.index_add(
+                0, new.indices, times**2 * noise_var.view_as(y)
+            ),
             counts=self.counts.index_add(0, new.indices, each),
             low=self.low.scatter_reduce(0, rows, values, "amin"),
             high=self.high.scatter_reduce(0, rows, values, "amax"),
@@ -162,34 +171,36 @@ class Claim:
         lost = self.verdict.index_fill(0, rows, -1)
         return replace(self, verdict=torch.where(self.verdict == 0, lost, self.verdict))
 
-    def noise_std(self, delta: float) -> float | None:
-        r"""A bound of the noise, once all ``pairs`` are there; ``None`` before.
+    def noise_std(self, delta: float) -> Tensor | None:
+        r"""``m`` bounds of the noise, once all ``pairs`` are there; ``None`` before.
 
         Pairs that were used up without a result are left out.
 
         Args:
-            delta: See ``noise_bound``.
+            delta: See ``noise_bound``; of all outputs together.
         """
         rows = self.pairs[self.verdict[self.pairs] == 0]
         if bool((self.counts[rows] < 2).any()):
             return None
-        return noise_bound(self.low[rows], self.high[rows], delta)
+        pairs = zip(self.low[rows].mT, self.high[rows].mT, strict=True)
+        m = self.judge.n_outputs
+        bounds = [noise_bound(low, high, delta / m) for low, high in pairs]
+        return torch.tensor(bounds, dtype=torch.float64)
 
     def judged_by(
-        self, epsilon: float, std: Tensor, most: int, mistaken: float
+        self, std: Tensor, most: int, mistaken: float, *, is_gaussian: bool
     ) -> Claim:
         r"""With the verdicts of all rows that are due.
 
         Args:
-            epsilon: The accuracy.
-            std: ``N`` noise standard deviations of one measurement.
+            std: ``N x m`` noise standard deviations of one measurement.
             most: How often one row may be measured.
             mistaken: The probability that noise makes a wrong row look right.
+            is_gaussian: Whether the noise is; else it is sub-Gaussian.
         """
-        # The line beyond which the side would be wrong by more than the accuracy.
-        mean = self.total / self.counts.clamp_min(1)
-        margin = self.side.double() * (mean - self.level) + epsilon
-        found = verdicts(margin, std, self.counts, most, mistaken)
+        mean = self.total / self.counts.clamp_min(1).unsqueeze(-1)
+        values = Values(mean, std, self.counts, most, is_gaussian)
+        found = self.judge.verdicts(self.labels, values, mistaken)
         return replace(
             self, verdict=torch.where(self.verdict == 0, found, self.verdict)
         )
@@ -221,7 +232,7 @@ class AuditBelief:
         claim: The open claim; ``None`` while the procedure learns.
         noise: How rows are judged: by ``KNOWN`` noise, by ``LEARNT`` noise, which is
             bounded from pairs, or by ``SIDE`` of one value, whatever the noise.
-        noise_std: The bound of noise that is learnt; ``None`` before it is known.
+        noise_std: ``m`` bounds of noise that is learnt; ``None`` before they are known.
         ended: ``"audited"`` once the claim is shown, ``"not confirmed"`` once it is
             clear that it will not be.
     """
@@ -232,7 +243,7 @@ class AuditBelief:
     attempt: int = 0
     claim: Claim | None = None
     noise: str = KNOWN
-    noise_std: float | None = None
+    noise_std: Tensor | None = None
     ended: str | None = None
 
     @property
@@ -246,9 +257,8 @@ class Audited(Wrapping):
     r"""A procedure whose answer is audited before the run ends.
 
     Args:
-        inner: The procedure; it knows ``audit_accuracy``, ``audit_level``,
-            ``has_stated_level``, ``audit_noise``, ``audit_noise_kind`` and
-            ``noise_in_words``.
+        inner: The procedure; it knows ``audit_judge``, ``audit_noise``,
+            ``audit_noise_kind`` and ``noise_in_words``.
         pool: What can be measured.
         tolerance: The share of the rows not measured that may be wrong.
         delta: The probability, over the draws, that more are wrong and it passes.
@@ -303,12 +313,16 @@ class Audited(Wrapping):
             belief = replace(belief, noise_std=bound)
             if bound is None:
                 return belief
-        std = (claim.variance / claim.counts.clamp_min(1)).sqrt()
+        std = (claim.variance / claim.counts.clamp_min(1).unsqueeze(-1)).sqrt()
         if belief.noise_std is not None:
-            std = torch.full_like(std, belief.noise_std)
-        most = 1 if belief.noise == SIDE else self.max_repeats or LOOKS[-1]
-        epsilon, mistaken = self.inner.audit_accuracy, self._test(belief).mistaken
-        claim = claim.judged_by(epsilon, std, most, mistaken)
+            std = belief.noise_std.expand_as(std)
+        most, is_gaussian = self.max_repeats or LOOKS[-1], True
+        if belief.noise == SIDE:
+            std, most = torch.zeros_like(std), 1
+        elif belief.noise == KNOWN:
+            is_gaussian = self.inner.audit_is_gaussian
+        mistaken = self._test(belief).mistaken
+        claim = claim.judged_by(std, most, mistaken, is_gaussian=is_gaussian)
         return replace(belief, claim=claim)
 
     def _tested(self, belief: AuditBelief) -> AuditBelief:
@@ -323,15 +337,17 @@ class Audited(Wrapping):
         claim = belief.claim
         if claim is None or belief.ended is not None:
             return belief
-        now = _sides(self.inner.claim(belief.inner))
+        now = _labels(self.inner.claim(belief.inner))
         # Intervals of a model that is learnt waver, so that a row may be undecided
         # again without any reason to think that it was decided wrongly.
         has_reason = bool((claim.verdict < 0).any())
-        changed = now != claim.side if has_reason else now == -claim.side
+        changed = now != claim.labels
+        if not has_reason:
+            changed &= now != UNKNOWN
         taken_back = changed[claim.rows].double().mean()
         if float(taken_back) > TAKEN_BACK * self.tolerance:
             return replace(belief, claim=None)
-        if claim.all_on != 0 and bool((now == -claim.all_on).any()):
+        if claim.all_alike and bool(((now != claim.labels) & (now != UNKNOWN)).any()):
             # A region nobody knew of was met: its extent is to be learnt, however
             # small a share of the rows it may be.
             return replace(belief, claim=None)
@@ -349,13 +365,15 @@ class Audited(Wrapping):
         if rows.numel() == 0:
             return belief  # nothing is claimed of rows that were not measured
         attempt = belief.attempt + 1
-        level = self.inner.audit_level(belief.inner)
-        claim = Claim.of(_sides(answer), level, rows, belief.seed, attempt)
+        judge = self.inner.audit_judge(belief.inner)
+        claim = Claim.of(_labels(answer), judge, rows, belief.seed, attempt)
         noise = belief.noise
         if attempt == 1:
             noise = self.inner.audit_noise_kind(belief.inner)
             if noise == LEARNT and self.max_repeats == 1:
                 noise = SIDE
+            if noise == SIDE and not judge.knows_sides:
+                raise UnsupportedError(BY_SIDES)
         return replace(belief, claim=claim, attempt=attempt, noise=noise)
 
     def _test(self, belief: AuditBelief) -> AuditTest:
@@ -368,6 +386,7 @@ class Audited(Wrapping):
             n_rows=len(claim.rows),
             is_learnt=belief.noise == LEARNT,
             by_sign=belief.noise == SIDE,
+            n_outputs=claim.judge.n_outputs,
         )
 
     def _share(self, claim: Claim) -> float:
@@ -376,7 +395,7 @@ class Audited(Wrapping):
         No more than half of the rows claimed above plus those above that were missed
         can then be missed.
         """
-        above = float((claim.side[claim.rows] == ABOVE).double().mean())
+        above = float(claim.is_above[claim.rows].double().mean())
         return min(self.tolerance, above) if above > 0 else self.tolerance
 
     # --- choosing ---------------------------------------------------------------------
@@ -438,7 +457,7 @@ class Audited(Wrapping):
             risk -= NOISE_SHARE * spent(self.delta, belief.attempt)
         if risk <= 0:
             return found
-        above = float(self.pool.mass[claim.side == ABOVE].sum())
+        above = float(self.pool.mass[claim.is_above].sum())
         less, more = self._differences(belief, claim, risk)
         limits = max(above + less, 0.0), min(above + more, 1.0)
         return replace(found, design=limits)
@@ -448,19 +467,19 @@ class Audited(Wrapping):
     ) -> tuple[float, float]:
         r"""Limits of what is truly above less what is claimed to be."""
         mass, drawn = self.pool.mass, claim.drawn[: len(claim.judged)]
-        side, wrong = claim.side[drawn], ~claim.judged
+        is_above, wrong = claim.is_above[drawn], ~claim.judged
         own = mass[claim.rows]
         is_exact = belief.noise == KNOWN and not bool((claim.variance[drawn] > 0).any())
-        if is_exact:
-            x = -side.double() * mass[drawn] * wrong
+        if is_exact and claim.judge.n_classes == 2:
+            x = (1 - 2 * is_above.double()) * mass[drawn] * wrong
             return difference_limits(x, len(own), float(own.max()), risk)
         # Noise may hide wrong rows, and rows near the level count as wrong; the test
         # knows how often, for rows that all weigh the same. The heaviest are taken.
         test = replace(self._test(belief), limit=2 / risk)
         ends = []
-        for code in (ABOVE, BELOW):
-            n = most_wrong(~(wrong & (side == code)), test)
-            masses = own[claim.side[claim.rows] == code]
+        for code in (True, False):
+            n = most_wrong(~(wrong & (is_above == code)), test)
+            masses = own[claim.is_above[claim.rows] == code]
             ends.append(float(masses.topk(min(n, len(masses))).values.sum()))
         return -ends[0], ends[1]
 
@@ -474,21 +493,23 @@ class Audited(Wrapping):
         answer = self.inner.claim(belief.inner)
         # A row that was measured and not found right is undecided, unless the model has
         # changed its mind about it.
-        now = _sides(answer)
-        now = torch.where(now == claim.side, 0, now)
-        side = torch.where(claim.verdict < 0, now, claim.side)
+        now = _labels(answer)
+        now = torch.where(now == claim.labels, UNKNOWN, now)
+        labels = torch.where(claim.verdict < 0, now, claim.labels)
+        above = labels == claim.judge.n_classes - 1
         words = (
             f"Audited: with probability at least {1 - self.delta:g} over the random "
             "draws, whatever the function and the model, at most "
             f"{self._share(claim):.3g} of the {len(claim.rows)} rows not measured "
-            f"before the audit are wrong{self._up_to}{self._about(claim)} "
+            f"before the audit are wrong{claim.judge.up_to}{claim.judge.about} "
             f"({len(claim.judged)} draws; assumes {self._noise_in_words(belief)})."
         )
         return replace(
             answer,
-            above=side == ABOVE,
-            below=side == BELOW,
-            undecided=side == 0,
+            above=above,
+            below=(labels != UNKNOWN) & ~above,
+            undecided=labels == UNKNOWN,
+            classes=None if answer.classes is None else labels,
             guarantee=f"{answer.guarantee} {words}",
         )
 
@@ -517,20 +538,9 @@ class Audited(Wrapping):
         if belief.noise == LEARNT:
             return (
                 "Gaussian noise, the same for all rows, whose standard deviation was "
-                f"bounded by {belief.noise_std:.3g} from rows measured twice"
+                f"bounded by {_in_words(belief.noise_std)} from rows measured twice"
             )
         return str(self.inner.noise_in_words)
-
-    def _about(self, claim: Claim) -> str:
-        r"""The level, where it was estimated."""
-        if self.inner.has_stated_level:
-            return ""
-        return f", the level being {claim.level:.6g} as estimated before the audit"
-
-    @property
-    def _up_to(self) -> str:
-        epsilon = self.inner.audit_accuracy
-        return f" by more than {epsilon:g}" if epsilon > 0 else ""
 
     def forecast(self, belief: AuditBelief, told: int) -> Forecast:
         r"""What learning takes, and the audit after it."""
@@ -552,6 +562,7 @@ class Audited(Wrapping):
             n_rows=max(1, int((~belief.measured).sum())),
             is_learnt=noise == LEARNT,
             by_sign=noise == SIDE,
+            n_outputs=self.inner.audit_judge(belief.inner).n_outputs,
         )
         basis = f"{found.basis} Then an audit of {price}, if the answer is right."
         return Forecast(found.observations + price, basis)
@@ -572,8 +583,8 @@ def audited(
         max_repeats: How often one row may be measured.
 
     Raises:
-        ValueError: If ``audit`` is no pair of numbers in their ranges, or the goal is
-            not about rows of the pool and a level that one output has.
+        ValueError: If ``audit`` is no pair of numbers in their ranges, or a measurement
+            of a row does not show whether its side is right.
     """
     if audit is None:
         return inner
@@ -583,14 +594,18 @@ def audited(
             "`audit=(0.05, 0.05)`."
         )
     check_statement(*audit, names=("audit[0]", "audit[1]"))
-    if inner.audit_accuracy is None:
-        raise ValueError(
-            "Expected no `audit` where the value of one row does not show whether its "
-            "side is right: it needs one output, and no `targets`."
-        )
+    inner.check_audit(max_repeats)
     return Audited(inner, pool, *audit, max_repeats)
 
 
-def _sides(answer: Classification) -> Tensor:
-    r"""``N`` codes: above, undecided, below."""
-    return answer.above.to(torch.int8) - answer.below.to(torch.int8)
+def _in_words(bounds: Tensor | None) -> str:
+    r"""Bounds of the noise of all outputs."""
+    assert bounds is not None  # the audit was judged by them
+    return " and ".join(f"{bound:.3g}" for bound in bounds.tolist())
+
+
+def _labels(answer: Classification) -> Tensor:
+    r"""``N`` numbers of classes: 1 above, 0 below, or of several levels their own."""
+    if answer.classes is not None:
+        return answer.classes
+    return torch.where(answer.undecided, UNKNOWN, answer.above.long())

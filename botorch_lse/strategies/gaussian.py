@@ -37,7 +37,8 @@ from botorch_lse.strategies.forecast import (
     smallest,
     squared_gaps,
 )
-from botorch_lse.strategies.goals import Goal, View
+from botorch_lse.strategies.goals import Goal, Region, View
+from botorch_lse.strategies.judges import BY_SIDES, Judge, RegionJudge
 from botorch_lse.strategies.loop import ALL_ABOVE, NONE_FOUND, Procedure, Request
 from botorch_lse.strategies.processes import (
     Fits,
@@ -692,6 +693,27 @@ class GPProcedure(Procedure):
             return None
         return self.goal.epsilon
 
+    def check_audit(self, max_repeats: int | None) -> None:
+        r"""Complain where a measurement of a row does not show on which side it lies.
+
+        Raises:
+            ValueError: If it does not.
+        """
+        is_whole = self.items is self.pool and self.model.assays is None
+        if not is_whole or not isinstance(self.goal, Region):
+            super().check_audit(max_repeats)
+            return
+        is_stated = all(output.known_noise is not None for output in self.model.outputs)
+        has_no_pairs = max_repeats == 1 and not (is_stated or self.model.is_fixed)
+        if not RegionJudge(self.goal).knows_sides and has_no_pairs:
+            raise ValueError(BY_SIDES)
+
+    def audit_judge(self, belief: Belief) -> Judge:
+        r"""How an audit compares values with what is claimed now."""
+        if self.audit_accuracy is None and isinstance(self.goal, Region):
+            return RegionJudge(self.goal)
+        return super().audit_judge(belief)
+
     def audit_level(self, belief: Belief) -> float:
         r"""The level by which an audit judges, stated or as estimated now."""
         stated = self.goal.stated_level
@@ -707,8 +729,13 @@ class GPProcedure(Procedure):
 
         Of measurements that count as exact 0.
         """
-        (noise,) = belief.fits.noise_of(new)
-        return torch.where(noise <= belief.posterior.least_noise, 0.0, noise)
+        found = [
+            torch.where(noise <= posterior.least_noise, 0.0, noise)
+            for noise, posterior in zip(
+                belief.fits.noise_of(new), belief.fits.posteriors, strict=True
+            )
+        ]
+        return found[0] if len(found) == 1 else torch.stack(found, dim=-1)
 
     def audit_noise_kind(self, belief: Belief) -> str:
         r"""What is known of the noise: see ``AuditBelief``."""

@@ -573,6 +573,37 @@ class Region(Goal):
             below.append(under)
         return self.cells.allowed(above, below)
 
+    def class_between(
+        self,
+        lower: Sequence[Tensor],
+        upper: Sequence[Tensor],
+        ties: Sequence[bool] | None = None,
+    ) -> Tensor:
+        r"""``N`` classes that all points of intervals have, else ``UNKNOWN``.
+
+        Args:
+            lower: For each output ``N`` lower ends.
+            upper: For each output ``N`` upper ends.
+            ties: Allow for the accuracies. An interval that is then on both sides of a
+                level counts as above it if this is true for its output, else as below.
+                ``None``: do not allow for them.
+        """
+        above, below = [], []
+        parts = zip(self.cells.levels, lower, upper, strict=True)
+        for j, (levels, low, high) in enumerate(parts):
+            epsilon = 0.0 if ties is None else self.accuracies[j]
+            over = low.unsqueeze(-1) + epsilon > levels
+            under = high.unsqueeze(-1) - epsilon <= levels
+            is_tied = over & under
+            if ties is not None and not ties[j]:
+                over = over & ~is_tied
+            else:
+                under = under & ~is_tied
+            above.append(over)
+            below.append(under)
+        found = self.cells.agreed(self.cells.allowed(above, below))
+        return found.expand(len(lower[0]))
+
     def codes(self, classes: Tensor) -> Tensor:
         r"""The codes of sides of classes."""
         above = classes == self.n_classes - 1

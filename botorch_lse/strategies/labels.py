@@ -23,7 +23,11 @@ from botorch_lse.confidence.classify import ABOVE, BELOW, accuracy
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.goals import Region
+from botorch_lse.strategies.judges import Judge, LevelJudge, RegionJudge
 from botorch_lse.strategies.loop import Procedure, Strategy
+from botorch_lse.strategies.pareto import with_columns
+from botorch_lse.strategies.processes import one_each
 
 WORDS = {"above": ABOVE, "below": BELOW}
 """How sides may be written out."""
@@ -36,29 +40,25 @@ class Labels(Procedure):
     Args:
         pool: The rows.
         side: ``N`` codes, above or below.
-        level: What a value is compared with, units of ``y``.
-        epsilon: The accuracy.
-        noise_var: ``N`` noise variances of one measurement.
+        judge: How values are compared with the labels.
+        noise_var: ``N x m`` noise variances of one measurement.
         batch_size: Measurements per round.
     """
 
     pool: Pool
     side: Tensor
-    level: float
-    epsilon: float
+    judge: Judge
     noise_var: Tensor
     batch_size: int
 
     has_stated_level = True
 
-    @property
-    def audit_accuracy(self) -> float:
-        r"""Up to which distance from the level a label may be wrong."""
-        return self.epsilon
+    def check_audit(self, max_repeats: int | None) -> None:
+        r"""Nothing: that is what labels are here for."""
 
-    def audit_level(self, belief: None) -> float:
-        r"""The level that the labels are about."""
-        return self.level
+    def audit_judge(self, belief: None) -> Judge:
+        r"""How values are compared with the labels."""
+        return self.judge
 
     @property
     def noise_in_words(self) -> str:
@@ -75,8 +75,9 @@ class Labels(Procedure):
         r"""The noise variances of ``n`` values or means, units of ``y`` squared."""
         if new.yvar is not None:
             return new.yvar
-        each = 1 if new.counts is None else new.counts
-        return self.noise_var[new.indices] / each
+        each = torch.ones_like(new.indices) if new.counts is None else new.counts
+        own = self.noise_var[new.indices] / each.unsqueeze(-1)
+        return own if new.y.ndim == 2 else own[:, 0]
 
     def start(self, seed: int) -> None:
         r"""Nothing is believed but the labels."""
@@ -109,7 +110,7 @@ class Labels(Procedure):
         self, belief: None, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
         r"""``left``, with 0 for rows that were measured without noise."""
-        exact = self.noise_var[data.indices] == 0
+        exact = (self.noise_var[data.indices] == 0).all(dim=-1)
         return left.index_fill(0, data.indices[exact], 0)
 
     def visiting_order(self, belief: None, rows: Tensor, before: Tensor) -> Tensor:
@@ -119,7 +120,9 @@ class Labels(Procedure):
     def classification(self, belief: None) -> Classification:
         r"""The labels, with intervals from the level to infinity."""
         above, infinite = self.side == ABOVE, torch.tensor(torch.inf)
-        level = torch.full((len(self.pool),), self.level, dtype=torch.float64)
+        # Of a region, as its strategies tell margins: positive within.
+        stated = self.judge.level if isinstance(self.judge, LevelJudge) else 0.0
+        level = torch.full((len(self.pool),), stated, dtype=torch.float64)
         return Classification(
             above=above,
             below=~above,
@@ -151,13 +154,16 @@ class LabelAudit(Strategy):
     Args:
         pool: The rows, all of them labelled.
         sides: ``N`` labels: ``"above"`` and ``"below"``, or true for above.
-        threshold: What a value is compared with, units of ``y``. The default is for
+        threshold: What a value is compared with, units of ``y``, or a region such as
+            ``Between(20, 30)``, whose rows are labelled above. The default is for
             values that are sides themselves, told as 1 (above) and 0 (below).
         audit: ``(tolerance, delta)``: the share of labels that may be wrong, and the
             probability, over the draws, that more are and the audit passes.
-        noise_std: The noise standard deviation of one measurement; per-row noise stands
-            in ``pool.noise_var``. Default: no noise.
-        epsilon: Labels of values that are so near to the threshold are not wrong.
+        noise_std: The noise standard deviation of one measurement, of a region of
+            several outputs one for each; per-row noise stands in ``pool.noise_var``.
+            Default: no noise.
+        epsilon: Labels of values that are so near to the threshold are not wrong. A
+            region has its own.
         batch_size: Measurements per round.
         max_observations: Stop after so many measurements.
         max_repeats: How often one row may be measured (1 for destructive samples: a
@@ -184,10 +190,10 @@ class LabelAudit(Strategy):
     """
 
     sides: Any
-    threshold: float = 0.5
+    threshold: float | Region = 0.5
     _: KW_ONLY
     audit: tuple[float, float] = (0.05, 0.05)
-    noise_std: float | None = None
+    noise_std: float | Sequence[float] | None = None
     epsilon: float = 0.0
     batch_size: int = 1
     max_observations: int | None = None
@@ -196,11 +202,15 @@ class LabelAudit(Strategy):
     def __post_init__(self) -> None:
         self._check_rounds()
         object.__setattr__(self, "sides", checked_sides(self.sides, self.pool))
-        finite_number(self.threshold, "threshold")
+        if isinstance(self.threshold, Region):
+            self._check_region(self.threshold)
+        else:
+            finite_number(self.threshold, "threshold")
         accuracy(self.epsilon)
         if self.noise_std is not None:
-            inf = float("inf")
-            in_interval(self.noise_std, "noise_std", 0.0, inf, closed_low=True)
+            for value in one_each(self.noise_std, "noise_std", self.n_outputs):
+                inf = float("inf")
+                in_interval(value, "noise_std", 0.0, inf, closed_low=True)
             if self.pool.noise_var is not None:
                 wanted, came = "to be given once", "got `pool.noise_var` as well"
                 remedy = "Leave one out."
@@ -210,6 +220,27 @@ class LabelAudit(Strategy):
             raise ValueError(complaint("audit", "to be (tolerance, delta)", came))
         self.procedure  # noqa: B018  (checks the audit)
 
+    def _check_region(self, region: Region) -> None:
+        region.check(len(self.pool))
+        if region.n_classes > 2:
+            wanted, came = "to have two answers", f"got {region.n_classes} classes"
+            remedy = "Audit the labels of each level by themselves."
+            raise ValueError(complaint("threshold", wanted, came, remedy))
+        if self.epsilon != 0:
+            wanted = "to be left out with a region, whose outputs have their own"
+            came, remedy = f"got {self.epsilon:g}", "Write `Above(0.5, epsilon=0.1)`."
+            raise ValueError(complaint("epsilon", wanted, came, remedy))
+
+    @property
+    def n_outputs(self) -> int:
+        r"""How many numbers one measurement consists of."""
+        return self.threshold.n_outputs if isinstance(self.threshold, Region) else 1
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        r"""The names of the metrics, where a region has names."""
+        return self.threshold.outputs if isinstance(self.threshold, Region) else ()
+
     @cached_property
     def procedure(self) -> Procedure:
         r"""The labels, with their audit."""
@@ -218,17 +249,17 @@ class LabelAudit(Strategy):
     @cached_property
     def parts(self) -> Labels:
         r"""The labels as a procedure, before an audit is put around it."""
-        noise_var = self.pool.noise_var
-        if noise_var is None:
-            noise_var = torch.full((len(self.pool),), (self.noise_std or 0.0) ** 2)
-        return Labels(
-            self.pool,
-            self.sides,
-            float(self.threshold),
-            float(self.epsilon),
-            noise_var.double(),
-            self.batch_size,
-        )
+        std = one_each(self.noise_std or 0.0, "noise_std", self.n_outputs)
+        noise_var = torch.tensor(std, dtype=torch.float64).square()
+        noise_var = noise_var.expand(len(self.pool), -1)
+        if self.pool.noise_var is not None:
+            own = self.pool.noise_var.double().unsqueeze(-1)
+            noise_var = own.expand_as(noise_var)
+        if isinstance(self.threshold, Region):
+            judge: Judge = RegionJudge(self.threshold)
+        else:
+            judge = LevelJudge(float(self.threshold), float(self.epsilon))
+        return Labels(self.pool, self.sides, judge, noise_var, self.batch_size)
 
     @property
     def guarantee(self) -> str:
@@ -236,6 +267,8 @@ class LabelAudit(Strategy):
         return self.parts.classification(None).guarantee
 
     def _complete(self, observations: Observations) -> Observations:
+        if self.n_outputs > 1:
+            return with_columns(observations, self.n_outputs, "output of the region")
         if observations.y.ndim != 1:
             raise BotorchTensorDimensionError(
                 "Expected `y` to hold one number per measurement, but got shape "
@@ -247,7 +280,7 @@ class LabelAudit(Strategy):
 def audit(
     pool: Pool,
     sides: Any,
-    threshold: float = 0.5,
+    threshold: float | Region = 0.5,
     tolerance: float = 0.05,
     delta: float = 0.05,
     **options: Any,
@@ -257,8 +290,8 @@ def audit(
     Args:
         pool: The rows.
         sides: ``N`` labels: ``"above"`` and ``"below"``, or true for above.
-        threshold: What a value is compared with, units of ``y``; the default is for
-            values told as 1 (above) and 0 (below).
+        threshold: What a value is compared with, units of ``y``, or a region; the
+            default is for values told as 1 (above) and 0 (below).
         tolerance: The share of labels that may be wrong, in (0, 1).
         delta: The failure probability, over the draws, in (0, 0.5).
         **options: See ``LabelAudit``.

@@ -32,6 +32,7 @@ from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.content import CONFIDENCE, Content
 from botorch_lse.problem import Batch, Classification, History, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
+from botorch_lse.strategies.judges import Judge, LevelJudge
 
 DECIDED, AUDITED, NOT_CONFIRMED = "decided", "audited", "not confirmed"
 BUDGET, EXHAUSTED = "budget", "rows exhausted"
@@ -146,6 +147,35 @@ class Procedure(ABC):
         ``None`` where no value of one row says whether its side is right.
         """
         return None
+
+    def check_audit(self, max_repeats: int | None) -> None:
+        r"""Complain where a measurement of a row does not show on which side it lies.
+
+        Args:
+            max_repeats: How often one row may be measured.
+
+        Raises:
+            ValueError: If it does not.
+        """
+        if self.audit_accuracy is None:
+            raise ValueError(
+                "Expected no `audit` where one measurement of a row does not show "
+                "whether its side is right: it needs one level or a region, all "
+                "outputs in one measurement, and no `targets`."
+            )
+
+    audit_is_gaussian = True
+    """Whether noise that is known is Gaussian to an audit; else it is sub-Gaussian."""
+
+    def audit_judge(self, belief: Any) -> Judge:
+        r"""How an audit compares values with what is claimed now.
+
+        By default with ``audit_level(belief)``, and ``has_stated_level`` says whether
+        that was estimated.
+        """
+        known: Any = self
+        accuracy = known.audit_accuracy
+        return LevelJudge(known.audit_level(belief), accuracy, known.has_stated_level)
 
     def content(
         self, belief: Any, answer: Classification, confidence: float

@@ -15,12 +15,14 @@ import torch
 from ax.api.client import Client
 
 from botorch_lse.ax import POOL_INDEX, run_experiment, save_client
+from botorch_lse.strategies import Above, Below
 
 from . import benches, several, test_regions
 from .worlds import client_for, lse, sqlite_storage
 
 AUDITED = "LSEStrategy, audited"
 REGION = "Strategy of a region"
+REGION_AUDITED = "Strategy of a region, audited"
 
 
 def notes_of(folder, number):
@@ -43,11 +45,16 @@ def new_client(name, **options):
         return client_for(strategy, **options)
     if name == REGION:
         return test_regions.client_for(test_regions.build(), **options)
+    if name == REGION_AUDITED:
+        # With an accuracy by which all is decided soon.
+        region = Above(0.2, 9.0, output="zinc") & Below(0.5, 9.0, output="lead")
+        limit = {"audit": (0.2, 0.1), "max_observations": 15}
+        return test_regions.client_for(test_regions.build(region, **limit), **options)
     return client_for(several.make(name), "y, -z", **options)
 
 
 def bench_of(name):
-    if name == REGION:
+    if name in (REGION, REGION_AUDITED):
         return test_regions.measure
     return benches.bench if name in ("LSEStrategy", AUDITED) else several.bench
 

@@ -375,7 +375,7 @@ def test_levels_as_estimated_are_audited_as_well(cls, options) -> None:
     strategy = cls(pool, **known, **options)
     state = played(strategy, truth)
     assert state.stop_reason == "audited"
-    level = state.belief.claim.level
+    level = state.belief.claim.judge.level
     best = options.get("omega", 1.0) * float(truth.max())
     assert level == pytest.approx(best, abs=0.15)
     assert f"the level being {level:.6g} as estimated" in state.classification.guarantee
@@ -450,7 +450,7 @@ def test_more_values_at_once_than_two_widen_the_bound() -> None:
     told = Observations(claim.pairs.repeat_interleave(3), values.view(-1))
     after = claim.with_values(told, torch.zeros(45).double())
     spread = values.amax(dim=1) - values.amin(dim=1)
-    torch.testing.assert_close((after.high - after.low)[claim.pairs], spread)
+    torch.testing.assert_close((after.high - after.low)[claim.pairs, 0], spread)
 
 
 def test_destructive_samples_with_unknown_noise_are_judged_by_their_side() -> None:
@@ -581,7 +581,7 @@ def test_audits_that_state_nonsense_are_refused(tolerance, delta, message) -> No
                 model=GaussianProcess(KERNEL, noise_std=0.1, level_z=None),
                 audit=(0.05, 0.05),
             ),
-            "needs one output",
+            "needs one level or a region",
         ),
         (
             lambda: HRAGEStrategy(

@@ -145,14 +145,6 @@ def test_names_forecasts_gaps_and_storage() -> None:
     assert torch.equal(stored.ask(state).order, strategy.ask(state).order)
 
 
-def test_an_audit_is_for_one_level() -> None:
-    single = Above(0.2, epsilon=0.05)
-    MELKLinearStrategy(POOL, single, noise_std=0.1, audit=(0.1, 0.1))
-    for name in ("and", "band"):
-        with pytest.raises(ValueError, match=r"`audit`|audit"):
-            build(name, audit=(0.1, 0.1))
-
-
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match=r"`noise_std` to be one, or one per output"):
         build("and", noise_std=(0.1, 0.1, 0.1))

@@ -403,7 +403,7 @@ def test_a_region_can_be_copied_and_compared() -> None:
             ),
             "no `norm_bound` with a goal of several outputs",
         ),
-        (lambda: build(REGIONS["band"], audit=(0.1, 0.1)), "`audit`"),
+        (lambda: build(REGIONS["band"], audit=(10, 0.1)), r"`audit\[0\]`"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(make, message) -> None:

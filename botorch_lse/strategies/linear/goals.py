@@ -95,6 +95,16 @@ class InRegion(LinearGoal):
         return self.region.n_outputs
 
     @property
+    def asked_region(self) -> Region:
+        r"""The region."""
+        return self.region
+
+    @property
+    def noise_units(self) -> tuple[float, ...]:
+        r"""For each output the unit of its noise."""
+        return self.unit
+
+    @property
     def has_one_level(self) -> bool:
         r"""Whether one number says of each value on which side it is."""
         return self.region.has_one_level

@@ -40,6 +40,8 @@ from botorch_lse.estimators import (
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.burn_in import BurnInData
 from botorch_lse.strategies.forecast import Forecast, smallest, squared_gaps
+from botorch_lse.strategies.goals import Region
+from botorch_lse.strategies.judges import Judge, RegionJudge
 from botorch_lse.strategies.loop import (
     BUDGET,
     DECIDED,
@@ -279,6 +281,16 @@ class LinearGoal(ABC):
     @abstractmethod
     def questions(self, belief: LinearBelief) -> Questions:
         r"""The directions that are still to be estimated, and their gaps."""
+
+    @property
+    def asked_region(self) -> Region | None:
+        r"""The region that is asked for, if it is one."""
+        return None
+
+    @property
+    def noise_units(self) -> tuple[float, ...]:
+        r"""For each output the unit of its noise."""
+        return (1.0,) * self.m
 
     @property
     def has_one_level(self) -> bool:
@@ -714,10 +726,37 @@ class LinearProcedure(Procedure):
         r"""Whether the level is known beforehand."""
         return self.goal.stated_level is not None
 
+    @property
+    def audit_is_gaussian(self) -> bool:  # type: ignore[override]
+        r"""Where it is estimated; else it is sub-Gaussian, as the widths assume."""
+        return self.burn_in is not None
+
+    def check_audit(self, max_repeats: int | None) -> None:
+        r"""Complain where a measurement of a row does not show on which side it lies.
+
+        Raises:
+            ValueError: If it does not.
+        """
+        if self.items is not self.pool or self.goal.asked_region is None:
+            super().check_audit(max_repeats)
+
+    def audit_judge(self, belief: LinearBelief) -> Judge:
+        r"""How an audit compares values with what is claimed now."""
+        region = self.goal.asked_region
+        if region is None or self.goal.has_one_level:
+            return super().audit_judge(belief)
+        return RegionJudge(region)
+
     def audit_noise(self, belief: LinearBelief, new: Observations) -> Tensor:
-        r"""The noise variances of ``n`` values or means, units of ``y`` squared."""
+        r"""The noise variances of ``n`` values or means, units of ``y`` squared.
+
+        Of ``m`` outputs ``n x m``.
+        """
         each = 1 if new.counts is None else new.counts
-        return belief.noise_var[new.indices] / each
+        own = belief.noise_var[new.indices] / each
+        if new.y.ndim == 1:
+            return own * self.goal.noise_units[0] ** 2
+        return own.unsqueeze(-1) * torch.tensor(self.goal.noise_units) ** 2
 
     def audit_noise_kind(self, belief: LinearBelief) -> str:
         r"""What is known of the noise: a bound of its scale."""
