@@ -18,9 +18,11 @@ from botorch_lse.confidence.audit import (
     LOOKS,
     MISTAKEN,
     NOISE_PAIRS,
+    REFERENCE_SHARE,
     AuditTest,
     audit_test,
     noise_bound,
+    spent,
     too_many,
     verdicts,
 )
@@ -29,7 +31,7 @@ from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.problem import Pool
 from botorch_lse.strategies.audited import Audited
 from botorch_lse.strategies.goals import Above, Between, Levels, Region
-from botorch_lse.strategies.judges import RegionJudge, Values
+from botorch_lse.strategies.judges import ParetoJudge, RegionJudge, Values
 from botorch_lse.strategies.labels import LabelAudit
 
 DELTA, RUNS, LOOP_RUNS = 0.05, 10_000, 200
@@ -110,6 +112,30 @@ class RegionCase:
         )
 
 
+@dataclass(frozen=True)
+class FrontCase:
+    r"""A claim that rows are no better than one accepted row, at 0 in two outputs.
+
+    Wrong rows exceed it in the first output and are far behind in the other one.
+    """
+
+    def bounds(self, scenario: Scenario, risk: float) -> Tensor:
+        r"""``2`` distances to the ends of the accepted row's intervals."""
+        shape = scenario.n_rows + 1, 2
+        counts = torch.full(shape[:1], LOOKS[-1])
+        std = torch.full(shape, scenario.noise_std, dtype=torch.float64)
+        values = Values(torch.zeros(shape), std, counts, scenario.most)
+        return values.lasting_reach(risk)[0]
+
+    def verdicts(
+        self, values: Values, ends: Tensor, divisor: float, mistaken: float
+    ) -> Tensor:
+        r"""Verdicts of rejected rows, whose means are differences from the row's."""
+        judge = ParetoJudge(torch.ones(2).double(), torch.zeros(2).double())
+        lower = -ends.unsqueeze(0) / divisor
+        return judge.rejected(values, lower, -lower, mistaken)
+
+
 BOTH = Above(0.0) & Above(0.0, output=1)
 IN_BOTH = RegionCase(BOTH, 1, (1.0, 0.0), (0.0, CLEAR))
 """Wrong rows are out by one of the outputs."""
@@ -153,12 +179,14 @@ class Scenario:
     attempts: int = 1
     patience: int = MOST_WRONG
     in_loop: bool = False
-    of: RegionCase | None = None
+    of: RegionCase | FrontCase | None = None
 
     @property
     def n_outputs(self) -> int:
         r"""How many values a measurement gives."""
-        return 1 if self.of is None else len(self.of.directions)
+        if self.of is None:
+            return 1
+        return 2 if isinstance(self.of, FrontCase) else len(self.of.directions)
 
     @property
     def n_wrong(self) -> int:
@@ -177,6 +205,7 @@ class Scenario:
             is_learnt=self.is_learnt,
             by_sign=self.by_sign,
             n_outputs=self.n_outputs,
+            has_references=isinstance(self.of, FrontCase),
         )
 
 
@@ -205,6 +234,7 @@ SCENARIOS = (
     ),
     Scenario("out of a band", partial(at, LINE), of=OUT_OF_BAND),
     Scenario("between two levels", partial(at, LINE), of=THREE),
+    Scenario("out of a Pareto set", partial(at, LINE), of=FrontCase()),
     Scenario("wrong rows are those most sure", partial(near_sorted, True)),
     Scenario("wrong rows are those least sure", partial(near_sorted, False)),
     Scenario("wrong rows are neighbours", partial(near, 100.0)),
@@ -293,6 +323,12 @@ def judged(
         pairs = zip(first.flatten(0, 1), (both - first).flatten(0, 1), strict=True)
         bounds = torch.tensor([noise_bound(*pair, DELTA / m) for pair in pairs])
         std *= bounds.view(-1, 1, m)
+    if isinstance(scenario.of, FrontCase):
+        ends = scenario.of.bounds(scenario, REFERENCE_SHARE * spent(DELTA, 1))
+        # One accepted row for all rows of a run.
+        shape = len(margins), 1, 2
+        reference = torch.randn(shape, generator=generator, dtype=torch.float64)
+        reference *= scenario.noise_std / LOOKS[-1] ** 0.5
     found = torch.zeros_like(margins, dtype=torch.int8)
     counts = torch.zeros_like(margins, dtype=torch.long)
     for k, look in enumerate(looks):
@@ -306,6 +342,12 @@ def judged(
         if scenario.of is None:
             own = margins[is_open] + means[:, 0], spread[:, 0]
             found[is_open] = verdicts(*own, *given, chance)
+            continue
+        if isinstance(scenario.of, FrontCase):
+            gaps = torch.stack([-margins, torch.full_like(margins, -CLEAR)], dim=-1)
+            means = means + (gaps - reference)[is_open]
+            rows = Values(means, spread, *given)
+            found[is_open] = scenario.of.verdicts(rows, ends, divisor, chance)
             continue
         if scenario.by_sign:
             spread = torch.zeros_like(spread)

@@ -48,6 +48,9 @@ NOISE_PAIRS, NOISE_SHARE = 15, 0.1
 ``delta`` is the probability that its bound is too low. More pairs cost more and make
 the bound tighter (15: about 1.8 times the standard deviation, 30: 1.5), which matters
 to rows near the level."""
+REFERENCE_SHARE = 0.1
+"""Where drawn rows are compared with others, as in a Pareto set, so much of ``delta``
+is the probability that bounds of the others are wrong."""
 BY_SIGN = 0.5
 """Probability that noise of median zero makes the value of a wrong row look right."""
 
@@ -229,6 +232,7 @@ def audit_test(
     is_learnt: bool = False,
     by_sign: bool = False,
     n_outputs: int = 1,
+    has_references: bool = False,
 ) -> AuditTest:
     r"""The test of the ``attempt``-th audit of a run.
 
@@ -246,6 +250,8 @@ def audit_test(
             assumed is that the noise has median zero, in each row its own.
         n_outputs: By the sides of so many values then, with independent noise. All of
             them are on their true sides with probability ``2^-n_outputs`` or more.
+        has_references: Whether rows are compared with others, whose bounds take their
+            share of ``delta``.
 
     Raises:
         ValueError: If a number is out of range.
@@ -253,8 +259,7 @@ def audit_test(
     check_statement(tolerance, delta)
     whole_number(attempt, "attempt", 1)
     risk = spent(delta, attempt)
-    if is_learnt:
-        risk *= 1 - NOISE_SHARE
+    risk *= 1 - NOISE_SHARE * is_learnt - REFERENCE_SHARE * has_references
     if by_sign:
         mistaken = 1 - (1 - BY_SIGN) ** n_outputs
         return AuditTest(tolerance, 1 / risk, mistaken=mistaken, n_rows=n_rows)

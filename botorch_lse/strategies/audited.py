@@ -26,6 +26,7 @@ from botorch_lse.confidence.audit import (
     LOOKS,
     NOISE_PAIRS,
     NOISE_SHARE,
+    REFERENCE_SHARE,
     SIDE,
     AuditTest,
     audit_size,
@@ -147,21 +148,19 @@ class Claim:
             new: The measurements, ``k`` values or means of replicates, or ``k x m``.
             noise_var: Noise variances of what is told, likewise.
         """
-        each = torch.ones_like(new.indices) if new.counts is None else new.counts
         y = new.y.double().view(len(new), -1)
-        times = each.unsqueeze(-1)
         # If a row is measured more than twice at once, the extremes stand for the two
         # values: in sorted values none is the first, and these are never too near.
         first = (self.counts < 2)[new.indices]
         values = y[first]
         rows = new.indices[first].unsqueeze(-1).expand_as(values)
+        sums = self.total, self.variance, self.counts
+        total, variance, counts = _added(*sums, new, noise_var)
         return replace(
             self,
-            total=self.total.index_add(0, new.indices, times * y),
-            variance=self.variance.index_add(
-                0, new.indices, times**2 * noise_var.view_as(y)
-            ),
-            counts=self.counts.index_add(0, new.indices, each),
+            total=total,
+            variance=variance,
+            counts=counts,
             low=self.low.scatter_reduce(0, rows, values, "amin"),
             high=self.high.scatter_reduce(0, rows, values, "amax"),
         )
@@ -187,37 +186,42 @@ class Claim:
         bounds = [noise_bound(low, high, delta / m) for low, high in pairs]
         return torch.tensor(bounds, dtype=torch.float64)
 
-    def judged_by(
-        self, std: Tensor, most: int, mistaken: float, *, is_gaussian: bool
-    ) -> Claim:
+    def judged_by(self, values: Values, mistaken: float) -> Claim:
         r"""With the verdicts of all rows that are due.
 
         Args:
-            std: ``N x m`` noise standard deviations of one measurement.
-            most: How often one row may be measured.
+            values: What was measured since.
             mistaken: The probability that noise makes a wrong row look right.
-            is_gaussian: Whether the noise is; else it is sub-Gaussian.
         """
-        mean = self.total / self.counts.clamp_min(1).unsqueeze(-1)
-        values = Values(mean, std, self.counts, most, is_gaussian)
         found = self.judge.verdicts(self.labels, values, mistaken)
         return replace(
             self, verdict=torch.where(self.verdict == 0, found, self.verdict)
         )
 
-    def wanted(self, left: Tensor, needs_pairs: bool) -> Tensor:
+    def missing(self, values: Values) -> Tensor:
+        r"""``N`` counts of what rows lack that others are compared with."""
+        more = self.judge.missing(self.labels, values)
+        return more.masked_fill(self.verdict < 0, 0)  # they were abandoned
+
+    def wanted(self, left: Tensor, missing: Tensor, needs_pairs: bool) -> Tensor:
         r"""``N`` counts of what the next look of each drawn row takes.
 
         Args:
             left: ``N``, how often each row may still be measured.
+            missing: ``N`` counts: nothing is judged before they are there.
             needs_pairs: Whether nothing is judged before the ``pairs`` are there.
         """
         if needs_pairs:
             looks = torch.ones_like(self.counts).index_fill(0, self.pairs, 2)
+        elif bool((missing > 0).any()):
+            looks = torch.ones_like(self.counts)
         else:
             looks = next_look(self.counts)
         more = (looks - self.counts).clamp_min(0)
-        return torch.where((self.verdict == 0) & (more <= left), more, 0)
+        more = torch.where((self.verdict == 0) & (more <= left), more, 0)
+        is_drawn = torch.zeros_like(more, dtype=torch.bool)
+        is_drawn[self.drawn] = True
+        return torch.maximum(more * is_drawn, missing.minimum(left))
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +237,8 @@ class AuditBelief:
         noise: How rows are judged: by ``KNOWN`` noise, by ``LEARNT`` noise, which is
             bounded from pairs, or by ``SIDE`` of one value, whatever the noise.
         noise_std: ``m`` bounds of noise that is learnt; ``None`` before they are known.
+        sums: Where rows are compared with others: ``N x m`` sums of all values of the
+            run, ``N x m`` variances of these, ``N`` counts.
         ended: ``"audited"`` once the claim is shown, ``"not confirmed"`` once it is
             clear that it will not be.
     """
@@ -244,6 +250,7 @@ class AuditBelief:
     claim: Claim | None = None
     noise: str = KNOWN
     noise_std: Tensor | None = None
+    sums: tuple[Tensor, Tensor, Tensor] | None = None
     ended: str | None = None
 
     @property
@@ -282,8 +289,11 @@ class Audited(Wrapping):
     def start(self, seed: int) -> AuditBelief:
         r"""The belief before any observation."""
         none = torch.zeros(len(self.pool), dtype=torch.bool)
-        belief = AuditBelief(self.inner.start(seed), seed, none)
-        return self._claimed(belief)
+        inner, sums = self.inner.start(seed), None
+        if not self.inner.audits_by_itself:
+            zero = torch.zeros(len(none), self.inner.n_columns, dtype=torch.float64)
+            sums = zero, zero, none.long()
+        return self._claimed(AuditBelief(inner, seed, none, sums=sums))
 
     def lose(self, belief: AuditBelief, rows: Tensor) -> AuditBelief:
         r"""After rows were used up without a result: drawn ones count as wrong."""
@@ -294,13 +304,16 @@ class Audited(Wrapping):
 
     def after(self, belief: AuditBelief, inner: Any, new: Observations) -> AuditBelief:
         r"""The belief after one more round, the audit's rows judged."""
-        claim = belief.claim
-        if claim is not None and belief.ended is None:
+        claim, sums = belief.claim, belief.sums
+        if (claim is not None or sums is not None) and belief.ended is None:
             # The noise as it was when the values came: a later fit has seen them.
             noise_var = self.inner.audit_noise(belief.inner, new)
-            claim = claim.with_values(new, noise_var)
+            if claim is not None:
+                claim = claim.with_values(new, noise_var)
+            if sums is not None:
+                sums = _added(*sums, new, noise_var)
         measured = belief.measured.index_fill(0, new.indices, True)
-        after = replace(belief, inner=inner, measured=measured, claim=claim)
+        after = replace(belief, inner=inner, measured=measured, claim=claim, sums=sums)
         return self._claimed(self._kept(self._tested(self._judged(after))))
 
     def _judged(self, belief: AuditBelief) -> AuditBelief:
@@ -313,17 +326,37 @@ class Audited(Wrapping):
             belief = replace(belief, noise_std=bound)
             if bound is None:
                 return belief
-        std = (claim.variance / claim.counts.clamp_min(1).unsqueeze(-1)).sqrt()
+        values = self._values(belief)
+        if bool((claim.missing(values) > 0).any()):
+            return belief
+        claim = claim.judged_by(values, self._test(belief).mistaken)
+        return replace(belief, claim=claim)
+
+    def _values(self, belief: AuditBelief) -> Values:
+        r"""What was measured since the claim was made."""
+        claim = belief.claim
+        assert claim is not None  # else there is nothing to compare
+        found = self._means_of(belief, claim.total, claim.variance, claim.counts)
+        if belief.sums is None:
+            return found
+        risk = REFERENCE_SHARE * spent(self.delta, belief.attempt)
+        before = self._means_of(belief, *belief.sums)
+        return replace(found, before=before, risk=risk)
+
+    def _means_of(
+        self, belief: AuditBelief, total: Tensor, variance: Tensor, counts: Tensor
+    ) -> Values:
+        r"""The means of sums, with what is known of their noise."""
+        times = counts.clamp_min(1).unsqueeze(-1)
+        std = (variance / times).sqrt()
         if belief.noise_std is not None:
             std = belief.noise_std.expand_as(std)
         most, is_gaussian = self.max_repeats or LOOKS[-1], True
         if belief.noise == SIDE:
             std, most = torch.zeros_like(std), 1
         elif belief.noise == KNOWN:
-            is_gaussian = self.inner.audit_is_gaussian
-        mistaken = self._test(belief).mistaken
-        claim = claim.judged_by(std, most, mistaken, is_gaussian=is_gaussian)
-        return replace(belief, claim=claim)
+            is_gaussian = bool(self.inner.audit_is_gaussian)
+        return Values(total / times, std, counts, most, is_gaussian)
 
     def _tested(self, belief: AuditBelief) -> AuditBelief:
         if belief.claim is None or belief.ended is not None:
@@ -361,12 +394,12 @@ class Audited(Wrapping):
         answer = self.inner.claim(belief.inner)
         if belief.claim is not None or bool(answer.undecided.any()):
             return belief
-        rows = (~belief.measured).nonzero().view(-1)
+        judge, labels = self.inner.audit_judge(belief.inner), _labels(answer)
+        rows = (~belief.measured & judge.is_drawn(labels)).nonzero().view(-1)
         if rows.numel() == 0:
             return belief  # nothing is claimed of rows that were not measured
         attempt = belief.attempt + 1
-        judge = self.inner.audit_judge(belief.inner)
-        claim = Claim.of(_labels(answer), judge, rows, belief.seed, attempt)
+        claim = Claim.of(labels, judge, rows, belief.seed, attempt)
         noise = belief.noise
         if attempt == 1:
             noise = self.inner.audit_noise_kind(belief.inner)
@@ -387,6 +420,7 @@ class Audited(Wrapping):
             is_learnt=belief.noise == LEARNT,
             by_sign=belief.noise == SIDE,
             n_outputs=claim.judge.n_outputs,
+            has_references=not claim.judge.by_itself,
         )
 
     def _share(self, claim: Claim) -> float:
@@ -395,6 +429,8 @@ class Audited(Wrapping):
         No more than half of the rows claimed above plus those above that were missed
         can then be missed.
         """
+        if not claim.judge.by_itself:
+            return self.tolerance
         above = float(claim.is_above[claim.rows].double().mean())
         return min(self.tolerance, above) if above > 0 else self.tolerance
 
@@ -406,11 +442,16 @@ class Audited(Wrapping):
         if claim is None or belief.ended is not None:
             return super().plan(belief, request)
         out = torch.bincount(request.pending, minlength=len(self.pool))
-        wanted = claim.wanted(request.left, belief.needs_pairs)
+        missing = torch.zeros_like(out)
+        if not belief.needs_pairs:
+            missing = claim.missing(self._values(belief))
+        wanted = claim.wanted(request.left, missing, belief.needs_pairs)
         wanted = (wanted - out).clamp_min(0)
         chosen: list[Tensor] = []
         size = request.size
-        for row in claim.drawn.tolist():
+        first = missing.nonzero().view(-1)
+        drawn = claim.drawn[missing[claim.drawn] == 0]
+        for row in torch.cat((first, drawn)).tolist():
             count = min(int(wanted[row]), size)
             chosen.append(torch.full((count,), row))
             size -= count
@@ -424,7 +465,10 @@ class Audited(Wrapping):
             return super().open_rows(belief)
         drawn = torch.zeros(len(self.pool), dtype=torch.bool)
         drawn[belief.claim.drawn] = True
-        return drawn & (belief.claim.verdict == 0)
+        drawn &= belief.claim.verdict == 0
+        if belief.needs_pairs:
+            return drawn
+        return drawn | (belief.claim.missing(self._values(belief)) > 0)
 
     # --- the answer -------------------------------------------------------------------
 
@@ -450,7 +494,7 @@ class Audited(Wrapping):
         """
         found = super().content(belief, answer, confidence)
         claim = belief.claim
-        if claim is None or len(claim.judged) == 0:
+        if claim is None or len(claim.judged) == 0 or not claim.judge.by_itself:
             return found
         risk = spent(1 - confidence, belief.attempt)
         if belief.noise == LEARNT:  # the bound of the noise may be wrong as well
@@ -495,13 +539,13 @@ class Audited(Wrapping):
         # changed its mind about it.
         now = _labels(answer)
         now = torch.where(now == claim.labels, UNKNOWN, now)
-        labels = torch.where(claim.verdict < 0, now, claim.labels)
-        above = labels == claim.judge.n_classes - 1
+        labels, judge = torch.where(claim.verdict < 0, now, claim.labels), claim.judge
+        above = labels == judge.n_classes - 1
         words = (
             f"Audited: with probability at least {1 - self.delta:g} over the random "
             "draws, whatever the function and the model, at most "
-            f"{self._share(claim):.3g} of the {len(claim.rows)} rows not measured "
-            f"before the audit are wrong{claim.judge.up_to}{claim.judge.about} "
+            f"{self._share(claim):.3g} of the {len(claim.rows)} {judge.drawn_in_words} "
+            f"not measured before the audit are wrong{judge.up_to}{judge.about} "
             f"({len(claim.judged)} draws; assumes {self._noise_in_words(belief)})."
         )
         return replace(
@@ -547,9 +591,11 @@ class Audited(Wrapping):
         if belief.claim is not None:
             test = self._test(belief).after(belief.claim.judged)
             pairs = (2 - belief.claim.counts[belief.claim.pairs]).clamp_min(0)
-            more = int(pairs.sum()) if belief.needs_pairs else 0
+            more = int(pairs.sum()) // 2 if belief.needs_pairs else 0
+            if not belief.needs_pairs:
+                more = int(belief.claim.missing(self._values(belief)).sum())
             basis = "The rest of the audit, if all rows to come are right."
-            return Forecast(test.remaining + more // 2, basis)
+            return Forecast(test.remaining + more, basis)
         found = super().forecast(belief, told)
         if found.observations is None:
             return found
@@ -562,7 +608,7 @@ class Audited(Wrapping):
             n_rows=max(1, int((~belief.measured).sum())),
             is_learnt=noise == LEARNT,
             by_sign=noise == SIDE,
-            n_outputs=self.inner.audit_judge(belief.inner).n_outputs,
+            n_outputs=self.inner.n_columns,
         )
         basis = f"{found.basis} Then an audit of {price}, if the answer is right."
         return Forecast(found.observations + price, basis)
@@ -596,6 +642,31 @@ def audited(
     check_statement(*audit, names=("audit[0]", "audit[1]"))
     inner.check_audit(max_repeats)
     return Audited(inner, pool, *audit, max_repeats)
+
+
+def _added(
+    total: Tensor,
+    variance: Tensor,
+    counts: Tensor,
+    new: Observations,
+    noise_var: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Sums with further values.
+
+    Args:
+        total: ``N x m`` sums of values.
+        variance: ``N x m`` variances of these.
+        counts: ``N``, how often each row was measured.
+        new: The measurements, ``k`` values or means of replicates, or ``k x m``.
+        noise_var: Noise variances of what is told, likewise.
+    """
+    each = torch.ones_like(new.indices) if new.counts is None else new.counts
+    y, times = new.y.double().view(len(new), -1), each.unsqueeze(-1)
+    return (
+        total.index_add(0, new.indices, times * y),
+        variance.index_add(0, new.indices, times**2 * noise_var.view_as(y)),
+        counts.index_add(0, new.indices, each),
+    )
 
 
 def _in_words(bounds: Tensor | None) -> str:

@@ -25,6 +25,7 @@ from botorch_lse.strategies.processes import GaussianProcess
 from botorch_lse.strategies.rules import Ambiguity, Design, Rule, Straddle, Width
 from botorch_lse.strategies.stops import ContentStop, watched
 from botorch_lse.strategies.turns import Handover
+from botorch_lse.strategies.wrapping import unwrapped
 
 LOOKAHEAD_ROWS = 2_500
 """Rows of a pool up to which the default rule looks ahead: 0.3 seconds for a row."""
@@ -205,7 +206,7 @@ class ComposedStrategy(Strategy):
             ValueError: If the goal is no Pareto set.
         """
         check_state(self, state)
-        return pareto_sides(state.belief.sides).estimate
+        return pareto_sides(unwrapped(state.belief).sides).estimate
 
     def _complete(self, observations: Observations) -> Observations:
         if self.directions is not None:

@@ -37,8 +37,8 @@ from botorch_lse.strategies.forecast import (
     smallest,
     squared_gaps,
 )
-from botorch_lse.strategies.goals import Goal, Region, View
-from botorch_lse.strategies.judges import BY_SIDES, Judge, RegionJudge
+from botorch_lse.strategies.goals import Goal, View
+from botorch_lse.strategies.judges import BY_SIDES, Judge
 from botorch_lse.strategies.loop import ALL_ABOVE, NONE_FOUND, Procedure, Request
 from botorch_lse.strategies.processes import (
     Fits,
@@ -699,19 +699,35 @@ class GPProcedure(Procedure):
         Raises:
             ValueError: If it does not.
         """
-        is_whole = self.items is self.pool and self.model.assays is None
-        if not is_whole or not isinstance(self.goal, Region):
+        if self._own_judge is None:
             super().check_audit(max_repeats)
             return
         is_stated = all(output.known_noise is not None for output in self.model.outputs)
         has_no_pairs = max_repeats == 1 and not (is_stated or self.model.is_fixed)
-        if not RegionJudge(self.goal).knows_sides and has_no_pairs:
+        if not self._own_judge.knows_sides and has_no_pairs:
             raise ValueError(BY_SIDES)
+
+    @cached_property
+    def _own_judge(self) -> Judge | None:
+        r"""How the goal says that values be compared with a row's side, if it does."""
+        if self.items is not self.pool or self.model.assays is not None:
+            return None
+        return self.goal.judge()
+
+    @property
+    def audits_by_itself(self) -> bool:  # type: ignore[override]
+        r"""Not for a Pareto set."""
+        return self._own_judge is None or self._own_judge.by_itself
+
+    @property
+    def n_columns(self) -> int:  # type: ignore[override]
+        r"""As the goal has outputs."""
+        return self.goal.n_outputs
 
     def audit_judge(self, belief: Belief) -> Judge:
         r"""How an audit compares values with what is claimed now."""
-        if self.audit_accuracy is None and isinstance(self.goal, Region):
-            return RegionJudge(self.goal)
+        if self.audit_accuracy is None and self._own_judge is not None:
+            return self._own_judge
         return super().audit_judge(belief)
 
     def audit_level(self, belief: Belief) -> float:

@@ -37,6 +37,7 @@ from botorch_lse.models.correlated import correlation_at
 from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
 from botorch_lse.problem import Classification, OutputEstimate
 from botorch_lse.strategies.forecast import squared_gaps
+from botorch_lse.strategies.judges import Judge, RegionJudge
 
 MOST_CELLS = 1024
 """Cells of a region at most: nine outputs with a level each, or five with three."""
@@ -337,6 +338,10 @@ class Goal(ABC):
         r"""How many intervals must hold together in each round."""
         return n_items
 
+    def judge(self) -> Judge | None:
+        r"""How values are compared with sides, but for one level: none."""
+        return None
+
     def stays(self, mean: Tensor, half: Tensor) -> Tensor:
         r"""``C x T`` bools: which items would stay undecided after a measurement.
 
@@ -548,6 +553,10 @@ class Region(Goal):
     def n_claims(self, n_items: int) -> int:
         r"""One interval for each item and output."""
         return self.n_outputs * n_items
+
+    def judge(self) -> Judge:
+        r"""By the classes of the values."""
+        return RegionJudge(self)
 
     def allowed(
         self, lower: Sequence[Tensor], upper: Sequence[Tensor], *, strictly: bool = True

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from botorch_lse.confidence.audit import due, reach_of, verdicts
+from botorch_lse.confidence.audit import LOOKS, due, next_look, reach_of, verdicts
 from botorch_lse.functional.cells import UNKNOWN
 
 if TYPE_CHECKING:  # goals need what strategies are made of, which need this
@@ -19,9 +19,9 @@ if TYPE_CHECKING:  # goals need what strategies are made of, which need this
 
 BY_SIDES = (
     "Expected noise that is stated, or one learnt standard deviation and rows that may "
-    "be measured twice, for an audit of a region in which an output has two levels: "
-    "one value of noise that is not known does not say whether a row lies between "
-    "them. Give `noise_std`, or leave out `audit`."
+    "be measured twice, for an audit of a Pareto set or of a region in which an output "
+    "has two levels: one value of noise that is not known says little of them. Give "
+    "`noise_std`, or leave out `audit`."
 )
 
 
@@ -36,6 +36,9 @@ class Values:
         counts: ``N``, how often each row was measured.
         most: How often one row may be measured.
         is_gaussian: Whether the noise is; else it is sub-Gaussian.
+        before: What was measured of each row in the whole run, where that is needed.
+        risk: The probability that bounds of rows are wrong that others are compared
+            with.
     """
 
     mean: Tensor
@@ -43,11 +46,41 @@ class Values:
     counts: Tensor
     most: int
     is_gaussian: bool = True
+    before: Values | None = None
+    risk: float = 0.0
 
     def reach(self, output: int, mistaken: float) -> Tensor:
         r"""``N`` distances that a mean exceeds upwards but with a probability."""
         given = self.noise_std[:, output], self.counts, self.most, mistaken
         return reach_of(*given, is_gaussian=self.is_gaussian)
+
+    def at(self, rows: Tensor) -> Values:
+        r"""The same of some rows."""
+        return replace(
+            self,
+            mean=self.mean[rows],
+            noise_std=self.noise_std[rows],
+            counts=self.counts[rows],
+        )
+
+    def lasting_reach(self, risk: float) -> Tensor:
+        r"""``N x m``: no mean of any row is ever farther off, but with a probability.
+
+        However often each row is measured, and for whatever reasons.
+
+        Args:
+            risk: The probability.
+
+        Source:
+            A union bound over rows, outputs and counts, ``sum 1 / (n (n + 1)) = 1``.
+        """
+        n = self.counts.clamp_min(1).double().unsqueeze(-1)
+        each = risk / (2 * self.mean.numel() * n * (n + 1))
+        # Of other noise Chernoff's bound.
+        bound = (-2 * each.log()).sqrt()
+        z = -torch.special.ndtri(each) if self.is_gaussian else bound
+        found = z * self.noise_std / n.sqrt()
+        return found.masked_fill(self.counts.unsqueeze(-1) == 0, torch.inf)
 
 
 class Judge(ABC):
@@ -71,6 +104,19 @@ class Judge(ABC):
             values: What was measured.
             mistaken: The probability that noise makes a wrong row look right.
         """
+
+    by_itself: bool = True
+    """Whether a row is right or wrong by itself, not beside others."""
+    drawn_in_words: str = "rows"
+    """The rows from which is drawn."""
+
+    def is_drawn(self, labels: Tensor) -> Tensor:
+        r"""``N`` bools: the rows from which is drawn, but for those measured."""
+        return torch.ones_like(labels, dtype=torch.bool)
+
+    def missing(self, labels: Tensor, values: Values) -> Tensor:
+        r"""``N`` counts of what is to be measured before anything can be judged."""
+        return torch.zeros_like(labels)
 
     @property
     def knows_sides(self) -> bool:
@@ -192,3 +238,108 @@ class RegionJudge(Judge):
     def up_to(self) -> str:
         r"""That the outputs have accuracies, if they have."""
         return " by more than epsilon" if any(self.region.accuracies) else ""
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoJudge(Judge):
+    r"""Compares rejected rows with the rows that were accepted.
+
+    A rejected row is right if an accepted one comes up to it in all outputs, up to the
+    accuracies. It is wrong if there is none: then something better was missed. Only
+    rejected rows are drawn. Accepted ones are few, and all of them are measured; one
+    that another certainly exceeds by more than the accuracies is wrong.
+
+    The accepted rows are the reference. Their bounds are made of all their values of
+    the run and hold together, but with the probability ``values.risk``. Given that they
+    do, a rejected row that is wrong looks right only where noise carries one of its
+    outputs downwards. Each output gets its part of the probability of a mistake.
+
+    Args:
+        signs: ``m`` signs: ``signs * y`` is maximised.
+        accuracies: ``m`` accuracies, units of the outputs.
+    """
+
+    signs: Tensor
+    accuracies: Tensor
+
+    by_itself = False
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        r"""As there are signs."""
+        return len(self.signs)
+
+    @property
+    def knows_sides(self) -> bool:
+        r"""No: how far noise carries a value matters."""
+        return False
+
+    def missing(self, labels: Tensor, values: Values) -> Tensor:
+        r"""What accepted rows lack until they are known to half of the accuracies.
+
+        They are measured as often as a drawn row at most.
+        """
+        assert values.before is not None  # `by_itself` asks for it
+        counts = values.before.counts
+        reach = values.before.lasting_reach(values.risk)
+        is_known = (reach <= self.accuracies / 2).all(dim=-1)
+        is_ready = is_known | (counts >= min(values.most, LOOKS[-1]))
+        more = next_look(counts).clamp_max(values.most) - counts
+        return torch.where((labels == 1) & ~is_ready, more, 0)
+
+    def verdicts(self, labels: Tensor, values: Values, mistaken: float) -> Tensor:
+        r"""Of rejected rows by their values, of accepted ones by their bounds."""
+        assert values.before is not None  # `by_itself` asks for it
+        front = (labels == 1).nonzero().view(-1)
+        known = values.before.at(front)
+        # The union bound is one over all rows, since values chose those accepted.
+        reach = values.before.lasting_reach(values.risk)[front]
+        centre = self.signs * known.mean
+        lower, upper = centre - reach, centre + reach
+        found = torch.zeros_like(labels, dtype=torch.int8)
+        found[front] = self._accepted(lower, upper)
+        rows = ((labels == 0) & (values.counts > 0)).nonzero().view(-1)
+        if len(rows):
+            own = values.at(rows)
+            found[rows] = self.rejected(own, lower, upper, mistaken)
+        return found
+
+    def _accepted(self, lower: Tensor, upper: Tensor) -> Tensor:
+        r"""-1 for accepted rows that another one certainly exceeds, else 0."""
+        behind = lower.unsqueeze(0) - upper.unsqueeze(1)
+        is_wrong = (behind > self.accuracies).all(dim=-1).any(dim=1)
+        return -is_wrong.to(torch.int8)
+
+    def rejected(
+        self, own: Values, lower: Tensor, upper: Tensor, mistaken: float
+    ) -> Tensor:
+        r"""Verdicts of rejected rows that were measured.
+
+        Args:
+            own: What was measured of them.
+            lower: ``P x m`` lower ends of the accepted rows' intervals, maximised.
+            upper: ``P x m`` upper ends.
+            mistaken: The probability that noise makes a wrong row look right.
+        """
+        m = self.n_outputs
+        columns = [own.reach(j, mistaken / m) for j in range(m)]
+        reach = torch.stack(columns, dim=-1)
+        centre = self.signs * own.mean
+        best = (centre + reach).unsqueeze(1) - self.accuracies
+        is_right = (best <= lower).all(dim=-1).any(dim=1)
+        worst = (centre - reach).unsqueeze(1) - self.accuracies
+        is_wrong = (worst > upper).any(dim=-1).all(dim=1)
+        is_exact = (reach == 0).all(dim=-1)
+        return due(is_right, is_wrong, is_exact, own.counts, own.most)
+
+    @property
+    def up_to(self) -> str:
+        r"""What it is to be wrong."""
+        by = " by more than epsilon" if bool((self.accuracies > 0).any()) else ""
+        return f" (better than each accepted one{by} in some output)"
+
+    def is_drawn(self, labels: Tensor) -> Tensor:
+        r"""``N`` bools: the rejected rows."""
+        return labels == 0
+
+    drawn_in_words = "rejected rows"

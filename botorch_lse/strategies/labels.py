@@ -56,6 +56,11 @@ class Labels(Procedure):
     def check_audit(self, max_repeats: int | None) -> None:
         r"""Nothing: that is what labels are here for."""
 
+    @property
+    def n_columns(self) -> int:  # type: ignore[override]
+        r"""As the judge asks for."""
+        return self.judge.n_outputs
+
     def audit_judge(self, belief: None) -> Judge:
         r"""How values are compared with the labels."""
         return self.judge

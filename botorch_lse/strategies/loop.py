@@ -164,7 +164,11 @@ class Procedure(ABC):
                 "outputs in one measurement, and no `targets`."
             )
 
-    audit_is_gaussian = True
+    audits_by_itself: bool = True
+    """Whether a row is right or wrong by itself to an audit, not beside others."""
+    n_columns: int = 1
+    """How many values a measurement has to an audit."""
+    audit_is_gaussian: bool = True
     """Whether noise that is known is Gaussian to an audit; else it is sub-Gaussian."""
 
     def audit_judge(self, belief: Any) -> Judge:
@@ -433,6 +437,8 @@ class Strategy(ABC):
     def missing(self, state: State) -> Tensor:
         r"""The rows of the open round that are neither measured nor abandoned."""
         check_state(self, state)
+        if state.plan is None and state.is_done:
+            return torch.empty(0, dtype=torch.long)
         plan = state.plan if state.plan is not None else self.planned(state)
         gone = torch.cat((state.told.measured, state.abandoned_in(state.round)))
         return remove(plan, gone)
@@ -485,7 +491,7 @@ class Strategy(ABC):
                 state = self._tell_round(state, group)
         if abandoned is not None:
             rows = row_indices(abandoned, "abandoned", len(self.pool))
-            state = self._abandon(state, rows)
+            state = self._abandon(state, rows) if len(rows) else state
         return state
 
     def exclude(self, state: State, rows: Any) -> State:

@@ -29,9 +29,11 @@ from botorch_lse.problem import (
     Pool,
     gaussian_probability_above,
 )
+from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import Goal, Targets, View
-from botorch_lse.strategies.loop import State, Strategy, check_state
+from botorch_lse.strategies.judges import Judge, ParetoJudge
+from botorch_lse.strategies.loop import Procedure, State, Strategy, check_state
 from botorch_lse.strategies.processes import (
     GaussianProcess,
     GaussianProcesses,
@@ -41,6 +43,7 @@ from botorch_lse.strategies.rules import (
     Design,
     Rule,
 )
+from botorch_lse.strategies.wrapping import unwrapped
 
 _COPIES = 8
 """Arrays of outputs times rows times rivals alive at once."""
@@ -407,6 +410,10 @@ class ParetoSet(Goal):
             estimate=ParetoEstimate.unknown(n_items, m),
         )
 
+    def judge(self) -> Judge:
+        r"""By the rows that were accepted."""
+        return ParetoJudge(self.signs, self.tolerances)
+
     def before_data(self, sides: Sides, view: View) -> Sides:
         r"""The margins of the prior, by which nothing is decided."""
         found = self.update(sides, view)
@@ -545,6 +552,12 @@ class GPParetoStrategy(Strategy):
             rounded up to whole rounds. Default 0 for fixed models, else ten per input,
             at most all rows of the pool.
         memory_budget: Bytes for arrays over the pool and its pairs.
+        audit: ``(tolerance, delta)``: once all is decided, measure rows drawn at random
+            until at most ``tolerance`` of the others can be wrong, whatever the models,
+            with probability ``1 - delta``: a rejected row is wrong if it exceeds each
+            accepted one by more than ``epsilon`` in some output, which means that
+            something better was missed. Accepted rows are measured again, up to eight
+            times, to compare with them.
 
     Raises:
         ValueError: If a number is out of range, the noise is given twice or unknown, an
@@ -566,11 +579,13 @@ class GPParetoStrategy(Strategy):
     refit: int | Callable[[int], bool] = 1
     n_initial: int | None = None
     memory_budget: int = MEMORY_BUDGET
+    audit: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         self._check_rounds()
         object.__setattr__(self, "maximize", checked_directions(self.maximize))
-        self.procedure.check()
+        self.parts.check()
+        self.procedure  # noqa: B018  (checks the audit)
 
     @property
     def directions(self) -> tuple[bool, ...]:
@@ -580,13 +595,18 @@ class GPParetoStrategy(Strategy):
     def estimate(self, state: State) -> ParetoEstimate:
         r"""The estimated outputs of every row with their intervals."""
         check_state(self, state)
-        return pareto_sides(state.belief.sides).estimate
+        return pareto_sides(unwrapped(state.belief).sides).estimate
 
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
-    def procedure(self) -> GPProcedure:
-        r"""Goal, model, rule and widths joined into one procedure."""
+    def procedure(self) -> Procedure:
+        r"""The parts, with an audit of the answer if one is wanted."""
+        return audited(self.parts, self.audit, self.pool, self.max_repeats)
+
+    @cached_property
+    def parts(self) -> GPProcedure:
+        r"""Goal, model, rule and widths joined, before an audit is put around them."""
         return GPProcedure(
             self.pool,
             self.pool,
@@ -634,7 +654,7 @@ class GPParetoStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, as a sentence."""
-        return self.procedure.guarantee
+        return self.parts.guarantee
 
     def _complete(self, observations: Observations) -> Observations:
         return super()._complete(with_columns(observations, len(self.maximize)))

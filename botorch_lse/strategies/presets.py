@@ -69,6 +69,7 @@ from botorch_lse.strategies.rules import (
     Width,
 )
 from botorch_lse.strategies.stops import ContentStop, watched
+from botorch_lse.strategies.wrapping import unwrapped
 
 
 @dataclass(frozen=True, eq=False)
@@ -703,7 +704,7 @@ class HRAGEStrategy(GPStrategy):
     def burn_in_used(self, state: State) -> int:
         r"""How many measurements were made during the burn-in."""
         check_state(self, state)
-        data = state.belief.fits.burn_in
+        data = unwrapped(state.belief).fits.burn_in
         return 0 if data is None else data.n
 
     def variances(self, state: State) -> Tensor | None:
@@ -712,7 +713,7 @@ class HRAGEStrategy(GPStrategy):
         Where neither is the case (a model that learns one noise) ``None`` as well.
         """
         check_state(self, state)
-        data = state.belief.fits.burn_in
+        data = unwrapped(state.belief).fits.burn_in
         return self.pool.noise_var if data is None else data.variances
 
 
@@ -900,7 +901,7 @@ class TruVaRStrategy(GPStrategy):
             Bogunovic et al. (2016), section 4.
         """
         check_state(self, state)
-        posterior = state.belief.posterior
+        posterior = unwrapped(state.belief).posterior
         everything = torch.ones(len(self.pool), dtype=torch.bool)
         return int(first_best(posterior.mean, everything, posterior.scale) or 0)
 
@@ -911,7 +912,7 @@ class TruVaRStrategy(GPStrategy):
             state: Where the run stands.
         """
         check_state(self, state)
-        return float(state.belief.memory.spent)
+        return float(unwrapped(state.belief).memory.spent)
 
 
 def fit_without_level(

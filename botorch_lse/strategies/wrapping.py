@@ -183,3 +183,10 @@ class Wrapping(Procedure):
         r"""About how many more evaluations until everything is decided."""
         found: Forecast = self.inner.forecast(belief.inner, told)
         return found
+
+
+def unwrapped(belief: Any) -> Any:
+    r"""What the innermost procedure believes."""
+    while hasattr(belief, "inner"):
+        belief = belief.inner
+    return belief

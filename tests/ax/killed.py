@@ -18,11 +18,13 @@ from botorch_lse.ax import POOL_INDEX, run_experiment, save_client
 from botorch_lse.strategies import Above, Below
 
 from . import benches, several, test_regions
-from .worlds import client_for, lse, sqlite_storage
+from .test_pareto import NOISE, gaussian, measure
+from .worlds import client_for, grid_pool, lse, sqlite_storage
 
 AUDITED = "LSEStrategy, audited"
 REGION = "Strategy of a region"
 REGION_AUDITED = "Strategy of a region, audited"
+FRONT_AUDITED = "GEGEStrategy, audited"
 
 
 def notes_of(folder, number):
@@ -50,13 +52,24 @@ def new_client(name, **options):
         region = Above(0.2, 9.0, output="zinc") & Below(0.5, 9.0, output="lead")
         limit = {"audit": (0.2, 0.1), "max_observations": 15}
         return test_regions.client_for(test_regions.build(region, **limit), **options)
+    if name == FRONT_AUDITED:
+        limits = {"epsilon": (0.5, 10.0), "audit": (0.3, 0.1), "max_observations": 60}
+        strategy = gaussian(pool=grid_pool(4), **limits)
+        return client_for(strategy, "y, -z", **options)
     return client_for(several.make(name), "y, -z", **options)
 
 
 def bench_of(name):
     if name in (REGION, REGION_AUDITED):
         return test_regions.measure
+    if name == FRONT_AUDITED:
+        return front_bench
     return benches.bench if name in ("LSEStrategy", AUDITED) else several.bench
+
+
+def front_bench(parameters):
+    y, z = measure(grid_pool(4), parameters[POOL_INDEX])
+    return {"y": (y, NOISE[0]), "z": (z, NOISE[1])}
 
 
 def begin(folder, number, kind, name):

@@ -98,7 +98,9 @@ def test_a_killed_run_goes_on(tmp_path, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["json", "db"])
-@pytest.mark.parametrize("name", [killed.AUDITED, killed.REGION_AUDITED])
+@pytest.mark.parametrize(
+    "name", [killed.AUDITED, killed.REGION_AUDITED, killed.FRONT_AUDITED]
+)
 def test_a_run_killed_in_the_middle_of_an_audit_goes_on(tmp_path, kind, name):
     _, reason, _ = uninterrupted(tmp_path, kind, name)
     ends = ("(all above so far)", "(none found)", "(audited)")  # all of audits alone

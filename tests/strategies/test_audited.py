@@ -26,7 +26,6 @@ from botorch_lse.strategies import (
     MELKStrategy,
     MILKLinearStrategy,
     MILKStrategy,
-    ParetoByDifferences,
     StraddleStrategy,
     Strategy,
     TruVaRStrategy,
@@ -261,6 +260,23 @@ def test_a_composed_strategy_is_audited_likewise() -> None:
     options = {"model": model, "batch_size": 8, "audit": (0.1, 0.05)}
     strategy = Strategy(POOL, Above(LEVEL, 0.1), **options)
     assert played(strategy, SMOOTH).stop_reason == "audited"
+
+
+def test_what_a_strategy_knows_can_be_asked_under_an_audit() -> None:
+    for cls, names in (
+        (TruVaRStrategy, ("spent", "recommend")),
+        (HRAGEStrategy, ("variances", "burn_in_used")),
+    ):
+        given = {"threshold": LEVEL} if cls is HRAGEStrategy else {}
+        known = {"noise_std": STD, "model": KERNEL, "batch_size": 4, **given}
+        own, plain = (cls(POOL, **known, audit=audit) for audit in ((0.1, 0.1), None))
+        states = [played(strategy, SMOOTH, stop=1) for strategy in (own, plain)]
+        for name in names:
+            found, expected = (
+                getattr(strategy, name)(state)
+                for strategy, state in zip((own, plain), states, strict=True)
+            )
+            assert found == expected
 
 
 def test_a_claim_that_the_values_refute_is_taken_back() -> None:
@@ -574,15 +590,6 @@ def test_audits_that_state_nonsense_are_refused(tolerance, delta, message) -> No
         (lambda: learnt(audit=0.05), r"`audit` to be \(tolerance, delta\)"),
         (lambda: learnt(audit=(0.0, 0.05)), r"`audit\[0\]`"),
         (lambda: learnt(audit=(0.05, 1.5)), r"`audit\[1\]`"),
-        (
-            lambda: Strategy(
-                POOL,
-                ParetoByDifferences((True, False), (0.0, 0.0)),
-                model=GaussianProcess(KERNEL, noise_std=0.1, level_z=None),
-                audit=(0.05, 0.05),
-            ),
-            "needs one level or a region",
-        ),
         (
             lambda: HRAGEStrategy(
                 POOL, 0.1, noise_std=0.1, targets=Pool(POOL.X[:3]), audit=(0.1, 0.1)

@@ -16,6 +16,7 @@ from botorch_lse.confidence.regions import Regions
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.problem import Classification, Pool, gaussian_probability_above
 from botorch_lse.strategies.goals import ClassSides, Region
+from botorch_lse.strategies.judges import Judge, ParetoJudge, RegionJudge
 from botorch_lse.strategies.linear.procedure import LinearBelief, LinearGoal, Questions
 
 PAIRS = 2**21
@@ -94,10 +95,9 @@ class InRegion(LinearGoal):
         r"""The number of outputs."""
         return self.region.n_outputs
 
-    @property
-    def asked_region(self) -> Region:
-        r"""The region."""
-        return self.region
+    def judge(self) -> Judge:
+        r"""By the classes of the values."""
+        return RegionJudge(self.region)
 
     @property
     def noise_units(self) -> tuple[float, ...]:
@@ -383,6 +383,11 @@ class ParetoSet(LinearGoal):
     def m(self) -> int:
         r"""The number of outputs."""
         return len(self.signs)
+
+    def judge(self) -> Judge:
+        r"""By the items that were accepted."""
+        epsilon = torch.full_like(self.signs, self.epsilon)
+        return ParetoJudge(self.signs, epsilon)
 
     def decided(self, belief: LinearBelief) -> LinearBelief:
         r"""Reject what is certainly dominated, accept what certainly is not.

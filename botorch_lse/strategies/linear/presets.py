@@ -63,6 +63,7 @@ from botorch_lse.strategies.pareto import (
     with_columns,
 )
 from botorch_lse.strategies.processes import one_each
+from botorch_lse.strategies.wrapping import unwrapped
 
 DESIGNS = ("uniform", "gaps")
 
@@ -502,7 +503,7 @@ class GEGELinearStrategy(LinearStrategy):
     def estimate(self, state: State) -> ParetoEstimate:
         r"""The estimated outputs of every row, intervals intersected over time."""
         check_state(self, state)
-        belief: LinearBelief = state.belief
+        belief: LinearBelief = unwrapped(state.belief)
         margin, width, spread = belief.margins.unbind(dim=-1)
         return ParetoEstimate(
             mean=belief.mean,

@@ -40,8 +40,7 @@ from botorch_lse.estimators import (
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.burn_in import BurnInData
 from botorch_lse.strategies.forecast import Forecast, smallest, squared_gaps
-from botorch_lse.strategies.goals import Region
-from botorch_lse.strategies.judges import Judge, RegionJudge
+from botorch_lse.strategies.judges import Judge
 from botorch_lse.strategies.loop import (
     BUDGET,
     DECIDED,
@@ -282,9 +281,8 @@ class LinearGoal(ABC):
     def questions(self, belief: LinearBelief) -> Questions:
         r"""The directions that are still to be estimated, and their gaps."""
 
-    @property
-    def asked_region(self) -> Region | None:
-        r"""The region that is asked for, if it is one."""
+    def judge(self) -> Judge | None:
+        r"""How values are compared with sides, but for one level: none."""
         return None
 
     @property
@@ -737,15 +735,29 @@ class LinearProcedure(Procedure):
         Raises:
             ValueError: If it does not.
         """
-        if self.items is not self.pool or self.goal.asked_region is None:
+        if self._own_judge is None:
             super().check_audit(max_repeats)
+
+    @cached_property
+    def _own_judge(self) -> Judge | None:
+        r"""How the goal says that values be compared with a row's side, if it does."""
+        return self.goal.judge() if self.items is self.pool else None
+
+    @property
+    def audits_by_itself(self) -> bool:  # type: ignore[override]
+        r"""Not for a Pareto set."""
+        return self._own_judge is None or self._own_judge.by_itself
+
+    @property
+    def n_columns(self) -> int:  # type: ignore[override]
+        r"""As the goal has outputs."""
+        return self.goal.m
 
     def audit_judge(self, belief: LinearBelief) -> Judge:
         r"""How an audit compares values with what is claimed now."""
-        region = self.goal.asked_region
-        if region is None or self.goal.has_one_level:
-            return super().audit_judge(belief)
-        return RegionJudge(region)
+        if self.audit_accuracy is None and self._own_judge is not None:
+            return self._own_judge
+        return super().audit_judge(belief)
 
     def audit_noise(self, belief: LinearBelief, new: Observations) -> Tensor:
         r"""The noise variances of ``n`` values or means, units of ``y`` squared.
