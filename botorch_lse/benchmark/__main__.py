@@ -37,9 +37,11 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--data", type=Path, metavar="DIR", help="folder with data sets not shipped"
         )
-    for command in (trust, peers, reliability):
+    guarantee = commands.add_parser("guarantee", help="simulate a guarantee")
+    for command in (trust, peers, reliability, guarantee):
+        default = "no other" if command is guarantee else "one per core"
         command.add_argument(
-            "--workers", type=int, metavar="K", help="processes (default: one per core)"
+            "--workers", type=int, metavar="K", help=f"processes (default: {default})"
         )
         command.add_argument(
             "--engine",
@@ -47,6 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
             default="processes",
             help="where runs are made (default: processes of this machine)",
         )
+    for command in (trust, peers, reliability):
         command.add_argument(
             "--record",
             type=Path,
@@ -61,7 +64,6 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="NAME=COMMAND",
         help="a peer's package that chooses rows as well (peers packages)",
     )
-    guarantee = commands.add_parser("guarantee", help="simulate a guarantee")
     guarantee.add_argument(
         "--runs", type=int, metavar="K", help="runs (default: as `list` says, else 200)"
     )
@@ -135,7 +137,8 @@ def _options(chosen: argparse.Namespace, runs: int) -> Options:
             runs = whole_number(chosen.runs, "--runs", 1)
         if chosen.divide_widths is not None:
             in_interval(chosen.divide_widths, "--divide-widths", 0.0, float("inf"))
-        return Options(runs=runs, divide_widths=chosen.divide_widths)
+        where = {"workers": chosen.workers, "engine": chosen.engine}
+        return Options(runs=runs, divide_widths=chosen.divide_widths, **where)
     return Options(quick=chosen.quick)
 
 

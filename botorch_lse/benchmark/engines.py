@@ -6,14 +6,18 @@ A run is a function of its job, so that results do not depend on where it was ma
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from tqdm import tqdm
+
+from botorch_lse.benchmark.registry import Options
 from botorch_lse.benchmark.speed import one_thread
 from botorch_lse.checks import complaint
 
@@ -23,6 +27,7 @@ FOLDER = Path("submitit_jobs")
 """Where submitit's jobs and their logs lie."""
 TIMEOUT = 240
 """Minutes after which Slurm ends a run."""
+Result = TypeVar("Result")
 
 
 @contextmanager
@@ -59,6 +64,38 @@ def on_one_thread(run: Callable[[Any], Any], job: Any) -> Any:
     """
     one_thread()
     return run(job)
+
+
+def over_seeds(
+    run: Callable[[int], Result], options: Options, title: str
+) -> list[Result]:
+    r"""What a run gives with the seeds ``0, ..., options.runs - 1``: see ``over``."""
+    return over(run, range(options.runs), options, title)
+
+
+def over(
+    run: Callable[[Any], Result], jobs: Sequence[Any], options: Options, title: str
+) -> list[Result]:
+    r"""What a run gives with each job, in their order.
+
+    In this process unless the options name workers or an engine.
+
+    Args:
+        run: From a job to a result; for other processes it must be picklable, as a
+            ``partial`` of a function of a module is.
+        jobs: Seeds, or whatever a run takes.
+        options: The command line's.
+        title: Stands before the progress bar.
+    """
+    bar = partial(tqdm, total=len(jobs), desc=title, disable=None, leave=False)
+    if options.workers is None and options.engine == "processes":
+        return [run(job) for job in bar(jobs)]
+    workers = options.workers or os.cpu_count() or 1
+    with executor_on(options.engine, workers) as executor:
+        futures = [executor.submit(on_one_thread, run, job) for job in jobs]
+        for future in bar(as_completed(futures)):
+            future.result()  # a failure ends it all
+        return [future.result() for future in futures]
 
 
 def _check_installed(engine: str) -> None:

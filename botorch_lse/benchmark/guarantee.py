@@ -3,10 +3,10 @@ r"""How often a strategy that promises at most ``delta`` is wrong."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
-from tqdm import tqdm
-
+from botorch_lse.benchmark.engines import over_seeds
 from botorch_lse.benchmark.registry import Options
 from botorch_lse.confidence import BetaSchedule
 from botorch_lse.papers.problems import Problem
@@ -86,6 +86,45 @@ class Outcome:
             self.wrong.verdict,
             *shown,
         )
+
+
+@dataclass(frozen=True)
+class End:
+    r"""How one run ended.
+
+    Args:
+        wrong: Whether a decided row is wrong.
+        decided: The share of decided rows.
+        samples: How many measurements it took.
+        burn_in: How many of them a burn-in had.
+    """
+
+    wrong: bool
+    decided: float
+    samples: int
+    burn_in: int = 0
+
+    @classmethod
+    def of(cls, answer: Classification, wrong: bool, samples: int) -> End:
+        r"""The end of a run with an answer."""
+        return cls(wrong, 1.0 - float(answer.undecided.double().mean()), samples)
+
+
+def outcome(names: tuple[str, ...], ends: Sequence[End], delta: float) -> Outcome:
+    r"""What the runs of one form gave, in the mean.
+
+    Args:
+        names: The first cells of its row.
+        ends: Its runs.
+        delta: The failure probability.
+    """
+    n = len(ends)
+    return Outcome(
+        names,
+        WrongFraction(sum(end.wrong for end in ends), n, delta),
+        sum(end.decided for end in ends) / n,
+        sum(end.samples for end in ends) / n,
+    )
 
 
 WRONG = ("runs", "wrong fraction", "95 % Clopper-Pearson", "delta", "verdict")
@@ -176,17 +215,23 @@ def simulate(
     play: Play = in_rounds,
 ) -> Outcome:
     r"""Run a form on problems ``0, ..., runs - 1`` until it stops."""
-    wrong, decided, observations = 0, 0.0, 0
-    for seed in tqdm(range(options.runs), desc=form.name, disable=None, leave=False):
-        instance = problem(seed)
-        state = play(form.build(instance, divisor), instance, seed)
-        wrong += is_wrong(state.classification, instance, epsilon)
-        decided += 1.0 - float(state.classification.undecided.double().mean())
-        observations += len(state.observations)
-    runs = options.runs
-    fraction = WrongFraction(wrong, runs, delta)
-    means = (decided / runs, observations / runs)
-    return Outcome((form.name,), fraction, *means, promises=form.promises)
+    run = partial(_end_of, form.build, problem, divisor, epsilon, play)
+    ends = over_seeds(run, options, form.name)
+    return replace(outcome((form.name,), ends, delta), promises=form.promises)
+
+
+def _end_of(
+    build: Callable[[Problem, float], Strategy],
+    problem: Callable[[int], Problem],
+    divisor: float,
+    epsilon: float,
+    play: Play,
+    seed: int,
+) -> End:
+    instance = problem(seed)
+    state = play(build(instance, divisor), instance, seed)
+    answer = state.classification
+    return End.of(answer, is_wrong(answer, instance, epsilon), len(state.observations))
 
 
 def guarantee_report(

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
+from botorch_lse.benchmark.engines import over
 from botorch_lse.benchmark.guarantee import WRONG, Outcome, power_report
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.confidence.audit import (
@@ -460,8 +460,8 @@ def report(scenarios: Sequence[Scenario], options: Options) -> Report:
     r"""The audits as promised, the power check, and what claims that hold cost."""
 
     def outcomes(divisor: float) -> list[Outcome]:
-        steps = tqdm(scenarios, desc=f"/ {divisor:g}", disable=None, leave=False)
-        return [outcome(scenario, options.runs, divisor) for scenario in steps]
+        run = partial(outcome, runs=options.runs, divisor=divisor)
+        return over(run, scenarios, options, f"/ {divisor:g}")
 
     found = power_report("guarantee audit", NOTES, COLUMNS, outcomes, options)
     if options.divide_widths is not None:

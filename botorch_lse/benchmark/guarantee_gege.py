@@ -3,17 +3,17 @@ r"""The guarantee of GEGE at a fixed confidence (Kone et al. 2025, Theorem 3).""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
-from botorch_lse.benchmark.guarantee import WRONG, Outcome, power_report
+from botorch_lse.benchmark.engines import over_seeds
+from botorch_lse.benchmark.guarantee import WRONG, End, Outcome, outcome, power_report
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.papers.kone2025 import GEGEPACStrategy, ParetoStrategy
 from botorch_lse.papers.report import Report
-from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.problem import Pool
 
 DELTA, NOISE, ARMS, GAP = 0.02, 0.5, 120, 0.02
@@ -90,30 +90,29 @@ def methods() -> list[Method]:
     ]
 
 
-def outcome(method: Method, runs: int, divisor: float) -> Outcome:
-    r"""Runs ``0, ..., runs - 1`` of one method with its widths divided."""
+def simulate(method: Method, options: Options, divisor: float) -> Outcome:
+    r"""Runs ``0, ..., options.runs - 1`` of one method with its widths divided."""
+    run = partial(_end_of, method.name, divisor)
+    found = outcome((method.name,), over_seeds(run, options, method.name), DELTA)
+    return replace(found, decided=None)
+
+
+def _end_of(name: str, divisor: float, seed: int) -> End:
+    (method,) = (m for m in methods() if m.name == name)
     values = torch.zeros(ARMS, 1, dtype=torch.float64)
     values[0] = GAP
     strategy = method.build(Pool(torch.eye(ARMS)), NOISE / divisor)
-    wrong, samples = 0, 0
-    for seed in tqdm(range(runs), desc=method.name, disable=None, leave=False):
-        generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
 
-        def measure(
-            rows: Tensor, counts: Tensor, generator: torch.Generator = generator
-        ) -> Tensor:
-            noise = torch.randn(len(rows), 1, generator=generator, dtype=torch.float64)
-            return (values[rows] + NOISE * noise / counts.sqrt().view(-1, 1)).repeat(
-                1, 2
-            )
+    def measure(rows: Tensor, counts: Tensor) -> Tensor:
+        noise = torch.randn(len(rows), 1, generator=generator, dtype=torch.float64)
+        y = values[rows] + NOISE * noise / counts.sqrt().view(-1, 1)
+        return y.repeat(1, 2)
 
-        run = strategy.simulate(measure, seed)
-        above = run.classification.above
-        others = bool(above[1:].any()) if method.exact else False
-        wrong += others or not bool(above[0])
-        samples += run.n_used
-    fraction = WrongFraction(wrong, runs, DELTA)
-    return Outcome((method.name,), fraction, samples=samples / runs)
+    run = strategy.simulate(measure, seed)
+    above = run.classification.above
+    others = bool(above[1:].any()) if method.exact else False
+    return End.of(run.classification, others or not bool(above[0]), run.n_used)
 
 
 @entry("guarantee", "gege", "GEGE at a fixed confidence (Theorem 3)")
@@ -121,6 +120,6 @@ def guarantee_gege(options: Options) -> Report:
     r"""GEGE as promised, and the power check."""
 
     def outcomes(divisor: float) -> list[Outcome]:
-        return [outcome(method, options.runs, divisor) for method in methods()]
+        return [simulate(method, options, divisor) for method in methods()]
 
     return power_report("guarantee gege", NOTES, COLUMNS, outcomes, options)

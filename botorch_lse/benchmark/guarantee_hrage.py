@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import partial
 
-from tqdm import tqdm
-
-from botorch_lse.benchmark.guarantee import WRONG, Outcome, power_report
+from botorch_lse.benchmark.engines import over_seeds
+from botorch_lse.benchmark.guarantee import WRONG, End, Outcome, outcome, power_report
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.papers.report import Report
-from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.papers.weltz2023 import GapEliminationStrategy
 from botorch_lse.papers.weltz2023.problems import LinearProblem, standard
 from botorch_lse.papers.weltz2023.runs import (
@@ -64,22 +63,24 @@ def narrowed(
 
 
 def simulate(
-    objective: str, problem: LinearProblem, method: str, runs: int, divisor: float
+    objective: str,
+    problem: LinearProblem,
+    method: str,
+    options: Options,
+    divisor: float,
 ) -> Outcome:
-    r"""Run a method with seeds ``0, ..., runs - 1`` until it stops."""
+    r"""Run a method with seeds ``0, ..., options.runs - 1`` until it stops."""
+    run = partial(_end_of, problem, method, divisor)
+    ends = over_seeds(run, options, f"{objective}, {method}")
+    burn_in = sum(end.burn_in for end in ends) / len(ends)
+    found = outcome((objective, method), ends, DELTA)
+    return replace(found, decided=None, burn_in=burn_in)
+
+
+def _end_of(problem: LinearProblem, method: str, divisor: float, seed: int) -> End:
     strategy = narrowed(METHODS[method](problem, DELTA), divisor)
-    title = f"{objective}, {method}"
-    done = [
-        run_to_the_end(problem, strategy, seed)
-        for seed in tqdm(range(runs), desc=title, disable=None, leave=False)
-    ]
-    wrong = WrongFraction(sum(not run.right for run in done), runs, DELTA)
-    return Outcome(
-        (objective, method),
-        wrong,
-        samples=sum(run.samples for run in done) / runs,
-        burn_in=sum(run.burn_in for run in done) / runs,
-    )
+    run = run_to_the_end(problem, strategy, seed)
+    return End(not run.right, 1.0, run.samples, run.burn_in)
 
 
 @entry("guarantee", "hrage", "RAGE and H-RAGE, best arm and level set, unequal noise")
@@ -88,7 +89,7 @@ def guarantee_hrage(options: Options) -> Report:
 
     def outcomes(divisor: float) -> list[Outcome]:
         return [
-            simulate(objective, problem, method, options.runs, divisor)
+            simulate(objective, problem, method, options, divisor)
             for objective, problem in problems().items()
             for method in METHODS
         ]

@@ -10,9 +10,9 @@ from functools import partial
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
-from botorch_lse.benchmark.guarantee import WRONG, Outcome, power_report
+from botorch_lse.benchmark.engines import over_seeds
+from botorch_lse.benchmark.guarantee import WRONG, End, Outcome, outcome, power_report
 from botorch_lse.benchmark.linear_cases import (
     ARMS,
     BURN_IN_GAP,
@@ -26,13 +26,11 @@ from botorch_lse.benchmark.linear_cases import (
     RANK,
     TIES,
     VARIANCES,
-    Case,
 )
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.confidence import EmptyRegionWarning
 from botorch_lse.estimators import ArmStatistics
 from botorch_lse.papers.report import Report
-from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.problem import Classification
 from botorch_lse.strategies import (
     LinearStrategy,
@@ -162,29 +160,30 @@ def noisy(
     return measure
 
 
-def outcome(
-    instances: str, case: Case, chases: bool, runs: int, divisor: float
+def simulate(
+    name: str, instances: str, chases: bool, options: Options, divisor: float
 ) -> Outcome:
-    r"""Runs ``0, ..., runs - 1`` of one form with its widths divided."""
-    wrong, decided, samples = 0, 0.0, 0
+    r"""Runs ``0, ..., options.runs - 1`` of one form with its widths divided."""
     form = "chasing the noise" if chases else "designs"
-    title = f"{instances}, {form}"
-    for seed in tqdm(range(runs), desc=title, disable=None, leave=False):
-        X = case.arms(seed)
-        strategy = narrowed(case.build(X), divisor)
-        means = X[:, : strategy.m]
-        above = case.above(means)
-        if chases:
-            strategy = chasing(strategy, above, means)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NoiseWarning)
-            warnings.simplefilter("ignore", EmptyRegionWarning)
-            run = strategy.simulate(noisy(means, case.noise_var(X), seed), seed)
-        wrong += is_wrong(run.classification, above)
-        decided += 1.0 - float(run.classification.undecided.double().mean())
-        samples += run.n_used
-    fraction = WrongFraction(wrong, runs, DELTA)
-    return Outcome((instances, form), fraction, decided / runs, samples / runs)
+    run = partial(_end_of, name, instances, chases, divisor)
+    ends = over_seeds(run, options, f"{instances}, {form}")
+    return outcome((instances, form), ends, DELTA)
+
+
+def _end_of(name: str, instances: str, chases: bool, divisor: float, seed: int) -> End:
+    case = CASES[name][instances]
+    X = case.arms(seed)
+    strategy = narrowed(case.build(X), divisor)
+    means = X[:, : strategy.m]
+    above = case.above(means)
+    if chases:
+        strategy = chasing(strategy, above, means)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoiseWarning)
+        warnings.simplefilter("ignore", EmptyRegionWarning)
+        run = strategy.simulate(noisy(means, case.noise_var(X), seed), seed)
+    answer = run.classification
+    return End.of(answer, is_wrong(answer, above), run.n_used)
 
 
 def linear_report(name: str, options: Options) -> Report:
@@ -192,8 +191,8 @@ def linear_report(name: str, options: Options) -> Report:
 
     def outcomes(divisor: float) -> list[Outcome]:
         return [
-            outcome(instances, case, chases, options.runs, divisor)
-            for instances, case in CASES[name].items()
+            simulate(name, instances, chases, options, divisor)
+            for instances in CASES[name]
             for chases in (False, True)
         ]
 

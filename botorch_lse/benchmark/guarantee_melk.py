@@ -7,21 +7,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from types import new_class
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from gpytorch.kernels import LinearKernel
 from torch import Tensor
-from tqdm import tqdm
 
-from botorch_lse.benchmark.guarantee import COLUMNS, Form, Outcome, power_report
+from botorch_lse.benchmark.engines import over_seeds
+from botorch_lse.benchmark.guarantee import (
+    COLUMNS,
+    End,
+    Form,
+    Outcome,
+    outcome,
+    power_report,
+)
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.papers.mason2022 import MELKPACStrategy, MILKPACStrategy, PACStrategy
 from botorch_lse.papers.problems import Problem
 from botorch_lse.papers.report import Report
-from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.problem import Pool
 
 DELTA, LEVEL, OMEGA, DEGREES = 0.1, 0.032, 0.5, 2.1
@@ -214,24 +220,32 @@ def is_wrong(good: Tensor, kept: Tensor, problem: Problem, tolerance: float) -> 
     return bool((decided_wrongly | open_too_far).any())
 
 
-def simulate_pac(form: Form, problem: Make, runs: int, divisor: float) -> Outcome:
-    r"""Run a form on problems ``0, ..., runs - 1`` until it stops."""
-    wrong, decided, observations = 0, 0.0, 0
-    for seed in tqdm(range(runs), desc=form.name, disable=None, leave=False):
-        instance = problem(seed)
-        strategy = form.build(instance, divisor)
-        assert isinstance(strategy, PACStrategy)  # these forms only
-        state, noise = strategy.init(seed), instance.noise_generator()
-        while not state.is_done:
-            batch = strategy.ask(state)
-            y = instance.measure(batch.order, noise)
-            state = strategy.tell(state, batch.observe(y))
-        good, kept = strategy.returned_sets(state)
-        wrong += is_wrong(good, kept, instance, strategy.epsilon)
-        decided += 1.0 - float((kept & ~good).double().mean())
-        observations += state.n_used
-    fraction = WrongFraction(wrong, runs, DELTA)
-    return Outcome((form.name,), fraction, decided / runs, observations / runs)
+def simulate_pac(
+    form: Form, problem: Make, options: Options, divisor: float
+) -> Outcome:
+    r"""Run a form on problems ``0, ..., options.runs - 1`` until it stops."""
+    run = partial(_end_of, form.build, problem, divisor)
+    return outcome((form.name,), over_seeds(run, options, form.name), DELTA)
+
+
+def _end_of(
+    build: Callable[[Problem, float], Any],
+    problem: Make,
+    divisor: float,
+    seed: int,
+) -> End:
+    instance = problem(seed)
+    strategy = build(instance, divisor)
+    assert isinstance(strategy, PACStrategy)  # these forms only
+    state, noise = strategy.init(seed), instance.noise_generator()
+    while not state.is_done:
+        batch = strategy.ask(state)
+        y = instance.measure(batch.order, noise)
+        state = strategy.tell(state, batch.observe(y))
+    good, kept = strategy.returned_sets(state)
+    wrong = is_wrong(good, kept, instance, strategy.epsilon)
+    decided = 1.0 - float((kept & ~good).double().mean())
+    return End(wrong, decided, state.n_used)
 
 
 def pac_report(title: str, ties: Case, beyond: Case, options: Options) -> Report:
@@ -243,6 +257,6 @@ def pac_report(title: str, ties: Case, beyond: Case, options: Options) -> Report
     def outcomes(divisor: float) -> list[Outcome]:
         # Heavy tails and rows beyond are shown with whole widths: ties err most.
         cases: list[Case] = [ties] if divisor > 1 else [ties, student, beyond]
-        return [simulate_pac(f, make, options.runs, divisor) for f, make in cases]
+        return [simulate_pac(f, make, options, divisor) for f, make in cases]
 
     return power_report(title, notes, COLUMNS, outcomes, options)

@@ -16,12 +16,14 @@ import torch
 from botorch.models.multitask import MultiTaskGP
 from gpytorch.kernels import IndexKernel
 from torch import Tensor
-from tqdm import tqdm
 
+from botorch_lse.benchmark.engines import over_seeds
 from botorch_lse.benchmark.guarantee import (
     COLUMNS,
+    End,
     Outcome,
     ScaledBeta,
+    outcome,
     power_report,
 )
 from botorch_lse.benchmark.registry import Options, entry
@@ -29,7 +31,6 @@ from botorch_lse.confidence import UnionBeta
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.papers.problems import gp_sample, matern_prior
 from botorch_lse.papers.report import Report
-from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.problem import Classification, Pool
 from botorch_lse.strategies import (
     Above,
@@ -185,22 +186,22 @@ def simulate(
 ) -> Outcome:
     r"""Run a region on the instances ``0, ..., runs - 1`` until it stops."""
     own = Instance.correlated if name == "correlated" else Instance.of
-    make = make or partial(own, size=SIZE)
-    wrong, decided, observations = 0, 0.0, 0
-    for seed in tqdm(range(options.runs), desc=name, disable=None, leave=False):
-        instance = make(seed)
-        strategy = build(name, instance, divisor)
-        m = strategy.n_outputs
-        state, noise = strategy.init(seed), torch.Generator().manual_seed(seed)
-        while not state.is_done:
-            batch = strategy.ask(state)
-            drawn = torch.randn(len(batch), m, generator=noise, dtype=torch.float64)
-            y = instance.truth[batch.order, :m] + NOISE * drawn
-            state = strategy.tell(state, batch.observe(y.squeeze(-1) if m == 1 else y))
-        goal = REGIONS[name](instance)
-        wrong += is_wrong(state.classification, goal, instance.truth)
-        decided += 1.0 - float(state.classification.undecided.double().mean())
-        observations += len(state.observations)
-    runs = options.runs
-    fraction = WrongFraction(wrong, runs, DELTA)
-    return Outcome((name,), fraction, decided / runs, observations / runs)
+    run = partial(_end_of, name, make or partial(own, size=SIZE), divisor)
+    return outcome((name,), over_seeds(run, options, name), DELTA)
+
+
+def _end_of(
+    name: str, make: Callable[[int], Instance], divisor: float, seed: int
+) -> End:
+    instance = make(seed)
+    strategy = build(name, instance, divisor)
+    m = strategy.n_outputs
+    state, noise = strategy.init(seed), torch.Generator().manual_seed(seed)
+    while not state.is_done:
+        batch = strategy.ask(state)
+        drawn = torch.randn(len(batch), m, generator=noise, dtype=torch.float64)
+        y = instance.truth[batch.order, :m] + NOISE * drawn
+        state = strategy.tell(state, batch.observe(y.squeeze(-1) if m == 1 else y))
+    answer = state.classification
+    wrong = is_wrong(answer, REGIONS[name](instance), instance.truth)
+    return End.of(answer, wrong, len(state.observations))

@@ -35,12 +35,11 @@ class Options:
             whole widths, and a power check with a third of them.
         data: A folder with data sets that are not part of the package (paper, limits,
             peers).
-        workers: Processes that run side by side (trust, peers,
-            reliability); ``None``: one per core.
-        record: A file to which runs are added as they end (trust, peers,
-            reliability); those that it
-            holds are not run again.
-        engine: Where they run, one of ``ENGINES`` (the same).
+        workers: Processes that run side by side (trust, peers, reliability,
+            guarantee); ``None``: one per core, of guarantee no other process.
+        record: A file to which runs are added as they end (trust, peers, reliability);
+            those that it holds are not run again.
+        engine: Where they run, one of ``ENGINES`` (the same and guarantee).
         packages: ``NAME=COMMAND`` for each method of a peer's package (peers packages).
     """
 

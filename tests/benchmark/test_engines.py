@@ -66,3 +66,23 @@ def test_the_command_line_chooses_the_engine(capsys):
     assert "choose from processes, dask, ray, submitit" in (
         capsys.readouterr().err.replace("'", "")
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "runs", "engine"),
+    [
+        ("lse", 1, "processes"),
+        ("regions", 1, "processes"),
+        ("hrage", 1, "processes"),
+        ("gege", 1, "dask"),
+        ("milk", 1, "ray"),
+        ("audit", 40, "processes"),
+    ],
+)
+def test_guarantees_are_simulated_alike_on_any_engine(name, runs, engine, capsys):
+    command = ["guarantee", name, "--runs", str(runs), "--divide-widths", "3"]
+    assert main(command) == 0
+    here = capsys.readouterr().out
+    assert main([*command, "--workers", "2", "--engine", engine]) == 0
+    assert capsys.readouterr().out == here

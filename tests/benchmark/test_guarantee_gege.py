@@ -1,15 +1,15 @@
 import pytest
 
 from botorch_lse.benchmark import guarantee_gege
-from botorch_lse.benchmark.guarantee_gege import methods, outcome
+from botorch_lse.benchmark.guarantee_gege import methods, simulate
 from botorch_lse.benchmark.registry import Options
 
 
 @pytest.mark.slow
 def test_narrow_widths_are_caught_and_whole_ones_are_not() -> None:
     gege = methods()[0]
-    assert outcome(gege, 10, 1.0).wrong.wrong == 0
-    assert outcome(gege, 40, 6.0).wrong.verdict == "violated"
+    assert simulate(gege, Options(runs=10), 1.0).wrong.wrong == 0
+    assert simulate(gege, Options(runs=40), 6.0).wrong.verdict == "violated"
 
 
 @pytest.mark.slow

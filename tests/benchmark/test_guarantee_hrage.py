@@ -10,8 +10,9 @@ from botorch_lse.papers.weltz2023.runs import rage
 @pytest.mark.slow
 def test_a_third_of_the_widths_is_wrong_too_often() -> None:
     problem = guarantee_hrage.problems()["level set"]
-    whole = guarantee_hrage.simulate("level set", problem, "H-RAGE", 8, 1.0)
-    narrow = guarantee_hrage.simulate("level set", problem, "H-RAGE", 8, 6.0)
+    options = Options(runs=8)
+    whole = guarantee_hrage.simulate("level set", problem, "H-RAGE", options, 1.0)
+    narrow = guarantee_hrage.simulate("level set", problem, "H-RAGE", options, 6.0)
     assert whole.wrong.wrong == 0
     assert narrow.wrong.verdict == "violated"
     assert whole.burn_in == narrow.burn_in > 0

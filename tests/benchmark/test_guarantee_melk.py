@@ -6,6 +6,7 @@ import torch
 from botorch_lse.benchmark import guarantee_melk
 from botorch_lse.benchmark.__main__ import main
 from botorch_lse.benchmark.guarantee import Form
+from botorch_lse.benchmark.registry import Options
 
 
 def test_student_noise_has_the_stated_scale() -> None:
@@ -37,7 +38,7 @@ def test_widths_far_too_narrow_are_caught(name: str) -> None:
     setting = getattr(guarantee_melk, f"{name.upper()}_TIES")
     build = partial(getattr(guarantee_melk, f"build_{name}"), setting)
     make = getattr(guarantee_melk, f"{name}_ties")
-    narrow = guarantee_melk.simulate_pac(Form(name, build), make, 10, 8.0)
+    narrow = guarantee_melk.simulate_pac(Form(name, build), make, Options(runs=10), 8.0)
     assert narrow.wrong.verdict == "violated"
 
 

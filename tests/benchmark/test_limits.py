@@ -16,7 +16,7 @@ from botorch_lse.benchmark.guarantee_linear import (
     chasing,
     narrowed,
     noisy,
-    outcome,
+    simulate,
 )
 from botorch_lse.benchmark.limits_all import Found, measured
 from botorch_lse.benchmark.limits_pareto import deciding_pairs, kone
@@ -37,6 +37,7 @@ from botorch_lse.benchmark.linear_cases import (
     VARIANCES,
     unequal,
 )
+from botorch_lse.benchmark.registry import Options
 from botorch_lse.designs import level_set_complexity
 from botorch_lse.estimators import ArmStatistics
 from botorch_lse.papers.kone2025.problems import ParetoInstance, synthetic
@@ -55,8 +56,8 @@ def test_whole_widths_are_rarely_wrong_and_a_sixth_is_caught(
 ) -> None:
     monkeypatch.setattr(linear_cases, "LIMIT", 600)
     monkeypatch.setattr(linear_cases, "BURN_IN_LIMIT", 20_000)
-    whole = outcome(instances, CASES[name][instances], chases, 2, 1.0)
-    narrow = outcome(instances, CASES[name][instances], chases, 4, 6.0)
+    whole = simulate(name, instances, chases, Options(runs=2), 1.0)
+    narrow = simulate(name, instances, chases, Options(runs=4), 6.0)
     assert whole.wrong.wrong == 0
     assert narrow.wrong.wrong > 0
     assert narrow.decided > whole.decided
