@@ -198,11 +198,6 @@ class Claim:
             self, verdict=torch.where(self.verdict == 0, found, self.verdict)
         )
 
-    def missing(self, values: Values) -> Tensor:
-        r"""``N`` counts of what rows lack that others are compared with."""
-        more = self.judge.missing(self.labels, values)
-        return more.masked_fill(self.verdict < 0, 0)  # they were abandoned
-
     def wanted(self, left: Tensor, missing: Tensor, needs_pairs: bool) -> Tensor:
         r"""``N`` counts of what the next look of each drawn row takes.
 
@@ -232,6 +227,7 @@ class AuditBelief:
         inner: What the wrapped procedure believes.
         seed: The run's seed, from which rows are drawn.
         measured: ``N`` bools: rows that were measured or used up so far.
+        lost: ``N`` bools: rows that were used up without a result, or excluded.
         attempt: How many claims were made, the open one included.
         claim: The open claim; ``None`` while the procedure learns.
         noise: How rows are judged: by ``KNOWN`` noise, by ``LEARNT`` noise, which is
@@ -246,6 +242,7 @@ class AuditBelief:
     inner: Any
     seed: int
     measured: Tensor
+    lost: Tensor
     attempt: int = 0
     claim: Claim | None = None
     noise: str = KNOWN
@@ -293,13 +290,17 @@ class Audited(Wrapping):
         if not self.inner.audits_by_itself:
             zero = torch.zeros(len(none), self.inner.n_columns, dtype=torch.float64)
             sums = zero, zero, none.long()
-        return self._claimed(AuditBelief(inner, seed, none, sums=sums))
+        return self._claimed(AuditBelief(inner, seed, none, none, sums=sums))
 
     def lose(self, belief: AuditBelief, rows: Tensor) -> AuditBelief:
         r"""After rows were used up without a result: drawn ones count as wrong."""
-        measured = belief.measured.index_fill(0, rows, True)
         claim = None if belief.claim is None else belief.claim.without(rows)
-        after = replace(belief, measured=measured, claim=claim)
+        after = replace(
+            belief,
+            measured=belief.measured.index_fill(0, rows, True),
+            lost=belief.lost.index_fill(0, rows, True),
+            claim=claim,
+        )
         return self._claimed(self._kept(self._tested(self._judged(after))))
 
     def after(self, belief: AuditBelief, inner: Any, new: Observations) -> AuditBelief:
@@ -326,11 +327,18 @@ class Audited(Wrapping):
             belief = replace(belief, noise_std=bound)
             if bound is None:
                 return belief
-        values = self._values(belief)
-        if bool((claim.missing(values) > 0).any()):
+        if bool((self._missing(belief) > 0).any()):
             return belief
-        claim = claim.judged_by(values, self._test(belief).mistaken)
+        claim = claim.judged_by(self._values(belief), self._test(belief).mistaken)
         return replace(belief, claim=claim)
+
+    def _missing(self, belief: AuditBelief) -> Tensor:
+        r"""``N`` counts of what rows lack that others are compared with."""
+        claim = belief.claim
+        if claim is None or belief.sums is None or belief.needs_pairs:
+            return torch.zeros_like(belief.measured, dtype=torch.long)
+        more = claim.judge.missing(claim.labels, self._values(belief))
+        return more.masked_fill(belief.lost, 0)  # one does not wait for them
 
     def _values(self, belief: AuditBelief) -> Values:
         r"""What was measured since the claim was made."""
@@ -442,9 +450,7 @@ class Audited(Wrapping):
         if claim is None or belief.ended is not None:
             return super().plan(belief, request)
         out = torch.bincount(request.pending, minlength=len(self.pool))
-        missing = torch.zeros_like(out)
-        if not belief.needs_pairs:
-            missing = claim.missing(self._values(belief))
+        missing = self._missing(belief)
         wanted = claim.wanted(request.left, missing, belief.needs_pairs)
         wanted = (wanted - out).clamp_min(0)
         chosen: list[Tensor] = []
@@ -465,10 +471,7 @@ class Audited(Wrapping):
             return super().open_rows(belief)
         drawn = torch.zeros(len(self.pool), dtype=torch.bool)
         drawn[belief.claim.drawn] = True
-        drawn &= belief.claim.verdict == 0
-        if belief.needs_pairs:
-            return drawn
-        return drawn | (belief.claim.missing(self._values(belief)) > 0)
+        return (drawn & (belief.claim.verdict == 0)) | (self._missing(belief) > 0)
 
     # --- the answer -------------------------------------------------------------------
 
@@ -592,8 +595,7 @@ class Audited(Wrapping):
             test = self._test(belief).after(belief.claim.judged)
             pairs = (2 - belief.claim.counts[belief.claim.pairs]).clamp_min(0)
             more = int(pairs.sum()) // 2 if belief.needs_pairs else 0
-            if not belief.needs_pairs:
-                more = int(belief.claim.missing(self._values(belief)).sum())
+            more += int(self._missing(belief).sum())
             basis = "The rest of the audit, if all rows to come are right."
             return Forecast(test.remaining + more, basis)
         found = super().forecast(belief, told)

@@ -760,7 +760,8 @@ class GPProcedure(Procedure):
             return SIDE  # estimates, another one for each row
         if self.model.is_fixed or fits.has_known_noise:
             return KNOWN
-        return LEARNT if fits.posteriors[0].prior.predict_noise is None else SIDE
+        predicted = (p.prior.predict_noise is not None for p in fits.posteriors)
+        return SIDE if any(predicted) else LEARNT
 
     @property
     def noise_in_words(self) -> str:

@@ -120,10 +120,7 @@ class Judge(ABC):
 
     @property
     def knows_sides(self) -> bool:
-        r"""Whether noise of any size is on either side of a level with equal chances,
-
-        so that a value by itself shows the true class with some probability.
-        """
+        r"""Whether the sides of values tell something, however large the noise is."""
         return True
 
     @property

@@ -231,7 +231,7 @@ def test_runs_end_audited_and_can_be_resumed_at_any_time(name) -> None:
     answer = whole.classification
     assert float(faults(answer.above, TRUTH, EPSILON).double().mean()) <= 0.1
     assert strategy.estimate(whole).mean.shape == (N, 2)
-    for stop in range(0, whole.round, 5):
+    for stop in range(1, whole.round, whole.round // 3):
         part = end_of(strategy, stop=stop)
         again = strategy.replay(part.observations)
         assert (again.round, again.stop_reason) == (part.round, part.stop_reason)
@@ -272,6 +272,18 @@ def test_accepted_rows_that_are_lost_do_not_hold_up_the_audit() -> None:
     with pytest.raises(ValueError, match=r"`abandoned` to hold rows.*\[\], but got 3"):
         strategy.tell(state, None, abandoned=[3])
     assert state.stop_reason in ("audited", "decided", "not confirmed")
+
+
+def test_accepted_rows_that_cannot_be_measured_do_not_hold_up_the_audit() -> None:
+    strategy = build()
+    accepted = pareto_mask(SIGNS * TRUTH).nonzero().view(-1)[:2]
+    state = strategy.exclude(strategy.init(), accepted)
+    while not state.is_done:
+        batch = strategy.ask(state)
+        assert not bool(torch.isin(accepted, batch.order).any())
+        state = strategy.tell(state, measured(batch, state, 0))
+    assert state.stop_reason == "audited"
+    assert not bool((state.observations.indices.unsqueeze(-1) == accepted).any())
 
 
 def test_linear_outputs_are_audited_likewise() -> None:
