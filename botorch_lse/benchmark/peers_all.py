@@ -72,6 +72,22 @@ PACKAGES_PROBLEMS = ("four-branch", "sea bed", "sample, Matern-5/2, 4-D")
 """Different kinds and sizes."""
 PACKAGES_RIVALS = (DEFAULT, "Straddle", "SUR", "tIMSE", "GlobalMI", "Bichon")
 """Methods of ours that are listed beside them."""
+RIVALS = (
+    "Straddle",
+    "LSE",
+    "TruVaR",
+    "SUR",
+    "tIMSE",
+    "GlobalMI",
+    "Bichon",
+    "U",
+    "variance",
+    "random",
+)
+"""Whom the default is to be never far from, the best of them in each cell."""
+MEAN_RATIO, WORST_RATIO = 1.10, 1.5
+"""The targets of its ratio to the best rival: of the mean over cells, beyond which two
+standard errors are allowed, and of each cell."""
 FLOOR = 0.5
 """The least error, in rows: no method is infinitely better than another one."""
 PICTURED = 10, MIDDLE, False
@@ -194,6 +210,7 @@ def report(title: str, runs: Sequence[Run], missing: Sequence[str] = ()) -> Repo
             wins_table(setting, comparison),
             errors_table(setting, comparison),
         ]
+    tables += targets_table(by_setting(runs))
     data = {"runs": [run.record() for run in runs]}
     figures = {"peers": partial(drawn, runs)} if pictured(runs) else {}
     return Report(title, notes, tables, data=data, figures=figures)
@@ -330,6 +347,48 @@ def ratios_table(setting: str, comparison: Comparison) -> Table:
     cells, seeds = len(comparison.errors), len({r.job.seed for r in comparison.runs})
     title = f"{setting}: late error over the best method's, {cells} cells"
     return Table(f"{title}, seeds 0 to {seeds - 1}", columns, rows)
+
+
+def targets_table(comparisons: Mapping[str, Comparison]) -> list[Table]:
+    r"""How far the default is from the best rival of each cell; what fails is said.
+
+    Args:
+        comparisons: By setting; those without the default or a rival are left out.
+
+    Returns:
+        One table, or none where all are left out.
+    """
+    rows = []
+    for setting, comparison in comparisons.items():
+        if not {DEFAULT, *RIVALS} <= set(comparison.methods):
+            continue
+        ratios = {
+            cell: errors[DEFAULT] / min(errors[rival] for rival in RIVALS)
+            for cell, errors in comparison.errors.items()
+        }
+        mean_ratio, error = geometric_mean(ratios)
+        worst = max(ratios, key=lambda cell: ratios[cell])
+        beyond = sum(ratio > WORST_RATIO for ratio in ratios.values())
+        is_near = mean_ratio <= MEAN_RATIO + 2 * error
+        rows.append(
+            (
+                setting,
+                f"{mean_ratio:.2f} +- {error:.2f}",
+                "met" if is_near else "NOT MET",
+                f"{ratios[worst]:.2f}, {worst[0]}, noise {worst[1]:.1%}",
+                f"{beyond} of {len(ratios)}",
+                "NOT MET" if beyond else "met",
+            )
+        )
+    columns = (
+        "setting",
+        f"{DEFAULT} over the best rival",
+        f"at most {MEAN_RATIO:g} + 2 errors",
+        "worst cell",
+        f"cells above {WORST_RATIO:g}",
+        "none",
+    )
+    return [Table("Targets", columns, rows)] if rows else []
 
 
 def wins_table(setting: str, comparison: Comparison) -> Table:

@@ -14,12 +14,14 @@ from botorch_lse.benchmark.peers_all import (
     LOW,
     MIDDLE,
     QUICK,
+    RIVALS,
     SETTINGS,
     Comparison,
     by_setting,
     geometric_mean,
     jobs,
     report,
+    targets_table,
 )
 from botorch_lse.benchmark.peers_problems import (
     CHOOSING,
@@ -44,6 +46,7 @@ from botorch_lse.benchmark.peers_problems import (
     styblinski,
 )
 from botorch_lse.benchmark.peers_runs import (
+    DEFAULT,
     METHODS,
     Job,
     Measurements,
@@ -298,6 +301,28 @@ def test_tables_and_picture_are_made_of_made_up_runs(tmp_path: Path) -> None:
     assert names == ["peers.png", "results.json"]
     content = json.loads((tmp_path / "results.json").read_text())
     assert [Run.of_record(record) for record in content["runs"]] == RUNS
+
+
+def test_the_default_is_held_against_the_best_rival_of_each_cell() -> None:
+    assert set(RIVALS) < set(METHODS) - {DEFAULT}
+    late = {"Levy, 3-D": (20, 10), "camel": (10, 20)}
+    runs = [
+        made_up(problem, MIDDLE, method, 0, rival if method == "Straddle" else 40)
+        for problem, (_, rival) in late.items()
+        for method in RIVALS
+    ]
+    assert not targets_table(by_setting(runs))
+    runs += [made_up(name, MIDDLE, DEFAULT, 0, own) for name, (own, _) in late.items()]
+    # another method that is better than all rivals does not count
+    runs += [made_up(name, MIDDLE, "randomised", 0, 1) for name in late]
+    (table,) = targets_table(by_setting(runs))
+    ((setting, ratio, is_near, worst, beyond, none),) = table.rows
+    assert setting == "q = 10, fixed model"
+    assert ratio == "1.00 +- 0.69"  # 2 and 1 / 2
+    assert is_near == "met"
+    assert worst == "2.00, Levy, 3-D, noise 5.0%"
+    assert (beyond, none) == ("1 of 2", "NOT MET")
+    assert report("peers", runs).tables[-1].rows == table.rows
 
 
 def test_settings_are_told_apart() -> None:
