@@ -37,6 +37,7 @@ from botorch_lse.strategies.loop import Procedure, State, Strategy, check_state
 from botorch_lse.strategies.processes import (
     GaussianProcess,
     GaussianProcesses,
+    Refit,
     one_each,
 )
 from botorch_lse.strategies.rules import (
@@ -545,9 +546,11 @@ class GPParetoStrategy(Strategy):
         epsilon: The accuracy, units of ``y``, one for all outputs or one for each.
         max_observations: Stop after so many measurements.
         max_repeats: How often one row may be measured.
-        refit: Fit again every so many rounds, or a function of the number of complete
-            rounds that says whether to. After a fit the whole past is judged again with
-            the new hyper-parameters, so that rows may open again.
+        refit: Fit again every so many rounds; a float above 1 means once there are so
+            many times as many rounds as at the last fit (1.1: ever more rarely); or a
+            function of the number of complete rounds that says whether to. After a fit
+            the whole past is judged again with the new hyper-parameters, so that rows
+            may open again.
         n_initial: Measurements placed by maximal variance before the rule takes over,
             rounded up to whole rounds. Default 0 for fixed models, else ten per input,
             at most all rows of the pool.
@@ -576,7 +579,7 @@ class GPParetoStrategy(Strategy):
     epsilon: float | Sequence[float] = 0.0
     max_observations: int | None = None
     max_repeats: int | None = None
-    refit: int | Callable[[int], bool] = 1
+    refit: Refit = 1
     n_initial: int | None = None
     memory_budget: int = MEMORY_BUDGET
     audit: tuple[float, float] | None = None

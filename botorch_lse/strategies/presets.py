@@ -57,6 +57,7 @@ from botorch_lse.strategies.processes import (
     LEVEL_Z,
     GaussianProcesses,
     OutputModel,
+    Refit,
     history_of_each,
 )
 from botorch_lse.strategies.rules import (
@@ -100,11 +101,13 @@ class GPStrategy(Strategy):
         epsilon: The accuracy, units of ``y``.
         max_observations: Stop after so many measurements.
         max_repeats: How often one row may be measured.
-        refit: Fit again every so many rounds (1: always), or a function of the number
-            of complete rounds that says whether to. In between, and for fixed models,
-            hyper-parameters stay. Under a model that is learnt the current interval
-            alone decides, in every round anew: hyper-parameters learnt from all data
-            make earlier intervals no evidence, so a row may become undecided again.
+        refit: Fit again every so many rounds (1: always); a float above 1 means once
+            there are so many times as many rounds as at the last fit (1.1: ever more
+            rarely); or a function of the number of complete rounds that says whether
+            to. In between, and for fixed models, hyper-parameters stay. Under a model
+            that is learnt the current interval alone decides, in every round anew:
+            hyper-parameters learnt from all data make earlier intervals no evidence, so
+            a row may become undecided again.
         n_initial: Measurements placed by maximal variance before the rule takes over,
             rounded up to whole rounds. Default 0 for fixed models, else ``10 d``, at
             most one per row: few data make a learnt model far too sure. Where the noise
@@ -152,7 +155,7 @@ class GPStrategy(Strategy):
     epsilon: float = 0.0
     max_observations: int | None = None
     max_repeats: int | None = None
-    refit: int | Callable[[int], bool] = 1
+    refit: Refit = 1
     n_initial: int | None = None
     level_z: float | None = LEVEL_Z
     needs_both_sides: bool = True

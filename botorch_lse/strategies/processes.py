@@ -48,6 +48,9 @@ from botorch_lse.strategies.burn_in import BurnIn, BurnInData
 from botorch_lse.strategies.goals import Goal
 from botorch_lse.strategies.loop import Request, round_generator
 
+Refit = int | float | Callable[[int], bool]
+"""When a model is fitted again: every so many rounds; once there are so many times as
+many rounds as at the last fit (a float); or whether to after a number of rounds."""
 FIRST_PER_INPUT = 10
 """Rows of the first design per input where a model is learnt: with ``2 (d + 1)`` of
 them, a default model said of functions with hidden regions that all is decided in 17 of
@@ -443,7 +446,7 @@ class GaussianProcesses:
 
     pool: Pool
     outputs: tuple[OutputModel, ...]
-    refit: int | Callable[[int], bool] = 1
+    refit: Refit = 1
     n_initial: int | None = None
     max_observations: int | None = None
     max_repeats: int | None = None
@@ -458,7 +461,10 @@ class GaussianProcesses:
     def __post_init__(self) -> None:
         if self.n_initial is not None:
             whole_number(self.n_initial, "n_initial", 0)
-        if not callable(self.refit):
+        if isinstance(self.refit, float):
+            remedy = "Write a whole number of rounds, or how many times as many, 1.1."
+            in_interval(self.refit, "refit", 1.0, math.inf, remedy=remedy)
+        elif not callable(self.refit):
             whole_number(self.refit, "refit", 1)
         checked_budget(self.memory_budget, len(self.pool), "one number per row")
 
@@ -649,6 +655,8 @@ class GaussianProcesses:
             return False
         if callable(self.refit):
             return bool(self.refit(fits.n_rounds))
+        if isinstance(self.refit, float):
+            return fits.n_rounds >= self.refit * fits.fitted_rounds
         return fits.n_rounds - fits.fitted_rounds >= self.refit
 
     def restarted(
@@ -842,7 +850,7 @@ class GaussianProcess:
             of the smallest number being output 0.
         noise_std: The known noise standard deviation, or one per output, units of
             ``y``; else see ``GPStrategy``, as for the next ones.
-        refit: Fit again every so many rounds.
+        refit: Fit again every so many rounds; see ``GPStrategy``.
         n_initial: Measurements placed by maximal variance before the rule takes over.
         level_z: Prior standard deviations within which a learnt model holds the level.
         needs_both_sides: Whether a learnt model decides nothing while all values lie on
@@ -858,7 +866,7 @@ class GaussianProcess:
 
     model: ModelArgument | Sequence[ModelArgument] | ModelList = None
     noise_std: float | Sequence[float] | None = None
-    refit: int | Callable[[int], bool] = 1
+    refit: Refit = 1
     n_initial: int | None = None
     level_z: float | None = LEVEL_Z
     needs_both_sides: bool = True

@@ -162,6 +162,8 @@ def test_learning_strategies_replay_exactly(noise: str, refit: int) -> None:
 def test_refit_schedules_say_when() -> None:
     every_second = run(learning(refit=2), 5, value=shifted)
     assert [s.belief.fits.fitted_rounds for s in every_second[1:]] == [1, 1, 3, 3, 5]
+    grown = run(learning(refit=1.5), 6, value=shifted)
+    assert [s.belief.fits.fitted_rounds for s in grown[1:]] == [1, 2, 3, 3, 5, 5]
     early = run(learning(refit=lambda n: n <= 2), 4, value=shifted)
     assert [s.belief.fits.fitted_rounds for s in early[1:]] == [1, 2, 2, 2]
 
@@ -474,6 +476,8 @@ def test_first_rows_do_not_depend_on_the_units_of_the_noise() -> None:
         ({"max_repeats": 0}, ValueError, "`max_repeats` to be at least 1"),
         ({"n_initial": -1}, ValueError, "`n_initial` to be at least 0"),
         ({"refit": 0}, ValueError, "`refit` to be at least 1"),
+        ({"refit": 1.0}, ValueError, r"`refit` in \(1, inf\).* as many, 1.1"),
+        ({"refit": math.nan}, ValueError, "`refit`"),
         ({"noise_std": -1.0}, ValueError, "`noise_std` .*-1. Leave it out to learn"),
         ({"noise_std": None}, ValueError, "`noise_std` .or `pool.noise_var`., because"),
         (
