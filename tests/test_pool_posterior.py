@@ -152,9 +152,8 @@ def test_rows_in_cache_keep_to_the_budget() -> None:
     posterior = start(HALF)
     for i in range(len(ROWS)):
         posterior = observe(posterior, i, i + 1)
-        rows = posterior._rows
-        assert rows is None or rows.data.numel() * 8 <= HALF / 2
-        assert (rows is None) == (i >= 10)
+        assert posterior._rows.data.numel() * 8 <= HALF / 2
+        assert posterior._kept == min(i + 1, 10)
 
 
 def test_exact_repeats_leave_no_variance() -> None:

@@ -773,20 +773,21 @@ class _Rows:
         self.data = torch.empty(capacity, N, dtype=torch.float64)
         self.used = 0
 
-    def extended(self, n: int, q: int, most: int) -> _Rows | None:
+    def extended(self, n: int, q: int, most: int) -> _Rows:
         r"""Storage with the first ``n`` rows and room for ``q`` more to be written.
 
         Args:
             n: Rows held so far.
             q: Rows to come.
-            most: Rows that the storage may hold; ``None`` if these are more.
+            most: Rows that the storage may ever hold.
         """
-        if n + q > most:
-            return None
         target = self
         if n != self.used or n + q > self.data.shape[0]:
             # Doubling keeps the time spent on copying proportional to the final size.
-            capacity = min(max(2 * n, n + q, 16), most)
+            capacity = max(2 * n, n + q, 16)
+            # While rows are copied both storages are there. From half of the most on
+            # there is one copy left; rows that were not written yet take no memory.
+            capacity = most if 2 * capacity > most else capacity
             target = _Rows(self.data.shape[1], capacity)
             target.data[:n] = self.data[:n]
         target.used = n + q
@@ -817,9 +818,9 @@ class PoolPosterior:
     r"""Mean and variance of every row of a pool, given observations at rows.
 
     ``observe`` and ``expect`` return new objects; each new observation costs one new
-    path row (``O(n N)``). Rows of the path are kept while ``n x N`` numbers fit half
-    the memory budget (storage that grows is copied, so both halves are used); beyond
-    it they are computed again each time, in blocks of rows.
+    path row (``O(n N)``). The first rows of the path are kept, as many as fit half of
+    the memory budget; the others are computed again each time, in blocks of rows of the
+    pool.
 
     Args:
         prior: The process, without batch shape.
@@ -853,6 +854,7 @@ class PoolPosterior:
     is_exact: bool = False
     data: Tensor | None = None
     _rows: _Rows | None = None
+    _kept: int = 0
     _gram: Tensor | None = None
     _expected: tuple[Tensor, ...] = ()
 
@@ -959,16 +961,15 @@ class PoolPosterior:
         """
         self._check_no_expected()
         with torch.no_grad():
-            n, q = self.a.numel(), news.a.numel()
-            storage = self._storage_for(q)
+            kept, storage = self._storage_for(news.a.numel())
+            new = kept - self._kept
             mean, variance = self.mean.clone(), self.variance.clone()
             for rows, covariance in self._residual_blocks(prior_with, news.path):
                 V = path_rows(news.L, covariance)
                 mean[rows] += news.a @ V
                 variance[rows] -= V.square().sum(dim=0)
                 variance[rows].clamp_min_(0.0)
-                if storage is not None:
-                    storage.data[n : n + q, rows] = V
+                storage.data[self._kept : kept, rows] = V[:new]
             information = self.information + news.L.diagonal().log().sum()
             return replace(
                 self,
@@ -981,6 +982,7 @@ class PoolPosterior:
                 is_exact=self.is_exact or news.is_exact,
                 data=None if data is None else torch.cat((self._data, data)),
                 _rows=storage,
+                _kept=kept,
             )
 
     def _check_no_expected(self) -> None:
@@ -1044,6 +1046,7 @@ class PoolPosterior:
             is_exact=False,
             data=None if self.data is None else self.data[:0],
             _rows=_Rows(len(every)),
+            _kept=0,
             _expected=(),
         )
 
@@ -1199,19 +1202,32 @@ class PoolPosterior:
         return self.F[self.indices] if self.data is None else self.data
 
     def _with_data(self, rows: Tensor | slice) -> Tensor:
-        r"""``n x r`` prior covariances of the observations with some rows."""
+        r"""Prior covariances of the observations whose path rows are not kept.
+
+        Returns:
+            ``(n - kept) x r``, with some rows of the pool.
+        """
         if self.data is None:
-            return self.prior_covariance(self.indices, rows)
-        return self.prior.covariance(self.data, self.F[rows])
+            return self.prior_covariance(self.indices[self._kept :], rows)
+        return self.prior.covariance(self.data[self._kept :], self.F[rows])
+
+    @property
+    def _path(self) -> Tensor:
+        r"""``kept x N``: the path rows that are kept."""
+        assert self._rows is not None  # every posterior that is started has them
+        return self._rows.data[: self._kept]
 
     def _cross(self, indices: Tensor) -> Tensor:
         r"""``q x n`` entries of the path rows at rows ``indices``."""
         n = self.a.numel()
         if n == 0:
             return self.a.new_zeros(indices.numel(), 0)
-        if self._rows is not None:
-            return self._rows.data[:n, indices].mT
-        return path_rows(self.L, self._with_data(indices)).mT
+        first = self._path[:, indices]
+        if len(first) == n:
+            return first.mT
+        L = self.L[len(first) :]
+        left = self._with_data(indices) - L[:, : len(first)] @ first
+        return torch.cat((first, path_rows(L[:, len(first) :], left))).mT
 
     def _residual_blocks(
         self, prior_with: Callable[[slice], Tensor], path: Tensor
@@ -1219,8 +1235,9 @@ class PoolPosterior:
         r"""Posterior covariances of some points with the pool, block by block.
 
         They are the prior covariances less ``path V`` with the path rows ``V = L^-1
-        k(train, x)``. Where ``V`` is not stored, ``path V = W' k(train, x)`` with ``W =
-        L^-T path'``, which needs one triangular solve instead of one per block.
+        k(train, x)``. Of ``V`` the first rows ``V1`` are kept. For the others ``V2 =
+        L22^-1 (k(train2, x) - L21 V1)``, so that ``path2 V2 = W' (k(train2, x) - L21
+        V1)`` with ``W = L22^-T path2'``: one triangular solve instead of one per block.
 
         Args:
             prior_with: From a slice of the pool to the ``q x r`` prior covariances of
@@ -1230,19 +1247,28 @@ class PoolPosterior:
         Yields:
             A slice of the pool, and the ``q x block`` covariances with it.
         """
-        n, N = self.a.numel(), self.F.shape[-2]
-        stored = self._rows.data[:n] if self._rows is not None else None
-        if stored is None:
-            W = torch.linalg.solve_triangular(self.L.mT, path.mT, upper=True)
-        per_row = len(path) + (n if stored is None else 0)
-        for rows in row_blocks(N, per_row, self.memory_budget):
+        n, N, kept = self.a.numel(), self.F.shape[-2], self._kept
+        known = path[:, :kept]
+        if kept < n:
+            L21, L22 = self.L[kept:, :kept], self.L[kept:, kept:]
+            W = torch.linalg.solve_triangular(L22.mT, path[:, kept:].mT, upper=True)
+            known = known - W.mT @ L21
+        for rows in row_blocks(N, len(path) + n - kept, self.memory_budget):
             block = prior_with(rows)
-            if stored is not None:
-                yield rows, block - path @ stored[:, rows]
-            else:
-                yield rows, block - W.mT @ self._with_data(rows)
+            if kept:
+                block = block - known @ self._path[:, rows]
+            if kept < n:
+                block = block - W.mT @ self._with_data(rows)
+            yield rows, block
 
-    def _storage_for(self, q: int) -> _Rows | None:
-        r"""Storage for ``q`` more rows, if half the memory budget can hold them all."""
+    def _storage_for(self, q: int) -> tuple[int, _Rows]:
+        r"""How many path rows to keep after ``q`` more, and storage with room for them.
+
+        As many as half of the memory budget holds, and none after one that is not kept.
+        """
+        assert self._rows is not None  # every posterior that is started has it
         most = self.memory_budget // (2 * 8 * self.F.shape[-2])
-        return self._rows and self._rows.extended(self.a.numel(), q, most)
+        if self._kept < self.a.numel() or self._kept >= most:
+            return self._kept, self._rows
+        more = min(q, most - self._kept)
+        return self._kept + more, self._rows.extended(self._kept, more, most)

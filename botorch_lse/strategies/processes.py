@@ -191,7 +191,8 @@ class OutputModel:
         r"""``N`` noise variances, where the strategy or the pool knows them."""
         if self.noise_std is None:
             return self.pool.noise_var
-        return torch.full((len(self.pool),), self.noise_std**2, dtype=torch.float64)
+        variance = torch.tensor(self.noise_std**2, dtype=torch.float64)
+        return variance.expand(len(self.pool))  # one number, however many rows
 
     def allows_fit(self, history: Observations, least: int) -> bool:
         r"""Whether a model can be learnt from the data at all.
@@ -235,7 +236,10 @@ class OutputModel:
                 "Expected `noise_std`, `pool.noise_var` or `yvar`, because the fitted "
                 "`model` does not know the noise of a new observation."
             )
-        return torch.maximum(noise, prior.least_noise(prior.features(self.pool.X)))
+        least = prior.least_noise(prior.features(self.pool.X))
+        if noise.stride(0) == 0:
+            return torch.maximum(noise[:1], least).expand(len(noise))
+        return torch.maximum(noise, least)
 
     def fit(self, history: Observations, seed: int, n_rounds: int) -> GPPrior:
         r"""The fixed process, or one that is fitted to the data.

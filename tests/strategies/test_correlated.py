@@ -178,7 +178,7 @@ def test_rounds_batches_and_expected_rows_agree_with_dense_algebra() -> None:
     y, noise = values_at(rows, 3), torch.tensor([[0.01, 2.0]]).double().expand(5, M)
     wanted, covariance = conditioned(mean, K, rows, y, noise)
     start = correlated.start(priors_of(model), POOL.X, 2**30)
-    lean = tuple(replace(p, _rows=None, _gram=None) for p in start)
+    lean = tuple(replace(p, memory_budget=8 * len(p.F), _gram=None) for p in start)
     for posteriors in (start, lean):
         given = [rows] * M, y.unbind(-1), noise.unbind(-1)
         head, tail = ([[v[at] for v in p] for p in given] for at in (FIRST, REST))
