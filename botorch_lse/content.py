@@ -7,7 +7,8 @@ comes from four sources that must not be mixed up:
 
 - *Decided rows.* If all decided rows are right, ``C`` is at least the mass decided
   above, and at most that plus the undecided mass. It holds as their guarantee does.
-- *The posterior.* Quantiles of ``C`` under the model: right if the model is.
+- *The posterior.* Quantiles of ``C`` under the model: right if the model is. A model
+  that is learnt is not, as its own estimates show, which move from round to round.
 - *Rows drawn at random*, whose sides were measured, whatever the model: see
   ``difference_limits``.
 - *The pool as a sample.* If the rows were drawn from a distribution, ``C`` differs from
@@ -56,6 +57,10 @@ class Content:
         posterior: Quantiles of the content under the model; ``None`` where they were
             not asked for or are not known.
         design: Limits by rows drawn at random, whatever the model; ``None`` without.
+        widened: ``posterior``, to both sides farther by how much ``estimate`` has moved
+            in the last rounds; ``None`` where nothing watches it (``content_tol``). No
+            theorem stands behind it: how often it held is measured (``benchmark
+            reliability``).
         confidence: Of ``posterior``, ``design`` and the sampling error, each by itself.
     """
 
@@ -71,6 +76,7 @@ class Content:
     population: tuple[float, float]
     posterior: tuple[float, float] | None = None
     design: tuple[float, float] | None = None
+    widened: tuple[float, float] | None = None
     confidence: float = CONFIDENCE
 
     @classmethod
@@ -141,6 +147,7 @@ class Content:
         percent = f"{100 * self.confidence:g} %"
         for limits, source in (
             (self.posterior, f"by the model, if it is right, with {percent}"),
+            (self.widened, "with what the estimate has moved by lately"),
             (
                 self.design,
                 f"by rows drawn at random, whatever the model, with {percent}",

@@ -58,6 +58,8 @@ class ContentStop(ABC):
     model that is learnt is refitted in between."""
     confidence: ClassVar[float] = CONFIDENCE
     """Of the intervals it looks at."""
+    settled: ClassVar[int] = 5
+    """In how many rounds what the estimate has moved by widens the interval."""
     reason: ClassVar[str]
     """The stop reason."""
 
@@ -112,7 +114,7 @@ class ContentKnown(ContentStop):
     sampling: bool = False
     confidence: float = CONFIDENCE  # type: ignore[misc]
     times: int = 2
-    settled: int = 5
+    settled: int = 5  # type: ignore[misc]
 
     reason: ClassVar[str] = CONTENT
 
@@ -154,12 +156,7 @@ class ContentKnown(ContentStop):
         return estimates[-1] if self.relative else 1.0
 
     def _drift(self, estimates: tuple[float, ...]) -> float:
-        r"""How far the last estimates are from the present one."""
-        *before, now = estimates
-        if len(before) < self.settled:
-            return math.inf
-        recent = before[len(before) - self.settled :]
-        return max((abs(now - earlier) for earlier in recent), default=0.0)
+        return drift(estimates, self.settled)
 
     def half_width(self, content: Content) -> float:
         r"""How far the truth may be from the estimate, to the farther side."""
@@ -275,6 +272,20 @@ class StableEstimate(ContentStop):
         return now > 0 and abs(now - before) <= self.change * now
 
 
+def drift(estimates: tuple[float, ...], rounds: int) -> float:
+    r"""How far the estimates of some rounds are from the one after them.
+
+    Args:
+        estimates: The last of them is the present one.
+        rounds: How many before that are looked at; with fewer the drift is infinite.
+    """
+    *before, now = estimates
+    if len(before) < rounds:
+        return math.inf
+    recent = before[len(before) - rounds :]
+    return max((abs(now - earlier) for earlier in recent), default=0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class WatchedBelief:
     r"""What is believed, and what the rounds have said of the number so far.
@@ -321,6 +332,18 @@ class Watched(Wrapping):
         look = Look(content, answer, self.inner.audit_level(inner), estimates)
         held = belief.held + 1 if self.rule.holds(look) else 0
         return WatchedBelief(inner, estimates, held)
+
+    def content(
+        self, belief: WatchedBelief, answer: Classification, confidence: float
+    ) -> Content:
+        r"""How much is above, also with what the estimate has moved by lately."""
+        found = super().content(belief, answer, confidence)
+        # The last of the estimates is the present one, so that one more is looked at.
+        moved = drift((*belief.estimates, found.estimate), self.rule.settled + 1)
+        if found.posterior is None or moved == math.inf:
+            return found
+        low, high = found.posterior
+        return replace(found, widened=(max(0.0, low - moved), high + moved))
 
     def stop_reason(self, belief: WatchedBelief, answer: Classification) -> str | None:
         r"""As the inner procedure says; else that the number is known."""

@@ -98,7 +98,7 @@ def test_a_run_counts_what_it_used_and_where_it_was_right() -> None:
 
 
 def made(case: str, method: str, n: int, error: float, covers: bool, seed=0) -> Run:
-    half = 1.5 * error if covers else 0.1 * error
+    half, own = 1.5 * error if covers else 0.1 * error, 0.2 * error
     return Run(
         Job(case, method, seed),
         n,
@@ -106,8 +106,7 @@ def made(case: str, method: str, n: int, error: float, covers: bool, seed=0) -> 
         0.01 * (1 + error),
         0.01,
         n - 2,
-        0.01 * (1 + error - half),
-        0.01 * (1 + error + half),
+        *(0.01 * (1 + error + end) for end in (-own, own, -half, half)),
     )
 
 
@@ -126,6 +125,7 @@ def test_targets_are_met_or_said_not_to_be() -> None:
     ):
         assert [row[-1] for row in report(runs).tables[-1].rows] == verdicts
     assert "four-branch, k = 7" in report(wrong).tables[0].markdown()
+    assert "1 (0) of 1" in report(right).tables[0].markdown()
 
 
 def test_the_command_records_its_runs(tmp_path, capsys) -> None:

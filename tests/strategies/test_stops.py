@@ -104,6 +104,23 @@ def test_a_run_ends_once_the_interval_is_narrow_enough(rule: ContentKnown) -> No
     assert 4 < states[-1].n_used < 60
 
 
+def test_what_the_estimate_moved_by_widens_the_interval() -> None:
+    for rule, rounds in ((ContentKnown(0.05, settled=2), 2), (MinimumU(), 5)):
+        states = played(rule, most=30)
+        estimates = [state.content().estimate for state in states[1:]]
+        for i, state in enumerate(states[1:]):
+            content, recent = state.content(), estimates[max(0, i - rounds) : i]
+            if i < rounds:
+                assert content.widened is None
+                continue
+            moved = max(abs(estimates[i] - e) for e in recent)
+            low, high = content.posterior
+            wanted = max(0.0, low - moved), high + moved
+            assert content.widened == pytest.approx(wanted, abs=1e-12)
+            assert "moved by lately" in str(content)
+    assert played(None, most=20)[-1].content().widened is None
+
+
 def test_rules_of_the_literature_end_where_they_say() -> None:
     rule = UFunction()  # as theirs, it decides few rows before it ends
     states = played(MinimumU(), rule=rule)
