@@ -56,7 +56,7 @@ def test_matplotlib_draws_ranks_and_predictions_with_what_they_say() -> None:
     assert figure.get_suptitle().replace("\n", " ") == str(FAILED)
     by_rank, by_prediction = figure.axes
     assert {ax.get_ylabel() for ax in figure.axes} == {"residual / predicted sd"}
-    assert "units of y" in by_prediction.get_xlabel()
+    assert by_prediction.get_xlabel() == "y: predicted, itself left out"
     frame = calibration_frame(FAILED)
     order = (EARLIER, "each left out", LATER)
     for points, kind in zip(by_rank.collections, order, strict=True):

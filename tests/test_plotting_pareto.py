@@ -83,7 +83,7 @@ def test_matplotlib_draws_all_rows_and_the_measured_ones() -> None:
 
 
 def test_plotly_draws_the_same() -> None:
-    figure = pareto_set_figure(frame())
+    figure = pareto_set_figure(frame(), ("heat", "cold"))
     keys = [trace.name for trace in figure.data if trace.showlegend is None]
     assert keys == ["measured (7 times)", "accepted (2)", "open (1)", "rejected (3)"]
     drawn = [trace for trace in figure.data if trace.showlegend is False]

@@ -36,6 +36,10 @@ from botorch_lse.ax.node import LevelSetNode, level_set_node, level_set_nodes
 from botorch_lse.checks import one_of
 from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.content import CONFIDENCE, Content
+from botorch_lse.plotting.frames import WORDS
+from botorch_lse.plotting.pictures import side_words
+from botorch_lse.problem import Classification
+from botorch_lse.strategies import Goal, State
 
 Picture = tuple[pd.DataFrame, Figure]
 """The data frame of a card and the plotly figure drawn from it."""
@@ -133,17 +137,26 @@ def level_set_content(
     return node.state(experiment).content(confidence)
 
 
+def named_outputs(
+    answer: Classification, node: LevelSetNode, experiment: Experiment
+) -> Classification:
+    r"""The answer, its outputs named as the metrics."""
+    strategy, names = node.strategy, node.metric_names(experiment)
+    # Where a row measures one output there is one metric, whatever its name.
+    if not answer.outputs or strategy.n_outputs != strategy.n_predicted:
+        return answer
+    pairs = zip(answer.outputs, names, strict=True)
+    named = tuple(replace(output, name=name) for output, name in pairs)
+    return replace(answer, outputs=named)
+
+
 def answer_frame(node: LevelSetNode, experiment: Experiment) -> pd.DataFrame:
     r"""The present answer as a table, for a level set or a Pareto set."""
     state = node.state(experiment)
     answer, observations = state.classification, state.measurements
     strategy: Any = node.strategy
     names = node.metric_names(experiment)
-    # Where a row measures one output there is one metric, whatever its name.
-    if answer.outputs and strategy.n_outputs == strategy.n_predicted:
-        pairs = zip(answer.outputs, names, strict=True)
-        named = tuple(replace(output, name=name) for output, name in pairs)
-        answer = replace(answer, outputs=named)
+    answer = named_outputs(answer, node, experiment)
     if strategy.directions is None:
         frame = plotting.level_set_frame(answer, observations)
         frame.attrs["content"] = str(state.content())
@@ -153,6 +166,31 @@ def answer_frame(node: LevelSetNode, experiment: Experiment) -> pd.DataFrame:
     frame.attrs["stop_reason"] = state.stop_reason
     frame.attrs["guarantee"] = answer.guarantee
     return frame
+
+
+def question(node: LevelSetNode, experiment: Experiment) -> str:
+    r"""What is asked, with the metrics' names; empty where there are no words."""
+    strategy, names = node.strategy, node.metric_names(experiment)
+    goal, directions = getattr(strategy, "goal", None), strategy.directions
+    if isinstance(goal, Goal):
+        # Where a row measures one output there is one metric, and outputs by name.
+        outputs = node.state(experiment).classification.outputs
+        given = names if len(names) >= len(outputs) else [o.name for o in outputs]
+        return goal.question(given)
+    if directions is not None:
+        wanted = zip(directions, names, strict=True)
+        return " and ".join(f"{'more' if up else 'less'} {name}" for up, name in wanted)
+    for level, words in (("threshold", ""), ("omega", " of its maximum")):
+        if getattr(strategy, level, None) is not None:
+            return f"{names[0]} above {getattr(strategy, level):g}{words}"
+    return ""
+
+
+def words_of(node: LevelSetNode, state: State) -> dict[str, str]:
+    r"""What the sides of a strategy's answer are called."""
+    if node.strategy.directions is not None:
+        return WORDS
+    return side_words(state.classification)
 
 
 class LevelSetGlobalStoppingStrategy(BaseGlobalStoppingStrategy):
@@ -208,6 +246,13 @@ class LevelSetCard(Analysis):
     def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
         r"""The data frame and the plotly figure drawn from it."""
 
+    def heading(self, node: LevelSetNode, experiment: Experiment) -> str:
+        r"""What is shown, and of which question: "Level set: strength above 40"."""
+        asked, title = question(node, experiment), self.title
+        if node.strategy.directions is not None:
+            title = title.replace("Level set", "Pareto set")
+        return f"{title}: {asked}" if asked else title
+
     def subtitle(self, node: LevelSetNode, experiment: Experiment) -> str:
         r"""How many rows are decided, what the answer guarantees, how much is above.
 
@@ -250,7 +295,7 @@ class LevelSetCard(Analysis):
         frame, figure = self.picture(node, experiment)
         return create_plotly_analysis_card(
             name=type(self).__name__,
-            title=self.title,
+            title=self.heading(node, experiment),
             subtitle=self.subtitle(node, experiment),
             df=frame,
             fig=figure,
@@ -289,12 +334,25 @@ class LevelSetAnalysis(LevelSetCard):
 
     def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
         r"""The pool's table with the answer, and its map or intervals."""
-        state, threshold = node.state(experiment), self.threshold
+        state, threshold, strategy = (
+            node.state(experiment),
+            self.threshold,
+            node.strategy,
+        )
         if threshold is None:
-            threshold = getattr(node.strategy, "threshold", None)
-        answer = state.classification, state.measurements
-        figure = plotting.level_set_figure(*answer, threshold=threshold, kind=self.kind)
-        return plotting.level_set_frame(*answer), figure
+            stated = getattr(getattr(strategy, "goal", None), "stated_level", None)
+            threshold = getattr(strategy, "threshold", stated)
+        answer = named_outputs(state.classification, node, experiment)
+        figure = plotting.level_set_figure(
+            answer,
+            state.measurements,
+            threshold=threshold,
+            kind=self.kind,
+            metric=" and ".join(node.metric_names(experiment)),
+            title=self.heading(node, experiment),
+            words=words_of(node, state),
+        )
+        return plotting.level_set_frame(answer, state.measurements), figure
 
 
 class IntervalAnalysis(LevelSetAnalysis):
@@ -330,18 +388,21 @@ class SliceAnalysis(LevelSetCard):
         frame = plotting.slices_frame(
             state.classification, state.measurements, self.anchor, self.inputs
         )
-        return frame, plotting.slices_figure(frame, self.shade)
+        words = words_of(node, state)
+        title = self.heading(node, experiment)
+        figure = plotting.slices_figure(frame, self.shade, title=title, words=words)
+        return frame, figure
 
 
 class ProbabilityAnalysis(SliceAnalysis):
-    r"""The probability of lying above the level, on the same slices.
+    r"""The probability of lying above the level, or in the region, on the same slices.
 
     Args:
         anchor: The row; default the most doubtful one.
         inputs: Names of inputs; default the first four that vary.
     """
 
-    title: ClassVar[str] = "Probability of lying above the level"
+    title: ClassVar[str] = "Probability"
     shade: ClassVar[str] = "probability_above"
 
 
@@ -367,20 +428,30 @@ class BatchAnalysis(LevelSetCard):
             [*out, *ledger.pending],
             self.inputs,
         )
-        return frame, plotting.batches_figure(frame)
+        title = self.heading(node, experiment)
+        return frame, plotting.batches_figure(frame, title=title)
 
 
 class ParetoAnalysis(LevelSetCard):
-    r"""Two metrics of every row with their intervals: accepted, rejected or open.
+    r"""The metrics of every row with their intervals: accepted, rejected or open.
+
+    Of a region: in, out or undecided.
 
     Args:
-        outputs: The two metrics to draw; default the strategy's first two.
+        outputs: The two metrics to draw; default all, a panel for each pair.
     """
 
     title: ClassVar[str] = "Pareto set"
 
     def __init__(self, outputs: tuple[str, str] | None = None) -> None:
         self.outputs = outputs
+
+    def heading(self, node: LevelSetNode, experiment: Experiment) -> str:
+        r"""What is shown: a Pareto set, or the metrics of a region."""
+        words = super().heading(node, experiment)
+        if node.strategy.directions is not None:
+            return words
+        return words.replace(self.title, "Metrics", 1)
 
     def objection(self, node: LevelSetNode, experiment: Experiment) -> str | None:
         r"""That a strategy with one output has no Pareto set."""
@@ -393,8 +464,8 @@ class ParetoAnalysis(LevelSetCard):
 
     def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
         r"""The table of ``level_set(client)``, and two of its metrics."""
-        frame = answer_frame(node, experiment)
-        return frame, plotting.pareto_set_figure(frame, self.outputs)
+        frame, title = answer_frame(node, experiment), self.heading(node, experiment)
+        return frame, plotting.pareto_set_figure(frame, self.outputs, title=title)
 
 
 class ProgressAnalysis(LevelSetCard):
@@ -419,7 +490,9 @@ class ProgressAnalysis(LevelSetCard):
         if node.strategy.has_costs:
             costs = [0.0, *accumulate(TrialCosts(node, experiment).by_round)]
         frame = plotting.progress_frame(states, self.truth, costs)
-        return frame, plotting.progress_figure(frame)
+        words = words_of(node, states[-1])
+        title = self.heading(node, experiment)
+        return frame, plotting.progress_figure(frame, title=title, words=words)
 
     def subtitle(self, node: LevelSetNode, experiment: Experiment) -> str:
         r"""How many rows are decided, and how many measurements are still expected."""
@@ -452,7 +525,10 @@ class CalibrationAnalysis(LevelSetCard):
     def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
         r"""The residuals, beside normal numbers and over the predictions."""
         found = self.calibration(node, experiment)
-        return plotting.calibration_frame(found), plotting.calibration_figure(found)
+        figure = plotting.calibration_figure(
+            found, metric=self._metric(node, experiment)
+        )
+        return plotting.calibration_frame(found), figure
 
     def subtitle(self, node: LevelSetNode, experiment: Experiment) -> str:
         r"""How many values lay within their intervals, and whether that is too few."""
@@ -466,7 +542,11 @@ class CalibrationAnalysis(LevelSetCard):
             UnsupportedError: If the strategy has no Gaussian process.
             ValueError: If it does not learn from the metric.
         """
+        metric, names = self._metric(node, experiment), node.metric_names(experiment)
+        return node.state(experiment).calibration(names.index(metric))
+
+    def _metric(self, node: LevelSetNode, experiment: Experiment) -> str:
         names = node.metric_names(experiment)
         metric = names[0] if self.metric is None else self.metric
         one_of(metric, "metric", names)
-        return node.state(experiment).calibration(names.index(metric))
+        return metric

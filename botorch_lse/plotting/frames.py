@@ -14,6 +14,7 @@ import torch
 from botorch_lse.checks import complaint, of_type, real_vector, whole_number
 from botorch_lse.confidence.calibration import Calibration, rank_interval, recent
 from botorch_lse.datasets import f1_score
+from botorch_lse.plotting.axes import Axis, axes_of, shown_axes
 from botorch_lse.problem import SIDES, Classification, Observations, Pool, beside
 from botorch_lse.strategies import ParetoEstimate, State
 
@@ -30,6 +31,10 @@ these rows alone."""
 _NEAREST = 60
 """With fewer, it shows so many rows that are nearest in the other inputs."""
 _BARE = ("side", "probability_above", "mean", "lower", "upper", "n_observations")
+_PLACE = ["panel", "held", "x_name", "y_name", "row", "x", "y"]
+_PLACE += ["x_word", "y_word", "x_log", "y_log"]
+_MOST_HELD = 3
+"""Inputs that are held fixed and named above a panel."""
 _SAME = 1e-9
 """Two values that differ by less than this share of an input's range are the same."""
 
@@ -67,9 +72,14 @@ def level_set_frame(
 def bare_frame(
     classification: Classification, observations: Observations | None
 ) -> pd.DataFrame:
-    r"""``N`` rows: side, probability, mean, bounds, number of measurements."""
-    frame = level_set_frame(replace(classification, pool=None), observations)
-    return frame[list(_BARE)]
+    r"""``N`` rows: side, probability, mean, bounds, number of measurements.
+
+    Where there are classes, also their numbers, -1 for undecided ones.
+    """
+    frame = level_set_frame(replace(classification, pool=None), observations)[[*_BARE]]
+    if classification.classes is None:
+        return frame
+    return frame.assign(class_number=_array(classification.classes))
 
 
 def slices_frame(
@@ -82,7 +92,8 @@ def slices_frame(
 
     A slice holds the rows whose other inputs are those of the anchor; where there are
     few, the nearest in the other inputs. With two inputs it holds all rows. With one
-    input ``y`` is the posterior mean.
+    input ``y`` is the posterior mean. Inputs are those of the pool's table: in its
+    units, also where the model sees their logarithms, and words by name.
 
     Args:
         classification: The answer for ``N`` rows, with its pool.
@@ -92,10 +103,12 @@ def slices_frame(
         inputs: Names of the pool's inputs; default the first four that vary.
 
     Returns:
-        A row for each row of each slice: ``panel``, ``x_name``, ``y_name``, ``row``,
-        ``x``, ``y``, ``side``, ``probability_above``, ``mean``, ``lower``, ``upper``,
-        ``n_observations`` and ``distance`` (to the anchor, in the inputs not shown,
-        as a share of their ranges).
+        A row for each row of each slice: ``panel``, ``held`` (what is held fixed, in
+        words), ``x_name``, ``y_name``, ``row``, ``x``, ``y`` (of words their numbers),
+        ``x_word``, ``y_word`` (of numbers ``None``), ``x_log``, ``y_log`` (whether the
+        axis has a log scale), ``side``, ``probability_above``, ``mean``, ``lower``,
+        ``upper``, ``n_observations`` and ``distance`` (to the anchor, in the inputs not
+        shown, as a share of their ranges); of several classes also ``class_number``.
 
     Raises:
         ValueError: If the classification has no pool, ``anchor`` is no row or
@@ -115,7 +128,7 @@ def slices_frame(
     shown = bare_frame(classification, observations)
     low, high = pool.bounds
     away = _array(((pool.X - pool.X[anchor]) / (high - low)).abs())
-    return _panels(pool, inputs, shown, shown["mean"], away)
+    return _panels(pool, inputs, shown, shown["mean"], away, anchor)
 
 
 def batches_frame(
@@ -133,10 +146,11 @@ def batches_frame(
         inputs: Names of the pool's inputs; default the first four that vary.
 
     Returns:
-        A row for each panel and row of the pool: ``panel``, ``x_name``, ``y_name``,
-        ``row``, ``x``, ``y``, ``round`` (of its last measurement; NaN: never),
-        ``n_observations`` and ``n_upcoming``. With one input ``y`` is the round, the
-        next one for rows never measured that are to come.
+        A row for each panel and row of the pool: ``panel``, ``held`` (nothing),
+        ``x_name``, ``y_name``, ``row``, ``x``, ``y``, ``x_word``, ``y_word``,
+        ``x_log``, ``y_log`` (see ``slices_frame``), ``round`` (of its last measurement;
+        NaN: never), ``n_observations`` and ``n_upcoming``. With one input ``y`` is the
+        round, the next one for rows never measured that are to come.
 
     Raises:
         ValueError: If ``inputs`` are not in the pool.
@@ -302,18 +316,6 @@ def _array(values: torch.Tensor) -> np.ndarray:
     return values.detach().cpu().numpy()
 
 
-def _columns(pool: Pool, inputs: Sequence[str] | None) -> list[int]:
-    names = list(pool.names or ())
-    if inputs is None:
-        varies = (pool.X.amax(dim=0) > pool.X.amin(dim=0)).nonzero().view(-1).tolist()
-        return (varies or [0])[:MOST_INPUTS]
-    unknown = [name for name in inputs if name not in names]
-    if unknown or not inputs:
-        wanted = f"to name inputs of the pool {names}"
-        raise ValueError(complaint("inputs", wanted, f"got {list(inputs)}"))
-    return [names.index(name) for name in inputs]
-
-
 def _slice(distance: np.ndarray) -> np.ndarray:
     r"""The rows to show in a slice, given their distances from it.
 
@@ -333,6 +335,7 @@ def _panels(
     table: pd.DataFrame,
     single: pd.Series,
     away: np.ndarray | None = None,
+    anchor: int = 0,
 ) -> pd.DataFrame:
     r"""``table`` once for each pair of inputs, with the coordinates of each row.
 
@@ -343,20 +346,38 @@ def _panels(
         single: ``N`` values in place of a second input, where there is only one.
         away: ``N x d`` distances to an anchor, to keep only the rows near it in the
             inputs not shown.
+        anchor: Its row.
     """
-    columns, names, X = _columns(pool, inputs), pool.names or (), _array(pool.X)
-    frames = []
-    pairs = itertools.combinations(columns, min(len(columns), 2))
-    for panel, (i, *j) in enumerate(pairs):
-        y, y_name = (X[:, j[0]], names[j[0]]) if j else (single, str(single.name))
-        part = table.assign(panel=panel, x_name=names[i], y_name=y_name)
-        part = part.assign(row=range(len(pool)), x=X[:, i], y=np.asarray(y, float))
-        part = part[[*part.columns[-6:], *table.columns]]
+    axes, frames = axes_of(pool), list[pd.DataFrame]()
+    shown = shown_axes(axes, inputs, MOST_INPUTS)
+    alone = Axis(str(single.name), (), np.asarray(single, float))
+    pairs = list(itertools.combinations(shown, 2)) or [(shown[0], alone)]
+    for panel, pair in enumerate(pairs):
+        part = table.assign(panel=panel, held="", row=range(len(pool)))
+        for axis, place in zip(pair, "xy", strict=True):
+            words = np.array(axis.words or [None], dtype=object)
+            numbers = axis.values.astype(int) if axis.words else 0
+            part[f"{place}_name"], part[place] = axis.name, axis.values
+            part[f"{place}_word"] = np.broadcast_to(words[numbers], len(pool))
+            part[f"{place}_log"] = axis.is_log
+        part = part[[*_PLACE, *table.columns]]
         if away is not None:
-            distance = np.delete(away, [i, *j], axis=1).max(axis=1, initial=0.0)
-            part = part.assign(distance=distance).iloc[_slice(distance)]
+            own = [column for axis in pair for column in axis.columns]
+            distance = np.delete(away, own, axis=1).max(axis=1, initial=0.0)
+            kept = _slice(distance)
+            others = [axis for axis in axes if axis not in pair and axis.varies]
+            held = _held(others, anchor, is_exact=bool((distance[kept] <= _SAME).all()))
+            part = part.assign(held=held, distance=distance).iloc[kept]
         frames.append(part)
     return pd.concat(frames, ignore_index=True)
+
+
+def _held(others: Sequence[Axis], anchor: int, is_exact: bool) -> str:
+    r"""What a slice holds fixed, in words."""
+    words = [f"{axis.name} = {axis.text(anchor)}" for axis in others[:_MOST_HELD]]
+    if len(others) > _MOST_HELD:
+        words.append(f"{len(others) - _MOST_HELD} more")
+    return "" if not words else ("" if is_exact else "near ") + ", ".join(words)
 
 
 def _cost(state: State) -> float:

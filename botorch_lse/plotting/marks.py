@@ -122,6 +122,19 @@ class Key:
     look: Look
 
 
+@dataclass(frozen=True)
+class Ticks:
+    r"""Places on an axis, and what is written there.
+
+    Args:
+        at: Numbers.
+        labels: A text for each.
+    """
+
+    at: tuple[float, ...]
+    labels: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Panel:
     r"""One pair of axes and what is drawn on them.
@@ -132,6 +145,9 @@ class Panel:
         y_label: The label of the vertical axis.
         x_range: The range of the horizontal axis.
         y_range: The range of the vertical axis.
+        x_ticks: What is written at the horizontal axis; default its numbers.
+        y_ticks: The same for the vertical axis.
+        title: A line written above the panel, smaller than the picture's title.
     """
 
     marks: tuple[Mark, ...]
@@ -139,6 +155,9 @@ class Panel:
     y_label: str
     x_range: Range = None
     y_range: Range = None
+    x_ticks: Ticks | None = None
+    y_ticks: Ticks | None = None
+    title: str = ""
 
 
 @dataclass(frozen=True, eq=False)

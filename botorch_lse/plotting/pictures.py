@@ -9,6 +9,7 @@ in print and by colour-blind readers.
 from __future__ import annotations
 
 import itertools
+import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -16,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import torch
 from scipy.stats import norm
 
 from botorch_lse.checks import complaint, finite_number, one_of, real_vector
 from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.plotting import marks as m
 from botorch_lse.plotting import with_matplotlib, with_plotly
+from botorch_lse.plotting.axes import axes_of
 from botorch_lse.plotting.frames import (
     EARLIER,
     LATER,
@@ -46,15 +49,19 @@ LINES = COLOURS | {"below": "#b58900", "undecided": "#5b6663"}
 INK = "#1a1a1a"
 MARK = "#c8002f"
 TRUTH = "#0a9396"
-SIDE_SCALE = m.Scale(tuple(COLOURS.values()), -0.5, len(COLOURS) - 0.5)
-"""The colour of a side by its position in ``COLOURS``."""
+CLASSES = ("#f4d77c", "#a1dab4", "#41b6c4", "#2c7fb8", "#253494", "#081d58")
+"""The colours of several classes, from low to high; the last one for all above it."""
 QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 PROBABILITY_SCALE = m.Scale("cividis_r", 0.0, 1.0, "probability above", QUARTERS)
 """From light to dark like the sides, above being dark; the colour map is made for
 colour-blind readers."""
 ROUND_MAP = "viridis"
 SHADES = ("side", "probability_above")
+IN_REGION = {"above": "in", "below": "out"}
+"""What the sides of a region of several levels are called."""
 
+_MOST_OUTPUTS = 4
+"""Outputs shown unless two are named: six panels fit on a page."""
 FORECAST_SHOWN = 3
 """The axis of evaluations ends at so many times those made, so that a distant forecast
 does not squeeze the rest; the forecast's label has its number."""
@@ -67,8 +74,16 @@ LINE_LENGTH, TITLE_WIDTH = 105, 12.0
 _GRID_FILL = 0.1
 """A map shows cells only if the rows fill at least this share of the grid that spans
 them; else points, which would be too small as cells."""
-_INTERVAL = ("row", "mean", "lower", "upper", "probability_above", "n_observations")
-_PLACEMENT = ("row", "round", "n_observations", "n_upcoming")
+_INTERVAL = (
+    "place",
+    "row",
+    "mean",
+    "lower",
+    "upper",
+    "probability_above",
+    "n_observations",
+)
+_PLACEMENT = ("place", "row", "round", "n_observations", "n_upcoming")
 """Columns that plotly shows when the pointer is on a row."""
 
 
@@ -79,12 +94,18 @@ def plot_level_set(
     ax: Axes | None = None,
     truth: Any = None,
     kind: str | None = None,
+    *,
+    metric: str = "y",
+    title: str = "",
+    words: Mapping[str, str] | None = None,
 ) -> Axes:
     r"""Draw a classification with matplotlib.
 
     For a pool with two inputs a map (cells where the rows lie on a grid or part of one,
     else points) with the measured rows; otherwise every row's interval, rows sorted by
-    mean.
+    mean, with the means of the measured values and, where their noise is known, their
+    own 95 % intervals. Inputs are shown as in the pool's table: in its units, also
+    where the model sees their logarithms, and words by name.
 
     Args:
         classification: The answer for ``N`` rows.
@@ -98,6 +119,9 @@ def plot_level_set(
         truth: ``N`` true values; on a grid their contour at ``threshold``, else points
             on the intervals.
         kind: ``"map"``, ``"intervals"``, or ``None``: a map where there are two inputs.
+        metric: What was measured, with its unit: a label.
+        title: Written above; how much is above follows where rows have weights.
+        words: What sides are called; default in and out for a region of several levels.
 
     Returns:
         The axes drawn on.
@@ -107,7 +131,8 @@ def plot_level_set(
             unknown or a map of other than two inputs.
         BotorchTensorDimensionError: If ``truth`` has another length.
     """
-    picture = level_set(classification, observations, threshold, truth, kind)
+    answer = classification, observations, threshold, truth, kind
+    picture = level_set(*answer, metric=metric, title=title, words=words)
     return with_matplotlib.draw_on(picture, ax)
 
 
@@ -117,11 +142,15 @@ def level_set_figure(
     threshold: float | None = None,
     truth: Any = None,
     kind: str | None = None,
+    *,
+    metric: str = "y",
+    title: str = "",
+    words: Mapping[str, str] | None = None,
 ) -> PlotlyFigure:
     r"""Draw a classification with plotly; arguments as in ``plot_level_set``."""
-    return with_plotly.draw(
-        level_set(classification, observations, threshold, truth, kind)
-    )
+    answer = classification, observations, threshold, truth, kind
+    picture = level_set(*answer, metric=metric, title=title, words=words)
+    return with_plotly.draw(picture)
 
 
 def level_set(
@@ -130,6 +159,10 @@ def level_set(
     threshold: float | None = None,
     truth: Any = None,
     kind: str | None = None,
+    *,
+    metric: str = "y",
+    title: str = "",
+    words: Mapping[str, str] | None = None,
 ) -> m.Picture:
     r"""Describe the picture of ``plot_level_set``.
 
@@ -144,20 +177,22 @@ def level_set(
         threshold = finite_number(threshold, "threshold")
     if truth is not None:
         truth = real_vector(truth, "truth", N, "row of the pool", booleans=True).numpy()
-    if pool is not None and pool.d == 2 and N > 1 and kind != "intervals":
-        frame = slices_frame(classification, observations, 0, pool.names)  # all rows
+    words = side_words(classification) if words is None else words
+    names = [] if pool is None else [axis.name for axis in axes_of(pool)]
+    if pool is not None and len(names) == 2 and N > 1 and kind != "intervals":
+        frame = slices_frame(classification, observations, 0, names)  # all rows
         if truth is None:
             columns, contours = _level_columns(classification)
-            maps = _maps(frame.assign(**columns), "side", contours, (8.0, 6.0))
-            return _titled(maps, classification)
+            maps = _maps(frame.assign(**columns), "side", contours, words, (8.0, 6.0))
+            return _titled(maps, classification, title)
         if threshold is None:
             raise ValueError(
                 "Expected `threshold` with `truth`, to know where the true contour "
                 "runs, but got None."
             )
         contours = {f"true level {threshold:g}": ("truth", threshold)}
-        picture = _maps(frame.assign(truth=truth), "side", contours, (8.0, 6.0))
-        return _titled(picture, classification)
+        picture = _maps(frame.assign(truth=truth), "side", contours, words, (8.0, 6.0))
+        return _titled(picture, classification, title)
     if kind == "map":
         raise ValueError(
             "Expected a pool with two inputs for `kind='map'`. Draw `plot_slices` for "
@@ -167,7 +202,13 @@ def level_set(
     if threshold is not None:
         lines = {f"level {threshold:g}": threshold}
     frame = bare_frame(classification, observations)
-    return _titled(_intervals(frame, lines, truth), classification)
+    values = None
+    if len(classification.outputs) > 1:
+        metric = "distance from another answer"  # no value is one
+    elif observations is not None and observations.y.ndim == 1:
+        values = measured_values(observations)
+    picture = _intervals(frame, lines, truth, words, metric, values)
+    return _titled(picture, classification, title)
 
 
 Contours = dict[str, tuple[str, float]]
@@ -197,22 +238,40 @@ def _lines(classification: Classification) -> dict[str, float]:
     return {f"level {float(v):g}": float(v) for v in levels if v.numel() == 1}
 
 
-def _titled(picture: m.Picture, classification: Classification) -> m.Picture:
-    r"""With how much is above for a title, where the rows stand for more."""
-    pool = classification.pool
-    if pool is None or not pool.stands_for_more:
-        return picture
+def side_words(classification: Classification) -> dict[str, str]:
+    r"""What the sides are called: in or out of a region of several levels."""
+    is_region = bool(classification.outputs)
+    return {side: IN_REGION.get(side, side) if is_region else side for side in SIDES}
+
+
+def _titled(
+    picture: m.Picture, classification: Classification, title: str
+) -> m.Picture:
+    r"""With a title, and how much is above where the rows stand for more."""
+    pool, words = classification.pool, [title] if title else []
+    if pool is not None and pool.stands_for_more:
+        words.append(str(classification.content()))
     length = int(LINE_LENGTH * picture.size[0] / TITLE_WIDTH)
-    words = textwrap.fill(str(classification.content()), length)
-    return replace(picture, title=words)
+    lines = (textwrap.fill(word, length) for word in words)
+    return replace(picture, title="\n".join(lines))
 
 
-def plot_slices(frame: pd.DataFrame, shade: str = "side") -> Figure:
+def plot_slices(
+    frame: pd.DataFrame,
+    shade: str = "side",
+    *,
+    title: str = "",
+    words: Mapping[str, str] | None = None,
+) -> Figure:
     r"""Draw slices with matplotlib: a map for each pair of inputs.
+
+    What a slice holds fixed stands above it.
 
     Args:
         frame: Of ``slices_frame``.
         shade: ``"side"`` (above, below, undecided), or ``"probability_above"``.
+        title: Written above.
+        words: What sides are called, such as ``{"above": "in", "below": "out"}``.
 
     Returns:
         The figure.
@@ -220,40 +279,53 @@ def plot_slices(frame: pd.DataFrame, shade: str = "side") -> Figure:
     Raises:
         ValueError: If ``shade`` is neither.
     """
-    return with_matplotlib.draw(slices(frame, shade))
+    return with_matplotlib.draw(slices(frame, shade, title=title, words=words))
 
 
-def slices_figure(frame: pd.DataFrame, shade: str = "side") -> PlotlyFigure:
+def slices_figure(
+    frame: pd.DataFrame,
+    shade: str = "side",
+    *,
+    title: str = "",
+    words: Mapping[str, str] | None = None,
+) -> PlotlyFigure:
     r"""Draw slices with plotly; arguments as in ``plot_slices``."""
-    return with_plotly.draw(slices(frame, shade))
+    return with_plotly.draw(slices(frame, shade, title=title, words=words))
 
 
-def slices(frame: pd.DataFrame, shade: str = "side") -> m.Picture:
+def slices(
+    frame: pd.DataFrame,
+    shade: str = "side",
+    *,
+    title: str = "",
+    words: Mapping[str, str] | None = None,
+) -> m.Picture:
     r"""Describe the picture of ``plot_slices``: a map for each pair of inputs."""
     one_of(shade, "shade", SHADES)
     contours = {} if shade == "side" else {"probability 0.5": (shade, 0.5)}
-    return _maps(frame, shade, contours)
+    return replace(_maps(frame, shade, contours, words or {}), title=title)
 
 
-def plot_batches(frame: pd.DataFrame) -> Figure:
+def plot_batches(frame: pd.DataFrame, *, title: str = "") -> Figure:
     r"""Draw the placement of batches with matplotlib.
 
     Args:
         frame: Of ``batches_frame``.
+        title: Written above.
 
     Returns:
         The figure: pool rows small and grey, measured ones in the shade of their last
         round and larger for replicates, those to come as rings.
     """
-    return with_matplotlib.draw(batches(frame))
+    return with_matplotlib.draw(batches(frame, title=title))
 
 
-def batches_figure(frame: pd.DataFrame) -> PlotlyFigure:
-    r"""Draw the placement of batches with plotly; argument as in ``plot_batches``."""
-    return with_plotly.draw(batches(frame))
+def batches_figure(frame: pd.DataFrame, *, title: str = "") -> PlotlyFigure:
+    r"""Draw the placement of batches with plotly; arguments as in ``plot_batches``."""
+    return with_plotly.draw(batches(frame, title=title))
 
 
-def batches(frame: pd.DataFrame) -> m.Picture:
+def batches(frame: pd.DataFrame, *, title: str = "") -> m.Picture:
     r"""Describe the picture of ``plot_batches``: a panel for each pair of inputs."""
     last = float(np.nanmax(frame["round"].to_numpy(), initial=0.0))
     ticks = tuple(np.unique(np.linspace(0, last, 6).round()).tolist())
@@ -267,33 +339,41 @@ def batches(frame: pd.DataFrame) -> m.Picture:
         measured_rows = measured_rows.assign(value=measured_rows["round"])
         soon = part[part["n_upcoming"] > 0]
         return [
-            _dots(part[["row", "x", "y"]], pool, "pool"),
+            _dots(part[["place", "row", "x", "y"]], pool, "pool"),
             _dots(measured_rows, measured, "measured", "n_observations"),
             _dots(soon, ring, "planned or out", "n_upcoming"),
         ]
 
-    return _panels(frame, marks, _PLACEMENT)
+    return replace(_panels(frame, marks, _PLACEMENT), title=title)
 
 
-def plot_progress(frame: pd.DataFrame) -> Figure:
+def plot_progress(
+    frame: pd.DataFrame, *, title: str = "", words: Mapping[str, str] | None = None
+) -> Figure:
     r"""Draw a run's progress with matplotlib.
 
     Args:
         frame: Of ``progress_frame``.
+        title: Written above.
+        words: What sides are called, such as ``{"above": "in", "below": "out"}``.
 
     Returns:
         The figure: rows on each side by evaluations, and below them F1 (where the truth
         is known) and the cumulative cost; the forecast as a dotted line.
     """
-    return with_matplotlib.draw(progress(frame))
+    return with_matplotlib.draw(progress(frame, title=title, words=words))
 
 
-def progress_figure(frame: pd.DataFrame) -> PlotlyFigure:
-    r"""Draw a run's progress with plotly; argument as in ``plot_progress``."""
-    return with_plotly.draw(progress(frame))
+def progress_figure(
+    frame: pd.DataFrame, *, title: str = "", words: Mapping[str, str] | None = None
+) -> PlotlyFigure:
+    r"""Draw a run's progress with plotly; arguments as in ``plot_progress``."""
+    return with_plotly.draw(progress(frame, title=title, words=words))
 
 
-def progress(frame: pd.DataFrame) -> m.Picture:
+def progress(
+    frame: pd.DataFrame, *, title: str = "", words: Mapping[str, str] | None = None
+) -> m.Picture:
     r"""Describe the picture of ``plot_progress``.
 
     Rows on each side by evaluations; below them F1 (if known) and the cost.
@@ -303,7 +383,8 @@ def progress(frame: pd.DataFrame) -> m.Picture:
     marks = list[m.Mark]()
     for side, symbol, dash in zip(SIDES, symbols, dashes, strict=True):
         look = m.Look(LINES[side], symbol, dash=dash, width=1.5, steps=True)
-        marks.append(m.Series(frame.assign(y=frame[side]), look, side))
+        label = (words or {}).get(side, side)
+        marks.append(m.Series(frame.assign(y=frame[side]), look, label))
     spent, foreseen, x_range = last["evaluations"], last["forecast"], None
     if spent < foreseen < np.inf:
         ends = pd.DataFrame({"x": [spent, foreseen], "y": [last["undecided"], 0.0]})
@@ -319,84 +400,122 @@ def progress(frame: pd.DataFrame) -> m.Picture:
             panels.append(m.Panel((line,), "", word, x_range, y_range))
     panels[-1] = replace(panels[-1], x_label="evaluations")
     size, heights = (7.0, 2.0 + 1.5 * len(panels)), (2.0, 1.0, 1.0)[: len(panels)]
-    return m.Picture(tuple(panels), size, _legend(marks), heights=heights)
+    return m.Picture(tuple(panels), size, _legend(marks), heights=heights, title=title)
 
 
 def plot_pareto_set(
     frame: pd.DataFrame,
     outputs: tuple[str, str] | None = None,
     ax: Axes | None = None,
+    *,
+    title: str = "",
 ) -> Axes:
-    r"""Draw two outputs of a Pareto strategy with matplotlib.
+    r"""Draw the outputs of a Pareto strategy, or of a region, with matplotlib.
 
-    Every row's means with their intervals, by whether it is accepted, rejected or open;
-    measured rows are ringed.
+    Every row's means with their intervals, by whether it is accepted, rejected or open
+    (in or out of the region, or undecided); measured rows are ringed.
 
     Args:
-        frame: From ``pareto_frame``.
-        outputs: The two outputs to draw; default the first two.
+        frame: From ``pareto_frame``, or ``level_set(client)`` of a region.
+        outputs: The two outputs to draw; default all, a panel for each pair of the
+            first four, and on axes of yours the first two.
         ax: Where to draw; default a new figure.
+        title: Written above.
 
     Returns:
-        The axes drawn on.
+        The axes drawn on; of several the first.
 
     Raises:
         ValueError: If ``frame`` has not two such outputs.
     """
-    return with_matplotlib.draw_on(pareto_set(frame, outputs), ax)
+    if outputs is None and ax is not None:
+        first, second, *_ = (
+            *_outputs_of(frame),
+            "",
+            "",
+        )  # refused where there are none
+        outputs = first, second
+    return with_matplotlib.draw_on(pareto_set(frame, outputs, title=title), ax)
 
 
 def pareto_set_figure(
-    frame: pd.DataFrame, outputs: tuple[str, str] | None = None
+    frame: pd.DataFrame, outputs: tuple[str, str] | None = None, *, title: str = ""
 ) -> PlotlyFigure:
-    r"""Two outputs of a Pareto strategy with plotly; see ``plot_pareto_set``."""
-    return with_plotly.draw(pareto_set(frame, outputs))
+    r"""The outputs of a Pareto strategy with plotly; see ``plot_pareto_set``."""
+    return with_plotly.draw(pareto_set(frame, outputs, title=title))
 
 
 def pareto_set(
-    frame: pd.DataFrame, outputs: tuple[str, str] | None = None
+    frame: pd.DataFrame, outputs: tuple[str, str] | None = None, *, title: str = ""
 ) -> m.Picture:
-    r"""Describe the picture of ``plot_pareto_set``.
+    r"""Describe the picture of ``plot_pareto_set``: a panel for each pair of outputs.
 
     Accepted rows are painted last, on top of open and rejected ones.
     """
-    columns = {str(name) for name in frame.columns}
-    known = [str(n)[:-5] for n in frame.columns if str(n).endswith("_mean")]
-    known = [n for n in known if {f"{n}_lower", f"{n}_upper"} <= columns]
-    names = tuple(known[:2]) if outputs is None else tuple(outputs)
-    if len(names) != 2 or not set(names) <= set(known):
+    known = _outputs_of(frame)
+    names = known[:_MOST_OUTPUTS] if outputs is None else tuple(outputs)
+    if len(names) < 2 or not set(names) <= set(known) or len(outputs or "xy") != 2:
         raise ValueError(
-            f"Expected `outputs` to be two of the outputs in `frame`, {known}, but got "
-            f"{names if outputs is not None else None}. Draw the margins of a single "
-            "output with `plot_level_set`."
+            f"Expected `outputs` to be two of the outputs in `frame`, {list(known)}, "
+            f"but got {names if outputs is not None else None}. Draw the margins of a "
+            "single output with `plot_level_set`."
         )
     rows = pd.DataFrame({"row": range(len(frame))})
     for name in ("side", "n_observations"):  # of which the pool's table may have one
-        ours = f"{name}_lse" if f"{name}_lse" in columns else name
+        ours = f"{name}_lse" if f"{name}_lse" in frame.columns else name
         rows[name] = frame[ours].to_numpy()
-    for axis, name in zip("xy", names, strict=True):
-        ends = (frame[f"{name}_{end}"] for end in ("mean", "lower", "upper"))
-        rows = rows.assign(**_with_finite_ends(axis, *ends))
+    words = WORDS
+    if rows["side"].isin(SIDES).all():  # of a region
+        words = {side: IN_REGION.get(side, side) for side in SIDES}
+        rows["side"] = rows["side"].map(words)
+    panels = []
+    for pair in itertools.combinations(names, 2):
+        located = rows
+        for axis, name in zip("xy", pair, strict=True):
+            ends = (frame[f"{name}_{end}"] for end in ("mean", "lower", "upper"))
+            located = located.assign(**_with_finite_ends(axis, *ends))
+        panels.append(m.Panel(tuple(_by_side(located, words)), *pair))
+    columns = 2 if len(panels) == 4 else min(len(panels), 3)
+    width, height = (7.0, 5.5) if len(panels) == 1 else (4.4, 3.8)
+    return m.Picture(
+        tuple(panels),
+        (width * columns, height * -(-len(panels) // columns)),
+        _legend(panels[0].marks)[::-1],
+        columns,
+        legend_columns=2,
+        hover=("row", "n_observations"),
+        title=title,
+    )
+
+
+def _outputs_of(frame: pd.DataFrame) -> tuple[str, ...]:
+    r"""The names of the outputs of which a frame has means and intervals."""
+    columns = [str(name) for name in frame.columns]
+    names = (name.removesuffix("_mean") for name in columns if name.endswith("_mean"))
+    return tuple(n for n in names if {f"{n}_lower", f"{n}_upper"} <= set(columns))
+
+
+def _by_side(rows: pd.DataFrame, words: Mapping[str, str]) -> list[m.Mark]:
+    r"""Rows with their intervals, side by side in another colour."""
     marks = list[m.Mark]()
     kinds = ("below", 3.0, 0.5), ("undecided", 4.2, 1.1), ("above", 6.0, 1.1)
     for side, size, bars in kinds:
-        part = rows[rows["side"] == WORDS[side]]
+        part = rows[rows["side"] == words[side]]
         look = m.Look(COLOURS[side], "circle", size, INK, width=0.4, bars=bars)
-        marks.append(_dots(part, look, f"{WORDS[side]} ({len(part):,})"))
+        marks.append(_dots(part, look, f"{words[side]} ({len(part):,})"))
     if (measured_rows := rows[rows["n_observations"] > 0]).size:
         label = f"measured ({int(measured_rows['n_observations'].sum()):,} times)"
         ring = m.Look(MARK, "ring", 4.9, width=0.8)
         marks.append(_dots(measured_rows, ring, label, "n_observations"))
-    panel = m.Panel(tuple(marks), names[0], names[1])
-    legend, hover = _legend(marks)[::-1], ("row", "n_observations")
-    return m.Picture((panel,), (7.0, 5.5), legend, legend_columns=2, hover=hover)
+    return marks
 
 
-def plot_calibration(calibration: Calibration) -> Figure:
+def plot_calibration(calibration: Calibration, *, metric: str = "y") -> Figure:
     r"""Draw with matplotlib whether predictions were as good as they were said to be.
 
     Args:
         calibration: ``state.calibration()``.
+        metric: What was predicted, with its unit: a label.
 
     Returns:
         The figure. Left, each residual over the standard normal number of its rank: if
@@ -408,15 +527,15 @@ def plot_calibration(calibration: Calibration) -> Figure:
     Raises:
         ValueError: If ``calibration`` is no ``Calibration``.
     """
-    return with_matplotlib.draw(calibration_picture(calibration))
+    return with_matplotlib.draw(calibration_picture(calibration, metric=metric))
 
 
-def calibration_figure(calibration: Calibration) -> PlotlyFigure:
-    r"""Draw a calibration with plotly; argument as in ``plot_calibration``."""
-    return with_plotly.draw(calibration_picture(calibration))
+def calibration_figure(calibration: Calibration, *, metric: str = "y") -> PlotlyFigure:
+    r"""Draw a calibration with plotly; arguments as in ``plot_calibration``."""
+    return with_plotly.draw(calibration_picture(calibration, metric=metric))
 
 
-def calibration_picture(calibration: Calibration) -> m.Picture:
+def calibration_picture(calibration: Calibration, *, metric: str = "y") -> m.Picture:
     r"""Describe the picture of ``plot_calibration``."""
     frame = calibration_frame(calibration)
     right = m.Look(INK, dash="solid", width=0.8)
@@ -455,7 +574,7 @@ def calibration_picture(calibration: Calibration) -> m.Picture:
         m.Panel(tuple(mark for mark in marks if len(mark.rows)), x_label, residual)
         for marks, x_label in (
             (by_rank, expected),
-            (by_prediction, "predicted value, itself left out (units of y)"),
+            (by_prediction, f"{metric}: predicted, itself left out"),
         )
     )
     return m.Picture(
@@ -474,16 +593,32 @@ def _span(values: pd.Series, default: float) -> tuple[float, float]:
 
 
 def _intervals(
-    frame: pd.DataFrame, lines: Mapping[str, float], truth: np.ndarray | None
+    frame: pd.DataFrame,
+    lines: Mapping[str, float],
+    truth: np.ndarray | None,
+    words: Mapping[str, str],
+    metric: str,
+    values: pd.DataFrame | None,
 ) -> m.Picture:
-    r"""A panel with every row's interval, rows sorted by mean."""
-    N, mean, (sides, measured) = len(frame), frame["mean"], _labels(frame)
+    r"""A panel with every row's interval, rows sorted by mean.
+
+    Args:
+        frame: Of ``bare_frame``.
+        lines: By label the levels to draw.
+        truth: ``N`` true values, if they are known.
+        words: What the sides are called.
+        metric: What was measured.
+        values: Of ``measured_values``; ``None``: measured rows are marked at their
+            means.
+    """
+    N, mean, (sides, measured) = len(frame), frame["mean"], _labels(frame, words)
+    keys, colours = _sides(frame)
     ends = _with_finite_ends("y", mean, frame["lower"], frame["upper"])
     place = np.argsort(np.argsort(mean.to_numpy(), kind="stable"))
     rows, marks = frame.assign(row=range(N), x=place, **ends), list[m.Mark]()
     for side, label in sides.items():
-        bars = m.Look(COLOURS[side], bars=np.clip(300 / N, 0.4, 6))
-        marks.append(m.Series(rows[rows["side"] == side], bars, label))
+        bars = m.Look(colours[side], bars=np.clip(300 / N, 0.4, 6))
+        marks.append(m.Series(rows[keys == side], bars, label))
     dot = m.Look(INK, "circle", np.clip(60 / N**0.5, 0.7, 3.5))
     marks.append(_dots(rows, dot, "mean"))
     if truth is not None:
@@ -494,15 +629,20 @@ def _intervals(
     for label, level in lines.items():
         line = pd.DataFrame({"x": x_range, "y": level})
         marks.append(m.Series(line, m.Look(INK, dash="dash"), label))
-    marks += _measured(rows, measured)
-    panel = m.Panel(tuple(marks), "rows, sorted by mean", "y", x_range=x_range)
-    return m.Picture((panel,), (8.0, 6.0), _legend(marks, sides), hover=_INTERVAL)
+    if values is not None:
+        own = rows.drop(columns=["y", "y_lower", "y_upper"])
+        rows = own.join(values, how="inner")
+    marks += _measured(rows, measured, bars=values is not None)
+    panel = m.Panel(tuple(marks), "rows, sorted by mean", metric, x_range=x_range)
+    legend = _legend(marks, _swatches(sides, colours))
+    return m.Picture((panel,), (8.0, 6.0), legend, hover=_INTERVAL)
 
 
 def _maps(
     frame: pd.DataFrame,
     shade: str,
     contours: Mapping[str, tuple[str, float]],
+    words: Mapping[str, str],
     size: tuple[float, float] | None = None,
 ) -> m.Picture:
     r"""Maps of a column, one for each panel of a frame.
@@ -511,13 +651,18 @@ def _maps(
         frame: From ``slices_frame``.
         shade: The column that the colours show.
         contours: By label a column of ``frame`` and a level, to draw as contour lines.
+        words: What the sides are called.
         size: Width and height of a panel, inches.
     """
-    (sides, measured), scale, value = _labels(frame), SIDE_SCALE, frame[shade]
+    sides, measured = _labels(frame, words)
+    keys, colours = _sides(frame)
     if shade == "side":
-        value = value.map(list(COLOURS).index)
+        scale = m.Scale(tuple(colours.values()), -0.5, len(colours) - 0.5)
+        value = keys.map(list(colours).index)
     else:
-        sides, scale = {}, PROBABILITY_SCALE
+        value = frame[shade]
+        label = f"probability {words.get('above', 'above')}"
+        sides, scale = {}, replace(PROBABILITY_SCALE, label=label)
 
     def marks(part: pd.DataFrame) -> list[m.Mark]:
         cells = _on_grid(part)
@@ -526,28 +671,32 @@ def _maps(
             dot = np.clip((2e4 if size else 4e3) / len(part), 6, 60) ** 0.5
             look = m.Look(INK, "circle", dot, INK, width=0.2, scale=scale)
             # Each side by itself, so that a reader of the plotly figure can hide it.
-            groups = {label: part[part["side"] == s] for s, label in sides.items()}
+            own = keys[part.index]
+            groups = {label: part[own == s] for s, label in sides.items()}
             groups = groups or {"": part}
             drawn: list[m.Mark] = [m.Series(groups[k], look, k) for k in groups]
         else:
             drawn = [m.Cells(cells, scale)]
             dashes = itertools.cycle(("solid", "dash", "dot", "dashdot"))
+            # Between words there is nothing through which a line could run.
+            are_words = part["x_word"].notna().any() or part["y_word"].notna().any()
             for (label, (name, level)), dash in zip(
-                contours.items(), dashes, strict=False
+                () if are_words else contours.items(), dashes, strict=False
             ):
                 if cells[name].min() < level < cells[name].max():
                     z = cells.assign(value=cells[name])
                     drawn.append(m.Contour(z, level, m.Look(INK, dash=dash), label))
         return drawn + _measured(part, measured)
 
-    return _panels(frame.assign(value=value), marks, _INTERVAL, sides, size)
+    swatches = _swatches(sides, colours)
+    return _panels(frame.assign(value=value), marks, _INTERVAL, swatches, size)
 
 
 def _panels(
     frame: pd.DataFrame,
     marks: Callable[[pd.DataFrame], list[m.Mark]],
     hover: tuple[str, ...],
-    sides: Mapping[str, str] | None = None,
+    swatches: Mapping[str, str] | None = None,
     size: tuple[float, float] | None = None,
 ) -> m.Picture:
     r"""A picture with one panel for each pair of inputs, at most three side by side.
@@ -556,27 +705,73 @@ def _panels(
         frame: With the columns ``panel``, ``x_name`` and ``y_name``.
         marks: From the rows of one panel to its marks.
         hover: See ``Picture``.
-        sides: The labels of the sides for the legend, if it shows them.
+        swatches: By label the colours of the sides, if the legend shows them.
         size: Width and height of a panel, inches.
     """
     panels = []
     for _, part in frame.groupby("panel"):
-        drawn = tuple(mark for mark in marks(part) if len(mark.rows))
-        panels.append(m.Panel(drawn, *part[["x_name", "y_name"]].iloc[0]))
+        first, place = part.iloc[0], _place(part)
+        coordinates = {name: _coordinates(part, name) for name in "xy"}
+        located = part.assign(place=place, **coordinates)
+        drawn = tuple(mark for mark in marks(located) if len(mark.rows))
+        panels.append(
+            m.Panel(
+                drawn,
+                first["x_name"],
+                first["y_name"],
+                x_ticks=_ticks(part, "x"),
+                y_ticks=_ticks(part, "y"),
+                title=first["held"],
+            )
+        )
     columns = 2 if len(panels) == 4 else min(len(panels), 3)
     width, height = size or ((4.2, 3.6) if len(panels) > 1 else (6.0, 4.6))
     whole = (width * columns, height * -(-len(panels) // columns))
-    legend = _legend((mark for panel in panels for mark in panel.marks), sides)
+    legend = _legend((mark for panel in panels for mark in panel.marks), swatches)
     return m.Picture(tuple(panels), whole, legend, columns, hover=hover)
 
 
+def _coordinates(part: pd.DataFrame, axis: str) -> pd.Series:
+    r"""Where rows are drawn on an axis: at their logarithms if it has a log scale."""
+    return np.log10(part[axis]) if part[f"{axis}_log"].iloc[0] else part[axis]
+
+
+def _place(part: pd.DataFrame) -> pd.Series:
+    r"""For each row in words where it is."""
+    words = []
+    for axis in "xy":
+        numbers = part[axis].map("{:.6g}".format)
+        own = part[f"{axis}_word"].where(part[f"{axis}_word"].notna(), numbers)
+        words.append(part[f"{axis}_name"] + " " + own.astype(str))
+    return words[0] + ", " + words[1]
+
+
+def _ticks(part: pd.DataFrame, axis: str) -> m.Ticks | None:
+    r"""What is written at an axis: words, or numbers in place of their logarithms."""
+    if part[f"{axis}_word"].notna().all():
+        words = part.drop_duplicates(axis).sort_values(axis)
+        return m.Ticks(tuple(words[axis]), tuple(words[f"{axis}_word"]))
+    if not part[f"{axis}_log"].iloc[0]:
+        return None
+    values = part[axis]
+    low, high = math.log10(values.min()), math.log10(values.max())
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    steps = (1,) if high - low > 2 else (1, 2, 5)
+    # Every second or third power, if there are many.
+    powers = powers[:: max(1, len(powers) // 6)]
+    marks = [step * 10.0**power for power in powers for step in steps]
+    shown = [v for v in marks if low - 1e-9 <= math.log10(v) <= high + 1e-9]
+    at = tuple(math.log10(value) for value in shown)
+    return m.Ticks(at, tuple(f"{value:g}" for value in shown))
+
+
 def _legend(
-    marks: Iterable[m.Mark], sides: Mapping[str, str] | None = None
+    marks: Iterable[m.Mark], swatches: Mapping[str, str] | None = None
 ) -> tuple[m.Key, ...]:
     r"""The legend: a square for each side, then one entry for each other label."""
     swatch = m.Look(INK, "square", 8.0, edge=INK, width=0.4)
-    kinds = (sides or {}).items()
-    looks = {label: replace(swatch, colour=COLOURS[s]) for s, label in kinds}
+    kinds = (swatches or {}).items()
+    looks = {label: replace(swatch, colour=colour) for label, colour in kinds}
     for mark in marks:
         if not isinstance(mark, m.Cells) and mark.label:
             # Large enough to be measured_rows, small enough for a line of text.
@@ -585,25 +780,74 @@ def _legend(
     return tuple(m.Key(label, look) for label, look in looks.items())
 
 
-def _labels(frame: pd.DataFrame) -> tuple[dict[str, str], str]:
+def _labels(
+    frame: pd.DataFrame, words: Mapping[str, str]
+) -> tuple[dict[str, str], str]:
     r"""The labels of the sides and of the measured rows in the legend.
 
     With one panel they have the number of rows on each side, the number of
     measurements, and, if some rows were measured repeatedly, how many rows were.
+
+    Args:
+        frame: The rows, with their sides.
+        words: What the sides are called.
     """
+    keys, colours = _sides(frame)
+    # Above before below, undecided ones last.
+    order = sorted(colours, key=lambda side: side == "undecided")
+    order = list(SIDES) if "class_number" not in frame else order
+    sides = {side: words.get(side, side) for side in order}
     if "panel" in frame and frame["panel"].nunique() > 1:
-        return {side: side for side in SIDES}, "measured"
-    sides = {side: f"{side} ({(frame['side'] == side).sum():,})" for side in SIDES}
+        return sides, "measured"
+    sides = {s: f"{w} ({(keys == s).sum():,})" for s, w in sides.items()}
     total, rows = frame["n_observations"].sum(), (frame["n_observations"] > 0).sum()
     return sides, f"measured ({total:,}" + (f" on {rows:,})" if total > rows else ")")
 
 
-def _measured(rows: pd.DataFrame, label: str) -> list[m.Mark]:
+def _sides(frame: pd.DataFrame) -> tuple[pd.Series, dict[str, str]]:
+    r"""The side of each row, and the colours of all; classes where there are such."""
+    if "class_number" not in frame:
+        return frame["side"], COLOURS
+    number = frame["class_number"]
+    keys = ("class " + number.astype(str)).where(number >= 0, "undecided")
+    colours = {"undecided": COLOURS["undecided"]}
+    for k in range(int(number.max()) + 1):
+        colours[f"class {k}"] = CLASSES[min(k, len(CLASSES) - 1)]
+    return keys, colours
+
+
+def _swatches(sides: Mapping[str, str], colours: Mapping[str, str]) -> dict[str, str]:
+    r"""By label the colours of the sides."""
+    return {label: colours[side] for side, label in sides.items()}
+
+
+def measured_values(observations: Observations) -> pd.DataFrame:
+    r"""The measured values of one output, by row.
+
+    Args:
+        observations: What was measured.
+
+    Returns:
+        By row the mean ``y`` of its values and the ends ``y_lower`` and ``y_upper`` of
+        its 95 % interval, by the values' own noise; equal to it where that is unknown.
+    """
+    noise = observations.yvar
+    yvar = torch.zeros_like(observations.y) if noise is None else noise
+    counts = observations.counts
+    n = torch.ones_like(observations.y) if counts is None else counts.to(yvar)
+    columns = {"n": n, "y": n * observations.y, "var": n.square() * yvar}
+    table = pd.DataFrame({k: v.numpy() for k, v in columns.items()})
+    sums = table.groupby(observations.indices.numpy()).sum()
+    mean, half = sums["y"] / sums["n"], WITHIN * sums["var"] ** 0.5 / sums["n"]
+    return pd.DataFrame({"y": mean, "y_lower": mean - half, "y_upper": mean + half})
+
+
+def _measured(rows: pd.DataFrame, label: str, bars: bool = False) -> list[m.Mark]:
     measured_rows = rows[rows["n_observations"] > 0]
     if measured_rows.empty:
         return []
     diameter = np.clip(3e3 / len(measured_rows), 7, 18) ** 0.5
-    look = m.Look(MARK, "circle", diameter, edge="white", width=0.5)
+    look = m.Look(MARK, "circle", diameter, edge="white", width=0.5, bars=0.8 * bars)
     return [_dots(measured_rows, look, label, "n_observations")]
 
 

@@ -59,12 +59,18 @@ def _fill(axes: list[Axes], picture: m.Picture) -> None:
             place.set_xlim(*panel.x_range)
         if panel.y_range is not None:
             place.set_ylim(*panel.y_range)
+        if panel.x_ticks is not None:
+            place.set_xticks(panel.x_ticks.at, panel.x_ticks.labels)
+        if panel.y_ticks is not None:
+            place.set_yticks(panel.y_ticks.at, panel.y_ticks.labels)
+        if panel.title:
+            place.set_title(panel.title, fontsize="small")
     for scale in picture.scales:
         if scale.label:
             bar = ScalarMappable(**_colours(scale))
             ticks = scale.ticks or None
             axes[0].figure.colorbar(bar, ax=axes, label=scale.label, ticks=ticks)
-    if picture.title and len(axes) > 1:
+    if picture.title and (len(axes) > 1 or picture.panels[0].title):
         axes[0].figure.suptitle(picture.title, fontsize="medium")
     elif picture.title:
         axes[0].set_title(picture.title, fontsize="medium")

@@ -19,6 +19,11 @@ _POINT = _INCH / 72
 """Pixels of an inch and of a point, as browsers count them."""
 _LINE = 18
 """Pixels of a line of the title."""
+_BOTTOM, _PLOTLY_HEIGHT, _PLOTLY_WIDTH = 80, 450, 900
+"""Pixels below the panels, and of a figure of which no size is asked; a page may be
+wider."""
+_KEY, _LETTER = 45, 6
+"""Pixels of an entry of the legend, and of each letter."""
 _MANY = 1000
 """From so many symbols on WebGL is used, without which a browser would be slow."""
 
@@ -33,7 +38,9 @@ def draw(picture: m.Picture) -> Figure:
         row_heights=list(picture.heights) or None,
         horizontal_spacing=0.1,
         vertical_spacing=0.35 / picture.grid[0],
+        subplot_titles=[panel.title for panel in picture.panels],
     )
+    figure.update_annotations(font={"size": 12})
     series = [mark for mark in picture.marks if isinstance(mark, m.Series)]
     n = max((len(mark.rows) for mark in series), default=0)
     # The same for all: what WebGL draws hides what is drawn without it.
@@ -46,6 +53,10 @@ def draw(picture: m.Picture) -> Figure:
                 figure.add_trace(kind | trace, **place)
         figure.update_xaxes(title_text=panel.x_label, range=panel.x_range, **place)
         figure.update_yaxes(title_text=panel.y_label, range=panel.y_range, **place)
+        if panel.x_ticks is not None:
+            figure.update_xaxes(**_ticks(panel.x_ticks), **place)
+        if panel.y_ticks is not None:
+            figure.update_yaxes(**_ticks(panel.y_ticks), **place)
     for key in picture.legend:
         entry = {"x": [None], "y": [None], "name": key.label, "legendgroup": key.label}
         figure.add_trace(kind | entry | _style(key.look))
@@ -57,13 +68,26 @@ def draw(picture: m.Picture) -> Figure:
         text = {"text": "<br>".join(title), "font": {"size": 13}}
         figure.update_layout(title=text)
         figure.update_layout(title={"y": 1.0, "yanchor": "top", "pad": {"t": 10}})
+    height = _INCH * picture.size[1] if len(picture.panels) > 1 else None
+    top, above = 60 + _LINE * len(title), 1.02
+    if any(panel.title for panel in picture.panels):
+        # The titles of the upper panels stand between them and the legend.
+        top += _LINE
+        above += 1.2 * _LINE / ((height or _PLOTLY_HEIGHT) - top - _BOTTOM)
+    # The legend grows upwards if it takes more than one line.
+    width = sum(_KEY + _LETTER * len(key.label) for key in picture.legend)
+    top += _LINE * (width // _PLOTLY_WIDTH)
     figure.update_layout(
         template="plotly_white",
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0.0},
-        margin={"t": 60 + _LINE * len(title), "r": 20},
-        height=_INCH * picture.size[1] if len(picture.panels) > 1 else None,
+        legend={"orientation": "h", "yanchor": "bottom", "y": above, "x": 0.0},
+        margin={"t": top, "b": _BOTTOM, "r": 20},
+        height=height,
     )
     return figure
+
+
+def _ticks(ticks: m.Ticks) -> dict[str, Any]:
+    return {"tickmode": "array", "tickvals": ticks.at, "ticktext": ticks.labels}
 
 
 def _traces(mark: m.Mark, picture: m.Picture) -> list[dict[str, Any]]:
@@ -132,8 +156,11 @@ def _hover(names: Sequence[str], columns: list[Any]) -> dict[str, Any]:
     r"""The text at the pointer: the coordinates, then each column with its name."""
     if not columns:
         return {}
-    words = ["%{x:.6~g}, %{y:.6~g}"]
+    words = [] if "place" in names else ["%{x:.6~g}, %{y:.6~g}"]
     for k, (name, values) in enumerate(zip(names, columns, strict=True)):
+        if name == "place":  # words that say where it is
+            words.insert(0, f"%{{customdata[{k}]}}")
+            continue
         is_whole = np.array_equal(values, np.round(values), equal_nan=True)
         digits = "" if is_whole else ":.4~g"
         words.append(f"{name.replace('_', ' ')} %{{customdata[{k}]{digits}}}")

@@ -9,7 +9,7 @@ are correlated, and needs memory for all pairs.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -193,6 +193,14 @@ class Goal(ABC):
     def against(self, sides: Sides, view: View) -> Tensor:
         r"""``T`` bools: whether an item's side disagrees with its own region."""
         return torch.zeros_like(sides.candidates)
+
+    def question(self, names: Sequence[str]) -> str:
+        r"""What is asked, in words for a title; empty where the goal has none.
+
+        Args:
+            names: Of the outputs.
+        """
+        return ""
 
     @property
     def stated_level(self) -> float | None:
@@ -414,6 +422,18 @@ class Region(Goal):
             "`not` or another question for a truth value, which Python asks of one "
             "region alone. Write `Above(40) & Below(0.4, output=1)`."
         )
+
+    def question(self, names: Sequence[str]) -> str:
+        r"""The region in words: "strength above 40 and cost at most 0.4"."""
+        return self.in_words(lambda leaf: names[self._number_of(leaf)])
+
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The region in words; by default the name of its class.
+
+        Args:
+            name_of: From a comparison to the name of its output.
+        """
+        return type(self).__name__
 
     # --- outputs and levels -----------------------------------------------------------
 
@@ -880,6 +900,10 @@ class Above(Region):
         r"""The comparison itself."""
         return (self,)
 
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The output and its level."""
+        return f"{name_of(self)} above {_level_in_words(self.threshold)}"
+
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
         r"""Whether it is above."""
         return is_above[self]
@@ -922,6 +946,15 @@ class Above(Region):
         return straddle(mean, sigma, _one_level(self), beta)
 
 
+def _level_in_words(level: float | tuple[float, ...]) -> str:
+    return "a level by row" if isinstance(level, tuple) else f"{level:g}"
+
+
+def _part_in_words(part: Region, name_of: Callable[[Above], str]) -> str:
+    words = part.in_words(name_of)
+    return f"({words})" if isinstance(part, And | Or) else words
+
+
 def _one_level(goal: Above) -> float:
     r"""The level, where it is one number."""
     level = goal.stated_level
@@ -958,6 +991,11 @@ class Below(Region):
     def leaves(self) -> tuple[Above, ...]:
         r"""The comparison with the level."""
         return (Above(self.threshold, self.epsilon, self.output),)
+
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The output and its level."""
+        level = _level_in_words(self.threshold)
+        return f"{name_of(self.leaves[0])} at most {level}"
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
         r"""Whether it is not above."""
@@ -1004,6 +1042,11 @@ class Between(Region):
         levels = self.low, self.high
         return tuple(Above(level, self.epsilon, self.output) for level in levels)
 
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The output and both levels."""
+        low, high = map(_level_in_words, (self.low, self.high))
+        return f"{name_of(self.leaves[0])} between {low} and {high}"
+
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
         r"""Whether it is above the one and not above the other."""
         low, high = (is_above[leaf] for leaf in self.leaves)
@@ -1030,6 +1073,10 @@ class And(Region):
     def leaves(self) -> tuple[Above, ...]:
         r"""The comparisons of all parts."""
         return tuple(leaf for part in self.parts for leaf in part.leaves)
+
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The parts, in brackets where they are made of parts themselves."""
+        return " and ".join(_part_in_words(part, name_of) for part in self.parts)
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
         r"""Whether all parts hold."""
@@ -1059,6 +1106,10 @@ class Or(Region):
         r"""The comparisons of all parts."""
         return tuple(leaf for part in self.parts for leaf in part.leaves)
 
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The parts, in brackets where they are made of parts themselves."""
+        return " or ".join(_part_in_words(part, name_of) for part in self.parts)
+
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
         r"""Whether a part holds."""
         found = self.parts[0].class_of(is_above)
@@ -1086,6 +1137,10 @@ class Not(Region):
     def leaves(self) -> tuple[Above, ...]:
         r"""The comparisons of the region."""
         return self.part.leaves
+
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The region, denied."""
+        return f"not ({self.part.in_words(name_of)})"
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
         r"""Whether the region does not hold."""
@@ -1132,6 +1187,11 @@ class Levels(Region):
         r"""The comparisons with each level."""
         return tuple(Above(level, self.epsilon, self.output) for level in self.levels)
 
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The output and all levels."""
+        levels = ", ".join(map(_level_in_words, self.levels))
+        return f"{name_of(self.leaves[0])} in classes parted at {levels}"
+
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
         r"""How many of the levels it is above."""
         found = is_above[self.leaves[0]].long()
@@ -1166,6 +1226,10 @@ class _ShareOfMax(Goal):
         high = self.omega * regions.upper.max() + self.epsilon
         above = (sides.side == ABOVE) & (regions.upper < low)
         return above | ((sides.side == BELOW) & (regions.lower > high))
+
+    def question(self, names: Sequence[str]) -> str:
+        r"""The output and the share."""
+        return f"{names[0]} above {self.omega:g} of its maximum"
 
     def level(self, mean: Tensor) -> float:
         r"""``omega`` times the largest posterior mean."""
@@ -1374,6 +1438,10 @@ class _Maximiser(Goal):
     epsilon: float = 0.0
 
     can_anticipate: ClassVar[bool] = True
+
+    def question(self, names: Sequence[str]) -> str:
+        r"""Where the output is largest."""
+        return f"where {names[0]} is largest"
 
     def __post_init__(self) -> None:
         accuracy(self.epsilon)

@@ -375,6 +375,11 @@ class ParetoSet(Goal):
 
     theorem: ClassVar[str] = "Theorem 1, its union bound over all outputs"
 
+    def question(self, names: Sequence[str]) -> str:
+        r"""What is better in each output."""
+        wanted = zip(self.maximize, names, strict=True)
+        return " and ".join(f"{'more' if up else 'less'} {name}" for up, name in wanted)
+
     @property
     def directions(self) -> tuple[bool, ...]:
         r"""For each output, whether more is better."""
@@ -653,6 +658,11 @@ class GPParetoStrategy(Strategy):
         return tuple(
             in_interval(e, "epsilon", 0.0, end, closed_low=True) for e in given
         )
+
+    @property
+    def can_predict(self) -> bool:
+        r"""True: there is a Gaussian process for each output."""
+        return True
 
     @property
     def guarantee(self) -> str:

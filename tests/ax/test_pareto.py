@@ -157,7 +157,7 @@ def test_the_card_draws_two_metrics():
     client = client_for(gaussian())
     go_on(client)
     (card,) = client.compute_analyses([ParetoAnalysis()], display=False)
-    assert card.title == "Pareto set"
+    assert card.title == "Pareto set: more y and less z"
     assert card.df.equals(level_set(client))
     figure = card.get_figure()
     keys = [trace.name for trace in figure.data if trace.showlegend is None]
