@@ -112,6 +112,10 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         r"""Why there is nothing more to suggest; ``None`` as long as there is."""
         return self.state.stop_reason
 
+    def should_stop(self) -> tuple[bool, str | None]:
+        r"""Whether the run has ended, and why; blop's loops without end ask it."""
+        return self.state.is_done, self.state.stop_reason
+
     def to_frame(self) -> pd.DataFrame:
         r"""The answer: each point with its side and the intervals of the outputs."""
         return self.state.classification.to_frame()

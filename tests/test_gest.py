@@ -174,11 +174,12 @@ def bench(point):
     return {"cost": value, "strength": value}
 
 
-def generator_for_engines():
+def generator_for_engines(objective="EXPLORE", **options):
     vocs = VOCS(
         variables={"x": [0.0, 1.0], "z": [0.0, 1.0]},
-        objectives={"cost": "EXPLORE"},
+        objectives={"cost": objective},
         constraints={"strength": ["GREATER_THAN", 0.5]},
+        **options,
     )
     model = GaussianProcess(RBFKernel().double(), noise_std=0.05)
     return LevelSetGenerator(vocs, n=32, model=model, max_observations=24)
@@ -234,3 +235,52 @@ def test_libensemble_runs_it(tmp_path, monkeypatch):
     assert flag == 0
     assert generator.state.n_used == len(history) == 12
     check_answer(generator)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of its own
+def test_optimas_runs_it(tmp_path, monkeypatch):
+    from optimas.evaluators import FunctionEvaluator
+    from optimas.explorations import Exploration
+    from optimas.generators import ExternalGenerator
+
+    def measure(point, results):
+        for name, value in bench(point).items():
+            results[name] = value
+
+    monkeypatch.chdir(tmp_path)
+    # Optimas measures objectives and observables, so that constraints must be among
+    # them, and wants objectives that are optimised.
+    given = generator_for_engines("MINIMIZE", observables=["strength"])
+    run = Exploration(
+        generator=ExternalGenerator(ext_gen=given, vocs=given.vocs),
+        evaluator=FunctionEvaluator(function=measure),
+        max_evals=24,
+        sim_workers=2,
+        libe_comms="threads",
+    )
+    run.run()
+    assert given.state.n_used == len(run.history) == 24
+    check_answer(given)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_blop_runs_it():
+    from blop.plans import optimize
+    from blop.protocols import OptimizationProblem, SupportsStoppingCriteria
+    from bluesky import RunEngine
+    from bluesky.plan_stubs import null
+
+    given = generator_for_engines()
+    assert isinstance(given, SupportsStoppingCriteria)
+
+    def acquire(suggestions, actuators, sensors=None, md=None):
+        yield from null()  # no hardware moves
+        return "run"
+
+    def outcomes(uid, suggestions):
+        return [{**bench(point), "_id": point["_id"]} for point in suggestions]
+
+    problem = OptimizationProblem(given, [], [], outcomes, acquire)
+    RunEngine({})(optimize(problem, iterations=None, n_points=4))
+    assert given.stop_reason is not None
+    check_answer(given)
