@@ -32,7 +32,8 @@ SEEDS, QUICK_SEEDS = 10, 1
 TOL = 0.05
 """The error that counts as none: of the estimate, against the pool's own labels."""
 LIMIT = 450
-"""A run ends after so many measurements, known or not."""
+"""A run ends after so many measurements, known or not; where others needed more, after
+as many as they did."""
 GROWTH = 1.05
 """Hyper-parameters are learnt anew once there are so many times as many runs."""
 FEW = 12
@@ -111,7 +112,7 @@ class Run(Recorded):
         estimate: The estimate at the end.
         truth: The share of the pool that fails.
         known_from: After how many measurements the estimate was within the tolerance
-            for good; ``LIMIT + 1`` if it was not at the end.
+            for good; ``limit_of(case) + 1`` if it was not at the end.
         low: The lower end of the posterior's interval; nan without one.
         high: The upper end.
         wide_low: The lower end of the widened interval; nan without one.
@@ -149,9 +150,21 @@ class Run(Recorded):
         return low - slack <= self.truth <= high + slack
 
 
-def run(job: Job, limit: int = LIMIT) -> list[Run]:
-    r"""Run a job."""
+def limit_of(case: str) -> int:
+    r"""After how many measurements a run of a case ends at the latest."""
+    return max(LIMIT, CASES[case].effort or 0)
+
+
+def run(job: Job, limit: int | None = None) -> list[Run]:
+    r"""Run a job.
+
+    Args:
+        job: What to run.
+        limit: After how many measurements it ends at the latest; default
+            ``limit_of(job.case)``.
+    """
     case, method = CASES[job.case], METHODS[job.method]
+    limit = limit_of(job.case) if limit is None else limit
     pool = case.pool(job.seed)
     values = case.f(pool.X)
     truth = float((values > 0).double().mean())
@@ -232,7 +245,7 @@ def efforts_table(runs: Sequence[Run]) -> Table:
                     method,
                     len(some),
                     f"{median(used):g} ({used[0]} to {used[-1]})",
-                    f"{known:g}" if known <= LIMIT else f"> {LIMIT}",
+                    f"{known:g}" if known <= limit_of(name) else "never",
                     f"{mean(run.error for run in some):.1%}",
                     f"{max(run.error for run in some):.1%}",
                     f"{sum(run.covers for run in some)} "
