@@ -139,6 +139,31 @@ def check_shape(
         raise BotorchTensorDimensionError(complaint(name, wanted, came, remedy))
 
 
+def usable_device(value: Any, name: str) -> torch.device:
+    r"""``value`` as a device that torch can compute on, in float64.
+
+    Args:
+        value: A device or its name.
+        name: The argument's name.
+
+    Raises:
+        ValueError: If torch does not know it, it is not there, or it has no float64.
+    """
+    wanted = "to be a device that computes in float64, such as 'cpu' or 'cuda'"
+    remedy = "Leave it out to compute on the CPU."
+    try:
+        device = torch.device(value)
+        there = torch.ones((), dtype=torch.float64, device=device)
+        if float(there) == 1.0:  # a device without memory gives nothing back
+            return there.device  # with its number, where it has one
+    # What torch raises for a device that is not there depends on the device.
+    except (AssertionError, RuntimeError, TypeError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0]
+        came = f"got {value!r}: {reason}"
+        raise ValueError(complaint(name, wanted, came, remedy)) from error
+    raise ValueError(complaint(name, wanted, f"got {value!r}", remedy))
+
+
 def one_of(value: Any, name: str, known: Sequence[str]) -> None:
     r"""Complain about a word that is not one of the known ones.
 
@@ -246,7 +271,10 @@ def non_negative_vector(
 
 
 def whole_numbers(values: Any, name: str) -> Tensor:
-    r"""``values`` as an int64 tensor of any shape, a copy.
+    r"""``values`` as an int64 tensor of any shape, a copy on the default device.
+
+    Rows are counted on the CPU, and where a strategy computes on another device on that
+    one; torch's default device says which of both it is.
 
     Args:
         values: A number, or a sequence, array, tensor or pandas series of numbers.
@@ -272,7 +300,7 @@ def whole_numbers(values: Any, name: str) -> Tensor:
         if not bool(is_whole.all()):  # nan differs from itself
             came = f"got {float(read[~is_whole][0])}"
             raise ValueError(complaint(name, "to hold whole numbers", came))
-    return read.to("cpu", torch.long, copy=True)
+    return read.to(torch.get_default_device(), torch.long, copy=True)
 
 
 def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
@@ -393,7 +421,7 @@ def real_numbers(
     r"""``values`` as a float64 tensor of any shape, a copy.
 
     What Python, NumPy or torch would convert in silence is no number here: text,
-    truth values, dates, the real part of complex numbers.
+    truth values, dates, the real part of complex numbers. A tensor stays on its device.
 
     Args:
         values: A number, or a (nested) sequence, array, dense tensor or pandas table.
@@ -408,9 +436,10 @@ def real_numbers(
     if isinstance(read, Tensor):
         return read.to(torch.float64, copy=True)
     try:
-        return torch.from_numpy(np.array(read, dtype=float))
+        numbers = torch.from_numpy(np.array(read, dtype=float))
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"Expected `{name}` to hold numbers: {error}.") from error
+    return numbers.to(torch.get_default_device())
 
 
 def _only_numbers(

@@ -34,6 +34,7 @@ from botorch_lse.checks import (
     real_vector,
     row_indices,
     truth_value,
+    usable_device,
     whole_number,
     whole_numbers,
 )
@@ -47,6 +48,7 @@ from botorch_lse.distributions import (
     log_density,
     marginals_of,
 )
+from botorch_lse.transfer import at_home
 
 OUTPUT = "output"
 """The last input of a pool from ``Pool.at_outputs``: the number of the output."""
@@ -96,12 +98,16 @@ class Pool:
             rows are all there is.
         origin: How ``Pool.from_distribution`` drew the rows, for ``extended``; it is
             not stored with the pool and changes no answer.
+        device: Where strategies compute and ``Batch.X`` lives, such as ``"cuda"``;
+            default that of ``X``, if it is a tensor. All else of a pool, observations
+            and answers are on the CPU. It is not stored with the pool and changes no
+            answer but for rounding.
 
     Raises:
         ValueError: If the pool is empty, an entry is not finite, a cost is negative, a
             noise variance negative, names repeat, ``table`` is no ``DataFrame``,
             a column of one cannot be encoded, a weight is negative, all are 0,
-            or ``total`` is not positive.
+            ``total`` is not positive, or ``device`` is not there.
         BotorchTensorDimensionError: If an argument has another number of rows.
     """
 
@@ -115,9 +121,14 @@ class Pool:
     total: float | None = None
     is_sample: bool = False
     origin: Origin | None = field(default=None, repr=False)
+    device: Any = None
 
     def __post_init__(self) -> None:
         X, names, table = self.X, self.names, self.table
+        device = self.device
+        if device is None:
+            device = X.device if isinstance(X, Tensor) else "cpu"
+        _set_fields(self, device=usable_device(device, "device"))
         if isinstance(X, pd.DataFrame):
             encoded = encode(X)
             names = list(encoded.columns) if names is None else names
@@ -125,17 +136,18 @@ class Pool:
             X = encoded.to_numpy(dtype=float)
         # In one layout, also where it came column by column from a table: sums depend
         # on it in the last digit, and a stored pool comes back row by row.
-        X = real_matrix(X, "X").contiguous()
+        X = at_home(real_matrix(X, "X").contiguous())
         N, d = X.shape
         _set_fields(self, X=X, names=_check_names(names, d))
         if self.features is not None:
-            _set_fields(self, features=real_matrix(self.features, "features"))
+            features = at_home(real_matrix(self.features, "features"))
+            _set_fields(self, features=features)
             real_vector(self.features[:, 0], "features", N, "row of `X`")
         for name in ("costs", "noise_var", "weights"):
             given = getattr(self, name)
             if given is not None:
                 numbers = non_negative_vector(given, name, N, "row of `X`")
-                _set_fields(self, **{name: numbers})
+                _set_fields(self, **{name: at_home(numbers)})
         if self.weights is not None and not float(self.weights.sum()) > 0:
             wanted = "to have one that is positive"
             remedy = "Leave `weights` out if all rows count the same."
@@ -261,6 +273,23 @@ class Pool:
         X = drawn(other, factor, n, seed, method)
         ratio = log_density(meant, factor, X) - log_density(other, factor, X)
         return cls(X, names=names, weights=ratio.exp(), total=n, is_sample=True)
+
+    def to(self, device: Any) -> Pool:
+        r"""The same pool, for strategies that compute on another device.
+
+        Example:
+            >>> pool = Pool([[0.0], [1.0]])
+            >>> device = "cuda" if torch.cuda.is_available() else "cpu"
+            >>> pool.to(device).hash == pool.hash
+            True
+
+        Args:
+            device: A ``torch.device`` or its name, such as ``"cuda"``.
+
+        Raises:
+            ValueError: If it is not there, or has no float64.
+        """
+        return replace(self, device=device)
 
     def extended(self, n: int, at: Any, seed: int = 0) -> Pool:
         r"""This pool with more rows, drawn around some of its rows.
@@ -417,10 +446,10 @@ class Pool:
         r"""A fingerprint of everything that changes an answer (hex digits)."""
         digest = hashlib.sha256(repr((tuple(self.X.shape), self.names)).encode())
         for part in (self.X, self.features, self.costs, self.noise_var):
-            digest.update(b"-" if part is None else part.numpy().tobytes())
+            digest.update(b"-" if part is None else part.cpu().numpy().tobytes())
         # What most pools do not have is left out, so that stored pools keep their hash.
         if self.weights is not None:
-            digest.update(b"weights" + self.weights.numpy().tobytes())
+            digest.update(b"weights" + self.weights.cpu().numpy().tobytes())
         if self.total is not None:
             digest.update(f"total{self.total!r}".encode())
         if self.is_sample:
@@ -436,7 +465,9 @@ class Pool:
         Raises:
             BotorchTensorDimensionError: If ``x`` has another length.
         """
-        point = real_vector(x, "x", self.d, "column of the pool", booleans=True)
+        point = at_home(
+            real_vector(x, "x", self.d, "column of the pool", booleans=True)
+        )
         low, high = self.bounds
         return int(((self.X - point) / (high - low)).square().sum(dim=-1).argmin())
 
@@ -508,6 +539,7 @@ class Pool:
             weights=None if self.weights is None else self.weights.repeat(K),
             total=None if self.total is None else K * self.total,
             is_sample=self.is_sample,
+            device=self.device,
         )
 
     def at_outputs(
@@ -572,6 +604,7 @@ class Pool:
             weights=None if self.weights is None else self.weights.repeat(M),
             total=None if self.total is None else M * self.total,
             is_sample=self.is_sample,
+            device=self.device,
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -738,10 +771,10 @@ class Observations:
     def __post_init__(self) -> None:
         indices = row_indices(self.indices, "indices")
         n = indices.numel()
-        y = _values(self.y, n)
+        y = at_home(_values(self.y, n))
         _set_fields(self, indices=indices, y=y)
         if self.yvar is not None:
-            _set_fields(self, yvar=_variances(self.yvar, y))
+            _set_fields(self, yvar=at_home(_variances(self.yvar, y)))
         for name, least in (("round", 0), ("counts", 1)):
             given = getattr(self, name)
             if given is None:
@@ -988,9 +1021,9 @@ class History:
     yvar: Any = None
 
     def __post_init__(self) -> None:
-        X = real_matrix(self.X, "X")
-        y = _values(self.y, len(X))
-        yvar = None if self.yvar is None else _variances(self.yvar, y)
+        X = at_home(real_matrix(self.X, "X"))
+        y = at_home(_values(self.y, len(X)))
+        yvar = None if self.yvar is None else at_home(_variances(self.yvar, y))
         _set_fields(self, X=X, y=y, yvar=yvar)
 
     def __len__(self) -> int:
@@ -1041,7 +1074,7 @@ class Batch:
     Attributes:
         indices: ``k`` rows, sorted, each once.
         counts: ``k``, how often each row is to be measured.
-        X: ``k x d``, the inputs of ``indices``.
+        X: ``k x d``, the inputs of ``indices``, on the device of the pool.
     """
 
     pool: Pool = field(repr=False)
@@ -1054,7 +1087,7 @@ class Batch:
     def __post_init__(self) -> None:
         order = row_indices(self.order, "order", len(self.pool))
         indices, counts = torch.unique(order, return_counts=True)
-        X = self.pool.X[indices]
+        X = self.pool.X[indices].to(self.pool.device)
         _set_fields(self, order=order, indices=indices, counts=counts, X=X)
 
     def __len__(self) -> int:

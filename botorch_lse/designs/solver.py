@@ -461,7 +461,8 @@ def coarse(total: int, wanted: Tensor) -> Tensor:
     if total <= COARSE:
         return torch.arange(total, device=device)
     generator = torch.Generator().manual_seed(0)
-    others = torch.randperm(total, generator=generator)[:COARSE].to(device)
+    drawn = torch.randperm(total, generator=generator, device=generator.device)
+    others = drawn[:COARSE].to(device)
     return torch.cat((wanted, others)).unique()
 
 

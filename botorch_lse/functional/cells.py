@@ -26,6 +26,8 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from botorch_lse.transfer import at_home
+
 DRAWS, MORE_DRAWS = 512, 2048
 """Points by which probabilities of two, and of more, correlated outputs are computed.
 """
@@ -346,7 +348,8 @@ def _points_between(n: int, d: int) -> Tensor:
         middle = (torch.arange(n, dtype=torch.float64) + 0.5) / n
         return middle.unsqueeze(-1)
     engine = SobolEngine(d, scramble=True, seed=0)
-    return engine.draw(n, dtype=torch.float64).clamp(0.5 / n**2, 1 - 0.5 / n**2)
+    drawn = at_home(engine.draw(n, dtype=torch.float64))
+    return drawn.clamp(0.5 / n**2, 1 - 0.5 / n**2)
 
 
 def _contracted(table: Tensor, shares: Tensor) -> Tensor:

@@ -374,7 +374,9 @@ def smooth_removal(distance: Tensor, variance: Tensor, loss: Smooth) -> SmoothRe
     basis = [torch.ones_like(u), u]
     while len(basis) <= DEGREE_A:
         basis.append(2 * u * basis[-1] - basis[-2])
-    table = torch.cat((_table(loss), _table_of_little(loss)), dim=-1).to(a.device)
+    with torch.device("cpu"):  # where the tables are made once for all devices
+        table = torch.cat((_table(loss), _table_of_little(loss)), dim=-1)
+    table = table.to(a.device)
     found = torch.stack(basis, dim=-1) @ table  # ... x T x coefficients of both
     found = found * ((-0.5 * a.square()).exp() / ROOT_2PI).unsqueeze(-1)
     each = tuple(c.contiguous() for c in found.unbind(-1))

@@ -80,7 +80,9 @@ class LowRank:
         while m < most and bool((left > jitter).sum() >= min(PIVOTS, most - m)):
             size = min(PIVOTS, most - m)
             drawn = torch.where(left > jitter, left, 0.0)
-            pivots = torch.multinomial(drawn, size, generator=generator)
+            pivots = torch.multinomial(
+                drawn.to(generator.device), size, generator=generator
+            ).to(drawn.device)
             columns = _columns(posterior, pivots, rows)  # size x N
             columns -= factor[pivots, :m] @ factor[:, :m].mT
             block = columns[:, pivots] + jitter * torch.eye(size, dtype=left.dtype)

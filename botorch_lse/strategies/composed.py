@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from botorch.exceptions.errors import BotorchTensorDimensionError
 
@@ -12,6 +13,7 @@ from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.problem import History, Observations, Pool
 from botorch_lse.strategies.assays import Assays
 from botorch_lse.strategies.audited import audited
+from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import Goal, Region
 from botorch_lse.strategies.lookahead import ExpectedMisclassification
@@ -26,6 +28,7 @@ from botorch_lse.strategies.rules import Ambiguity, Design, Rule, Straddle, Widt
 from botorch_lse.strategies.stops import ContentStop, watched
 from botorch_lse.strategies.turns import Handover
 from botorch_lse.strategies.wrapping import unwrapped
+from botorch_lse.transfer import on_cpu
 
 LOOKAHEAD_ROWS = 2_500
 """Rows of a pool up to which the default rule looks ahead: 0.3 seconds for a row."""
@@ -109,18 +112,23 @@ class ComposedStrategy(Strategy):
                     f"Expected `{name}` such as `{example}`, but got "
                     f"{kind_of(getattr(self, name))}."
                 )
-        self.parts.check()
+        self.placed.check()
         self.procedure  # noqa: B018  (checks audit and content_tol)
 
     @cached_property
     def procedure(self) -> Procedure:
         r"""The parts, with an audit, and a watch on how much is above, if wanted."""
         audit = self.audit, self.pool, self.max_repeats
-        return watched(audited(self.parts, *audit), self.content_tol)
+        return watched(audited(self.placed, *audit), self.content_tol)
+
+    @cached_property
+    def placed(self) -> Any:
+        r"""The parts on the device of the pool, before an audit is put around them."""
+        return on_device(self)
 
     @cached_property
     def parts(self) -> GPProcedure:
-        r"""Goal, model, rule and loop joined, before an audit is put around them."""
+        r"""Goal, model, rule and loop joined."""
         assays = self.assays
         given = self.max_observations, self.max_repeats, assays
         return GPProcedure(
@@ -194,7 +202,7 @@ class ComposedStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, in words."""
-        return self.parts.guarantee
+        return str(self.placed.guarantee)
 
     def estimate(self, state: State) -> ParetoEstimate:
         r"""For a Pareto set, the estimated outputs of every row with their intervals.
@@ -206,7 +214,7 @@ class ComposedStrategy(Strategy):
             ValueError: If the goal is no Pareto set.
         """
         check_state(self, state)
-        return pareto_sides(unwrapped(state.belief).sides).estimate
+        return on_cpu(pareto_sides(unwrapped(state.belief).sides).estimate)
 
     def _complete(self, observations: Observations) -> Observations:
         if self.directions is not None:

@@ -72,17 +72,21 @@ def joint_draws(
     else:
         part = LowRank.of(posterior, rows)
         factor, left = part.factor, part.left
-    common = torch.randn(
-        factor.shape[-1], n, generator=generator, dtype=torch.float64
-    ).to(factor)
+
+    def drawn(n_rows: int) -> Tensor:
+        # On the CPU, so that they are the same on every device.
+        shape, where = (n_rows, n), generator.device
+        found = torch.randn(
+            shape, generator=generator, dtype=torch.float64, device=where
+        )
+        return found.to(factor)
+
+    common = drawn(factor.shape[-1])
     for block in row_blocks(len(rows), 2 * n, posterior.memory_budget):
         values = factor[block] @ common
         own = left[block].sqrt().unsqueeze(-1)
         if bool((own > 0).any()):
-            noise = torch.randn(
-                len(own), n, generator=generator, dtype=torch.float64
-            ).to(own)
-            values = values.addcmul_(own, noise)
+            values = values.addcmul_(own, drawn(len(own)))
         mean = posterior.mean[rows[block]].unsqueeze(-1)
         yield torch.arange(len(rows))[block], values.add_(mean)
 
@@ -178,7 +182,11 @@ def systematic_sample(mass: Tensor, n: int, seed: int) -> tuple[Tensor, Tensor]:
     ends = mass.double().cumsum(dim=0)
     step = float(ends[-1]) / n
     generator = torch.Generator().manual_seed(seed)
-    start = torch.rand(1, generator=generator, dtype=torch.float64)
+    start = float(
+        torch.rand(
+            (), generator=generator, dtype=torch.float64, device=generator.device
+        )
+    )
     teeth = (torch.arange(n, dtype=torch.float64) + start) * step
     met = torch.searchsorted(ends, teeth, right=True).clamp_max(len(mass) - 1)
     kept, times = met.unique(return_counts=True)

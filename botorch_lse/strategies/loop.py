@@ -1297,8 +1297,10 @@ def canonical_order(observations: Observations) -> Tensor:
     keys = [observations.indices, *_columns(observations.y)]
     if observations.yvar is not None:
         keys += _columns(observations.yvar)
-    order = np.lexsort([key.numpy() for key in reversed(keys)])  # the last key leads
-    return torch.from_numpy(order)
+    order = np.lexsort(
+        [key.cpu().numpy() for key in reversed(keys)]
+    )  # the last key leads
+    return torch.from_numpy(order).to(observations.indices.device)
 
 
 def _columns(values: Tensor) -> tuple[Tensor, ...]:
@@ -1318,14 +1320,19 @@ def matching_at_random(
         return torch.ones(len(observations), dtype=torch.bool)
     order = canonical_order(observations)
     generator = round_generator(seed, round)
-    order = order[torch.randperm(len(order), generator=generator)]
+    drawn = torch.randperm(len(order), generator=generator, device=generator.device)
+    order = order[drawn.to(order.device)]
     mask = torch.zeros(len(order), dtype=torch.bool)
     mask[order] = matching(observations.indices[order], wanted)
     return mask
 
 
 def round_generator(seed: int, round: int) -> torch.Generator:
-    r"""The random numbers of one round: a function of seed and round alone."""
+    r"""The random numbers of one round: a function of seed and round alone.
+
+    They are drawn on the CPU, also where a strategy computes on another device, so that
+    they are the same everywhere.
+    """
     # Hashed, because generators with neighbouring seeds may be correlated; 7 bytes fit
     # into torch's seeds on every platform.
     digest = hashlib.sha256(f"{seed}|{round}".encode()).digest()

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
@@ -30,6 +30,7 @@ from botorch_lse.problem import (
     gaussian_probability_above,
 )
 from botorch_lse.strategies.audited import audited
+from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import Goal, Targets, View
 from botorch_lse.strategies.judges import Judge, ParetoJudge
@@ -45,6 +46,7 @@ from botorch_lse.strategies.rules import (
     Rule,
 )
 from botorch_lse.strategies.wrapping import unwrapped
+from botorch_lse.transfer import on_cpu
 
 _COPIES = 8
 """Arrays of outputs times rows times rivals alive at once."""
@@ -592,7 +594,7 @@ class GPParetoStrategy(Strategy):
     def __post_init__(self) -> None:
         self._check_rounds()
         object.__setattr__(self, "maximize", checked_directions(self.maximize))
-        self.parts.check()
+        self.placed.check()
         self.procedure  # noqa: B018  (checks the audit)
 
     @property
@@ -603,18 +605,23 @@ class GPParetoStrategy(Strategy):
     def estimate(self, state: State) -> ParetoEstimate:
         r"""The estimated outputs of every row with their intervals."""
         check_state(self, state)
-        return pareto_sides(unwrapped(state.belief).sides).estimate
+        return on_cpu(pareto_sides(unwrapped(state.belief).sides).estimate)
 
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
     def procedure(self) -> Procedure:
         r"""The parts, with an audit of the answer if one is wanted."""
-        return audited(self.parts, self.audit, self.pool, self.max_repeats)
+        return audited(self.placed, self.audit, self.pool, self.max_repeats)
+
+    @cached_property
+    def placed(self) -> Any:
+        r"""The parts on the device of the pool, before an audit is put around them."""
+        return on_device(self)
 
     @cached_property
     def parts(self) -> GPProcedure:
-        r"""Goal, model, rule and widths joined, before an audit is put around them."""
+        r"""Goal, model, rule and widths joined."""
         return GPProcedure(
             self.pool,
             self.pool,
@@ -667,7 +674,7 @@ class GPParetoStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, as a sentence."""
-        return self.parts.guarantee
+        return str(self.placed.guarantee)
 
     def _complete(self, observations: Observations) -> Observations:
         return super()._complete(with_columns(observations, len(self.maximize)))

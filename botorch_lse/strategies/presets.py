@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
@@ -41,6 +41,7 @@ from botorch_lse.strategies.arguments import (
 from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.burn_in import BurnIn
 from botorch_lse.strategies.costs import RowCost, RowCosts
+from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import (
     Above,
@@ -71,6 +72,7 @@ from botorch_lse.strategies.rules import (
 )
 from botorch_lse.strategies.stops import ContentStop, watched
 from botorch_lse.strategies.wrapping import unwrapped
+from botorch_lse.transfer import on_cpu
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +174,7 @@ class GPStrategy(Strategy):
     def __post_init__(self) -> None:
         self._check_rounds()
         check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
-        self.parts.check()
+        self.placed.check()
         self.procedure  # noqa: B018  (checks audit and content_tol)
 
     # --- parts ------------------------------------------------------------------------
@@ -181,11 +183,16 @@ class GPStrategy(Strategy):
     def procedure(self) -> Procedure:
         r"""The parts, with an audit, and a watch on how much is above, if wanted."""
         audit = self.audit, self.pool, self.max_repeats
-        return watched(audited(self.parts, *audit), self.content_tol)
+        return watched(audited(self.placed, *audit), self.content_tol)
+
+    @cached_property
+    def placed(self) -> Any:
+        r"""The parts on the device of the pool, before an audit is put around them."""
+        return on_device(self)
 
     @cached_property
     def parts(self) -> GPProcedure:
-        r"""Goal, model, rule and loop joined, before an audit is put around them."""
+        r"""Goal, model, rule and loop joined."""
         return GPProcedure(
             self.pool,
             self.items,
@@ -284,7 +291,7 @@ class GPStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, in words."""
-        return self.parts.guarantee
+        return str(self.placed.guarantee)
 
 
 def check_goal(
@@ -717,7 +724,7 @@ class HRAGEStrategy(GPStrategy):
         """
         check_state(self, state)
         data = unwrapped(state.belief).fits.burn_in
-        return self.pool.noise_var if data is None else data.variances
+        return self.pool.noise_var if data is None else on_cpu(data.variances)
 
 
 class DesignStrategy(ABC):  # noqa: B024  (a name for three classes)
@@ -905,8 +912,9 @@ class TruVaRStrategy(GPStrategy):
         """
         check_state(self, state)
         posterior = unwrapped(state.belief).posterior
+        mean, scale = on_cpu((posterior.mean, posterior.scale))
         everything = torch.ones(len(self.pool), dtype=torch.bool)
-        return int(first_best(posterior.mean, everything, posterior.scale) or 0)
+        return int(first_best(mean, everything, scale) or 0)
 
     def spent(self, state: State) -> float:
         r"""The summed costs of all complete rounds.

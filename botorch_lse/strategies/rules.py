@@ -554,8 +554,11 @@ class Random(Rule):
         while rows.numel() < request.size and bool((left > 0).any()):
             fewest = uses[left > 0].min()
             open_ = ((left > 0) & (uses == fewest)).nonzero().view(-1)
-            order = torch.randperm(open_.numel(), generator=generator)
-            drawn = open_[order[: request.size - rows.numel()]]
+            order = torch.randperm(
+                open_.numel(), generator=generator, device=generator.device
+            )
+            first = order[: request.size - rows.numel()]
+            drawn = open_[first.to(open_.device)]
             left[drawn] -= 1
             uses[drawn] += 1
             rows = torch.cat((rows, drawn))
@@ -609,7 +612,11 @@ class RandomizedStraddle(Rule):
 def drawn_beta(seed: int, round: int) -> float:
     r"""The width of a round: chi-square of two degrees, an exponential of mean 2."""
     generator = round_generator(seed, round)
-    uniform = float(torch.rand((), generator=generator, dtype=torch.float64))
+    uniform = float(
+        torch.rand(
+            (), generator=generator, dtype=torch.float64, device=generator.device
+        )
+    )
     return -2.0 * math.log1p(-uniform)  # 1 - u is never 0
 
 

@@ -32,6 +32,7 @@ from botorch_lse.strategies.arguments import (
     check_targets,
 )
 from botorch_lse.strategies.audited import audited
+from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.goals import Region
 from botorch_lse.strategies.linear.goals import (
     Best,
@@ -64,6 +65,7 @@ from botorch_lse.strategies.pareto import (
 )
 from botorch_lse.strategies.processes import one_each
 from botorch_lse.strategies.wrapping import unwrapped
+from botorch_lse.transfer import on_cpu
 
 DESIGNS = ("uniform", "gaps")
 
@@ -134,7 +136,7 @@ class LinearStrategy(Strategy):
                 f"Expected `design` to be one of {DESIGNS}, but got {self.design!r}."
             )
         self._check_noise()
-        self.parts.check_items()
+        self.placed.check_items()
         self.procedure  # noqa: B018  (checks the audit)
 
     def _check_noise(self) -> None:
@@ -149,11 +151,16 @@ class LinearStrategy(Strategy):
     @cached_property
     def procedure(self) -> Procedure:
         r"""The parts, with an audit of the answer if one is wanted."""
-        return audited(self.parts, self.audit, self.pool, self.max_repeats)
+        return audited(self.placed, self.audit, self.pool, self.max_repeats)
+
+    @cached_property
+    def placed(self) -> Any:
+        r"""The parts on the device of the pool, before an audit is put around them."""
+        return on_device(self)
 
     @cached_property
     def parts(self) -> LinearProcedure:
-        r"""Goal, rule and widths joined, before an audit is put around them."""
+        r"""Goal, rule and widths joined."""
         return LinearProcedure(
             self.pool,
             self.items,
@@ -205,7 +212,7 @@ class LinearStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, as a sentence."""
-        return self.parts.guarantee
+        return str(self.placed.guarantee)
 
     def _complete(self, observations: Observations) -> Observations:
         if self.directions is not None:
@@ -505,7 +512,7 @@ class GEGELinearStrategy(LinearStrategy):
         check_state(self, state)
         belief: LinearBelief = unwrapped(state.belief)
         margin, width, spread = belief.margins.unbind(dim=-1)
-        return ParetoEstimate(
+        found = ParetoEstimate(
             mean=belief.mean,
             lower=belief.lower,
             upper=belief.upper,
@@ -515,6 +522,7 @@ class GEGELinearStrategy(LinearStrategy):
             margin_upper=margin + width,
             margin_sigma=spread,
         )
+        return on_cpu(found)
 
 
 MultiOutputStrategy.register(GEGELinearStrategy)

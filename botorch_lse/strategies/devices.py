@@ -1,0 +1,88 @@
+r"""Procedures that compute on the device of the pool.
+
+The loop of a run, audits, stops and what people are told stay on the CPU. Only the
+procedure that believes and plans is elsewhere: it is built of a copy of the strategy
+whose tensors live there, and stands behind a proxy through which everything passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
+from types import MethodType
+from typing import Any
+
+import torch
+
+from botorch_lse.strategies.loop import Procedure, Strategy
+from botorch_lse.transfer import CPU, Move, moved
+
+BELIEFS = frozenset({"start", "learn", "learn_planned", "lose", "planning_belief"})
+"""The methods of a procedure that return a belief. Nobody outside looks into one, so it
+stays where it is."""
+PARTS: Callable[[Any], Any] = attrgetter("parts")
+
+
+def on_device(strategy: Strategy, build: Callable[[Any], Any] = PARTS) -> Any:
+    r"""The procedure of a strategy, on the device of its pool.
+
+    Args:
+        strategy: The strategy.
+        build: From a strategy to its procedure.
+
+    Returns:
+        What ``build`` makes of the strategy where its pool is on the CPU. Elsewhere a
+        procedure of a copy of it, behind ``OnDevice``.
+    """
+    device = strategy.pool.device
+    if device == CPU:
+        return build(strategy)
+    there = Move(device, apart=True)
+    copy = there(strategy)
+    with torch.device(device):
+        inner = build(copy)
+    return OnDevice(inner, device, there.way_back)
+
+
+@dataclass(frozen=True, eq=False)
+class OnDevice:
+    r"""A procedure whose arguments go to a device and whose answers come back.
+
+    It has whatever the inner procedure has. While that computes, tensors are made on
+    the device unless a place is named.
+
+    Args:
+        inner: The procedure; all its tensors are on the device.
+        device: The device.
+        way_back: Pairs of something there and what it is a copy of, such as the pool
+            that an answer names.
+    """
+
+    inner: Any
+    device: torch.device
+    way_back: tuple[tuple[Any, Any], ...] = field(default=(), repr=False)
+
+    def __getattr__(self, name: str) -> Any:
+        r"""An attribute of the inner procedure, or one of its methods."""
+        if name.startswith("__"):  # those that copying and pickling look for
+            raise AttributeError(name)
+        with torch.device(self.device):
+            found = getattr(self.inner, name)
+        if isinstance(found, MethodType):
+            return partial(self._call, name)
+        return self._here(found)
+
+    def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        r"""What a method of the inner procedure answers."""
+        given, named = moved((arguments, options), self.device)
+        with torch.device(self.device):
+            found = getattr(self.inner, name)(*given, **named)
+        return found if name in BELIEFS else self._here(found)
+
+    def _here(self, found: Any) -> Any:
+        return Move(CPU, self.way_back)(found)
+
+
+Procedure.register(OnDevice)
