@@ -166,7 +166,7 @@ def pukelsheim_counts(weights: Tensor, n: int) -> Tensor:
             f'`method="pukelsheim"`, but got {n}. Use `method="quota"`.'
         )
     share = weights[support].cpu().numpy()
-    scaled = torch.as_tensor((n - support.numel() / 2) * share)
+    scaled = torch.from_numpy((n - support.numel() / 2) * share)
     # `TIE`: a share that is whole but for rounding must not be rounded up.
     counts = (scaled - TIE).ceil().clamp_min(1).long().numpy()
     for _ in range(abs(int(counts.sum()) - n)):

@@ -83,12 +83,14 @@ value that noise alone carried over is no evidence of the other side."""
 
 
 @contextmanager
-def own_random_numbers(seed: int) -> Iterator[None]:
+def own_random_numbers(seed: int, device: torch.device) -> Iterator[None]:
     r"""A context with torch's random numbers seeded, and restored when it ends.
 
-    Only one thread at a time is inside; others wait.
+    Those of the CPU, and of a GPU that is computed on. Only one thread at a time is
+    inside; others wait.
     """
-    with _RANDOM_LOCK, torch.random.fork_rng(devices=[]):
+    used = [device] if device.type == "cuda" else []
+    with _RANDOM_LOCK, torch.random.fork_rng(devices=used):
         torch.manual_seed(seed)
         yield
 
@@ -278,7 +280,8 @@ class OutputModel:
         if noise is not None:
             spread = float(values.var(correction=0)) or 1.0  # 1: as Standardize has
             yvar = noise.clamp_min(FITTED_NOISE * spread).unsqueeze(-1)
-        with own_random_numbers(round_generator(seed, n_rounds).initial_seed()):
+        own_seed = round_generator(seed, n_rounds).initial_seed()
+        with own_random_numbers(own_seed, X.device):
             if callable(self.model):
                 prior = GPPrior.from_model(self.model(X, y, yvar))
             else:
@@ -708,7 +711,8 @@ class GaussianProcesses:
         if history.yvar is not None:
             yvar = [_fittable(own) for own in each]
         X, y = [self.candidates.X[own.indices] for own in each], [o.y for o in each]
-        with own_random_numbers(round_generator(seed, n_rounds).initial_seed()):
+        own_seed = round_generator(seed, n_rounds).initial_seed()
+        with own_random_numbers(own_seed, self.candidates.X.device):
             return self.together.fit(X, y, yvar, self.candidates.bounds)
 
     def _transformed(

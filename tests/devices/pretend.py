@@ -9,16 +9,16 @@ there, and whatever runs gives the numbers of the CPU.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 PRETENDED = torch.device("meta")
 _aten = torch.ops.aten
@@ -62,6 +62,15 @@ class Pretended(Tensor):
     ) -> Any:
         return computed(func, args, kwargs or {})
 
+    @property
+    def data(self) -> Tensor:
+        return self.detach()
+
+    @data.setter
+    def data(self, other: Tensor) -> None:  # as a module does whose precision changes
+        Tensor.data.__set__(self, other)
+        self.held = other.held
+
     def tolist(self) -> Any:
         return self.held.tolist()
 
@@ -78,41 +87,56 @@ class Pretended(Tensor):
 
 def computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     r"""What an operation gives, computed on the CPU and put where it belongs."""
-    given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+    given = list(_tensors((*args, *kwargs.values())))
     ours = {id(x.held): x for x in given if isinstance(x, Pretended)}
     device = kwargs.get("device")
     is_wanted = device is not None and torch.device(device).type == PRETENDED.type
     if not ours and not is_wanted:
         return func(*args, **kwargs)
-    _refuse(func, args, kwargs, bool(ours))
-    if is_wanted:
-        kwargs = {**kwargs, "device": "cpu"}
+    _refuse(func, args, kwargs, given, bool(ours))
+    named = {**kwargs, "device": "cpu"} if is_wanted else kwargs
     found = func(
-        *tree_map(_held, args),
-        **{name: tree_map(_held, value) for name, value in kwargs.items()},
+        *(_held(value) for value in args),
+        **{name: _held(value) for name, value in named.items()},
     )
     if torch.Tag.inplace_view in func.tags:  # another shape of the same tensor
         with no_dispatch():
             func(*args, **kwargs)
-    stays = is_wanted if device is not None else bool(ours)
     if func is _aten.copy_.default:
         return args[0]
-
-    def put(x: Any) -> Any:
-        # What was changed in place is the tensor that was given.
-        if not isinstance(x, Tensor) or isinstance(x, Pretended) or not stays:
-            return x
-        known = ours.get(id(x))
-        return Pretended(x) if known is None else known
-
-    return tree_map(put, found)
+    stays = bool(ours) if device is None else is_wanted
+    return _put(found, ours) if stays else found
 
 
-def _held(x: Any) -> Any:
-    return x.held if isinstance(x, Pretended) else x
+def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _tensors(value)
 
 
-def _refuse(func: Any, args: tuple[Any, ...], kwargs: Any, has_ours: bool) -> None:
+def _held(value: Any) -> Any:
+    if isinstance(value, Pretended):
+        return value.held
+    if isinstance(value, list | tuple):
+        return type(value)(_held(part) for part in value)
+    return value
+
+
+def _put(found: Any, ours: dict[int, Pretended]) -> Any:
+    if isinstance(found, list | tuple):
+        return type(found)(_put(part, ours) for part in found)
+    if not isinstance(found, Tensor):
+        return found
+    # What was changed in place is the tensor that was given.
+    known = ours.get(id(found))
+    return Pretended(found) if known is None else known
+
+
+def _refuse(
+    func: Any, args: Any, kwargs: Any, given: Sequence[Tensor], has_ours: bool
+) -> None:
     r"""Complain as a GPU does about tensors and generators of the CPU."""
     generator = kwargs.get("generator")
     if generator is not None and generator.device.type == "cpu":
@@ -120,13 +144,13 @@ def _refuse(func: Any, args: tuple[Any, ...], kwargs: Any, has_ours: bool) -> No
     if not has_ours or func in _COPIES:
         return
     if func in _TAKES_INDICES:
-        own, indices, *values = args
-        if isinstance(own, Pretended) is False:
+        own, _, *values = args
+        if not isinstance(own, Pretended):
             raise RuntimeError(f"A tensor of the CPU is indexed by others in {func}.")
-        args = (own, *values)
+        given = list(_tensors((own, *values)))
     least = 0 if func in _JOINS else 1
-    for x in tree_leaves((args, kwargs)):
-        if isinstance(x, Tensor) and not isinstance(x, Pretended) and x.ndim >= least:
+    for x in given:
+        if not isinstance(x, Pretended) and x.ndim >= least:
             raise RuntimeError(f"Two devices in {func}: {tuple(x.shape)} on the CPU.")
 
 
@@ -136,7 +160,22 @@ class _Operations(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        return computed(func, args, kwargs or {})
+        kwargs = kwargs or {}
+        if Pretended not in types and kwargs.get("device") is None:
+            return func(*args, **kwargs)  # as most of what is computed on the CPU
+        return computed(func, args, kwargs)
+
+
+_AT_PLACES = {Tensor.__getitem__, Tensor.__setitem__}
+
+
+def _as_tensors(index: Any) -> Any:
+    r"""An index whose lists and arrays are tensors of the CPU."""
+    if isinstance(index, tuple):
+        return tuple(_as_tensors(part) for part in index)
+    if isinstance(index, list | np.ndarray):
+        return torch.as_tensor(index, device="cpu")
+    return index
 
 
 _FROM_DATA: set[Callable[..., Any]] = {torch.tensor, torch.as_tensor, torch.asarray}
@@ -149,6 +188,12 @@ class _Functions(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
+        if args and isinstance(args[0], Pretended):
+            if func in _AT_PLACES:
+                args = (args[0], _as_tensors(args[1]), *args[2:])
+            if func is Tensor.new_tensor:
+                func, kwargs = torch.tensor, {"device": PRETENDED, **kwargs}
+                args = args[1:]
         device = kwargs.get("device")
         if func not in _FROM_DATA or device is None:
             return func(*args, **kwargs)

@@ -1,45 +1,536 @@
+r"""Strategies compute elsewhere what they compute on the CPU."""
+
 from __future__ import annotations
-import pytest, torch
+
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from botorch.models import SingleTaskGP
+from botorch.models.transforms import Normalize, Standardize
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from torch import Tensor
+
+from botorch_lse import History, Observations, Pool
+from botorch_lse.models.fitted import fit_single_task_gp
+from botorch_lse.models.gaussian_process import GPPrior
+from botorch_lse.models.kernels import TanimotoKernel
+from botorch_lse.strategies import (
+    Above,
+    AbsoluteVolumeChange,
+    Ambiguity,
+    Below,
+    Between,
+    ContentVariance,
+    ContourEntropy,
+    Design,
+    Doubt,
+    ExpectedFeasibility,
+    ExpectedMisclassification,
+    GaussianProcess,
+    GEGELinearStrategy,
+    GEGEStrategy,
+    Handover,
+    HRAGELinearStrategy,
+    HRAGEStrategy,
+    Levels,
+    LSEStrategy,
+    MELKLinearStrategy,
+    MutualInformation,
+    PALStrategy,
+    ParetoByDifferences,
+    Random,
+    RandomizedStraddle,
+    RanjanImprovement,
+    ShareOfMax,
+    State,
+    Straddle,
+    StraddleStrategy,
+    Strategy,
+    TargetedVariance,
+    TruncatedVariance,
+    TruVaRStrategy,
+    Turns,
+    UFunction,
+    Variance,
+    Width,
+    extended,
+)
 from tests.devices.pretend import pretence
-from tests.registry import STRATEGIES, PLAYED, SEVERAL, StrategyCase
-from tests.strategies import runs, pareto_runs
-from botorch_lse import Pool
+from tests.registry import BUDGETED, CONFIDENT, PLAYED, REHEARSED, StrategyCase
+from tests.strategies import pareto_runs, runs
+from tests.strategies.test_forecast import MEANS, confident
+
+FIELDS = (*runs.FIELDS, "contradicted")
+GP = GPPrior.from_kernel(runs.GP.kernel())
+LINE = torch.linspace(0, 10, 21, dtype=torch.float64).unsqueeze(-1)
+WAVES = torch.cat((LINE.sin(), (LINE / 2).cos()), dim=-1)
+RBF = RBFKernel().double()
+
+pytestmark = [
+    # GPyTorch's kernel of tasks multiplies by sparse matrices, of which torch warns.
+    pytest.mark.filterwarnings("ignore:Sparse invariant checks"),
+    pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning"),
+]
 
 
-def follow(here, there, value, rounds=3):
-    a, b = here.init(), there.init()
+@pytest.fixture(params=["pretended", *["cuda"] * torch.cuda.is_available()])
+def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
+    if request.param == "pretended":
+        with pretence() as device:
+            yield device
+    else:
+        yield torch.device(request.param)
+
+
+# --- two runs side by side ------------------------------------------------------------
+
+Values = Callable[[Tensor, State], Any]
+r"""The values of a batch's rows in a state."""
+
+
+def of_table(table: Tensor, std: float = 0.02) -> Values:
+    def values(rows: Tensor, state: State) -> Tensor:
+        generator = torch.Generator().manual_seed(state.round)
+        shape = (len(rows), *table.shape[1:])
+        noise = torch.randn(shape, generator=generator, dtype=torch.float64)
+        return table[rows] + std * noise
+
+    return values
+
+
+def assert_on_cpu(record: Any) -> None:
+    for part in vars(record).values():
+        assert not isinstance(part, Tensor) or part.device.type == "cpu"
+
+
+def assert_alike(here: State, there: State) -> None:
+    a, b = here.classification, there.classification
+    assert_on_cpu(b)
+    for name in FIELDS:
+        torch.testing.assert_close(getattr(b, name), getattr(a, name))
+    for mine, other in zip(a.outputs, b.outputs, strict=True):
+        assert_on_cpu(other)
+        torch.testing.assert_close(other.mean, mine.mean)
+        torch.testing.assert_close(other.levels, mine.levels)
+    assert (a.classes is None) == (b.classes is None)
+    assert a.classes is None or torch.equal(a.classes, b.classes)
+    assert a.guarantee == b.guarantee
+    assert a.pool is None or len(b.pool) == len(a.pool)
+    assert there.stop_reason == here.stop_reason
+    assert_on_cpu(there.observations)
+
+
+def side_by_side(
+    strategy: Strategy,
+    device: torch.device,
+    values: Values,
+    rounds: int = 3,
+    seed: int = 0,
+) -> tuple[State, State]:
+    r"""Runs on both devices, which ask for the same rows and give the same answers."""
+    other = replace(strategy, pool=strategy.pool.to(device))
+    here, there = strategy.init(seed), other.init(seed)
+    assert_alike(here, there)
     for _ in range(rounds):
-        if a.is_done:
+        if here.is_done:
             break
-        p, q = here.ask(a), there.ask(b)
-        assert torch.equal(p.order, q.order)
-        assert q.X.device == there.pool.device
-        a = here.tell(a, p.observe(value(p, a)))
-        b = there.tell(b, q.observe(value(q, b)))
-        for name in runs.FIELDS:
-            x, y = getattr(a.classification, name), getattr(b.classification, name)
-            assert y.device.type == "cpu"
-            torch.testing.assert_close(x, y)
-    assert b.classification.pool is there.pool
-    assert a.classification.guarantee == b.classification.guarantee
-    assert a.stop_reason == b.stop_reason
-    if not a.is_done:
-        assert (
-            here.ask(a, here.ask(a).order).order.tolist()
-            == there.ask(b, there.ask(b).order).order.tolist()
-        )
-        f, g = a.forecast(), b.forecast()
-        assert f == g
-    return a, b
+        asked, batch = strategy.ask(here), other.ask(there)
+        assert torch.equal(asked.order, batch.order)
+        assert batch.X.device == device
+        torch.testing.assert_close(batch.X.cpu(), asked.X)
+        y = values(asked.order, here)
+        here = strategy.tell(here, asked.observe(y))
+        # What a user's function gives lives where its points do.
+        there = other.tell(there, batch.observe(torch.as_tensor(y).to(device)))
+        assert_alike(here, there)
+    return here, there
+
+
+def assert_same_outlook(here: State, there: State) -> None:
+    r"""What may be asked in the middle of a run is the same."""
+    strategy, other = here.strategy, there.strategy
+    asked = strategy.ask(here)
+    further = [
+        s.ask(state, asked.order) for s, state in ((strategy, here), (other, there))
+    ]
+    assert torch.equal(further[0].order, further[1].order)
+    assert other.room(there) == strategy.room(here)
+    assert there.forecast() == here.forecast()
+    out = asked.indices[:1]
+    excluded = [
+        s.exclude(state, out) for s, state in ((strategy, here), (other, there))
+    ]
+    assert torch.equal(strategy.ask(excluded[0]).order, other.ask(excluded[1]).order)
+    assert_alike(other.replay(there.observations), there)
+
+
+# --- every strategy -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", PLAYED)
-def test_played(case):
-    def value(batch, state):
-        return runs.one_by_one(runs.measure)(batch.order, state)
+def test_every_strategy_asks_and_answers_alike(
+    case: StrategyCase, device: torch.device
+) -> None:
+    strategy = runs.make(case, batch_size=2)
+    values = runs.one_by_one(runs.measure)
+    here, there = side_by_side(strategy, device, values)
+    assert there.classification.pool is there.strategy.pool
+    assert_same_outlook(here, there)
 
-    here = runs.make(case, batch_size=2)
-    with pretence() as device:
-        there = replace(here, pool=here.pool.to(device))
-        follow(here, there, value)
+
+@pytest.mark.parametrize("case", [*BUDGETED, *CONFIDENT, *REHEARSED])
+def test_algorithms_of_the_papers_take_any_pool(
+    case: StrategyCase, device: torch.device
+) -> None:
+    if case in REHEARSED:
+        strategy, table = confident(case), MEANS
+    else:
+        X, table = pareto_runs.linear_problem()
+        strategy = pareto_runs.make(case, X)
+    other = replace(strategy, pool=strategy.pool.to(device))
+    here, there = strategy.init(), other.init()
+    while not here.is_done and here.round < 3:
+        batch = other.ask(there)
+        assert batch.X.device == device
+        assert torch.equal(strategy.ask(here).order, batch.order)
+        told = batch.observe(table[batch.order])
+        here, there = strategy.tell(here, told), other.tell(there, told)
+        assert_alike(here, there)
+
+
+# --- models, goals and rules ----------------------------------------------------------
+
+
+def given(**options: Any) -> GaussianProcess:
+    return GaussianProcess(RBF, noise_std=0.1, **options)
+
+
+def on_line(goal: Any = None, rule: Any = None, **options: Any) -> Strategy:
+    r"""On a line, with a model that is given."""
+    goal = Above(0.3) if goal is None else goal
+    known = {"model": given(), "rule": rule, "beta": 4.0, "batch_size": 2}
+    return Strategy(Pool(LINE), goal, **{**known, **options})
+
+
+RULES = [
+    AbsoluteVolumeChange(),
+    Ambiguity(),
+    ContentVariance(),
+    ContourEntropy(),
+    Design(),
+    Doubt(),
+    ExpectedFeasibility(),
+    ExpectedMisclassification(),
+    ExpectedMisclassification(batch="joint"),
+    Handover((Straddle(), ExpectedMisclassification())),
+    MutualInformation(),
+    Random(),
+    RandomizedStraddle(),
+    RanjanImprovement(),
+    TargetedVariance(),
+    TruncatedVariance(),
+    Turns((Straddle(), Variance())),
+    UFunction(),
+    Variance(),
+    Width(),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+def test_rules_choose_the_same_rows(rule: Any, device: torch.device) -> None:
+    side_by_side(on_line(rule=rule), device, of_table(WAVES[:, 0]))
+
+
+GOALS = {
+    "band": Between(-0.5, 0.3),
+    "levels": Levels((-0.5, 0.5)),
+    "each row": Above(tuple((0.06 * LINE[:, 0] - 0.3).tolist())),
+    "tensor": Above(0.06 * LINE[:, 0] - 0.3),
+    "and": Above(0.3) & Above(-0.1, output=1),
+    "or": Above(0.3) | Below(-0.4, output=1),
+    "share": ShareOfMax(0.7),
+    "Pareto": ParetoByDifferences((True, False), (0.1, 0.1)),
+}
+
+
+@pytest.mark.parametrize("name", GOALS)
+def test_goals_are_decided_alike(name: str, device: torch.device) -> None:
+    goal = GOALS[name]
+    table = WAVES if goal.n_outputs > 1 else WAVES[:, 0]
+    here, there = side_by_side(on_line(goal), device, of_table(table))
+    assert_same_outlook(here, there)
+    if goal.directions is not None:
+        estimate = there.strategy.estimate(there)
+        assert_on_cpu(estimate)
+        torch.testing.assert_close(estimate.margin, here.strategy.estimate(here).margin)
+
+
+def fitted_model() -> SingleTaskGP:
+    return fit_single_task_gp(LINE[::3], WAVES[::3, :1], None, LINE[[0, -1]])
+
+
+def factory(train_X: Tensor, train_Y: Tensor, train_Yvar: Any) -> SingleTaskGP:
+    return SingleTaskGP(
+        train_X,
+        train_Y,
+        train_Yvar,
+        input_transform=Normalize(train_X.shape[-1]),
+        outcome_transform=Standardize(1),
+    ).eval()
+
+
+LEARNT = {"max_observations": 60, "batch_size": 4}
+MODELS: dict[str, Callable[[], Strategy]] = {
+    "learnt": lambda: LSEStrategy(Pool(LINE), 0.3, n_initial=8, **LEARNT),
+    "noise known": lambda: StraddleStrategy(
+        Pool(LINE), 0.3, noise_std=0.1, n_initial=4, **LEARNT
+    ),
+    "fitted": lambda: LSEStrategy(Pool(LINE), 0.3, model=fitted_model()),
+    "factory": lambda: LSEStrategy(
+        Pool(LINE), 0.3, model=factory, n_initial=4, **LEARNT
+    ),
+    "history": lambda: LSEStrategy(
+        Pool(LINE),
+        0.3,
+        n_initial=4,
+        history=History(LINE[::4], WAVES[::4, 0]),
+        **LEARNT,
+    ),
+    "given history": lambda: on_line(
+        model=given(history=History(LINE[::4], WAVES[::4, 0]))
+    ),
+    "norm": lambda: LSEStrategy(
+        Pool(LINE), 0.3, model=RBF, noise_std=0.1, norm_bound=2.0
+    ),
+    "exact": lambda: LSEStrategy(Pool(LINE), 0.3, model=RBF, noise_std=0.0),
+    "noise by row": lambda: LSEStrategy(
+        Pool(LINE, noise_var=torch.linspace(0.01, 0.04, 21)), 0.3, model=RBF
+    ),
+    "weights": lambda: Strategy(
+        Pool(LINE, weights=torch.linspace(1, 2, 21)),
+        Above(0.3),
+        model=given(),
+        rule=ContentVariance(),
+        beta=4.0,
+    ),
+    "targets": lambda: HRAGEStrategy(
+        Pool(LINE), 0.3, model=RBF, noise_std=0.1, targets=Pool(LINE + 0.1)
+    ),
+    "maximiser": lambda: HRAGEStrategy(
+        Pool(LINE), model=RBF, noise_std=0.1, batch_size=3
+    ),
+    "burn-in": lambda: HRAGEStrategy(
+        Pool(LINE / 10),
+        0.3,
+        model=RBF,
+        variance_bounds=(1e-4, 0.1),
+        burn_in=16,
+        batch_size=8,
+    ),
+    "noise levels": lambda: TruVaRStrategy(
+        Pool(LINE).at_noise_levels((0.01, 0.04), (2.0, 1.0)), 0.3, model=RBF
+    ),
+    "audit": lambda: LSEStrategy(
+        Pool(LINE),
+        0.3,
+        model=RBF,
+        noise_std=0.1,
+        epsilon=0.2,
+        beta=1.0,
+        audit=(0.3, 0.2),
+        batch_size=5,
+    ),
+    "content": lambda: on_line(content_tol=0.05),
+    "linear burn-in": lambda: HRAGELinearStrategy(
+        Pool(LINE / 10, features=torch.cat((LINE / 10, 1 - LINE / 10), dim=-1)),
+        0.3,
+        variance_bounds=(1e-4, 0.1),
+        burn_in=16,
+        batch_size=8,
+    ),
+    "linear gaps": lambda: MELKLinearStrategy(
+        Pool(LINE / 10, features=torch.cat((LINE / 10, 1 - LINE / 10), dim=-1)),
+        0.3,
+        noise_std=0.5,
+        design="gaps",
+        audit=(0.3, 0.2),
+        batch_size=8,
+    ),
+}
+TWO: dict[str, Callable[[], Strategy]] = {
+    "GEGE": lambda: GEGEStrategy(
+        Pool(LINE),
+        maximize=(True, False),
+        model=(RBF, RBF),
+        noise_std=0.1,
+        batch_size=3,
+    ),
+    "GEGE learnt": lambda: GEGEStrategy(
+        Pool(LINE), maximize=(True, False), n_initial=4, **LEARNT
+    ),
+    "GEGE audited": lambda: GEGEStrategy(
+        Pool(LINE),
+        maximize=(True, True),
+        model=(RBF, RBF),
+        noise_std=0.1,
+        epsilon=0.5,
+        beta=1.0,
+        audit=(0.3, 0.2),
+        batch_size=5,
+    ),
+    "PAL": lambda: PALStrategy(
+        Pool(LINE), maximize=(True, False), model=(RBF, RBF), noise_std=0.1
+    ),
+    "linear": lambda: GEGELinearStrategy(
+        Pool(LINE, features=torch.cat((LINE / 10, 1 - LINE / 10), dim=-1)),
+        maximize=(True, False),
+        noise_std=0.1,
+        batch_size=4,
+    ),
+    "correlated": lambda: Strategy(
+        Pool(LINE),
+        Above(0.3) & Above(-0.1, output=1),
+        model=GaussianProcess(correlated=True, n_initial=6),
+        **LEARNT,
+    ),
+    "region audited": lambda: on_line(
+        Above(0.3, epsilon=0.3) & Above(-0.1, epsilon=0.3, output=1),
+        beta=1.0,
+        audit=(0.3, 0.2),
+        batch_size=5,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*MODELS, *TWO])
+def test_models_are_learnt_and_used_alike(name: str, device: torch.device) -> None:
+    strategy = {**MODELS, **TWO}[name]()
+    table = WAVES if name in TWO else WAVES[:, 0]
+    if len(strategy.pool) > len(table):
+        table = table.repeat(2)
+    here, there = side_by_side(strategy, device, of_table(table), rounds=5)
+    if not here.is_done:
+        assert_same_outlook(here, there)
+
+
+def test_rows_that_measure_one_output_are_chosen_alike(device: torch.device) -> None:
+    pool = Pool(LINE).at_outputs(2, costs=(1.0, 3.0))
+    region = Above(0.3) & Above(-0.1, output=1)
+    strategy = Strategy(pool, region, model=given(), beta=4.0, batch_size=3)
+    here, there = side_by_side(strategy, device, of_table(WAVES.T.reshape(-1)))
+    assert_same_outlook(here, there)
+
+
+def test_words_are_learnt_alike(device: torch.device) -> None:
+    words = torch.eye(3, dtype=torch.float64).repeat(7, 1)
+    pool = Pool(torch.cat((LINE, words), dim=-1), names=("x", "s=a", "s=b", "s=c"))
+    strategy = LSEStrategy(pool, 0.3, n_initial=12, **LEARNT)
+    side_by_side(strategy, device, of_table(WAVES[:, 0]), rounds=4)
+
+
+def test_kernels_of_bits_are_used_alike(device: torch.device) -> None:
+    bits = torch.rand(21, 12, generator=torch.Generator().manual_seed(0)) < 0.5
+    kernel = ScaleKernel(TanimotoKernel()).double()
+    model = GaussianProcess(kernel, noise_std=0.1)
+    strategy = Strategy(Pool(bits.double()), Above(0.3), model=model, batch_size=3)
+    side_by_side(strategy, device, of_table(WAVES[:, 0]))
+
+
+def test_pools_that_grow_do_so_alike(device: torch.device) -> None:
+    from scipy.stats import norm
+
+    pool = Pool.from_distribution([norm()] * 2, 64, method="monte_carlo")
+    kernel = ScaleKernel(RBFKernel()).double()
+    kernel.base_kernel.lengthscale, kernel.outputscale = 5.0, 25.0
+    strategy = Strategy(
+        pool,
+        Above(0.0),
+        model=GaussianProcess(kernel, noise_std=0.0),
+        rule=Straddle(),
+        beta=4.0,
+    )
+
+    def values(rows: Tensor, state: State) -> Tensor:
+        return state.strategy.pool.X[rows].sum(dim=-1) - 4.0
+
+    states = side_by_side(strategy, device, values)
+    grown = [extended(state, 64) for state in states]
+    assert torch.equal(grown[0].strategy.pool.X, grown[1].strategy.pool.X)
+    assert grown[1].strategy.pool.device == device
+    assert_alike(*grown)
+
+
+# --- what a state answers -------------------------------------------------------------
+
+
+@pytest.fixture
+def pair(device: torch.device) -> tuple[State, State]:
+    return side_by_side(on_line(), device, of_table(WAVES[:, 0]))
+
+
+def test_questions_to_a_state_have_the_same_answers(pair: tuple[State, State]) -> None:
+    here, there = pair
+    X = torch.tensor([[0.05], [3.3]], dtype=torch.float64)
+    for mine, other in zip(here.predict(X), there.predict(X.tolist()), strict=True):
+        torch.testing.assert_close(other, mine)
+    data = here.history.select(torch.arange(3))
+    for mine, other in zip(
+        here.predict(X, data=data), there.predict(X, data=data), strict=True
+    ):
+        torch.testing.assert_close(other, mine)
+    assert str(there.content()) == str(here.content())
+    assert torch.equal(there.conservative(0.8), here.conservative(0.8))
+    assert str(there.calibration()) == str(here.calibration())
+    mine, other = here.classification, there.classification
+    assert torch.equal(other.conservative(), mine.conservative())
+    assert torch.equal(other.vorobev()[0], mine.vorobev()[0])
+    assert other.to_frame().round(9).equals(mine.to_frame().round(9))
+
+
+def test_points_on_the_device_are_predicted(
+    pair: tuple[State, State], device: torch.device
+) -> None:
+    here, there = pair
+    X = torch.tensor([[0.05], [3.3]], dtype=torch.float64)
+    torch.testing.assert_close(there.predict(X.to(device)), here.predict(X))
+
+
+def test_results_may_be_told_in_parts_from_the_device(
+    pair: tuple[State, State], device: torch.device
+) -> None:
+    _, there = pair
+    strategy = there.strategy
+    batch = strategy.ask(there)
+    y = WAVES[batch.order, 0]
+    once = strategy.tell(there, batch.observe(y))
+    for row in batch.order:
+        told = Observations(row.view(1).to(device), WAVES[row, 0].view(1).to(device))
+        there = strategy.tell(there, told)
+    assert_alike(once, there)
+
+
+def test_given_models_stay_where_they_are(device: torch.device) -> None:
+    kernel = ScaleKernel(RBFKernel()).double()
+    strategy = LSEStrategy(Pool(LINE, device=device), 0.3, model=kernel, noise_std=0.1)
+    strategy.ask(strategy.init())
+    assert all(p.device.type == "cpu" for p in kernel.parameters())
+
+
+def test_models_may_live_on_the_device(device: torch.device) -> None:
+    strategy = on_line(model=GaussianProcess(fitted_model()))
+    model = fitted_model().to(device)
+    there = (
+        on_line(model=GaussianProcess(model), pool=None)
+        if False
+        else Strategy(
+            Pool(LINE, device=device),
+            Above(0.3),
+            model=GaussianProcess(model),
+            beta=4.0,
+            batch_size=2,
+        )
+    )
+    assert_alike(strategy.init(), there.init())
