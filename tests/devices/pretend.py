@@ -192,8 +192,8 @@ class _Functions(TorchFunctionMode):
             if func in _AT_PLACES:
                 args = (args[0], _as_tensors(args[1]), *args[2:])
             if func is Tensor.new_tensor:
-                func, kwargs = torch.tensor, {"device": PRETENDED, **kwargs}
-                args = args[1:]
+                like = {"device": PRETENDED, "dtype": args[0].dtype}
+                func, args, kwargs = torch.tensor, args[1:], {**like, **kwargs}
         device = kwargs.get("device")
         if func not in _FROM_DATA or device is None:
             return func(*args, **kwargs)

@@ -2,21 +2,28 @@ r"""Strategies compute elsewhere what they compute on the CPU."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
-from botorch.models import SingleTaskGP
+from botorch.models import MultiTaskGP, SingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
 from gpytorch.kernels import RBFKernel, ScaleKernel
+from scipy.stats import norm
 from torch import Tensor
 
 from botorch_lse import History, Observations, Pool
-from botorch_lse.models.fitted import fit_single_task_gp
+from botorch_lse.models.fitted import (
+    HeteroscedasticGP,
+    QuadraticNoise,
+    fit_single_task_gp,
+)
 from botorch_lse.models.gaussian_process import GPPrior
-from botorch_lse.models.kernels import TanimotoKernel
+from botorch_lse.models.kernels import LearntKernel, TanimotoKernel
 from botorch_lse.strategies import (
     Above,
     AbsoluteVolumeChange,
@@ -56,9 +63,13 @@ from botorch_lse.strategies import (
     UFunction,
     Variance,
     Width,
+    bounds,
+    content,
     extended,
 )
-from tests.devices.pretend import pretence
+from botorch_lse.strategies.wrapping import unwrapped
+from tests.covering import more_when_slow
+from tests.devices.conftest import Device
 from tests.registry import BUDGETED, CONFIDENT, PLAYED, REHEARSED, StrategyCase
 from tests.strategies import pareto_runs, runs
 from tests.strategies.test_forecast import MEANS, confident
@@ -67,6 +78,7 @@ FIELDS = (*runs.FIELDS, "contradicted")
 GP = GPPrior.from_kernel(runs.GP.kernel())
 LINE = torch.linspace(0, 10, 21, dtype=torch.float64).unsqueeze(-1)
 WAVES = torch.cat((LINE.sin(), (LINE / 2).cos()), dim=-1)
+HALF = WAVES[::2]
 RBF = RBFKernel().double()
 
 pytestmark = [
@@ -74,15 +86,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse invariant checks"),
     pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning"),
 ]
-
-
-@pytest.fixture(params=["pretended", *["cuda"] * torch.cuda.is_available()])
-def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
-    if request.param == "pretended":
-        with pretence() as device:
-            yield device
-    else:
-        yield torch.device(request.param)
 
 
 # --- two runs side by side ------------------------------------------------------------
@@ -125,46 +128,45 @@ def assert_alike(here: State, there: State) -> None:
 
 def side_by_side(
     strategy: Strategy,
-    device: torch.device,
+    device: Device,
     values: Values,
     rounds: int = 3,
     seed: int = 0,
 ) -> tuple[State, State]:
     r"""Runs on both devices, which ask for the same rows and give the same answers."""
-    other = replace(strategy, pool=strategy.pool.to(device))
-    here, there = strategy.init(seed), other.init(seed)
-    assert_alike(here, there)
-    for _ in range(rounds):
-        if here.is_done:
-            break
-        asked, batch = strategy.ask(here), other.ask(there)
-        assert torch.equal(asked.order, batch.order)
-        assert batch.X.device == device
-        torch.testing.assert_close(batch.X.cpu(), asked.X)
-        y = values(asked.order, here)
-        here = strategy.tell(here, asked.observe(y))
-        # What a user's function gives lives where its points do.
-        there = other.tell(there, batch.observe(torch.as_tensor(y).to(device)))
-        assert_alike(here, there)
-    return here, there
+    states, batches, told = [strategy.init(seed)], [], []
+    while not states[-1].is_done and len(told) < rounds:
+        batches.append(strategy.ask(states[-1]))
+        told.append(values(batches[-1].order, states[-1]))
+        states.append(strategy.tell(states[-1], batches[-1].observe(told[-1])))
+    with device as place:
+        other = replace(strategy, pool=strategy.pool.to(place))
+        there = other.init(seed)
+        assert_alike(states[0], there)
+        for here, asked, y in zip(states[1:], batches, told, strict=True):
+            batch = other.ask(there)
+            assert torch.equal(asked.order, batch.order)
+            assert batch.X.device == place
+            torch.testing.assert_close(batch.X.cpu(), asked.X)
+            # What a user's function gives lives where its points do.
+            y = torch.as_tensor(y).to(place)
+            there = other.tell(there, batch.observe(y))
+            assert_alike(here, there)
+    return states[-1], there
 
 
-def assert_same_outlook(here: State, there: State) -> None:
+def assert_same_outlook(here: State, there: State, device: Device) -> None:
     r"""What may be asked in the middle of a run is the same."""
     strategy, other = here.strategy, there.strategy
-    asked = strategy.ask(here)
-    further = [
-        s.ask(state, asked.order) for s, state in ((strategy, here), (other, there))
-    ]
-    assert torch.equal(further[0].order, further[1].order)
-    assert other.room(there) == strategy.room(here)
-    assert there.forecast() == here.forecast()
-    out = asked.indices[:1]
-    excluded = [
-        s.exclude(state, out) for s, state in ((strategy, here), (other, there))
-    ]
-    assert torch.equal(strategy.ask(excluded[0]).order, other.ask(excluded[1]).order)
-    assert_alike(other.replay(there.observations), there)
+    asked, room = strategy.ask(here), strategy.room(here)
+    further, forecast = strategy.ask(here, asked.order).order, here.forecast()
+    without = strategy.ask(strategy.exclude(here, asked.indices[:1])).order
+    with device:
+        assert torch.equal(other.ask(there, asked.order).order, further)
+        assert other.room(there) == room
+        assert there.forecast() == forecast
+        excluded = other.exclude(there, asked.indices[:1])
+        assert torch.equal(other.ask(excluded).order, without)
 
 
 # --- every strategy -------------------------------------------------------------------
@@ -172,33 +174,25 @@ def assert_same_outlook(here: State, there: State) -> None:
 
 @pytest.mark.parametrize("case", PLAYED)
 def test_every_strategy_asks_and_answers_alike(
-    case: StrategyCase, device: torch.device
+    case: StrategyCase, device: Device
 ) -> None:
     strategy = runs.make(case, batch_size=2)
     values = runs.one_by_one(runs.measure)
     here, there = side_by_side(strategy, device, values)
     assert there.classification.pool is there.strategy.pool
-    assert_same_outlook(here, there)
+    assert_same_outlook(here, there, device)
 
 
 @pytest.mark.parametrize("case", [*BUDGETED, *CONFIDENT, *REHEARSED])
 def test_algorithms_of_the_papers_take_any_pool(
-    case: StrategyCase, device: torch.device
+    case: StrategyCase, device: Device
 ) -> None:
     if case in REHEARSED:
         strategy, table = confident(case), MEANS
     else:
         X, table = pareto_runs.linear_problem()
         strategy = pareto_runs.make(case, X)
-    other = replace(strategy, pool=strategy.pool.to(device))
-    here, there = strategy.init(), other.init()
-    while not here.is_done and here.round < 3:
-        batch = other.ask(there)
-        assert batch.X.device == device
-        assert torch.equal(strategy.ask(here).order, batch.order)
-        told = batch.observe(table[batch.order])
-        here, there = strategy.tell(here, told), other.tell(there, told)
-        assert_alike(here, there)
+    side_by_side(strategy, device, of_table(table))
 
 
 # --- models, goals and rules ----------------------------------------------------------
@@ -212,7 +206,8 @@ def on_line(goal: Any = None, rule: Any = None, **options: Any) -> Strategy:
     r"""On a line, with a model that is given."""
     goal = Above(0.3) if goal is None else goal
     known = {"model": given(), "rule": rule, "beta": 4.0, "batch_size": 2}
-    return Strategy(Pool(LINE), goal, **{**known, **options})
+    pool = options.pop("pool", None) or Pool(LINE)
+    return Strategy(pool, goal, **{**known, **options})
 
 
 RULES = [
@@ -240,15 +235,15 @@ RULES = [
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
-def test_rules_choose_the_same_rows(rule: Any, device: torch.device) -> None:
+def test_rules_choose_the_same_rows(rule: Any, device: Device) -> None:
     side_by_side(on_line(rule=rule), device, of_table(WAVES[:, 0]))
 
 
 GOALS = {
     "band": Between(-0.5, 0.3),
     "levels": Levels((-0.5, 0.5)),
-    "each row": Above(tuple((0.06 * LINE[:, 0] - 0.3).tolist())),
-    "tensor": Above(0.06 * LINE[:, 0] - 0.3),
+    "each row": Above(tuple((0.06 * LINE[::2, 0] - 0.3).tolist())),
+    "tensor": Above(0.06 * LINE[::2, 0] - 0.3),
     "and": Above(0.3) & Above(-0.1, output=1),
     "or": Above(0.3) | Below(-0.4, output=1),
     "share": ShareOfMax(0.7),
@@ -257,13 +252,15 @@ GOALS = {
 
 
 @pytest.mark.parametrize("name", GOALS)
-def test_goals_are_decided_alike(name: str, device: torch.device) -> None:
+def test_goals_are_decided_alike(name: str, device: Device) -> None:
     goal = GOALS[name]
-    table = WAVES if goal.n_outputs > 1 else WAVES[:, 0]
-    here, there = side_by_side(on_line(goal), device, of_table(table))
-    assert_same_outlook(here, there)
+    table = HALF if goal.n_outputs > 1 else HALF[:, 0]
+    strategy = on_line(goal, pool=Pool(LINE[::2]))
+    here, there = side_by_side(strategy, device, of_table(table), rounds=2)
+    assert_same_outlook(here, there, device)
     if goal.directions is not None:
-        estimate = there.strategy.estimate(there)
+        with device:
+            estimate = there.strategy.estimate(there)
         assert_on_cpu(estimate)
         torch.testing.assert_close(estimate.margin, here.strategy.estimate(here).margin)
 
@@ -282,9 +279,20 @@ def factory(train_X: Tensor, train_Y: Tensor, train_Yvar: Any) -> SingleTaskGP:
     ).eval()
 
 
+def correlated_factory(
+    train_X: Tensor, train_Y: Tensor, train_Yvar: Any
+) -> MultiTaskGP:
+    return MultiTaskGP(train_X, train_Y, task_feature=-1, outcome_transform=None).eval()
+
+
+def noisy_factory(train_X: Tensor, train_Y: Tensor, train_Yvar: Any) -> SingleTaskGP:
+    noise = QuadraticNoise([[0.01]], bounds=(1e-4, 0.01))
+    return HeteroscedasticGP(train_X, train_Y, noise, train_Yvar).eval()
+
+
 LEARNT = {"max_observations": 60, "batch_size": 4}
 MODELS: dict[str, Callable[[], Strategy]] = {
-    "learnt": lambda: LSEStrategy(Pool(LINE), 0.3, n_initial=8, **LEARNT),
+    "learnt": lambda: LSEStrategy(Pool(LINE), 0.3, n_initial=4, **LEARNT),
     "noise known": lambda: StraddleStrategy(
         Pool(LINE), 0.3, noise_std=0.1, n_initial=4, **LEARNT
     ),
@@ -301,6 +309,19 @@ MODELS: dict[str, Callable[[], Strategy]] = {
     ),
     "given history": lambda: on_line(
         model=given(history=History(LINE[::4], WAVES[::4, 0]))
+    ),
+    "noise predicted": lambda: LSEStrategy(
+        Pool(LINE / 10), 0.3, model=noisy_factory, n_initial=4, **LEARNT
+    ),
+    "kernel learnt": lambda: LSEStrategy(
+        Pool(LINE),
+        0.3,
+        model=LearntKernel(ScaleKernel(RBFKernel())),
+        n_initial=4,
+        **LEARNT,
+    ),
+    "little memory": lambda: LSEStrategy(
+        Pool(LINE), 0.3, model=RBF, noise_std=0.1, memory_budget=2_000, batch_size=3
     ),
     "norm": lambda: LSEStrategy(
         Pool(LINE), 0.3, model=RBF, noise_std=0.1, norm_bound=2.0
@@ -393,7 +414,8 @@ TWO: dict[str, Callable[[], Strategy]] = {
     "correlated": lambda: Strategy(
         Pool(LINE),
         Above(0.3) & Above(-0.1, output=1),
-        model=GaussianProcess(correlated=True, n_initial=6),
+        model=GaussianProcess(correlated_factory, n_initial=4, correlated=True),
+        rule=Straddle(),
         **LEARNT,
     ),
     "region audited": lambda: on_line(
@@ -406,32 +428,42 @@ TWO: dict[str, Callable[[], Strategy]] = {
 
 
 @pytest.mark.parametrize("name", [*MODELS, *TWO])
-def test_models_are_learnt_and_used_alike(name: str, device: torch.device) -> None:
+def test_models_are_learnt_and_used_alike(name: str, device: Device) -> None:
     strategy = {**MODELS, **TWO}[name]()
     table = WAVES if name in TWO else WAVES[:, 0]
     if len(strategy.pool) > len(table):
         table = table.repeat(2)
-    here, there = side_by_side(strategy, device, of_table(table), rounds=5)
-    if not here.is_done:
-        assert_same_outlook(here, there)
+    rounds = 2 if strategy.batch_size == LEARNT["batch_size"] else 5
+    _, there = side_by_side(strategy, device, of_table(table), rounds)
+    if strategy.can_predict:
+        assert unwrapped(there.belief).fits.is_informed
 
 
-def test_rows_that_measure_one_output_are_chosen_alike(device: torch.device) -> None:
+def test_rows_that_measure_one_output_are_chosen_alike(device: Device) -> None:
     pool = Pool(LINE).at_outputs(2, costs=(1.0, 3.0))
     region = Above(0.3) & Above(-0.1, output=1)
     strategy = Strategy(pool, region, model=given(), beta=4.0, batch_size=3)
     here, there = side_by_side(strategy, device, of_table(WAVES.T.reshape(-1)))
-    assert_same_outlook(here, there)
+    assert_same_outlook(here, there, device)
 
 
-def test_words_are_learnt_alike(device: torch.device) -> None:
+@more_when_slow("rounds", 1, 3)
+def test_words_are_learnt_alike(rounds: int, device: Device) -> None:
     words = torch.eye(3, dtype=torch.float64).repeat(7, 1)
     pool = Pool(torch.cat((LINE, words), dim=-1), names=("x", "s=a", "s=b", "s=c"))
-    strategy = LSEStrategy(pool, 0.3, n_initial=12, **LEARNT)
-    side_by_side(strategy, device, of_table(WAVES[:, 0]), rounds=4)
+    strategy = LSEStrategy(pool, 0.3, n_initial=8, **LEARNT)
+    side_by_side(strategy, device, of_table(WAVES[:, 0]), rounds)
 
 
-def test_kernels_of_bits_are_used_alike(device: torch.device) -> None:
+@pytest.mark.slow
+def test_correlated_outputs_are_learnt_alike(device: Device) -> None:
+    strategy = replace(
+        TWO["correlated"](), model=GaussianProcess(correlated=True, n_initial=4)
+    )
+    side_by_side(strategy, device, of_table(WAVES))
+
+
+def test_kernels_of_bits_are_used_alike(device: Device) -> None:
     bits = torch.rand(21, 12, generator=torch.Generator().manual_seed(0)) < 0.5
     kernel = ScaleKernel(TanimotoKernel()).double()
     model = GaussianProcess(kernel, noise_std=0.1)
@@ -439,9 +471,7 @@ def test_kernels_of_bits_are_used_alike(device: torch.device) -> None:
     side_by_side(strategy, device, of_table(WAVES[:, 0]))
 
 
-def test_pools_that_grow_do_so_alike(device: torch.device) -> None:
-    from scipy.stats import norm
-
+def test_pools_that_grow_do_so_alike(device: Device) -> None:
     pool = Pool.from_distribution([norm()] * 2, 64, method="monte_carlo")
     kernel = ScaleKernel(RBFKernel()).double()
     kernel.base_kernel.lengthscale, kernel.outputscale = 5.0, 25.0
@@ -456,81 +486,123 @@ def test_pools_that_grow_do_so_alike(device: torch.device) -> None:
     def values(rows: Tensor, state: State) -> Tensor:
         return state.strategy.pool.X[rows].sum(dim=-1) - 4.0
 
-    states = side_by_side(strategy, device, values)
-    grown = [extended(state, 64) for state in states]
-    assert torch.equal(grown[0].strategy.pool.X, grown[1].strategy.pool.X)
-    assert grown[1].strategy.pool.device == device
-    assert_alike(*grown)
+    here, there = side_by_side(strategy, device, values)
+    grown = extended(here, 64)
+    with device as place:
+        other = extended(there, 64)
+        assert torch.equal(grown.strategy.pool.X, other.strategy.pool.X)
+        assert other.strategy.pool.device == place
+        assert_alike(grown, other)
+
+
+def test_large_pools_are_drawn_from_alike(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MOST_EXACT", "MOST_DRAWN"):
+        monkeypatch.setattr(content, name, 6)
+    monkeypatch.setattr(bounds, "PIVOTS", 3)
+    here, there = side_by_side(on_line(), device, of_table(WAVES[:, 0]))
+    with device:
+        assert str(there.content()) == str(here.content())
+        assert torch.equal(there.conservative(0.8), here.conservative(0.8))
+
+
+def test_maximisers_costs_and_noise_come_back(device: Device) -> None:
+    pool = Pool(LINE, costs=torch.linspace(1, 2, 21))
+    strategy = TruVaRStrategy(pool, model=RBF, noise_std=0.1)
+    here, there = side_by_side(strategy, device, of_table(WAVES[:, 0]))
+    with device:
+        assert there.strategy.recommend(there) == here.strategy.recommend(here)
+        assert there.strategy.spent(there) == here.strategy.spent(here)
+    here, there = side_by_side(
+        MODELS["burn-in"](), device, of_table(WAVES[:, 0]), rounds=3
+    )
+    with device:
+        found = there.strategy.variances(there)
+        assert found.device.type == "cpu"
+        torch.testing.assert_close(found, here.strategy.variances(here))
 
 
 # --- what a state answers -------------------------------------------------------------
 
 
 @pytest.fixture
-def pair(device: torch.device) -> tuple[State, State]:
+def pair(device: Device) -> tuple[State, State]:
     return side_by_side(on_line(), device, of_table(WAVES[:, 0]))
 
 
-def test_questions_to_a_state_have_the_same_answers(pair: tuple[State, State]) -> None:
-    here, there = pair
-    X = torch.tensor([[0.05], [3.3]], dtype=torch.float64)
-    for mine, other in zip(here.predict(X), there.predict(X.tolist()), strict=True):
-        torch.testing.assert_close(other, mine)
-    data = here.history.select(torch.arange(3))
-    for mine, other in zip(
-        here.predict(X, data=data), there.predict(X, data=data), strict=True
-    ):
-        torch.testing.assert_close(other, mine)
-    assert str(there.content()) == str(here.content())
-    assert torch.equal(there.conservative(0.8), here.conservative(0.8))
-    assert str(there.calibration()) == str(here.calibration())
-    mine, other = here.classification, there.classification
-    assert torch.equal(other.conservative(), mine.conservative())
-    assert torch.equal(other.vorobev()[0], mine.vorobev()[0])
-    assert other.to_frame().round(9).equals(mine.to_frame().round(9))
-
-
-def test_points_on_the_device_are_predicted(
-    pair: tuple[State, State], device: torch.device
+def test_questions_to_a_state_have_the_same_answers(
+    pair: tuple[State, State], device: Device
 ) -> None:
     here, there = pair
     X = torch.tensor([[0.05], [3.3]], dtype=torch.float64)
-    torch.testing.assert_close(there.predict(X.to(device)), here.predict(X))
+    data = here.history.select(torch.arange(3))
+
+    def answers(state: State) -> list[Any]:
+        cautious = state.conservative(0.8), state.classification.conservative()
+        middle, error = state.classification.vorobev()
+        predicted = *state.predict(X), *state.predict(X, data=data)
+        return [*cautious, middle, error, *predicted]
+
+    expected, words = answers(here), (str(here.content()), str(here.calibration()))
+    with device as place:
+        torch.testing.assert_close(answers(there), expected)
+        assert (str(there.content()), str(there.calibration())) == words
+        # Points may be on the device, and what is said of them comes back.
+        torch.testing.assert_close(there.predict(X.to(place)), here.predict(X))
+    frames = [state.classification.to_frame() for state in pair]
+    pd.testing.assert_frame_equal(frames[1], frames[0])
+
+
+def test_a_replay_gives_the_same_state(
+    pair: tuple[State, State], device: Device
+) -> None:
+    _, there = pair
+    with device:
+        assert_alike(there.strategy.replay(there.observations), there)
 
 
 def test_results_may_be_told_in_parts_from_the_device(
-    pair: tuple[State, State], device: torch.device
+    pair: tuple[State, State], device: Device
 ) -> None:
     _, there = pair
     strategy = there.strategy
-    batch = strategy.ask(there)
-    y = WAVES[batch.order, 0]
-    once = strategy.tell(there, batch.observe(y))
-    for row in batch.order:
-        told = Observations(row.view(1).to(device), WAVES[row, 0].view(1).to(device))
-        there = strategy.tell(there, told)
-    assert_alike(once, there)
+    with device as place:
+        batch = strategy.ask(there)
+        once = strategy.tell(there, batch.observe(WAVES[batch.order, 0]))
+        for row in batch.order:
+            y = WAVES[row, 0].view(1)
+            told = Observations(row.view(1).to(place), y.to(place))
+            there = strategy.tell(there, told)
+        assert_alike(once, there)
 
 
-def test_given_models_stay_where_they_are(device: torch.device) -> None:
+def test_given_models_stay_where_they_are(device: Device) -> None:
     kernel = ScaleKernel(RBFKernel()).double()
-    strategy = LSEStrategy(Pool(LINE, device=device), 0.3, model=kernel, noise_std=0.1)
-    strategy.ask(strategy.init())
+    with device as place:
+        pool = Pool(LINE, device=place)
+        strategy = LSEStrategy(pool, 0.3, model=kernel, noise_std=0.1)
+        strategy.ask(strategy.init())
     assert all(p.device.type == "cpu" for p in kernel.parameters())
 
 
-def test_models_may_live_on_the_device(device: torch.device) -> None:
-    strategy = on_line(model=GaussianProcess(fitted_model()))
-    model = fitted_model().to(device)
-    there = (
-        on_line(model=GaussianProcess(model), pool=None)
-        if False
-        else Strategy(
-            Pool(LINE, device=device),
-            Above(0.3),
-            model=GaussianProcess(model),
-            beta=4.0,
-            batch_size=2,
+def test_models_may_live_on_the_device(device: Device) -> None:
+    model = fitted_model()
+    strategy = on_line(model=GaussianProcess(model))
+    here = strategy.init()
+    with device as place:
+        there = replace(
+            strategy,
+            pool=Pool(LINE, device=place),
+            model=GaussianProcess(model.to(place)),
         )
-    )
-    assert_alike(strategy.init(), there.init())
+        assert_alike(here, there.init())
+
+
+def test_states_on_the_device_can_be_pickled_where_it_is_real(device: Device) -> None:
+    if device.name == "pretended":
+        pytest.skip("pretended tensors cannot be pickled")
+    strategy = on_line(pool=Pool(LINE, device=device.name))
+    state = strategy.init()
+    again = pickle.loads(pickle.dumps(state))
+    assert_alike(state, again.strategy.tell(again, None))
