@@ -15,7 +15,7 @@ NUMERICAL := tests/test_jitter.py tests/test_path.py tests/test_pool_posterior.p
 # Not empty: tutorials run with the small numbers of the tests.
 TUTORIAL_QUICK ?= 1
 
-.PHONY: demo test slow processors house lint types tutorials docs bench clean
+.PHONY: demo test slow processors gpu house lint types tutorials docs bench clean
 
 # The marker is newer than the recipe's inputs, so an install runs when they change.
 $(VENV)/.run: pyproject.toml constraints.txt
@@ -51,6 +51,11 @@ processors: $(VENV)/.test
 		ATEN_CPU_CAPABILITY=$$1 MKL_ENABLE_INSTRUCTIONS=$$2 MKL_CBWR=$$3 \
 		$(BIN)/python -m pytest -q -n 2 $(NUMERICAL) || exit 1; \
 	done
+
+## The tests of devices on every one found, and what a decision takes on a GPU (needs one).
+gpu: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 tests/devices
+	$(BIN)/python -m botorch_lse.benchmark speed rows --device cuda
 
 ## The numbers of the house: code lines, classes above a class, files of one question.
 house: $(VENV)/.test

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from botorch_lse.benchmark.engines import ENGINES
 from botorch_lse.benchmark.registry import Options, check_installed, entries, find
-from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.checks import in_interval, usable_device, whole_number
 from botorch_lse.papers.report import Table
 
 QUICK_RUNS = 40
@@ -80,6 +80,9 @@ def build_parser() -> argparse.ArgumentParser:
     speed.add_argument(
         "--quick", action="store_true", help="small pools only (lookahead)"
     )
+    speed.add_argument(
+        "--device", default="cpu", help="where to compute, such as cuda (rows)"
+    )
     for command in (limits, trust, peers, reliability):
         command.add_argument("name", metavar="NAME", nargs="?", default="all")
     for command in (paper, guarantee, speed):
@@ -139,7 +142,8 @@ def _options(chosen: argparse.Namespace, runs: int) -> Options:
             in_interval(chosen.divide_widths, "--divide-widths", 0.0, float("inf"))
         where = {"workers": chosen.workers, "engine": chosen.engine}
         return Options(runs=runs, divide_widths=chosen.divide_widths, **where)
-    return Options(quick=chosen.quick)
+    usable_device(chosen.device, "--device")
+    return Options(quick=chosen.quick, device=chosen.device)
 
 
 def _listing() -> Table:

@@ -40,6 +40,7 @@ class Options:
         record: A file to which runs are added as they end (trust, peers, reliability);
             those that it holds are not run again.
         engine: Where they run, one of ``ENGINES`` (the same and guarantee).
+        device: Where to compute (speed rows).
         packages: ``NAME=COMMAND`` for each method of a peer's package (peers packages).
     """
 
@@ -51,6 +52,7 @@ class Options:
     workers: int | None = None
     record: Path | None = None
     engine: str = "processes"
+    device: str = "cpu"
     packages: tuple[str, ...] = ()
 
 

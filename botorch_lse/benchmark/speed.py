@@ -1,4 +1,4 @@
-r"""Seconds and bytes, each measurement in a process of its own, on one core."""
+r"""Seconds and bytes, each measurement in a process of its own, on one core or GPU."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+
+from botorch_lse.transfer import CPU
 
 Result = TypeVar("Result")
 
@@ -34,26 +36,39 @@ class Cost:
 
 
 @contextmanager
-def measured() -> Iterator[Cost]:
+def measured(device: torch.device = CPU) -> Iterator[Cost]:
     r"""Fills in the cost of the ``with`` block when it ends.
 
     The peak is read as growth, so it is meaningful once per process, before anything
     else needed much memory: see ``in_fresh_process``.
+
+    Args:
+        device: What computes. A GPU is waited for, and the peak is that of its memory.
     """
-    cost, peak = Cost(), peak_memory()
+    synchronise(device)
+    cost, peak = Cost(), peak_memory(device)
     began, worked = time.perf_counter(), time.process_time()
     yield cost
+    synchronise(device)
     cost.seconds = time.perf_counter() - began
     cost.cpu = time.process_time() - worked
-    cost.peak = peak_memory() - peak
+    cost.peak = peak_memory(device) - peak
 
 
-def peak_memory() -> int:
-    r"""Peak resident memory of this process, bytes.
+def synchronise(device: torch.device) -> None:
+    r"""Wait until a GPU has done what it was told, which it does while we go on."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def peak_memory(device: torch.device = CPU) -> int:
+    r"""Peak resident memory of this process, or what it had of a GPU's, bytes.
 
     From ``/proc`` where it exists, because ``getrusage`` there also counts the parent
     before ``exec``.
     """
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
     status = Path("/proc/self/status")
     if status.exists():
         for line in status.read_text().splitlines():

@@ -9,11 +9,13 @@ from tqdm import tqdm
 
 from botorch_lse.benchmark.registry import Options, entry
 from botorch_lse.benchmark.speed import MIB, Cost, in_fresh_process, measured
+from botorch_lse.checks import usable_device
 from botorch_lse.models.gaussian_process import row_blocks
 from botorch_lse.papers.problems import matern_prior
 from botorch_lse.papers.report import Report, Table
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies import LSEStrategy
+from botorch_lse.transfer import CPU, moved
 
 ROWS = (10**4, 10**5, 10**6, 10**7)
 OBSERVATIONS, BATCH = 200, 10
@@ -21,18 +23,22 @@ BUDGETS = {10**7: 512 * MIB}
 """The memory budget where it is not ``BUDGET``: what is kept of ten million rows takes
 more than that already, so that few rows of the path are."""
 BUDGET = 1024 * MIB
+FIRST_ROWS = 500
+"""A pool of so many rows is decided about first on a GPU, which loads its programs when
+they are first used."""
 
 
 @dataclass(frozen=True)
 class Growth:
-    r"""What one pool size took.
+    r"""What one pool size took: CPU seconds, or on a GPU seconds on the clock.
 
     Args:
         start: Replaying the past observations.
-        decision: One batch asked and told: seconds.
-        one: One row asked and told: seconds.
-        bare: The prior covariances of all observations with all rows alone: seconds.
-        peak: Growth of peak memory over all of it, bytes, the pool itself included.
+        decision: One batch asked and told.
+        one: One row asked and told.
+        bare: The prior covariances of all observations with all rows alone.
+        peak: Growth of peak memory over all of it, bytes, the pool itself included; on
+            a GPU of its memory.
     """
 
     start: float
@@ -48,8 +54,8 @@ def speed_rows(options: Options) -> Report:
     rows = []
     sizes = ROWS[:-1] if options.quick else ROWS
     for n_rows in tqdm(sizes, desc="speed rows", disable=None, leave=False):
-        budget = BUDGETS.get(n_rows, BUDGET)
-        growth = in_fresh_process(decide, n_rows, OBSERVATIONS, BATCH, budget)
+        given = OBSERVATIONS, BATCH, BUDGETS.get(n_rows, BUDGET), options.device
+        growth = in_fresh_process(decide, n_rows, *given)
         rows.append(
             (
                 f"{n_rows:,}",
@@ -70,12 +76,21 @@ def speed_rows(options: Options) -> Report:
         "one row over bare",
         "peak memory (MiB)",
     )
+    where = (
+        "One core, CPU seconds, a fresh process per size; memory above what the "
+        "libraries take, the pool included."
+    )
+    if torch.device(options.device) != CPU:
+        where = (
+            f"On {options.device}, seconds on the clock once all is computed, a fresh "
+            "process per size, after a small pool that loads the device's programs; "
+            "memory of the device."
+        )
     notes = [
         f"`memory_budget` of {BUDGET // MIB} MiB, on 10^7 rows of "
         f"{BUDGETS[10**7] // MIB} MiB; LSE after {OBSERVATIONS} "
         f"observations, told in one round, then a batch of {BATCH} asked and told, "
-        "then one row. Three inputs, Matern-5/2. One core, CPU seconds, a fresh "
-        "process per size; memory above what the libraries take, the pool included.",
+        f"then one row. Three inputs, Matern-5/2. {where}",
         "The bare kernel is what a row's covariances need at least where the past is "
         f"not kept: those of {OBSERVATIONS} observations with all rows, evaluated "
         "once and thrown away.",
@@ -83,15 +98,20 @@ def speed_rows(options: Options) -> Report:
     return Report("speed rows", notes, [Table("Growth with the pool", columns, rows)])
 
 
-def decide(n_rows: int, observations: int, batch_size: int, budget: int) -> Growth:
+def decide(
+    n_rows: int, observations: int, batch_size: int, budget: int, device: str = "cpu"
+) -> Growth:
     r"""Tell a past, then ask for one batch and tell it, then for one row."""
+    where = usable_device(device, "device")
+    if where != CPU and n_rows > FIRST_ROWS:
+        decide(FIRST_ROWS, observations, batch_size, budget, device)
     generator = torch.Generator().manual_seed(0)
     prior = matern_prior((0.2, 0.3, 0.4))
     start, decision, one = Cost(), Cost(), Cost()
-    with measured() as whole:
+    with measured(where) as whole:
         X = torch.rand(n_rows, 3, generator=generator, dtype=torch.float64)
         strategy = LSEStrategy(
-            Pool(X),
+            Pool(X, device=where),
             0.5,
             model=prior,
             noise_std=0.1,
@@ -101,19 +121,24 @@ def decide(n_rows: int, observations: int, batch_size: int, budget: int) -> Grow
         )
         rows = torch.randint(n_rows, (observations,), generator=generator)
         y = torch.randn(observations, generator=generator, dtype=torch.float64)
-        with measured() as start:
+        with measured(where) as start:
             state = strategy.tell(strategy.init(0), Observations(rows, y))
-        with measured() as decision:
+        with measured(where) as decision:
             batch = strategy.ask(state)
             state = strategy.tell(state, batch.observe(torch.zeros(len(batch))))
         single, known = replace(strategy, batch_size=1), state.observations
         del strategy, state, batch  # two runs at once would take twice the memory
         state = single.replay(known, seed=0)
-        with measured() as one:
+        with measured(where) as one:
             batch = single.ask(state)
             single.tell(state, batch.observe(torch.zeros(len(batch))))
-    with measured() as bare, torch.no_grad():
-        features, data = prior.features(X), prior.features(X[rows])
+    there, X = moved((prior, X), where)
+    with measured(where) as bare, torch.no_grad():
+        features, data = there.features(X), there.features(X[rows])
         for block in row_blocks(n_rows, observations, budget):
-            prior.covariance(data, features[block])
-    return Growth(start.cpu, decision.cpu, one.cpu, bare.cpu, whole.peak)
+            there.covariance(data, features[block])
+
+    def took(cost: Cost) -> float:
+        return cost.cpu if where == CPU else cost.seconds
+
+    return Growth(took(start), took(decision), took(one), took(bare), whole.peak)

@@ -52,7 +52,9 @@ class RowCosts:
     def of(self, previous: int | None, rows: Tensor) -> Tensor:
         r"""The costs of measuring each of ``k`` rows next, after row ``previous``."""
         if self.travel is not None:
-            return positive_costs(self.travel(previous, rows), "cost", len(rows))
+            # On the CPU, where a user's table of distances lives.
+            given = self.travel(previous, rows.cpu())
+            return positive_costs(given, "cost", len(rows)).to(rows.device)
         if self.pool.costs is not None:
             return self.pool.costs[rows]
         return torch.ones(len(rows), dtype=torch.float64)

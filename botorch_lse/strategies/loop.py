@@ -1006,6 +1006,9 @@ def check_state(strategy: Strategy, state: object) -> None:
         difference = f"a {type(maker).__name__}"
     elif not _same(maker.pool, strategy.pool):
         difference = f"another pool of {len(maker.pool)} rows"
+    elif maker.pool.device != strategy.pool.device:
+        # What it believes lives there, and cannot be read from here.
+        difference = f"the pool on {maker.pool.device}, not {strategy.pool.device}"
     else:
         given = {part.name for part in fields(maker)}
         other = [

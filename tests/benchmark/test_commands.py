@@ -130,6 +130,14 @@ def test_look_ahead_rules_are_timed_in_turns() -> None:
     assert all(took >= 0 for took in seconds.values())
 
 
+def test_a_device_that_is_not_there_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["speed", "rows", "--device", "abacus"])
+    assert "Expected `--device` to be a device that computes" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("budget", [2**30, 2**16])
 def test_a_decision_is_timed_under_any_budget(budget: int) -> None:
     growth = speed_rows.decide(400, 20, 3, budget)

@@ -17,6 +17,7 @@ from scipy.stats import norm
 from torch import Tensor
 
 from botorch_lse import History, Observations, Pool
+from botorch_lse.benchmark import speed_rows
 from botorch_lse.models.fitted import (
     HeteroscedasticGP,
     QuadraticNoise,
@@ -66,6 +67,7 @@ from botorch_lse.strategies import (
     bounds,
     content,
     extended,
+    lookahead,
 )
 from botorch_lse.strategies.wrapping import unwrapped
 from tests.covering import more_when_slow
@@ -606,3 +608,40 @@ def test_states_on_the_device_can_be_pickled_where_it_is_real(device: Device) ->
     state = strategy.init()
     again = pickle.loads(pickle.dumps(state))
     assert_alike(state, again.strategy.tell(again, None))
+
+
+def test_states_of_another_device_are_refused(
+    pair: tuple[State, State], device: Device
+) -> None:
+    here, there = pair
+    with device, pytest.raises(ValueError, match=r"the pool on \S+, not \S+\. Go on"):
+        here.strategy.ask(there)
+    with device, pytest.raises(ValueError, match=r"the pool on cpu, not "):
+        there.strategy.ask(here)
+
+
+def test_costs_are_asked_with_rows_of_the_cpu(device: Device) -> None:
+    distances = (LINE - LINE.T).abs() + 1.0
+
+    def cost(previous: int | None, rows: Tensor) -> Tensor:
+        return distances[0 if previous is None else previous][rows]
+
+    strategy = TruVaRStrategy(
+        Pool(LINE), 0.3, model=RBF, noise_std=0.1, cost=cost, batch_size=2
+    )
+    side_by_side(strategy, device, of_table(WAVES[:, 0]))
+
+
+@pytest.mark.parametrize("rule", [ExpectedMisclassification(), TargetedVariance()])
+def test_bounds_that_spare_most_rows_are_alike(
+    rule: Any, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("ALL_PAIRS", 0), ("FIRST_ROWS", 3)):
+        monkeypatch.setattr(lookahead, name, value)
+    side_by_side(on_line(rule=rule), device, of_table(WAVES[:, 0]))
+
+
+def test_a_decision_is_timed_on_a_device(device: Device) -> None:
+    with device as place:
+        growth = speed_rows.decide(60, 10, 3, 2**30, str(place))
+    assert min(growth.start, growth.decision, growth.one, growth.bare) > 0
