@@ -7,43 +7,39 @@ whose tensors live there, and stands behind a proxy through which everything pas
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from operator import attrgetter
 from types import MethodType
 from typing import Any
 
 import torch
 
-from botorch_lse.strategies.loop import Procedure, Strategy
+from botorch_lse.strategies.loop import Procedure
 from botorch_lse.transfer import CPU, Move, moved
 
 BELIEFS = frozenset({"start", "learn", "learn_planned", "lose", "planning_belief"})
 """The methods of a procedure that return a belief. Nobody outside looks into one, so it
 stays where it is."""
-PARTS: Callable[[Any], Any] = attrgetter("parts")
 
 
-def on_device(strategy: Strategy, build: Callable[[Any], Any] = PARTS) -> Any:
-    r"""The procedure of a strategy, on the device of its pool.
+def on_device(strategy: Any) -> Any:
+    r"""The parts of a strategy, on the device of its pool.
 
     Args:
-        strategy: The strategy.
-        build: From a strategy to its procedure.
+        strategy: One that has ``parts``, a procedure made of its arguments.
 
     Returns:
-        What ``build`` makes of the strategy where its pool is on the CPU. Elsewhere a
-        procedure of a copy of it, behind ``OnDevice``.
+        Its parts themselves, if the pool is on the CPU. Elsewhere those of a copy of
+        the strategy, behind ``OnDevice``.
     """
     device = strategy.pool.device
     if device == CPU:
-        return build(strategy)
+        return strategy.parts
     there = Move(device, apart=True)
     copy = there(strategy)
     with torch.device(device):
-        inner = build(copy)
-    return OnDevice(inner, device, there.way_back)
+        parts = copy.parts
+    return OnDevice(parts, device, there.way_back)
 
 
 @dataclass(frozen=True, eq=False)

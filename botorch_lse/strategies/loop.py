@@ -1300,9 +1300,8 @@ def canonical_order(observations: Observations) -> Tensor:
     keys = [observations.indices, *_columns(observations.y)]
     if observations.yvar is not None:
         keys += _columns(observations.yvar)
-    order = np.lexsort(
-        [key.cpu().numpy() for key in reversed(keys)]
-    )  # the last key leads
+    # The last key leads.
+    order = np.lexsort([key.cpu().numpy() for key in reversed(keys)])
     return torch.from_numpy(order).to(observations.indices.device)
 
 
