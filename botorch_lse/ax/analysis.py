@@ -320,7 +320,7 @@ class LevelSetAnalysis(LevelSetCard):
         >>> client.set_generation_strategy(level_set_generation_strategy(strategy))
         >>> (card,) = client.compute_analyses([LevelSetAnalysis()], display=False)
         >>> card.df["depth"].tolist(), card.title
-        ([0.0, 0.5, 1.0], 'Level set')
+        ([0.0, 0.5, 1.0], 'Level set: y above 0.2')
 
     Args:
         threshold: A level to draw; default the strategy's, if it has one.
