@@ -147,11 +147,11 @@ def upper_bounds(
     """
     part = LowRank.of(posterior)
     largest = float((posterior.variance[rows] / observed).max())
-    lines = [lines_above(posterior, targets, removal_at, s, largest) for s in SHARES]
+    starts, slopes = lines_above(posterior, targets, removal_at, largest)
     bounds = torch.stack(
         [
             start.sum() + part.weighted(rows, targets, slope) / observed
-            for start, slope in lines
+            for start, slope in zip(starts, slopes, strict=True)
         ]
     )
     return bounds.amin(dim=0) * (1 + ROUNDING)
@@ -161,35 +161,46 @@ def lines_above(
     posterior: PoolPosterior,
     targets: Tensor,
     removal_at: Callable[[Tensor], Removal],
-    share: float,
     largest: float,
 ) -> tuple[Tensor, Tensor]:
-    r"""Lines ``A + B g`` above the removals at ``T`` targets.
+    r"""Lines ``A + B g`` above the removals at ``T`` targets, for each of ``SHARES``.
+
+    ``A`` is the removal of the reduction with that share of the variance.
 
     Args:
         posterior: On the pool.
         targets: ``T`` rows.
         removal_at: From numbers of targets to removals there.
-        share: The reduction, as a share of the variance, whose removal ``A`` is.
         largest: The largest share of a variance that an observation takes off.
 
     Returns:
-        ``A``, ``T`` values in units of the loss, and ``B``, ``T`` slopes, at least 0.
+        ``A``, ``len(SHARES) x T`` values in units of the loss, and ``B``, as many
+        slopes, at least 0.
     """
-    shares = [min(share, largest)]
+    firsts = sorted({min(share, largest) for share in SHARES})
+    shares = [firsts[0]]
     while shares[-1] < largest:
-        shares.append(min(FINE * shares[-1], largest))
+        # The grid meets each share from which a line starts.
+        stops = [share for share in (*firsts, largest) if share > shares[-1]]
+        shares.append(min(FINE * shares[-1], *stops))
     shares.append(largest)  # so that there are two
     grid = torch.tensor(shares, dtype=torch.float64).unsqueeze(-1)
+    places = [shares.index(min(share, largest)) for share in SHARES]
     starts, slopes = [], []
     for block in row_blocks(len(targets), len(shares)):
         some = targets[block]
         variance = posterior.variance[some]
         removed = removal_at(some).of(grid * variance)
-        start = removed[0].clamp_min(0.0)
+        start = removed[places].clamp_min(0.0)
         # A removal grows: up to the next reduction it is at most what it is there.
-        slope = ((removed[1:] - start) / grid[:-1]).amax(dim=0).clamp_min(0.0)
+        slope = torch.stack(
+            [
+                ((removed[place + 1 :] - own) / grid[place:-1]).amax(dim=0)
+                for place, own in zip(places, start, strict=True)
+            ]
+        )
         known = variance <= 0
         starts.append(start)
-        slopes.append(torch.where(known, 0.0, slope / variance.masked_fill(known, 1)))
-    return torch.cat(starts), torch.cat(slopes)
+        slope = slope.clamp_min(0.0) / variance.masked_fill(known, 1)
+        slopes.append(slope.masked_fill(known, 0.0))
+    return torch.cat(starts, dim=1), torch.cat(slopes, dim=1)
