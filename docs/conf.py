@@ -122,7 +122,7 @@ ALIASES = {
     "submitit.core.core.Executor": "submitit.Executor",
     "torch._C.Generator": "torch.Generator",
 }
-TYPE_ALIASES = ("BetaSchedule", "ModelArgument")
+TYPE_ALIASES = ("BetaSchedule", "ModelArgument", "Refit")
 """Words of signatures without a page: the arguments' texts say what they stand for."""
 
 
