@@ -64,7 +64,7 @@ pool = Pool.from_distribution(
 # "Above" is where something exceeds a level, so we ask where `-g` exceeds 0. The model
 # is learnt, the simulator has no noise. `content_tol=0.05` ends the run once the number
 # is known to 5 %: half of the posterior's 95 % interval, plus what the estimate has
-# moved in the last five runs.
+# moved in the last five runs (or the last tenth of all).
 
 # %%
 strategy = Strategy(

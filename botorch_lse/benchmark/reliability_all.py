@@ -81,8 +81,8 @@ NOTES = (
     "and first designs of their own; what they report was read, not run.",
     "`covers`: in how many runs the 95 % interval at the end holds the share of the "
     "pool: the posterior's, which is right if the model is, widened by what the "
-    "estimate has moved in the last five rounds (`content().widened`); in brackets "
-    "without that.",
+    "estimate has moved in the last five rounds or tenth of all rounds "
+    "(`content().widened`); in brackets without that.",
 )
 
 

@@ -79,9 +79,10 @@ def half(rule: ContentKnown, state) -> float:
 def drifts_of(rule: ContentKnown, estimates: list[float]) -> list[float]:
     found = []
     for i, now in enumerate(estimates):
-        recent = estimates[max(0, i - rule.settled) : i]
+        window = max(rule.settled, (i + 1) // 10) if rule.settled else 0
+        recent = estimates[max(0, i - window) : i]
         scale = now if rule.relative else 1
-        is_known = i >= rule.settled and scale > 0
+        is_known = i >= window and scale > 0
         far = max((abs(now - e) for e in recent), default=0.0)
         found.append(far / scale if is_known else math.inf)
     return found
@@ -105,10 +106,14 @@ def test_a_run_ends_once_the_interval_is_narrow_enough(rule: ContentKnown) -> No
 
 
 def test_what_the_estimate_moved_by_widens_the_interval() -> None:
-    for rule, rounds in ((ContentKnown(0.05, settled=2), 2), (MinimumU(), 5)):
-        states = played(rule, most=30)
+    # A tolerance that is never reached, so that a tenth of the rounds is more than two.
+    rules = (ContentKnown(1e-9, settled=2, times=99), 2), (MinimumU(), 5)
+    for (rule, least), most in zip(rules, (45, 30), strict=True):
+        states = played(rule, most=most)
+        assert len(states) == most + 1 or states[-1].is_done
         estimates = [state.content().estimate for state in states[1:]]
         for i, state in enumerate(states[1:]):
+            rounds = max(least, (i + 1) // 10)
             content, recent = state.content(), estimates[max(0, i - rounds) : i]
             if i < rounds:
                 assert content.widened is None
