@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from scipy.stats import lognorm, norm, uniform
+from scipy.stats import norm, uniform
 from torch import Tensor
 
 from botorch_lse.problem import Pool
@@ -110,15 +110,29 @@ def damped_oscillator(X: Tensor) -> Tensor:
     return capacity - 3 * ks * square.sqrt()
 
 
-def log_normal(mean: float, variation: float) -> Any:
-    r"""A lognormal distribution by its mean and its coefficient of variation."""
+def damped_by_logs(X: Tensor) -> Tensor:
+    r"""``damped_oscillator`` by the logarithms of its inputs.
+
+    These are normal, and the published runs too had inputs that are normal. The
+    function is one of products and powers, and so much smoother in them.
+    """
+    return damped_oscillator(X.exp())
+
+
+def log_of_lognormal(mean: float, variation: float) -> Any:
+    r"""The normal distribution of the logarithm of a lognormal quantity.
+
+    Args:
+        mean: Of the quantity itself.
+        variation: Its coefficient of variation.
+    """
     s2 = math.log1p(variation**2)
-    return lognorm(math.sqrt(s2), scale=mean * math.exp(-s2 / 2))
+    return norm(math.log(mean) - s2 / 2, math.sqrt(s2))
 
 
 def _damped(capacity: float) -> tuple[Any, ...]:
     parts = (1.5, 0.1), (0.01, 0.1), (1.0, 0.2), (0.01, 0.2), (0.05, 0.4), (0.02, 0.5)
-    return tuple(log_normal(*p) for p in (*parts, (capacity, 0.1), (100.0, 0.1)))
+    return tuple(log_of_lognormal(*p) for p in (*parts, (capacity, 0.1), (100.0, 0.1)))
 
 
 _NORMALS = (norm(), norm())
@@ -176,7 +190,7 @@ CASES: dict[str, Case] = {
         "[0.136, 0.180]",
     ),
     "damped oscillator, 15": Case(
-        damped_oscillator, _damped(15.0), 4.80e-3, 1064, "Meta-IS", 30_000, _DAMPED
+        damped_by_logs, _damped(15.0), 4.80e-3, 1064, "Meta-IS", 30_000, _DAMPED
     ),
 }
 """The cases that are run on a pool of plain draws. Rarer ones need a pool of another
@@ -184,10 +198,10 @@ density: ``RARE``."""
 
 RARE: dict[str, Case] = {
     "damped oscillator, 21.5": Case(
-        damped_oscillator, _damped(21.5), 4.46e-5, 736, "Meta-IS", 10**6, _DAMPED
+        damped_by_logs, _damped(21.5), 4.46e-5, 736, "Meta-IS", 10**6, _DAMPED
     ),
     "damped oscillator, 27.5": Case(
-        damped_oscillator, _damped(27.5), 3.76e-7, 680, "Meta-IS", 10**8, _DAMPED
+        damped_by_logs, _damped(27.5), 3.76e-7, 680, "Meta-IS", 10**8, _DAMPED
     ),
 }
 """Cases that are checked, not run."""

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.stats import lognorm
 
 from botorch_lse.benchmark import reliability_all as entry
 from botorch_lse.benchmark.__main__ import main
@@ -15,9 +16,10 @@ from botorch_lse.benchmark.reliability_all import METHODS, Job, Run, report, run
 from botorch_lse.benchmark.reliability_problems import (
     CASES,
     RARE,
+    damped_by_logs,
     damped_oscillator,
     four_branch,
-    log_normal,
+    log_of_lognormal,
     oscillator,
 )
 from botorch_lse.distributions import drawn
@@ -78,12 +80,14 @@ def test_a_damped_oscillator_by_another_way_to_write_it() -> None:
     third = (zp * wp**3 + zs * ws**3) * wp / (4 * za * wa**4)
     wanted = capacity - 3 * ks * math.sqrt(first * second * third)
     assert float(damped_oscillator(x)) == pytest.approx(wanted, rel=1e-12)
+    assert float(damped_by_logs(x.log())) == pytest.approx(wanted, rel=1e-12)
 
 
 def test_lognormals_have_the_mean_and_variation_that_they_are_given() -> None:
-    found = log_normal(0.05, 0.4)
-    assert found.mean() == pytest.approx(0.05, rel=1e-12)
-    assert found.std() / found.mean() == pytest.approx(0.4, rel=1e-12)
+    found = log_of_lognormal(0.05, 0.4)
+    known = lognorm(found.std(), scale=math.exp(found.mean()))
+    assert known.mean() == pytest.approx(0.05, rel=1e-12)
+    assert known.std() / known.mean() == pytest.approx(0.4, rel=1e-12)
 
 
 def test_a_run_counts_what_it_used_and_where_it_was_right() -> None:
