@@ -7,21 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from gest_api import Generator  # type: ignore[import-untyped]
-from gest_api.vocs import (  # type: ignore[import-untyped]
-    VOCS,
-    BoundsConstraint,
-    ContextualVariable,
-    ContinuousVariable,
-    DiscreteVariable,
-    GreaterThanConstraint,
-    LessThanConstraint,
-)
+from gest_api import vocs as kinds  # type: ignore[import-untyped]
+from gest_api.vocs import VOCS  # type: ignore[import-untyped]
 from torch.quasirandom import SobolEngine
 
 from botorch_lse.checks import complaint, whole_number
@@ -99,10 +94,12 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
 
     def _validate_vocs(self, vocs: VOCS) -> None:
         for name, variable in vocs.variables.items():
-            if isinstance(variable, ContextualVariable):
+            if isinstance(variable, kinds.ContextualVariable):
                 wanted = f"without contextual variables such as {name!r}"
                 raise ValueError(f"Expected `vocs` {wanted}: a pool has fixed points.")
-            if not isinstance(variable, ContinuousVariable | DiscreteVariable):
+            if not isinstance(
+                variable, kinds.ContinuousVariable | kinds.DiscreteVariable
+            ):
                 came = f"{name!r} is a {type(variable).__name__}"
                 wanted = "to have continuous and discrete variables"
                 raise ValueError(complaint("vocs", wanted, came))
@@ -203,11 +200,11 @@ def region_of(vocs: VOCS) -> Region:
     """
     parts: list[Region] = []
     for name, constraint in vocs.constraints.items():
-        if isinstance(constraint, GreaterThanConstraint):
+        if isinstance(constraint, kinds.GreaterThanConstraint):
             parts.append(Above(constraint.value, output=name))
-        elif isinstance(constraint, LessThanConstraint):
+        elif isinstance(constraint, kinds.LessThanConstraint):
             parts.append(Below(constraint.value, output=name))
-        elif isinstance(constraint, BoundsConstraint):
+        elif isinstance(constraint, kinds.BoundsConstraint):
             low, high = constraint.range
             parts.append(Between(low, high, output=name))
         else:
@@ -216,10 +213,7 @@ def region_of(vocs: VOCS) -> Region:
     if not parts:
         wanted, remedy = "with constraints, the region", "Or give a `goal`."
         raise ValueError(f"Expected `vocs` {wanted}, but it has none. {remedy}")
-    region = parts[0]
-    for part in parts[1:]:
-        region = region & part
-    return region
+    return reduce(and_, parts)
 
 
 def _points_of(vocs: VOCS, n: int, seed: int) -> Pool:
@@ -228,7 +222,7 @@ def _points_of(vocs: VOCS, n: int, seed: int) -> Pool:
     u = unit.draw(n, dtype=torch.float64).numpy()
     columns: dict[str, Sequence[Any]] = {}
     for share, (name, variable) in zip(u.T, vocs.variables.items(), strict=True):
-        if isinstance(variable, DiscreteVariable):
+        if isinstance(variable, kinds.DiscreteVariable):
             values = sorted(
                 variable.values, key=lambda value: (str(type(value)), value)
             )
