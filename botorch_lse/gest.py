@@ -139,10 +139,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         return [self._suggested(row) for row in batch.order.tolist()]
 
     def _suggested(self, row: int) -> dict[str, Any]:
-        given = {name: self.table[name].iloc[row] for name in self.vocs.variables}
-        point = {
-            k: v.item() if isinstance(v, np.generic) else v for k, v in given.items()
-        }
+        line = self.table[list(self.vocs.variables)].iloc[[row]]
+        (point,) = line.to_dict("records")  # of Python's own numbers and words
         fixed = {name: own.value for name, own in self.vocs.constants.items()}
         self._next += 1
         self._out[self._next] = row
@@ -160,9 +158,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
                 output is missing; nothing is learnt then.
         """
         rows = [self._row_of(result) for result in results]
-        values = [
-            [_number(result, o) for o in self.strategy.outputs] for result in results
-        ]
+        outputs = self.strategy.outputs
+        values = [[_number(result, o) for o in outputs] for result in results]
         told = [i for i, own in enumerate(values) if all(map(math.isfinite, own))]
         state = self.state
         if told and not state.is_done:
@@ -223,9 +220,7 @@ def _points_of(vocs: VOCS, n: int, seed: int) -> Pool:
     columns: dict[str, Sequence[Any]] = {}
     for share, (name, variable) in zip(u.T, vocs.variables.items(), strict=True):
         if isinstance(variable, kinds.DiscreteVariable):
-            values = sorted(
-                variable.values, key=lambda value: (str(type(value)), value)
-            )
+            values = sorted(variable.values, key=lambda v: (str(type(v)), v))
             places = np.minimum((share * len(values)).astype(int), len(values) - 1)
             columns[name] = [values[place] for place in places]
         else:
