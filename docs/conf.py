@@ -17,7 +17,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.inspect import signature, stringify_signature
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # generated.py
+sys.path.insert(0, str(HERE))  # generated.py, nodes.py
 
 import generated  # noqa: E402
 
@@ -37,12 +37,12 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "myst_nb",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinxcontrib.bibtex",
+    "nodes",
 ]
 exclude_patterns = ["_templates", "generated", "inventories", "results"]
 nitpicky = True
@@ -50,6 +50,7 @@ nitpicky = True
 # Pages are Markdown; tutorials and pages with cells run while the site is built.
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+myst_update_mathjax = False
 nb_execution_mode = "auto"
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
@@ -86,6 +87,7 @@ intersphinx_mapping = {
 }
 
 html_theme = "furo"
+html_math_renderer = "mathml"  # nodes.py: no script from elsewhere
 pygments_dark_style = "github-dark"
 html_title = "botorch-lse"
 html_static_path = ["_static"]

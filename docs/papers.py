@@ -45,9 +45,10 @@ def table(content: dict[str, Any]) -> str:
     r"""A kept file as Markdown: how it was measured, and a line for each claim."""
     claims = content["claims"]
     hold = sum(claim["holds"] == "yes" for claim in claims)
+    extent = "quick" if "--quick" in content["command"].split() else "full"
     return "\n".join(
         [
-            f":::{{dropdown}} {hold} of {len(claims)} claims hold, in the quick run",
+            f":::{{dropdown}} {hold} of {len(claims)} claims hold, in the {extent} run",
             ":icon: checklist",
             "",
             f"`{content['command']}`",

@@ -126,9 +126,11 @@ def test_claims_of_a_report_become_a_table():
     content = papers.kept(results, "python -m x")
     assert "numbers" not in content
     text = papers.table(content)
-    assert text.startswith(":::{dropdown} 1 of 2 claims hold")
+    assert text.startswith(":::{dropdown} 1 of 2 claims hold, in the full run\n")
     assert r"| ✗ | a \| b | yes | 1 of 2 |" in text
     assert "`python -m x`" in text
+    quick = papers.table(papers.kept(results, "python -m x --quick"))
+    assert quick.startswith(":::{dropdown} 1 of 2 claims hold, in the quick run\n")
 
 
 def test_a_report_without_claims_is_refused():
@@ -174,3 +176,54 @@ def test_notebooks_hold_the_cells_of_their_scripts(tmp_path):
     before = [path.stat().st_mtime_ns for path in written]
     generated.write_notebooks(ROOT / "tutorials", tmp_path / "notebooks")
     assert [path.stat().st_mtime_ns for path in written] == before
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Pool", "botorch_lse.Pool"),
+        ("Pool(X, costs=...)", "botorch_lse.Pool"),
+        ("Pool.from_box(bounds, n)", "botorch_lse.Pool.from_box"),
+        ("botorch_lse.ax.level_set", "botorch_lse.ax.level_set"),
+        ("Straddle()", "botorch_lse.strategies.Straddle"),
+        ("Straddle(model, threshold=0.5)", "botorch_lse.acquisition.Straddle"),
+        ("Straddle", None),  # a rule or an acquisition function
+        ("ask", None),  # a method of many classes
+        ("beta=9.0", None),
+        ("Pool(", None),
+    ],
+)
+def test_code_words_stand_for_public_names(text, name):
+    words = pytest.importorskip("nodes", reason="needs the extra `docs`")
+    kinds = {
+        "botorch_lse.Pool": "class",
+        "botorch_lse.Pool.from_box": "method",
+        "botorch_lse.ax.level_set": "function",
+        "botorch_lse.acquisition.Straddle": "class",
+        "botorch_lse.strategies.Straddle": "class",
+        "botorch_lse.strategies.Strategy.ask": "method",
+    }
+    assert words.named(text, kinds) == name
+
+
+def test_long_sentences_are_told_from_tables():
+    words = pytest.importorskip("nodes", reason="needs the extra `docs`")
+    sentence, table = "No confidence is claimed. " * 5, "side  probability  " * 8
+    assert words.are_sentences([sentence])
+    assert words.are_sentences(["a  b", sentence])
+    assert not words.are_sentences([table])
+    assert not words.are_sentences([sentence, table])
+    assert not words.are_sentences(["short", "a  b"])
+
+
+def test_formulas_need_no_script():
+    words = pytest.importorskip("nodes", reason="needs the extra `docs`")
+    docutils = pytest.importorskip("docutils.nodes")
+    translator = type("Translator", (), {"body": []})()
+    formula = docutils.math("", r"\sqrt{\beta}\,\sigma")
+    with pytest.raises(docutils.SkipNode):
+        words.write_formula(translator, formula)
+    assert "<msqrt>" in translator.body[0]
+    with pytest.raises(docutils.SkipNode):
+        words.write_block(translator, docutils.math_block("", "a + b"))
+    assert 'display="block"' in translator.body[1]
