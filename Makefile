@@ -12,8 +12,8 @@ NUMERICAL := tests/test_jitter.py tests/test_path.py tests/test_pool_posterior.p
 	tests/test_variance_reduction.py tests/acquisition/test_values.py \
 	tests/designs/test_certificate.py tests/designs/test_optimal.py
 
-# Not empty: tutorials run with the small numbers of the tests.
-TUTORIAL_QUICK ?= 1
+# Not empty: the site's tutorials run with the small numbers of the tests.
+TUTORIAL_QUICK ?=
 
 .PHONY: demo test slow processors gpu house lint types tutorials docs bench clean
 

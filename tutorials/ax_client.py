@@ -103,11 +103,13 @@ with ThreadPoolExecutor(2) as workers:
 answer = level_set(client)
 print(answer["side"].value_counts().to_string())
 row = answer[["dose", "hours", "mix"]].iloc[40].to_dict()
-print(client.predict([{**row, "hours": int(row["hours"])}]))
+row["hours"] = int(row["hours"])  # Ax wants a whole number
+mean, error = client.predict([row])[0]["amount"]
+print(f"expected at {row}: {mean:.2f} +- {error:.2f}")
 analyses = [SliceAnalysis(), ProbabilityAnalysis(), BatchAnalysis(), ProgressAnalysis()]
 cards = client.compute_analyses(analyses, display=False)
 for card in cards:
-    print(card.title, "-", card.subtitle[:60])
+    print(card.title)
 plot_slices(cards[0].df).savefig(folder / "slices.png", dpi=120)
 plot_progress(cards[3].df).savefig(folder / "progress.png", dpi=120)
 spent = cards[3].df["cost"].iloc[-1]

@@ -8,6 +8,7 @@
 import logging
 import os
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from ax.core.data import Data
@@ -38,6 +39,7 @@ SIDE = 8 if QUICK else 15
 
 # %% [markdown]
 # ## A pool with a known noise
+# A field of 1 km x 1 km: where is the reading above 0.8?
 
 # %%
 line = np.linspace(0, 1, SIDE)
@@ -126,3 +128,22 @@ weights = [w for t in experiment.trials.values() for w in t.arm_weights.values()
 print(f"{sum(weights):g} measurements on {len(weights)} arms")
 right = ((answer["side"] == "above") == (truth > 0.8))[answer["side"] != "undecided"]
 print(f"{right.mean():.1%} of the decided rows are on their true side")
+
+# %% [markdown]
+# A dot's size is the number of measurements: most go where the field is near the level.
+
+# %%
+figure, axes = plt.subplots(figsize=(6, 5), layout="constrained")
+colours = {"above": "#1f4a8c", "below": "#f3cf73", "undecided": "#9aa5a3"}
+for side, colour in colours.items():
+    part = answer[answer["side"] == side]
+    axes.scatter(part["east"], part["north"], c=colour, marker="s", s=60, label=side)
+taken = answer[answer["n_observations"] > 0]
+size = 8 * taken["n_observations"]
+axes.scatter(taken["east"], taken["north"], c="#c8002f", s=size, label="measured")
+grid = truth.reshape(SIDE, SIDE).T
+axes.contour(line, line, grid, levels=[0.8], colors="black", linewidths=1)
+axes.plot([], [], color="black", lw=1, label="truly 0.8")
+axes.set(xlabel="east (km)", ylabel="north (km)", aspect="equal")
+figure.legend(loc="outside lower center", ncols=5)
+figure.savefig("orchestrated.png", dpi=120)

@@ -143,12 +143,13 @@ for name, states in runs.items():
 import matplotlib.pyplot as plt
 
 late = max(1, 2 * ROUNDS // 3)
-figure = plt.figure(figsize=(15, 4.1), layout="constrained")
-for panel, (name, states) in zip(figure.subplots(1, 4), runs.items(), strict=True):
+figure = plt.figure(figsize=(11, 9.4), layout="constrained")
+panels = figure.subplots(2, 2).flat
+for panel, (name, states) in zip(panels, runs.items(), strict=True):
     before = states[min(late, len(states) - 2)]
     batch = strategies[name].ask(before)
     undecided = before.classification.undecided
-    size = 30000 / len(pool)
+    size = 40000 / len(pool)
     for cells, colour, label in (
         (depth > THRESHOLD, "#c6d9ec", "deeper than 100 m"),
         (depth <= THRESHOLD, "#f6ead0", "shallower"),

@@ -29,6 +29,8 @@ from botorch.test_functions import Branin
 from botorch.utils.sampling import draw_sobol_samples
 from botorch.utils.transforms import t_batch_mode_transform
 from gpytorch.mlls import ExactMarginalLogLikelihood
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import Patch
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST") or os.environ.get("TUTORIAL_QUICK"))
 N_INITIAL, BATCH = 10, 4
@@ -202,10 +204,9 @@ for panel, (name, results) in zip(panels, runs.items(), strict=True):
         "undecided": (mean - LEVEL).abs() < half,
         "above": mean - half > LEVEL,
     }
-    for side, rows in sides.items():
-        panel.scatter(
-            *grid[rows].T, s=14, marker="s", lw=0, c=colours[side], label=side
-        )
+    number = sides["undecided"] + 2 * sides["above"]  # the order of the colours
+    cells = number.view(61, 61).T
+    panel.pcolormesh(line1, line2, cells, cmap=ListedColormap(list(colours.values())))
     values = problem(grid, noise=False).view(61, 61).T
     panel.contour(
         line1, line2, values, levels=[LEVEL], colors="#c8002f", linewidths=1.5
@@ -219,9 +220,9 @@ for panel, (name, results) in zip(panels, runs.items(), strict=True):
         xlabel="$x_1$",
         ylabel="$x_2$",
     )
-figure.legend(
-    *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=6
-)
+marks = [Patch(color=colour, label=side) for side, colour in colours.items()]
+marks += panels[0].get_legend_handles_labels()[0]
+figure.legend(handles=marks, loc="outside lower center", ncols=6)
 figure.savefig("botorch_level_set_answer.png", dpi=120)
 
 # %% [markdown]

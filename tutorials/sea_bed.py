@@ -71,7 +71,8 @@ while True:
 
 # %%
 answer = level_set(client)
-print(answer.sample(5, random_state=0).round(3).to_string())
+shown = ["x_km", "y_km", "side", "probability_above", "lower", "upper"]
+print(answer[shown].sample(5, random_state=0).round(2).to_string())
 print(answer["side"].value_counts().to_string())
 card = client.compute_analyses([LevelSetAnalysis()], display=False)[0]
 print(card.title)
@@ -124,4 +125,5 @@ print(f"{float(right):.1%} of the cells are on their true side")
 
 # %%
 axes = plot_level_set(classes, threshold=100.0, truth=depth)
+axes.set(title="Deeper than 100 m?", xlabel="east (km)", ylabel="north (km)")
 axes.figure.savefig("sea_bed.png", dpi=120, bbox_inches="tight")

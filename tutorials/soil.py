@@ -236,8 +236,8 @@ print(f"one question takes {total:.2f} times the samples of two maps")
 # at its limit, the dots where samples were taken.
 
 # %%
-figure = plt.figure(figsize=(18, 6), layout="constrained")
-titles = ["zinc or lead: one question", "zinc alone", "lead, told all before it"]
+figure = plt.figure(figsize=(13, 5.4), layout="constrained")
+titles = ["zinc or lead", "zinc alone", "lead, told all before it"]
 for axes, state, title in zip(figure.subplots(1, 3), runs[0], titles, strict=True):
     plot_level_set(state.classification, state.observations, ax=axes)
     axes.set(title=f"{title}: {state.n_used} samples", aspect="equal")

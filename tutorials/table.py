@@ -164,6 +164,7 @@ for _ in range(20):
 
 # %%
 shell("botorch-lse answer")
+plt.close("all")  # in a notebook what the command drew would be shown twice
 show("answer.csv")
 
 # %%

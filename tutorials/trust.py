@@ -90,8 +90,8 @@ def report(name: str, state, truth: torch.Tensor) -> tuple[float, float]:
     wrong = wrong_share(answer.above, answer.below, truth)
     found = found_share(answer.above, truth)
     print(
-        f"{name:22} {state.n_used:4} samples, {state.stop_reason!r}: {wrong:.1%} of "
-        f"the cells wrong, {found:.0%} of the pollution found"
+        f"{name}: {state.stop_reason!r} after {state.n_used} samples, "
+        f"{wrong:.1%} of the cells wrong, {found:.0%} of the pollution found"
     )
     return wrong, found
 
@@ -154,7 +154,7 @@ assert not today.calibration().has_failed
 # %%
 def three_maps(truth: torch.Tensor, runs: dict, file: str) -> None:
     """The truth and two answers, with the samples behind them."""
-    figure, axes = plt.subplots(1, 3, figsize=(15, 5), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(12.5, 4.6), layout="constrained")
     grid = truth.view(len(line), len(line)).T
     shades = axes[0].pcolormesh(line, line, grid, cmap="cividis_r", vmin=0, vmax=400)
     figure.colorbar(shades, ax=axes[0], shrink=0.7, label="lead (mg/kg)")
@@ -166,7 +166,7 @@ def three_maps(truth: torch.Tensor, runs: dict, file: str) -> None:
         codes = codes.view(len(line), len(line)).T
         sides = ListedColormap(list(colours.values()))
         axis.pcolormesh(line, line, codes, cmap=sides, vmin=0, vmax=2)
-        axis.set_title(f"{name}: {state.stop_reason!r} after {state.n_used} samples")
+        axis.set_title(f"{name}: {state.n_used} samples")
         taken = X[state.observations.indices.unique()]
         axis.scatter(*taken.T, s=9, c="black")
     for axis in axes:
