@@ -398,6 +398,8 @@ def write_files(out: Path, state: State, survey: Survey, options: Namespace) -> 
         answer, observations, threshold=options.threshold, truth=survey.truth
     )
     axes.set_title(f"Deeper than {options.threshold:g} {survey.unit}?")
+    if survey.pool.names == ("x_km", "y_km"):  # of the chart
+        axes.set(xlabel="east (km)", ylabel="north (km)")
     figure = axes.get_figure(root=True)
     assert figure is not None  # drawn just now
     picture, table = out / "level_set.png", out / "level_set.csv"
