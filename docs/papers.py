@@ -55,8 +55,8 @@ def table(content: dict[str, Any]) -> str:
             "",
             *(f"- {note}" for note in content["notes"]),
             "",
-            "| | claim | paper | measured |",
-            "|---|---|---|---|",
+            "| claim | paper | measured |",
+            "|---|---|---|",
             *(_line(claim) for claim in claims),
             ":::",
             "",
@@ -67,7 +67,7 @@ def table(content: dict[str, Any]) -> str:
 def _line(claim: dict[str, str]) -> str:
     cells = (claim["claim"], claim["paper"], claim["measured"])
     texts = (text.replace("|", r"\|") for text in cells)
-    return f"| {MARKS[claim['holds']]} | " + " | ".join(texts) + " |"
+    return f"| {MARKS[claim['holds']]} " + " | ".join(texts) + " |"
 
 
 def write_tables(folder: Path) -> Iterator[Path]:

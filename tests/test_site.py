@@ -127,7 +127,7 @@ def test_claims_of_a_report_become_a_table():
     assert "numbers" not in content
     text = papers.table(content)
     assert text.startswith(":::{dropdown} 1 of 2 claims hold, in the full run\n")
-    assert r"| ✗ | a \| b | yes | 1 of 2 |" in text
+    assert r"| ✗ a \| b | yes | 1 of 2 |" in text
     assert "`python -m x`" in text
     quick = papers.table(papers.kept(results, "python -m x --quick"))
     assert quick.startswith(":::{dropdown} 1 of 2 claims hold, in the quick run\n")
