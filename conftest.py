@@ -5,6 +5,13 @@ import torch
 from botorch.models import SingleTaskGP
 
 
+def pytest_collection_modifyitems(items):
+    r"""The example that starts Ray takes long."""
+    for item in items:
+        if item.name == "botorch_lse.ray.RayExecutor":
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def _example_names(doctest_namespace):
     generator = torch.Generator().manual_seed(0)

@@ -19,8 +19,14 @@ class RayExecutor(Executor):
     alone ends with Ray's error, and ``run_experiment(on_error=)`` says what then.
 
     Example:
-        >>> ray.init(num_cpus=2, ...)  # doctest: +SKIP
-        >>> run_experiment(client, evaluate, executor=RayExecutor())  # doctest: +SKIP
+        >>> _ = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        >>> with RayExecutor() as executor:
+        ...     executor.submit(lambda x: 2 * x, 21).result()
+        42
+        >>> ray.shutdown()
+
+    ``run_experiment(client, evaluate, executor=RayExecutor())`` makes a task of each
+    trial.
 
     Args:
         options: As of ``ray.remote``, such as ``num_cpus=4`` or ``resources``.

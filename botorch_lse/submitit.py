@@ -21,12 +21,15 @@ class SubmititExecutor(Executor):
     cancelled ends its call with submitit's error, which holds the job's own traceback.
 
     Example:
-        >>> cluster = submitit.AutoExecutor(folder="jobs")  # doctest: +SKIP
-        >>> cluster.update_parameters(timeout_min=60)  # doctest: +SKIP
-        >>> executor = SubmititExecutor(cluster)  # doctest: +SKIP
-        >>> run_experiment(
-        ...     client, evaluate, executor=executor, max_pending=8
-        ... )  # doctest: +SKIP
+        >>> from tempfile import mkdtemp  # on Slurm a folder that all nodes see
+        >>> cluster = submitit.AutoExecutor(folder=mkdtemp(), cluster="local")
+        >>> cluster.update_parameters(timeout_min=60)
+        >>> with SubmititExecutor(cluster, poll=0.1) as executor:
+        ...     executor.submit(pow, 2, 10).result()
+        1024
+
+    Without ``cluster`` it is Slurm. ``run_experiment(client, evaluate,
+    executor=executor, max_pending=8)`` makes a job of each trial.
 
     Args:
         executor: Submitit's, for Slurm or, with ``cluster="local"``, this machine.
