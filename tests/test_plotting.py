@@ -161,9 +161,7 @@ def test_a_truth_on_one_side_has_no_contour():
     assert not any(trace.type == "contour" for trace in figure.data)
 
 
-@pytest.mark.parametrize(
-    "pool", [None, Pool(torch.rand(30, 3)), Pool(torch.rand(30, 1))]
-)
+@pytest.mark.parametrize("pool", [None, Pool(torch.rand(30, 3))])
 def test_other_pools_are_sorted_intervals(pool):
     classification = answer(pool, 30)
     shuffled = torch.randperm(30, generator=torch.Generator().manual_seed(1))
@@ -180,6 +178,28 @@ def test_other_pools_are_sorted_intervals(pool):
     assert np.allclose(y[np.argsort(x)], classification.mean)
     figure = level_set_figure(mixed, seen(0, 4), threshold=0.0, truth=parts["mean"])
     assert legend(figure) == labels(ax)
+
+
+@pytest.mark.parametrize("is_log", [False, True])
+def test_with_one_input_intervals_stand_where_it_is(is_log):
+    places = 1 + 99 * torch.rand(30, generator=torch.Generator().manual_seed(0))
+    table = pd.DataFrame({"depth (m)": places.double().numpy()})
+    X = places.double().log10() if is_log else places.double()
+    pool = Pool(X.unsqueeze(-1), names=["depth (m)"], table=table)
+    classification = answer(pool, 30)
+    ax = plot_level_set(classification, seen(3), threshold=0.0)
+    assert ax.get_xlabel() == "depth (m)"
+    means = next(dots for dots in ax.collections if dots.get_label() == "mean")
+    assert np.allclose(means.get_offsets(), torch.stack((X, classification.mean), 1))
+    low, high = ax.get_xlim()
+    assert low < X.min() < X.max() < high
+    written = {tick.get_text() for tick in ax.get_xticklabels()}
+    assert ("50" in written) == is_log  # numbers, not their logarithms
+    figure = level_set_figure(classification, seen(3), threshold=0.0)
+    assert legend(figure) == labels(ax)
+    assert figure.layout.xaxis.title.text == "depth (m)"
+    ax = plot_level_set(classification, kind="intervals")
+    assert ax.get_xlabel() == "rows, sorted by mean"
 
 
 def test_endless_intervals_can_be_drawn():

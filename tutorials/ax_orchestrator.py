@@ -145,5 +145,6 @@ grid = truth.reshape(SIDE, SIDE).T
 axes.contour(line, line, grid, levels=[0.8], colors="black", linewidths=1)
 axes.plot([], [], color="black", lw=1, label="truly 0.8")
 axes.set(xlabel="east (km)", ylabel="north (km)", aspect="equal")
-figure.legend(loc="outside lower center", ncols=5)
+axes.set(xlim=(-0.05, 1.05), ylim=(-0.05, 1.05))
+figure.legend(loc="outside lower center", ncols=3)
 figure.savefig("orchestrated.png", dpi=120)

@@ -102,10 +102,11 @@ def plot_level_set(
     r"""Draw a classification with matplotlib.
 
     For a pool with two inputs a map (cells where the rows lie on a grid or part of one,
-    else points) with the measured rows; otherwise every row's interval, rows sorted by
-    mean, with the means of the measured values and, where their noise is known, their
-    own 95 % intervals. Inputs are shown as in the pool's table: in its units, also
-    where the model sees their logarithms, and words by name.
+    else points) with the measured rows; otherwise every row's interval, along the input
+    if there is one only, else rows sorted by mean, with the means of the measured
+    values and, where their noise is known, their own 95 % intervals. Inputs are shown
+    as in the pool's table: in its units, also where the model sees their logarithms,
+    and words by name.
 
     Args:
         classification: The answer for ``N`` rows.
@@ -118,7 +119,8 @@ def plot_level_set(
         ax: Where to draw; default a new figure.
         truth: ``N`` true values; on a grid their contour at ``threshold``, else points
             on the intervals.
-        kind: ``"map"``, ``"intervals"``, or ``None``: a map where there are two inputs.
+        kind: ``"map"``, ``"intervals"`` (sorted by mean), or ``None``: what suits the
+            number of inputs.
         metric: What was measured, with its unit: a label.
         title: Written above; how much is above follows where rows have weights.
         words: What sides are called; default in and out for a region of several levels.
@@ -166,7 +168,7 @@ def level_set(
 ) -> m.Picture:
     r"""Describe the picture of ``plot_level_set``.
 
-    A map for two inputs, otherwise every row's interval.
+    A map for two inputs, otherwise every row's interval, along the input for one.
     """
     check_answer(classification, observations)
     pool, N = classification.pool, len(classification)
@@ -207,7 +209,10 @@ def level_set(
         metric = "distance from another answer"  # no value is one
     elif observations is not None and observations.y.ndim == 1:
         values = measured_values(observations)
-    picture = _intervals(frame, lines, truth, words, metric, values)
+    along = None
+    if len(names) == 1 and N > 1 and kind is None:
+        along = slices_frame(classification, observations, 0, names)
+    picture = _intervals(frame, lines, truth, words, metric, values, along)
     return _titled(picture, classification, title)
 
 
@@ -599,8 +604,9 @@ def _intervals(
     words: Mapping[str, str],
     metric: str,
     values: pd.DataFrame | None,
+    along: pd.DataFrame | None,
 ) -> m.Picture:
-    r"""A panel with every row's interval, rows sorted by mean.
+    r"""A panel with every row's interval.
 
     Args:
         frame: Of ``bare_frame``.
@@ -610,12 +616,20 @@ def _intervals(
         metric: What was measured.
         values: Of ``measured_values``; ``None``: measured rows are marked at their
             means.
+        along: Of ``slices_frame``, all rows in their order: their intervals stand where
+            their one input is; ``None``: rows are sorted by mean.
     """
     N, mean, (sides, measured) = len(frame), frame["mean"], _labels(frame, words)
     keys, colours = _sides(frame)
     ends = _with_finite_ends("y", mean, frame["lower"], frame["upper"])
-    place = np.argsort(np.argsort(mean.to_numpy(), kind="stable"))
-    rows, marks = frame.assign(row=range(N), x=place, **ends), list[m.Mark]()
+    x_label, x_ticks = "rows, sorted by mean", None
+    x = np.argsort(np.argsort(mean.to_numpy(), kind="stable")).astype(float)
+    margin = max(0.5, 0.01 * N)
+    if along is not None:
+        x_label, x_ticks = along["x_name"].iloc[0], _ticks(along, "x")
+        x = _coordinates(along, "x").to_numpy(float)
+        margin = 0.02 * np.ptp(x) or 0.5
+    rows, marks = frame.assign(row=range(N), x=x, **ends), list[m.Mark]()
     for side, label in sides.items():
         bars = m.Look(colours[side], bars=np.clip(300 / N, 0.4, 6))
         marks.append(m.Series(rows[keys == side], bars, label))
@@ -624,8 +638,7 @@ def _intervals(
     if truth is not None:
         dot = replace(dot, colour=TRUTH, symbol="diamond")
         marks.append(_dots(rows.assign(y=truth), dot, "truth"))
-    margin = max(0.5, 0.01 * N)
-    x_range = (-margin, N - 1 + margin)
+    x_range = (float(x.min()) - margin, float(x.max()) + margin)
     for label, level in lines.items():
         line = pd.DataFrame({"x": x_range, "y": level})
         marks.append(m.Series(line, m.Look(INK, dash="dash"), label))
@@ -633,7 +646,7 @@ def _intervals(
         own = rows.drop(columns=["y", "y_lower", "y_upper"])
         rows = own.join(values, how="inner")
     marks += _measured(rows, measured, bars=values is not None)
-    panel = m.Panel(tuple(marks), "rows, sorted by mean", metric, x_range=x_range)
+    panel = m.Panel(tuple(marks), x_label, metric, x_range=x_range, x_ticks=x_ticks)
     legend = _legend(marks, _swatches(sides, colours))
     return m.Picture((panel,), (8.0, 6.0), legend, hover=_INTERVAL)
 

@@ -89,6 +89,7 @@ def draw_answer(run: Run, path: Path) -> None:
     axes.set_title(f"{without_unit(column)}: {found.side} {level}?")
     if axes.get_ylabel() == "y":
         axes.set_ylabel(column)
+    if axes.get_xlabel() == "rows, sorted by mean":
         axes.set_xlabel("candidates, sorted by what is expected")
     figure = axes.get_figure(root=True)
     assert figure is not None  # drawn just now
