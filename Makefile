@@ -74,7 +74,8 @@ types: $(VENV)/.test
 ## Run every tutorial with small numbers.
 tutorials: $(VENV)/.test
 	for script in tutorials/*.py; do \
-		echo "== $$script"; TUTORIAL_QUICK=1 MPLBACKEND=agg $(BIN)/python "$$script" || exit 1; \
+		echo "== $$script"; \
+		TUTORIAL_QUICK=1 SMOKE_TEST=1 MPLBACKEND=agg $(BIN)/python "$$script" || exit 1; \
 	done
 
 ## The site, build/site/index.html: runs every tutorial, needs no network once installed.

@@ -27,6 +27,9 @@ generated.write_all(HERE)
 
 # Figures are shown whatever backend the caller's environment asks for.
 os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+QUICK = bool(os.environ.get("TUTORIAL_QUICK"))
+if QUICK:
+    os.environ["SMOKE_TEST"] = "1"  # the same in BoTorch's tutorials
 
 project = "botorch-lse"
 author = "The botorch-lse founders"
@@ -96,7 +99,7 @@ html_theme_options = {"navigation_with_keys": True}
 html_copy_source = False
 html_show_sourcelink = False
 templates_path = ["_templates"]
-html_context = {"quick": bool(os.environ.get("TUTORIAL_QUICK"))}
+html_context = {"quick": QUICK}
 copybutton_exclude = ".linenos, .gp, .go"
 
 # Names that docstrings use as their modules import them.
