@@ -201,6 +201,14 @@ def leave_out_new(app: Sphinx, what: str, name: str, thing: Any, *rest: Any) -> 
         del lines[lines.index(text) :]
 
 
+def leave_out_second(app: Sphinx, what: str, name: str, thing: Any, *rest: Any) -> None:
+    r"""The summary of ``__init__`` says again what the class's does."""
+    own = vars(thing).get("__init__") if what == "class" else None
+    summary, lines = (getattr(own, "__doc__", None) or "").split("\n")[0], rest[-1]
+    if summary and summary in lines[1:] and not summary.startswith("See "):
+        del lines[len(lines) - 1 - lines[::-1].index(summary)]
+
+
 def join_first_line(app: Sphinx, what: str, *rest: Any) -> None:
     r"""Put back what Napoleon took for a type: ours stands in the annotation."""
     lines = rest[-1]
@@ -221,4 +229,5 @@ def setup(app: Sphinx) -> None:
     app.connect("build-finished", offer_tutorials)
     app.connect("missing-reference", find_link, priority=400)
     app.connect("autodoc-process-docstring", leave_out_new, priority=400)
+    app.connect("autodoc-process-docstring", leave_out_second, priority=400)
     app.connect("autodoc-process-docstring", join_first_line, priority=600)
