@@ -152,8 +152,10 @@ print(answer.guarantee)
 first = next((k for k, f in enumerate(frames) if f["side"].nunique() > 1), 0)
 shown = sorted({first, first + 1, (first + len(frames)) // 2, len(frames) - 1})
 shown = [k for k in shown if k < len(frames)]
-figure, axes = plt.subplots(1, len(shown), figsize=(5 * len(shown), 5.2))
-for number, axis in zip(shown, np.atleast_1d(axes), strict=True):
+columns, lines = min(2, len(shown)), -(-len(shown) // 2)
+figure = plt.figure(figsize=(5.5 * columns, 5.5 * lines))
+for place, number in enumerate(shown, 1):
+    axis = figure.add_subplot(lines, columns, place)
     plot_pareto_set(frames[number], ax=axis)
     front = loads[truth]
     axis.scatter(*front.T, marker="x", s=30, c="black", lw=1, zorder=5)

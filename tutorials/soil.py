@@ -236,9 +236,11 @@ print(f"one question takes {total:.2f} times the samples of two maps")
 # at its limit, the dots where samples were taken.
 
 # %%
-figure = plt.figure(figsize=(13, 5.4), layout="constrained")
+figure = plt.figure(figsize=(11, 11), layout="constrained")
+panels = figure.subplots(2, 2).flatten()
+panels[3].set_visible(False)
 titles = ["zinc or lead", "zinc alone", "lead, told all before it"]
-for axes, state, title in zip(figure.subplots(1, 3), runs[0], titles, strict=True):
+for axes, state, title in zip(panels[:3], runs[0], titles, strict=True):
     plot_level_set(state.classification, state.observations, ax=axes)
     axes.set(title=f"{title}: {state.n_used} samples", aspect="equal")
 figure.savefig("soil.png", dpi=100)
