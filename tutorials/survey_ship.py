@@ -76,8 +76,8 @@ prior = GPPrior.from_model(
 BUDGET = 150.0 if QUICK else 20_000.0
 settings = {"model": prior, "noise_std": NOISE}
 ships = {
-    # beta_factor, eta_ratio: the paper's practical settings; only_open: measure
-    # undecided cells only, which makes each decision much faster.
+    # beta_factor: the paper's practical setting; only_open: measure undecided cells
+    # only, which makes each decision much faster.
     "TruVaR": TruVaRStrategy(
         pool, LEVEL, cost=cost, beta_factor=1.0, only_open=True, **settings
     ),
