@@ -205,8 +205,9 @@ def leave_out_second(app: Sphinx, what: str, name: str, thing: Any, *rest: Any) 
     r"""The summary of ``__init__`` says again what the class's does."""
     own = vars(thing).get("__init__") if what == "class" else None
     summary, lines = (getattr(own, "__doc__", None) or "").split("\n")[0], rest[-1]
-    if summary and summary in lines[1:] and not summary.startswith("See "):
-        del lines[len(lines) - 1 - lines[::-1].index(summary)]
+    is_its_text = bool(summary) and lines[:1] == [summary]  # not that of the class
+    if is_its_text and not summary.startswith("See "):
+        del lines[0]
 
 
 def join_first_line(app: Sphinx, what: str, *rest: Any) -> None:
