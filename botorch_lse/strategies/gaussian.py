@@ -399,11 +399,7 @@ class GPProcedure(Procedure):
             learnt = self._after_history(self._prior_belief(fits), history)
         else:
             learnt = self.observe(replace(belief, fits=fits), new)
-        if self.is_theorem:  # a heuristic width claims nothing that could be refuted
-            pairs = zip(learnt.all_regions, belief.all_regions, strict=True)
-            for regions, before in pairs:
-                newly = regions.contradicted & ~before.contradicted
-                warn_if_empty(replace(regions, contradicted=newly), self.guarantee)
+        self.warn_of_contradictions(learnt, belief)
         is_learnt = learnt.fits.is_informed and not self.model.is_fixed
         if is_learnt and self.needs_both_sides:
             learnt = self._withheld_if_one_sided(learnt, history)
@@ -412,6 +408,19 @@ class GPProcedure(Procedure):
         if learnt.is_contradicted and not belief.is_contradicted:
             warnings.warn(learnt.contradiction, CalibrationWarning, stacklevel=2)
         return learnt
+
+    def warn_of_contradictions(self, learnt: Belief, belief: Belief) -> None:
+        r"""Warn of rows whose intervals contradict each other only now.
+
+        Args:
+            learnt: What is believed.
+            belief: What was believed before.
+        """
+        if not self.is_theorem:  # a heuristic width claims nothing to be refuted
+            return
+        for regions, before in zip(learnt.all_regions, belief.all_regions, strict=True):
+            newly = regions.contradicted & ~before.contradicted
+            warn_if_empty(replace(regions, contradicted=newly), self.guarantee)
 
     def _ahead(self, belief: Belief, new: Observations) -> tuple[Tensor, ...]:
         r"""The residuals of all values from what was predicted, with a round's.

@@ -131,6 +131,19 @@ class Procedure(ABC):
         """
         return None if bool(answer.undecided.any()) else DECIDED
 
+    def is_surely_open(self, belief: Any) -> bool:
+        r"""Whether something is open for certain, so that no answer need be made."""
+        return False
+
+    def may_measure(self, belief: Any, left: Tensor) -> bool:
+        r"""Whether a row is left that may be chosen.
+
+        Args:
+            belief: What the complete rounds say.
+            left: ``N`` counts of how often each row may still be measured.
+        """
+        return bool((self.open_rows(belief) & (left > 0)).any())
+
     def at_limit(self, belief: Any, reason: str) -> str:
         r"""What a run is said to have ended with where no more may be measured.
 
@@ -346,7 +359,7 @@ class Strategy(ABC):
         """
         seed = whole_number(seed, "seed", 0)
         belief = self.procedure.start(seed)
-        answer = self.procedure.classification(belief)
+        answer = Answer(self.procedure, belief)
         blank = State(
             seed,
             0,
@@ -714,16 +727,14 @@ class Strategy(ABC):
             planned = procedure.needs_plans and self._is_as_planned(state, new)
             learn = procedure.learn_planned if planned else procedure.learn
             belief = learn(belief, new, history, state.seed)
-        answer = procedure.classification(belief)
-        if state.abandoned:
-            answer = replace(answer, guarantee=f"{answer.guarantee} {UNBIASED}")
+        words = (UNBIASED,) if state.abandoned else ()
         if state.excluded:
-            answer = replace(answer, guarantee=f"{answer.guarantee} {EXCLUDED}")
+            words = (*words, EXCLUDED)
         closed = State(
             seed=state.seed,
             round=state.round + 1,
             history=history,
-            classification=answer,
+            answer=Answer(procedure, belief, words),
             stop_reason=None,
             belief=belief,
             abandoned=state.abandoned,
@@ -740,14 +751,14 @@ class Strategy(ABC):
         return torch.equal(new.measured, self.planned(state))
 
     def _stop_reason(self, state: State) -> str | None:
-        reason = self.procedure.stop_reason(state.belief, state.classification)
-        if reason is not None:
-            return reason
+        if not self.procedure.is_surely_open(state.belief):
+            reason = self.procedure.stop_reason(state.belief, state.classification)
+            if reason is not None:
+                return reason
         request = self._request(state, torch.empty(0, dtype=torch.long))
         if request.size == 0:
             return self.procedure.at_limit(state.belief, BUDGET)
-        usable = self.procedure.open_rows(state.belief) & (request.left > 0)
-        if bool(usable.any()):
+        if self.procedure.may_measure(state.belief, request.left):
             return None
         return self.procedure.at_limit(state.belief, EXHAUSTED)
 
@@ -1059,6 +1070,29 @@ def check_listable(size: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
+class Answer:
+    r"""The answer of a state, made when it is first read.
+
+    Args:
+        procedure: What answers.
+        belief: What it believes.
+        words: Sentences that the guarantee adds.
+    """
+
+    procedure: Procedure
+    belief: Any
+    words: tuple[str, ...] = ()
+
+    @cached_property
+    def classification(self) -> Classification:
+        r"""The side of every row, with bounds and what is guaranteed."""
+        found = self.procedure.classification(self.belief)
+        if not self.words:
+            return found
+        return replace(found, guarantee=" ".join((found.guarantee, *self.words)))
+
+
+@dataclass(frozen=True, eq=False)
 class State:
     r"""A strategy's state. It never changes; ``tell`` returns a new one.
 
@@ -1066,7 +1100,7 @@ class State:
         seed: The seed of ``init``.
         round: The round that ``ask`` asks for.
         history: The observations of all complete rounds, each round sorted by row.
-        classification: The answer after the complete rounds.
+        answer: What ``classification`` reads.
         stop_reason: Why the run ended; ``None`` while it goes on. ``"decided"``: no row
             is undecided; ``"audited"``: and rows drawn at random agreed; ``"none
             found"`` and ``"all above so far"``: all values lie on one side of the
@@ -1093,7 +1127,7 @@ class State:
     seed: int
     round: int
     history: Observations
-    classification: Classification
+    answer: Answer = field(repr=False)
     stop_reason: str | None
     belief: Any = field(repr=False)
     plan: Tensor | None = None
@@ -1103,6 +1137,11 @@ class State:
     excluded: tuple[tuple[int, tuple[int, ...]], ...] = ()
     strategy: Strategy = field(kw_only=True, repr=False)
     stored_plan: Tensor | None = field(default=None, kw_only=True, repr=False)
+
+    @property
+    def classification(self) -> Classification:
+        r"""The answer after the complete rounds."""
+        return self.answer.classification
 
     @cached_property
     def planned_rows(self) -> Tensor:

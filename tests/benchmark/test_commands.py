@@ -10,10 +10,13 @@ from botorch_lse.benchmark import (
     speed_lse,
     speed_path,
     speed_rows,
+    speed_run,
 )
 from botorch_lse.benchmark.__main__ import main
 from botorch_lse.benchmark.registry import Options, entries, entry, find
+from botorch_lse.papers.problems import matern_prior
 from botorch_lse.papers.report import Claim, Report, claims_table
+from botorch_lse.strategies import deferring
 
 ALL = (
     "paper gotovos2013",
@@ -23,6 +26,7 @@ ALL = (
     "speed lse",
     "speed path",
     "speed rows",
+    "speed run",
 )
 
 
@@ -143,3 +147,23 @@ def test_a_decision_is_timed_under_any_budget(budget: int) -> None:
     growth = speed_rows.decide(400, 20, 3, budget)
     assert min(growth.start, growth.decision, growth.one, growth.bare) > 0
     assert growth.peak >= 0
+
+
+def test_a_whole_run_is_timed_and_some_of_its_rounds_put_off(monkeypatch):
+    monkeypatch.setattr(deferring, "LEAST_ROWS", 1)
+    found = speed_run.run(2000, 30, 1, None)
+    assert 0 < found.passes < 30
+    assert 0 <= found.decided <= 1
+    assert found.cpu > 0
+    assert speed_run.run(2000, 30, 10, 9.0).passes == 3
+
+
+def test_the_function_of_a_run_has_the_covariance_of_the_process():
+    generator = torch.Generator().manual_seed(3)
+    X = torch.rand(4, 3, generator=generator, dtype=torch.float64) / 3
+    draws = [speed_run.like_a_draw(generator)(X) for _ in range(2000)]
+    found = torch.stack(draws).mT.cov(correction=0)
+    prior = matern_prior(speed_run.LENGTHSCALES)
+    wanted = prior.covariance(prior.features(X), prior.features(X))
+    # A covariance of standard normals from n draws is off by at most sqrt(2 / n).
+    torch.testing.assert_close(found, wanted, rtol=0, atol=4 * (2 / 2000) ** 0.5)
