@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from types import MethodType
 from typing import Any
@@ -72,6 +72,10 @@ SHALLOW = frozenset(
     }
 )
 """Methods of a procedure that ask no row of the pool for its mean or variance."""
+
+_OF_BELIEFS = {part.name for part in fields(Belief)} | {
+    name for name in vars(Belief) if not name.startswith("_")
+}
 
 
 def deferring(inner: Procedure) -> Any:
@@ -200,7 +204,7 @@ class Deferred:
     Whatever is not said here is read off ``settled``.
 
     Args:
-        inner: The procedure.
+        procedure: What believes it.
         base: What was believed when all rows were up to date.
         shell: What is believed now, with the means, variances, regions and sides of
             ``base``: covariances, residuals and counts are those of now.
@@ -213,7 +217,7 @@ class Deferred:
         slack: ``N`` numbers: how far ``|a|`` may rise before the row must be listed.
     """
 
-    inner: GPProcedure
+    procedure: GPProcedure
     base: Belief
     shell: Belief
     betas: tuple[float, ...]
@@ -237,7 +241,7 @@ class Deferred:
 
     def __getattr__(self, name: str) -> Any:
         r"""Whatever a belief says, with all rows up to date."""
-        if name.startswith("_") or "base" not in self.__dict__:
+        if name not in _OF_BELIEFS:
             raise AttributeError(name)
         return getattr(self.settled, name)
 
@@ -249,7 +253,7 @@ class Deferred:
         Args:
             new: The round's observations.
         """
-        inner, shell = self.inner, self.shell
+        inner, shell = self.procedure, self.shell
         ahead = inner._ahead(shell, new)
         fits = inner.model.count_round(shell.fits, new)
         (noise,), posterior = fits.noise_of(new), fits.posteriors[0]
@@ -309,7 +313,7 @@ class Deferred:
         if len(rows) == 0:
             return
         posterior, past = self.shell.posterior, self.base.posterior
-        level, regions = Level.of(self.inner, posterior), self.base.regions
+        level, regions = Level.of(self.procedure, posterior), self.base.regions
         on_rows = posterior.on_rows(rows, past.mean[rows], past.variance[rows])
         V = on_rows._path[len(past.a) :]
         means, variances = _along(past.mean[rows], past.variance[rows], self._owed, V)
@@ -354,7 +358,7 @@ class Deferred:
 
     def _best_of_all(self, usable: Tensor, tie: float) -> int | None:
         belief = self.settled
-        level = Level.of(self.inner, belief.posterior)
+        level = Level.of(self.procedure, belief.posterior)
         found = level.score(belief.sides.side, belief.regions)
         found = found.masked_fill(~usable, -torch.inf)
         most = found.max()
@@ -375,7 +379,7 @@ class Deferred:
             return self.base
         base, posterior = self.base, self.shell.posterior
         past, n = base.posterior, len(base.posterior.a)
-        level, regions = Level.of(self.inner, past), base.regions
+        level, regions = Level.of(self.procedure, past), base.regions
         lower, upper = regions.lower.clone(), regions.upper.clone()
         side = base.sides.side.clone()
 
@@ -409,7 +413,7 @@ class Deferred:
             all_regions=(replace(regions, lower=lower, upper=upper),),
             sides=sides,
         )
-        return self.inner._with_sides(before)
+        return self.procedure._with_sides(before)
 
 
 def _along(

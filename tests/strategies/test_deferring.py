@@ -21,6 +21,7 @@ from botorch_lse.strategies import (
     deferring,
 )
 from botorch_lse.strategies.deferring import Deferred, Deferring
+from botorch_lse.strategies.wrapping import unwrapped
 from tests.covering import covering, more_when_slow
 from tests.strategies.runs import GP, LEVEL, NOISE_STD, grid, noise, truth
 
@@ -173,6 +174,9 @@ def test_a_state_that_is_put_off_can_be_stored():
     state = strategy.init(0)
     while not isinstance(state.belief, Deferred):
         state = told(strategy, state)
+    assert unwrapped(state.belief) is state.belief
+    assert "settled" not in vars(state.belief)  # nobody has looked at all rows yet
+    assert not hasattr(state.belief, "inner")
     assert_same(pickle.loads(pickle.dumps(state)), state)
     X = torch.rand(3, 2, dtype=torch.float64)
     mean, sigma = state.predict(X)
