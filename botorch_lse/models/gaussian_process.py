@@ -80,6 +80,9 @@ FAST_BLOCK = 2**25
 """Bytes beyond which blocks are not made larger even where the budget allows: arrays
 that stay near the processor's caches are several times faster."""
 
+KEPT_MEMORY = 30 * 2**20
+"""Bytes of temporary arrays that the allocator keeps; its limit is 32 MiB."""
+
 COPIES = 6
 """Arrays of observations times rows alive at once: covariances and their temporaries,
 path rows, and two cumulative sums."""
@@ -591,6 +594,16 @@ def checked_budget(memory_budget: Any, per_row: int, what: str) -> int:
             f"{budget}. The default is {MEMORY_BUDGET}."
         )
     return budget
+
+
+def keep_memory() -> None:
+    r"""Have the allocator keep memory for temporary arrays, before many are made.
+
+    Once an array of this size was freed, that of Linux keeps memory for the next one
+    rather than give it back to the system, from which it comes slowly, page by page.
+    Nothing is written, so it takes no memory.
+    """
+    torch.empty(KEPT_MEMORY, dtype=torch.uint8)
 
 
 def row_blocks(n_rows: int, per_row: int, budget: int = MEMORY_BUDGET) -> list[slice]:
@@ -1309,6 +1322,7 @@ class PoolPosterior:
             L21, L22 = self.L[kept:, :kept], self.L[kept:, kept:]
             W = torch.linalg.solve_triangular(L22.mT, path[:, kept:].mT, upper=True)
             known = known - W.mT @ L21
+        keep_memory()
         for rows in row_blocks(N, len(path) + n - kept, self.memory_budget):
             block = prior_with(rows)
             if kept:
