@@ -43,6 +43,9 @@ so that lines from further out are better there."""
 FINE = 1.03
 """Ratio of neighbouring reductions at which removals are computed. Between them a
 removal counts as the larger one, so that bounds hold and are at most so much larger."""
+COARSE, MANY = 1.3, 2**18
+"""The same for so many targets or more, where removals would take longer than all
+else."""
 ROUNDING = 1e-9
 """Bounds are raised by this share, so that they hold in spite of rounding."""
 
@@ -178,11 +181,11 @@ def lines_above(
         slopes, at least 0.
     """
     firsts = sorted({min(share, largest) for share in SHARES})
-    shares = [firsts[0]]
+    shares, ratio = [firsts[0]], FINE if len(targets) < MANY else COARSE
     while shares[-1] < largest:
         # The grid meets each share from which a line starts.
         stops = [share for share in (*firsts, largest) if share > shares[-1]]
-        shares.append(min(FINE * shares[-1], *stops))
+        shares.append(min(ratio * shares[-1], *stops))
     shares.append(largest)  # so that there are two
     grid = torch.tensor(shares, dtype=torch.float64).unsqueeze(-1)
     places = [shares.index(min(share, largest)) for share in SHARES]

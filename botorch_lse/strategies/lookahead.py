@@ -46,10 +46,11 @@ from botorch_lse.models.gaussian_process import (
     COPIES,
     ROUNDING,
     PoolPosterior,
+    keep_memory,
     row_blocks,
 )
 from botorch_lse.problem import Pool
-from botorch_lse.strategies.bounds import upper_bounds
+from botorch_lse.strategies.bounds import MANY, upper_bounds
 from botorch_lse.strategies.costs import RowCosts
 from botorch_lse.strategies.goals import Comparison
 from botorch_lse.strategies.loop import Request
@@ -69,14 +70,15 @@ AT_ONCE = 2**18
 some ten thousand pairs, and temporary arrays that are much larger leave the caches."""
 WIDEST = 2**12
 """Targets taken together at most, so that pieces have enough rows."""
-KEPT = 30 * 2**20
-"""Bytes of temporary arrays that the allocator keeps; its limit is 32 MiB."""
 ALL_PAIRS = 2**25
 """Pairs of rows and targets up to which every row is scored, in a second or two. Bounds
 take about a second, and leave out most of 10,000 rows."""
 MOST_PAIRS = 2**27
 """Pairs of which the removals are computed at most where there are more than these. Up
 to so many pairs in all the choice is therefore always proven."""
+SEEDS = 8
+"""Rows that are the best by the sums over some targets, near which the best of all rows
+is looked for where bounds may not suffice."""
 FIRST_ROWS = 128
 """Rows that are scored first, from the largest bound down; then as many again."""
 NEGLIGIBLE = 1e-12
@@ -835,19 +837,28 @@ class Reductions:
 
         Rows come from the largest bound down. Bounds fall below the best sum found, or
         the work is at its limit; then a warning says how much better a row left out can
-        be.
+        be. Where the limit is near, promising rows come first.
         """
         bounds = upper_bounds(
             self.posterior, self.rows, self._observed, self.targets, removal_at
         )
         costs = torch.ones_like(bounds) if self.costs is None else self.costs
-        bounds, order = (bounds / costs).sort(descending=True, stable=True)
+        bounds, most = bounds / costs, max(FIRST_ROWS, MOST_PAIRS // len(self.targets))
+        order = bounds.sort(descending=True, stable=True).indices
+        first = order[:0]
+        if most < len(order):
+            # Of very many targets each further piece of work costs, and bounds are far.
+            size = most if len(self.targets) >= MANY else most // 2
+            first = self._promising(removal_at, costs, size)
+            order = torch.cat((first, order[~torch.isin(order, first)]))
         # Also rows that are as good as the best up to rounding count: see `first_best`.
-        found, best, done = torch.zeros_like(bounds), 0.0, 0
-        most = max(FIRST_ROWS, MOST_PAIRS // len(self.targets))
-        while done < len(order) and float(bounds[done]) >= best * (1 - 2 * TIE):
+        found, best, done, n_first = torch.zeros_like(bounds), 0.0, 0, len(first)
+        while done < len(order):
+            largest = float(bounds[order[done]])
+            if done >= n_first and largest < best * (1 - 2 * TIE):
+                break
             if done >= most:
-                gap = float(bounds[done]) / best if best > 0 else math.inf
+                gap = largest / best if best > 0 else math.inf
                 warnings.warn(
                     f"Of {len(order):,} rows, {done:,} were scored exactly. Of the "
                     f"others none takes off more than {gap:.2f} times as much of the "
@@ -856,14 +867,48 @@ class Reductions:
                     stacklevel=2,
                 )
                 break
-            some = order[done : min(done + max(FIRST_ROWS, done), most)]
-            exact = replace(
-                self, rows=self.rows[some], noise_var=self.noise_var[some], costs=None
-            )
-            found[some] = exact._every_sum(removal_at)
-            best = max(best, float((found[some] / costs[some]).max()))
+            stop = n_first if done < n_first else done + max(FIRST_ROWS, done)
+            some = order[done : min(stop, most)]
+            exact = self._of(some)._every_sum(removal_at)
+            found[some] = exact
+            best = max(best, float((exact / costs[some]).max()))
             done += len(some)
         return found
+
+    def _of(self, some: Tensor) -> Reductions:
+        r"""Of some of the rows, given by their places."""
+        rows, noise_var = self.rows[some], self.noise_var[some]
+        return replace(self, rows=rows, noise_var=noise_var, costs=None)
+
+    def _promising(
+        self, removal_at: Callable[[Tensor], Removal], costs: Tensor, size: int
+    ) -> Tensor:
+        r"""Places of ``size`` rows that take much off the loss.
+
+        Sums over some of the targets, drawn at random, of some of the rows say where
+        to look; rows whose measurements would say nearly the same as those of the best
+        of them are as good, and one of these is the best of all if the loss is smooth.
+
+        Args:
+            removal_at: See ``summed``.
+            costs: ``C`` costs.
+            size: How many.
+        """
+        generator = torch.Generator().manual_seed(0)
+
+        def drawn(n: int) -> Tensor:
+            order = torch.randperm(n, generator=generator, device=generator.device)
+            most = max(1, math.isqrt(ALL_PAIRS))
+            return order[:most].sort().values.to(self.rows.device)
+
+        some, few = drawn(len(self.rows)), self.targets[drawn(len(self.targets))]
+        scores = replace(self._of(some), targets=few)._every_sum(removal_at)
+        best = (scores / costs[some]).topk(min(SEEDS, len(some))).indices
+        seeds = self.rows[some[best]]
+        alike = self.posterior.covariance_with(seeds)[:, self.rows].abs()
+        alike /= (self._observed * costs).sqrt()
+        alike /= alike.amax(dim=-1, keepdim=True).clamp_min(ROUNDING)
+        return alike.amax(dim=0).topk(min(size, len(self.rows))).indices
 
     def _every_sum(self, removal_at: Callable[[Tensor], Removal]) -> Tensor:
         r"""The sum of each row."""
@@ -917,10 +962,7 @@ class Reductions:
             Some targets and, of all rows with them, pieces: a slice of the rows, their
             covariances and the variances of observations at them.
         """
-        # Once an array of this size was freed, the allocator of Linux keeps memory for
-        # the next temporary array rather than give it back to the system, from which it
-        # comes slowly, page by page. Nothing is written, so it takes no memory.
-        torch.empty(KEPT, dtype=torch.uint8)
+        keep_memory()
         for part in self.parts():
             yield part, self._blocks_of(part)
 

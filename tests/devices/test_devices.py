@@ -648,6 +648,16 @@ def test_bounds_that_spare_most_rows_are_alike(
     side_by_side(on_line(rule=rule), device, of_table(WAVES[:, 0]))
 
 
+@pytest.mark.filterwarnings("ignore::botorch_lse.strategies.lookahead.LeftOutWarning")
+def test_promising_rows_are_alike(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("ALL_PAIRS", 9), ("MOST_PAIRS", 0), ("FIRST_ROWS", 4)):
+        monkeypatch.setattr(lookahead, name, value)
+    rule = ExpectedMisclassification()
+    side_by_side(on_line(rule=rule), device, of_table(WAVES[:, 0]))
+
+
 def test_a_decision_is_timed_on_a_device(device: Device) -> None:
     with device as place:
         growth = speed_rows.decide(60, 10, 3, 2**30, str(place))

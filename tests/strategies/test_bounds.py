@@ -113,3 +113,32 @@ def test_a_choice_that_is_not_proven_says_how_good_it_is(name, monkeypatch) -> N
     factor = float(str(said.message).split("more than ")[1].split()[0])
     assert float(wanted.max() / found.max()) <= factor + 0.005
     assert int((found > 0).sum()) == 3
+
+
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_promising_rows_come_first_where_few_can_be_scored(name, monkeypatch) -> None:
+    r"""A tenth of the rows is scored; bounds without a factor say nothing."""
+    given = reductions(20, 0.1)
+    full = given._every_sum(loss_at(given, name))
+    monkeypatch.setattr(bounds, "RANK", 0)
+    values = {"ALL_PAIRS": N**2 // 16, "MOST_PAIRS": 40 * len(given.targets)}
+    for name_of, value in {**values, "FIRST_ROWS": 8}.items():
+        monkeypatch.setattr(lookahead, name_of, value)
+    with pytest.warns(LeftOutWarning, match="40 were scored exactly"):
+        found = given.summed(loss_at(given, name))
+    assert int((found > 0).sum()) <= 40
+    scored = found > 0
+    torch.testing.assert_close(found[scored], full[scored])
+    assert float(full[found.argmax()]) >= 0.9 * float(full.max())
+
+
+def test_costs_decide_which_rows_are_promising(monkeypatch) -> None:
+    given = reductions(20, 0.1)
+    every = torch.ones(N, dtype=torch.float64)
+    monkeypatch.setattr(lookahead, "ALL_PAIRS", N**2)
+    loss = loss_at(given, "product")
+    plain = given._promising(loss, every, 24)
+    assert len(plain.unique()) == 24
+    dear = every.clone()
+    dear[plain] = 1e6
+    assert not bool(torch.isin(given._promising(loss, dear, 24), plain).any())
