@@ -36,7 +36,7 @@ $(VENV)/.docs: $(VENV)/.run
 demo: $(VENV)/.run
 	$(BIN)/python -m botorch_lse --out $(OUT)
 
-## The default test run: four minutes on two cores; the slowest tests are listed.
+## The default test run: five minutes on two cores; the slowest tests are listed.
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=25 -m "not slow"
 

@@ -35,9 +35,13 @@ def fail(job: Job) -> list[Outcome]:
     raise AssertionError("Expected no run.")
 
 
+SLOW = ("ray", "submitit")
+"""Engines that take several seconds to start."""
+
+
 @pytest.mark.parametrize(
     "engine",
-    [pytest.param(e, marks=[pytest.mark.slow] * (e == "submitit")) for e in ENGINES],
+    [pytest.param(e, marks=[pytest.mark.slow] * (e in SLOW)) for e in ENGINES],
 )
 def test_runs_do_not_depend_on_the_engine(engine, tmp_path, monkeypatch):
     monkeypatch.setattr(engines, "FOLDER", tmp_path / "jobs")

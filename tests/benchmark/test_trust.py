@@ -149,6 +149,7 @@ def test_recorded_runs_are_not_repeated(name: str, tmp_path: Path) -> None:
     assert measure(Run, run, [JOB], 1, record) == both
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["runs.jsonl", "runs.jsonl.gz"])
 def test_runs_are_recorded_as_they_end(name: str, tmp_path: Path) -> None:
     record, jobs = tmp_path / name, [replace(JOB, seed=seed) for seed in (0, 1)]
