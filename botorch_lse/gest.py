@@ -128,7 +128,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         """
         out = list(self._out.values())
         room = self.strategy.room(self.state, out)
-        size = min(1, room) if num_points is None else num_points
+        default = num_points is None
+        size = min(1, room) if default else whole_number(num_points, "num_points", 0)
         if size > room:
             why = self.stop_reason or f"only {room} are left while {len(out)} are out"
             wanted, came = "to be what can be suggested", f"got {size}: {why}"
@@ -230,6 +231,8 @@ def _points_of(vocs: VOCS, n: int, seed: int) -> Pool:
 
 
 def _number(result: Mapping[str, Any], output: str) -> float:
-    if output not in result:
-        raise ValueError(f"Expected the output {output!r} in each result.")
-    return math.nan if result[output] is None else float(result[output])
+    wanted = f"to have a number as {output!r}, nan or None where it failed"
+    try:
+        return math.nan if result[output] is None else float(result[output])
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(complaint("results", wanted, f"got {dict(result)}")) from None

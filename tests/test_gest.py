@@ -154,8 +154,14 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match=r"`num_points` to be what can be suggested"):
         generator.suggest(5)
     point = generator.suggest(1)[0]
-    with pytest.raises(ValueError, match=r"the output 'g' in each result"):
+    with pytest.raises(ValueError, match=r"have a number as 'g', nan or None .* got"):
         generator.ingest([{**point, "f": 1.0}])
+    with pytest.raises(ValueError, match=r"number as 'g'.*'g': 'broken'"):
+        generator.ingest([{**point, "f": 1.0, "g": "broken"}])
+    for size in (-1, "3", 1.5):
+        with pytest.raises(ValueError, match=r"`num_points` to be"):
+            generator.suggest(size)
+    assert generator.suggest(0) == []
     with pytest.raises(ValueError, match=r"`results` to be rows of the pool, but got"):
         generator.ingest([{"x": 7.0, "y": 0.0, "f": 1.0, "g": 1.0}])
     with pytest.raises(ValueError, match=r"`values` to have 'y', but it has"):
