@@ -16,7 +16,6 @@ import pandas as pd
 import torch
 from gest_api import Generator  # type: ignore[import-untyped]
 from gest_api import vocs as kinds  # type: ignore[import-untyped]
-from gest_api.vocs import VOCS  # type: ignore[import-untyped]
 from torch.quasirandom import SobolEngine
 
 from botorch_lse.checks import complaint, whole_number
@@ -66,7 +65,7 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
 
     def __init__(
         self,
-        vocs: VOCS,
+        vocs: kinds.VOCS,
         goal: Region | None = None,
         *,
         pool: Pool | None = None,
@@ -92,7 +91,7 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         self._failures: dict[int, int] = {}
         self._next = 0
 
-    def _validate_vocs(self, vocs: VOCS) -> None:
+    def _validate_vocs(self, vocs: kinds.VOCS) -> None:
         for name, variable in vocs.variables.items():
             if isinstance(variable, kinds.ContextualVariable):
                 wanted = f"without contextual variables such as {name!r}"
@@ -165,9 +164,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         state = self.state
         if told and not state.is_done:
             y = torch.tensor([values[i] for i in told], dtype=torch.float64)
-            y = y[:, 0] if y.shape[1] == 1 else y
             at = torch.tensor([rows[i] for i in told])
-            state = self.strategy.tell(state, Observations(at, y))
+            state = self.strategy.tell(state, Observations(at, y.squeeze(-1)))
         for i in set(range(len(rows))) - set(told):
             self._failures[rows[i]] = self._failures.get(rows[i], 0) + 1
             if self._failures[rows[i]] == MAX_FAILURES and not state.is_done:
@@ -190,7 +188,7 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         return row
 
 
-def region_of(vocs: VOCS) -> Region:
+def region_of(vocs: kinds.VOCS) -> Region:
     r"""The region in which all constraints of a VOCS hold.
 
     Raises:
@@ -214,7 +212,7 @@ def region_of(vocs: VOCS) -> Region:
     return reduce(and_, parts)
 
 
-def _points_of(vocs: VOCS, n: int, seed: int) -> Pool:
+def _points_of(vocs: kinds.VOCS, n: int, seed: int) -> Pool:
     r"""Sobol points of the variables; discrete ones take their values in turn."""
     unit = SobolEngine(len(vocs.variables), scramble=True, seed=seed)
     u = unit.draw(n, dtype=torch.float64).numpy()
