@@ -35,7 +35,7 @@ def fail(job: Job) -> list[Outcome]:
     raise AssertionError("Expected no run.")
 
 
-SLOW = ("ray", "submitit")
+SLOW = ("dask", "ray", "submitit")
 """Engines that take several seconds to start."""
 
 

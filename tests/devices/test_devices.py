@@ -257,6 +257,7 @@ GOALS = {
 }
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", GOALS)
 def test_goals_are_decided_alike(name: str, device: Device) -> None:
     goal = GOALS[name]

@@ -164,7 +164,7 @@ def test_a_right_claim_passes_at_the_price_stated_beforehand() -> None:
     assert torch.equal(state.classification.above, side > 0)
 
 
-@more_when_slow("n_runs", 60, 2000)
+@more_when_slow("n_runs", 25, 2000)
 def test_a_claim_that_is_too_wrong_passes_rarely(n_runs) -> None:
     pool, side, truth = claimed(0.055)
     strategy = Claiming(pool, side=side, std=1.0, max_observations=300)
@@ -329,6 +329,7 @@ def test_where_nothing_is_above_the_audit_says_how_much_can_be(sign, word) -> No
     assert again.stop_reason == word
 
 
+@pytest.mark.slow
 def test_an_unknown_region_that_the_draws_meet_is_learnt() -> None:
     r"""A bump that the first design misses, and that no model would expect."""
     centre = torch.tensor([0.55, 0.75], dtype=torch.float64)
@@ -359,7 +360,7 @@ def test_a_claim_that_no_value_bears_out_is_not_confirmed() -> None:
     assert state.n_used < 100
 
 
-@more_when_slow("n_runs", 40, 1000)
+@more_when_slow("n_runs", 15, 1000)
 def test_a_claim_within_the_tolerance_is_rarely_given_up(n_runs) -> None:
     pool, side, truth = claimed(0.045)
     strategy = Claiming(pool, side=side, max_observations=400)

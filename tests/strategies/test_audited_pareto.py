@@ -241,6 +241,7 @@ def test_runs_end_audited_and_can_be_resumed_at_any_time(name) -> None:
         assert again.forecast().observations == part.forecast().observations
 
 
+@pytest.mark.slow
 def test_learnt_models_and_noise_are_audited() -> None:
     state = end_of(build(model=None, noise_std=None))
     assert state.stop_reason == "audited"

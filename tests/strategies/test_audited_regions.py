@@ -186,6 +186,7 @@ def audit_of(region, share, seed, std, **options):
     return strategy, state
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["and", "or", "band"])
 @more_when_slow("n_runs", 20, 400)
 def test_a_claim_that_is_too_wrong_passes_rarely(name, n_runs) -> None:
@@ -259,6 +260,7 @@ def fault(state, name: str) -> float:
     return float((known & ~right).double().mean())
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", REGIONS)
 def test_runs_end_audited_and_can_be_resumed_at_any_time(name) -> None:
     strategy = build(name)
@@ -274,6 +276,7 @@ def test_runs_end_audited_and_can_be_resumed_at_any_time(name) -> None:
         assert batches[0] == batches[1]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["and", "band", "levels"])
 def test_noise_that_is_learnt_is_bounded_for_each_output(name) -> None:
     strategy = build(name, model=GaussianProcess())
@@ -330,6 +333,7 @@ def test_a_claim_about_classes_is_taken_back_where_they_change() -> None:
     assert state.stop_reason != "audited"
 
 
+@pytest.mark.slow
 def test_destructive_samples_are_judged_by_sides_if_each_output_has_one_level() -> None:
     strategy = build("and", model=GaussianProcess(), max_repeats=1)
     state = end_of(strategy)

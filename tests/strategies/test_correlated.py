@@ -406,6 +406,7 @@ def test_a_factory_learns_them() -> None:
     assert state.n_used == 16
 
 
+@pytest.mark.slow
 def test_noise_may_be_learnt() -> None:
     model = GaussianProcess(correlated=True)
     state = end_of(strategy_of(model, max_observations=48))
