@@ -56,10 +56,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Literal, get_args
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 import torch
@@ -67,11 +67,15 @@ from botorch.utils.sampling import draw_sobol_normal_samples
 from numpy.polynomial import Polynomial, chebyshev, hermite_e
 from torch import Tensor
 
-from botorch_lse.functional.variance_reduction import excess
+from botorch_lse.functional.lines import Lines, lines_above, per_variance, shares_to
+from botorch_lse.functional.variance_reduction import excess, single_gain
 
 Form = Literal["product", "minimum"]
 FORMS = get_args(Form)
 Smooth = Literal["product", "entropy"]
+Bounds = Callable[[Tensor, Tensor], Tensor]
+"""From ``C x T`` numbers of pairs, and ``C`` values below which a bound need not be
+close, to ``C`` upper bounds."""
 
 DEGREE = 12
 """Of the polynomials in ``z`` and ``y``. Removals are then exact to 1e-10."""
@@ -82,6 +86,11 @@ DEGREE_A = 40
 """Of the polynomials in ``a^2``, up to ``FARTHEST^2``."""
 NODES = 80
 """Of the Gauss-Hermite rule behind the coefficients; exact to rounding."""
+SMOOTH_ERROR = 1e-10
+"""Of removals of smooth losses, at most."""
+START, APART = 0.007, 1 / 32
+"""Where lines above the removal of ``min(p, 1 - p)`` start, as a share of the variance,
+and for which ratios they are computed."""
 LITTLE, FEW_POWERS = 0.2, 7
 """Removals by ``rho`` up to the first are polynomials in ``rho`` of so many powers,
 exact to 1e-11."""
@@ -108,6 +117,8 @@ CLOSE, TERMS = 0.7, 28
 """Correlations of an observation with a target up to which a change of volume is as
 good as a series of so many terms: the rest times the density of the value is below
 1e-5 of a target."""
+CLOSER = 8
+"""Terms of the series in bounds."""
 FEW = 2**9
 """Closer pairs whose changes are computed together: they fit into a cache."""
 STEP, END = 0.1, 6.0
@@ -121,10 +132,88 @@ would be known exactly jumps between two of the values; this makes a steep slope
 wide enough for the grid to notice and narrow enough to shift nothing."""
 
 
-class Removal(ABC):
+class Effect(ABC):
+    r"""What one observation at each of some candidates does at ``T`` targets.
+
+    Made once for the targets; then asked for many candidates. What is computed of each
+    pair of a candidate and a target is summed over the targets, part by part, and
+    ``total`` says what the sums come to.
+    """
+
+    price: ClassVar[int] = 1
+    """How many times as long a pair takes as one of the losses of the side."""
+
+    @abstractmethod
+    def of_covariance(self, covariance: Tensor, observed_var: Tensor) -> Tensor:
+        r"""``C x T`` numbers on which the effect depends, perhaps in place.
+
+        Args:
+            covariance: ``C x T`` posterior covariances of candidates and targets.
+            observed_var: ``C`` variances of an observation at each candidate.
+        """
+
+    @abstractmethod
+    def parts(self, pairs: Tensor) -> Tensor:
+        r"""``C x k`` sums over the targets, to which those of other targets are added.
+
+        Args:
+            pairs: ``C x T``, from ``of_covariance``. Without gradients.
+        """
+
+    @abstractmethod
+    def total(self, parts: Tensor) -> Tensor:
+        r"""What ``C x k`` sums over all targets come to: ``C`` values."""
+
+    @abstractmethod
+    def bounds(self, variance: Tensor, largest: float) -> Bounds:
+        r"""Upper bounds of the totals, in much less time than these.
+
+        Args:
+            variance: ``T``, of the targets, units of ``y`` squared.
+            largest: The largest share of a variance that an observation takes off.
+        """
+
+    @abstractmethod
+    def lines(self, variance: Tensor, largest: float) -> Lines:
+        r"""Lines above what is done at each target; see ``lines.py``.
+
+        Above all of it, or above what ``first`` leaves.
+
+        Args:
+            variance: ``T``, of the targets, units of ``y`` squared.
+            largest: The largest share of a variance that an observation takes off.
+        """
+
+    @property
+    def first(self) -> Tensor | None:
+        r"""``T`` factors of a part in proportion to covariances, of any sign.
+
+        Divided by the observation's deviation; ``None`` if there is no such part.
+        """
+        return None
+
+    def bound(self, lines: Tensor, first: Tensor) -> Tensor:
+        r"""Upper bounds of totals.
+
+        Args:
+            lines: ``C`` sums of ``lines`` over all targets.
+            first: ``C`` sizes of the sums of the ``first`` part.
+        """
+        return lines
+
+    @abstractmethod
+    def weighted(self, weight: Tensor) -> Effect:
+        r"""The same of targets that count by weights.
+
+        Args:
+            weight: ``T`` factors, at least 0.
+        """
+
+
+class Removal(Effect):
     r"""What observations take off a loss at each of ``T`` targets.
 
-    Made once for the targets; then asked for many candidates or batches.
+    Also of batches: made once for the targets, then asked for many candidates.
     """
 
     @abstractmethod
@@ -156,6 +245,38 @@ class Removal(ABC):
         Args:
             weight: ``T`` factors, at least 0.
         """
+
+    def of_covariance(self, covariance: Tensor, observed_var: Tensor) -> Tensor:
+        r"""The reductions of the variances, in place."""
+        return single_gain(covariance, observed_var, out=covariance)
+
+    def parts(self, pairs: Tensor) -> Tensor:
+        r"""``C x 1`` summed removals."""
+        return self.summed(pairs).unsqueeze(-1)
+
+    def total(self, parts: Tensor) -> Tensor:
+        r"""The summed removals."""
+        return parts.squeeze(-1)
+
+    def lines(self, variance: Tensor, largest: float) -> Lines:
+        r"""Lines above the removals, which are computed on a grid of reductions."""
+        return lines_above(self.of, variance, largest)
+
+    def bounds(self, variance: Tensor, largest: float) -> Bounds:
+        r"""The smallest sums of lines above the removals."""
+        starts, slopes = self.lines(variance, largest)
+        constants = starts.sum(dim=-1)
+
+        def bound(gain: Tensor, least: Tensor) -> Tensor:
+            found = torch.addmv(constants[-1], gain, slopes[-1])
+            # The other lines only where the first leaves something open.
+            some = (found >= least).nonzero().view(-1)
+            if len(some) and len(slopes) > 1:
+                more = torch.addmm(constants[:-1], gain[some], slopes[:-1].mT)
+                found[some] = torch.minimum(found[some], more.amin(dim=-1))
+            return found
+
+        return bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,6 +340,10 @@ class TruncatedRemoval(Removal):
         r"""The summed reductions, as far as they count."""
         return torch.cat([self.of(part).sum(dim=-1) for part in pieces(gain)])
 
+    def bounds(self, variance: Tensor, largest: float) -> Bounds:
+        r"""The sums themselves, which take no longer than bounds."""
+        return lambda gain, least: self.summed(gain)
+
     def weighted(self, weight: Tensor) -> TruncatedRemoval:
         r"""The same of targets that count by weights."""
         return TruncatedRemoval(self.beta * weight, self.present * weight)
@@ -259,6 +384,11 @@ class VarianceRemoval(Removal):
         r"""The summed weighted reductions."""
         return gain @ self.weight
 
+    def lines(self, variance: Tensor, largest: float) -> Lines:
+        r"""The removals themselves, which are straight lines."""
+        slope = self.weight.expand_as(variance).unsqueeze(0)
+        return torch.zeros_like(slope), slope
+
     def weighted(self, weight: Tensor) -> VarianceRemoval:
         r"""The same of targets that count by weights as well."""
         return VarianceRemoval(self.weight * weight)
@@ -292,16 +422,50 @@ class SmoothRemoval(Removal):
     r"""Of a smooth function of ``p``: ``Q(1) - sqrt(z) Q(z)``, ``Q`` a polynomial.
 
     Args:
-        coefficients: ``DEGREE + 1`` tensors ``... x T``: ``Q`` in powers of ``2 z - 1``
-            from the lowest, ``phi(a)`` included.
-        slope: ``... x T``: ``2 / s^2``, so that ``2 z - 1 = 1 - slope gain``.
-        series: ``FEW_POWERS`` tensors ``... x T``: the removal in powers of ``rho``
-            from the first, up to ``LITTLE``.
+        loss: ``"product"`` or ``"entropy"``.
+        a: ``... x T``: ``d / s``.
+        variance: ``... x T``, at least ``TINY``, units of ``y`` squared.
+        weight: ``... x T`` factors by which targets count; ``None``: all the same.
     """
 
-    coefficients: tuple[Tensor, ...]
-    slope: Tensor
-    series: tuple[Tensor, ...]
+    loss: Smooth
+    a: Tensor
+    variance: Tensor
+    weight: Tensor | None = None
+
+    @cached_property
+    def _found(self) -> tuple[Tensor, ...]:
+        r"""Coefficients of ``Q``, then of the series of little, weights included."""
+        u = 2 * (self.a.abs().clamp_max(FARTHEST) / FARTHEST).square() - 1
+        basis = [torch.ones_like(u), u]
+        while len(basis) <= DEGREE_A:
+            basis.append(2 * u * basis[-1] - basis[-2])
+        with torch.device("cpu"):  # where the tables are made once for all devices
+            table = torch.cat((_table(self.loss), _table_of_little(self.loss)), dim=-1)
+        found = torch.stack(basis, dim=-1) @ table.to(self.a.device)
+        factor = (-0.5 * self.a.square()).exp() / ROOT_2PI
+        if self.weight is not None:
+            factor = factor * self.weight
+        found = found * factor.unsqueeze(-1)  # ... x T x coefficients of both
+        return tuple(c.contiguous() for c in found.unbind(-1))
+
+    @property
+    def coefficients(self) -> tuple[Tensor, ...]:
+        r"""``DEGREE + 1`` tensors ``... x T``: ``Q`` in powers of ``2 z - 1``."""
+        return self._found[: DEGREE + 1]
+
+    @property
+    def series(self) -> tuple[Tensor, ...]:
+        r"""``FEW_POWERS`` tensors ``... x T``: the removal up to ``LITTLE``.
+
+        In powers of ``rho`` from the first.
+        """
+        return self._found[DEGREE + 1 :]
+
+    @cached_property
+    def slope(self) -> Tensor:
+        r"""``... x T``: ``2 / s^2``, so that ``2 z - 1 = 1 - slope gain``."""
+        return 2 / self.variance
 
     @cached_property
     def present(self) -> Tensor:
@@ -310,11 +474,7 @@ class SmoothRemoval(Removal):
 
     def of(self, gain: Tensor) -> Tensor:
         r"""The removals, units of the loss."""
-        # Fused and in place where it can be: fresh memory costs more than arithmetic.
-        y = (self.slope * gain).neg_().add_(1.0).clamp(-1.0, 1.0)
-        root = (0.5 * y).add_(0.5).clamp_min(LEAST).sqrt()
-        value = polynomial(self.coefficients, y)
-        return torch.addcmul(self.present, root, value, value=-1.0)
+        return _taken(self.coefficients, self.slope, self.present, gain)
 
     def summed(self, gain: Tensor) -> Tensor:
         r"""The summed removals; those by little from the short series."""
@@ -322,11 +482,38 @@ class SmoothRemoval(Removal):
         found = _sum_of_some(self, gain, LITTLE / share)
         return found.add_(torch.cat([self._little(p, share) for p in pieces(gain)]))
 
+    def bounds(self, variance: Tensor, largest: float) -> Bounds:
+        r"""Sums of lines and, where these leave something open, of parabolas.
+
+        They begin with the slope of the removal; what is above is a rising share of the
+        squared reduction, so that the one at the largest is enough.
+        """
+        (line,) = self.lines(variance, largest)[1]
+        rise = 0.5 * self.slope * self.series[0]
+        bend = per_variance((line - rise).clamp_min(0.0) / largest, variance)
+
+        def bound(gain: Tensor, least: Tensor) -> Tensor:
+            found = gain @ line
+            some = (found >= least).nonzero().view(-1)
+            if len(some):
+                left = gain[some]
+                found[some] = (left @ rise).addmv_(left.square_(), bend)
+            return found
+
+        return bound
+
+    def lines(self, variance: Tensor, largest: float) -> Lines:
+        r"""Lines from the origin.
+
+        Removals have rising slopes, so that the one at the largest reduction is enough.
+        """
+        removed = self.of(largest * variance) + SMOOTH_ERROR
+        slope = per_variance(removed.clamp_min(0.0) / largest, variance).unsqueeze(0)
+        return torch.zeros_like(slope), slope
+
     def weighted(self, weight: Tensor) -> SmoothRemoval:
-        r"""The same of targets that count by weights: all coefficients times them."""
-        whole = tuple(c * weight for c in self.coefficients)
-        series = tuple(c * weight for c in self.series)
-        return SmoothRemoval(whole, self.slope, series)
+        r"""The same of targets that count by weights as well."""
+        return replace(self, weight=_product(self.weight, weight))
 
     def _little(self, gain: Tensor, share: Tensor) -> Tensor:
         r"""The sums of the series, where no reduction counts as more than ``LITTLE``.
@@ -341,9 +528,10 @@ class SmoothRemoval(Removal):
         return total
 
     @cached_property
-    def _table(self) -> Tensor:
-        r"""``DEGREE + 3 x T``: what is gathered for single pairs."""
-        return torch.stack((*self.coefficients, self.slope, self.at_little))
+    def _of_each(self) -> Tensor:
+        r"""``DEGREE + 4 x T``: what is gathered for single pairs."""
+        given = (*self.coefficients, self.slope, self.present, self.at_little)
+        return torch.stack(given)
 
     @cached_property
     def at_little(self) -> Tensor:
@@ -357,8 +545,25 @@ class SmoothRemoval(Removal):
             targets: ``n`` numbers of targets, with repetitions.
             gain: ``n`` reductions.
         """
-        *coefficients, slope, counted = self._table.index_select(1, targets)
-        return SmoothRemoval(tuple(coefficients), slope, ()).of(gain).sub_(counted)
+        gathered = self._of_each.index_select(1, targets)
+        *coefficients, slope, present, counted = gathered
+        return _taken(tuple(coefficients), slope, present, gain).sub_(counted)
+
+
+def _taken(
+    coefficients: tuple[Tensor, ...], slope: Tensor, present: Tensor, gain: Tensor
+) -> Tensor:
+    r"""``Q(1) - sqrt(z) Q(z)``; see ``SmoothRemoval``."""
+    # Fused and in place where it can be: fresh memory costs more than arithmetic.
+    y = (slope * gain).neg_().add_(1.0).clamp(-1.0, 1.0)
+    root = (0.5 * y).add_(0.5).clamp_min(LEAST).sqrt()
+    value = polynomial(coefficients, y)
+    return torch.addcmul(present, root, value, value=-1.0)
+
+
+def _product(one: Tensor | None, other: Tensor) -> Tensor:
+    r"""Of two weights, the first perhaps 1."""
+    return other if one is None else one * other
 
 
 def smooth_removal(distance: Tensor, variance: Tensor, loss: Smooth) -> SmoothRemoval:
@@ -370,18 +575,7 @@ def smooth_removal(distance: Tensor, variance: Tensor, loss: Smooth) -> SmoothRe
         loss: ``"product"`` or ``"entropy"``.
     """
     a = ratio_to_level(distance, variance)
-    u = 2 * (a.abs().clamp_max(FARTHEST) / FARTHEST).square() - 1
-    basis = [torch.ones_like(u), u]
-    while len(basis) <= DEGREE_A:
-        basis.append(2 * u * basis[-1] - basis[-2])
-    with torch.device("cpu"):  # where the tables are made once for all devices
-        table = torch.cat((_table(loss), _table_of_little(loss)), dim=-1)
-    table = table.to(a.device)
-    found = torch.stack(basis, dim=-1) @ table  # ... x T x coefficients of both
-    found = found * ((-0.5 * a.square()).exp() / ROOT_2PI).unsqueeze(-1)
-    each = tuple(c.contiguous() for c in found.unbind(-1))
-    whole, series = each[: DEGREE + 1], each[DEGREE + 1 :]
-    return SmoothRemoval(whole, 2 / variance.clamp_min(TINY), series)
+    return SmoothRemoval(loss, a, variance.clamp_min(TINY))
 
 
 def mutual_information(distance: Tensor, variance: Tensor) -> SmoothRemoval:
@@ -445,6 +639,7 @@ def _fitted(value: Tensor, u: Tensor, y: Tensor) -> Tensor:
     return torch.linalg.solve(of_y, torch.linalg.solve(of_u, value).mT).mT
 
 
+@cache
 def to_powers(degree: int, domain: Sequence[float] = (-1.0, 1.0)) -> Tensor:
     r"""From coefficients of Chebyshev polynomials on an interval to those of powers."""
     found = torch.zeros(degree + 1, degree + 1, dtype=torch.float64)
@@ -473,34 +668,90 @@ class MinimumRemoval(Removal):
     Args:
         a: ``... x T``: ``abs(d) / s``.
         variance: ``... x T``, at least ``TINY``.
-        powers: ``DEGREE + 1`` tensors ``... x T``: what multiplies ``w exp(-a^2 / (8
-            w^2))`` in powers of ``w^2``.
-        tail: ``... x T``: what multiplies ``erfc``.
+        weight: ``... x T`` factors by which targets count; ``None``: all the same.
     """
 
     a: Tensor
     variance: Tensor
-    powers: tuple[Tensor, ...]
-    tail: Tensor
+    weight: Tensor | None = None
+
+    @cached_property
+    def _parts(self) -> tuple[tuple[Tensor, ...], Tensor]:
+        r"""What multiplies ``w E`` in powers of ``w^2``, and what multiplies ``erfc``.
+
+        ``DEGREE + 1`` tensors ``... x T`` and one, weights included. With ``E`` the
+        exponential ``exp(-a^2 / (8 w^2))`` and ``I_j`` the integral of ``v^(2j)
+        exp(-a^2 / (8 v^2))``,
+
+            (2j + 1) I_j = w^(2j + 1) E - (a^2 / 4) I_{j - 1},
+            I_0 = w E - a sqrt(pi / 8) erfc(a / (sqrt(8) w)),
+
+        from the highest power of ``h`` down.
+        """
+        a = self.a
+        y = torch.from_numpy(chebyshev.chebpts1(DEGREE + 1)).to(a)
+        inverse = torch.from_numpy(chebyshev.chebvander(y.cpu().numpy(), DEGREE)).to(a)
+        squared, half = a.square(), (y + 1) / 2  # h is fitted on 0 <= y <= 1
+        h = (-squared.unsqueeze(-1) * (2 + half) / 8).exp() / (1 + half)
+        c = h @ torch.linalg.inv(inverse).mT @ to_powers(DEGREE, (0.0, 1.0)).to(a)
+        if self.weight is not None:
+            c = c * self.weight.unsqueeze(-1)
+        left, powers = c[..., DEGREE], []
+        for j in range(DEGREE, 0, -1):
+            powers.append(2 / math.pi * left / (2 * j + 1))
+            left = c[..., j - 1] - squared / 4 * left / (2 * j + 1)
+        powers.append(2 / math.pi * left)
+        tail = 2 / math.pi * left * a * math.sqrt(math.pi / 8)
+        return tuple(powers[::-1]), tail
 
     def of(self, gain: Tensor) -> Tensor:
         r"""The removals: by how much probabilities of a wrong side shrink."""
-        rho = (gain / self.variance).clamp(LEAST, 1.0)
-        w = rho.sqrt() / (1 + (1 - rho).clamp_min(LEAST).sqrt())
-        value = polynomial(self.powers, w.square())
-        x = (self.a / math.sqrt(8) / w).clamp_max(NOTHING)
-        # Far from the level the two parts cancel up to rounding.
-        near = value * w * x.square().neg_().exp()
-        return torch.addcmul(near, self.tail, torch.erfc(x), value=-1.0).clamp_min(0.0)
+        return _less_wrong(self.a, self.variance, *self._parts, gain)
 
     def summed(self, gain: Tensor) -> Tensor:
         r"""The summed removals, without those that are ``UNSEEN``."""
         return _sum_of_some(self, gain, self._least)
 
+    def bounds(self, variance: Tensor, largest: float) -> Bounds:
+        r"""Sums of lines and, where these leave something open, of closer curves.
+
+        They are ``A sqrt(rho) + B rho^2``, since the removal at the level begins as the
+        root.
+        """
+        start, slope = (line[0] for line in self.lines(variance, largest))
+        constant = start.sum()
+        near, far = (self._at(c) for c in _curves_of_minimum(largest))
+        near, far = per_variance(near, variance.sqrt()), per_variance(far, variance**2)
+
+        def bound(gain: Tensor, least: Tensor) -> Tensor:
+            found = torch.addmv(constant, gain, slope)
+            some = (found >= least).nonzero().view(-1)
+            if len(some):
+                left = gain[some]
+                closer = (left.sqrt() @ near).addmv_(left.square_(), far)
+                found[some] = torch.minimum(found[some], closer)
+            return found
+
+        return bound
+
+    def lines(self, variance: Tensor, largest: float) -> Lines:
+        r"""One line for each target."""
+        start, slope = (self._at(line) for line in _lines_of_minimum(largest))
+        slope = per_variance(slope, variance)
+        return start.unsqueeze(0), slope.unsqueeze(0)
+
+    def _at(self, table: Tensor) -> Tensor:
+        r"""What a table by ``a`` has for the targets, times their weights.
+
+        What is removed is at most what is removed at a target nearer to the level.
+        """
+        place = (self.a.clamp_max(FARTHEST) / APART).long()
+        found = table.to(place.device)[place]
+        return found if self.weight is None else found * self.weight
+
     def weighted(self, weight: Tensor) -> MinimumRemoval:
-        r"""The same of targets that count by weights: all coefficients times them."""
-        powers = tuple(c * weight for c in self.powers)
-        return MinimumRemoval(self.a, self.variance, powers, self.tail * weight)
+        r"""The same of targets that count by weights as well."""
+        return replace(self, weight=_product(self.weight, weight))
 
     @cached_property
     def _least(self) -> Tensor:
@@ -509,9 +760,10 @@ class MinimumRemoval(Removal):
         return self.variance * squared / (squared + 2 * UNSEEN)
 
     @cached_property
-    def _table(self) -> Tensor:
+    def _of_each(self) -> Tensor:
         r"""``DEGREE + 4 x T``: what is gathered for single pairs."""
-        return torch.stack((*self.powers, self.a, self.variance, self.tail))
+        powers, tail = self._parts
+        return torch.stack((*powers, self.a, self.variance, tail))
 
     def of_pairs(self, targets: Tensor, gain: Tensor) -> Tensor:
         r"""``n`` removals of single pairs.
@@ -520,8 +772,60 @@ class MinimumRemoval(Removal):
             targets: ``n`` numbers of targets, with repetitions.
             gain: ``n`` reductions.
         """
-        *powers, a, variance, tail = self._table.index_select(1, targets)
-        return MinimumRemoval(a, variance, tuple(powers), tail).of(gain)
+        *powers, a, variance, tail = self._of_each.index_select(1, targets)
+        return _less_wrong(a, variance, tuple(powers), tail, gain)
+
+
+def _grid_of_minimum() -> MinimumRemoval:
+    r"""Targets ``APART`` of each other, of variance 1."""
+    with torch.device("cpu"):
+        a = torch.arange(0.0, FARTHEST + APART, APART, dtype=torch.float64)
+        return MinimumRemoval(a, torch.ones_like(a))
+
+
+@lru_cache(maxsize=16)
+def _lines_of_minimum(largest: float) -> tuple[Tensor, Tensor]:
+    r"""``A`` and ``B`` of lines above the removal at each target of the grid."""
+    grid = _grid_of_minimum()
+    with torch.device("cpu"):
+        start, slope = lines_above(grid.of, grid.variance, largest, (START,))
+    return start[0], slope[0]
+
+
+@lru_cache(maxsize=16)
+def _curves_of_minimum(largest: float) -> tuple[Tensor, Tensor]:
+    r"""``A`` and ``B`` of ``A sqrt(rho) + B rho^2`` above the removal, as tight as can.
+
+    Of some shares of the removal at the largest reduction that the second part may
+    make, the one that leaves least between the curve and the removal.
+    """
+    grid = _grid_of_minimum()
+    with torch.device("cpu"):
+        rho = torch.tensor(shares_to(largest, (START,)), dtype=torch.float64)[:, None]
+        removed = grid.of(rho * grid.variance)
+        # A removal grows: up to the next reduction it is at most what it is there.
+        rho, removed = rho[:-1], removed[1:]
+        far = torch.linspace(0.0, 1.0, 11, dtype=torch.float64)[:, None, None]
+        far = far * (removed[-1] / largest**2)
+        left = removed - far * rho**2  # choices x shares x targets
+        near = (left / rho.sqrt()).amax(dim=1, keepdim=True).clamp_min(0.0)
+        excess = ((near * rho.sqrt() - left) / rho).sum(dim=1)
+        best = excess.argmin(dim=0, keepdim=True)
+        near, far = (x.squeeze(1).gather(0, best).squeeze(0) for x in (near, far))
+    return near, far
+
+
+def _less_wrong(
+    a: Tensor, variance: Tensor, powers: tuple[Tensor, ...], tail: Tensor, gain: Tensor
+) -> Tensor:
+    r"""The removal of ``min(p, 1 - p)``; see ``MinimumRemoval``."""
+    rho = (gain / variance).clamp(LEAST, 1.0)
+    w = rho.sqrt() / (1 + (1 - rho).clamp_min(LEAST).sqrt())
+    value = polynomial(powers, w.square())
+    x = (a / math.sqrt(8) / w).clamp_max(NOTHING)
+    # Far from the level the two parts cancel up to rounding.
+    near = value * w * x.square().neg_().exp()
+    return torch.addcmul(near, tail, torch.erfc(x), value=-1.0).clamp_min(0.0)
 
 
 def expected_misclassification(
@@ -545,21 +849,7 @@ def expected_misclassification(
     if form == "product":
         return smooth_removal(distance, variance, "product")
     a = ratio_to_level(distance, variance).abs()
-    y = torch.from_numpy(chebyshev.chebpts1(DEGREE + 1)).to(a)
-    inverse = torch.from_numpy(chebyshev.chebvander(y.cpu().numpy(), DEGREE)).to(a)
-    squared, half = a.square(), (y + 1) / 2  # h is fitted on 0 <= y <= 1
-    h = (-squared.unsqueeze(-1) * (2 + half) / 8).exp() / (1 + half)
-    c = h @ torch.linalg.inv(inverse).mT @ to_powers(DEGREE, (0.0, 1.0)).to(a)
-    # With E = exp(-a^2 / (8 w^2)) and I_j the integral of v^(2j) exp(-a^2 / (8 v^2)),
-    # (2j + 1) I_j = w^(2j + 1) E - (a^2 / 4) I_{j - 1}, and I_0 = w E - a sqrt(pi / 8)
-    # erfc(a / (sqrt(8) w)). From the highest power down:
-    left, powers = c[..., DEGREE], []
-    for j in range(DEGREE, 0, -1):
-        powers.append(2 / math.pi * left / (2 * j + 1))
-        left = c[..., j - 1] - squared / 4 * left / (2 * j + 1)
-    powers.append(2 / math.pi * left)
-    tail = 2 / math.pi * left * a * math.sqrt(math.pi / 8)
-    return MinimumRemoval(a, variance.clamp_min(TINY), tuple(powers[::-1]), tail)
+    return MinimumRemoval(a, variance.clamp_min(TINY))
 
 
 def pieces(gain: Tensor) -> tuple[Tensor, ...]:
@@ -713,7 +1003,7 @@ def mean_square(changes: Tensor, values: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class VolumeSeries:
+class VolumeSeries(Effect):
     r"""``volume_changes`` by one observation at each of many candidates, at less cost.
 
     With the correlation ``rho`` of observation and target, ``He_k`` the probabilists'
@@ -731,6 +1021,8 @@ class VolumeSeries:
         coefficients: ``TERMS`` tensors ``T``: what multiplies powers of ``rho`` and
             ``He_k(z) / sqrt(k!)``.
         weight: ``T`` factors by which targets count; ``None``: all the same.
+        is_square: Whether the total is the mean of the square of the change, not of
+            its size.
 
     Source:
         Mehler's formula, integrated over ``a``.
@@ -740,11 +1032,98 @@ class VolumeSeries:
     variance: Tensor
     coefficients: tuple[Tensor, ...]
     weight: Tensor | None = None
+    is_square: bool = False
+
+    price = 4
 
     def weighted(self, weight: Tensor) -> VolumeSeries:
-        r"""The same of targets that count by weights."""
+        r"""The same of targets that count by weights as well."""
         coefficients = tuple(c * weight for c in self.coefficients)
-        return VolumeSeries(self.distance, self.variance, coefficients, weight)
+        weight = _product(self.weight, weight)
+        return replace(self, coefficients=coefficients, weight=weight)
+
+    def of_covariance(self, covariance: Tensor, observed_var: Tensor) -> Tensor:
+        r"""By how much a standard deviation of each value moves the means, in place."""
+        return covariance.div_(observed_var.sqrt().unsqueeze(-1))
+
+    def parts(self, pairs: Tensor) -> Tensor:
+        r"""``C x n`` changes at the values to come."""
+        return torch.cat([self.of(part) for part in pieces(pairs)])
+
+    def total(self, parts: Tensor) -> Tensor:
+        r"""The expected size, or square, of the change."""
+        mean = mean_square if self.is_square else mean_absolute
+        return mean(parts, values_to_come(1).to(parts))
+
+    @cached_property
+    def first(self) -> Tensor:
+        r"""``T`` densities at the level: what small moves of the mean do."""
+        width = self.variance.clamp_min(TINY).sqrt()
+        density = (-0.5 * (self.distance / width).square()).exp() / (ROOT_2PI * width)
+        density = density.masked_fill(self.variance <= 0, 0.0)
+        return density if self.weight is None else density * self.weight
+
+    def lines(self, variance: Tensor, largest: float) -> Lines:
+        r"""Lines from the origin, above the root mean square of what ``first`` leaves.
+
+        The mean square of all is the removal of ``p (1 - p)``.
+        """
+        rest = self._rest(1, variance, largest)
+        slope = per_variance(rest, variance).unsqueeze(0)
+        return torch.zeros_like(slope), slope
+
+    def _rest(self, k: int, variance: Tensor, largest: float) -> Tensor:
+        r"""``T`` factors of ``rho^((k + 1) / 2)``, ``rho`` the share of the variance.
+
+        Above the root mean square of all terms of the series but the first ``k``. Its
+        square is a sum of higher powers with no negative factor, so that the factor
+        which holds at the largest share holds below.
+        """
+        a = ratio_to_level(self.distance, variance)
+        one = torch.ones_like(a)
+        square = SmoothRemoval("product", a, one).of(largest * one) + SMOOTH_ERROR
+        if self.weight is not None:
+            square *= self.weight.square()
+        for power, coefficient in enumerate(self.coefficients[:k], start=1):
+            square -= largest**power * coefficient.square()
+        return square.clamp_min(0.0).sqrt() / largest ** ((k + 1) / 2)
+
+    def bound(self, lines: Tensor, first: Tensor) -> Tensor:
+        r"""Of the mean square of the change, or of its mean size.
+
+        The first part is a multiple of the normal value to come, uncorrelated with the
+        rest, so that squares add up; the mean size is at most the root of the mean
+        square, and at most the sum of the mean sizes.
+        """
+        square = first.square() + lines.square()
+        if self.is_square:
+            return square
+        return torch.minimum(square.sqrt(), math.sqrt(2 / math.pi) * first + lines)
+
+    def bounds(self, variance: Tensor, largest: float) -> Bounds:
+        r"""See ``bound``; where it leaves something open, of more terms.
+
+        Terms of the series are uncorrelated.
+        """
+        slope = self.lines(variance, largest)[1][0]
+        width = variance.clamp_min(TINY).sqrt()
+        rest = self._rest(CLOSER, variance, largest)
+
+        def bound(moves: Tensor, least: Tensor) -> Tensor:
+            first = (moves @ self.first).abs_()
+            found = self.bound(moves.square() @ slope, first)
+            some = (found >= least).nonzero().view(-1)
+            if len(some):
+                rho = moves[some] / width
+                power, square = rho.clone(), torch.zeros_like(found[some])
+                for coefficient in self.coefficients[1:CLOSER]:
+                    square += (power.mul_(rho) @ coefficient).square()
+                last = power.mul_(rho).abs_() @ rest
+                more = square.sqrt() + last
+                found[some] = torch.minimum(found[some], self.bound(more, first[some]))
+            return found
+
+        return bound
 
     def of(self, moves: Tensor) -> Tensor:
         r"""``C x n`` changes of the number of targets above at ``values_to_come(1)``.
@@ -761,8 +1140,7 @@ class VolumeSeries:
         for coefficient in self.coefficients:
             sums.append(power @ coefficient)
             power.mul_(rho)
-        terms = hermite(values[:, 0], len(sums) + 1)[1:]
-        changes = torch.stack(sums, dim=-1) @ torch.stack(terms)
+        changes = torch.stack(sums, dim=-1) @ terms_to_come(len(sums)).to(moves)
         for pairs in is_close.nonzero().split(FEW):
             row, target = pairs.unbind(-1)
             move = moves[row, target].unsqueeze(-1)  # n x 1, beside 1 x values
@@ -778,12 +1156,15 @@ class VolumeSeries:
         return changes
 
 
-def volume_series(distance: Tensor, variance: Tensor) -> VolumeSeries:
+def volume_series(
+    distance: Tensor, variance: Tensor, is_square: bool = False
+) -> VolumeSeries:
     r"""See ``VolumeSeries``.
 
     Args:
         distance: ``T`` means minus the level, units of ``y``.
         variance: ``T``, units of ``y`` squared.
+        is_square: See ``VolumeSeries``.
     """
     # Beyond, the density is 0 in floating point, but powers of the ratio overflow.
     a = ratio_to_level(distance, variance).clamp(-40.0, 40.0)
@@ -792,7 +1173,14 @@ def volume_series(distance: Tensor, variance: Tensor) -> VolumeSeries:
         -density * value / math.sqrt(k) * (-1) ** k
         for k, value in enumerate(hermite(a, TERMS), start=1)
     )
-    return VolumeSeries(distance, variance, coefficients)
+    return VolumeSeries(distance, variance, coefficients, is_square=is_square)
+
+
+@cache
+def terms_to_come(n: int) -> Tensor:
+    r"""``He_k(z) / sqrt(k!)``, ``1 <= k <= n``, of values to come: ``n x values``."""
+    with torch.device("cpu"):  # made once for all devices
+        return torch.stack(hermite(values_to_come(1)[:, 0], n + 1)[1:])
 
 
 def hermite(x: Tensor, n: int) -> list[Tensor]:

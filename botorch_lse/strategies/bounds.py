@@ -27,7 +27,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from botorch_lse.functional.lookahead import Removal
+from botorch_lse.functional.lines import Lines
+from botorch_lse.functional.lookahead import TINY, Effect
 from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
 
 RANK = 256
@@ -36,16 +37,10 @@ PIVOTS = 32
 """Of them computed together."""
 JITTER = 1e-10
 """Added to the covariance of pivots, as a share of the largest variance."""
-SHARES = (1e-3, 0.02, 0.1)
-"""Reductions, as shares of a target's variance, from which lines above a removal start;
-each gives a bound, of which the smallest counts. A loss with a corner starts steeply,
-so that lines from further out are better there."""
-FINE = 1.03
-"""Ratio of neighbouring reductions at which removals are computed. Between them a
-removal counts as the larger one, so that bounds hold and are at most so much larger."""
-COARSE, MANY = 1.3, 2**18
-"""The same for so many targets or more, where removals would take longer than all
-else."""
+LEAST_IMPORTANCE = 1e-3
+"""Of a row, as a share of the largest, when pivots are drawn."""
+LINES_EACH = 2**8
+"""Numbers held of a target while lines are made, about."""
 ROUNDING = 1e-9
 """Bounds are raised by this share, so that they hold in spite of rounding."""
 
@@ -63,13 +58,20 @@ class LowRank:
     left: Tensor
 
     @classmethod
-    def of(cls, posterior: PoolPosterior, rows: Tensor | None = None) -> LowRank:
+    def of(
+        cls,
+        posterior: PoolPosterior,
+        rows: Tensor | None = None,
+        importance: Tensor | None = None,
+    ) -> LowRank:
         r"""With pivots drawn by the variance left, always the same for a posterior.
 
         Args:
             posterior: On the pool.
             rows: The rows that are looked at; all if ``None``. The factor then has one
                 line for each of them, and only they cost time and memory.
+            importance: As many factors, at least 0, by which pivots are drawn as well:
+                where they are large the factor leaves less.
 
         Source:
             Chen, Epperly, Tropp and Webber (2024), randomly pivoted Cholesky, in
@@ -83,6 +85,8 @@ class LowRank:
         while m < most and bool((left > jitter).sum() >= min(PIVOTS, most - m)):
             size = min(PIVOTS, most - m)
             drawn = torch.where(left > jitter, left, 0.0)
+            if importance is not None:
+                drawn = drawn * (importance / importance.max() + LEAST_IMPORTANCE)
             pivots = torch.multinomial(
                 drawn.to(generator.device), size, generator=generator
             ).to(drawn.device)
@@ -96,6 +100,18 @@ class LowRank:
             factor[:, m : m + size] = new.mT
             left, m = (left - new.square().sum(dim=0)).clamp_min(0.0), m + size
         return cls(factor[:, :m], left + ROUNDING * variance)
+
+    def summed(self, rows: Tensor, targets: Tensor, factor: Tensor) -> Tensor:
+        r"""At least ``abs(sum_v factor_v k(x, v))`` for each of ``C`` rows.
+
+        Args:
+            rows: ``C`` rows.
+            targets: ``T`` rows.
+            factor: ``T`` factors of any sign.
+        """
+        found = self.factor[rows] @ (factor @ self.factor[targets])
+        rest = self.left[rows].sqrt() * (factor.abs() @ self.left[targets].sqrt())
+        return found.abs() + rest
 
     def weighted(self, rows: Tensor, targets: Tensor, weight: Tensor) -> Tensor:
         r"""At least ``sum_v weight_v k(x, v)^2`` for each of ``C`` rows.
@@ -134,7 +150,7 @@ def upper_bounds(
     rows: Tensor,
     observed: Tensor,
     targets: Tensor,
-    removal_at: Callable[[Tensor], Removal],
+    effect_at: Callable[[Tensor], Effect],
 ) -> Tensor:
     r"""At least what each of ``C`` rows takes off a loss of ``T`` targets.
 
@@ -143,67 +159,60 @@ def upper_bounds(
         rows: ``C`` candidates.
         observed: ``C`` variances of an observation at each, noise included.
         targets: ``T`` rows in question.
-        removal_at: From numbers of targets to removals there.
+        effect_at: From numbers of targets to removals there.
 
     Returns:
         ``C`` sums, units of the loss.
     """
-    part = LowRank.of(posterior)
-    largest = float((posterior.variance[rows] / observed).max())
-    starts, slopes = lines_above(posterior, targets, removal_at, largest)
+    largest = largest_share(posterior, rows, observed)
+    starts, slopes = lines_above(posterior, targets, effect_at, largest)
+    effect = effect_at(targets)
+    # What the factor leaves matters where much is taken off, not everywhere alike.
+    importance = torch.full_like(posterior.variance, TINY)
+    importance[targets] += slopes.sum(dim=0)
+    part = LowRank.of(posterior, importance=importance)
+    first = torch.zeros_like(observed)
+    if effect.first is not None:
+        first = part.summed(rows, targets, effect.first) / observed.sqrt()
     bounds = torch.stack(
         [
-            start.sum() + part.weighted(rows, targets, slope) / observed
+            effect.bound(
+                start.sum() + part.weighted(rows, targets, slope) / observed, first
+            )
             for start, slope in zip(starts, slopes, strict=True)
         ]
     )
     return bounds.amin(dim=0) * (1 + ROUNDING)
 
 
+def largest_share(posterior: PoolPosterior, rows: Tensor, observed: Tensor) -> float:
+    r"""The largest share of a variance that an observation takes off.
+
+    Args:
+        posterior: On the pool.
+        rows: ``C`` candidates.
+        observed: ``C`` variances of an observation at each, noise included.
+    """
+    return float((posterior.variance[rows] / observed).max())
+
+
 def lines_above(
     posterior: PoolPosterior,
     targets: Tensor,
-    removal_at: Callable[[Tensor], Removal],
+    effect_at: Callable[[Tensor], Effect],
     largest: float,
-) -> tuple[Tensor, Tensor]:
-    r"""Lines ``A + B g`` above the removals at ``T`` targets, for each of ``SHARES``.
-
-    ``A`` is the removal of the reduction with that share of the variance.
+) -> Lines:
+    r"""Lines ``A + B g`` above the effects at ``T`` targets, block by block.
 
     Args:
         posterior: On the pool.
         targets: ``T`` rows.
-        removal_at: From numbers of targets to removals there.
+        effect_at: From numbers of targets to effects there.
         largest: The largest share of a variance that an observation takes off.
-
-    Returns:
-        ``A``, ``len(SHARES) x T`` values in units of the loss, and ``B``, as many
-        slopes, at least 0.
     """
-    firsts = sorted({min(share, largest) for share in SHARES})
-    shares, ratio = [firsts[0]], FINE if len(targets) < MANY else COARSE
-    while shares[-1] < largest:
-        # The grid meets each share from which a line starts.
-        stops = [share for share in (*firsts, largest) if share > shares[-1]]
-        shares.append(min(ratio * shares[-1], *stops))
-    shares.append(largest)  # so that there are two
-    grid = torch.tensor(shares, dtype=torch.float64).unsqueeze(-1)
-    places = [shares.index(min(share, largest)) for share in SHARES]
-    starts, slopes = [], []
-    for block in row_blocks(len(targets), len(shares)):
+    parts = []
+    for block in row_blocks(len(targets), LINES_EACH):
         some = targets[block]
-        variance = posterior.variance[some]
-        removed = removal_at(some).of(grid * variance)
-        start = removed[places].clamp_min(0.0)
-        # A removal grows: up to the next reduction it is at most what it is there.
-        slope = torch.stack(
-            [
-                ((removed[place + 1 :] - own) / grid[place:-1]).amax(dim=0)
-                for place, own in zip(places, start, strict=True)
-            ]
-        )
-        known = variance <= 0
-        starts.append(start)
-        slope = slope.clamp_min(0.0) / variance.masked_fill(known, 1)
-        slopes.append(slope.masked_fill(known, 0.0))
+        parts.append(effect_at(some).lines(posterior.variance[some], largest))
+    starts, slopes = zip(*parts, strict=True)
     return torch.cat(starts, dim=1), torch.cat(slopes, dim=1)

@@ -24,19 +24,18 @@ from torch import Tensor
 from botorch_lse.checks import in_interval, one_of, whole_number
 from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.functional.class_removal import class_removal, level_weights
+from botorch_lse.functional.lines import MANY
 from botorch_lse.functional.lookahead import (
     FORMS,
     AddedRemoval,
+    Bounds,
+    Effect,
     Form,
     Removal,
     expected_misclassification,
-    mean_absolute,
-    mean_square,
     mutual_information,
-    pieces,
     targeted_variance,
     truncated_variance,
-    values_to_come,
     volume_series,
 )
 from botorch_lse.functional.scores import TIE, first_best
@@ -50,7 +49,7 @@ from botorch_lse.models.gaussian_process import (
     row_blocks,
 )
 from botorch_lse.problem import Pool
-from botorch_lse.strategies.bounds import MANY, upper_bounds
+from botorch_lse.strategies.bounds import largest_share, upper_bounds
 from botorch_lse.strategies.costs import RowCosts
 from botorch_lse.strategies.goals import Comparison
 from botorch_lse.strategies.loop import Request
@@ -68,14 +67,25 @@ BATCHES = get_args(Batch)
 AT_ONCE = 2**18
 """Pairs of which the model gives the covariances together: each call takes as long as
 some ten thousand pairs, and temporary arrays that are much larger leave the caches."""
-WIDEST = 2**12
+WIDEST = 2**14
 """Targets taken together at most, so that pieces have enough rows."""
+FEW_PAIRS = 2**18
+"""Pairs of rows and targets up to which every row is scored, in some milliseconds."""
+FIRST_SUMS = 4
+"""Rows of a piece, those with the largest bounds, that are scored before the others."""
+WAITING = 2**17
+"""Pairs of rows that are left by bounds which are summed together."""
 ALL_PAIRS = 2**25
-"""Pairs of rows and targets up to which every row is scored, in a second or two. Bounds
-take about a second, and leave out most of 10,000 rows."""
+"""Pairs up to which the covariances of all are computed, in half a second. Further
+bounds take as long, and leave out most of 10,000 rows."""
 MOST_PAIRS = 2**27
 """Pairs of which the removals are computed at most where there are more than these. Up
 to so many pairs in all the choice is therefore always proven."""
+FEWER_PAIRS = 2**26
+"""The same where there are more in all, divided by the price of the effect: bounds will
+then hardly prove the choice, and promising rows come first."""
+ALMOST = 1.1
+"""Bounds so many times the best sum are worth the work up to ``MOST_PAIRS``."""
 SEEDS = 8
 """Rows that are the best by the sums over some targets, near which the best of all rows
 is looked for where bounds may not suffice."""
@@ -291,14 +301,10 @@ class LookAhead(Rule):
     def _tie_scale(self, situation: Situation, scores: Tensor) -> float:
         r"""What ``first_best`` compares differences of scores with.
 
-        Scores are sums over targets, and ties a share of the best one. They come from
-        covariances, which are differences from prior ones: where nearly all variance is
-        gone, what is left of their digits decides what counts as equal.
+        Scores are sums over targets, and ties a share of the best one.
         """
-        posterior = situation.posterior
-        left = max(float(posterior.variance.max()), ROUNDING * posterior.scale**2)
-        digits = 2 * ROUNDING * posterior.scale**2 / left  # of a squared covariance
-        return abs(float(scores.max())) * max(1.0, min(digits, 1.0) / TIE)
+        share = tie_share(situation.posterior)
+        return abs(float(scores.max())) * share / TIE
 
     def scores(
         self, situation: Situation, previous: int | None, rows: Tensor
@@ -553,8 +559,7 @@ class AbsoluteVolumeChange(LookAhead):
     def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
         r"""The expected absolute changes of the number above."""
         level = situation.comparisons[0].level
-        changes, values = reductions.volume_changes(level, situation.weights)
-        found = mean_absolute(changes, values)
+        found = reductions.volume_change(level, situation.weights)
         return found if float(found.max()) > 0 else reductions.truncated(1.0, 0.0)
 
 
@@ -567,9 +572,6 @@ class ContentVariance(LookAhead):
     with their weights ``w`` and their probabilities ``p`` to be above. Sides of rows
     that one value moves together count together. In a batch, rows that were chosen
     before reduce the variances and leave the means.
-
-    It takes the time of ``AbsoluteVolumeChange``, too long for more than some thousand
-    rows.
 
     Args:
         costs: What rows cost; ``None``: the pool's costs, or one each.
@@ -586,9 +588,19 @@ class ContentVariance(LookAhead):
     def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
         r"""The expected reductions of the variance of the share."""
         level = situation.comparisons[0].level
-        changes, values = reductions.volume_changes(level, situation.weights)
-        found = mean_square(changes, values)
+        found = reductions.volume_change(level, situation.weights, is_square=True)
         return found if float(found.max()) > 0 else reductions.truncated(1.0, 0.0)
+
+
+def tie_share(posterior: PoolPosterior) -> float:
+    r"""Sums that differ by less than this share of the best one count as equal.
+
+    They come from covariances, which are differences from prior ones: where nearly all
+    variance is gone, what is left of their digits decides.
+    """
+    left = max(float(posterior.variance.max()), ROUNDING * posterior.scale**2)
+    digits = 2 * ROUNDING * posterior.scale**2 / left  # of a squared covariance
+    return max(TIE, min(digits, 1.0))
 
 
 def near_level(
@@ -786,6 +798,21 @@ def plain_gains(situation: Situation, reductions: Reductions) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
+class Bounded:
+    r"""What is summed over targets, with bounds of the sums.
+
+    Args:
+        effect_at: From numbers of targets to what an observation does there.
+        effect: At all targets; ``None`` where they are too many for one part.
+        bounds: Of its sums.
+    """
+
+    effect_at: Callable[[Tensor], Effect]
+    effect: Effect | None = None
+    bounds: Bounds | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Reductions:
     r"""What each of ``C`` rows would take off the variances of ``T`` targets.
 
@@ -812,27 +839,36 @@ class Reductions:
         r"""``C`` variances of an observation at each candidate."""
         return self.posterior.variance[self.rows] + self.noise_var
 
-    def summed(self, removal_at: Callable[[Tensor], Removal]) -> Tensor:
-        r"""The removals of each row, summed over the targets.
+    def summed(self, effect_at: Callable[[Tensor], Effect]) -> Tensor:
+        r"""What each row does, summed over the targets.
 
         Args:
-            removal_at: From numbers of targets to what reductions of their variances
-                take off a loss there.
+            effect_at: From numbers of targets to what an observation does there.
 
         Returns:
-            ``C`` sums, units of the loss. Where there are more than ``ALL_PAIRS`` pairs
+            ``C`` sums, units of the loss. Where there are more than ``FEW_PAIRS`` pairs
             of rows and targets, those of the rows that can be the best per cost, and 0
             for the others.
 
         Warns:
-            LeftOutWarning: If too many rows can be the best; it says how much better
-                than the best sum a row left out can be.
+            LeftOutWarning: If there are more than ``ALL_PAIRS`` and too many rows can
+                be the best; it says how much better than the best sum a row left out
+                can be.
         """
-        if len(self.rows) * len(self.targets) <= ALL_PAIRS:
-            return self._every_sum(removal_at)
-        return self._best_sums(removal_at)
+        pairs = len(self.rows) * len(self.targets)
+        if pairs <= FEW_PAIRS:
+            return self._every_sum(effect_at)
+        if pairs > ALL_PAIRS:
+            return self._best_sums(effect_at)
+        # Neighbours are alike: in their order the best sum would grow for long.
+        generator = torch.Generator().manual_seed(0)
+        order = torch.randperm(
+            len(self.rows), generator=generator, device=generator.device
+        ).to(self.rows.device)
+        found = self._of(order)._screened(self._bounded(effect_at), 0.0)
+        return torch.zeros_like(found).index_copy_(0, order, found)
 
-    def _best_sums(self, removal_at: Callable[[Tensor], Removal]) -> Tensor:
+    def _best_sums(self, effect_at: Callable[[Tensor], Effect]) -> Tensor:
         r"""The sums of the rows that can be the best per cost, and 0 for the others.
 
         Rows come from the largest bound down. Bounds fall below the best sum found, or
@@ -840,24 +876,30 @@ class Reductions:
         be. Where the limit is near, promising rows come first.
         """
         bounds = upper_bounds(
-            self.posterior, self.rows, self._observed, self.targets, removal_at
+            self.posterior, self.rows, self._observed, self.targets, effect_at
         )
         costs = torch.ones_like(bounds) if self.costs is None else self.costs
-        bounds, most = bounds / costs, max(FIRST_ROWS, MOST_PAIRS // len(self.targets))
-        order = bounds.sort(descending=True, stable=True).indices
-        first = order[:0]
+        T, n_first = len(self.targets), 0
+        bounds, most = bounds / costs, max(FIRST_ROWS, MOST_PAIRS // T)
+        order, fewer = bounds.sort(descending=True, stable=True).indices, most
         if most < len(order):
+            price = effect_at(self.targets[:1]).price
+            fewer = max(FIRST_ROWS, min(most, FEWER_PAIRS // price // T))
             # Of very many targets each further piece of work costs, and bounds are far.
-            size = most if len(self.targets) >= MANY else most // 2
-            first = self._promising(removal_at, costs, size)
+            size = fewer if T >= MANY else fewer // 2
+            first = self._promising(effect_at, costs, size, ALL_PAIRS // price)
             order = torch.cat((first, order[~torch.isin(order, first)]))
-        # Also rows that are as good as the best up to rounding count: see `first_best`.
-        found, best, done, n_first = torch.zeros_like(bounds), 0.0, 0, len(first)
+            n_first = len(first)
+        bounded = self._bounded(effect_at)
+        found, best, done = torch.zeros_like(bounds), 0.0, 0
         while done < len(order):
-            largest = float(bounds[order[done]])
-            if done >= n_first and largest < best * (1 - 2 * TIE):
+            # Beyond the promising rows, which come in their own order, bounds fall.
+            left = n_first + int((bounds[order[n_first:]] >= best * self._nearly).sum())
+            if done >= left:
                 break
-            if done >= most:
+            largest = float(bounds[order[done]])
+            limit = most if largest <= ALMOST * best else fewer
+            if done >= limit:
                 gap = largest / best if best > 0 else math.inf
                 warnings.warn(
                     f"Of {len(order):,} rows, {done:,} were scored exactly. Of the "
@@ -868,20 +910,84 @@ class Reductions:
                 )
                 break
             stop = n_first if done < n_first else done + max(FIRST_ROWS, done)
-            some = order[done : min(stop, most)]
-            exact = self._of(some)._every_sum(removal_at)
+            some = order[done : min(stop, left, limit)]
+            exact = self._of(some)._screened(bounded, best)
             found[some] = exact
             best = max(best, float((exact / costs[some]).max()))
             done += len(some)
         return found
 
+    @cached_property
+    def _nearly(self) -> float:
+        r"""Rows above this share of the best sum may be as good: see ``_tie_scale``."""
+        return 1.0 - 2.0 * tie_share(self.posterior)
+
+    def _bounded(self, effect_at: Callable[[Tensor], Effect]) -> Bounded:
+        r"""The effect at all targets and its bounds, if they fit into one part."""
+        (*others, part) = self.parts()
+        if others:
+            return Bounded(effect_at)
+        effect = effect_at(part)
+        largest = largest_share(self.posterior, self.rows, self._observed)
+        bounds = effect.bounds(self.posterior.variance[part], largest)
+        return Bounded(effect_at, effect, bounds)
+
+    def _screened(self, bounded: Bounded, best: float) -> Tensor:
+        r"""The sums of the rows that can be the best per cost, and 0 for the others.
+
+        Bounds are made of the same covariances as sums, piece by piece, which takes a
+        small part of the time; only rows whose bound is no less than the best sum until
+        then are summed. It takes least time if good rows come early.
+
+        Args:
+            bounded: What is summed.
+            best: A sum per cost that is known.
+        """
+        effect, bound_of, part = bounded.effect, bounded.bounds, self.targets
+        if effect is None or bound_of is None:
+            # A bound needs all targets, whose path rows are too many for one part.
+            return self._every_sum(bounded.effect_at)
+        total = torch.zeros(len(self.rows), dtype=torch.float64)
+        costs = torch.ones_like(total) if self.costs is None else self.costs
+        waiting: list[tuple[Tensor, Tensor, Tensor]] = []
+        keep_memory()
+        every = torch.arange(len(self.rows), device=self.rows.device)
+        for block, covariance, observed in self._blocks_of(part):
+            pairs = effect.of_covariance(covariance, observed)
+            own, places = costs[block], every[block]
+            bounds = bound_of(pairs, best * self._nearly * own) / own
+            some = (bounds >= best * self._nearly).nonzero().view(-1)
+            if len(some):
+                waiting.append((places[some], bounds[some], pairs[some]))
+            # Few rows of each piece are left: sums of many together take less time.
+            n_waiting = sum(len(places) for places, _, _ in waiting)
+            is_last = block.stop >= len(every)
+            if n_waiting * len(part) < (1 if is_last else WAITING):
+                continue
+            places, bounds, pairs = (torch.cat(x) for x in zip(*waiting, strict=True))
+            waiting = []
+            down = bounds.sort(descending=True, stable=True).indices
+            # The best of them first: they may leave out the others.
+            for some in (down[:FIRST_SUMS], down[FIRST_SUMS:]):
+                some = some[bounds[some] >= best * self._nearly]
+                if len(some):
+                    found = effect.total(effect.parts(pairs[some]))
+                    total[places[some]] = found
+                    best = max(best, float((found / costs[places[some]]).max()))
+        return total
+
     def _of(self, some: Tensor) -> Reductions:
         r"""Of some of the rows, given by their places."""
         rows, noise_var = self.rows[some], self.noise_var[some]
-        return replace(self, rows=rows, noise_var=noise_var, costs=None)
+        costs = None if self.costs is None else self.costs[some]
+        return replace(self, rows=rows, noise_var=noise_var, costs=costs)
 
     def _promising(
-        self, removal_at: Callable[[Tensor], Removal], costs: Tensor, size: int
+        self,
+        effect_at: Callable[[Tensor], Effect],
+        costs: Tensor,
+        size: int,
+        pairs: int,
     ) -> Tensor:
         r"""Places of ``size`` rows that take much off the loss.
 
@@ -890,19 +996,20 @@ class Reductions:
         of them are as good, and one of these is the best of all if the loss is smooth.
 
         Args:
-            removal_at: See ``summed``.
+            effect_at: See ``summed``.
             costs: ``C`` costs.
             size: How many.
+            pairs: Of rows and targets in the sample.
         """
         generator = torch.Generator().manual_seed(0)
 
         def drawn(n: int) -> Tensor:
             order = torch.randperm(n, generator=generator, device=generator.device)
-            most = max(1, math.isqrt(ALL_PAIRS))
+            most = max(1, math.isqrt(pairs))
             return order[:most].sort().values.to(self.rows.device)
 
         some, few = drawn(len(self.rows)), self.targets[drawn(len(self.targets))]
-        scores = replace(self._of(some), targets=few)._every_sum(removal_at)
+        scores = replace(self._of(some), targets=few)._every_sum(effect_at)
         best = (scores / costs[some]).topk(min(SEEDS, len(some))).indices
         seeds = self.rows[some[best]]
         alike = self.posterior.covariance_with(seeds)[:, self.rows].abs()
@@ -910,50 +1017,44 @@ class Reductions:
         alike /= alike.amax(dim=-1, keepdim=True).clamp_min(ROUNDING)
         return alike.amax(dim=0).topk(min(size, len(self.rows))).indices
 
-    def _every_sum(self, removal_at: Callable[[Tensor], Removal]) -> Tensor:
+    def _every_sum(self, effect_at: Callable[[Tensor], Effect]) -> Tensor:
         r"""The sum of each row."""
-        total = torch.zeros(len(self.rows), dtype=torch.float64)
+        sums: Tensor | None = None
         for part, blocks in self._blocks():
-            removal = removal_at(part)
+            effect = effect_at(part)
             for rows, covariance, observed in blocks:
-                gain = single_gain(covariance, observed, out=covariance)
-                total[rows] += removal.summed(gain)
-        return total
+                found = effect.parts(effect.of_covariance(covariance, observed))
+                if sums is None:
+                    sums = found.new_zeros(len(self.rows), found.shape[-1])
+                sums[rows] += found
+        if sums is None:
+            return torch.zeros(len(self.rows), dtype=torch.float64)
+        return effect.total(sums)
 
-    def volume_change(self, level: float | Tensor) -> Tensor:
+    def volume_change(
+        self,
+        level: float | Tensor,
+        weights: Tensor | None = None,
+        is_square: bool = False,
+    ) -> Tensor:
         r"""How far each row is expected to move the number of targets above a level.
 
         Args:
             level: The level, or one for each row of the posterior; units of ``y``.
-
-        Returns:
-            ``C`` expected absolute changes.
-        """
-        return mean_absolute(*self.volume_changes(level))
-
-    def volume_changes(
-        self, level: float | Tensor, weights: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        r"""How far each row moves the number of targets above a level, value by value.
-
-        Args:
-            level: The level, or one for each row of the posterior; units of ``y``.
             weights: ``N`` weights by which rows count as targets; default all the same.
+            is_square: Whether to return mean squares; default mean sizes.
 
         Returns:
-            ``C x n`` changes, and the ``n`` values to come for which they are.
+            ``C`` of them, as ``summed``.
         """
-        posterior, values = self.posterior, values_to_come(1)
-        changes = torch.zeros(len(self.rows), len(values), dtype=torch.float64)
-        for part, blocks in self._blocks():
-            distance = posterior.mean[part] - Comparison(0, level).level_at(part)
-            series = volume_series(distance, posterior.variance[part])
-            if weights is not None:
-                series = series.weighted(weights[part])
-            for rows, covariance, observed in blocks:
-                moves = covariance / observed.sqrt().unsqueeze(-1)
-                changes[rows] += torch.cat([series.of(p) for p in pieces(moves)])
-        return changes, values
+        posterior = self.posterior
+
+        def at(targets: Tensor) -> Effect:
+            distance = posterior.mean[targets] - Comparison(0, level).level_at(targets)
+            series = volume_series(distance, posterior.variance[targets], is_square)
+            return series if weights is None else series.weighted(weights[targets])
+
+        return self.summed(at)
 
     def _blocks(self) -> Iterator[tuple[Tensor, Iterator[Block]]]:
         r"""Covariances of the rows with the targets, in pieces that stay in a cache.

@@ -644,7 +644,18 @@ def test_costs_are_asked_with_rows_of_the_cpu(device: Device) -> None:
 def test_bounds_that_spare_most_rows_are_alike(
     rule: Any, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("ALL_PAIRS", 0), ("FIRST_ROWS", 3)):
+    for name, value in (("FEW_PAIRS", 0), ("ALL_PAIRS", 0), ("FIRST_ROWS", 3)):
+        monkeypatch.setattr(lookahead, name, value)
+    side_by_side(on_line(rule=rule), device, of_table(WAVES[:, 0]))
+
+
+@pytest.mark.parametrize(
+    "rule", [ExpectedMisclassification("minimum"), AbsoluteVolumeChange()]
+)
+def test_rows_left_out_by_bounds_of_covariances_are_alike(
+    rule: Any, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("FEW_PAIRS", 0), ("WAITING", 40), ("AT_ONCE", 2**7)):
         monkeypatch.setattr(lookahead, name, value)
     side_by_side(on_line(rule=rule), device, of_table(WAVES[:, 0]))
 
@@ -655,6 +666,7 @@ def test_promising_rows_are_alike(
 ) -> None:
     for name, value in (("ALL_PAIRS", 9), ("MOST_PAIRS", 0), ("FIRST_ROWS", 4)):
         monkeypatch.setattr(lookahead, name, value)
+    monkeypatch.setattr(lookahead, "FEW_PAIRS", 0)
     rule = ExpectedMisclassification()
     side_by_side(on_line(rule=rule), device, of_table(WAVES[:, 0]))
 

@@ -516,6 +516,7 @@ def test_bounds_hold_with_weights(monkeypatch) -> None:
     rule = ExpectedMisclassification()
     plan = []
     for most in (2**25, 1):  # every row is scored, or those with the largest bounds
+        monkeypatch.setattr(lookahead, "FEW_PAIRS", min(most, 2**18))
         monkeypatch.setattr(lookahead, "ALL_PAIRS", most)
         monkeypatch.setattr(lookahead, "FIRST_ROWS", 2)
         strategy = build(rule, HEAVY, batch_size=3)
