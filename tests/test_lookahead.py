@@ -282,3 +282,40 @@ def test_sums_of_little_keep_their_digits(name: str) -> None:
         assert float(found.abs().max()) <= 1e-17
         return
     assert float(found[0] / found[1]) == pytest.approx(100.0, rel=1e-7)
+
+
+# --- bounds ---------------------------------------------------------------------------
+
+SHARES_OF_ALL = torch.cat(
+    (torch.logspace(-9, -1, 400), torch.linspace(0.1, 1.0, 500), torch.zeros(1))
+).double()
+
+
+@pytest.mark.parametrize("weight", [None, 2.5])
+@pytest.mark.parametrize("largest", [1.0, 0.97, 0.4, 0.03, 1e-4])
+@pytest.mark.parametrize("name", [*NAMES, "size", "spread"])
+def test_bounds_are_above_everything_up_to_the_largest_reduction(
+    name: str, largest: float, weight: float | None
+) -> None:
+    rho = SHARES_OF_ALL[largest >= SHARES_OF_ALL].unsqueeze(-1)
+    variance = torch.tensor([VARIANCE]).double()
+    for a in (*torch.linspace(0.0, 6.0, 97).tolist(), 8.7, -0.37, -1.23):
+        distance = torch.tensor([a * VARIANCE**0.5]).double()
+        if name in NAMES:
+            effect, pairs = SIDES[name][0](distance, variance), rho * VARIANCE
+        else:
+            effect = volume_series(distance, variance, name == "spread")
+            pairs = (rho * VARIANCE).sqrt()
+        if weight is not None:
+            effect = effect.weighted(torch.tensor([weight]).double())
+        exact = effect.total(effect.parts(pairs))
+        # Sizes of changes are sums over values to come, see `mean_absolute`.
+        error = 0.015 * (weight or 1.0) if name == "size" and largest == 1 else 2e-10
+        bound = effect.bounds(variance, largest)(pairs, torch.zeros(len(rho)).double())
+        assert float((exact - bound).max()) <= error
+        first = torch.zeros(len(rho)).double()
+        if effect.first is not None:
+            first = (pairs @ effect.first).abs()
+        for start, slope in zip(*effect.lines(variance, largest), strict=True):
+            line = effect.bound((start + rho * VARIANCE * slope).sum(dim=-1), first)
+            assert float((exact - line).max()) <= error

@@ -88,9 +88,10 @@ NODES = 80
 """Of the Gauss-Hermite rule behind the coefficients; exact to rounding."""
 SMOOTH_ERROR = 1e-10
 """Of removals of smooth losses, at most."""
-START, APART = 0.007, 1 / 32
-"""Where lines above the removal of ``min(p, 1 - p)`` start, as a share of the variance,
-and for which ratios they are computed."""
+START, APART, COARSER, RAISED = 0.007, 1 / 128, 1.1, 1.01
+"""Where lines above the removal of ``min(p, 1 - p)`` start, as a share of the variance;
+for which ratios they are computed; the ratio of the reductions by which they are, and
+by how much these removals are raised, so that they hold between them too."""
 LITTLE, FEW_POWERS = 0.2, 7
 """Removals by ``rho`` up to the first are polynomials in ``rho`` of so many powers,
 exact to 1e-11."""
@@ -117,7 +118,7 @@ CLOSE, TERMS = 0.7, 28
 """Correlations of an observation with a target up to which a change of volume is as
 good as a series of so many terms: the rest times the density of the value is below
 1e-5 of a target."""
-CLOSER = 8
+CLOSER = 16
 """Terms of the series in bounds."""
 FEW = 2**9
 """Closer pairs whose changes are computed together: they fit into a cache."""
@@ -126,6 +127,8 @@ STEP, END = 0.1, 6.0
 deviations; further ones have a probability of 2e-9."""
 SOBOL = 1024
 """Values of several observations at which changes of volume are computed."""
+QUADRATURE = 1e-3
+"""Of a mean size at these values, the largest error as a share."""
 STEEPEST = (STEP / 4) ** 2
 """The share of what is learnt about a target that stays unknown at least. A target that
 would be known exactly jumps between two of the values; this makes a steep slope of it,
@@ -776,20 +779,34 @@ class MinimumRemoval(Removal):
         return _less_wrong(a, variance, tuple(powers), tail, gain)
 
 
-def _grid_of_minimum() -> MinimumRemoval:
-    r"""Targets ``APART`` of each other, of variance 1."""
-    with torch.device("cpu"):
+@cache
+def _table_of_minimum() -> tuple[Tensor, Tensor]:
+    r"""``R`` growing shares of the variance up to 1, and ``R x A`` removals there.
+
+    Of targets ``APART`` of each other, raised so that lines and curves above them are
+    above the removals between the shares as well.
+    """
+    with torch.device("cpu"):  # made once for all devices
         a = torch.arange(0.0, FARTHEST + APART, APART, dtype=torch.float64)
-        return MinimumRemoval(a, torch.ones_like(a))
+        shares = torch.tensor(shares_to(1.0, (START,), COARSER), dtype=torch.float64)
+        grid = MinimumRemoval(a, torch.ones_like(a))
+        removed = grid.of(shares[:, None] * grid.variance)
+        return shares[:, None], RAISED * removed
+
+
+def _up_to(largest: float) -> tuple[Tensor, Tensor]:
+    r"""``_table_of_minimum`` up to the first share that is no less than the largest."""
+    shares, removed = _table_of_minimum()
+    n = min(len(shares), int((shares < largest).sum()) + 1)
+    return shares[:n], removed[:n]
 
 
 @lru_cache(maxsize=16)
 def _lines_of_minimum(largest: float) -> tuple[Tensor, Tensor]:
-    r"""``A`` and ``B`` of lines above the removal at each target of the grid."""
-    grid = _grid_of_minimum()
-    with torch.device("cpu"):
-        start, slope = lines_above(grid.of, grid.variance, largest, (START,))
-    return start[0], slope[0]
+    r"""``A`` and ``B`` of lines above the removal, which start at ``START``."""
+    shares, removed = _up_to(largest)
+    start = removed[0]
+    return start, ((removed - start) / shares).amax(dim=0).clamp_min(0.0)
 
 
 @lru_cache(maxsize=16)
@@ -797,21 +814,17 @@ def _curves_of_minimum(largest: float) -> tuple[Tensor, Tensor]:
     r"""``A`` and ``B`` of ``A sqrt(rho) + B rho^2`` above the removal, as tight as can.
 
     Of some shares of the removal at the largest reduction that the second part may
-    make, the one that leaves least between the curve and the removal.
+    make, the one that leaves least between the curve and the removal. Below ``START``
+    the removal is less than any multiple of the root that is above it there.
     """
-    grid = _grid_of_minimum()
-    with torch.device("cpu"):
-        rho = torch.tensor(shares_to(largest, (START,)), dtype=torch.float64)[:, None]
-        removed = grid.of(rho * grid.variance)
-        # A removal grows: up to the next reduction it is at most what it is there.
-        rho, removed = rho[:-1], removed[1:]
-        far = torch.linspace(0.0, 1.0, 11, dtype=torch.float64)[:, None, None]
-        far = far * (removed[-1] / largest**2)
-        left = removed - far * rho**2  # choices x shares x targets
-        near = (left / rho.sqrt()).amax(dim=1, keepdim=True).clamp_min(0.0)
-        excess = ((near * rho.sqrt() - left) / rho).sum(dim=1)
-        best = excess.argmin(dim=0, keepdim=True)
-        near, far = (x.squeeze(1).gather(0, best).squeeze(0) for x in (near, far))
+    rho, removed = _up_to(largest)
+    far = torch.linspace(0.0, 1.0, 11).to(rho)[:, None, None]
+    far = far * (removed[-1] / rho[-1] ** 2)
+    left = removed - far * rho**2  # choices x shares x targets
+    near = (left / rho.sqrt()).amax(dim=1, keepdim=True).clamp_min(0.0)
+    over = (near * rho.sqrt() - left).sum(dim=1)
+    best = over.argmin(dim=0, keepdim=True)
+    near, far = (x.squeeze(1).gather(0, best).squeeze(0) for x in (near, far))
     return near, far
 
 
@@ -1103,7 +1116,7 @@ class VolumeSeries(Effect):
     def bounds(self, variance: Tensor, largest: float) -> Bounds:
         r"""See ``bound``; where it leaves something open, of more terms.
 
-        Terms of the series are uncorrelated.
+        Their sum is computed as that of all, and the rest adds its root mean square.
         """
         slope = self.lines(variance, largest)[1][0]
         width = variance.clamp_min(TINY).sqrt()
@@ -1115,12 +1128,18 @@ class VolumeSeries(Effect):
             some = (found >= least).nonzero().view(-1)
             if len(some):
                 rho = moves[some] / width
-                power, square = rho.clone(), torch.zeros_like(found[some])
-                for coefficient in self.coefficients[1:CLOSER]:
-                    square += (power.mul_(rho) @ coefficient).square()
-                last = power.mul_(rho).abs_() @ rest
-                more = square.sqrt() + last
-                found[some] = torch.minimum(found[some], self.bound(more, first[some]))
+                power, sums = rho.clone(), []
+                for coefficient in self.coefficients[:CLOSER]:
+                    sums.append(power @ coefficient)
+                    power.mul_(rho)
+                terms = torch.stack(sums, dim=-1)
+                last = power.abs_() @ rest
+                if self.is_square:
+                    closer = (terms.norm(dim=-1) + last).square()
+                else:
+                    size = self.total(terms @ terms_to_come(CLOSER).to(terms))
+                    closer = (1 + QUADRATURE) * size + last
+                found[some] = torch.minimum(found[some], closer)
             return found
 
         return bound
