@@ -541,6 +541,29 @@ class Strategy(ABC):
         done = torch.cat((state.told.measured, state.abandoned_in(state.round)))
         return self._exclude(state, new, done) if new.numel() else state
 
+    def refill(self, state: State, kept: Tensor, size: int) -> Tensor:
+        r"""Rows for places of the open round that became free, at most ``size``.
+
+        They depend on the complete rounds and the rest of the plan, and not on what was
+        told of this round: a replay could not know what came before the exclusion.
+        Fewer than ``size`` where the rows or the budget are used up.
+
+        Args:
+            state: Where the run stands, the rows that left the places excluded.
+            kept: The rest of the plan, and rows that are being measured besides.
+            size: How many places are free.
+        """
+        earlier = tuple(pair for pair in state.abandoned if pair[0] < state.round)
+        start = replace(
+            state, told=Observations.empty(), deferred=(), abandoned=earlier
+        )
+        # The size is given: where the call says it, a round has one row by itself.
+        request = self._request(start, kept, size)
+        if request.size == 0:
+            return kept[:0]
+        belief = self.procedure.planning_belief(state.belief)
+        return self.procedure.plan(belief, request)
+
     def replay(
         self,
         observations: Observations,
@@ -679,7 +702,7 @@ class Strategy(ABC):
             return after
         plan = self.planned(state)
         kept = plan[~torch.isin(plan, rows) | matching(plan, done)]
-        plan = torch.cat((kept, self._in_place(after, kept, len(plan) - len(kept))))
+        plan = torch.cat((kept, self.refill(after, kept, len(plan) - len(kept))))
         plan = plan.sort().values
         if state.plan is None:  # nothing was told: what may be told now stays as it was
             return self._close_if_full(replace(after, stored_plan=plan))
@@ -688,23 +711,6 @@ class Strategy(ABC):
         for group in state.deferred:
             after = self._tell_round(after, group)
         return after
-
-    def _in_place(self, state: State, kept: Tensor, size: int) -> Tensor:
-        r"""Rows for places of the open round that became free, at most ``size``.
-
-        They depend on the complete rounds and the rest of the plan, and not on what was
-        told of this round: a replay could not know what came before the exclusion.
-        """
-        earlier = tuple(pair for pair in state.abandoned if pair[0] < state.round)
-        start = replace(
-            state, told=Observations.empty(), deferred=(), abandoned=earlier
-        )
-        request = self._request(start, kept)
-        size = min(size, request.size)
-        if size == 0:
-            return kept[:0]
-        belief = self.procedure.planning_belief(state.belief)
-        return self.procedure.plan(belief, replace(request, size=size))
 
     def _close_if_full(self, state: State) -> State:
         if self.missing(state).numel():
