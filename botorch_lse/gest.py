@@ -120,7 +120,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         r"""The next points to evaluate, planned in the knowledge of those that are out.
 
         Args:
-            num_points: How many; default one, or none once all is decided.
+            num_points: How many, at most 2,048 in one call, as each is planned beside
+                the others; default one, or none once all is decided.
 
         Raises:
             ValueError: If so many cannot be suggested.
@@ -130,7 +131,7 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         default = num_points is None
         size = min(1, room) if default else whole_number(num_points, "num_points", 0)
         if size > room:
-            why = self.stop_reason or f"only {room} are left while {len(out)} are out"
+            why = self.stop_reason or f"{room:,} at most while {len(out)} are out"
             wanted, came = "to be what can be suggested", f"got {size}: {why}"
             raise ValueError(complaint("num_points", wanted, came))
         if size == 0:

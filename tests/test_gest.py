@@ -139,6 +139,14 @@ def test_points_that_fail_are_asked_again_thrice_and_then_no_more() -> None:
     assert asked.count(1.0) == 3
 
 
+def test_a_million_points_at_once_are_refused_at_once() -> None:
+    generator = LevelSetGenerator(vocs_of(), n=8, model=MODEL)
+    generator.suggest(2)
+    message = r"`num_points` .*got 1000000: 2,048 at most while 2 are out"
+    with pytest.raises(ValueError, match=message):
+        generator.suggest(10**6)
+
+
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match=r"contextual variables such as 'z'"):
         LevelSetGenerator(vocs_of(variables={**BOX, "z": "CONTEXTUAL"}))

@@ -47,6 +47,10 @@ EXCLUDED = "Rows were excluded: assumed to be so whatever their values."
 """What every answer says once rows were excluded."""
 MOST_LISTED = 50_000_000
 """Measurements that ``ask`` lists row by row at most: 400 MB."""
+MOST_AT_ONCE = 2048
+"""Measurements that engines may ask for in one call. Each is planned beside those
+before it, so that the time grows with the square: so many take half a minute in a pool
+of a thousand rows, ten times as many an hour."""
 
 
 @dataclass(frozen=True)
@@ -430,6 +434,9 @@ class Strategy(ABC):
     def room(self, state: State, pending: Any = None) -> int:
         r"""How many more measurements may be asked for beside those that are out.
 
+        No more than ``MOST_AT_ONCE``, since this is for engines, which ask for as many
+        as they have workers, or for all there are. ``ask`` itself has no such limit.
+
         Args:
             state: Where the run stands.
             pending: Rows that are being measured, whose results were not told yet.
@@ -442,8 +449,8 @@ class Strategy(ABC):
         if state.is_done:
             return 0
         out = row_indices([] if pending is None else pending, "pending", len(self.pool))
-        request = self._request(state, out, MOST_LISTED)
-        usable = request.left.clamp_max(MOST_LISTED)
+        request = self._request(state, out, MOST_AT_ONCE)
+        usable = request.left.clamp_max(MOST_AT_ONCE)
         usable = usable * self.procedure.open_rows(state.belief)
         return min(request.size, int(usable.sum()))
 
