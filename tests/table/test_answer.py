@@ -8,7 +8,8 @@ import pytest
 import torch
 from matplotlib.axes import Axes
 
-from botorch_lse.table import answers
+from botorch_lse.confidence.calibration import ANOTHER_MODEL, Calibration
+from botorch_lse.table import answers, commands
 from botorch_lse.table.answers import draw_answer
 from botorch_lse.table.runs import Run
 from botorch_lse.table.settings import settings
@@ -112,3 +113,12 @@ def test_the_state_is_that_of_the_same_rounds_told_one_by_one(lab: Lab) -> None:
     direct = run.strategy.replay(told, seed=0).classification
     assert direct.side.tolist() == run.state.classification.side.tolist()
     torch.testing.assert_close(direct.mean, run.state.classification.mean)
+
+
+def test_predictions_that_fail_are_said_in_words_of_tables() -> None:
+    r"""Who has a table and no code can measure more, and gives no `model`."""
+    ahead = torch.full((8,), 5.0).double()
+    said = str(Calibration(ahead, ahead, ahead))
+    assert ANOTHER_MODEL in said
+    words = commands._in_table_words(said)
+    assert words.endswith("typed or measured wrongly, or measure more.")
