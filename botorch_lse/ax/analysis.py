@@ -399,7 +399,10 @@ class SliceAnalysis(LevelSetCard):
             self.inputs,
             measured_name(node, experiment),
         )
-        words = words_of(node, state)
+        words, answer = words_of(node, state), state.classification
+        if answer.classes is not None and self.shade != "side":
+            # What counts as above is the uppermost class.
+            words = words | {"above": f"of class {len(answer.outputs[0].levels)}"}
         title = self.heading(node, experiment)
         figure = plotting.slices_figure(frame, self.shade, title=title, words=words)
         return frame, figure

@@ -24,7 +24,14 @@ from botorch_lse.ax import (
     level_set_content,
 )
 from botorch_lse.plotting import plot_batches, plot_progress, plot_slices
-from botorch_lse.strategies import MELKLinearStrategy, PALStrategy, TruVaRStrategy
+from botorch_lse.strategies import (
+    GaussianProcess,
+    Levels,
+    MELKLinearStrategy,
+    PALStrategy,
+    Strategy,
+    TruVaRStrategy,
+)
 from tests.registry import travel
 
 from .worlds import client_for, complete, grid_pool, kernel, lse, state_of, truth
@@ -216,3 +223,10 @@ def test_no_single_metric_is_written_at_the_intervals_of_a_pareto_set():
     client = client_for(strategy, objective="y, -z")
     figure = card_of(client, IntervalAnalysis()).get_figure()
     assert figure.layout.yaxis.title.text == "distance from another answer"
+
+
+def test_probabilities_of_classes_say_of_which():
+    model = GaussianProcess(kernel(), noise_std=0.1)
+    client = client_for(Strategy(grid_pool(), Levels([-0.5, 0.5]), model=model))
+    figure = card_of(client, ProbabilityAnalysis()).get_figure()
+    assert figure.layout.coloraxis.colorbar.title.text == "probability of class 2"
