@@ -108,6 +108,23 @@ class Candidates:
         cells = pd.DataFrame([self.lines[row].cells for row in rows], dtype=str)
         return Pool(self.frame.iloc[rows].reset_index(drop=True), table=cells)
 
+    def drawn(self, rows: np.ndarray) -> pd.DataFrame:
+        r"""The inputs of some candidates for a picture: numbers, and words by name.
+
+        The table of ``pool`` holds cells as they are written, which an axis would show
+        as so many words, one beside the other.
+
+        Args:
+            rows: Which candidates, sorted.
+        """
+        shown = self.frame.iloc[rows].reset_index(drop=True)
+        said = {
+            name: [self.lines[row].cells[name] for row in rows]
+            for name in self.inputs
+            if name in self._answers
+        }
+        return shown.assign(**said)
+
     def called(self, row: int) -> str:
         r"""What a candidate is called in a message.
 

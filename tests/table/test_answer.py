@@ -122,3 +122,33 @@ def test_predictions_that_fail_are_said_in_words_of_tables() -> None:
     assert ANOTHER_MODEL in said
     words = commands._in_table_words(said)
     assert words.endswith("typed or measured wrongly, or measure more.")
+
+
+def test_numbers_stand_where_they_are_and_words_by_name(
+    lab: Lab, closed_figures: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = list[Axes]()
+
+    def keep(*arguments: object) -> Axes:
+        drawn.append(plot(*arguments))
+        return drawn[-1]
+
+    plot = answers.plot_level_set
+    monkeypatch.setattr(answers, "plot_level_set", keep)
+    depths = [0.5, 1, 2, 5, 10, 20, 50, 100]
+    lines = [f"{depth},{word}" for depth in depths for word in ("yes", "no")]
+    lab.write("candidates.csv", "\n".join(["depth [m],dry", *lines, ""]))
+    lab.call("next candidates.csv --above 40 --column y")
+    lab.call("answer")
+    assert drawn[0].get_xlabel() == "depth [m]"
+    assert drawn[0].get_xlim()[1] > 100  # not the eighth of eight words
+    assert [label.get_text() for label in drawn[0].get_yticklabels()] == ["no", "yes"]
+    one = "\n".join(["depth [m]", *map(str, depths), ""])
+    for file in ("candidates.csv", "botorch-lse.toml", "sheet.csv"):
+        (lab.folder / file).unlink()
+    lab.write("candidates.csv", one)
+    lab.call("next candidates.csv --above 40 --column y")
+    lab.call("answer")
+    ticks = [label.get_text() for label in drawn[1].get_xticklabels()]
+    assert drawn[1].get_xlim()[1] > 100
+    assert len(ticks) < 9 or "5" not in ticks  # round numbers, not one for each row
