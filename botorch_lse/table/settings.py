@@ -44,6 +44,7 @@ class Settings:
         key: The column that names the candidates.
         inputs: The columns that describe the candidates; empty: all that vary.
         ignore: Columns that are no inputs, used where ``inputs`` is empty.
+        logs: Inputs of which the model sees the logarithm.
         decimal: The decimal mark.
         replicates: Whether a candidate may have several lines nobody asked for.
         noise_std: The standard deviation of a measurement's noise.
@@ -75,6 +76,9 @@ class Settings:
         (), "the columns that describe the candidates", tuple
     )
     ignore: tuple[str, ...] = _setting((), "columns that are no inputs", tuple)
+    logs: tuple[str, ...] = _setting(
+        (), "inputs whose ratios count, such as doses: by their logarithm", tuple
+    )
     decimal: str = _setting(".", "the decimal mark, a point or a comma")
     replicates: bool = _setting(
         False, "candidates may stand in several lines that no sheet asked for", bool
@@ -184,6 +188,7 @@ def _example(name: str) -> str:
         "key": '"sample"',
         "inputs": '["time", "heat"]',
         "ignore": '["comment"]',
+        "logs": '["dose"]',
         "audit": "[0.05, 0.05]",
         "beta": "9",
         "budget": "100",
