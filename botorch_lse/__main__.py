@@ -81,6 +81,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m botorch_lse",
         description=DESCRIPTION,
+        epilog="For tables of your own: botorch-lse --help.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument

@@ -32,7 +32,7 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
     The points are rows of a pool: ``n`` Sobol points of the variables' box, or rows of
     your own. Results may come in any order and number, together or one by one; what is
     known is a function of them, so that ``ingest`` of all earlier results resumes a run
-    (points without ``_id`` count where they are rows of the pool).
+    (points without an ``_id`` of this generator count where they are rows of the pool).
 
     Example:
         >>> from gest_api.vocs import VOCS
@@ -77,8 +77,7 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         self.vocs = vocs
         pool = _points_of(vocs, whole_number(n, "n", 1), seed) if pool is None else pool
         self.table = pool.to_frame()
-        missing = [name for name in vocs.variables if name not in self.table]
-        if missing:
+        if missing := [name for name in vocs.variables if name not in self.table]:
             wanted = "to have a column for each variable"
             raise ValueError(complaint("pool", wanted, f"it lacks {missing}"))
         goal = region_of(vocs) if goal is None else goal
@@ -120,7 +119,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         r"""The next points to evaluate, planned in the knowledge of those that are out.
 
         Args:
-            num_points: How many; default one, or none once all is decided.
+            num_points: How many, at most 2,048 in one call, as each is planned beside
+                the others; default one, or none once all is decided.
 
         Raises:
             ValueError: If so many cannot be suggested.
@@ -130,7 +130,7 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         default = num_points is None
         size = min(1, room) if default else whole_number(num_points, "num_points", 0)
         if size > room:
-            why = self.stop_reason or f"only {room} are left while {len(out)} are out"
+            why = self.stop_reason or f"{room:,} at most while {len(out)} are out"
             wanted, came = "to be what can be suggested", f"got {size}: {why}"
             raise ValueError(complaint("num_points", wanted, came))
         if size == 0:
@@ -150,12 +150,13 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         r"""Learn from evaluated points; those with a result that is no number failed.
 
         Args:
-            results: Points with the outputs of the goal. A point without ``_id`` must
-                be a row of the pool.
+            results: Points with the outputs of the goal. A point without ``_id``, or
+                with one that is yet to be given (of an earlier run), must be a row of
+                the pool.
 
         Raises:
-            ValueError: If an ``_id`` is not known, a point is no row of the pool, or an
-                output is missing; nothing is learnt then.
+            ValueError: If an ``_id`` was told before, a point is no row of the pool, or
+                an output is missing; nothing is learnt then.
         """
         rows = [self._row_of(result) for result in results]
         outputs = self.strategy.outputs
@@ -170,16 +171,18 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
             self._failures[rows[i]] = self._failures.get(rows[i], 0) + 1
             if self._failures[rows[i]] == MAX_FAILURES and not state.is_done:
                 state = self.strategy.exclude(state, [rows[i]])
-        for result in results:
-            self._out.pop(result.get("_id", -1), None)
+        for number in [int(result.get("_id") or 0) for result in results]:
+            self._out.pop(number, None)
+            self._next = max(self._next, number)  # of an earlier run: not given again
         self.state = state
 
     def _row_of(self, result: Mapping[str, Any]) -> int:
-        if result.get("_id") is not None:
-            if result["_id"] not in self._out:
-                wanted = "to be one that was suggested and is out"
-                raise ValueError(complaint("_id", wanted, f"got {result['_id']!r}"))
-            return self._out[result["_id"]]
+        number = int(result.get("_id") or 0)
+        if number in self._out:
+            return self._out[number]
+        if 0 < number <= self._next:
+            wanted = "to be one that was suggested and is out"
+            raise ValueError(complaint("_id", wanted, f"got {number}"))
         row = self.strategy.pool.row_of(result)
         if row is None:
             point = {name: result[name] for name in self.vocs.variables}

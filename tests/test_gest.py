@@ -139,6 +139,14 @@ def test_points_that_fail_are_asked_again_thrice_and_then_no_more() -> None:
     assert asked.count(1.0) == 3
 
 
+def test_a_million_points_at_once_are_refused_at_once() -> None:
+    generator = LevelSetGenerator(vocs_of(), n=8, model=MODEL)
+    generator.suggest(2)
+    message = r"`num_points` .*got 1000000: 2,048 at most while 2 are out"
+    with pytest.raises(ValueError, match=message):
+        generator.suggest(10**6)
+
+
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match=r"contextual variables such as 'z'"):
         LevelSetGenerator(vocs_of(variables={**BOX, "z": "CONTEXTUAL"}))
@@ -205,6 +213,15 @@ def test_xopt_runs_it():
 
     given = generator_for_engines()
     run = Xopt(generator=given, evaluator=Evaluator(function=bench, max_workers=3))
+    for _ in range(3):
+        run.step()
+    again = Xopt(generator=given, evaluator=Evaluator(function=bench))
+    again.add_data(run.data)  # as another process would, from what Xopt stored
+    assert again.generator.state.n_used == len(run.data) == 9
+    numbers = {point["_id"] for point in again.generator.suggest(4)}
+    assert not numbers & {*run.data["_id"]}
+    with pytest.raises(ValueError, match=r"`_id` to be one that .* is out, but got 1"):
+        again.add_data(run.data)
     while run.generator.stop_reason is None:
         run.step()
     assert run.generator.state.n_used == len(run.data)
@@ -256,15 +273,18 @@ def test_optimas_runs_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Optimas measures objectives and observables, so that constraints must be among
     # them, and wants objectives that are optimised.
-    given = generator_for_engines("MINIMIZE", observables=["strength"])
-    run = Exploration(
-        generator=ExternalGenerator(ext_gen=given, vocs=given.vocs),
-        evaluator=FunctionEvaluator(function=measure),
-        max_evals=24,
-        sim_workers=2,
-        libe_comms="threads",
-    )
-    run.run()
+    for n in (8, 24):  # the second goes on with what the first left in the folder
+        given = generator_for_engines("MINIMIZE", observables=["strength"])
+        run = Exploration(
+            generator=ExternalGenerator(ext_gen=given, vocs=given.vocs),
+            evaluator=FunctionEvaluator(function=measure),
+            max_evals=n,
+            sim_workers=2,
+            libe_comms="threads",
+            resume=n == 24,
+        )
+        assert given.state.n_used == (8 if n == 24 else 0)
+        run.run()
     assert given.state.n_used == len(run.history) == 24
     check_answer(given)
 

@@ -5,9 +5,13 @@ That a rule is one class in one file, ``tests/strategies/test_composed.py`` show
 
 from __future__ import annotations
 
-from tests.reference.house import ancestors, files_of_ask
+import pytest
+
+from tests.reference.house import ROOT, ancestors, code_lines, files_of_ask
 
 MOST_FILES = 10
+ADAPTER = 150
+"""Fewer code lines than this has what speaks to another engine by ask and tell."""
 MOST_ANCESTORS = 2
 
 
@@ -23,3 +27,8 @@ def test_no_class_stands_on_many_of_ours() -> None:
     assert found == ["GPStrategy", "Strategy"]
     deep = {name: names for name, names in above.items() if len(names) > MOST_ANCESTORS}
     assert not deep
+
+
+@pytest.mark.parametrize("name", ["gest", "optuna", "ray", "submitit"])
+def test_adapters_of_other_engines_are_thin(name: str) -> None:
+    assert code_lines(ROOT / f"{name}.py") < ADAPTER

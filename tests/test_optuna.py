@@ -2,6 +2,11 @@ r"""The sampler for Optuna, against the real package."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -131,3 +136,45 @@ def test_what_does_not_fit_is_refused() -> None:
     )
     with pytest.raises(ValueError, match=r"to return 1 value, one per output"):
         two.optimize(lambda t: (t.suggest_float("x", 0, 10), 1.0), n_trials=1)
+
+
+def run_until_killed(url: str) -> None:
+    r"""Run a study; the eighth objective never returns, and says that it began."""
+    storage = optuna.storages.RDBStorage(url, heartbeat_interval=1, grace_period=2)
+    study = optuna.create_study(
+        study_name="run", storage=storage, sampler=LevelSetSampler(build())
+    )
+
+    def stuck(trial) -> float:
+        value = objective(trial)
+        if trial.number == 7:
+            time.sleep(2)  # until it has said once that it lives
+            os.kill(os.getpid(), signal.SIGKILL)
+        return value
+
+    study.optimize(stuck, n_trials=15)
+
+
+@pytest.mark.slow  # a trial of a dead worker is given up after a while
+@pytest.mark.filterwarnings("ignore")  # heartbeats are an experiment of Optuna
+def test_a_study_that_was_killed_goes_on(tmp_path) -> None:
+    url = f"sqlite:///{tmp_path}/study.db"
+    worker = multiprocessing.get_context("spawn").Process(
+        target=run_until_killed, args=(url,)
+    )
+    worker.start()
+    worker.join(120)
+    assert worker.exitcode == -signal.SIGKILL
+    time.sleep(4)
+    storage = optuna.storages.RDBStorage(url, heartbeat_interval=1, grace_period=2)
+    again = optuna.load_study(
+        study_name="run", storage=storage, sampler=LevelSetSampler(build())
+    )
+    again.optimize(objective, n_trials=8)
+    whole = optuna.create_study(sampler=LevelSetSampler(build()))
+    whole.optimize(objective, n_trials=15)
+    asked = [[trial.params["x"] for trial in s.trials] for s in (whole, again)]
+    lost = asked[1].pop(7)  # what ran when it was killed, asked for once more
+    assert again.trials[7].state == optuna.trial.TrialState.FAIL
+    assert lost == asked[0][7]
+    assert asked[1] == asked[0]

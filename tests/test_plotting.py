@@ -104,7 +104,7 @@ def test_a_map_shows_each_row_in_its_cell():
         sizes[side] = int(getattr(classification, side).sum())
     assert labels(ax) == [
         *(f"{side} ({n})" for side, n in sizes.items()),
-        "measured (3 on 2)",
+        "measured (3 on 2 rows)",
     ]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("east", "north")
 

@@ -128,6 +128,10 @@ def test_both_libraries_write_units_and_words_at_the_axes() -> None:
     assert drawn.get_suptitle() == "yield above 40"
     figure = slices_figure(frame, title="yield above 40")
     assert figure.layout.title.text == "yield above 40"
+    long = " and ".join(f"output {k} above {k}" for k in range(12))
+    drawn = plot_slices(frame, title=long).get_suptitle()
+    assert drawn.count("\n") > 0  # no wider than the picture
+    assert drawn.replace("\n", " ") == long
     assert list(figure.layout.yaxis.ticktext) == list(axes_of(MIXED)[2].words)
     assert list(figure.layout.xaxis.ticktext) == ["0.01", "0.1", "1", "10", "100"]
     hovers = [t for t in figure.data if t.hovertemplate]
@@ -194,7 +198,9 @@ def test_measured_values_are_dots_with_bars() -> None:
     )
     assert figure.layout.yaxis.title.text == "strength (MPa)"
     assert figure.layout.title.text == "strength above 0.3"
-    (dots,) = (t for t in figure.data if t.name == "measured (3 on 2)" and len(t.x) > 1)
+    (dots,) = (
+        t for t in figure.data if t.name == "measured (3 on 2 rows)" and len(t.x) > 1
+    )
     by_value = dict(zip(dots.y, dots.error_y.array, strict=True))
     assert by_value == pytest.approx({0.5: 1.96 * 0.2 / 2**0.5, 2.0: 1.96 * 0.2}, 1e-3)
 

@@ -156,6 +156,12 @@ def test_a_title_stands_above_one_panel_and_above_several():
     several = Picture((panel, panel), (3.0, 2.0), title="two\nlines")
     assert with_matplotlib.draw(several).get_suptitle() == "two\nlines"
     assert with_plotly.draw(several).layout.title.text == "two<br>lines"
+    # plotly hangs lines up at their middle: the first would be above the figure.
+    pads = [
+        with_plotly.draw(Picture((panel,), (3.0, 2.0), title=title)).layout.title.pad.t
+        for title in ("one", "two\nlines", "three\nlines\nhere")
+    ]
+    assert pads == [10, 19, 28]
 
 
 def test_panels_of_different_heights_share_their_horizontal_axis():

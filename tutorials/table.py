@@ -75,7 +75,8 @@ shell(
 # %% [markdown]
 # The first call writes a file of settings. Later calls read it, so that they need no
 # options; to change something, edit it there. A call that says something else is
-# refused.
+# refused. (Inputs whose ratios count, such as doses from 0.1 to 100, are named by
+# `--logs`: the model and the picture then see their logarithm.)
 
 # %%
 show("botorch-lse.toml", 20)

@@ -193,6 +193,13 @@ def words_of(node: LevelSetNode, state: State) -> dict[str, str]:
     return side_words(state.classification)
 
 
+def measured_name(node: LevelSetNode, experiment: Experiment) -> str:
+    r"""What the mean and the interval of a row are about, for an axis."""
+    if node.strategy.n_predicted > 1:
+        return "distance from another answer"  # no metric by itself decides
+    return node.metric_names(experiment)[0]
+
+
 class LevelSetGlobalStoppingStrategy(BaseGlobalStoppingStrategy):
     r"""Stops when the strategy is done, with the reason in words.
 
@@ -348,7 +355,7 @@ class LevelSetAnalysis(LevelSetCard):
             state.measurements,
             threshold=threshold,
             kind=self.kind,
-            metric=" and ".join(node.metric_names(experiment)),
+            metric=measured_name(node, experiment),
             title=self.heading(node, experiment),
             words=words_of(node, state),
         )
@@ -386,9 +393,16 @@ class SliceAnalysis(LevelSetCard):
         r"""The data frame with the rows of the slices, and their maps."""
         state = node.state(experiment)
         frame = plotting.slices_frame(
-            state.classification, state.measurements, self.anchor, self.inputs
+            state.classification,
+            state.measurements,
+            self.anchor,
+            self.inputs,
+            measured_name(node, experiment),
         )
-        words = words_of(node, state)
+        words, answer = words_of(node, state), state.classification
+        if answer.classes is not None and self.shade != "side":
+            # What counts as above is the uppermost class.
+            words = words | {"above": f"of class {len(answer.outputs[0].levels)}"}
         title = self.heading(node, experiment)
         figure = plotting.slices_figure(frame, self.shade, title=title, words=words)
         return frame, figure

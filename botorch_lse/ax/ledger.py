@@ -16,16 +16,19 @@ The rule, a function of trials and data alone, whatever order results came in:
 - Trials with parameters that are no row of the pool are a *history*: where the model
   takes points, their results count as measured before the run, in the order of the
   trials. What is running there does not matter.
-- Where a round grows while it is asked for, its longest plan counts.
+- Where the plan of a round changes while it is asked for (it grows, or another row
+  takes the place of an excluded one), that of its newest trial counts.
 - Asynchronous nodes have no rounds that are waited for. Each of their generator runs
   holds the trials whose results were in when its row was planned: these are a round,
   and what came since is one more. So the order in which results came is that in which
   they were learnt from, whatever a clock said, and a run that is loaded goes on with
-  the same rows.
+  the same rows. They hold likewise which rows had been excluded by then.
 - A row whose own trials failed or were abandoned ``max_failures`` times is *excluded*
-  from the round of the last of them on: it is not asked for any more, and what its
-  plan still holds of it is taken out. So it is with rows that ``exclude_rows`` names,
-  from the round that was open then, or came next.
+  from the round of the last of them on: it is not asked for any more, and the places
+  that the plan still holds for it are *free*. So it is with rows that ``exclude_rows``
+  names, from the round that was open then, or came next. Who takes free places the
+  strategy says, from the complete rounds and the rest of the plan; the generator run
+  that asks for one of them stores the new plan.
 
 A standard error (``sem``) that is known gives the noise variance ``sem^2`` of the
 value; 0, also one that Ax's storage rounds to 0, is an exact measurement. Where it is
@@ -110,6 +113,7 @@ class Round:
         number: The position of the open round among the own rounds, from 0; ``None``
             for a complete round.
         excluded: Rows that are known since this round not to be measurable.
+        n_free: Places of the open round that they left and nobody has taken yet.
     """
 
     plan: tuple[int, ...] = ()
@@ -120,6 +124,7 @@ class Round:
     remedy: str | None = None
     number: int | None = None
     excluded: tuple[int, ...] = ()
+    n_free: int = 0
 
     @property
     def to_ask(self) -> list[int]:
@@ -131,7 +136,7 @@ class Round:
     @property
     def is_over(self) -> bool:
         r"""Whether no row is being measured and none is left to ask for."""
-        return not self.running and not self.to_ask
+        return not self.running and not self.to_ask and not self.n_free
 
     def what_is_awaited(self, n_issued: int) -> str:
         r"""What must happen before the round is over.
@@ -162,7 +167,13 @@ class Round:
         r"""The round with no place left to ask for some rows, which it excludes."""
         places = Counter(row for row in self.to_ask if row in set(rows))
         plan = tuple((Counter(self.plan) - places).elements())
-        return replace(self, plan=plan, excluded=tuple(rows))
+        free = sum(places.values())
+        return replace(self, plan=plan, excluded=tuple(rows), n_free=free)
+
+    def refilled(self, rows: Sequence[int]) -> Round:
+        r"""The round with rows in the free places; those that are left are given up."""
+        plan = tuple(sorted([*self.plan, *rows]))
+        return replace(self, plan=plan, n_free=0)
 
 
 @dataclass(frozen=True)
@@ -179,6 +190,7 @@ class Ledger:
         excluded: Rows that are known since the last round not to be measurable.
         unseen: The trials whose results came since the last row was planned, where the
             node is asynchronous.
+        newly_excluded: The rows that were excluded since then, likewise.
         points: What was measured off the pool.
     """
 
@@ -189,7 +201,21 @@ class Ledger:
     n_own_rounds: int
     excluded: tuple[int, ...] = ()
     unseen: tuple[int, ...] = ()
+    newly_excluded: tuple[int, ...] = ()
     points: tuple[Point, ...] = ()
+
+    def refilled(self, rows: Sequence[int]) -> Ledger:
+        r"""The ledger with rows in the free places of the open round.
+
+        The round is over if it was waiting for these places alone and no row is left.
+        """
+        assert self.open is not None  # it has free places
+        round_ = self.open.refilled(rows)
+        if not round_.is_over:
+            return replace(self, open=round_)
+        new = (round_.close(), *_elsewhere(self.measured_meanwhile))
+        done = (*self.complete, *new)
+        return replace(self, complete=done, open=None, measured_meanwhile=())
 
 
 class Point(NamedTuple):
@@ -214,6 +240,7 @@ class _Entry(NamedTuple):
     Args:
         plans: The plan of each round that the trial belongs to, by the round's number.
         seen: The trials whose results were in when each of these rounds was planned.
+        gone: The rows that had been excluded since the plan before, likewise.
         parts: What each arm contributes, with the number of the round for which the arm
             was asked; ``None`` if it was measured elsewhere.
         points: What it measured off the pool.
@@ -224,6 +251,7 @@ class _Entry(NamedTuple):
 
     plans: dict[int, tuple[int, ...]]
     seen: dict[int, tuple[int, ...]]
+    gone: dict[int, tuple[int, ...]]
     parts: list[tuple[int | None, Round]]
     points: tuple[Point, ...]
     failed: tuple[tuple[int, int], ...]
@@ -345,15 +373,17 @@ class LedgerReader:
         """
         plans: dict[int, tuple[int, ...]] = {}
         seen: dict[int, tuple[int, ...]] = {}
+        gone: dict[int, tuple[int, ...]] = {}
         rounds: dict[str, int] = {}  # of each own arm the first that asked for it
         n_asked: Counter[str] = Counter()  # how often the plan holds each own arm
         weights: defaultdict[str, float] = defaultdict(float)
         arms: dict[str, Arm] = {}
         for run in trial.generator_runs:
             if is_own := node_name_of(run) == self.node_name:
-                number, plan, results = self._plan(run, trial.index)
-                plans.setdefault(number, plan)
+                number, plan, results, excluded = self._plan(run, trial.index)
+                plans[number] = plan
                 seen.setdefault(number, results)
+                gone.setdefault(number, excluded)
             for arm, weight in arms_of(run):
                 arms.setdefault(arm.name, arm)
                 weights[arm.name] += weight
@@ -401,7 +431,14 @@ class LedgerReader:
             [0.0, *(abs(stored - given) for given, stored, _ in learnt)]
         )
         return _Entry(
-            plans, seen, parts, tuple(points), tuple(failed), largest, rounding_error
+            plans,
+            seen,
+            gone,
+            parts,
+            tuple(points),
+            tuple(failed),
+            largest,
+            rounding_error,
         )
 
     def _is_history(self, arm: Arm) -> bool:
@@ -424,8 +461,12 @@ class LedgerReader:
 
     def _plan(
         self, run: GeneratorRun, trial: int
-    ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        r"""The round's number, plan and known trials that a generator run stores."""
+    ) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        r"""What a generator run stores: the number of its round, and the plan.
+
+        Where the node is asynchronous, also the trials whose results had come since the
+        plan before, and the rows that had been excluded.
+        """
         stored = _stored_in(run)
         if stored is None:
             raise ValueError(
@@ -440,8 +481,9 @@ class LedgerReader:
                 f"({stored['pool'][:12]}). Use the pool the experiment was begun with, "
                 "or give the new strategy's node another `name`."
             )
-        results = tuple(stored.get("results", ()))
-        return int(stored["round"]), tuple(stored["plan"]), results
+        since = (tuple(stored.get(key, ())) for key in ("results", "excluded"))
+        results, excluded = since
+        return int(stored["round"]), tuple(stored["plan"]), results, excluded
 
     def _measurement(
         self,
@@ -521,21 +563,30 @@ class LedgerReader:
             if both.results or both.used_up:
                 came[trial] = both
         seen = {n: t for e in self._known.values() for n, t in e.seen.items()}
-        rounds = list[Round]()
+        gone = {n: rows for e in self._known.values() for n, rows in e.gone.items()}
+        rounds, noted, waiting = list[Round](), set[int](), list[int]()
         for number in sorted(seen):
+            new = [row for row in gone[number] if row not in noted]
+            noted, waiting = noted.union(new), [*waiting, *new]
             group = [came.pop(trial) for trial in seen[number] if trial in came]
-            rounds += _together(group)
-        unseen = tuple(sorted(came))
-        rounds += _together([came[trial] for trial in unseen])
-        excluded = self._excluded([*self._known.values()])
+            if group:  # an exclusion takes effect with the next results
+                rounds.append(_together(group, waiting))
+                waiting = []
+        unseen, excluded = tuple(sorted(came)), self._excluded([*self._known.values()])
+        since = {row for rows in excluded.values() for row in rows} - noted
+        waiting += sorted(since)
+        if unseen:
+            rounds.append(_together([came[trial] for trial in unseen], waiting))
+            waiting = []
         return Ledger(
             tuple(rounds),
             None,
             (),
             tuple(sorted(out)),
             max(seen, default=-1) + 1,
-            tuple(sorted(row for rows in excluded.values() for row in rows)),
+            tuple(sorted(waiting)),
             unseen,
+            tuple(sorted(since)),
         )
 
     def _assembled(self) -> Ledger:
@@ -547,10 +598,9 @@ class LedgerReader:
         for entry in entries:
             for number, plan in entry.plans.items():
                 if number not in plans:
-                    plans[number], parts[number] = plan, []
+                    parts[number] = []
                     groups.append([])
-                elif len(plan) > len(plans[number]):
-                    plans[number] = plan
+                plans[number] = plan
             for asked, part in entry.parts:
                 if asked is not None:
                     parts[asked].append(part)
@@ -602,14 +652,12 @@ class LedgerReader:
         return found
 
 
-def _together(group: Sequence[Round]) -> list[Round]:
-    r"""One complete round of what several trials brought; none if it is nothing."""
-    if not group:
-        return []
+def _together(group: Sequence[Round], excluded: Iterable[int]) -> Round:
+    r"""One complete round of what several trials brought, and of excluded rows."""
     found = _round(None, (), group)
     measured = [m.row for m in found.results for _ in range(m.count)]
     plan = tuple(sorted([*measured, *found.used_up]))
-    return [replace(found, plan=plan).close()]
+    return replace(found, plan=plan, excluded=tuple(sorted(excluded))).close()
 
 
 def _round(number: int | None, plan: tuple[int, ...], parts: Sequence[Round]) -> Round:

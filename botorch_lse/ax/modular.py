@@ -207,14 +207,20 @@ class ModelAnalysis(Analysis):
         answer, observations, level = model_answer(
             experiment, generation_strategy, self.threshold, self.n
         )
-        n_above = int(answer.above.sum()), int(answer.undecided.sum())
+        config = experiment.optimization_config
+        assert config is not None  # the objective has one metric
+        (metric,) = dict(config.objective.metric_weights)
+        n_above, n_open = int(answer.above.sum()), int(answer.undecided.sum())
+        title = f"Level set by the model: {metric} above {level:g}"
         return create_plotly_analysis_card(
             name=type(self).__name__,
-            title="Level set by the model",
+            title=title,
             subtitle=(
-                f"Of {len(answer)} points of the search space {n_above[0]} lie above "
-                f"{level:g} and {n_above[1]} are undecided. {answer.guarantee}"
+                f"Of {len(answer):,} points of the search space {n_above:,} lie above "
+                f"{level:g} and {n_open:,} are undecided. {answer.guarantee}"
             ),
             df=plotting.level_set_frame(answer, observations),
-            fig=plotting.level_set_figure(answer, observations, threshold=level),
+            fig=plotting.level_set_figure(
+                answer, observations, threshold=level, metric=metric, title=title
+            ),
         )

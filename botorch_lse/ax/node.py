@@ -154,6 +154,7 @@ class LevelSetNode(ExternalGenerationNode):
         self._states: deque[tuple[tuple[Round, ...], State]] = deque(maxlen=_KEPT)
         self._planned: tuple[Any, tuple[int, ...]] = (None, ())
         self._next: tuple[Any, State] | None = None
+        self._filled: tuple[Ledger, Ledger] | None = None
         self._past: tuple[Any, Strategy] | None = None
         self._one: tuple[Strategy, Strategy] | None = None
         self._ledger: Ledger | None = None
@@ -191,7 +192,28 @@ class LevelSetNode(ExternalGenerationNode):
             given = (strategy, space, names, limit, self.asynchronous)
             found = LedgerReader(self.name, *given)
             self._reader = found
-        return found.read(experiment, data)
+        return self._refilled(found.read(experiment, data))
+
+    def _refilled(self, ledger: Ledger) -> Ledger:
+        r"""The ledger with other rows in the places that excluded ones left.
+
+        They are computed anew until a trial asks for one of them and stores the plan.
+        """
+        if ledger.open is None or ledger.open.n_free == 0:
+            return ledger
+        if self._filled is None or self._filled[0] is not ledger:
+            current, state = ledger.open, self._complete(ledger)
+            rows: list[int] = []
+            if not state.is_done:
+                event = (state.round, current.excluded)
+                state = replace(state, excluded=(*state.excluded, event))
+                # What is measured elsewhere need not be measured here as well.
+                other = [*ledger.pending, *(m.row for m in ledger.measured_meanwhile)]
+                kept = torch.tensor([*current.plan, *other]).long()
+                found = state.strategy.refill(state, kept, current.n_free)
+                rows = found.tolist()
+            self._filled = ledger, ledger.refilled(rows)
+        return self._filled[1]
 
     def space(self, experiment: Experiment) -> PoolSpace:
         r"""The rows as parameterizations of the experiment's search space."""
@@ -511,6 +533,7 @@ class LevelSetNode(ExternalGenerationNode):
             "round": ledger.n_own_rounds + self._runs_issued - 1,
             "plan": self._issued[-n:],
             "results": list(ledger.unseen),
+            "excluded": list(ledger.newly_excluded),
         }
 
     def _is_done(self, ledger: Ledger) -> bool:

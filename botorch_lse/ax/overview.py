@@ -2,13 +2,15 @@ r"""Ax's overview of an experiment, with the answer about the pool in front."""
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 from ax.adapter.base import Adapter
 from ax.analysis.analysis import Analysis
+from ax.analysis.graphviz import GraphvizAnalysisCard
 from ax.analysis.overview import OverviewAnalysis
 from ax.core import Experiment
-from ax.core.analysis_card import AnalysisCardGroup
+from ax.core.analysis_card import AnalysisCardBase, AnalysisCardGroup
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 
 from botorch_lse.ax.analysis import (
@@ -43,7 +45,9 @@ class LevelSetOverview(Analysis):
     r"""What ``client.compute_analyses()`` shows: Ax's overview, and our cards first.
 
     Without a ``LevelSetNode``, or an acquisition function with a level in Ax's modular
-    generator, it is Ax's overview as it is.
+    generator, it is Ax's overview as it is. Ax's drawing of the generation strategy is
+    left out where Graphviz's program ``dot`` is not installed: a notebook would show a
+    traceback in place of all cards.
     """
 
     def validate_applicable_state(
@@ -70,7 +74,7 @@ class LevelSetOverview(Analysis):
             "generation_strategy": generation_strategy,
             "adapter": adapter,
         }
-        whole = OverviewAnalysis().compute(**given)
+        whole = _drawable(OverviewAnalysis().compute(**given))
         has_node = bool(level_set_nodes(generation_strategy)[1])
         if experiment is None or not (
             has_node or acquisition_options(generation_strategy)
@@ -98,6 +102,22 @@ class LevelSetOverview(Analysis):
             subtitle=whole.subtitle,
             children=[ours, *whole.children],
         )
+
+
+def _drawable(group: AnalysisCardGroup) -> AnalysisCardGroup:
+    r"""A group without cards that this machine cannot draw, nor groups left empty."""
+    if shutil.which("dot") is not None:
+        return group
+    kept: list[AnalysisCardBase] = []
+    for card in group.children:
+        if isinstance(card, AnalysisCardGroup):
+            card = _drawable(card)
+            kept += [card] if card.children else []
+        elif not isinstance(card, GraphvizAnalysisCard):
+            kept.append(card)
+    return AnalysisCardGroup(
+        name=group.name, title=group.title, subtitle=group.subtitle, children=kept
+    )
 
 
 set_overview(LevelSetOverview)

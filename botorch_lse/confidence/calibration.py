@@ -23,6 +23,8 @@ WIDER = (1.5, 2.0, 4.0, 16.0)
 twice, and far too narrow, as where a flat start made a model sure of everything."""
 FALSE_ALARM = 0.01
 """The probability that a model that is right is reported at one look."""
+ANOTHER_MODEL = "or give another `model`"
+"""What else may be done about predictions that are too narrow, for those who can."""
 NOTHING_AHEAD = "Nothing was predicted before it was measured."
 
 
@@ -124,7 +126,7 @@ def in_words(ahead: Tensor) -> str:
     return (
         f"{said}: the predictions are too narrow (of models that are right at most "
         f"{100 * FALSE_ALARM:.0f} % are reported). Do not trust what is decided: look "
-        "for values that were typed or measured wrongly, or give another `model`."
+        f"for values that were typed or measured wrongly, {ANOTHER_MODEL}."
     )
 
 

@@ -87,6 +87,7 @@ def slices_frame(
     observations: Observations | None = None,
     anchor: int | None = None,
     inputs: Sequence[str] | None = None,
+    metric: str = "",
 ) -> pd.DataFrame:
     r"""Slices through one row of the pool, one for each pair of inputs.
 
@@ -101,6 +102,7 @@ def slices_frame(
         anchor: The row to slice through; default the most doubtful one: with the
             probability nearest to one half, the first of equals.
         inputs: Names of the pool's inputs; default the first four that vary.
+        metric: What the mean is of: with one input the axis is called so.
 
     Returns:
         A row for each row of each slice: ``panel``, ``held`` (what is held fixed, in
@@ -128,7 +130,8 @@ def slices_frame(
     shown = bare_frame(classification, observations)
     low, high = pool.bounds
     away = _array(((pool.X - pool.X[anchor]) / (high - low)).abs())
-    return _panels(pool, inputs, shown, shown["mean"], away, anchor)
+    y = shown["mean"].rename(f"{metric}, mean" if metric else "mean")
+    return _panels(pool, inputs, shown, y, away, anchor)
 
 
 def batches_frame(

@@ -256,6 +256,11 @@ def _titled(
     pool, words = classification.pool, [title] if title else []
     if pool is not None and pool.stands_for_more:
         words.append(str(classification.content()))
+    return _headed(picture, *words)
+
+
+def _headed(picture: m.Picture, *words: str) -> m.Picture:
+    r"""With sentences above it, each in lines that are no wider than the picture."""
     length = int(LINE_LENGTH * picture.size[0] / TITLE_WIDTH)
     lines = (textwrap.fill(word, length) for word in words)
     return replace(picture, title="\n".join(lines))
@@ -308,7 +313,7 @@ def slices(
     r"""Describe the picture of ``plot_slices``: a map for each pair of inputs."""
     one_of(shade, "shade", SHADES)
     contours = {} if shade == "side" else {"probability 0.5": (shade, 0.5)}
-    return replace(_maps(frame, shade, contours, words or {}), title=title)
+    return _headed(_maps(frame, shade, contours, words or {}), title)
 
 
 def plot_batches(frame: pd.DataFrame, *, title: str = "") -> Figure:
@@ -349,7 +354,7 @@ def batches(frame: pd.DataFrame, *, title: str = "") -> m.Picture:
             _dots(soon, ring, "planned or out", "n_upcoming"),
         ]
 
-    return replace(_panels(frame, marks, _PLACEMENT), title=title)
+    return _headed(_panels(frame, marks, _PLACEMENT), title)
 
 
 def plot_progress(
@@ -405,7 +410,8 @@ def progress(
             panels.append(m.Panel((line,), "", word, x_range, y_range))
     panels[-1] = replace(panels[-1], x_label="evaluations")
     size, heights = (7.0, 2.0 + 1.5 * len(panels)), (2.0, 1.0, 1.0)[: len(panels)]
-    return m.Picture(tuple(panels), size, _legend(marks), heights=heights, title=title)
+    picture = m.Picture(tuple(panels), size, _legend(marks), heights=heights)
+    return _headed(picture, title)
 
 
 def plot_pareto_set(
@@ -482,15 +488,15 @@ def pareto_set(
         panels.append(m.Panel(tuple(_by_side(located, words)), *pair))
     columns = 2 if len(panels) == 4 else min(len(panels), 3)
     width, height = (7.0, 5.5) if len(panels) == 1 else (4.4, 3.8)
-    return m.Picture(
+    picture = m.Picture(
         tuple(panels),
         (width * columns, height * -(-len(panels) // columns)),
         _legend(panels[0].marks)[::-1],
         columns,
         legend_columns=2,
         hover=("row", "n_observations"),
-        title=title,
     )
+    return _headed(picture, title)
 
 
 def _outputs_of(frame: pd.DataFrame) -> tuple[str, ...]:
@@ -764,9 +770,13 @@ def _ticks(part: pd.DataFrame, axis: str) -> m.Ticks | None:
     if part[f"{axis}_word"].notna().all():
         words = part.drop_duplicates(axis).sort_values(axis)
         return m.Ticks(tuple(words[axis]), tuple(words[f"{axis}_word"]))
+    values = part[axis]
+    is_round = part[f"{axis}_name"].iloc[0] == "round"
+    if is_round and values.notna().any():  # there is no round 0.2
+        at = np.unique(np.linspace(0, values.max(), 6).round()).tolist()
+        return m.Ticks(tuple(at), tuple(f"{value:g}" for value in at))
     if not part[f"{axis}_log"].iloc[0]:
         return None
-    values = part[axis]
     low, high = math.log10(values.min()), math.log10(values.max())
     powers = range(math.floor(low), math.ceil(high) + 1)
     steps = (1,) if high - low > 2 else (1, 2, 5)
@@ -787,7 +797,7 @@ def _legend(
     looks = {label: replace(swatch, colour=colour) for label, colour in kinds}
     for mark in marks:
         if not isinstance(mark, m.Cells) and mark.label:
-            # Large enough to be measured_rows, small enough for a line of text.
+            # Large enough to be seen, small enough for a line of text.
             size = np.clip(mark.look.size, 5.0, 8.0)
             looks.setdefault(mark.label, replace(mark.look, size=size))
     return tuple(m.Key(label, look) for label, look in looks.items())
@@ -814,7 +824,9 @@ def _labels(
         return sides, "measured"
     sides = {s: f"{w} ({(keys == s).sum():,})" for s, w in sides.items()}
     total, rows = frame["n_observations"].sum(), (frame["n_observations"] > 0).sum()
-    return sides, f"measured ({total:,}" + (f" on {rows:,})" if total > rows else ")")
+    noun = "row" if rows == 1 else "rows"
+    where = f" on {rows:,} {noun}" if total > rows else ""
+    return sides, f"measured ({total:,}{where})"
 
 
 def _sides(frame: pd.DataFrame) -> tuple[pd.Series, dict[str, str]]:

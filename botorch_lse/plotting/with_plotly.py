@@ -67,7 +67,9 @@ def draw(picture: m.Picture) -> Figure:
         # At the upper edge; the legend stands below it.
         text = {"text": "<br>".join(title), "font": {"size": 13}}
         figure.update_layout(title=text)
-        figure.update_layout(title={"y": 1.0, "yanchor": "top", "pad": {"t": 10}})
+        # plotly hangs up several lines at the middle of them, not at the first.
+        pad = {"t": 10 + _LINE * (len(title) - 1) / 2}
+        figure.update_layout(title={"y": 1.0, "yanchor": "top", "pad": pad})
     height = _INCH * picture.size[1] if len(picture.panels) > 1 else None
     top, above = 60 + _LINE * len(title), 1.02
     if any(panel.title for panel in picture.panels):

@@ -47,6 +47,10 @@ EXCLUDED = "Rows were excluded: assumed to be so whatever their values."
 """What every answer says once rows were excluded."""
 MOST_LISTED = 50_000_000
 """Measurements that ``ask`` lists row by row at most: 400 MB."""
+MOST_AT_ONCE = 2048
+"""Measurements that engines may ask for in one call. Each is planned beside those
+before it, so that the time grows with the square: so many take half a minute in a pool
+of a thousand rows, ten times as many an hour."""
 
 
 @dataclass(frozen=True)
@@ -430,6 +434,9 @@ class Strategy(ABC):
     def room(self, state: State, pending: Any = None) -> int:
         r"""How many more measurements may be asked for beside those that are out.
 
+        No more than ``MOST_AT_ONCE``, since this is for engines, which ask for as many
+        as they have workers, or for all there are. ``ask`` itself has no such limit.
+
         Args:
             state: Where the run stands.
             pending: Rows that are being measured, whose results were not told yet.
@@ -442,8 +449,8 @@ class Strategy(ABC):
         if state.is_done:
             return 0
         out = row_indices([] if pending is None else pending, "pending", len(self.pool))
-        request = self._request(state, out, MOST_LISTED)
-        usable = request.left.clamp_max(MOST_LISTED)
+        request = self._request(state, out, MOST_AT_ONCE)
+        usable = request.left.clamp_max(MOST_AT_ONCE)
         usable = usable * self.procedure.open_rows(state.belief)
         return min(request.size, int(usable.sum()))
 
@@ -540,6 +547,29 @@ class Strategy(ABC):
         new = found[~torch.isin(found, state.excluded_rows)]
         done = torch.cat((state.told.measured, state.abandoned_in(state.round)))
         return self._exclude(state, new, done) if new.numel() else state
+
+    def refill(self, state: State, kept: Tensor, size: int) -> Tensor:
+        r"""Rows for places of the open round that became free, at most ``size``.
+
+        They depend on the complete rounds and the rest of the plan, and not on what was
+        told of this round: a replay could not know what came before the exclusion.
+        Fewer than ``size`` where the rows or the budget are used up.
+
+        Args:
+            state: Where the run stands, the rows that left the places excluded.
+            kept: The rest of the plan, and rows that are being measured besides.
+            size: How many places are free.
+        """
+        earlier = tuple(pair for pair in state.abandoned if pair[0] < state.round)
+        start = replace(
+            state, told=Observations.empty(), deferred=(), abandoned=earlier
+        )
+        # The size is given: where the call says it, a round has one row by itself.
+        request = self._request(start, kept, size)
+        if request.size == 0:
+            return kept[:0]
+        belief = self.procedure.planning_belief(state.belief)
+        return self.procedure.plan(belief, request)
 
     def replay(
         self,
@@ -679,7 +709,7 @@ class Strategy(ABC):
             return after
         plan = self.planned(state)
         kept = plan[~torch.isin(plan, rows) | matching(plan, done)]
-        plan = torch.cat((kept, self._in_place(after, kept, len(plan) - len(kept))))
+        plan = torch.cat((kept, self.refill(after, kept, len(plan) - len(kept))))
         plan = plan.sort().values
         if state.plan is None:  # nothing was told: what may be told now stays as it was
             return self._close_if_full(replace(after, stored_plan=plan))
@@ -688,23 +718,6 @@ class Strategy(ABC):
         for group in state.deferred:
             after = self._tell_round(after, group)
         return after
-
-    def _in_place(self, state: State, kept: Tensor, size: int) -> Tensor:
-        r"""Rows for places of the open round that became free, at most ``size``.
-
-        They depend on the complete rounds and the rest of the plan, and not on what was
-        told of this round: a replay could not know what came before the exclusion.
-        """
-        earlier = tuple(pair for pair in state.abandoned if pair[0] < state.round)
-        start = replace(
-            state, told=Observations.empty(), deferred=(), abandoned=earlier
-        )
-        request = self._request(start, kept)
-        size = min(size, request.size)
-        if size == 0:
-            return kept[:0]
-        belief = self.procedure.planning_belief(state.belief)
-        return self.procedure.plan(belief, replace(request, size=size))
 
     def _close_if_full(self, state: State) -> State:
         if self.missing(state).numel():

@@ -2,12 +2,14 @@ r"""The answer of a run as files: a table and a picture."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from botorch_lse.plotting import level_set_frame, plot_level_set
+from botorch_lse.problem import Pool
 from botorch_lse.table.cells import without_unit, write_table
 from botorch_lse.table.runs import Run
 
@@ -82,7 +84,10 @@ def draw_answer(run: Run, path: Path) -> None:
         ValueError: If the file cannot be written.
     """
     found, state = run.settings, run.state
-    axes = plot_level_set(state.classification, state.observations, found.level)
+    answer, pool = state.classification, run.pool
+    shown = run.candidates.drawn(run.rows)
+    answer = replace(answer, pool=Pool(pool.X, names=pool.names, table=shown))
+    axes = plot_level_set(answer, state.observations, found.level)
     column = run.result_column
     unit = column.removeprefix(without_unit(column)).strip(" ()[]")
     level = f"{found.level:g} {unit}".strip()

@@ -36,6 +36,7 @@ class Candidates:
         lines: The ``N`` lines in an order of their own, by inputs and key, so that
             sorting the file changes nothing.
         frame: ``N`` rows of inputs, numbers or words, in the same order.
+        logs: The inputs of which the model sees the logarithm.
     """
 
     table: Table
@@ -44,6 +45,7 @@ class Candidates:
     notation: Notation
     lines: tuple[Line, ...] = field(repr=False)
     frame: pd.DataFrame = field(repr=False)
+    logs: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -54,6 +56,7 @@ class Candidates:
         key: str | None = None,
         inputs: Sequence[str] = (),
         ignore: Sequence[str] = (),
+        logs: Sequence[str] = (),
     ) -> Candidates:
         r"""The candidates of a table.
 
@@ -64,6 +67,7 @@ class Candidates:
             key: The column that names the candidates.
             inputs: The columns that describe them; empty: all others that vary.
             ignore: Columns that are no inputs.
+            logs: Inputs of which the model sees the logarithm.
 
         Raises:
             ValueError: If a column or a cell is not what it should be, or two lines are
@@ -92,8 +96,10 @@ class Candidates:
         order = frame.assign(**{"": names}).sort_values([*chosen, ""]).index
         lines = tuple(table.lines[i] for i in order)
         frame = frame.loc[order].reset_index(drop=True)
-        found = cls(table, key, chosen, notation, lines, frame)
+        by_log = tuple(_known(table, name, "logs") for name in logs)
+        found = cls(table, key, chosen, notation, lines, frame, by_log)
         found._check_names()
+        found._check_logs()
         return found
 
     def __len__(self) -> int:
@@ -106,7 +112,26 @@ class Candidates:
             rows: Which candidates, sorted.
         """
         cells = pd.DataFrame([self.lines[row].cells for row in rows], dtype=str)
-        return Pool(self.frame.iloc[rows].reset_index(drop=True), table=cells)
+        frame = self.frame.iloc[rows].reset_index(drop=True)
+        by_log = {name: np.log10(frame[name]) for name in self.logs}
+        return Pool(frame.assign(**by_log), table=cells)
+
+    def drawn(self, rows: np.ndarray) -> pd.DataFrame:
+        r"""The inputs of some candidates for a picture: numbers, and words by name.
+
+        The table of ``pool`` holds cells as they are written, which an axis would show
+        as so many words, one beside the other.
+
+        Args:
+            rows: Which candidates, sorted.
+        """
+        shown = self.frame.iloc[rows].reset_index(drop=True)
+        said = {
+            name: [self.lines[row].cells[name] for row in rows]
+            for name in self.inputs
+            if name in self._answers
+        }
+        return shown.assign(**said)
 
     def called(self, row: int) -> str:
         r"""What a candidate is called in a message.
@@ -284,6 +309,25 @@ class Candidates:
             for name in self._slack
             if _yes_or_no(self.lines[0].cells[name]) is not None
         }
+
+    def _check_logs(self) -> None:
+        r"""Complain about inputs that have no logarithm."""
+        for name in self.logs:
+            if name not in self._slack or name in self._answers:
+                raise ValueError(
+                    f"{self.table.name}: expected `logs` to name inputs that are "
+                    f"numbers, but {name!r} is none. Leave it out."
+                )
+            least = int(self.frame[name].to_numpy().argmin())
+            if self.frame[name][least] <= 0:
+                line = self.lines[least]
+                raise self.table.complaint(
+                    line,
+                    name,
+                    "a number above 0, which has a logarithm",
+                    f"got {line.cells[name]!r}",
+                    f"correct it, or leave {name!r} out of `logs`",
+                )
 
     # --- duplicates -------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import csv
 import io
 import os
 import re
+import shlex
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -194,7 +195,8 @@ class Notation:
             value: The value as the command line takes it.
         """
         if self.settings is None:
-            return f"give --{name.replace('_', '-')} {value}".strip()
+            quoted = shlex.quote(value) if value else ""  # "heat [C]" is one word
+            return f"give --{name.replace('_', '-')} {quoted}".strip()
         quoted = f'"{value}"' if value else "true"
         if name in ("ignore", "inputs"):
             quoted = f"[{quoted}]"

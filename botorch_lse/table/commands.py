@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from botorch_lse.checks import in_interval, whole_number
-from botorch_lse.confidence.calibration import CalibrationWarning
+from botorch_lse.confidence.calibration import ANOTHER_MODEL, CalibrationWarning
 from botorch_lse.strategies.loop import (
     ALL_ABOVE,
     AUDITED,
@@ -228,7 +228,8 @@ def answer_in_words(run: Run) -> str:
     guarantee, said = state.classification.guarantee, str(state.calibration())
     # Where the predictions failed, the guarantee and the summary say so already.
     has_said = said in guarantee or state.calibration().has_failed
-    return "\n".join((guarantee,) if has_said else (said, guarantee))
+    words = (guarantee,) if has_said else (said, guarantee)
+    return _in_table_words("\n".join(words))
 
 
 def simulate_command(call: argparse.Namespace) -> None:
@@ -388,14 +389,19 @@ def summary(run: Run) -> str:
     elif (first := run.strategy.parts.model.n_first) > state.history.n_measured:
         lines.append(
             f"The first {first} measurements are spread over the table: nothing is "
-            "decided before."
+            "decided before. (The setting first says how many.)"
         )
     else:
         lines.append(foreseen(run))
     lines += often_failed(run)
     if state.history.n_measured and state.calibration().has_failed:
-        lines.append(str(state.calibration()))
+        lines.append(_in_table_words(str(state.calibration())))
     return "\n".join(lines)
+
+
+def _in_table_words(said: str) -> str:
+    r"""What is said of the predictions, with a remedy that a table's owner has."""
+    return said.replace(ANOTHER_MODEL, "or measure more")
 
 
 def often_failed(run: Run) -> list[str]:

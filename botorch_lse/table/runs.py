@@ -59,6 +59,7 @@ class Run:
             found.key,
             found.inputs,
             found.ignore,
+            found.logs,
         )
         found = replace(found, inputs=candidates.inputs)
         return cls(found, candidates, measurements(found, candidates))

@@ -44,6 +44,7 @@ class Settings:
         key: The column that names the candidates.
         inputs: The columns that describe the candidates; empty: all that vary.
         ignore: Columns that are no inputs, used where ``inputs`` is empty.
+        logs: Inputs of which the model sees the logarithm.
         decimal: The decimal mark.
         replicates: Whether a candidate may have several lines nobody asked for.
         noise_std: The standard deviation of a measurement's noise.
@@ -75,6 +76,9 @@ class Settings:
         (), "the columns that describe the candidates", tuple
     )
     ignore: tuple[str, ...] = _setting((), "columns that are no inputs", tuple)
+    logs: tuple[str, ...] = _setting(
+        (), "inputs whose ratios count, such as doses: by their logarithm", tuple
+    )
     decimal: str = _setting(".", "the decimal mark, a point or a comma")
     replicates: bool = _setting(
         False, "candidates may stand in several lines that no sheet asked for", bool
@@ -184,6 +188,7 @@ def _example(name: str) -> str:
         "key": '"sample"',
         "inputs": '["time", "heat"]',
         "ignore": '["comment"]',
+        "logs": '["dose"]',
         "audit": "[0.05, 0.05]",
         "beta": "9",
         "budget": "100",
@@ -232,7 +237,7 @@ def settings(path: Path, given: Mapping[str, Any]) -> Settings:
             f"{path.name}: expected lines such as above = 40, but: {error}. Texts need "
             "quotation marks."
         ) from error
-    found = Settings(path=path, is_stored=True, **_checked(stored, path.name))
+    found = Settings(path=path, is_stored=True, **_checked(stored, path.name, text))
     differing = [n for n in options if not _same(n, options[n], getattr(found, n))]
     if differing:
         said = [_contradiction(name, options[name], found, text) for name in differing]
@@ -262,25 +267,41 @@ def _contradiction(name: str, given: Any, found: Settings, text: str) -> str:
     shown = ",".join(map(str, given)) if isinstance(given, tuple) else given
     shown = f"{given:g}" if isinstance(given, float) else shown
     shown = f"{option}{shown}" if given is not True else option.strip()
-    lines = text.splitlines()
-    pattern = re.compile(rf"\s*{name}\s*=")
-    number = next((i for i, line in enumerate(lines, 1) if pattern.match(line)), None)
+    number = _line_of(name, text)
     if number is None:
         return f"{shown} contradicts {found.path.name}, where {name} is not set"
     value = _toml(getattr(found, name))
     return f"{shown} contradicts {found.path.name}, line {number}: {name} = {value}"
 
 
-def _checked(stored: Mapping[str, Any], name: str) -> dict[str, Any]:
-    r"""The entries of a file of settings, each of its type."""
+def _line_of(entry: str, text: str) -> int | None:
+    r"""The number of the line that sets an entry; ``None`` if none does."""
+    pattern = re.compile(rf"\s*[\"']?{re.escape(entry)}[\"']?\s*=")
+    lines = enumerate(text.splitlines(), 1)
+    return next((number for number, line in lines if pattern.match(line)), None)
+
+
+def _checked(stored: Mapping[str, Any], file: str, text: str) -> dict[str, Any]:
+    r"""The entries of a file of settings, each of its type.
+
+    Args:
+        stored: The entries.
+        file: The name of the file, for messages.
+        text: What it holds, to find the line of an entry.
+
+    Raises:
+        ValueError: If an entry is no setting, or not of its type.
+    """
     parts = {part.name: part for part in _stored()}
     checked = {}
     for entry, value in stored.items():
+        number = _line_of(entry, text)
+        name = file if number is None else f"{file}, line {number}"
         if entry not in parts:
             near = difflib.get_close_matches(entry, parts, 1)
             raise ValueError(
                 f"{name}: expected settings, but {entry!r} is none"
-                + (f"; did you mean {near[0]!r}?" if near else ".")
+                + (f"; did you mean {near[0]!r}?" if near else ". Delete the line.")
             )
         checked[entry] = _of_kind(value, parts[entry].metadata["kind"], entry, name)
     return checked

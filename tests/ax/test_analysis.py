@@ -9,6 +9,7 @@ from ax.adapter.registry import Generators
 from ax.generation_strategy.generation_node import GenerationNode
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.generator_spec import GeneratorSpec
+from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_lse import Pool
 from botorch_lse.ax import (
@@ -23,7 +24,14 @@ from botorch_lse.ax import (
     level_set_content,
 )
 from botorch_lse.plotting import plot_batches, plot_progress, plot_slices
-from botorch_lse.strategies import MELKLinearStrategy, TruVaRStrategy
+from botorch_lse.strategies import (
+    GaussianProcess,
+    Levels,
+    MELKLinearStrategy,
+    PALStrategy,
+    Strategy,
+    TruVaRStrategy,
+)
 from tests.registry import travel
 
 from .worlds import client_for, complete, grid_pool, kernel, lse, state_of, truth
@@ -190,3 +198,35 @@ def test_cards_of_rows_that_count_alike_say_nothing_of_it():
     client, _ = midway(lse())
     assert "is above" not in card_of(client, LevelSetAnalysis()).subtitle
     assert level_set_content(client).lower >= 0
+
+
+def test_axes_of_one_input_have_the_metric_and_whole_rounds():
+    x = torch.linspace(0, 1, 7, dtype=torch.float64).unsqueeze(-1)
+    model = ScaleKernel(RBFKernel()).double()
+    client = client_for(lse(Pool(x, names=["depth [m]"]), model=model))
+    for _ in range(2):
+        for trial in client.get_next_trials(100):
+            client.complete_trial(trial, {"y": (0.5, 0.1)})
+    client.get_next_trials(100)
+    figure = card_of(client, ProbabilityAnalysis()).get_figure()
+    assert figure.layout.xaxis.title.text == "depth [m]"
+    assert figure.layout.yaxis.title.text == "y, mean"
+    axis = card_of(client, BatchAnalysis()).get_figure().layout.yaxis
+    assert axis.title.text == "round"
+    assert axis.ticktext[:2] == ("0", "1")
+
+
+def test_no_single_metric_is_written_at_the_intervals_of_a_pareto_set():
+    pool = grid_pool()
+    settings = {"model": kernel(), "noise_std": 0.1, "batch_size": 2}
+    strategy = PALStrategy(pool, maximize=[True, False], epsilon=0.1, **settings)
+    client = client_for(strategy, objective="y, -z")
+    figure = card_of(client, IntervalAnalysis()).get_figure()
+    assert figure.layout.yaxis.title.text == "distance from another answer"
+
+
+def test_probabilities_of_classes_say_of_which():
+    model = GaussianProcess(kernel(), noise_std=0.1)
+    client = client_for(Strategy(grid_pool(), Levels([-0.5, 0.5]), model=model))
+    figure = card_of(client, ProbabilityAnalysis()).get_figure()
+    assert figure.layout.coloraxis.colorbar.title.text == "probability of class 2"

@@ -18,7 +18,7 @@ from botorch_lse.ax import (
 )
 from botorch_lse.papers.mason2022 import MELKPACStrategy
 from botorch_lse.problem import Observations
-from botorch_lse.strategies import MELKLinearStrategy
+from botorch_lse.strategies import MELKLinearStrategy, loop
 
 from .worlds import (
     NOISE,
@@ -94,6 +94,13 @@ def test_a_budget_limits_what_is_given():
     assert len(client_for(strategy).get_next_trials(8)) == 5
     once = lse(batch_size=None, max_repeats=1)
     assert len(client_for(once).get_next_trials(99)) == 36
+
+
+def test_a_million_trials_at_once_are_no_more_than_can_be_planned(monkeypatch):
+    strategy = lse(batch_size=None)
+    assert strategy.room(strategy.init()) == loop.MOST_AT_ONCE == 2048
+    monkeypatch.setattr(loop, "MOST_AT_ONCE", 50)
+    assert len(client_for(strategy).get_next_trials(10**6)) == 50
 
 
 def test_asking_by_hand_takes_a_size():

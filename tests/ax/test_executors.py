@@ -1,12 +1,16 @@
 r"""Ray and Slurm's submitit as executors, with the real packages on this machine."""
 
+import multiprocessing
+import os
 import signal
+import time
 from concurrent.futures import as_completed
 
 import pytest
 import ray
 import submitit
 from ax.api.client import Client
+from ax.core.trial_status import TrialStatus
 from ray.exceptions import RayTaskError, WorkerCrashedError
 from submitit.core.utils import FailedJobError, UncompletedJobError
 
@@ -15,7 +19,9 @@ from botorch_lse.ax import (
     level_set_generation_strategy,
     pool_parameters,
     run_experiment,
+    save_client,
 )
+from botorch_lse.benchmark.engines import ENGINES, executor_on
 from botorch_lse.ray import RayExecutor
 from botorch_lse.strategies import LSEStrategy
 from botorch_lse.submitit import SubmititExecutor
@@ -106,6 +112,44 @@ def test_a_run_goes_on_after_a_bench_broke(executor):
     here = client()
     run_experiment(here, far.bench)
     assert same_state(state_of(made), state_of(here))
+
+
+def go_on_there(engine, path):
+    r"""Go on with a stored run on an engine, in a process that may be killed."""
+    os.chdir(os.path.dirname(path))  # noqa: PTH120  # where submitit's jobs lie
+    made = Client.load_from_json_file(path)
+    with executor_on(engine, 2) as executor:
+        run_experiment(
+            made, far.slow_bench, executor=executor, storage=path, progress=False
+        )
+
+
+def n_completed(path):
+    experiment = Client.load_from_json_file(path)._experiment
+    return len(experiment.trial_indices_by_status[TrialStatus.COMPLETED])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a run")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_run_that_is_killed_goes_on_there(engine, tmp_path):
+    path, new = str(tmp_path / "run.json"), multiprocessing.get_context("spawn").Process
+    save_client(client(), path)
+    killed = new(target=go_on_there, args=(engine, path))
+    killed.start()
+    until = time.monotonic() + 120
+    while n_completed(path) == 0 and killed.is_alive() and time.monotonic() < until:
+        time.sleep(0.1)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.join()
+    assert 0 < n_completed(path) < 6  # it was cut midway
+    again = new(target=go_on_there, args=(engine, path))
+    again.start()
+    again.join(240)
+    assert again.exitcode == 0
+    here = client()
+    run_experiment(here, far.bench)
+    assert same_state(state_of(Client.load_from_json_file(path)), state_of(here))
 
 
 @pytest.mark.slow

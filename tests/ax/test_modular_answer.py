@@ -80,6 +80,8 @@ def test_there_is_a_table_and_a_card_on_points_of_the_space():
     assert len(card.df) == 73
     (other,) = client.compute_analyses([ModelAnalysis(0.5, n=64)], display=False)
     assert "lie above 0.5" in other.subtitle
+    assert other.title == "Level set by the model: y above 0.5"
+    assert other.get_figure().layout.title.text == other.title
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -45,6 +45,19 @@ def test_the_overview_begins_with_our_cards_and_has_no_errors(rounds):
     assert not {card.name for card in found} & {*OURS}
 
 
+@pytest.mark.filterwarnings("ignore")  # of Ax's own cards
+def test_a_notebook_can_show_it_without_graphviz(monkeypatch):
+    r"""Ax draws its generation strategy by a program that may not be installed."""
+    client, found = played(2), {"dot": "/usr/bin/dot"}
+    monkeypatch.setattr("shutil.which", lambda name: found.get(name))
+    (overview,) = client.compute_analyses(display=False)
+    assert "GenerationStrategyGraph" in [card.name for card in leaves([overview])]
+    found.clear()
+    (overview,) = client.compute_analyses(display=False)
+    assert "GenerationStrategyGraph" not in [card.name for card in leaves([overview])]
+    assert "Level set: y above 0.5" in overview._repr_html_()
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_without_a_strategy_of_ours_it_is_axs_own():
     client = Client()

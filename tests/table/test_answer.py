@@ -2,13 +2,18 @@ r"""What is known, as a table and a picture."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 import torch
 from matplotlib.axes import Axes
 
-from botorch_lse.table import answers
+from botorch_lse.__main__ import command
+from botorch_lse.confidence.calibration import ANOTHER_MODEL, Calibration
+from botorch_lse.plotting.axes import axes_of
+from botorch_lse.problem import Pool
+from botorch_lse.table import answers, commands
 from botorch_lse.table.answers import draw_answer
 from botorch_lse.table.runs import Run
 from botorch_lse.table.settings import settings
@@ -112,3 +117,63 @@ def test_the_state_is_that_of_the_same_rounds_told_one_by_one(lab: Lab) -> None:
     direct = run.strategy.replay(told, seed=0).classification
     assert direct.side.tolist() == run.state.classification.side.tolist()
     torch.testing.assert_close(direct.mean, run.state.classification.mean)
+
+
+def test_predictions_that_fail_are_said_in_words_of_tables() -> None:
+    r"""Who has a table and no code can measure more, and gives no `model`."""
+    ahead = torch.full((8,), 5.0).double()
+    said = str(Calibration(ahead, ahead, ahead))
+    assert ANOTHER_MODEL in said
+    words = commands._in_table_words(said)
+    assert words.endswith("typed or measured wrongly, or measure more.")
+
+
+def test_numbers_stand_where_they_are_and_words_by_name(
+    lab: Lab, closed_figures: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = list[Axes]()
+
+    def keep(*arguments: object) -> Axes:
+        drawn.append(plot(*arguments))
+        return drawn[-1]
+
+    plot = answers.plot_level_set
+    monkeypatch.setattr(answers, "plot_level_set", keep)
+    depths = [0.5, 1, 2, 5, 10, 20, 50, 100]
+    lines = [f"{depth},{word}" for depth in depths for word in ("yes", "no")]
+    lab.write("candidates.csv", "\n".join(["depth [m],dry", *lines, ""]))
+    lab.call("next candidates.csv --above 40 --column y")
+    lab.call("answer")
+    assert drawn[0].get_xlabel() == "depth [m]"
+    assert drawn[0].get_xlim()[1] > 100  # not the eighth of eight words
+    assert [label.get_text() for label in drawn[0].get_yticklabels()] == ["no", "yes"]
+    one = "\n".join(["depth [m]", *map(str, depths), ""])
+    for file in ("candidates.csv", "botorch-lse.toml", "sheet.csv"):
+        (lab.folder / file).unlink()
+    lab.write("candidates.csv", one)
+    lab.call("next candidates.csv --above 40 --column y")
+    lab.call("answer")
+    ticks = [label.get_text() for label in drawn[1].get_xticklabels()]
+    assert drawn[1].get_xlim()[1] > 100
+    assert len(ticks) < 9 or "5" not in ticks  # round numbers, not one for each row
+
+
+def test_doses_count_by_their_logarithm(lab: Lab, closed_figures: None) -> None:
+    depths = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100]
+    lines = [f"{depth},{heat}" for depth in depths for heat in (20, 40)]
+    lab.write("candidates.csv", "\n".join(["dose [mg],heat", *lines, ""]))
+    given = ["next", "candidates.csv", "--above", "40", "--column", "y"]
+    assert command([*given, "--logs", "dose [mg]"]) == 0
+    run = Run.read(settings(Path("botorch-lse.toml"), {}))
+    dose = run.candidates.frame["dose [mg]"]
+    assert run.pool.X[:, 0].tolist() == pytest.approx(dose.map(math.log10).tolist())
+    axis = axes_of(Pool(run.pool.X, names=run.pool.names, table=run.candidates.frame))
+    assert [part.is_log for part in axis] == [True, False]
+    lab.call("answer")
+    lab.write("candidates.csv", "\n".join(["dose [mg],heat", *lines, "0,20", ""]))
+    said = lab.refused("next")
+    assert "line 22, column dose [mg]: expected a number above 0" in said
+    (lab.folder / "botorch-lse.toml").unlink()
+    lab.write("candidates.csv", "dose,wood\n1,oak\n9,ash\n4,oak\n")
+    said = lab.refused("next candidates.csv --above 4 --column y --logs wood")
+    assert "`logs` to name inputs that are numbers, but 'wood' is none" in said

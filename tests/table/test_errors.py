@@ -89,6 +89,11 @@ def test_results_that_are_wrong(lab: Lab, results: str, said: str) -> None:
             "line 5, column x: expected a number, but got '4x'; write a number.",
         ),
         (
+            "heat [C],z\n1,2\n,3\n",
+            "",
+            "leave the column out: give --ignore 'heat [C]'.",
+        ),
+        (
             'x,z\n"1,5",2\n"2,5",7\n',
             "",
             "line 2, column x: expected a number, but got '1,5'; write 1.5, or give "

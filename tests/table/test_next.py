@@ -190,9 +190,10 @@ def test_settings_are_written_read_and_edited(lab: Lab) -> None:
         (
             "batch = 4",
             "batch = '4'",
-            "expected batch to be a whole number, but got '4'",
+            "botorch-lse.toml, line 11: expected batch to be a whole number, but got",
         ),
-        ("batch", "bach", "'bach' is none; did you mean 'batch'?"),
+        ("batch", "bach", "line 11: expected settings, but 'bach' is none; did you "),
+        ("# budget", "x = 1  #", "line 12: expected settings, but 'x' is none. Delete"),
         ("above = 7", "above = seven", "expected lines such as above = 40"),
         ("above = 7", "", "Expected one level, --above or --below, but got none"),
         ("# below = 1.0", "below = 1.0", "but got both"),
