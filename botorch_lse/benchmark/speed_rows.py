@@ -20,7 +20,7 @@ from botorch_lse.transfer import CPU, moved
 
 ROWS = (10**4, 10**5, 10**6, 10**7)
 OBSERVATIONS, BATCH = 200, 10
-BUDGETS = {10**7: 256 * MIB}
+BUDGETS = {10**7: 512 * MIB}
 """The memory budget where it is not ``BUDGET``: what is kept of ten million rows takes
 more than that already, so that few rows of the path are."""
 BUDGET = 1024 * MIB

@@ -66,6 +66,8 @@ def check_budget(
         )
 
 
+FEW_INPUTS = 32
+"""Rows of more inputs are compared as a whole."""
 BURN_IN = (
     "what the burn-in takes before anything is decided",
     "Give a larger budget, a smaller `burn_in`, closer `variance_bounds`, or known "
@@ -77,9 +79,24 @@ BURN_IN = (
 def points_of(X: Tensor) -> Tensor:
     r"""A number for each of ``N`` rows, the same for equal rows.
 
-    Equal rows are one point, where the function has one value.
+    Equal rows are one point, where the function has one value. Points are numbered in
+    the order of their first input, where it is equal of their second one, and so on.
     """
-    return torch.unique(X + 0.0, dim=0, return_inverse=True)[1]  # + 0: -0 is 0
+    if X.shape[1] > FEW_INPUTS:
+        return torch.unique(X + 0.0, dim=0, return_inverse=True)[1]  # + 0: -0 is 0
+    # Input by input this takes a fraction of the memory, and mostly the first suffices.
+    N = len(X)
+    points = torch.zeros(N, dtype=torch.long, device=X.device)
+    n_points = min(1, N)
+    for column in X.unbind(dim=-1):
+        if n_points == N:
+            break
+        values, ranks = torch.unique(column + 0.0, return_inverse=True)
+        # Numbers of both stay below 2^63: there are fewer rows than 2^31.
+        both = points.mul_(len(values)).add_(ranks)
+        found, points = torch.unique(both, return_inverse=True)
+        n_points = len(found)
+    return points
 
 
 def first_of_each(points: Tensor) -> Tensor:
