@@ -457,7 +457,7 @@ def drawn(runs: Sequence[Run]) -> Any:
     for panel in panels[len(problems) :]:
         panel.remove()
     figure.supxlabel(f"measurements after the first {FIRST_PER_INPUT} d")
-    figure.supylabel("rows on the wrong side, mean over seeds")
+    figure.supylabel("rows on the wrong side,\nmean over seeds")
     q, noise, _ = PICTURED
     figure.suptitle(f"Rounds of {q}, noise {noise:.0%} of the range, fixed model")
     handles, labels = panels[0].get_legend_handles_labels()

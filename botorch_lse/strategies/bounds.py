@@ -17,6 +17,10 @@ is at most
 
     (sqrt(F(x)' G F(x)) + sqrt(e(x) sum_v B_v e(v)))^2 / (s(x)^2 + noise(x)),
     G = sum_v B_v F(v) F(v)'.
+
+An effect that begins in proportion to covariances has that part by itself, with signs:
+``abs(sum_v C_v k(x, v)) <= abs(F(x)' sum_v C_v F(v)) + sqrt(e(x)) sum_v abs(C_v)
+sqrt(e(v))``.
 """
 
 from __future__ import annotations
@@ -159,7 +163,7 @@ def upper_bounds(
         rows: ``C`` candidates.
         observed: ``C`` variances of an observation at each, noise included.
         targets: ``T`` rows in question.
-        effect_at: From numbers of targets to removals there.
+        effect_at: From numbers of targets to what an observation does there.
 
     Returns:
         ``C`` sums, units of the loss.

@@ -34,6 +34,9 @@ it in and call `next` again, until it says that everything is decided. The setti
 the first call stand in botorch-lse.toml, so that later calls need none. There is no
 state but the files: stop at any point, and go on from them."""
 
+DEMO = (
+    f"To see a whole run: `{PROGRAM} demo` classifies a sea bed from noisy soundings."
+)
 COMMANDS = {
     "next": "write the sheet of what to measure next",
     "answer": "write what is known of each candidate, as a table and a picture",
@@ -88,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     r"""The command line."""
-    whole = argparse.ArgumentParser(prog=PROGRAM, description=DESCRIPTION)
+    whole = argparse.ArgumentParser(prog=PROGRAM, description=DESCRIPTION, epilog=DEMO)
     commands = whole.add_subparsers(required=True, metavar="COMMAND")
     common = _common_options()
     for name, words in COMMANDS.items():
