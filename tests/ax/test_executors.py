@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from concurrent.futures import as_completed
+from pathlib import Path
 
 import pytest
 import ray
@@ -116,7 +117,9 @@ def test_a_run_goes_on_after_a_bench_broke(executor):
 
 def go_on_there(engine, path):
     r"""Go on with a stored run on an engine, in a process that may be killed."""
-    os.chdir(os.path.dirname(path))  # noqa: PTH120  # where submitit's jobs lie
+    # The engines' own processes import this package's tests from here.
+    os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])
+    os.chdir(Path(path).parent)  # where submitit's jobs lie
     made = Client.load_from_json_file(path)
     with executor_on(engine, 2) as executor:
         run_experiment(
