@@ -302,12 +302,13 @@ def test_bounds_are_above_everything_up_to_the_largest_reduction(
     for a in (*torch.linspace(0.0, 6.0, 97).tolist(), 8.7, -0.37, -1.23):
         distance = torch.tensor([a * VARIANCE**0.5]).double()
         if name in NAMES:
-            effect, pairs = SIDES[name][0](distance, variance), rho * VARIANCE
+            effect = SIDES[name][0](distance, variance)
         else:
             effect = volume_series(distance, variance, name == "spread")
-            pairs = (rho * VARIANCE).sqrt()
         if weight is not None:
             effect = effect.weighted(torch.tensor([weight]).double())
+        moves = (rho * VARIANCE).sqrt()
+        pairs = effect.of_covariance(moves.clone(), torch.ones(len(rho)).double())
         exact = effect.total(effect.parts(pairs))
         # Sizes of changes are sums over values to come, see `mean_absolute`.
         error = 0.015 * (weight or 1.0) if name == "size" and largest == 1 else 2e-10
@@ -315,7 +316,7 @@ def test_bounds_are_above_everything_up_to_the_largest_reduction(
         assert float((exact - bound).max()) <= error
         first = torch.zeros(len(rho)).double()
         if effect.first is not None:
-            first = (pairs @ effect.first).abs()
+            first = (moves @ effect.first).abs()
         for start, slope in zip(*effect.lines(variance, largest), strict=True):
             line = effect.bound((start + rho * VARIANCE * slope).sum(dim=-1), first)
             assert float((exact - line).max()) <= error

@@ -26,7 +26,7 @@ OBSERVATIONS, NOISE, LEVEL = 50, 0.1, 0.3
 SMALL, LARGE, HUGE, LARGEST = 50, 100, 316, 1000
 """Sides of the grids: 2,500, 10,000, 100,000 and a million rows, all of them candidates
 and targets."""
-TURNS = {SMALL: 5, LARGE: 3, HUGE: 1, LARGEST: 1}
+TURNS = {SMALL: 5, LARGE: 5, HUGE: 1, LARGEST: 1}
 """How often each loss is evaluated on the grids, in turns; the fastest counts."""
 BETA, ETA = 9.0, 0.1
 LENGTHSCALES = (0.1, 0.2)

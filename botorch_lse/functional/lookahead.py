@@ -118,8 +118,8 @@ CLOSE, TERMS = 0.7, 28
 """Correlations of an observation with a target up to which a change of volume is as
 good as a series of so many terms: the rest times the density of the value is below
 1e-5 of a target."""
-CLOSER = 16
-"""Terms of the series in bounds."""
+CLOSER = 17
+"""Terms of the series in bounds. Odd, so that what comes next is an even power."""
 FEW = 2**9
 """Closer pairs whose changes are computed together: they fit into a cache."""
 STEP, END = 0.1, 6.0
@@ -486,21 +486,24 @@ class SmoothRemoval(Removal):
         return found.add_(torch.cat([self._little(p, share) for p in pieces(gain)]))
 
     def bounds(self, variance: Tensor, largest: float) -> Bounds:
-        r"""Sums of lines and, where these leave something open, of parabolas.
+        r"""Sums of lines and, where these leave something open, of cubic curves.
 
-        They begin with the slope of the removal; what is above is a rising share of the
-        squared reduction, so that the one at the largest is enough.
+        They begin with the first two terms of the removal; what is above is a rising
+        share of the cubed reduction, so that the one at the largest is enough.
         """
         (line,) = self.lines(variance, largest)[1]
-        rise = 0.5 * self.slope * self.series[0]
-        bend = per_variance((line - rise).clamp_min(0.0) / largest, variance)
+        share, (rise, bend) = 0.5 * self.slope, self.series[:2]
+        left = line * variance - rise - largest * bend
+        twist = left.clamp_min(0.0) / largest**2
 
         def bound(gain: Tensor, least: Tensor) -> Tensor:
             found = gain @ line
             some = (found >= least).nonzero().view(-1)
             if len(some):
-                left = gain[some]
-                found[some] = (left @ rise).addmv_(left.square_(), bend)
+                rho = taken(gain, some) * share
+                power = rho.square()
+                closer = (rho @ rise).addmv_(power, bend)
+                found[some] = closer.addmv_(power.mul_(rho), twist)
             return found
 
         return bound
@@ -711,6 +714,14 @@ class MinimumRemoval(Removal):
         r"""The removals: by how much probabilities of a wrong side shrink."""
         return _less_wrong(self.a, self.variance, *self._parts, gain)
 
+    def of_covariance(self, covariance: Tensor, observed_var: Tensor) -> Tensor:
+        r"""The square roots of the reductions, of which bounds are made, in place."""
+        return covariance.abs_().div_(observed_var.sqrt().unsqueeze(-1))
+
+    def parts(self, pairs: Tensor) -> Tensor:
+        r"""``C x 1`` summed removals."""
+        return super().parts(pairs.square())
+
     def summed(self, gain: Tensor) -> Tensor:
         r"""The summed removals, without those that are ``UNSEEN``."""
         return _sum_of_some(self, gain, self._least)
@@ -726,12 +737,13 @@ class MinimumRemoval(Removal):
         near, far = (self._at(c) for c in _curves_of_minimum(largest))
         near, far = per_variance(near, variance.sqrt()), per_variance(far, variance**2)
 
-        def bound(gain: Tensor, least: Tensor) -> Tensor:
+        def bound(root: Tensor, least: Tensor) -> Tensor:
+            gain = root.square()
             found = torch.addmv(constant, gain, slope)
             some = (found >= least).nonzero().view(-1)
             if len(some):
-                left = gain[some]
-                closer = (left.sqrt() @ near).addmv_(left.square_(), far)
+                closer = taken(root, some) @ near
+                closer.addmv_(taken(gain, some).square_(), far)
                 found[some] = torch.minimum(found[some], closer)
             return found
 
@@ -868,6 +880,11 @@ def expected_misclassification(
 def pieces(gain: Tensor) -> tuple[Tensor, ...]:
     r"""The rows of ``C x T`` numbers in pieces of about ``IN_CACHE``."""
     return gain.split(max(1, IN_CACHE // max(1, gain.shape[-1])))
+
+
+def taken(pairs: Tensor, some: Tensor) -> Tensor:
+    r"""Some rows of ``C x T`` numbers, in order, without a copy if they are all."""
+    return pairs if len(some) == len(pairs) else pairs[some]
 
 
 def _sum_of_some(
@@ -1081,25 +1098,37 @@ class VolumeSeries(Effect):
 
         The mean square of all is the removal of ``p (1 - p)``.
         """
-        rest = self._rest(1, variance, largest)
+        (rest,) = self._rests((1,), largest)
         slope = per_variance(rest, variance).unsqueeze(0)
         return torch.zeros_like(slope), slope
 
-    def _rest(self, k: int, variance: Tensor, largest: float) -> Tensor:
-        r"""``T`` factors of ``rho^((k + 1) / 2)``, ``rho`` the share of the variance.
+    @cached_property
+    def _square(self) -> SmoothRemoval:
+        r"""Of shares of the variance; it is the mean square of all terms."""
+        a = ratio_to_level(self.distance, self.variance)
+        return SmoothRemoval("product", a, torch.ones_like(a))
 
-        Above the root mean square of all terms of the series but the first ``k``. Its
-        square is a sum of higher powers with no negative factor, so that the factor
-        which holds at the largest share holds below.
+    def _rests(self, counts: Sequence[int], largest: float) -> list[Tensor]:
+        r"""For each ``n``, ``T`` factors of ``rho^((n + 1) / 2)``.
+
+        With ``rho`` the share of the variance, they are above the root mean square of
+        all terms of the series but the first ``n``. Its square is a sum of higher
+        powers with no negative factor, so that the factor which holds at the largest
+        share holds below.
+
+        Args:
+            counts: Growing numbers ``n``.
+            largest: The largest share of a variance that an observation takes off.
         """
-        a = ratio_to_level(self.distance, variance)
-        one = torch.ones_like(a)
-        square = SmoothRemoval("product", a, one).of(largest * one) + SMOOTH_ERROR
+        square = self._square.of(largest * self._square.variance) + SMOOTH_ERROR
         if self.weight is not None:
             square *= self.weight.square()
-        for power, coefficient in enumerate(self.coefficients[:k], start=1):
-            square -= largest**power * coefficient.square()
-        return square.clamp_min(0.0).sqrt() / largest ** ((k + 1) / 2)
+        rests = []
+        for n, coefficient in enumerate(self.coefficients[: counts[-1]], start=1):
+            square = square - largest**n * coefficient.square()
+            if n in counts:
+                rests.append(square.clamp_min(0.0).sqrt() / largest ** ((n + 1) / 2))
+        return rests
 
     def bound(self, lines: Tensor, first: Tensor) -> Tensor:
         r"""Of the mean square of the change, or of its mean size.
@@ -1118,27 +1147,25 @@ class VolumeSeries(Effect):
 
         Their sum is computed as that of all, and the rest adds its root mean square.
         """
-        slope = self.lines(variance, largest)[1][0]
-        width = variance.clamp_min(TINY).sqrt()
-        rest = self._rest(CLOSER, variance, largest)
+        slope, last = self._rests((1, CLOSER), largest)
+        slope, width = per_variance(slope, variance), variance.clamp_min(TINY).sqrt()
 
         def bound(moves: Tensor, least: Tensor) -> Tensor:
             first = (moves @ self.first).abs_()
             found = self.bound(moves.square() @ slope, first)
             some = (found >= least).nonzero().view(-1)
             if len(some):
-                rho = moves[some] / width
-                power, sums = rho.clone(), []
-                for coefficient in self.coefficients[:CLOSER]:
+                rho = taken(moves, some) / width
+                sums, power = [rho @ self.coefficients[0]], rho.square()
+                for coefficient in self.coefficients[1:CLOSER]:
                     sums.append(power @ coefficient)
                     power.mul_(rho)
-                terms = torch.stack(sums, dim=-1)
-                last = power.abs_() @ rest
+                terms, left = torch.stack(sums, dim=-1), power @ last
                 if self.is_square:
-                    closer = (terms.norm(dim=-1) + last).square()
+                    closer = (terms.norm(dim=-1) + left).square()
                 else:
                     size = self.total(terms @ terms_to_come(CLOSER).to(terms))
-                    closer = (1 + QUADRATURE) * size + last
+                    closer = (1 + QUADRATURE) * size + left
                 found[some] = torch.minimum(found[some], closer)
             return found
 

@@ -113,7 +113,9 @@ class LowRank:
             targets: ``T`` rows.
             factor: ``T`` factors of any sign.
         """
-        found = self.factor[rows] @ (factor @ self.factor[targets])
+        # Rows of the factor are many numbers: it is read as it lies, not copied.
+        of_all = torch.zeros_like(self.left).index_add_(0, targets, factor)
+        found = (self.factor @ (of_all @ self.factor))[rows]
         rest = self.left[rows].sqrt() * (factor.abs() @ self.left[targets].sqrt())
         return found.abs() + rest
 
@@ -155,6 +157,7 @@ def upper_bounds(
     observed: Tensor,
     targets: Tensor,
     effect_at: Callable[[Tensor], Effect],
+    effect: Effect | None = None,
 ) -> Tensor:
     r"""At least what each of ``C`` rows takes off a loss of ``T`` targets.
 
@@ -164,13 +167,17 @@ def upper_bounds(
         observed: ``C`` variances of an observation at each, noise included.
         targets: ``T`` rows in question.
         effect_at: From numbers of targets to what an observation does there.
+        effect: That at all targets, where it is known and their lines fit the memory.
 
     Returns:
         ``C`` sums, units of the loss.
     """
     largest = largest_share(posterior, rows, observed)
-    starts, slopes = lines_above(posterior, targets, effect_at, largest)
-    effect = effect_at(targets)
+    if effect is None:
+        starts, slopes = lines_above(posterior, targets, effect_at, largest)
+        effect = effect_at(targets)
+    else:
+        starts, slopes = effect.lines(posterior.variance[targets], largest)
     # What the factor leaves matters where much is taken off, not everywhere alike.
     importance = torch.full_like(posterior.variance, TINY)
     importance[targets] += slopes.sum(dim=0)

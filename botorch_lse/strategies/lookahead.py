@@ -34,6 +34,7 @@ from botorch_lse.functional.lookahead import (
     Removal,
     expected_misclassification,
     mutual_information,
+    taken,
     targeted_variance,
     truncated_variance,
     volume_series,
@@ -875,8 +876,14 @@ class Reductions:
         the work is at its limit; then a warning says how much better a row left out can
         be. Where the limit is near, promising rows come first.
         """
+        bounded = self._bounded(effect_at)
         bounds = upper_bounds(
-            self.posterior, self.rows, self._observed, self.targets, effect_at
+            self.posterior,
+            self.rows,
+            self._observed,
+            self.targets,
+            effect_at,
+            bounded.effect,
         )
         costs = torch.ones_like(bounds) if self.costs is None else self.costs
         T, n_first = len(self.targets), 0
@@ -890,7 +897,6 @@ class Reductions:
             first = self._promising(effect_at, costs, size, ALL_PAIRS // price)
             order = torch.cat((first, order[~torch.isin(order, first)]))
             n_first = len(first)
-        bounded = self._bounded(effect_at)
         found, best, done = torch.zeros_like(bounds), 0.0, 0
         while done < len(order):
             # Beyond the promising rows, which come in their own order, bounds fall.
@@ -958,7 +964,7 @@ class Reductions:
             bounds = bound_of(pairs, best * self._nearly * own) / own
             some = (bounds >= best * self._nearly).nonzero().view(-1)
             if len(some):
-                waiting.append((places[some], bounds[some], pairs[some]))
+                waiting.append((places[some], bounds[some], taken(pairs, some)))
             # Few rows of each piece are left: sums of many together take less time.
             n_waiting = sum(len(places) for places, _, _ in waiting)
             is_last = block.stop >= len(every)
