@@ -6,25 +6,28 @@ import math
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from statistics import mean, median
 
 from botorch_lse.benchmark.recorded import Recorded, measure
 from botorch_lse.benchmark.registry import Options, entry
-from botorch_lse.benchmark.reliability_problems import CASES
+from botorch_lse.benchmark.reliability_problems import CASES, RARE
 from botorch_lse.confidence.calibration import CalibrationWarning
 from botorch_lse.papers.report import Report, Table
 from botorch_lse.strategies import (
     Above,
+    ContentKnown,
     ContentStop,
     ExpectedFeasibility,
     GaussianProcess,
     MaximumFeasibility,
     MinimumU,
     Rule,
+    State,
     Strategy,
     UFunction,
+    extended,
 )
 from botorch_lse.strategies.loop import CONTENT
 
@@ -38,6 +41,11 @@ GROWTH = 1.05
 """Hyper-parameters are learnt anew once there are so many times as many runs."""
 FEW = 12
 """Runs of the first design of published AK-MCS."""
+RARE_ROWS, MORE_ROWS, VARIATION = 3_000, 5_000, 0.1
+"""Rows of the first pool of a rare event, and those that each extension adds until the
+coefficient of variation of the pool as a sample is at most the last."""
+RARE_LIMIT = 900
+"""A run of a rare event ends after so many measurements, known or not."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,10 @@ NOTES = (
     f"min U >= 2. `{EFF}`: expected feasibility, until its maximum is at most 1e-3.",
     "`error` is against the pool's own labels, as published errors are; `known from` "
     f"is the first run from which the estimate stays within {TOL:.0%} until the end.",
+    f"Rare events (`{OURS_FEW}`) begin with a pool of {RARE_ROWS:,} draws, which is "
+    f"extended by {MORE_ROWS:,} rows where the model sees the event, once its error as "
+    "a sample is what is not known (`ContentKnown(..., until_sampled=True)`), until "
+    f"that is at most {VARIATION:.0%}. `error` is against the labels of the last pool.",
     "`published`: the fewest runs that others report with an error below 5 %, on pools "
     "and first designs of their own; what they report was read, not run.",
     "`covers`: in how many runs the 95 % interval at the end holds the share of the "
@@ -91,7 +103,7 @@ class Job:
     r"""A run to be made.
 
     Args:
-        case: A name of ``CASES``.
+        case: A name of ``CASES`` or ``RARE``.
         method: One of ``METHODS``.
         seed: Of pool and run.
     """
@@ -152,6 +164,8 @@ class Run(Recorded):
 
 def limit_of(case: str) -> int:
     r"""After how many measurements a run of a case ends at the latest."""
+    if case in RARE:
+        return RARE_LIMIT
     return max(LIMIT, CASES[case].effort or 0)
 
 
@@ -163,8 +177,10 @@ def run(job: Job, limit: int | None = None) -> list[Run]:
         limit: After how many measurements it ends at the latest; default
             ``limit_of(job.case)``.
     """
-    case, method = CASES[job.case], METHODS[job.method]
     limit = limit_of(job.case) if limit is None else limit
+    if job.case in RARE:
+        return [rare_run(job, limit)]
+    case, method = CASES[job.case], METHODS[job.method]
     pool = case.pool(job.seed)
     values = case.f(pool.X)
     truth = float((values > 0).double().mean())
@@ -185,34 +201,77 @@ def run(job: Job, limit: int | None = None) -> list[Run]:
             estimate = state.classification.content().estimate
             if abs(estimate - truth) > TOL * truth:
                 last_wrong = state.n_used
+    is_wrong_at_end = last_wrong == state.n_used
+    known_from = limit + 1 if is_wrong_at_end else last_wrong + 1
+    return [_ended(job, state, truth, known_from)]
+
+
+def rare_run(job: Job, limit: int) -> Run:
+    r"""Run a job on a rare event, with a pool that grows where the event is.
+
+    Args:
+        job: What to run.
+        limit: After how many measurements it ends at the latest.
+    """
+    case, method = RARE[job.case], METHODS[job.method]
+    pool = replace(case, rows=RARE_ROWS).pool(job.seed)
+    model = GaussianProcess(
+        noise_std=0.0,
+        refit=GROWTH,
+        n_initial=method.n_initial,
+        needs_both_sides=False,  # of the first rows none fails
+    )
+    rule = ContentKnown(TOL, until_sampled=True)
+    strategy = Strategy(
+        pool, Above(0.0), model=model, content_tol=rule, max_observations=limit
+    )
+    state = strategy.init(seed=job.seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        while state.n_used < limit:
+            strategy = state.strategy
+            while not state.is_done:
+                batch = strategy.ask(state)
+                state = strategy.tell(state, batch.observe(case.f(batch.X)))
+            content = state.content()
+            if content.estimate > 0 and content.variation <= VARIATION:
+                break
+            state = extended(state, MORE_ROWS)
+    rows = state.strategy.pool
+    truth = float(rows.mass[case.f(rows.X) > 0].sum())
+    found = _ended(job, state, truth, limit + 1)
+    # Of earlier pools the truth was another one.
+    return found if found.error > TOL else replace(found, known_from=found.n_used)
+
+
+def _ended(job: Job, state: State, truth: float, known_from: int) -> Run:
     content = state.content()
     low, high = content.posterior or (math.nan, math.nan)
     wide_low, wide_high = content.widened or (math.nan, math.nan)
-    is_wrong_at_end = last_wrong == state.n_used
-    return [
-        Run(
-            job,
-            state.n_used,
-            str(state.stop_reason),
-            content.estimate,
-            truth,
-            limit + 1 if is_wrong_at_end else last_wrong + 1,
-            low,
-            high,
-            wide_low,
-            wide_high,
-        )
-    ]
+    return Run(
+        job,
+        state.n_used,
+        str(state.stop_reason),
+        content.estimate,
+        truth,
+        known_from,
+        low,
+        high,
+        wide_low,
+        wide_high,
+    )
 
 
 @entry("reliability", "all", "runs until a failure probability is known to 5 %")
 def reliability(options: Options) -> Report:
     r"""All cases, or with ``--quick`` one of them."""
     seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
-    cases = QUICK_CASES if options.quick else tuple(CASES)
+    runs = [*product(METHODS, CASES), *product((OURS_FEW,), RARE)]
+    if options.quick:
+        runs = [*product(METHODS, QUICK_CASES)]
     # Seed by seed, so that what ended early is balanced.
-    order = product(range(seeds), METHODS, cases)
-    jobs = [Job(case, method, seed) for seed, method, case in order]
+    order = product(range(seeds), runs)
+    jobs = [Job(case, method, seed) for seed, (method, case) in order]
     workers = options.workers or os.cpu_count() or 1
     return report(measure(Run, run, jobs, workers, options.record, options.engine))
 
@@ -232,7 +291,7 @@ def chosen(runs: Sequence[Run], case: str, method: str) -> list[Run]:
 def efforts_table(runs: Sequence[Run]) -> Table:
     r"""Runs and errors of each method on each case."""
     rows = []
-    for name, case in CASES.items():
+    for name, case in {**CASES, **RARE}.items():
         for method in METHODS:
             some = chosen(runs, name, method)
             if not some:
@@ -275,9 +334,18 @@ def efforts_table(runs: Sequence[Run]) -> Table:
 
 def targets_table(runs: Sequence[Run]) -> Table:
     r"""Each target with what was measured; what fails is said."""
+    rows: list[tuple[str, str, str]] = []
+    for method in (OURS, OURS_FEW):
+        if any(run.job.method == method for run in runs):
+            rows += _targets(runs, method)
+    return Table("Targets", ("target", "measured", "verdict"), rows)
+
+
+def _targets(runs: Sequence[Run], method: str) -> list[tuple[str, str, str]]:
+    r"""The targets of one of our methods."""
     halved, no_more, missed = [], [], []
     for name, case in CASES.items():
-        some = chosen(runs, name, OURS)
+        some = chosen(runs, name, method)
         if not some or case.effort is None:
             continue
         used = median(run.n_used for run in some)
@@ -295,7 +363,8 @@ def targets_table(runs: Sequence[Run]) -> Table:
     )
     rows = [
         (
-            f"runs until our stop, error at most {TOL:.0%}: {target} of {len(CASES)}",
+            f"{method}: runs until our stop, error at most {TOL:.0%}: {target} of "
+            f"{len(CASES)}",
             f"{len(names)}: {', '.join(names) or 'none'}",
             "met" if len(names) >= least else "NOT MET",
         )
@@ -303,9 +372,10 @@ def targets_table(runs: Sequence[Run]) -> Table:
     ]
     rows.append(
         (
-            f"the interval covers in at least {COVERED:.0%} of the seeds on each case",
+            f"{method}: the interval covers in at least {COVERED:.0%} of the seeds on "
+            "each case",
             f"not on {', '.join(missed)}" if missed else "on each that was run",
             "NOT MET" if missed else "met",
         )
     )
-    return Table("Targets", ("target", "measured", "verdict"), rows)
+    return rows

@@ -193,8 +193,8 @@ CASES: dict[str, Case] = {
         damped_by_logs, _damped(15.0), 4.80e-3, 1064, "Meta-IS", 30_000, _DAMPED
     ),
 }
-"""The cases that are run on a pool of plain draws. Rarer ones need a pool of another
-density: ``RARE``."""
+"""The cases that are run on a pool of plain draws. Rarer ones need a pool that grows:
+``RARE``."""
 
 RARE: dict[str, Case] = {
     "damped oscillator, 21.5": Case(
@@ -204,4 +204,5 @@ RARE: dict[str, Case] = {
         damped_by_logs, _damped(27.5), 3.76e-7, 680, "Meta-IS", 10**8, _DAMPED
     ),
 }
-"""Cases that are checked, not run."""
+"""Cases of rare events: ``rows`` are those with which the probability is checked; a run
+begins with few, and its pool grows."""

@@ -25,7 +25,14 @@ from botorch_lse.strategies.pareto import (
     with_columns,
 )
 from botorch_lse.strategies.processes import GaussianProcess
-from botorch_lse.strategies.rules import Ambiguity, Design, Rule, Straddle, Width
+from botorch_lse.strategies.rules import (
+    Ambiguity,
+    Design,
+    ExpectedFeasibility,
+    Rule,
+    Straddle,
+    Width,
+)
 from botorch_lse.strategies.stops import ContentStop, watched
 from botorch_lse.strategies.turns import Handover
 from botorch_lse.strategies.wrapping import unwrapped
@@ -51,8 +58,9 @@ class ComposedStrategy(Strategy):
         model: What is believed of the outputs, and how it is learnt.
         rule: Which rows come next; default for levels ``Handover`` from
             ``ExpectedMisclassification`` (in pools of more than 2,500 rows
-            ``Straddle``) to ``Ambiguity``, ``Design`` where items are compared with
-            each other, else ``Width``.
+            ``Straddle``) to ``Ambiguity``, ``ExpectedFeasibility`` in such pools with
+            ``content_tol``, ``Design`` where items are compared with each other, else
+            ``Width``.
         batch_size: Measurements per round. ``None``: as many as ``ask(state, size=8)``
             says, or Ax's ``get_next_trials(8)``; one if nobody says.
         delta: The failure probability of the theorem's widths.
@@ -136,7 +144,7 @@ class ComposedStrategy(Strategy):
             self.pool,
             self.candidates,
             self.goal,
-            (self.rule or default_rule(self.goal, self.pool)).on(self.pool),
+            self._rule.on(self.pool),
             self.model.on(self.pool, self.goal.n_outputs, *given),
             self.batch_size or 1,
             self.delta,
@@ -147,6 +155,13 @@ class ComposedStrategy(Strategy):
             self.goal.by_pairs,
             size_is_open=self.batch_size is None,
         )
+
+    @property
+    def _rule(self) -> Rule:
+        r"""The given rule, or the default one."""
+        if self.rule is not None:
+            return self.rule
+        return default_rule(self.goal, self.pool, self.content_tol is not None)
 
     @cached_property
     def assays(self) -> Assays | None:
@@ -233,7 +248,7 @@ class ComposedStrategy(Strategy):
         return super()._complete(observations)
 
 
-def default_rule(goal: Goal, pool: Pool) -> Rule:
+def default_rule(goal: Goal, pool: Pool, of_content: bool = False) -> Rule:
     r"""The rule for a goal where the user gives none.
 
     For a level it is the one that was never far from the best in ``benchmark peers``:
@@ -245,11 +260,16 @@ def default_rule(goal: Goal, pool: Pool) -> Rule:
         goal: What is to be decided.
         pool: The candidates. Looking ahead takes time with the square of their number:
             with more than ``LOOKAHEAD_ROWS`` the straddle score learns in its place.
+        of_content: Whether the run ends once the share above the level is known. The
+            rows that would make all sides sure are not needed then, and in large pools
+            expected feasibility needs fewest measurements.
     """
     if goal.by_pairs or goal.directions is not None:
         return Design()
     if not isinstance(goal, Region):
         return Width()
     if len(pool) > LOOKAHEAD_ROWS:
+        if of_content:
+            return ExpectedFeasibility(by_weight=True)
         return Handover((Straddle(), Ambiguity()))
     return Handover((ExpectedMisclassification(batch="joint"), Ambiguity()))

@@ -19,7 +19,7 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, one_of
+from botorch_lse.checks import in_interval, one_of, truth_value
 from botorch_lse.confidence.calibration import are_too_wide, in_words
 from botorch_lse.confidence.classify import Sides
 from botorch_lse.confidence.regions import Regions
@@ -680,22 +680,27 @@ class ExpectedFeasibility(ScoreRule):
 
     Args:
         alpha: The half-width of the band around the level, in deviations of the row.
+        by_weight: Whether the score counts by the weight of the row, in a pool with
+            weights: of importance weights many are so small that the side of the row
+            hardly counts.
 
     Raises:
-        ValueError: If ``alpha`` is not above 0.
+        ValueError: If ``alpha`` is not above 0, or ``by_weight`` is no bool.
 
     Source:
         Bichon et al. (2008), the expected feasibility function of EGRA. Deviations: in
-        question, and when to stop, as in ``UFunction``.
+        question, and when to stop, as in ``UFunction``; theirs knows no weights.
     """
 
     alpha: float = FEASIBILITY_ALPHA
+    by_weight: bool = False
 
     only_candidates = True
     falls_with_variance = True
 
     def __post_init__(self) -> None:
         in_interval(self.alpha, "alpha", 0.0, math.inf)
+        truth_value(self.by_weight, "by_weight")
 
     def scores(self, situation: Situation) -> Tensor:
         r"""The logarithm of each row's expected feasibility, in the steps of ties."""
@@ -703,7 +708,14 @@ class ExpectedFeasibility(ScoreRule):
         def score(m: Moments) -> Tensor:
             return expected_feasibility(m.mean, m.sigma, m.level, self.alpha)
 
-        return by_ratio(most(situation, score), situation)
+        found, weights = most(situation, score), situation.weights
+        if self.by_weight and weights is not None:
+            n_others = len(situation.posterior.mean) - len(weights)  # no items
+            share = torch.cat((weights / weights.max(), weights.new_zeros(n_others)))
+            # Of several outputs that are measured one by one each has all rows.
+            found = found.view(-1, len(share))
+            found = (found * share.clamp_min(torch.finfo(found.dtype).tiny)).view(-1)
+        return by_ratio(found, situation)
 
 
 @dataclass(frozen=True)

@@ -125,9 +125,14 @@ class ContentKnown(ContentStop):
             that still changes its mind is surer than it is right: most of all just
             after its first design, which is not made for the level. With 0 the
             interval counts as it is.
+        until_sampled: Whether the run also ends once the half width is no more than
+            the standard error of the pool as a sample, or the interval of a share of 0
+            has no width. More rows are then worth more than more measurements: see
+            ``extended``.
 
     Raises:
-        ValueError: If a number is out of range or ``by`` is not known.
+        ValueError: If a number is out of range, ``by`` is not known, or the error of
+            the sample is to be part of the half width and its limit.
     """
 
     tol: float = 0.05
@@ -137,6 +142,7 @@ class ContentKnown(ContentStop):
     confidence: float = CONFIDENCE  # type: ignore[misc]
     times: int = 2
     settled: int = 5  # type: ignore[misc]
+    until_sampled: bool = False
 
     reason: ClassVar[str] = CONTENT
 
@@ -149,6 +155,13 @@ class ContentKnown(ContentStop):
         in_interval(self.confidence, "confidence", 0.0, 1.0)
         whole_number(self.times, "times", 1)
         whole_number(self.settled, "settled", 0)
+        truth_value(self.until_sampled, "until_sampled")
+        if self.sampling and self.until_sampled:
+            raise ValueError(
+                "Expected one of `sampling` and `until_sampled`, but got both: the "
+                "first adds the error of the sample to the half width, the second "
+                "compares them. Leave one out."
+            )
 
     def check(self, procedure: Any) -> None:
         r"""Complain where there is no such interval."""
@@ -167,13 +180,18 @@ class ContentKnown(ContentStop):
         r"""Whether half width and drift are together at most the tolerance."""
         moved = drift(look.estimates, self.window(look.n_rounds))
         half = self.half_width(look.content) + moved
-        return half <= self.tol * self._scale(look.estimates)
+        most = self.tol * self._scale(look.estimates)
+        if self.until_sampled:
+            most = max(most, look.content.sampling_error)
+        return half <= most
 
     def may_hold(self, estimates: tuple[float, ...], n_rounds: int) -> bool:
         r"""Whether something is above, and the estimate has settled."""
-        # Of nothing no share is known: while none is found above, the run goes on.
         scale = self._scale(estimates)
         moved = drift(estimates, self.window(n_rounds))
+        if self.until_sampled:  # the error of a sample is a part of the share
+            return moved <= estimates[-1]
+        # Of nothing no share is known: while none is found above, the run goes on.
         return scale > 0 and moved <= self.tol * scale
 
     def _scale(self, estimates: tuple[float, ...]) -> float:

@@ -45,6 +45,7 @@ class Combined(Rule):
     several_outputs: bool = field(init=False, repr=False)
     serves_regions: bool = field(init=False, repr=False)
     anticipates: bool = field(init=False, repr=False)
+    only_candidates: bool = field(init=False, repr=False)
     own_width: BetaSchedule | None = field(init=False, repr=False)
     intersects: bool = field(init=False, repr=False)
     is_monotone: bool = field(init=False, repr=False)
@@ -62,6 +63,7 @@ class Combined(Rule):
                 rule.serves_regions or rule.several_outputs for rule in rules
             ),
             "anticipates": any(rule.anticipates for rule in rules),
+            "only_candidates": all(rule.only_candidates for rule in rules),
             "own_width": width if is_common else None,
             "intersects": any(rule.intersects for rule in rules),
             "is_monotone": any(rule.is_monotone for rule in rules),

@@ -319,6 +319,18 @@ def test_the_default_rule_is_one_for_the_goal() -> None:
     }
 
 
+def test_the_default_rule_of_a_share_in_a_large_pool_is_expected_feasibility() -> None:
+    large = Pool(torch.linspace(0, 1, 2501).unsqueeze(-1))
+    model = GaussianProcess(None, noise_std=0.0)
+    for pool, content_tol, kind in (
+        (large, 0.05, ExpectedFeasibility),
+        (large, None, Handover),
+        (POOL, 0.05, Handover),
+    ):
+        strategy = Strategy(pool, Above(0.3), model=model, content_tol=content_tol)
+        assert type(strategy.parts.rule) is kind
+
+
 def test_it_is_a_strategy_that_can_be_copied() -> None:
     strategy = Strategy(POOL, Above(0.3), model=GaussianProcess(None, noise_std=0.1))
     assert type(strategy) is ComposedStrategy

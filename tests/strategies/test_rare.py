@@ -11,6 +11,8 @@ from scipy.stats import norm
 from botorch_lse import Pool
 from botorch_lse.strategies import (
     Above,
+    ContentKnown,
+    ExpectedFeasibility,
     GaussianProcess,
     ShareOfMax,
     Straddle,
@@ -117,3 +119,43 @@ def test_what_does_not_survive_an_extension_is_refused() -> None:
         extended(bare.init(0), 100)
     with pytest.raises(ValueError, match="`n`"):
         extended(strategy().init(0), 3)
+
+
+def test_runs_end_once_more_rows_are_worth_more_than_runs() -> None:
+    # Of the first rows none is above, and the kernel makes that sure at once.
+    rule = ContentKnown(0.01, until_sampled=True)
+    state = run(strategy(content_tol=rule, beta=9.0).init(0))
+    assert state.stop_reason in ("content known", "decided")
+    assert state.content().estimate == 0
+    few = state.n_used
+    for _ in range(8):
+        state = run(extended(state, 400))
+        if state.content().estimate > 0 and state.content().variation <= 0.1:
+            break
+    content = state.content()
+    low, high = content.posterior
+    assert max(high - content.estimate, content.estimate - low) <= max(
+        0.01 * content.estimate, content.sampling_error
+    )
+    assert content.estimate == pytest.approx(1e-6, rel=0.6)
+    assert few < state.n_used <= 40
+
+
+def test_the_error_of_the_sample_is_a_part_or_a_limit() -> None:
+    with pytest.raises(ValueError, match="one of `sampling` and `until_sampled`"):
+        ContentKnown(0.1, sampling=True, until_sampled=True)
+    with pytest.raises(ValueError, match="until_sampled"):
+        ContentKnown(0.1, until_sampled="yes")
+
+
+def test_feasibility_counts_rows_by_weight() -> None:
+    # Nothing is measured, so that all rows are as doubtful; the last weighs most.
+    X = torch.tensor([[-3.0], [0.0], [3.0]]).double()
+    pool = Pool(X, weights=torch.tensor([1.0, 0.0, 4.0]).double())
+    for by_weight, wanted in ((False, 0), (True, 2)):
+        rule = ExpectedFeasibility(by_weight=by_weight)
+        model = GaussianProcess(RBFKernel().double(), noise_std=0.0)
+        both = Strategy(pool, Above(0.5), model=model, rule=rule, beta=4.0)
+        assert int(both.ask(both.init()).order) == wanted
+    with pytest.raises(ValueError, match="by_weight"):
+        ExpectedFeasibility(by_weight=2)

@@ -16,6 +16,7 @@ from botorch_lse.strategies import (
     Above,
     Ambiguity,
     Design,
+    ExpectedFeasibility,
     ExpectedMisclassification,
     GaussianProcess,
     Handover,
@@ -323,3 +324,26 @@ def test_what_is_expected_to_be_wrong_counts_by_weights() -> None:
     assert found["rows"] == pytest.approx(float(wrong.mean()))
     assert found["mass"] == pytest.approx(float(weights @ wrong / weights.sum()))
     assert found["rows"] != pytest.approx(found["mass"], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        UFunction(),
+        Turns((UFunction(), ExpectedFeasibility())),
+        Handover((ExpectedFeasibility(), Ambiguity())),
+    ],
+)
+def test_rules_that_measure_only_rows_in_question_end_together(rule: Rule) -> None:
+    # The row at 6 is on the level, and measured; the one at 0.1 is decided unmeasured.
+    pool = Pool([[0.0], [0.1], [3.0], [6.0], [9.0]])
+    y = torch.tensor([1.0, 1.0, -2.0, 0.0, 2.0]).double()
+    model = GaussianProcess(RBFKernel().double(), noise_std=0.0)
+    strategy = Strategy(pool, Above(0.0), model=model, rule=rule, beta=4.0)
+    state = strategy.init()
+    while not state.is_done:
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(y[batch.order]))
+    assert state.stop_reason == "rows exhausted"
+    assert state.classification.undecided.nonzero().view(-1).tolist() == [3]
+    assert state.n_used == 4
