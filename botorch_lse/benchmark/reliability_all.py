@@ -41,7 +41,7 @@ GROWTH = 1.05
 """Hyper-parameters are learnt anew once there are so many times as many runs."""
 FEW = 12
 """Runs of the first design of published AK-MCS."""
-RARE_ROWS, MORE_ROWS, VARIATION = 3_000, 5_000, 0.1
+RARE_ROWS, MORE_ROWS, VARIATION = 3_000, 3_000, 0.1
 """Rows of the first pool of a rare event, and those that each extension adds until the
 coefficient of variation of the pool as a sample is at most the last."""
 RARE_LIMIT = 900

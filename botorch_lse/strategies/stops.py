@@ -77,10 +77,13 @@ class ContentStop(ABC):
     def holds(self, look: Look) -> bool:
         r"""Whether the number is known well enough, now."""
 
-    def may_hold(self, estimates: tuple[float, ...], n_rounds: int) -> bool:
+    def may_hold(
+        self, content: Content, estimates: tuple[float, ...], n_rounds: int
+    ) -> bool:
         r"""Whether it is worth while to look; joint draws of many rows take seconds.
 
         Args:
+            content: What is known of the number without joint draws.
             estimates: See ``Look``, as is the next one.
             n_rounds: Complete rounds.
         """
@@ -185,12 +188,14 @@ class ContentKnown(ContentStop):
             most = max(most, look.content.sampling_error)
         return half <= most
 
-    def may_hold(self, estimates: tuple[float, ...], n_rounds: int) -> bool:
+    def may_hold(
+        self, content: Content, estimates: tuple[float, ...], n_rounds: int
+    ) -> bool:
         r"""Whether something is above, and the estimate has settled."""
         scale = self._scale(estimates)
         moved = drift(estimates, self.window(n_rounds))
-        if self.until_sampled:  # the error of a sample is a part of the share
-            return moved <= estimates[-1]
+        if self.until_sampled:
+            return moved <= max(self.tol * scale, content.sampling_error)
         # Of nothing no share is known: while none is found above, the run goes on.
         return scale > 0 and moved <= self.tol * scale
 
@@ -367,8 +372,9 @@ class Watched(Wrapping):
         if not self.inner.can_estimate(inner):
             return WatchedBelief(inner, n_rounds=n_rounds)
         answer = self.inner.classification(inner)
-        estimates = (*belief.estimates, answer.content().estimate)
-        if not self.rule.may_hold(estimates, n_rounds):
+        known = answer.content()
+        estimates = (*belief.estimates, known.estimate)
+        if not self.rule.may_hold(known, estimates, n_rounds):
             return WatchedBelief(inner, estimates, n_rounds=n_rounds)
         content = self.inner.content(inner, answer, self.rule.confidence)
         level = self.inner.audit_level(inner)
