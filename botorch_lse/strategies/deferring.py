@@ -388,8 +388,7 @@ class Deferred:
                 return
             mean, variance = past.mean[rows], past.variance[rows]
             prior = past.prior_variance[rows]
-            every = torch.arange(len(side))[rows]
-            sure = level.sure(past.prior_mean_at(every), prior)
+            sure = level.sure(past.prior_mean_at(rows), prior)
             own = Regions(lower[rows], upper[rows], mean, variance.sqrt())
             found = _Folded(own, side[rows])
             means, variances = _along(mean, variance, self._owed, V)
