@@ -200,18 +200,52 @@ def trimmed(problem: Problem, solution: Solution, tol: float) -> Solution:
         solution: A solution.
         tol: The gap that must not be exceeded.
     """
-    order = solution.masses.argsort()
-    total = solution.masses[order].cumsum(dim=0)
+    limit = max(solution.lower_bound * (1 + tol), solution.value)
+    design = solution.columns, solution.masses
+    lighter = without_light(problem, *design, tol, limit, solution.target_ids)
+    if lighter is None:
+        return solution
+    columns, masses, value = lighter
+    return replace(solution, columns=columns, masses=masses, value=value)
+
+
+def without_light(
+    problem: Problem,
+    columns: Tensor,
+    masses: Tensor,
+    tol: float,
+    limit: float,
+    suspects: Tensor,
+) -> tuple[Tensor, Tensor, float] | None:
+    r"""A design without its smallest weights, where its value stays within a limit.
+
+    Args:
+        problem: The problem.
+        columns: The design points.
+        masses: Their weights, on the simplex.
+        tol: The weights that are dropped are in total ``TRIM`` times this.
+        limit: What the largest squared norm must not exceed.
+        suspects: The targets most likely to exceed it.
+
+    Returns:
+        Design points, weights and value; ``None`` if no weight can be dropped.
+    """
+    order = masses.argsort()
+    total = masses[order].cumsum(dim=0)
     for share in TRIM:
         kept = order[total > share * tol]
         if kept.numel() == order.numel():
             continue
-        masses = solution.masses[kept] / solution.masses[kept].sum()
-        L, columns, masses = problem.factor(solution.columns[kept], masses)
+        rest = masses[kept] / masses[kept].sum()
+        L, rows, rest = problem.factor(columns[kept], rest)
+        # The few suspects first: a pass over all targets is the price of a refusal.
+        norms = whiten(L, problem.targets.vectors(suspects)).square().sum(dim=-1)
+        if bool((norms > limit).any()):
+            continue
         value = problem.targets.largest(L, 1).largest
-        if value <= max(solution.lower_bound * (1 + tol), solution.value):
-            return replace(solution, columns=columns, masses=masses, value=value)
-    return solution
+        if value <= limit:
+            return rows, rest, value
+    return None
 
 
 def nothing_to_predict(Phi: Tensor) -> Solution:
@@ -238,9 +272,6 @@ def solve(
         initial: ``N`` weights to start from, or ``None``.
         max_rounds: Rounds of Newton's method at most.
     """
-    eye = torch.eye(problem.Phi.shape[1]).to(problem.Phi)
-    if problem.targets.largest(eye, 1).largest <= 0:
-        return nothing_to_predict(problem.Phi)
     if problem.everywhere and problem.gamma == 0:
         first_tol = max(tol, NEWTON_BELOW)
         solution = wolfe_atwood(problem, first_tol, WOLFE_STEPS, initial)
@@ -249,6 +280,9 @@ def solve(
         held, masses = solution.columns, solution.masses
         start = with_rows(WorkingSet(held, masses, held, masses), problem.span)
     else:
+        eye = torch.eye(problem.Phi.shape[1]).to(problem.Phi)
+        if problem.targets.largest(eye, 1).largest <= 0:
+            return nothing_to_predict(problem.Phi)
         rows = problem.span if pivots is None else pivots
         start = first_working_set(problem, rows, initial)
     return trimmed(problem, active_newton(problem, start, tol, max_rounds), tol)
@@ -761,9 +795,13 @@ def wolfe_atwood(
     if not is_done:
         weights, more = _climb(Phi, weights, tol, max_steps - steps)
     columns = weights.nonzero().squeeze(-1)
-    masses = weights[columns]
-    found = WorkingSet(columns, masses, columns, masses)
-    return trimmed(problem, evaluate(problem, found, 1, steps + more).solution, tol)
+    # As target weights the masses prove the rank and no more: the floor.
+    ids, w, floor = columns, weights[columns], problem.floor
+    lighter = without_light(problem, columns, w, tol, floor * (1 + tol), columns)
+    if lighter is None:
+        L, columns, masses = problem.factor(columns, w)
+        lighter = columns, masses, problem.targets.largest(L, 1).largest
+    return Solution(*lighter, floor, ids, w, steps + more)
 
 
 def _climb_by_parts(

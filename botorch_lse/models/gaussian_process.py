@@ -1251,9 +1251,10 @@ class PoolPosterior:
                 return self._gram.index_select(0, rows).index_select(1, columns)
             return self.prior.covariance(self.F[rows], self.F[columns])
 
-    def prior_mean_at(self, indices: Tensor) -> Tensor:
-        r"""``q`` prior means at the rows ``indices``, units of ``y``."""
-        return self.prior.mean(self.F[indices]).expand(indices.numel())
+    def prior_mean_at(self, rows: Tensor | slice) -> Tensor:
+        r"""``r`` prior means at some rows, units of ``y``."""
+        F = self.F[rows]
+        return self.prior.mean(F).expand(len(F))
 
     @property
     def is_correlated(self) -> bool:

@@ -15,13 +15,21 @@ up to date, ``m`` and ``s`` its mean and deviation then, and ``a`` the standardi
 residuals of the ``k`` measurements since. With ``g^2`` the variance that they took off
 the row, its mean moved by ``sum_i a_i V_i`` with ``sum_i V_i^2 = g^2``, at most by
 ``|a| g`` (Cauchy and Schwarz). The upper end of an interval ``b`` deviations wide is
-then at least ``m - |a| g + b sqrt(s^2 - g^2)``. This is concave in ``g``, so that its
-least value is at an end: ``m + b s``, or ``m - |a| s``. Hence
+then at least ``m - |a| g + b sqrt(s^2 - g^2)``, which falls with ``g``.
 
-- the interval meets ``C`` if ``|a| s <= min(m - l, u - m)``: rows for which this fails
-  are brought up to date with every measurement from then on;
-- any two intervals since then meet each other if ``|a| <= b``; when this fails all rows
-  are brought up to date.
+Noisy measurements leave a share of every variance. Let ``B`` be the covariance of the
+``k`` measured values before them, ``D`` the variances of their noise and ``F F' =
+B + D``. A row's covariances with them are ``s B^(1/2) u`` with ``|u| <= 1``, since
+covariances are positive semidefinite, so that
+
+    g^2 = s^2 |F^-1 B^(1/2) u|^2 <= s^2 (1 - e^2),  e = 1 / ||D^(-1/2) F||.
+
+With ``c^2 = 1 - e^2``, hence,
+
+- the interval meets ``C`` if ``(|a| c - b e) s <= min(m - l, u - m)``: rows for which
+  this fails are brought up to date with every measurement from then on;
+- any two intervals since then meet each other if ``|a| c <= b (1 + e)``, as the later
+  one is at least ``e`` times as wide; when this fails all rows are brought up to date.
 
 On a line, sets that meet two by two have a point in common. So no interval of the other
 rows can contradict their region, and the rows that are chosen, the regions and the
@@ -209,18 +217,21 @@ class Deferred:
         shell: What is believed now, with the means, variances, regions and sides of
             ``base``: covariances, residuals and counts are those of now.
         betas: The squared width of the interval of each measurement since.
+        noise: The noise variance of each of them, units of ``y`` squared.
         parts: The rows that are up to date. Reading may add some: it changes nothing
             but what is known already.
         bound: ``N`` bounds of the ambiguity, of rows up to date the ambiguity itself;
             minus infinity where a row is decided.
         is_listed: ``N`` bools: the rows that are up to date.
-        slack: ``N`` numbers: how far ``|a|`` may rise before the row must be listed.
+        slack: ``N`` numbers of deviations: how far inside its region a row's mean was
+            in ``base``. How much of it may be used up says when it must be listed.
     """
 
     procedure: GPProcedure
     base: Belief
     shell: Belief
     betas: tuple[float, ...]
+    noise: Tensor = field(repr=False)
     parts: tuple[Part, ...] = field(repr=False)
     bound: Tensor = field(repr=False)
     is_listed: Tensor = field(repr=False)
@@ -237,7 +248,7 @@ class Deferred:
         slack = (nearest / regions.sigma).nan_to_num(nan=torch.inf)
         bound = Level.of(inner, posterior).score(base.sides.side, regions)
         none = torch.zeros_like(base.sides.candidates)
-        return cls(inner, base, base, (), (), bound, none, slack)
+        return cls(inner, base, base, (), posterior.a[:0], (), bound, none, slack)
 
     def __getattr__(self, name: str) -> Any:
         r"""Whatever a belief says, with all rows up to date."""
@@ -272,6 +283,7 @@ class Deferred:
             self,
             shell=replace(shell, fits=fits, n_intervals=t, ahead=ahead, memory=memory),
             betas=(*self.betas, beta),
+            noise=torch.cat((self.noise, news.noise_var)),
             parts=parts,
             bound=bound,
             is_listed=self.is_listed.clone(),
@@ -282,12 +294,20 @@ class Deferred:
         r"""The standardised residuals of what not all rows have heard of."""
         return self.shell.posterior.a[len(self.base.posterior.a) :]
 
+    @property
+    def _left(self) -> float:
+        r"""The least share of a deviation that what is owed leaves of any row's."""
+        n = len(self.base.posterior.a)
+        F = self.shell.posterior.L[n:, n:] / self.noise.sqrt().unsqueeze(-1)
+        return (1 - CAUTION) / max(float(torch.linalg.matrix_norm(F, 2)), 1.0)
+
     def holds(self) -> bool:
         r"""Whether bounds hold, once the rows are listed that might be contradicted."""
-        moved = float(self._owed.square().sum()) * (1 + CAUTION)
-        if moved > min(self.betas):
+        left, width = self._left, min(self.betas) ** 0.5
+        moved = float(self._owed.norm()) * (1 - left**2) ** 0.5 * (1 + CAUTION)
+        if moved > width * (1 + left):
             return False
-        near = (self.slack < moved**0.5 * (1 + CAUTION)) & ~self.is_listed
+        near = (self.slack < moved - width * left) & ~self.is_listed
         if not self._fit(int(near.sum())):
             return False
         self._list(near.nonzero().view(-1))
@@ -314,9 +334,10 @@ class Deferred:
             return
         posterior, past = self.shell.posterior, self.base.posterior
         level, regions = Level.of(self.procedure, posterior), self.base.regions
-        on_rows = posterior.on_rows(rows, past.mean[rows], past.variance[rows])
+        moments = past.mean[rows], past.variance[rows]
+        on_rows = posterior.on_rows(rows, *moments)
         V = on_rows._path[len(past.a) :]
-        means, variances = _along(past.mean[rows], past.variance[rows], self._owed, V)
+        means, variances = _along(*moments, self._owed, V)
         own = Regions(
             regions.lower[rows], regions.upper[rows], means[-1], variances[-1].sqrt()
         )
@@ -388,8 +409,7 @@ class Deferred:
                 return
             mean, variance = past.mean[rows], past.variance[rows]
             prior = past.prior_variance[rows]
-            every = torch.arange(len(side))[rows]
-            sure = level.sure(past.prior_mean_at(every), prior)
+            sure = level.sure(past.prior_mean_at(rows), prior)
             own = Regions(lower[rows], upper[rows], mean, variance.sqrt())
             found = _Folded(own, side[rows])
             means, variances = _along(mean, variance, self._owed, V)

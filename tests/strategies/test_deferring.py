@@ -123,18 +123,44 @@ def test_the_bound_of_what_may_contradict_holds():
     state = other.init(0)
     for _ in range(10):
         state = told(other, state)
-    regions, n = state.belief.regions, len(state.belief.posterior.a)
+    regions, base = state.belief.regions, state.belief.posterior
+    n = len(base.a)
     nearest = torch.minimum(regions.mean - regions.lower, regions.upper - regions.mean)
-    slack, was_tight = nearest / regions.sigma, False
+    slack, was_tight, were_bound = nearest / regions.sigma, False, False
+    intervals = []
     for _ in range(12):
         state = told(other, state)
         now = state.belief.posterior
-        moved = now.a[n:].norm()
+        rows = now.indices[n:]
+        most = torch.linalg.eigvalsh(base.covariance_between(rows, rows)).max()
+        left = NOISE_STD / (most + NOISE_STD**2).sqrt()
+        assert bool((now.sigma >= left * base.sigma * (1 - 1e-9)).all())
+        moved = now.a[n:].norm() * (1 - left**2).sqrt()
         half = 3.0 * now.sigma
-        meets = (now.mean + half >= regions.lower) & (now.mean - half <= regions.upper)
-        assert bool(meets[slack >= moved].all())
-        was_tight |= bool((slack < moved).any())
+        intervals.append((now.mean - half, now.mean + half))
+        lower, upper = intervals[-1]
+        meets = (upper >= regions.lower) & (lower <= regions.upper)
+        assert bool(meets[slack >= moved - 3.0 * left].all())
+        was_tight |= bool((slack < moved - 3.0 * left).any())
+        if moved <= 3.0 * (1 + left):
+            lowers, uppers = map(torch.stack, zip(*intervals, strict=True))
+            assert bool((lowers.amax(dim=0) <= uppers.amin(dim=0)).all())
+            were_bound |= len(intervals) > 1
     assert was_tight
+    assert were_bound
+
+
+def test_what_is_left_of_every_deviation_is_bounded():
+    strategy = lse(beta=None)
+    state, looked_at = strategy.init(0), 0
+    for _ in range(16):
+        state = told(strategy, state)
+        belief = state.belief
+        if isinstance(belief, Deferred):
+            share = belief.settled.posterior.sigma / belief.base.posterior.sigma
+            assert float(share.min()) >= belief._left
+            looked_at += 1
+    assert looked_at >= 5
 
 
 def test_excluded_rows_are_not_chosen():
