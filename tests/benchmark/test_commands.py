@@ -11,6 +11,7 @@ from botorch_lse.benchmark import (
     speed_path,
     speed_rows,
     speed_run,
+    speed_threads,
 )
 from botorch_lse.benchmark.__main__ import main
 from botorch_lse.benchmark.registry import Options, entries, entry, find
@@ -147,6 +148,17 @@ def test_a_decision_is_timed_under_any_budget(budget: int) -> None:
     growth = speed_rows.decide(400, 20, 3, budget)
     assert min(growth.start, growth.decision, growth.one, growth.bare) > 0
     assert growth.peak >= 0
+
+
+def test_work_is_timed_on_several_threads() -> None:
+    before = torch.get_num_threads()
+    try:
+        found = speed_threads.times(400, 2)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert len(found) == 3
+    assert min(found.values()) > 0
 
 
 def test_a_whole_run_is_timed_and_some_of_its_rounds_put_off(monkeypatch):
