@@ -11,7 +11,10 @@ import sys
 from pathlib import Path
 
 import jupytext
+import pandas as pd
 from papers import write_tables
+
+from botorch_lse.benchmark.speed_growth import draw_growth
 
 OTHERS = {
     "python": "https://docs.python.org/3",
@@ -74,11 +77,21 @@ def forget_old(docs: Path) -> None:
             stub.unlink()
 
 
+def write_growth(docs: Path) -> Path:
+    r"""The picture of how decisions grow, from the kept numbers of `speed growth`."""
+    records = pd.read_csv(docs / "results" / "growth.csv").to_dict("records")
+    path = docs / "generated" / "growth.svg"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draw_growth(records).savefig(path)
+    return path
+
+
 def write_all(docs: Path) -> None:
     r"""Everything that the pages need."""
     forget_old(docs)
     write_notebooks(docs.parent / "tutorials", docs / "tutorials")
     list(write_tables(docs / "generated"))
+    write_growth(docs)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,10 @@ import re
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
+
+from botorch_lse.benchmark.speed_growth import SIZES, rules
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -145,6 +148,17 @@ def test_every_paper_has_kept_results_and_a_place_on_the_page():
     for name in names:
         assert f"```{{include}} generated/{name}.md\n" in text
         assert f"{{cite:t}}`{name}`" in text
+
+
+def test_the_picture_of_growth_has_every_rule(tmp_path):
+    generated = pytest.importorskip("generated", reason="needs the extra `docs`")
+    kept = pd.read_csv(papers.KEPT / "growth.csv")
+    assert set(kept["rule"]) == set(rules())
+    assert set(kept["axis"]) == set(SIZES)
+    (tmp_path / "results").mkdir()
+    kept.to_csv(tmp_path / "results" / "growth.csv", index=False)
+    assert "<svg" in generated.write_growth(tmp_path).read_text()
+    assert "(generated/growth.svg)" in (DOCS / "speed.md").read_text()
 
 
 def test_what_was_made_for_things_that_are_gone_is_removed(tmp_path):

@@ -204,7 +204,10 @@ def draw_growth(records: Sequence[Mapping[str, Any]]) -> Any:
             seconds.loglog(size, took, label=name, markersize=3, **style)
             peak = [max(r["peak"] / MIB, 0.1) for r in own]
             memory.loglog(size, peak, markersize=3, **style)
+        sizes = sorted({r["size"] for r in records if r["axis"] == axis})
         panels[1, i].set_xlabel(axis)
+        panels[1, i].set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=8)
+        panels[1, i].minorticks_off()
     panels[0, 0].set_ylabel("processor seconds")
     panels[1, 0].set_ylabel("peak memory (MiB)")
     figure.legend(
