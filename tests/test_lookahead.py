@@ -291,6 +291,21 @@ SHARES_OF_ALL = torch.cat(
 ).double()
 
 
+@pytest.mark.parametrize("name", [*NAMES, "size", "spread"])
+def test_bounds_are_numbers_where_a_target_is_known_exactly(name: str) -> None:
+    # Rounding leaves a covariance of such a target that its variance does not allow.
+    variance = torch.tensor([0.0, 1.0]).double()
+    distance = torch.tensor([0.7, 0.3]).double()
+    if name in NAMES:
+        effect = SIDES[name][0](distance, variance)
+    else:
+        effect = volume_series(distance, variance, name == "spread")
+    covariance = torch.tensor([[1e-16, 0.5], [0.0, 0.2]], dtype=torch.float64)
+    pairs = effect.of_covariance(covariance, torch.ones(2).double())
+    bound = effect.bounds(variance, 0.98)(pairs, torch.zeros(2).double())
+    assert bool((bound >= effect.total(effect.parts(pairs))).all())  # and no NaN
+
+
 @pytest.mark.parametrize("weight", [None, 2.5])
 @pytest.mark.parametrize("largest", [1.0, 0.97, 0.4, 0.03, 1e-4])
 @pytest.mark.parametrize("name", [*NAMES, "size", "spread"])

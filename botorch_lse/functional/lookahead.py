@@ -500,7 +500,8 @@ class SmoothRemoval(Removal):
             found = gain @ line
             some = (found >= least).nonzero().view(-1)
             if len(some):
-                rho = taken(gain, some) * share
+                # Of a target that is known exactly, rounding is no share of anything.
+                rho = (taken(gain, some) * share).clamp_max_(1.0)
                 power = rho.square()
                 closer = (rho @ rise).addmv_(power, bend)
                 found[some] = closer.addmv_(power.mul_(rho), twist)
@@ -1155,7 +1156,8 @@ class VolumeSeries(Effect):
             found = self.bound(moves.square() @ slope, first)
             some = (found >= least).nonzero().view(-1)
             if len(some):
-                rho = taken(moves, some) / width
+                # Of a target that is known exactly, rounding is no share of anything.
+                rho = (taken(moves, some) / width).clamp_(-1.0, 1.0)
                 sums, power = [rho @ self.coefficients[0]], rho.square()
                 for coefficient in self.coefficients[1:CLOSER]:
                     sums.append(power @ coefficient)
