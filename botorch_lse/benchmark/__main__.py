@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from botorch_lse.benchmark.engines import ENGINES
@@ -55,6 +56,12 @@ def build_parser() -> argparse.ArgumentParser:
             type=Path,
             metavar="FILE",
             help="add each run to FILE as it ends; runs that it holds are not repeated",
+        )
+        command.add_argument(
+            "--recorded",
+            dest="only_recorded",
+            action="store_true",
+            help="run nothing: draw tables of the runs that --record FILE holds",
         )
     peers.add_argument(
         "--package",
@@ -128,10 +135,17 @@ def _options(chosen: argparse.Namespace, runs: int) -> Options:
             whole_number(getattr(chosen, name), f"--{name}", 1)
     if chosen.kind in ("paper", "limits", "trust", "peers", "reliability"):
         # Which of these a command has was said above; the others stay as they are.
-        names = ("quick", "seeds", "data", "workers", "engine", "record", "packages")
+        names = [field.name for field in fields(Options)]
         given = {name: getattr(chosen, name) for name in names if name in chosen}
         if "packages" in given:
             given["packages"] = tuple(given["packages"])
+        record = given.get("record")
+        if given.get("only_recorded") and (record is None or not record.exists()):
+            came = "got none" if record is None else f"there is no {record}"
+            raise ValueError(
+                "Expected `--record FILE` beside `--recorded`, whose runs are drawn, "
+                f"but {came}."
+            )
         return Options(**given)
     if chosen.kind == "guarantee":
         if chosen.quick:

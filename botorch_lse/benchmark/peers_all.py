@@ -144,7 +144,8 @@ def peers_packages(options: Options) -> Report:
         for method in (*PACKAGES_RIVALS, *commands)
     ]
     run = partial(peers_runs.run, data=options.data, commands=commands)
-    runs = measure(Run, run, todo, options.workers or 1, options.record)
+    where = (options.workers or 1, options.record, options.engine)
+    runs = measure(Run, run, todo, *where, options.only_recorded)
     return report("peers packages", runs)
 
 
@@ -168,9 +169,8 @@ def _reported(title: str, problems: Mapping[str, Problem], options: Options) -> 
     missing = [f"{n} ({p.file})" for n, p in problems.items() if n not in there]
     workers = options.workers or os.cpu_count() or 1
     run = partial(peers_runs.run, data=options.data)
-    runs = measure(
-        Run, run, jobs(there, options), workers, options.record, options.engine
-    )
+    where = (workers, options.record, options.engine, options.only_recorded)
+    runs = measure(Run, run, jobs(there, options), *where)
     return report(title, runs, missing)
 
 

@@ -56,6 +56,7 @@ def measure(
     workers: int,
     record: Path | None,
     engine: str = "processes",
+    only_recorded: bool = False,
 ) -> list[Outcome]:
     r"""The outcomes of all jobs, each in some process on one thread.
 
@@ -68,9 +69,11 @@ def measure(
             run again, others are added as they end, so that what was interrupted goes
             on. It is compressed if its name ends in ``.gz``.
         engine: One of ``ENGINES``: where the processes are.
+        only_recorded: Run nothing: give what the record holds of the jobs.
 
     Raises:
-        ValueError: If the engine's package is not installed.
+        ValueError: If the engine's package is not installed, or nothing is to be run
+            and the record holds none of the jobs.
 
     Returns:
         The outcomes in the order of the jobs.
@@ -82,6 +85,13 @@ def measure(
                 found = kind.of_record(json.loads(line))
                 known[found.job] = [*known.get(found.job, ()), found]
     missing = [job for job in jobs if job not in known]
+    if only_recorded:
+        jobs, missing = [job for job in jobs if job in known], []
+        if not jobs:
+            raise ValueError(
+                f"Expected a record that holds runs of this benchmark, but {record} "
+                "holds none. Leave `--recorded` out to make them."
+            )
     if not missing:
         return [outcome for job in jobs for outcome in known[job]]
     with executor_on(engine, workers) as executor:

@@ -39,6 +39,7 @@ class Options:
             guarantee); ``None``: one per core, of guarantee no other process.
         record: A file to which runs are added as they end (trust, peers, reliability);
             those that it holds are not run again.
+        only_recorded: Nothing is run: tables are drawn of what ``record`` holds.
         engine: Where they run, one of ``ENGINES`` (the same and guarantee).
         device: Where to compute (speed rows).
         packages: ``NAME=COMMAND`` for each method of a peer's package (peers packages).
@@ -51,6 +52,7 @@ class Options:
     data: Path | None = None
     workers: int | None = None
     record: Path | None = None
+    only_recorded: bool = False
     engine: str = "processes"
     device: str = "cpu"
     packages: tuple[str, ...] = ()

@@ -273,7 +273,8 @@ def reliability(options: Options) -> Report:
     order = product(range(seeds), runs)
     jobs = [Job(case, method, seed) for seed, (method, case) in order]
     workers = options.workers or os.cpu_count() or 1
-    return report(measure(Run, run, jobs, workers, options.record, options.engine))
+    where = (workers, options.record, options.engine, options.only_recorded)
+    return report(measure(Run, run, jobs, *where))
 
 
 def report(runs: Sequence[Run]) -> Report:

@@ -96,14 +96,8 @@ def trust_easy(options: Options) -> Report:
 
 def _reported(title: str, names: Sequence[str], options: Options) -> Report:
     workers = options.workers or os.cpu_count() or 1
-    found = measure(
-        Run,
-        trust_runs.run,
-        jobs(names, options),
-        workers,
-        options.record,
-        options.engine,
-    )
+    where = (workers, options.record, options.engine, options.only_recorded)
+    found = measure(Run, trust_runs.run, jobs(names, options), *where)
     return report(title, found)
 
 

@@ -53,6 +53,11 @@ def test_runs_do_not_depend_on_the_engine(engine, tmp_path, monkeypatch):
     assert os.getpid() not in {outcome.process for outcome in found}
     # What is recorded is not run again, on whatever engine.
     assert measure(Outcome, fail, jobs, 2, record, "processes") == found
+    # And nothing else is, if only that is asked for.
+    more = [*jobs, Job(7)]
+    assert measure(Outcome, fail, more, 2, record, only_recorded=True) == found
+    with pytest.raises(ValueError, match="record that holds runs of this benchmark"):
+        measure(Outcome, fail, more[-1:], 2, record, only_recorded=True)
 
 
 def test_an_engine_that_is_not_installed_is_named(monkeypatch):

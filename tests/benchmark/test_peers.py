@@ -368,7 +368,7 @@ def test_the_command_is_known_and_reads_its_options(
     assert main([*arguments, "--record", str(record), "--data", str(tmp_path)]) == 0
     ((todo, rest, one),) = asked
     assert {job.seed for job in todo} == {0, 1}
-    assert rest == (3, record, "processes")
+    assert rest == (3, record, "processes", False)
     assert one.func is peers_runs.run
     assert one.keywords == {"data": tmp_path}
     printed = capsys.readouterr().out

@@ -161,3 +161,10 @@ def test_the_command_records_its_runs(tmp_path, capsys) -> None:
     assert "Runs until the failure probability is known" in text
     assert text.count("103 (U)") == len(METHODS)
     assert entry.QUICK_CASES == ("four-branch, k = 7",)
+    # Of more seeds nothing but what is there, if that is asked for.
+    assert main([*given, "--seeds", "9", "--recorded"]) == 0
+    assert capsys.readouterr().out == text
+    for missing in (given[:-2], [*given[:-1], str(tmp_path / "none.jsonl")]):
+        with pytest.raises(SystemExit):
+            main([*missing, "--recorded"])
+        assert "Expected `--record FILE` beside" in capsys.readouterr().err
