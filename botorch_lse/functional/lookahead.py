@@ -828,13 +828,15 @@ def _curves_of_minimum(largest: float) -> tuple[Tensor, Tensor]:
 
     Of some shares of the removal at the largest reduction that the second part may
     make, the one that leaves least between the curve and the removal. Below ``START``
-    the removal is less than any multiple of the root that is above it there.
+    the removal is less than any multiple of the root that is above it there, so that
+    the first part alone is: the second vanishes faster than the root.
     """
     rho, removed = _up_to(largest)
     far = torch.linspace(0.0, 1.0, 11).to(rho)[:, None, None]
     far = far * (removed[-1] / rho[-1] ** 2)
     left = removed - far * rho**2  # choices x shares x targets
-    near = (left / rho.sqrt()).amax(dim=1, keepdim=True).clamp_min(0.0)
+    near = (left / rho.sqrt()).amax(dim=1, keepdim=True)
+    near = near.maximum(removed[:1] / rho[:1].sqrt())
     over = (near * rho.sqrt() - left).sum(dim=1)
     best = over.argmin(dim=0, keepdim=True)
     near, far = (x.squeeze(1).gather(0, best).squeeze(0) for x in (near, far))
