@@ -54,13 +54,16 @@ class Content:
         population: Limits of the probability that is meant, ``lower`` and ``upper``
             widened by the pool's own sampling error; equal to them where the rows are
             all there is. It fails with probability at most ``1 - confidence`` more.
+        sampled: Limits of the probability that is meant, if every row's side is as
+            ``estimate`` has it: by the pool's own sampling error alone; equal to
+            ``estimate`` where the rows are all there is.
         posterior: Quantiles of the content under the model; ``None`` where they were
             not asked for or are not known.
         design: Limits by rows drawn at random, whatever the model; ``None`` without.
         widened: ``posterior``, to both sides farther by how much ``estimate`` has moved
-            in the last rounds; ``None`` where nothing watches it (``content_tol``). No
-            theorem stands behind it: how often it held is measured (``benchmark
-            reliability``).
+            in the last rounds, with noise in more of them; ``None`` where nothing
+            watches it (``content_tol``) or in its first rounds. No theorem stands
+            behind it: how often it held is measured (``benchmark reliability``).
         confidence: Of ``posterior``, ``design`` and the sampling error, each by itself.
     """
 
@@ -74,6 +77,7 @@ class Content:
     is_sample: bool
     sampling_error: float
     population: tuple[float, float]
+    sampled: tuple[float, float]
     posterior: tuple[float, float] | None = None
     design: tuple[float, float] | None = None
     widened: tuple[float, float] | None = None
@@ -107,16 +111,18 @@ class Content:
         guess = above | (open_ & (probability > 0.5))
         expected = torch.where(open_, probability, above.to(mass))
         lower, upper = float(mass[above].sum()), float(mass[above | open_].sum())
-        error, population = 0.0, (lower, upper)
+        estimate = float(mass[guess].sum())
+        error, population, sampled = 0.0, (lower, upper), (estimate, estimate)
         if is_sample:
             error = sampling_error(mass, guess, adds_up)
+            sampled = sampling_limits(mass, guess, adds_up, confidence)
             least, _ = sampling_limits(mass, above, adds_up, confidence)
             _, most = sampling_limits(mass, above | open_, adds_up, confidence)
             # Importance weights may add up to more than everything.
             most = max(min(most, 1.0), least)
             population = (least, most)
         return cls(
-            float(mass[guess].sum()),
+            estimate,
             float((mass * expected).sum()),
             lower,
             upper,
@@ -126,6 +132,7 @@ class Content:
             is_sample,
             error,
             population,
+            sampled,
             confidence=confidence,
         )
 
@@ -138,6 +145,22 @@ class Content:
         if not self.is_sample:
             return 0.0
         return self.sampling_error / self.estimate if self.estimate > 0 else math.inf
+
+    @property
+    def combined(self) -> tuple[float, float] | None:
+        r"""Limits of the probability that is meant, by the model and by the pool.
+
+        The distances of the ends of ``widened`` from ``estimate`` and those of
+        ``sampled``, in quadrature, as of errors that have nothing to do with each
+        other. It is what one reports of a failure probability; how often it held is
+        measured (``benchmark reliability``). Without ``widened`` it is ``posterior``
+        that counts, and ``None`` without both. Where the rows are all there is, it is
+        the same as that.
+        """
+        model = self.posterior if self.widened is None else self.widened
+        return (
+            None if model is None else in_quadrature(self.estimate, model, self.sampled)
+        )
 
     def __str__(self) -> str:
         words = [
@@ -159,9 +182,14 @@ class Content:
             words.append(
                 f"with the error of {self.n_rows:,} rows as a sample (effective size "
                 f"{self.effective_size:,.0f}, coefficient of variation "
-                f"{self.variation:.2g}) between {self.population[0]:.4g} and "
-                f"{self.population[1]:.4g}"
+                f"{self.variation:.2g}) by decided rows between "
+                f"{self.population[0]:.4g} and {self.population[1]:.4g}"
             )
+            if self.combined is not None:
+                words.append(
+                    "with the errors of model and sample together between "
+                    f"{self.combined[0]:.4g} and {self.combined[1]:.4g}"
+                )
         return "; ".join(words) + "."
 
     @property
@@ -212,10 +240,38 @@ def sampling_limits(
     size = float(mass.sum().square() / mass.square().sum())
     if 0 < P < 1 and error > 0:
         size = P * (1 - P) / error**2
-    hits, tail = min(P, 1.0) * size, (1 - confidence) / 2
+    low, high = proportion_limits(min(P, 1.0), size, confidence)
+    return min(low, P), max(high, P)
+
+
+def proportion_limits(P: float, size: float, confidence: float) -> tuple[float, float]:
+    r"""Limits of a probability, from the share of a sample: of Clopper and Pearson.
+
+    Args:
+        P: The share, in [0, 1].
+        size: How large the sample is.
+        confidence: Of both limits together.
+    """
+    hits, tail = P * size, (1 - confidence) / 2
     low = beta_distribution.ppf(tail, hits, size - hits + 1) if hits > 0 else 0.0
     high = beta_distribution.isf(tail, hits + 1, size - hits) if hits < size else 1.0
-    return min(float(low), P), max(float(high), P)
+    return float(low), float(high)
+
+
+def in_quadrature(estimate: float, *limits: tuple[float, float]) -> tuple[float, float]:
+    r"""Limits for several errors that have nothing to do with each other.
+
+    The distances of all lower limits from the estimate are joined to the root of the
+    sum of their squares, and so are those of all upper ones. That is right where errors
+    are normal, and narrower than their sum. A limit on the wrong side counts as none.
+
+    Args:
+        estimate: What they are limits of, in [0, 1].
+        limits: The lower and the upper limit for each error.
+    """
+    down = math.hypot(*(max(0.0, estimate - low) for low, _ in limits))
+    up = math.hypot(*(max(0.0, high - estimate) for _, high in limits))
+    return max(0.0, estimate - down), min(max(1.0, estimate), estimate + up)
 
 
 # --- rows drawn at random -------------------------------------------------------------

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from scipy.stats import binom, norm
 
 from botorch_lse import Classification, Pool
-from botorch_lse.content import Content, difference_limits, sampling_limits
+from botorch_lse.content import (
+    Content,
+    difference_limits,
+    in_quadrature,
+    proportion_limits,
+    sampling_limits,
+)
 from tests.covering import more_when_slow
 
 X = torch.arange(5.0).unsqueeze(-1)
@@ -158,6 +166,44 @@ def test_the_population_adds_both_errors() -> None:
     assert found.population[0] < found.lower < found.upper < found.population[1]
     wanted = sampling_limits(Pool(X).mass, SIDES == 1, True, 0.9)[0]
     assert found.population[0] == wanted
+
+
+def test_errors_of_model_and_pool_are_joined() -> None:
+    assert in_quadrature(0.5, (0.47, 0.53), (0.46, 0.62)) == pytest.approx(
+        (0.45, 0.5 + 0.0153**0.5)
+    )
+    assert in_quadrature(0.5, (0.55, 0.6)) == pytest.approx((0.5, 0.6))
+    assert in_quadrature(0.1, (0.0, 0.9), (0.0, 0.9)) == (0.0, 1.0)
+    found = answer(Pool(X, is_sample=True)).content(0.9)
+    assert found.combined is None
+    assert found.sampled[0] < found.estimate < found.sampled[1]
+    sure = replace(found, posterior=(found.estimate, found.estimate))
+    assert sure.combined == pytest.approx(found.sampled)
+    wide = replace(sure, widened=(0.0, found.sampled[1]))
+    assert wide.combined[0] == 0.0
+    assert wide.combined[1] > found.sampled[1]
+    assert "with the errors of model and sample together between 0 and" in str(wide)
+    # Where the rows are all there is, only the model can be wrong.
+    whole = replace(answer(Pool(X)).content(), posterior=(0.5, 0.7))
+    assert whole.sampled == (whole.estimate, whole.estimate)
+    assert whole.combined == pytest.approx((0.5, 0.7))
+    assert "together" not in str(whole)
+
+
+def test_limits_of_model_and_pool_hold_the_probability() -> None:
+    # Pools of 400 rows, and a model that is off by a normal error and says how much.
+    generator, error, runs = torch.Generator().manual_seed(0), 0.02, 2_000
+    shares = torch.empty(runs, 400).uniform_(generator=generator).lt(0.3).double()
+    said = shares.mean(-1) + error * torch.randn(runs, generator=generator)
+    missed, alone = 0, 0
+    for estimate in said.tolist():
+        pool = proportion_limits(estimate, 400, 0.95)
+        model = estimate - 1.96 * error, estimate + 1.96 * error
+        low, high = in_quadrature(estimate, model, pool)
+        missed += not low <= 0.3 <= high
+        alone += not pool[0] <= 0.3 <= pool[1]
+    assert 0.03 * runs < missed < 0.06 * runs
+    assert alone > 0.1 * runs  # what the pool's error alone would miss
 
 
 # --- rows drawn at random -------------------------------------------------------------

@@ -90,9 +90,10 @@ print(state.stop_reason, "after", state.n_used, "runs")
 #
 # Three questions are kept apart. *How sure is the model of the rows' sides?* By decided
 # rows and by its joint draws. *How good are these rows as a sample?* The last interval
-# adds that error, and is the one to report. *May the model be believed?* No theorem
-# covers a model that is learnt: look at its calibration, or order an audit, whose rows
-# are drawn at random (`audit=(0.05, 0.05)` with `ContentKnown(..., by="design")`).
+# joins both errors, `content.combined`, and is the one to report. *May the model be
+# believed?* No theorem covers a model that is learnt: look at its calibration, or order
+# an audit, whose rows are drawn at random (`audit=(0.05, 0.05)` with
+# `ContentKnown(..., by="design")`).
 
 # %%
 content = state.content()
@@ -104,10 +105,14 @@ print(state.calibration())
 
 # %%
 truth = float((g(pool.X) <= 0).double().mean())
-print(f"of the pool {truth:.5f}, published 0.00222, ours {content.estimate:.5f}")
+low, high = content.combined or (0.0, 1.0)
+print(
+    f"of the pool {truth:.5f}, published 0.00222, ours {content.estimate:.5f}, "
+    f"between {low:.5f} and {high:.5f}"
+)
 if not QUICK:
     assert abs(content.estimate - truth) <= 0.05 * truth
-    assert content.population[0] <= 2.22e-3 <= content.population[1]
+    assert low <= 2.22e-3 <= high
 
 # %% [markdown]
 # ## The classic picture

@@ -36,6 +36,64 @@ runs and were off by up to 12 %, by a tenth of the rounds in 97 % and by up to 5
 one measurement more."""
 
 
+@dataclass(frozen=True)
+class Course:
+    r"""How the estimate of a run has moved.
+
+    Args:
+        estimates: The estimate after each round in which there was one, in order.
+        shares: What each of these rounds told of the rows it measured, as a share of
+            what exact measurements would have told: 1 without noise.
+        n_rounds: How many rounds are complete, those of the first design included.
+    """
+
+    estimates: tuple[float, ...] = ()
+    shares: tuple[float, ...] = ()
+    n_rounds: int = 0
+
+    def moved(self, settled: int) -> float:
+        r"""How far the estimates of the last rounds are from the present one.
+
+        Looked at are ``settled`` rounds, or a tenth of all rounds if these are more,
+        and as many more as it takes until they tell as much as ``settled`` rounds of
+        exact measurements would. A noisy value hardly moves what a model says: that an
+        estimate rests while nothing is learnt shows nothing.
+
+        Args:
+            settled: How many rounds; with 0 nothing is looked at.
+
+        Returns:
+            The distance, units of the estimates; infinite if there are fewer rounds or
+            all of them tell less.
+        """
+        if settled == 0:
+            return 0.0
+        told = 0.0
+        # What the first round told is not seen: there is no estimate before it.
+        for count, share in enumerate(reversed(self.shares[1:]), start=1):
+            told += share
+            if count >= self._least(settled) and told >= settled:
+                return self._moved_in(count)
+        return math.inf
+
+    def moved_so_far(self, settled: int) -> float:
+        r"""As ``moved``; in all rounds there are, if only that these tell too little.
+
+        Args:
+            settled: How many rounds; with 0 nothing is looked at.
+        """
+        found, count = self.moved(settled), len(self.estimates) - 1
+        is_long = count >= self._least(settled)
+        return self._moved_in(count) if found == math.inf and is_long else found
+
+    def _least(self, settled: int) -> int:
+        return max(settled, self.n_rounds // SETTLED_SHARE)
+
+    def _moved_in(self, count: int) -> float:
+        now, recent = self.estimates[-1], self.estimates[-1 - count : -1]
+        return max(abs(now - earlier) for earlier in recent)
+
+
 @dataclass(frozen=True, eq=False)
 class Look:
     r"""What a rule may look at after a round.
@@ -44,15 +102,13 @@ class Look:
         content: How much is above, at the confidence that the rule asks for.
         answer: The answer of the run.
         level: Units of ``y``.
-        estimates: The estimate after this round and all before it, in order.
-        n_rounds: How many rounds are complete, those of the first design included.
+        course: How the estimate has moved, this round included.
     """
 
     content: Content
     answer: Classification
     level: float
-    estimates: tuple[float, ...]
-    n_rounds: int
+    course: Course
 
 
 class ContentStop(ABC):
@@ -69,7 +125,7 @@ class ContentStop(ABC):
     """Of the intervals it looks at."""
     settled: ClassVar[int] = 5
     """In how many rounds at least what the estimate has moved by widens the interval:
-    see ``window``."""
+    see ``Course.moved``."""
     reason: ClassVar[str]
     """The stop reason."""
 
@@ -77,27 +133,14 @@ class ContentStop(ABC):
     def holds(self, look: Look) -> bool:
         r"""Whether the number is known well enough, now."""
 
-    def may_hold(
-        self, content: Content, estimates: tuple[float, ...], n_rounds: int
-    ) -> bool:
+    def may_hold(self, content: Content, course: Course) -> bool:
         r"""Whether it is worth while to look; joint draws of many rows take seconds.
 
         Args:
             content: What is known of the number without joint draws.
-            estimates: See ``Look``, as is the next one.
-            n_rounds: Complete rounds.
+            course: How the estimate has moved.
         """
         return True
-
-    def window(self, n_rounds: int) -> int:
-        r"""Over how many rounds back a move of the estimate widens the interval.
-
-        Args:
-            n_rounds: Complete rounds.
-        """
-        if self.settled == 0:
-            return 0
-        return max(self.settled, n_rounds // SETTLED_SHARE)
 
     def check(self, procedure: Any) -> None:  # noqa: B027  (most need nothing)
         r"""Complain where the procedure has not what the rule needs.
@@ -124,10 +167,11 @@ class ContentKnown(ContentStop):
         confidence: Of the interval.
         times: After how many rounds in a row it must hold.
         settled: By how much the estimate has moved in so many rounds, or in a tenth of
-            all rounds if these are more, is added to the half width. A learnt model
-            that still changes its mind is surer than it is right: most of all just
-            after its first design, which is not made for the level. With 0 the
-            interval counts as it is.
+            all rounds if these are more, is added to the half width. With noise it
+            takes more rounds, until they have told as much as so many exact ones would.
+            A learnt model that still changes its mind is surer than it is right: most
+            of all just after its first design, which is not made for the level. With 0
+            the interval counts as it is.
         until_sampled: Whether the run also ends once the half width is no more than
             the standard error of the pool as a sample, or the interval of a share of 0
             has no width. More rows are then worth more than more measurements: see
@@ -181,26 +225,22 @@ class ContentKnown(ContentStop):
 
     def holds(self, look: Look) -> bool:
         r"""Whether half width and drift are together at most the tolerance."""
-        moved = drift(look.estimates, self.window(look.n_rounds))
-        half = self.half_width(look.content) + moved
-        most = self.tol * self._scale(look.estimates)
+        half = self.half_width(look.content) + look.course.moved(self.settled)
+        most = self.tol * self._scale(look.course)
         if self.until_sampled:
             most = max(most, look.content.sampling_error)
         return half <= most
 
-    def may_hold(
-        self, content: Content, estimates: tuple[float, ...], n_rounds: int
-    ) -> bool:
+    def may_hold(self, content: Content, course: Course) -> bool:
         r"""Whether something is above, and the estimate has settled."""
-        scale = self._scale(estimates)
-        moved = drift(estimates, self.window(n_rounds))
+        scale, moved = self._scale(course), course.moved(self.settled)
         if self.until_sampled:
             return moved <= max(self.tol * scale, content.sampling_error)
         # Of nothing no share is known: while none is found above, the run goes on.
         return scale > 0 and moved <= self.tol * scale
 
-    def _scale(self, estimates: tuple[float, ...]) -> float:
-        return estimates[-1] if self.relative else 1.0
+    def _scale(self, course: Course) -> float:
+        return course.estimates[-1] if self.relative else 1.0
 
     def half_width(self, content: Content) -> float:
         r"""How far the truth may be from the estimate, to the farther side."""
@@ -310,24 +350,10 @@ class StableEstimate(ContentStop):
 
     def holds(self, look: Look) -> bool:
         r"""Whether the last change was small."""
-        if len(look.estimates) < 2:
+        if len(look.course.estimates) < 2:
             return False
-        before, now = look.estimates[-2:]
+        before, now = look.course.estimates[-2:]
         return now > 0 and abs(now - before) <= self.change * now
-
-
-def drift(estimates: tuple[float, ...], rounds: int) -> float:
-    r"""How far the estimates of some rounds are from the one after them.
-
-    Args:
-        estimates: The last of them is the present one.
-        rounds: How many before that are looked at; with fewer the drift is infinite.
-    """
-    *before, now = estimates
-    if len(before) < rounds:
-        return math.inf
-    recent = before[len(before) - rounds :]
-    return max((abs(now - earlier) for earlier in recent), default=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,15 +362,13 @@ class WatchedBelief:
 
     Args:
         inner: What the wrapped procedure believes.
-        estimates: The estimate after each round in which there was one.
+        course: How the estimate has moved.
         held: After how many rounds in a row the rule has held.
-        n_rounds: Complete rounds.
     """
 
     inner: Any
-    estimates: tuple[float, ...] = ()
+    course: Course = Course()
     held: int = 0
-    n_rounds: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,30 +390,31 @@ class Watched(Wrapping):
         self, belief: WatchedBelief, inner: Any, new: Observations
     ) -> WatchedBelief:
         r"""The belief after one more round, and whether the rule holds."""
-        n_rounds = belief.n_rounds + 1
+        course = replace(belief.course, n_rounds=belief.course.n_rounds + 1)
         if belief.held >= self.rule.times:  # the run has ended
-            return replace(belief, inner=inner, n_rounds=n_rounds)
+            return replace(belief, inner=inner, course=course)
         if not self.inner.can_estimate(inner):
-            return WatchedBelief(inner, n_rounds=n_rounds)
+            return WatchedBelief(inner, Course(n_rounds=course.n_rounds))
         answer = self.inner.classification(inner)
         known = answer.content()
-        estimates = (*belief.estimates, known.estimate)
-        if not self.rule.may_hold(known, estimates, n_rounds):
-            return WatchedBelief(inner, estimates, n_rounds=n_rounds)
+        course = replace(
+            course,
+            estimates=(*course.estimates, known.estimate),
+            shares=(*course.shares, self.inner.share_told(belief.inner, new)),
+        )
+        if not self.rule.may_hold(known, course):
+            return WatchedBelief(inner, course)
         content = self.inner.content(inner, answer, self.rule.confidence)
-        level = self.inner.audit_level(inner)
-        look = Look(content, answer, level, estimates, n_rounds)
+        look = Look(content, answer, self.inner.audit_level(inner), course)
         held = belief.held + 1 if self.rule.holds(look) else 0
-        return WatchedBelief(inner, estimates, held, n_rounds)
+        return WatchedBelief(inner, course, held)
 
     def content(
         self, belief: WatchedBelief, answer: Classification, confidence: float
     ) -> Content:
         r"""How much is above, also with what the estimate has moved by lately."""
         found = super().content(belief, answer, confidence)
-        # The last of the estimates is the present one, so that one more is looked at.
-        window = self.rule.window(belief.n_rounds) + 1
-        moved = drift((*belief.estimates, found.estimate), window)
+        moved = belief.course.moved_so_far(self.rule.settled)
         if found.posterior is None or moved == math.inf:
             return found
         low, high = found.posterior

@@ -64,16 +64,16 @@ def known(seed: int, steps: int = 8):
 
 @more_when_slow("runs", 3, 20)
 def test_a_probability_of_one_in_a_million_is_found(runs: int) -> None:
-    missed = 0
+    missed = torch.zeros(2, dtype=torch.long)
     for seed in range(runs):
         state = known(seed)
         content = state.content()
-        low, high = content.population
-        missed += not low <= 1e-6 <= high
+        both = torch.tensor([content.population, content.combined])
+        missed += ((both[:, 0] > 1e-6) | (both[:, 1] < 1e-6)).long()
         assert content.variation <= 0.1
         assert content.estimate == pytest.approx(1e-6, rel=0.6)
         assert state.n_used <= 40
-    assert missed <= runs / 4
+    assert int(missed.max()) <= runs / 4
 
 
 def test_the_run_goes_on_where_it_was() -> None:

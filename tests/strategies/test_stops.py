@@ -28,6 +28,7 @@ from botorch_lse.strategies import (
     Strategy,
     UFunction,
 )
+from botorch_lse.strategies.stops import Course
 
 GRID = torch.linspace(0, 1, 12, dtype=torch.float64)
 CELLS = torch.cartesian_prod(GRID, GRID)
@@ -126,6 +127,61 @@ def test_what_the_estimate_moved_by_widens_the_interval() -> None:
     assert played(None, most=20)[-1].content().widened is None
 
 
+def test_with_noise_more_rounds_are_looked_at_until_they_tell_as_much() -> None:
+    estimates = tuple(0.5 + 0.01 * k for k in range(20))
+    exact = Course(estimates, (1.0,) * 20, n_rounds=20)
+    assert exact.moved(5) == exact.moved_so_far(5) == pytest.approx(0.05)
+    assert exact.moved(0) == 0.0
+    half = replace(exact, shares=(0.5,) * 20)
+    assert half.moved(5) == pytest.approx(0.1)
+    # What was told before the first estimate does not count: nothing moved then.
+    late = replace(exact, shares=(9.0, *(0.0,) * 15, *(1.0,) * 4))
+    assert late.moved(4) == pytest.approx(0.04)
+    assert late.moved(5) == math.inf
+    assert late.moved_so_far(5) == pytest.approx(0.19)
+    # Not before there are as many rounds at all, and a tenth of those before them.
+    few = Course(estimates[:5], (1.0,) * 5, n_rounds=5)
+    assert few.moved(5) == few.moved_so_far(5) == math.inf
+    tenth = replace(exact, n_rounds=120)
+    assert tenth.moved(5) == pytest.approx(0.12)
+    assert replace(exact, n_rounds=200).moved_so_far(5) == math.inf
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05, 2.0])
+def test_a_round_tells_a_share_of_what_exact_values_would(noise: float) -> None:
+    model = GaussianProcess(KERNEL, noise_std=noise)
+    strategy = Strategy(POOL, Above(LEVEL), model=model, batch_size=5, beta=4.0)
+    parts, belief = strategy.parts, strategy.init().belief
+    # Far from each other, so that no row tells of another; one of them three times.
+    for rows in ([0, 0, 0, 143, 66], [0, 11, 11, 132, 143]):
+        order = torch.tensor(rows)
+        told = Observations(order, F[order], round=torch.zeros(5, dtype=torch.long))
+        after = parts.learn(belief, told, told, 0)
+        left = [
+            float(after.posterior.sigma[row] / belief.posterior.sigma[row]) ** 2
+            if belief.posterior.sigma[row] > 1e-4
+            else 0.0
+            for row in sorted(set(rows))
+        ]
+        found = parts.share_told(belief, told)
+        assert found == pytest.approx(1 - sum(left) / len(left), abs=2e-3)
+        assert (found == 1.0) == (noise == 0)
+        belief = after
+
+
+def test_a_noisy_run_does_not_take_rest_for_knowledge() -> None:
+    rule = ContentKnown(0.3)
+    noisy = GaussianProcess(KERNEL, noise_std=2.0)  # four times the values' deviation
+    states = played(rule, model=noisy, most=60)
+    shares = states[-1].belief.course.shares
+    assert max(shares) < 0.5
+    for state in states[1:]:
+        told = sum(state.belief.course.shares[1:])
+        assert told >= 5 or state.belief.held == 0
+        has_looked = len(state.belief.course.shares) > 5
+        assert (state.content().widened is None) == (not has_looked)
+
+
 def test_rules_of_the_literature_end_where_they_say() -> None:
     rule = UFunction()  # as theirs, it decides few rows before it ends
     states = played(MinimumU(), rule=rule)
@@ -150,7 +206,7 @@ def test_the_same_data_stop_a_replayed_run_in_the_same_place() -> None:
         state = played(rule)[-1]
         again = state.strategy.replay(state.observations, seed=0)
         assert (again.stop_reason, again.round) == (state.stop_reason, state.round)
-        assert again.belief.estimates == state.belief.estimates
+        assert again.belief.course == state.belief.course
 
 
 def test_a_number_is_a_share_of_the_estimate_by_the_posterior() -> None:
@@ -193,6 +249,7 @@ def content(**changes) -> Content:
         "is_sample": True,
         "sampling_error": 0.01,
         "population": (0.05, 0.18),
+        "sampled": (0.06, 0.15),
         "posterior": (0.09, 0.12),
         "design": (0.0, 0.2),
     }
