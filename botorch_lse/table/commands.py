@@ -387,6 +387,7 @@ def summary(run: Run) -> str:
         lines.append(
             f"{run.result_column} against {found.level:g}: {', '.join(sides)}."
         )
+        lines += how_many(run)
     if state.stop_reason is not None:
         lines.append(ENDS[state.stop_reason])
     elif (first := run.strategy.parts.model.n_first) > state.history.n_measured:
@@ -400,6 +401,28 @@ def summary(run: Run) -> str:
     if state.history.n_measured and state.calibration().has_failed:
         lines.append(_in_table_words(str(state.calibration())))
     return "\n".join(lines)
+
+
+def how_many(run: Run) -> list[str]:
+    r"""How many candidates are on the side that is asked for, while that is open.
+
+    Nothing before there is a model, and once every candidate is decided.
+
+    Args:
+        run: The run.
+    """
+    found, content, n = run.settings, run.state.content(), len(run.pool)
+    if content.posterior is None or not bool(run.state.classification.undecided.any()):
+        return []
+    numbers = [content.estimate, *content.posterior]
+    if found.side == "below":
+        numbers = [1 - content.estimate, *(1 - end for end in content.posterior[::-1])]
+    best, low, high = (round(n * number) for number in numbers)
+    percent = f"{100 * content.confidence:g} %"
+    return [
+        f"Of all {n} about {best} {'is' if best == 1 else 'are'} {found.side}; by the "
+        f"model, if it is right, between {low} and {high} with {percent}."
+    ]
 
 
 def _in_table_words(said: str) -> str:

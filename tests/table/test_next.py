@@ -2,14 +2,16 @@ r"""From the candidates to the next sheet, again and again."""
 
 from __future__ import annotations
 
+import math
 import random
+import re
 import tomllib
 
 import pytest
 
 from botorch_lse.__main__ import command, main
 from botorch_lse.table import commands
-from tests.table.lab import HILL, NEXT, Lab, hill
+from tests.table.lab import HILL, NEXT, Lab, Line, hill
 
 
 def finish(lab: Lab, most: int = 12) -> str:
@@ -33,6 +35,7 @@ def test_sheet_after_sheet_decides_every_candidate(lab: Lab) -> None:
     said = finish(lab)
     assert "Every candidate is decided" in said
     assert "8 above, 12 below, 0 undecided" in said
+    assert "all 20 about" not in said  # it says no more than the sides
     assert lab.read("sheet.csv") == []
     results = lab.read("results.csv")
     assert [float(line["y"]) for line in results] == [float(hill(x)) for x in results]
@@ -151,6 +154,32 @@ def test_a_value_without_the_sheets_number_answers_its_line(lab: Lab) -> None:
     lab.call("next")
     assert name not in [line["name"] for line in lab.read("sheet.csv")]
     assert len(lab.read("sheet.csv")) == 4
+
+
+@pytest.mark.parametrize("side", ["above", "below"])
+def test_the_number_on_the_side_asked_for_is_said_until_it_is_known(
+    lab: Lab, side: str
+) -> None:
+    def waves(line: Line) -> str:
+        return f"{10 * math.sin(float(line['x'])):.4f}"
+
+    xs = [i / 2 for i in range(30)]
+    lab.write("candidates.csv", "x,name\n" + "".join(f"{x},{x}\n" for x in xs))
+    truth = sum((10 * math.sin(x) > 4) == (side == "above") for x in xs)
+    call = f"next candidates.csv --{side} 4 --column y --key name --noise-std 0.5"
+    text, known = lab.call(f"{call} --batch 8 --first 8 --beta 4"), []
+    for _ in range(3):
+        assert "all 30 about" not in text or known
+        lab.fill("sheet.csv", waves)
+        text = lab.call("next")
+        words = rf"all 30 about (\d+) (?:are|is) {side}; .* (\d+) and (\d+) with"
+        found = re.search(words, text)
+        assert found is not None
+        known.append(tuple(map(int, found.groups())))
+    assert all(0 <= low <= high <= 30 for _, low, high in known)
+    best, low, high = known[-1]
+    assert low - 2 <= truth <= high + 2
+    assert abs(best - truth) <= 2
 
 
 def test_a_budget_ends_the_run(lab: Lab) -> None:
