@@ -414,9 +414,11 @@ class Watched(Wrapping):
     ) -> Content:
         r"""How much is above, also with what the estimate has moved by lately."""
         found = super().content(belief, answer, confidence)
-        moved = belief.course.moved_so_far(self.rule.settled)
-        if found.posterior is None or moved == math.inf:
+        course = belief.course
+        moved = course.moved_so_far(self.rule.settled)
+        if found.posterior is None or not course.estimates or moved == math.inf:
             return found
+        moved += abs(found.estimate - course.estimates[-1])  # since the run has ended
         low, high = found.posterior
         return replace(found, widened=(max(0.0, low - moved), high + moved))
 

@@ -127,6 +127,21 @@ def test_what_the_estimate_moved_by_widens_the_interval() -> None:
     assert played(None, most=20)[-1].content().widened is None
 
 
+def test_what_is_told_after_the_end_widens_the_interval_too() -> None:
+    state = played(ContentKnown(0.1))[-1]
+    order = state.classification.undecided.nonzero().view(-1)[:3]
+    # Values far on the other side of where the model has these rows.
+    y = LEVEL - 0.5 * (state.classification.mean[order] - LEVEL).sign()
+    told = Observations(order, y, round=torch.full((3,), state.round))
+    later = state.strategy.tell(state, told)
+    before, content = state.content(), later.content()
+    moved = abs(content.estimate - before.estimate)
+    assert moved > 0
+    course = state.belief.course
+    wanted = content.posterior[1] + moved + course.moved(5)
+    assert content.widened[1] == pytest.approx(wanted)
+
+
 def test_with_noise_more_rounds_are_looked_at_until_they_tell_as_much() -> None:
     estimates = tuple(0.5 + 0.01 * k for k in range(20))
     exact = Course(estimates, (1.0,) * 20, n_rounds=20)
