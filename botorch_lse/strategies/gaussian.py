@@ -690,28 +690,29 @@ class GPProcedure(Procedure):
         is_ready = belief.fits.is_informed and belief.one_sided is None
         return is_ready and not self.model.is_initial(belief.fits)
 
-    def share_told(self, belief: Belief, new: Observations) -> float:
-        r"""What a round tells of its rows, as a share of what exact values would.
+    def worth(self, belief: Belief, new: Observations) -> float:
+        r"""How many exact measurements a round is worth.
 
-        The share of the variance of each measured row that its own values take away,
-        ``sigma^2 / (sigma^2 + v)`` with ``v`` the noise variance of their mean; of
-        these the mean over the rows. It is 1 while there is no model, and without
-        noise.
+        Its values take off a share of the variance of each row they measure,
+        ``sigma^2 / (sigma^2 + v)`` with ``v`` the noise variance of their mean, where
+        an exact one takes off all: the sum over the rows. It is their number without
+        noise, while there is no model, and where a model was given, which does not
+        change its mind but by what it says itself.
 
         Args:
             belief: The belief before the round.
             new: The round's observations, of one output.
         """
-        if not belief.fits.is_informed or len(new) == 0:
-            return 1.0
+        rows, group = new.indices.unique(return_inverse=True)
+        if self.model.is_fixed or not belief.fits.is_informed:
+            return float(len(rows))
         (noise,), posterior = belief.fits.noise_of(new), belief.posterior
         noise = noise.where(noise > posterior.least_noise, 0.0)  # it counts as exact
-        rows, group = new.indices.unique(return_inverse=True)
         precision = torch.zeros(len(rows)).to(noise).index_add(0, group, 1 / noise)
         variance = posterior.variance[rows].to(noise)
         shares = 1 - 1 / (1 + variance * precision)
         # Of a row that is known exactly, exact values tell all that there is: 0 / 0.
-        return float(shares.nan_to_num(1.0).mean())
+        return float(shares.nan_to_num(1.0).sum())
 
     # --- audits -----------------------------------------------------------------------
 

@@ -42,42 +42,41 @@ class Course:
 
     Args:
         estimates: The estimate after each round in which there was one, in order.
-        shares: What each of these rounds told of the rows it measured, as a share of
-            what exact measurements would have told: 1 without noise.
+        worth: How many exact measurements each of these rounds was worth.
         n_rounds: How many rounds are complete, those of the first design included.
     """
 
     estimates: tuple[float, ...] = ()
-    shares: tuple[float, ...] = ()
+    worth: tuple[float, ...] = ()
     n_rounds: int = 0
 
     def moved(self, settled: int) -> float:
         r"""How far the estimates of the last rounds are from the present one.
 
         Looked at are ``settled`` rounds, or a tenth of all rounds if these are more,
-        and as many more as it takes until they tell as much as ``settled`` rounds of
-        exact measurements would. A noisy value hardly moves what a model says: that an
-        estimate rests while nothing is learnt shows nothing.
+        and as many more as it takes until they are worth ``settled`` exact
+        measurements. A noisy value hardly moves what a model says: that an estimate
+        rests while nothing is learnt shows nothing.
 
         Args:
             settled: How many rounds; with 0 nothing is looked at.
 
         Returns:
             The distance, units of the estimates; infinite if there are fewer rounds or
-            all of them tell less.
+            all of them are worth less.
         """
         if settled == 0:
             return 0.0
-        told = 0.0
-        # What the first round told is not seen: there is no estimate before it.
-        for count, share in enumerate(reversed(self.shares[1:]), start=1):
-            told += share
-            if count >= self._least(settled) and told >= settled:
+        total = 0.0
+        # What the first round taught is not seen: there is no estimate before it.
+        for count, worth in enumerate(reversed(self.worth[1:]), start=1):
+            total += worth
+            if count >= self._least(settled) and total >= settled:
                 return self._moved_in(count)
         return math.inf
 
     def moved_so_far(self, settled: int) -> float:
-        r"""As ``moved``; in all rounds there are, if only that these tell too little.
+        r"""As ``moved``; in all rounds there are, if only that these are worth less.
 
         Args:
             settled: How many rounds; with 0 nothing is looked at.
@@ -168,7 +167,7 @@ class ContentKnown(ContentStop):
         times: After how many rounds in a row it must hold.
         settled: By how much the estimate has moved in so many rounds, or in a tenth of
             all rounds if these are more, is added to the half width. With noise it
-            takes more rounds, until they have told as much as so many exact ones would.
+            takes more rounds, until they are worth so many exact measurements.
             A learnt model that still changes its mind is surer than it is right: most
             of all just after its first design, which is not made for the level. With 0
             the interval counts as it is.
@@ -400,7 +399,7 @@ class Watched(Wrapping):
         course = replace(
             course,
             estimates=(*course.estimates, known.estimate),
-            shares=(*course.shares, self.inner.share_told(belief.inner, new)),
+            worth=(*course.worth, self.inner.worth(belief.inner, new)),
         )
         if not self.rule.may_hold(known, course):
             return WatchedBelief(inner, course)

@@ -141,9 +141,9 @@ class Wrapping(Procedure):
         r"""Whether there is a model that has seen values on both sides."""
         return bool(self.inner.can_estimate(belief.inner))
 
-    def share_told(self, belief: Any, new: Observations) -> float:
-        r"""What a round tells of its rows, as a share of what exact values would."""
-        return float(self.inner.share_told(belief.inner, new))
+    def worth(self, belief: Any, new: Observations) -> float:
+        r"""How many exact measurements a round is worth."""
+        return float(self.inner.worth(belief.inner, new))
 
     # --- the answer -------------------------------------------------------------------
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from copy import deepcopy
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 import torch
+from botorch.models import SingleTaskGP
 from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Observations, Pool
@@ -142,15 +144,16 @@ def test_what_is_told_after_the_end_widens_the_interval_too() -> None:
     assert content.widened[1] == pytest.approx(wanted)
 
 
-def test_with_noise_more_rounds_are_looked_at_until_they_tell_as_much() -> None:
+def test_with_noise_more_rounds_are_looked_at_until_they_are_worth_as_much() -> None:
     estimates = tuple(0.5 + 0.01 * k for k in range(20))
     exact = Course(estimates, (1.0,) * 20, n_rounds=20)
     assert exact.moved(5) == exact.moved_so_far(5) == pytest.approx(0.05)
     assert exact.moved(0) == 0.0
-    half = replace(exact, shares=(0.5,) * 20)
+    half = replace(exact, worth=(0.5,) * 20)
     assert half.moved(5) == pytest.approx(0.1)
-    # What was told before the first estimate does not count: nothing moved then.
-    late = replace(exact, shares=(9.0, *(0.0,) * 15, *(1.0,) * 4))
+    assert replace(exact, worth=(8.0,) * 20).moved(5) == exact.moved(5)
+    # What came before the first estimate does not count: nothing moved then.
+    late = replace(exact, worth=(9.0, *(0.0,) * 15, *(1.0,) * 4))
     assert late.moved(4) == pytest.approx(0.04)
     assert late.moved(5) == math.inf
     assert late.moved_so_far(5) == pytest.approx(0.19)
@@ -162,38 +165,50 @@ def test_with_noise_more_rounds_are_looked_at_until_they_tell_as_much() -> None:
     assert replace(exact, n_rounds=200).moved_so_far(5) == math.inf
 
 
+def as_if_learnt(noise_std: float) -> GaussianProcess:
+    """A model that counts as learnt, though nothing is fitted."""
+
+    def made(X, y, yvar) -> SingleTaskGP:
+        kernel = deepcopy(KERNEL)
+        return SingleTaskGP(
+            X, y, yvar, covar_module=kernel, outcome_transform=None
+        ).eval()
+
+    return GaussianProcess(made, noise_std=noise_std, n_initial=5, refit=10**6)
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.05, 2.0])
-def test_a_round_tells_a_share_of_what_exact_values_would(noise: float) -> None:
-    model = GaussianProcess(KERNEL, noise_std=noise)
-    strategy = Strategy(POOL, Above(LEVEL), model=model, batch_size=5, beta=4.0)
+def test_a_round_is_worth_what_it_takes_off_its_rows(noise: float) -> None:
+    model = as_if_learnt(noise)
+    strategy = Strategy(POOL, Above(LEVEL), model=model, batch_size=5)
     parts, belief = strategy.parts, strategy.init().belief
-    # Far from each other, so that no row tells of another; one of them three times.
-    for rows in ([0, 0, 0, 143, 66], [0, 11, 11, 132, 143]):
+    # Far from each other, so that no row tells of another; some several times.
+    for rows in ([5, 60, 77, 83, 138], [0, 0, 0, 143], [0, 11, 11, 132]):
         order = torch.tensor(rows)
-        told = Observations(order, F[order], round=torch.zeros(5, dtype=torch.long))
-        after = parts.learn(belief, told, told, 0)
-        left = [
-            float(after.posterior.sigma[row] / belief.posterior.sigma[row]) ** 2
-            if belief.posterior.sigma[row] > 1e-4
-            else 0.0
-            for row in sorted(set(rows))
-        ]
-        found = parts.share_told(belief, told)
-        assert found == pytest.approx(1 - sum(left) / len(left), abs=2e-3)
-        assert (found == 1.0) == (noise == 0)
+        told = Observations(order, F[order], round=torch.zeros(len(rows)).long())
+        after, found = parts.learn(belief, told, told, 0), parts.worth(belief, told)
+        each = sorted(set(rows))
+        sigma = belief.posterior.sigma[each], after.posterior.sigma[each]
+        left = (sigma[1] / sigma[0]).square() * (sigma[0] > 1e-4)
+        if belief.fits.is_informed:
+            assert found == pytest.approx(len(each) - float(left.sum()), abs=6e-3)
+        assert (found == len(each)) == (noise == 0 or not belief.fits.is_informed)
         belief = after
+    # A model that is given does not learn how wrong it is.
+    given = GaussianProcess(KERNEL, noise_std=noise)
+    parts = Strategy(POOL, Above(LEVEL), model=given, beta=4.0).parts
+    assert parts.worth(parts.start(0), told) == len(each)
 
 
 def test_a_noisy_run_does_not_take_rest_for_knowledge() -> None:
-    rule = ContentKnown(0.3)
-    noisy = GaussianProcess(KERNEL, noise_std=2.0)  # four times the values' deviation
-    states = played(rule, model=noisy, most=60)
-    shares = states[-1].belief.course.shares
-    assert max(shares) < 0.5
+    # Noise as large as the values' deviation.
+    states = played(ContentKnown(0.5), model=as_if_learnt(0.6), most=60)
+    assert states[-1].stop_reason == "content known"
+    assert len(states[-1].belief.course.worth) > 11  # worth less than half each
     for state in states[1:]:
-        told = sum(state.belief.course.shares[1:])
-        assert told >= 5 or state.belief.held == 0
-        has_looked = len(state.belief.course.shares) > 5
+        worth = state.belief.course.worth[1:]
+        assert sum(worth) >= 5 or state.belief.held == 0
+        has_looked = len(worth) >= 5
         assert (state.content().widened is None) == (not has_looked)
 
 
