@@ -703,14 +703,14 @@ class GPProcedure(Procedure):
             belief: The belief before the round.
             new: The round's observations, of one output.
         """
-        rows, group = new.indices.unique(return_inverse=True)
+        rows = new.indices.unique()
         if self.model.is_fixed or not belief.fits.is_informed:
             return float(len(rows))
         (noise,), posterior = belief.fits.noise_of(new), belief.posterior
         noise = noise.where(noise > posterior.least_noise, 0.0)  # it counts as exact
-        precision = torch.zeros(len(rows)).to(noise).index_add(0, group, 1 / noise)
-        variance = posterior.variance[rows].to(noise)
-        shares = 1 - 1 / (1 + variance * precision)
+        _, error = row_means(new, noise)
+        variance = posterior.variance[rows].to(error)
+        shares = variance / (variance + error.square())
         # Of a row that is known exactly, exact values tell all that there is: 0 / 0.
         return float(shares.nan_to_num(1.0).sum())
 
