@@ -46,11 +46,7 @@ slow: $(VENV)/.test
 
 ## The numerical tests with the instructions of several processors: they round otherwise.
 processors: $(VENV)/.test
-	for set in "default SSE4_2 COMPATIBLE" "avx2 AVX2 AUTO" "avx512 AVX512 AUTO"; do \
-		echo "== $$set"; set -- $$set; \
-		ATEN_CPU_CAPABILITY=$$1 MKL_ENABLE_INSTRUCTIONS=$$2 MKL_CBWR=$$3 \
-		$(BIN)/python -m pytest -q -n 2 $(NUMERICAL) || exit 1; \
-	done
+	$(BIN)/python -m tests.reference.processors $(NUMERICAL)
 
 ## The tests of devices on every one found, and what a decision takes on a GPU (needs one).
 gpu: $(VENV)/.test
