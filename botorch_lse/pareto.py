@@ -9,24 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from botorch_lse.checks import real_matrix, truth_value
-from botorch_lse.moved import lookup
 
-if TYPE_CHECKING:
-    from botorch_lse.papers.kone2025 import (
-        empirical_gaps,
-        pareto_gaps,
-        pareto_margins,
-    )
-else:
-    __getattr__, __dir__ = lookup(__name__)
-
-__all__ = ["empirical_gaps", "pareto_gaps", "pareto_margins", "pareto_mask"]
+__all__ = ["pareto_mask"]
 
 PAIRS = 2**21
 """Pairs compared at once; a block holds four arrays of this size, 64 MiB in all."""

@@ -14,7 +14,7 @@ import jupytext
 import pandas as pd
 from papers import write_tables
 
-from botorch_lse.benchmark.speed_growth import draw_growth
+from research.benchmark.speed_growth import draw_growth
 
 OTHERS = {
     "python": "https://docs.python.org/3",

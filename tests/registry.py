@@ -16,6 +16,7 @@ from torch import Tensor
 
 from botorch_lse import Pool
 from botorch_lse import acquisition as A
+from botorch_lse import papers as P
 from botorch_lse import strategies as S
 from botorch_lse.confidence import UnionBeta
 
@@ -129,9 +130,9 @@ STRATEGIES = (
     StrategyCase(
         S.LSEStrategy, "gaussian", "threshold", "audited", options={"audit": (0.4, 0.2)}
     ),
-    StrategyCase(S.LSELiteralBatchStrategy, "gaussian", "threshold"),
+    StrategyCase(P.LSELiteralBatchStrategy, "gaussian", "threshold"),
     StrategyCase(S.StraddleStrategy, "gaussian", "threshold"),
-    StrategyCase(S.StraddleRankStrategy, "gaussian", "threshold"),
+    StrategyCase(P.StraddleRankStrategy, "gaussian", "threshold"),
     StrategyCase(S.MaxVarianceStrategy, "gaussian", "threshold"),
     StrategyCase(S.RandomStrategy, "gaussian", "threshold"),
     StrategyCase(S.MELKStrategy, "gaussian", "threshold", has_lasting_sides=True),
@@ -156,29 +157,29 @@ STRATEGIES = (
         options={"audit": (0.4, 0.2)},
     ),
     StrategyCase(S.ImplicitLSEStrategy, "gaussian", "omega"),
-    StrategyCase(S.ImplicitLSELiteralBatchStrategy, "gaussian", "omega"),
+    StrategyCase(P.ImplicitLSELiteralBatchStrategy, "gaussian", "omega"),
     StrategyCase(S.ImplicitStraddleStrategy, "gaussian", "omega"),
     StrategyCase(S.MILKStrategy, "gaussian", "omega"),
     StrategyCase(S.ComposedStrategy, "gaussian", "omega", "share", **OF_PARTS),
     StrategyCase(S.MILKLinearStrategy, "linear", "omega"),
-    StrategyCase(S.MELKPACStrategy, "confidence", "threshold", options=BOUNDED),
-    StrategyCase(S.MILKPACStrategy, "confidence", "omega", options=BOUNDED),
-    StrategyCase(S.RAGEPACStrategy, "confidence", None, options={"noise_std": 0.3}),
+    StrategyCase(P.MELKPACStrategy, "confidence", "threshold", options=BOUNDED),
+    StrategyCase(P.MILKPACStrategy, "confidence", "omega", options=BOUNDED),
+    StrategyCase(P.RAGEPACStrategy, "confidence", None, options={"noise_std": 0.3}),
     StrategyCase(
-        S.RAGEPACStrategy,
+        P.RAGEPACStrategy,
         "confidence",
         "threshold",
         "level",
         options={"noise_std": 0.3},
     ),
     StrategyCase(
-        S.HRAGEPACStrategy,
+        P.HRAGEPACStrategy,
         "confidence",
         "threshold",
         options={"variance_bounds": (0.05, 0.1)},
     ),
     StrategyCase(S.GEGEStrategy, "gaussian", "maximize", small=FEW),
-    StrategyCase(S.PALStrategy, "gaussian", "maximize", small=FEW),
+    StrategyCase(P.PALStrategy, "gaussian", "maximize", small=FEW),
     StrategyCase(
         S.ComposedStrategy,
         "gaussian",
@@ -188,19 +189,19 @@ STRATEGIES = (
         small=FEW,
         **OF_PARTS,
     ),
-    StrategyCase(S.GEGEBudgetStrategy, "budget", "maximize", **BUDGET),
-    StrategyCase(S.EGESHStrategy, "budget", "maximize", **BUDGET),
-    StrategyCase(S.EGESRStrategy, "budget", "maximize", **BUDGET),
-    StrategyCase(S.UniformStrategy, "budget", "maximize", **BUDGET),
+    StrategyCase(P.GEGEBudgetStrategy, "budget", "maximize", **BUDGET),
+    StrategyCase(P.EGESHStrategy, "budget", "maximize", **BUDGET),
+    StrategyCase(P.EGESRStrategy, "budget", "maximize", **BUDGET),
+    StrategyCase(P.UniformStrategy, "budget", "maximize", **BUDGET),
     StrategyCase(
-        S.GEGEPACStrategy,
+        P.GEGEPACStrategy,
         "confidence",
         "maximize",
         small={"noise_std": 0.01, "epsilon": 0.5, "max_observations": 60},
         batches={"noise_std": 0.01, "epsilon": 0.05, "max_observations": 50_000},
     ),
     StrategyCase(
-        S.APEStrategy,
+        P.APEStrategy,
         "confidence",
         "maximize",
         options={"step": 20},
@@ -208,7 +209,7 @@ STRATEGIES = (
         batches={"noise_std": 0.3, "step": 50, "max_observations": 4000},
     ),
     StrategyCase(
-        S.RacingStrategy,
+        P.RacingStrategy,
         "confidence",
         "maximize",
         options={"step": 20},

@@ -2,7 +2,6 @@ r"""What an import brings along."""
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import botorch_lse
-from botorch_lse import models
 
 MODULES = [
     "botorch_lse",
@@ -46,21 +44,14 @@ def test_public_names_exist(name: str) -> None:
     assert getattr(botorch_lse, name).__doc__
 
 
-def test_tutorials_and_demo_need_neither_benchmarks_nor_papers() -> None:
+def test_tutorials_and_demo_need_no_research() -> None:
     root = Path(__file__).parents[1]
     readers = [*(root / "tutorials").glob("*.py"), root / "botorch_lse" / "demo.py"]
     assert len(readers) > 10
     for path in readers:
         lines = path.read_text(encoding="utf-8").splitlines()
         imports = [line for line in lines if line.startswith(("from ", "import "))]
-        assert not [i for i in imports if "benchmark" in i or "papers" in i], path
-
-
-@pytest.mark.parametrize("old", ["botorch_lse.prior", "botorch_lse.heteroscedastic"])
-def test_old_places_of_models_give_the_same_names(old: str) -> None:
-    module = importlib.import_module(old)
-    for name in module.__all__:
-        assert getattr(module, name) is getattr(models, name)
+        assert not [i for i in imports if "benchmark" in i or "research" in i], path
 
 
 WITHOUT = """

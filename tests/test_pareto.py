@@ -13,13 +13,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from botorch_lse import pareto
+from botorch_lse.papers import empirical_gaps, pareto_gaps, pareto_margins
 from botorch_lse.papers.kone2025 import gaps as gaps_module
-from botorch_lse.pareto import (
-    empirical_gaps,
-    pareto_gaps,
-    pareto_margins,
-    pareto_mask,
-)
+from botorch_lse.pareto import pareto_mask
 from tests.processes import in_a_new_process
 
 

@@ -26,9 +26,10 @@ import pandas as pd
 import torch
 
 from botorch_lse import Pool
+from botorch_lse.papers import GEGEBudgetStrategy
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.plotting import pareto_frame, plot_pareto_set
-from botorch_lse.strategies import GEGEBudgetStrategy, GEGEStrategy
+from botorch_lse.strategies import GEGEStrategy
 
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests
 NOISE_STD = 0.5  # of one simulation, kWh per square metre

@@ -15,7 +15,8 @@ import matplotlib.pyplot as plt
 import torch
 from gpytorch.kernels import RBFKernel
 
-from botorch_lse.designs import level_set_complexity, optimal_design, round_design
+from botorch_lse.designs import optimal_design, round_design
+from botorch_lse.papers import level_set_complexity
 
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests
 SIDE = 12 if QUICK else 30

@@ -29,7 +29,6 @@ from botorch.models import SingleTaskGP
 
 from botorch_lse import strategies
 from botorch_lse.models.kernels import LearntKernel
-from botorch_lse.moved import new_home
 from botorch_lse.problem import History
 from botorch_lse.strategies import (
     ContentStop,
@@ -42,6 +41,8 @@ from botorch_lse.strategies import (
 
 PARTS = (Goal, Rule, GaussianProcess, LearntKernel, RowCosts, ContentStop, History)
 """What a composed strategy is made of: dataclasses, stored by class and fields."""
+PAPERS = "botorch_lse.papers"
+"""The public address of strategies that only a paper needs; nothing imports them."""
 _STORABLE = (FunctionType, type)
 _PACKAGE = __name__.partition(".")[0]
 _INSTALLED = {"site-packages", "dist-packages"}
@@ -100,7 +101,10 @@ def reference_to(value: Any, argument: str) -> str:
         ValueError: If it could not be found again.
     """
     own_name = getattr(value, "__name__", None)
-    for module_name in (strategies.__name__, SingleTaskGP.__module__):
+    homes = [strategies.__name__, SingleTaskGP.__module__]
+    if str(getattr(value, "__module__", "")).startswith(f"{PAPERS}."):
+        homes = [PAPERS]  # imported already: nothing else brings the papers along
+    for module_name in homes:
         if own_name and _registered(f"{module_name}:{own_name}") is value:
             return f"{module_name}:{own_name}"
     if isinstance(value, _STORABLE):
@@ -149,8 +153,7 @@ def _registered(reference: str) -> Any:
     r"""What this package registers under a name; ``None`` if it registers nothing.
 
     Strategies and their parts stand at their public addresses, which stay when a class
-    moves. A file may also name a place where a class stood before it moved to the
-    papers.
+    moves.
     """
     if reference == f"{SingleTaskGP.__module__}:SingleTaskGP":
         return SingleTaskGP
@@ -158,13 +161,12 @@ def _registered(reference: str) -> Any:
         if reference == f"{part.__module__}:{part.__name__}":
             return part
     module_name, _, name = reference.partition(":")
-    home = new_home(module_name, name)
-    if home is not None:  # one of ours: the file says which, not what is imported
-        found = getattr(importlib.import_module(home), name)
-    elif module_name == strategies.__name__ and name in strategies.__all__:
-        found = getattr(strategies, name)
-    else:
+    if module_name not in (strategies.__name__, PAPERS):
         return None
+    module = importlib.import_module(module_name)  # the papers': when a file names one
+    if name not in module.__all__:
+        return None
+    found = getattr(module, name)
     is_ours = isinstance(found, type) and issubclass(found, (Strategy, *PARTS))
     return found if is_ours else None
 

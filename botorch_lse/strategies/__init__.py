@@ -1,9 +1,6 @@
 r"""Strategies: ask which rows to measure, tell what came out, read the answer."""
 
-from typing import TYPE_CHECKING
-
 from botorch_lse.confidence.audit import audit_size
-from botorch_lse.moved import lookup
 from botorch_lse.strategies.composed import ComposedStrategy
 from botorch_lse.strategies.costs import RowCosts
 from botorch_lse.strategies.goals import (
@@ -43,13 +40,11 @@ from botorch_lse.strategies.lookahead import (
 from botorch_lse.strategies.loop import SimulatedRun, State, Strategy
 from botorch_lse.strategies.pareto import (
     GEGEStrategy,
-    MultiOutputStrategy,
     ParetoByDifferences,
     ParetoEstimate,
     ParetoSet,
 )
 from botorch_lse.strategies.presets import (
-    DesignStrategy,
     GPStrategy,
     HRAGEStrategy,
     ImplicitLSEStrategy,
@@ -88,38 +83,7 @@ from botorch_lse.strategies.stops import (
 )
 from botorch_lse.strategies.turns import Handover, Turns
 
-if TYPE_CHECKING:
-    from botorch_lse.papers.gotovos2013 import (
-        ImplicitLSELiteralBatchStrategy,
-        LSELiteralBatchStrategy,
-        StraddleRankStrategy,
-    )
-    from botorch_lse.papers.kone2025 import (
-        APEStrategy,
-        EGESHStrategy,
-        EGESRStrategy,
-        GEGEBudgetStrategy,
-        GEGEPACStrategy,
-        PALStrategy,
-        ParetoStrategy,
-        RacingStrategy,
-        UniformStrategy,
-    )
-    from botorch_lse.papers.mason2022 import (
-        MELKPACStrategy,
-        MILKPACStrategy,
-        PACStrategy,
-    )
-    from botorch_lse.papers.weltz2023 import (
-        GapEliminationStrategy,
-        HRAGEPACStrategy,
-        RAGEPACStrategy,
-    )
-else:
-    __getattr__, __dir__ = lookup(__name__)
-
 __all__ = [
-    "APEStrategy",
     "Above",
     "AbsoluteVolumeChange",
     "Ambiguity",
@@ -132,28 +96,19 @@ __all__ = [
     "ContentVariance",
     "ContourEntropy",
     "Design",
-    "DesignStrategy",
     "Doubt",
-    "EGESHStrategy",
-    "EGESRStrategy",
     "ExpectedFeasibility",
     "ExpectedMisclassification",
-    "GEGEBudgetStrategy",
     "GEGELinearStrategy",
-    "GEGEPACStrategy",
     "GEGEStrategy",
     "GPStrategy",
-    "GapEliminationStrategy",
     "GaussianProcess",
     "Goal",
     "HRAGELinearStrategy",
-    "HRAGEPACStrategy",
     "HRAGEStrategy",
     "Handover",
-    "ImplicitLSELiteralBatchStrategy",
     "ImplicitLSEStrategy",
     "ImplicitStraddleStrategy",
-    "LSELiteralBatchStrategy",
     "LSEStrategy",
     "LabelAudit",
     "LastRuns",
@@ -161,29 +116,21 @@ __all__ = [
     "LinearStrategy",
     "LookAhead",
     "MELKLinearStrategy",
-    "MELKPACStrategy",
     "MELKStrategy",
     "MILKLinearStrategy",
-    "MILKPACStrategy",
     "MILKStrategy",
     "MaxVarianceStrategy",
     "Maximiser",
     "MaximiserByPairs",
     "MaximumFeasibility",
     "MinimumU",
-    "MultiOutputStrategy",
     "MutualInformation",
     "NoiseWarning",
     "Not",
     "Or",
-    "PACStrategy",
-    "PALStrategy",
     "ParetoByDifferences",
     "ParetoEstimate",
     "ParetoSet",
-    "ParetoStrategy",
-    "RAGEPACStrategy",
-    "RacingStrategy",
     "Random",
     "RandomStrategy",
     "RandomizedStraddle",
@@ -198,7 +145,6 @@ __all__ = [
     "StableEstimate",
     "State",
     "Straddle",
-    "StraddleRankStrategy",
     "StraddleStrategy",
     "Strategy",
     "TargetedVariance",
@@ -206,7 +152,6 @@ __all__ = [
     "TruncatedVariance",
     "Turns",
     "UFunction",
-    "UniformStrategy",
     "Variance",
     "Width",
     "audit",

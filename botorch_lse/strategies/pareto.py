@@ -2,7 +2,7 @@ r"""Pareto sets of several outputs: margins, goals, and the strategies by name."
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
@@ -94,15 +94,6 @@ class ParetoEstimate:
     def half_width(self) -> Tensor:
         r"""``N x m`` half widths of the intervals."""
         return (self.upper - self.lower) / 2
-
-
-class MultiOutputStrategy(ABC):  # noqa: B024  (a name for several classes)
-    r"""Any strategy for the Pareto set of several outputs, to ask for by name.
-
-    Above is accepted, below rejected. ``y`` has one column per output. The columns
-    ``mean``, ``lower`` and ``upper`` of the answer are margins: how far a row is from
-    being dominated, negative if it is; ``estimate(state)`` has the outputs themselves.
-    """
 
 
 def checked_directions(maximize: object) -> tuple[bool, ...]:
@@ -678,9 +669,6 @@ class GPParetoStrategy(Strategy):
 
     def _complete(self, observations: Observations) -> Observations:
         return super()._complete(with_columns(observations, len(self.maximize)))
-
-
-MultiOutputStrategy.register(GPParetoStrategy)  # type: ignore[type-abstract]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@ r"""The strategies by their names: each is a goal and a rule, on a Gaussian proc
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
@@ -726,14 +726,6 @@ class HRAGEStrategy(GPStrategy):
         check_state(self, state)
         data = unwrapped(state.belief).fits.burn_in
         return self.pool.noise_var if data is None else on_cpu(data.variances)
-
-
-class DesignStrategy(ABC):  # noqa: B024  (a name for three classes)
-    r"""Any strategy whose batches are rounded optimal designs, to ask for by name."""
-
-
-for _designed in (MELKStrategy, MILKStrategy, HRAGEStrategy):
-    DesignStrategy.register(_designed)
 
 
 # --- TruVaR ---------------------------------------------------------------------------

@@ -23,12 +23,12 @@ from botorch_lse.ax import (
     level_set,
     level_set_content,
 )
+from botorch_lse.papers import PALStrategy
 from botorch_lse.plotting import plot_batches, plot_progress, plot_slices
 from botorch_lse.strategies import (
     GaussianProcess,
     Levels,
     MELKLinearStrategy,
-    PALStrategy,
     Strategy,
     TruVaRStrategy,
 )

@@ -17,7 +17,7 @@ from botorch_lse.ax import (
     level_set_generation_strategy,
 )
 from botorch_lse.ax.ledger import LedgerReader
-from botorch_lse.strategies import EGESHStrategy, MELKPACStrategy
+from botorch_lse.papers import EGESHStrategy, MELKPACStrategy
 
 from .worlds import NOISE, client_for, grid_pool, lse, measure
 

@@ -31,6 +31,7 @@ from botorch_lse.ax.storage import (
 )
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
 from botorch_lse.models.gaussian_process import GPPrior
+from botorch_lse.papers import LSELiteralBatchStrategy
 from botorch_lse.strategies import (
     Above,
     AbsoluteVolumeChange,
@@ -43,7 +44,6 @@ from botorch_lse.strategies import (
     GaussianProcess,
     Handover,
     ImplicitLSEStrategy,
-    LSELiteralBatchStrategy,
     Maximiser,
     MutualInformation,
     ParetoByDifferences,

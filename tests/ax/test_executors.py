@@ -22,10 +22,10 @@ from botorch_lse.ax import (
     run_experiment,
     save_client,
 )
-from botorch_lse.benchmark.engines import ENGINES, executor_on
 from botorch_lse.ray import RayExecutor
 from botorch_lse.strategies import LSEStrategy
 from botorch_lse.submitit import SubmititExecutor
+from research.benchmark.engines import ENGINES, executor_on
 
 from . import far
 from .worlds import same_state, state_of

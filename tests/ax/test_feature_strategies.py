@@ -7,11 +7,8 @@ from ax.exceptions.generation_strategy import GenerationStrategyCompleted
 
 from botorch_lse import Pool
 from botorch_lse.ax import POOL_INDEX, level_set
-from botorch_lse.strategies import (
-    HRAGELinearStrategy,
-    MELKLinearStrategy,
-    MELKPACStrategy,
-)
+from botorch_lse.papers import MELKPACStrategy
+from botorch_lse.strategies import HRAGELinearStrategy, MELKLinearStrategy
 
 from .worlds import client_for, fresh_state, same_state, state_of
 

@@ -27,7 +27,8 @@ from hypothesis.stateful import (
 
 from botorch_lse.ax import POOL_INDEX, LevelSetNode, level_set_generation_strategy
 from botorch_lse.ax.ledger import LedgerReader
-from botorch_lse.strategies import PALStrategy, RandomStrategy
+from botorch_lse.papers import PALStrategy
+from botorch_lse.strategies import RandomStrategy
 
 from ..reference.full_ledger import full_ledger
 from .matrix import (

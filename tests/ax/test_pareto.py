@@ -18,7 +18,8 @@ from botorch_lse.ax import (
     level_set_generation_strategy,
     pool_parameters,
 )
-from botorch_lse.strategies import GEGEStrategy, PALStrategy
+from botorch_lse.papers import PALStrategy
+from botorch_lse.strategies import GEGEStrategy
 from tests.covering import covering
 from tests.processes import in_a_new_process
 from tests.registry import BUDGETED, CONFIDENT, GAUSSIAN, case_of

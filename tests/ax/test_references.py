@@ -14,7 +14,7 @@ from ax.api.client import Client
 from botorch.models import SingleTaskGP
 from gpytorch.kernels import RBFKernel
 
-from botorch_lse import strategies
+from botorch_lse import papers, strategies
 from botorch_lse.ax import allow, level_set, references
 from botorch_lse.ax.storage import (
     decode_strategy,
@@ -24,18 +24,11 @@ from botorch_lse.ax.storage import (
     encode_strategy,
     read_pool,
 )
-from botorch_lse.moved import MOVED
-from botorch_lse.strategies import LSEStrategy, MELKPACStrategy
+from botorch_lse.papers import MELKPACStrategy
+from botorch_lse.strategies import LSEStrategy, Strategy
 
 from . import fitting
 from .worlds import client_for, complete, grid_pool, lse, node_of
-
-STRATEGIES = [
-    (package, name)
-    for package, names in MOVED.items()
-    if package.startswith("botorch_lse.strategies")
-    for name in names
-]
 
 TRAP = """
 from pathlib import Path
@@ -165,43 +158,37 @@ def test_functions_inside_classes_are_refused_when_they_are_given():
         encode_strategy(lse(model=fitting.Fitter.__call__))
 
 
-@pytest.mark.parametrize(
-    "module", ["", ".pac", ".pac.melk"], ids=["public", "package", "module"]
-)
-def test_a_file_may_name_the_place_where_a_strategy_stood(module):
-    strategy = MELKPACStrategy(grid_pool(), 0.5, bound=1.0, noise_std=0.1)
-    stored = encode_strategy(strategy)
-    assert stored["class"] == "botorch_lse.strategies:MELKPACStrategy"
-    old = {**stored, "class": f"botorch_lse.strategies{module}:MELKPACStrategy"}
-    assert type(decode(old)) is MELKPACStrategy
-
-
-def test_an_experiment_saved_with_an_old_path_is_loaded(tmp_path):
+def test_a_strategy_of_a_paper_is_stored_by_its_public_address(tmp_path):
     strategy = MELKPACStrategy(grid_pool(), 0.5, bound=1.0, noise_std=0.1)
     path = tmp_path / "run.json"
     client_for(strategy).save_to_json_file(str(path))
-    text, old = path.read_text(), "botorch_lse.strategies.pac.melk:MELKPACStrategy"
-    assert text.count("botorch_lse.strategies:MELKPACStrategy") == 1
-    path.write_text(text.replace("botorch_lse.strategies:MELKPACStrategy", old))
+    assert path.read_text().count("botorch_lse.papers:MELKPACStrategy") == 1
     again = Client.load_from_json_file(str(path))
     assert type(node_of(again).stored.get(again._experiment)) is MELKPACStrategy
 
 
-@pytest.mark.parametrize(("package", "name"), STRATEGIES)
-def test_every_strategy_that_moved_is_found_where_it_stood(package, name):
-    found = references.find(f"{package}.somewhere:{name}", "strategy")
-    assert found is getattr(strategies, name)
-    assert references.reference_to(found, "strategy") == (
-        f"botorch_lse.strategies:{name}"
-    )
+@pytest.mark.parametrize("package", [strategies, papers], ids=lambda p: p.__name__)
+def test_every_strategy_goal_and_rule_is_found_where_it_is_public(package):
+    found = 0
+    for name in package.__all__:
+        value = getattr(package, name)
+        is_part = isinstance(value, type) and issubclass(
+            value, (Strategy, *references.PARTS)
+        )
+        if is_part:
+            reference = references.reference_to(value, "strategy")
+            assert reference == f"{package.__name__}:{name}"
+            assert references.find(reference, "strategy") is value
+            found += 1
+    assert found > 15
 
 
 @pytest.mark.parametrize(
     "reference",
-    ["botorch_lse.estimators:rips", "botorch_lse.designs:frank_wolfe_design",
-     "botorch_lse.papers.mason2022.rips:rips", "botorch_lse.strategies:lookup"],
+    ["botorch_lse.papers:rips", "botorch_lse.designs:optimal_design",
+     "botorch_lse.papers.mason2022.rips:rips", "botorch_lse.strategies:audit_size"],
 )  # fmt: skip
-def test_what_moved_and_is_no_strategy_stays_out_of_reach(reference):
+def test_what_is_no_part_of_a_strategy_stays_out_of_reach(reference):
     with pytest.raises(ValueError, match="may be used, but it names"):
         decode(crafted(reference))
 

@@ -11,7 +11,6 @@ import pytest
 import torch
 from scipy.stats import binom, hypergeom
 
-from botorch_lse.benchmark.guarantee_audit import LINE, Scenario, at, simulate
 from botorch_lse.confidence.audit import (
     LOOKS,
     MISTAKEN,
@@ -26,6 +25,7 @@ from botorch_lse.confidence.audit import (
     too_many,
     verdicts,
 )
+from research.benchmark.guarantee_audit import LINE, Scenario, at, simulate
 from tests.covering import more_when_slow
 
 MOST_WRONG = 60

@@ -7,7 +7,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botorch_lse.benchmark.design_instances import INSTANCES
 from botorch_lse.designs import optimal_design
 from botorch_lse.designs.basis import pivoted_cholesky, span_map, spanning_rows
 from botorch_lse.designs.problem import (
@@ -25,6 +24,7 @@ from botorch_lse.designs.solver import (
     spread_out,
 )
 from botorch_lse.papers.mason2022 import frank_wolfe_design
+from research.benchmark.design_instances import INSTANCES
 from tests.designs.problems import features
 
 

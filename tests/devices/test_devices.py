@@ -17,7 +17,6 @@ from scipy.stats import norm
 from torch import Tensor
 
 from botorch_lse import History, Observations, Pool
-from botorch_lse.benchmark import speed_rows
 from botorch_lse.models.fitted import (
     HeteroscedasticGP,
     QuadraticNoise,
@@ -25,6 +24,7 @@ from botorch_lse.models.fitted import (
 )
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.models.kernels import LearntKernel, TanimotoKernel
+from botorch_lse.papers import PALStrategy
 from botorch_lse.strategies import (
     Above,
     AbsoluteVolumeChange,
@@ -49,7 +49,6 @@ from botorch_lse.strategies import (
     MELKLinearStrategy,
     MinimumU,
     MutualInformation,
-    PALStrategy,
     ParetoByDifferences,
     Random,
     RandomizedStraddle,
@@ -73,6 +72,7 @@ from botorch_lse.strategies import (
     lookahead,
 )
 from botorch_lse.strategies.wrapping import unwrapped
+from research.benchmark import speed_rows
 from tests.covering import more_when_slow
 from tests.devices.conftest import Device
 from tests.registry import BUDGETED, CONFIDENT, PLAYED, REHEARSED, StrategyCase

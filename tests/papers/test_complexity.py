@@ -6,7 +6,7 @@ import pytest
 import torch
 from gpytorch.kernels import RBFKernel
 
-from botorch_lse.designs import (
+from botorch_lse.papers import (
     best_arm_complexity,
     implicit_complexity,
     level_set_complexity,

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from botorch_lse import Pool
-from botorch_lse.strategies import ParetoStrategy, State
+from botorch_lse.papers import ParetoStrategy
+from botorch_lse.strategies import State
 from tests.registry import StrategyCase, case_of
 
 NOISE_STD = 0.2

@@ -13,6 +13,7 @@ from botorch_lse.confidence import confidence_regions
 from botorch_lse.confidence.classify import classify
 from botorch_lse.confidence.regions import EmptyRegionWarning, Regions
 from botorch_lse.models.gaussian_process import GPPrior
+from botorch_lse.papers import PALStrategy
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies import (
     GEGELinearStrategy,
@@ -21,7 +22,6 @@ from botorch_lse.strategies import (
     MaxVarianceStrategy,
     MELKLinearStrategy,
     MELKStrategy,
-    PALStrategy,
     StraddleStrategy,
     TruVaRStrategy,
 )

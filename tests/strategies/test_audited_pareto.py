@@ -8,12 +8,12 @@ from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Observations, Pool
 from botorch_lse.confidence.audit import REFERENCE_SHARE, audit_test, spent
+from botorch_lse.papers import PALStrategy
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.strategies import (
     GaussianProcess,
     GEGELinearStrategy,
     GEGEStrategy,
-    PALStrategy,
     ParetoByDifferences,
     Strategy,
 )

@@ -15,6 +15,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from scipy.stats import chi2, kstest
 
 from botorch_lse import Observations, Pool, acquisition
+from botorch_lse.papers import PALStrategy
 from botorch_lse.papers.kone2025 import Diameter, ParetoByRectangles
 from botorch_lse.strategies import (
     Above,
@@ -34,7 +35,6 @@ from botorch_lse.strategies import (
     MELKStrategy,
     MILKStrategy,
     MutualInformation,
-    PALStrategy,
     ParetoByDifferences,
     Random,
     RandomizedStraddle,

@@ -16,17 +16,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botorch_lse import Observations, Pool
-from botorch_lse.strategies import (
+from botorch_lse.papers import (
     GEGEPACStrategy,
+    MELKPACStrategy,
+    RAGEPACStrategy,
+    StraddleRankStrategy,
+)
+from botorch_lse.strategies import (
     GEGEStrategy,
     LSEStrategy,
     MaxVarianceStrategy,
     MELKLinearStrategy,
-    MELKPACStrategy,
-    RAGEPACStrategy,
     RandomStrategy,
     State,
-    StraddleRankStrategy,
     StraddleStrategy,
     Strategy,
 )

@@ -7,18 +7,16 @@ import torch
 
 from botorch_lse import Pool
 from botorch_lse.models.gaussian_process import GPPrior
+from botorch_lse.papers import HRAGEPACStrategy, RacingStrategy, RAGEPACStrategy
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     HRAGELinearStrategy,
-    HRAGEPACStrategy,
     HRAGEStrategy,
     LSEStrategy,
     MaxVarianceStrategy,
     MELKLinearStrategy,
     MELKStrategy,
     MILKStrategy,
-    RacingStrategy,
-    RAGEPACStrategy,
     StraddleStrategy,
     TruVaRStrategy,
 )

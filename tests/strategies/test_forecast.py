@@ -7,20 +7,22 @@ import pytest
 import torch
 
 from botorch_lse import Observations, Pool
-from botorch_lse.planning import Relaxation
-from botorch_lse.strategies import (
+from botorch_lse.papers import (
     APEStrategy,
     GEGEBudgetStrategy,
     GEGEPACStrategy,
-    GEGEStrategy,
-    LSEStrategy,
     MELKPACStrategy,
-    MELKStrategy,
     MILKPACStrategy,
-    MILKStrategy,
     PALStrategy,
     RacingStrategy,
     RAGEPACStrategy,
+)
+from botorch_lse.planning import Relaxation
+from botorch_lse.strategies import (
+    GEGEStrategy,
+    LSEStrategy,
+    MELKStrategy,
+    MILKStrategy,
     State,
     Strategy,
     TruVaRStrategy,

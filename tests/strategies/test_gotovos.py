@@ -11,14 +11,13 @@ import torch
 
 from botorch_lse import Observations
 from botorch_lse.confidence import BatchEta, UnionBeta
+from botorch_lse.papers import LSELiteralBatchStrategy, StraddleRankStrategy
 from botorch_lse.strategies import (
     ImplicitLSEStrategy,
     ImplicitStraddleStrategy,
-    LSELiteralBatchStrategy,
     LSEStrategy,
     MaxVarianceStrategy,
     State,
-    StraddleRankStrategy,
     StraddleStrategy,
 )
 from tests.reference.gotovos import (

@@ -11,6 +11,7 @@ from gpytorch.means import ConstantMean
 
 from botorch_lse import Observations, Pool
 from botorch_lse.models.gaussian_process import GPPrior
+from botorch_lse.papers import StraddleRankStrategy
 from botorch_lse.strategies import (
     ImplicitLSEStrategy,
     ImplicitStraddleStrategy,
@@ -18,7 +19,6 @@ from botorch_lse.strategies import (
     MaxVarianceStrategy,
     RandomStrategy,
     State,
-    StraddleRankStrategy,
     StraddleStrategy,
     Strategy,
 )

@@ -23,10 +23,10 @@ from botorch_lse import Observations, Pool
 from botorch_lse.confidence import EmptyRegionWarning, RKHSWidth, UnionBeta
 from botorch_lse.models.fitted import fit_single_task_gp
 from botorch_lse.models.gaussian_process import GPPrior
+from botorch_lse.papers import LSELiteralBatchStrategy
 from botorch_lse.strategies import (
     HRAGEStrategy,
     ImplicitLSEStrategy,
-    LSELiteralBatchStrategy,
     LSEStrategy,
     MaxVarianceStrategy,
     MELKStrategy,

@@ -17,17 +17,12 @@ from botorch_lse import Observations, Pool
 from botorch_lse.confidence import EmptyRegionWarning, UnionBeta
 from botorch_lse.models.fitted import fit_single_task_gp
 from botorch_lse.models.gaussian_process import GPPrior
+from botorch_lse.papers import PALStrategy
 from botorch_lse.papers.kone2025 import ParetoByRectangles
-from botorch_lse.papers.statistics import WrongFraction
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.strategies import (
-    GEGEStrategy,
-    PALStrategy,
-    ParetoByDifferences,
-    State,
-    Strategy,
-)
+from botorch_lse.strategies import GEGEStrategy, ParetoByDifferences, State, Strategy
 from botorch_lse.strategies import pareto as pareto_base
+from research.statistics import WrongFraction
 from tests.covering import covering, more_when_slow
 from tests.reference.dense_gp import DenseGP
 from tests.registry import GAUSSIAN, StrategyCase, case_of

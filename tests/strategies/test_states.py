@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from botorch_lse import Pool
+from botorch_lse.papers import PALStrategy
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     GEGEStrategy,
     LSEStrategy,
     MaxVarianceStrategy,
     MELKStrategy,
-    PALStrategy,
     StraddleStrategy,
     TruVaRStrategy,
 )

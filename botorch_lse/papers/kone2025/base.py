@@ -30,7 +30,6 @@ from botorch_lse.strategies.loop import (
     check_state,
 )
 from botorch_lse.strategies.pareto import (
-    MultiOutputStrategy,
     ParetoEstimate,
     checked_directions,
     signs_of,
@@ -339,6 +338,3 @@ class ParetoStrategy(Strategy):
             belief = procedure.learn(belief, procedure.complete(new), new, seed)
             n, rounds = n + size, rounds + 1
         return SimulatedRun(procedure.classification(belief), n, rounds, DECIDED)
-
-
-MultiOutputStrategy.register(ParetoStrategy)  # type: ignore[type-abstract]

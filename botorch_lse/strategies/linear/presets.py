@@ -57,7 +57,6 @@ from botorch_lse.strategies.loop import (
     check_state,
 )
 from botorch_lse.strategies.pareto import (
-    MultiOutputStrategy,
     ParetoEstimate,
     checked_directions,
     signs_of,
@@ -523,6 +522,3 @@ class GEGELinearStrategy(LinearStrategy):
             margin_sigma=spread,
         )
         return on_cpu(found)
-
-
-MultiOutputStrategy.register(GEGELinearStrategy)

@@ -4,7 +4,7 @@ import torch
 
 from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.papers.gotovos2013.literal_batches import information_bound
-from botorch_lse.papers.problems import gp_sample
+from research.papers.problems import gp_sample
 
 
 def test_information_bound_exceeds_every_pair() -> None:

@@ -8,14 +8,10 @@ import pytest
 import torch
 
 from botorch_lse import Pool
+from botorch_lse.papers import EGESHStrategy, GEGEBudgetStrategy, GEGEPACStrategy
 from botorch_lse.papers.kone2025.gege import OptEstimator
 from botorch_lse.papers.kone2025.least_squares import span_least_squares
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.strategies import (
-    EGESHStrategy,
-    GEGEBudgetStrategy,
-    GEGEPACStrategy,
-)
 from tests.covering import more_when_slow
 from tests.strategies.pareto_runs import NOISE_STD, linear_problem, make, run, step
 

@@ -10,9 +10,7 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 
 from botorch_lse import Pool
-from botorch_lse.papers.kone2025.ape import gaussian_threshold
-from botorch_lse.pareto import empirical_gaps, pareto_mask
-from botorch_lse.strategies import (
+from botorch_lse.papers import (
     APEStrategy,
     EGESHStrategy,
     EGESRStrategy,
@@ -20,7 +18,10 @@ from botorch_lse.strategies import (
     GEGEPACStrategy,
     RacingStrategy,
     UniformStrategy,
+    empirical_gaps,
 )
+from botorch_lse.papers.kone2025.ape import gaussian_threshold
+from botorch_lse.pareto import pareto_mask
 from tests.registry import BUDGETED, CONFIDENT, StrategyCase
 from tests.strategies.pareto_runs import (
     NOISE_STD,

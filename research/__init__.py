@@ -1,0 +1,1 @@
+r"""The papers' experiments and the benchmarks; not part of the package."""

@@ -1,0 +1,169 @@
+r"""``python -m botorch_lse.benchmark``: runs a report and writes it to a folder."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from botorch_lse.checks import in_interval, usable_device, whole_number
+from research.benchmark.engines import ENGINES
+from research.benchmark.registry import Options, check_installed, entries, find
+from research.report import Table
+
+QUICK_RUNS = 40
+"""So many without a wrong one show a failure probability of at most 0.1."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    r"""The parser of the command line: a group, a name, and options."""
+    parser = argparse.ArgumentParser(
+        prog="python -m botorch_lse.benchmark",
+        description="Reproduce papers, simulate guarantees, compare, measure speed.",
+    )
+    commands = parser.add_subparsers(dest="kind", required=True, metavar="COMMAND")
+    commands.add_parser("list", help="name the benchmarks")
+    paper = commands.add_parser("paper", help="reproduce a paper, claim by claim")
+    limits = commands.add_parser("limits", help="compare samples with an oracle's")
+    trust = commands.add_parser("trust", help="count false answers of learnt models")
+    peers = commands.add_parser("peers", help="compare rules by the error they leave")
+    reliability = commands.add_parser(
+        "reliability", help="count runs until a failure probability is known"
+    )
+    for command in (paper, limits, trust, peers, reliability):
+        command.add_argument("--quick", action="store_true", help="few seeds")
+        command.add_argument("--seeds", type=int, metavar="K", help="seeds 0 to K - 1")
+    for command in (paper, limits, peers):
+        command.add_argument(
+            "--data", type=Path, metavar="DIR", help="folder with data sets not shipped"
+        )
+    guarantee = commands.add_parser("guarantee", help="simulate a guarantee")
+    for command in (trust, peers, reliability, guarantee):
+        default = "no other" if command is guarantee else "one per core"
+        command.add_argument(
+            "--workers", type=int, metavar="K", help=f"processes (default: {default})"
+        )
+        command.add_argument(
+            "--engine",
+            choices=ENGINES,
+            default="processes",
+            help="where runs are made (default: processes of this machine)",
+        )
+    for command in (trust, peers, reliability):
+        command.add_argument(
+            "--record",
+            type=Path,
+            metavar="FILE",
+            help="add each run to FILE as it ends; runs that it holds are not repeated",
+        )
+        command.add_argument(
+            "--recorded",
+            dest="only_recorded",
+            action="store_true",
+            help="run nothing: draw tables of the runs that --record FILE holds",
+        )
+    peers.add_argument(
+        "--package",
+        dest="packages",
+        action="append",
+        default=[],
+        metavar="NAME=COMMAND",
+        help="a peer's package that chooses rows as well (peers packages)",
+    )
+    guarantee.add_argument(
+        "--runs", type=int, metavar="K", help="runs (default: as `list` says, else 200)"
+    )
+    guarantee.add_argument(
+        "--quick", action="store_true", help=f"{QUICK_RUNS} runs, unless --runs says"
+    )
+    guarantee.add_argument(
+        "--divide-widths",
+        type=float,
+        metavar="F",
+        help="divide all confidence widths by F instead of the power check by 3",
+    )
+    speed = commands.add_parser("speed", help="measure time and memory on one core")
+    speed.add_argument(
+        "--quick", action="store_true", help="small pools only (lookahead)"
+    )
+    speed.add_argument(
+        "--device", default="cpu", help="where to compute, such as cuda (rows)"
+    )
+    for command in (limits, trust, peers, reliability):
+        command.add_argument("name", metavar="NAME", nargs="?", default="all")
+    for command in (paper, guarantee, speed):
+        command.add_argument("name", metavar="NAME", help="see `list`")
+    for command in (paper, guarantee, trust, peers, reliability, limits, speed):
+        command.add_argument(
+            "--out",
+            type=Path,
+            metavar="DIR",
+            help="write results.json and figures here"
+            + (" (default: out/NAME)" if command is paper else ""),
+        )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    r"""Run one command; returns the exit status."""
+    parser = build_parser()
+    chosen = parser.parse_args(arguments)
+    if chosen.kind == "list":
+        print(_listing().markdown())
+        return 0
+    out = chosen.out
+    if out is None and chosen.kind == "paper":
+        out = Path("out") / chosen.name
+    try:
+        benchmark = find(chosen.kind, chosen.name)
+        options = _options(chosen, benchmark.runs)
+        check_installed((*benchmark.needs, *(() if out is None else ("matplotlib",))))
+    except ValueError as error:
+        parser.error(str(error))
+    report = benchmark.run(options)
+    print(report.text())
+    if out is not None:
+        written = ", ".join(str(path) for path in report.write(out))
+        print(f"\nWritten: {written}")
+    return 0
+
+
+def _options(chosen: argparse.Namespace, runs: int) -> Options:
+    for name in ("seeds", "workers"):
+        if getattr(chosen, name, None) is not None:
+            whole_number(getattr(chosen, name), f"--{name}", 1)
+    if chosen.kind in ("paper", "limits", "trust", "peers", "reliability"):
+        # Which of these a command has was said above; the others stay as they are.
+        names = [field.name for field in fields(Options)]
+        given = {name: getattr(chosen, name) for name in names if name in chosen}
+        if "packages" in given:
+            given["packages"] = tuple(given["packages"])
+        record = given.get("record")
+        if given.get("only_recorded") and (record is None or not record.exists()):
+            came = "got none" if record is None else f"there is no {record}"
+            raise ValueError(
+                "Expected `--record FILE` beside `--recorded`, whose runs are drawn, "
+                f"but {came}."
+            )
+        return Options(**given)
+    if chosen.kind == "guarantee":
+        if chosen.quick:
+            runs = min(runs, QUICK_RUNS)
+        if chosen.runs is not None:
+            runs = whole_number(chosen.runs, "--runs", 1)
+        if chosen.divide_widths is not None:
+            in_interval(chosen.divide_widths, "--divide-widths", 0.0, float("inf"))
+        where = {"workers": chosen.workers, "engine": chosen.engine}
+        return Options(runs=runs, divide_widths=chosen.divide_widths, **where)
+    usable_device(chosen.device, "--device")
+    return Options(quick=chosen.quick, device=chosen.device)
+
+
+def _listing() -> Table:
+    rows = [(f"{e.kind} {e.name}", e.summary) for e in entries()]
+    return Table("Benchmarks", ("command", "what it does"), rows)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+r"""The papers' experiments: a folder each, with problems, runs, claims and figures."""

@@ -1,0 +1,1 @@
+r"""The experiments of Bogunovic et al. (2016)."""

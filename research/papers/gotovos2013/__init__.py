@@ -1,0 +1,1 @@
+r"""The experiments of Gotovos et al. (2013)."""

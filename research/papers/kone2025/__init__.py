@@ -1,0 +1,1 @@
+r"""The experiments of Kone et al. (2025)."""

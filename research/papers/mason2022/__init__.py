@@ -1,0 +1,1 @@
+r"""The experiments of Mason et al. (2022)."""

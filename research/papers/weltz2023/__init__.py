@@ -1,0 +1,1 @@
+r"""The experiments of Weltz et al. (2023)."""
