@@ -8,7 +8,7 @@ from botorch.models import SingleTaskGP
 def pytest_collection_modifyitems(items):
     r"""The example that starts Ray takes long."""
     for item in items:
-        if item.name == "botorch_lse.ray.RayExecutor":
+        if item.name == "botorch_lse.integrations.ray.RayExecutor":
             item.add_marker(pytest.mark.slow)
 
 

@@ -53,7 +53,6 @@ from botorch_lse.checks import (
     check_map,
     in_interval,
     non_negative_vector,
-    one_of,
     real_matrix,
     same_columns,
 )
@@ -64,8 +63,6 @@ from botorch_lse.confidence.classify import (
     ratio,
 )
 from botorch_lse.functional.lookahead import (
-    FORMS,
-    Form,
     Removal,
     expected_misclassification,
     mean_absolute,
@@ -1069,11 +1066,10 @@ class qTargetedIMSE(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
 class qExpectedMisclassification(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
     r"""Expected reduction of the number of wrong sides (SUR), per cost of the q-batch.
 
-    ``a(X) = sum_t [g(p(t)) - E g(p_X(t))] / sum_x c(x)``, where ``p(t)`` is the
-    probability that target ``t`` is above the level, given data and pending points,
-    and ``p_X(t)`` that after the whole batch ``X`` besides. ``form="product"``: ``g(p)
-    = p (1 - p)``; ``form="minimum"``: ``g(p) = min(p, 1 - p)``, the probability that
-    the more likely side is wrong. Number of targets per cost.
+    ``a(X) = sum_t [g(p(t)) - E g(p_X(t))] / sum_x c(x)``, where ``g(p) = p (1 - p)``,
+    ``p(t)`` is the probability that target ``t`` is above the level, given data and
+    pending points, and ``p_X(t)`` that after the whole batch ``X`` besides. Number of
+    targets per cost.
 
     Example:
         >>> acqf = qExpectedMisclassification(model, targets=pool_X, threshold=20.0)
@@ -1084,62 +1080,8 @@ class qExpectedMisclassification(LevelAcquisitionFunction):  # noqa: N801 (BoTor
         Deviation: averaged over an ensemble.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        targets: Pool | Tensor,
-        threshold: float | Tensor,
-        form: Form = "product",
-        cost: Cost | CostAwareUtility | None = None,
-        noise_var: NoiseVar | None = None,
-        X_pending: Tensor | None = None,
-        posterior_transform: PosteriorTransform | None = None,
-        *,
-        beta: float | None = None,
-        epsilon: float = 0.0,
-    ) -> None:
-        r"""Wrong sides of a level.
-
-        Args:
-            model: A fitted model with a Gaussian posterior.
-            targets: ``T x d`` points whose sides matter, or a ``Pool``: all its rows.
-            threshold: The level, a scalar in the units the posterior reports.
-            form: ``"product"`` or ``"minimum"``.
-            cost: The cost of one evaluation; see ``qTruVaR``. Default 1.
-            noise_var: The noise variance of a future observation, units of ``y``
-                squared: a number, or a function from ``b x q x d`` points to ``b x q``.
-                Default the model's own.
-            X_pending: ``n' x d`` points submitted and not observed yet.
-            posterior_transform: Required for a model with several outputs.
-            beta: Leave out targets whose side the data decide with this squared width;
-                where all are decided, none. Default all targets.
-            epsilon: The accuracy up to which it must be right, units of ``y``.
-
-        Raises:
-            UnsupportedError: If the model has several outputs and no transform, knows
-                the noise of its own observations only, or has no Gaussian posterior.
-            ValueError: If ``threshold`` is not finite, ``form`` not known, ``cost``,
-                ``noise_var`` or ``beta`` not positive, ``epsilon`` negative, or
-                ``targets`` empty or not finite.
-            BotorchTensorDimensionError: If ``threshold`` is not a scalar.
-        """
-        one_of(form, "form", FORMS)
-        self.form: Form = form
-        super().__init__(
-            model,
-            targets,
-            threshold,
-            cost,
-            noise_var,
-            X_pending,
-            posterior_transform,
-            beta=beta,
-            epsilon=epsilon,
-        )
-
     def _taken(self, X: Tensor) -> Tensor:
-        removal = partial(expected_misclassification, form=self.form)
-        return self._taken_by_targets(X, removal)
+        return self._taken_by_targets(X, expected_misclassification)
 
 
 @constructible

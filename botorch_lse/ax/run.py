@@ -69,8 +69,8 @@ def run_experiment(
     The executor is any ``concurrent.futures.Executor``: threads, processes (then
     ``evaluate`` must stand at the top level of a module),
     ``dask.distributed.Client(...).get_executor(pure=False)`` (not pure: a repeated row
-    is measured again), ``botorch_lse.ray.RayExecutor()``, or Slurm by
-    ``botorch_lse.submitit.SubmititExecutor(executor)``.
+    is measured again), ``botorch_lse.integrations.ray.RayExecutor()``, or Slurm by
+    ``botorch_lse.integrations.submitit.SubmititExecutor(executor)``.
 
     Set ``OMP_NUM_THREADS=1`` for workers that use torch or numpy.
 

@@ -28,24 +28,6 @@ Of millions of pairs most have little to do with each other. Where ``rho`` is at
 sum over targets is a product of a matrix and a vector for each power; only the other
 pairs need the longer formula, one by one (``Removal.summed``).
 
-*The smaller of p and 1 - p* has a corner at ``p = 1 / 2``. Its expectation is the
-probability that the mean to come is on the other side than the truth, twice Owen's T
-
-    E min(p', 1 - p') = 2 T(a, sqrt((1 - rho) / rho)),
-    T(h, k) = 1 / (2 pi) int_0^{atan k} exp(-h^2 / (2 cos^2 t)) dt,
-
-(for ``p (1 - p)`` it is ``2 T(a, sqrt((1 - rho) / (1 + rho)))``). So what is removed is
-``1 / pi`` times the integral of ``exp(-a^2 / (2 sin^2 t))`` from 0 to ``asin
-sqrt(rho)``, and in terms of ``w = tan(t / 2)``, between 0 and 1,
-
-    (2 / pi) int_0^w exp(-a^2 / (8 v^2)) h(v^2) dv,
-    h(y) = exp(-a^2 (2 + y) / 8) / (1 + y).
-
-``h`` is as good as a polynomial in ``y``, and a power of ``v`` times the exponential is
-integrated by parts down to the complementary error function. Here pairs that have
-little to do with each other remove nothing: at most ``asin(sqrt(rho)) / pi`` times
-``exp(-a^2 / (2 rho))``.
-
 *The number of targets above the level* is not a sum of losses: its expected change has
 the absolute value outside the sum over targets, so that targets which one value would
 push to different sides cancel. ``volume_changes`` is the sum for given values to come,
@@ -58,8 +40,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
-from typing import ClassVar, Literal, get_args
+from functools import cache, cached_property
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -67,11 +49,9 @@ from botorch.utils.sampling import draw_sobol_normal_samples
 from numpy.polynomial import Polynomial, chebyshev, hermite_e
 from torch import Tensor
 
-from botorch_lse.functional.lines import Lines, lines_above, per_variance, shares_to
+from botorch_lse.functional.lines import Lines, lines_above, per_variance
 from botorch_lse.functional.variance_reduction import excess, single_gain
 
-Form = Literal["product", "minimum"]
-FORMS = get_args(Form)
 Smooth = Literal["product", "entropy"]
 Bounds = Callable[[Tensor, Tensor], Tensor]
 """From ``C x T`` numbers of pairs, and ``C`` values below which a bound need not be
@@ -88,10 +68,6 @@ NODES = 80
 """Of the Gauss-Hermite rule behind the coefficients; exact to rounding."""
 SMOOTH_ERROR = 1e-10
 """Of removals of smooth losses, at most."""
-START, APART, COARSER, RAISED = 0.007, 1 / 128, 1.1, 1.01
-"""Where lines above the removal of ``min(p, 1 - p)`` start, as a share of the variance;
-for which ratios they are computed; the ratio of the reductions by which they are, and
-by how much these removals are raised, so that they hold between them too."""
 LITTLE, FEW_POWERS = 0.2, 7
 """Removals by ``rho`` up to the first are polynomials in ``rho`` of so many powers,
 exact to 1e-11."""
@@ -100,9 +76,6 @@ IN_CACHE = 2**16
 each, which are several times faster where arrays stay in the processor's cache."""
 FEW_PAIRS = 2**13
 """The same where each pair needs a dozen coefficients of its own."""
-UNSEEN = 30.0
-"""The smaller of ``p`` and ``1 - p``, which is about ``exp(-a^2 / 2)``, loses less than
-``exp(-UNSEEN)``, 1e-13, of itself where ``rho < a^2 / (a^2 + 2 UNSEEN)``."""
 LEAST = 1e-30
 """``rho`` and ``1 - rho`` are raised to it: the square roots in a removal have infinite
 slopes at both ends, and gradients must be finite. It moves a removal by 1e-15."""
@@ -110,9 +83,6 @@ TINY = 1e-300
 """Variances are raised to it, so that a target that is known exactly gives 0."""
 ROUNDING = 1e-12
 """What is added to a removal counts only beyond this share of it."""
-NOTHING = 20.0
-"""``exp(-x^2)`` and ``erfc(x)`` beyond are taken as there, 1e-174: processors take many
-times longer for numbers below the normal range."""
 ROOT_2PI = math.sqrt(2 * math.pi)
 CLOSE, TERMS = 0.7, 28
 """Correlations of an observation with a target up to which a change of volume is as
@@ -668,216 +638,18 @@ def _over_density(loss: Smooth, x: Tensor) -> Tensor:
     return mills * (unlikely - (1 - less) * torch.log1p(-less) / less)
 
 
-@dataclass(frozen=True, eq=False)
-class MinimumRemoval(Removal):
-    r"""Of ``min(p, 1 - p)``; see this module.
-
-    Args:
-        a: ``... x T``: ``abs(d) / s``.
-        variance: ``... x T``, at least ``TINY``.
-        weight: ``... x T`` factors by which targets count; ``None``: all the same.
-    """
-
-    a: Tensor
-    variance: Tensor
-    weight: Tensor | None = None
-
-    @cached_property
-    def _parts(self) -> tuple[tuple[Tensor, ...], Tensor]:
-        r"""What multiplies ``w E`` in powers of ``w^2``, and what multiplies ``erfc``.
-
-        ``DEGREE + 1`` tensors ``... x T`` and one, weights included. With ``E`` the
-        exponential ``exp(-a^2 / (8 w^2))`` and ``I_j`` the integral of ``v^(2j)
-        exp(-a^2 / (8 v^2))``,
-
-            (2j + 1) I_j = w^(2j + 1) E - (a^2 / 4) I_{j - 1},
-            I_0 = w E - a sqrt(pi / 8) erfc(a / (sqrt(8) w)),
-
-        from the highest power of ``h`` down.
-        """
-        a = self.a
-        y = torch.from_numpy(chebyshev.chebpts1(DEGREE + 1)).to(a)
-        inverse = torch.from_numpy(chebyshev.chebvander(y.cpu().numpy(), DEGREE)).to(a)
-        squared, half = a.square(), (y + 1) / 2  # h is fitted on 0 <= y <= 1
-        h = (-squared.unsqueeze(-1) * (2 + half) / 8).exp() / (1 + half)
-        c = h @ torch.linalg.inv(inverse).mT @ to_powers(DEGREE, (0.0, 1.0)).to(a)
-        if self.weight is not None:
-            c = c * self.weight.unsqueeze(-1)
-        left, powers = c[..., DEGREE], []
-        for j in range(DEGREE, 0, -1):
-            powers.append(2 / math.pi * left / (2 * j + 1))
-            left = c[..., j - 1] - squared / 4 * left / (2 * j + 1)
-        powers.append(2 / math.pi * left)
-        tail = 2 / math.pi * left * a * math.sqrt(math.pi / 8)
-        return tuple(powers[::-1]), tail
-
-    def of(self, gain: Tensor) -> Tensor:
-        r"""The removals: by how much probabilities of a wrong side shrink."""
-        return _less_wrong(self.a, self.variance, *self._parts, gain)
-
-    def of_covariance(self, covariance: Tensor, observed_var: Tensor) -> Tensor:
-        r"""The square roots of the reductions, of which bounds are made, in place."""
-        return covariance.abs_().div_(observed_var.sqrt().unsqueeze(-1))
-
-    def parts(self, pairs: Tensor) -> Tensor:
-        r"""``C x 1`` summed removals."""
-        return super().parts(pairs.square())
-
-    def summed(self, gain: Tensor) -> Tensor:
-        r"""The summed removals, without those that are ``UNSEEN``."""
-        return _sum_of_some(self, gain, self._least)
-
-    def bounds(self, variance: Tensor, largest: float) -> Bounds:
-        r"""Sums of lines and, where these leave something open, of closer curves.
-
-        They are ``A sqrt(rho) + B rho^2``, since the removal at the level begins as the
-        root.
-        """
-        start, slope = (line[0] for line in self.lines(variance, largest))
-        constant = start.sum()
-        near, far = (self._at(c) for c in _curves_of_minimum(largest))
-        near, far = per_variance(near, variance.sqrt()), per_variance(far, variance**2)
-
-        def bound(root: Tensor, least: Tensor) -> Tensor:
-            gain = root.square()
-            found = torch.addmv(constant, gain, slope)
-            some = (found >= least).nonzero().view(-1)
-            if len(some):
-                closer = taken(root, some) @ near
-                closer.addmv_(taken(gain, some).square_(), far)
-                found[some] = torch.minimum(found[some], closer)
-            return found
-
-        return bound
-
-    def lines(self, variance: Tensor, largest: float) -> Lines:
-        r"""One line for each target."""
-        start, slope = (self._at(line) for line in _lines_of_minimum(largest))
-        slope = per_variance(slope, variance)
-        return start.unsqueeze(0), slope.unsqueeze(0)
-
-    def _at(self, table: Tensor) -> Tensor:
-        r"""What a table by ``a`` has for the targets, times their weights.
-
-        What is removed is at most what is removed at a target nearer to the level.
-        """
-        place = (self.a.clamp_max(FARTHEST) / APART).long()
-        found = table.to(place.device)[place]
-        return found if self.weight is None else found * self.weight
-
-    def weighted(self, weight: Tensor) -> MinimumRemoval:
-        r"""The same of targets that count by weights as well."""
-        return replace(self, weight=_product(self.weight, weight))
-
-    @cached_property
-    def _least(self) -> Tensor:
-        r"""``T`` reductions up to which removals are ``UNSEEN``."""
-        squared = self.a.square()
-        return self.variance * squared / (squared + 2 * UNSEEN)
-
-    @cached_property
-    def _of_each(self) -> Tensor:
-        r"""``DEGREE + 4 x T``: what is gathered for single pairs."""
-        powers, tail = self._parts
-        return torch.stack((*powers, self.a, self.variance, tail))
-
-    def of_pairs(self, targets: Tensor, gain: Tensor) -> Tensor:
-        r"""``n`` removals of single pairs.
-
-        Args:
-            targets: ``n`` numbers of targets, with repetitions.
-            gain: ``n`` reductions.
-        """
-        *powers, a, variance, tail = self._of_each.index_select(1, targets)
-        return _less_wrong(a, variance, tuple(powers), tail, gain)
-
-
-@cache
-def _table_of_minimum() -> tuple[Tensor, Tensor]:
-    r"""``R`` growing shares of the variance up to 1, and ``R x A`` removals there.
-
-    Of targets ``APART`` of each other, raised so that lines and curves above them are
-    above the removals between the shares as well.
-    """
-    with torch.device("cpu"):  # made once for all devices
-        a = torch.arange(0.0, FARTHEST + APART, APART, dtype=torch.float64)
-        shares = torch.tensor(shares_to(1.0, (START,), COARSER), dtype=torch.float64)
-        grid = MinimumRemoval(a, torch.ones_like(a))
-        removed = grid.of(shares[:, None] * grid.variance)
-        return shares[:, None], RAISED * removed
-
-
-def _up_to(largest: float) -> tuple[Tensor, Tensor]:
-    r"""``_table_of_minimum`` up to the first share that is no less than the largest."""
-    shares, removed = _table_of_minimum()
-    n = min(len(shares), int((shares < largest).sum()) + 1)
-    return shares[:n], removed[:n]
-
-
-@lru_cache(maxsize=16)
-def _lines_of_minimum(largest: float) -> tuple[Tensor, Tensor]:
-    r"""``A`` and ``B`` of lines above the removal, which start at ``START``."""
-    shares, removed = _up_to(largest)
-    start = removed[0]
-    return start, ((removed - start) / shares).amax(dim=0).clamp_min(0.0)
-
-
-@lru_cache(maxsize=16)
-def _curves_of_minimum(largest: float) -> tuple[Tensor, Tensor]:
-    r"""``A`` and ``B`` of ``A sqrt(rho) + B rho^2`` above the removal, as tight as can.
-
-    Of some shares of the removal at the largest reduction that the second part may
-    make, the one that leaves least between the curve and the removal. Below ``START``
-    the removal is less than any multiple of the root that is above it there, so that
-    the first part alone is: the second vanishes faster than the root.
-    """
-    rho, removed = _up_to(largest)
-    far = torch.linspace(0.0, 1.0, 11).to(rho)[:, None, None]
-    far = far * (removed[-1] / rho[-1] ** 2)
-    left = removed - far * rho**2  # choices x shares x targets
-    near = (left / rho.sqrt()).amax(dim=1, keepdim=True)
-    near = near.maximum(removed[:1] / rho[:1].sqrt())
-    over = (near * rho.sqrt() - left).sum(dim=1)
-    best = over.argmin(dim=0, keepdim=True)
-    near, far = (x.squeeze(1).gather(0, best).squeeze(0) for x in (near, far))
-    return near, far
-
-
-def _less_wrong(
-    a: Tensor, variance: Tensor, powers: tuple[Tensor, ...], tail: Tensor, gain: Tensor
-) -> Tensor:
-    r"""The removal of ``min(p, 1 - p)``; see ``MinimumRemoval``."""
-    rho = (gain / variance).clamp(LEAST, 1.0)
-    w = rho.sqrt() / (1 + (1 - rho).clamp_min(LEAST).sqrt())
-    value = polynomial(powers, w.square())
-    x = (a / math.sqrt(8) / w).clamp_max(NOTHING)
-    # Far from the level the two parts cancel up to rounding.
-    near = value * w * x.square().neg_().exp()
-    return torch.addcmul(near, tail, torch.erfc(x), value=-1.0).clamp_min(0.0)
-
-
-def expected_misclassification(
-    distance: Tensor, variance: Tensor, form: Form = "product"
-) -> Removal:
-    r"""Of the probability of a wrong side.
-
-    ``"minimum"`` is ``min(p, 1 - p)``, the probability that the more likely side is
-    wrong; ``"product"`` is ``p (1 - p)``, the variance of the side.
+def expected_misclassification(distance: Tensor, variance: Tensor) -> SmoothRemoval:
+    r"""Of ``p (1 - p)``, the variance of the side.
 
     Args:
         distance: ``... x T`` means minus the level, units of ``y``.
         variance: ``... x T``, units of ``y`` squared.
-        form: ``"product"`` or ``"minimum"``.
 
     Source:
-        Bect et al. (2012); Chevalier et al. (2014), section 3, which has the first form
-        as a bivariate normal probability, ``Phi2(a, -a; -rho)``; both in terms of
-        Owen's T are derived in this module.
+        Bect et al. (2012); Chevalier et al. (2014), section 3, which has it as a
+        bivariate normal probability, ``Phi2(a, -a; -rho)``.
     """
-    if form == "product":
-        return smooth_removal(distance, variance, "product")
-    a = ratio_to_level(distance, variance).abs()
-    return MinimumRemoval(a, variance.clamp_min(TINY))
+    return smooth_removal(distance, variance, "product")
 
 
 def pieces(gain: Tensor) -> tuple[Tensor, ...]:
@@ -890,9 +662,7 @@ def taken(pairs: Tensor, some: Tensor) -> Tensor:
     return pairs if len(some) == len(pairs) else pairs[some]
 
 
-def _sum_of_some(
-    removal: SmoothRemoval | MinimumRemoval, gain: Tensor, least: Tensor
-) -> Tensor:
+def _sum_of_some(removal: SmoothRemoval, gain: Tensor, least: Tensor) -> Tensor:
     r"""``C`` sums of ``removal.of_pairs`` over the pairs whose reduction is large.
 
     Args:

@@ -18,7 +18,7 @@ from botorch_lse.strategies.goals import (
     ShareOfMax,
     ShareOfMaxByPairs,
 )
-from botorch_lse.strategies.hybrid import Doubt, LastRuns
+from botorch_lse.strategies.hybrid import FinalRuns, MisclassificationProbability
 from botorch_lse.strategies.labels import LabelAudit, audit
 from botorch_lse.strategies.linear.presets import (
     GEGELinearStrategy,
@@ -62,8 +62,8 @@ from botorch_lse.strategies.rare import extended
 from botorch_lse.strategies.rules import (
     Ambiguity,
     ContourEntropy,
-    Design,
     ExpectedFeasibility,
+    OptimalDesign,
     Random,
     RandomizedStraddle,
     RanjanImprovement,
@@ -77,15 +77,14 @@ from botorch_lse.strategies.rules import (
 from botorch_lse.strategies.stops import (
     ContentKnown,
     ContentStop,
-    MaximumFeasibility,
     MinimumU,
-    StableEstimate,
 )
-from botorch_lse.strategies.turns import Handover, Turns
+from botorch_lse.strategies.turns import AlternatingRules, SwitchingRule
 
 __all__ = [
     "Above",
     "AbsoluteVolumeChange",
+    "AlternatingRules",
     "Ambiguity",
     "And",
     "Below",
@@ -95,10 +94,9 @@ __all__ = [
     "ContentStop",
     "ContentVariance",
     "ContourEntropy",
-    "Design",
-    "Doubt",
     "ExpectedFeasibility",
     "ExpectedMisclassification",
+    "FinalRuns",
     "GEGELinearStrategy",
     "GEGEStrategy",
     "GPStrategy",
@@ -106,12 +104,10 @@ __all__ = [
     "Goal",
     "HRAGELinearStrategy",
     "HRAGEStrategy",
-    "Handover",
     "ImplicitLSEStrategy",
     "ImplicitStraddleStrategy",
     "LSEStrategy",
     "LabelAudit",
-    "LastRuns",
     "Levels",
     "LinearStrategy",
     "LookAhead",
@@ -122,11 +118,12 @@ __all__ = [
     "MaxVarianceStrategy",
     "Maximiser",
     "MaximiserByPairs",
-    "MaximumFeasibility",
     "MinimumU",
+    "MisclassificationProbability",
     "MutualInformation",
     "NoiseWarning",
     "Not",
+    "OptimalDesign",
     "Or",
     "ParetoByDifferences",
     "ParetoEstimate",
@@ -142,15 +139,14 @@ __all__ = [
     "ShareOfMax",
     "ShareOfMaxByPairs",
     "SimulatedRun",
-    "StableEstimate",
     "State",
     "Straddle",
     "StraddleStrategy",
     "Strategy",
+    "SwitchingRule",
     "TargetedVariance",
     "TruVaRStrategy",
     "TruncatedVariance",
-    "Turns",
     "UFunction",
     "Variance",
     "Width",

@@ -27,14 +27,14 @@ from botorch_lse.strategies.pareto import (
 from botorch_lse.strategies.processes import GaussianProcess
 from botorch_lse.strategies.rules import (
     Ambiguity,
-    Design,
     ExpectedFeasibility,
+    OptimalDesign,
     Rule,
     Straddle,
     Width,
 )
 from botorch_lse.strategies.stops import ContentStop, watched
-from botorch_lse.strategies.turns import Handover
+from botorch_lse.strategies.turns import SwitchingRule
 from botorch_lse.strategies.wrapping import unwrapped
 from botorch_lse.transfer import on_cpu
 
@@ -56,11 +56,11 @@ class ComposedStrategy(Strategy):
         goal: What is to be decided, such as ``Above(0.5)``, or a region of several
             levels or outputs, ``Above(40) & Below(0.4, output=1)``.
         model: What is believed of the outputs, and how it is learnt.
-        rule: Which rows come next; default for levels ``Handover`` from
+        rule: Which rows come next; default for levels ``SwitchingRule`` from
             ``ExpectedMisclassification`` (in pools of more than 2,500 rows
             ``Straddle``) to ``Ambiguity``, ``ExpectedFeasibility`` in such pools with
-            ``content_tol``, ``Design`` where items are compared with each other, else
-            ``Width``.
+            ``content_tol``, ``OptimalDesign`` where items are compared with each other,
+            else ``Width``.
         batch_size: Measurements per round. ``None``: as many as ``ask(state, size=8)``
             says, or Ax's ``get_next_trials(8)``; one if nobody says.
         delta: The failure probability of the theorem's widths.
@@ -265,11 +265,11 @@ def default_rule(goal: Goal, pool: Pool, of_content: bool = False) -> Rule:
             expected feasibility needs fewest measurements.
     """
     if goal.by_pairs or goal.directions is not None:
-        return Design()
+        return OptimalDesign()
     if not isinstance(goal, Region):
         return Width()
     if len(pool) > LOOKAHEAD_ROWS:
         if of_content:
             return ExpectedFeasibility(by_weight=True)
-        return Handover((Straddle(), Ambiguity()))
-    return Handover((ExpectedMisclassification(batch="joint"), Ambiguity()))
+        return SwitchingRule((Straddle(), Ambiguity()))
+    return SwitchingRule((ExpectedMisclassification(batch="joint"), Ambiguity()))

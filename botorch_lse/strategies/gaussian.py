@@ -134,12 +134,12 @@ class GPProcedure(Procedure):
         if not (is_one_level or self.rule.serves_regions or self.rule.several_outputs):
             raise ValueError(
                 "Expected a `rule` for several levels or outputs, such as "
-                "`ExpectedMisclassification()`, `Straddle()` or `Design()`, but got "
-                f"{kind_of(self.rule)}, which is about one level of one output."
+                "`ExpectedMisclassification()`, `Straddle()` or `OptimalDesign()`, but "
+                f"got {kind_of(self.rule)}, which is about one level of one output."
             )
         if self.goal.directions is not None and not self.rule.several_outputs:
             raise ValueError(
-                "Expected a `rule` for several outputs, such as `Design()` or "
+                "Expected a `rule` for several outputs, such as `OptimalDesign()` or "
                 f"`Variance()`, but got {type(self.rule).__name__}."
             )
         if self.rule.anticipates and not self.goal.can_anticipate:

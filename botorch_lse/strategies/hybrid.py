@@ -19,7 +19,7 @@ from botorch_lse.strategies.turns import Combined
 
 
 @dataclass(frozen=True)
-class Doubt(ScoreRule):
+class MisclassificationProbability(ScoreRule):
     r"""Measure the row in question whose expected error weighs most.
 
     That is the probability that the row does not have its likeliest side, times its
@@ -48,12 +48,13 @@ class Doubt(ScoreRule):
 
 
 @dataclass(frozen=True)
-class LastRuns(Combined):
+class FinalRuns(Combined):
     r"""One rule chooses the first measurements, another one all later ones.
 
-    With ``Doubt()`` for the second rule and a simulator without noise this is the
-    hybrid mode: after ``after`` runs, which include the first design, each further run
-    replaces what the model says of the most doubtful row by its true side.
+    With ``MisclassificationProbability()`` for the second rule and a simulator without
+    noise this is the hybrid mode: after ``after`` runs, which include the initial
+    design, each further run replaces what the model says of the most doubtful row by
+    its true side.
 
     Args:
         rules: The rule that learns, and the one for the last runs.
@@ -65,7 +66,7 @@ class LastRuns(Combined):
 
     Example:
         >>> from botorch_lse.strategies import Straddle
-        >>> rule = LastRuns((Straddle(), Doubt()), after=60)
+        >>> rule = FinalRuns((Straddle(), MisclassificationProbability()), after=60)
     """
 
     after: int = 0

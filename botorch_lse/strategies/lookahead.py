@@ -26,11 +26,9 @@ from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.functional.class_removal import class_removal, level_weights
 from botorch_lse.functional.lines import MANY
 from botorch_lse.functional.lookahead import (
-    FORMS,
     AddedRemoval,
     Bounds,
     Effect,
-    Form,
     Removal,
     expected_misclassification,
     mutual_information,
@@ -464,46 +462,35 @@ class TargetedVariance(LookAhead):
 class ExpectedMisclassification(LookAhead):
     r"""Measure what makes the expected number of wrong sides smallest (SUR).
 
-    The sum over the rows in question of the probability of a wrong side now, minus its
-    expectation after the measurement; see ``functional/lookahead.py``.
+    The sum over the rows in question of ``p (1 - p)`` now, minus its expectation after
+    the measurement, where ``p`` is the probability that the row is above; see
+    ``functional/lookahead.py``.
 
     For a region ``p`` is the probability to be inside, made of all outputs and levels,
     and the expectation is exact as well (``functional/class_removal.py``).
 
     Args:
-        form: Of the probability ``p`` to be above, ``"product"`` counts ``p (1 - p)``,
-            the variance of the side, and ``"minimum"`` counts ``min(p, 1 - p)``, the
-            probability that the more likely side is wrong; that one is for one level of
-            one output.
         costs: What rows cost; ``None``: the pool's costs, or one each.
         batch: ``"believer"`` or ``"joint"``, see ``LookAhead``.
 
     Raises:
-        ValueError: If ``form`` or ``batch`` is not known.
+        ValueError: If ``batch`` is not known.
 
     Source:
         Bect et al. (2012); Chevalier et al. (2014), section 3.
     """
 
-    form: Form = "product"
     costs: RowCosts | None = None
     batch: Batch = "believer"
 
     def __post_init__(self) -> None:
-        one_of(self.form, "form", FORMS)
         one_of(self.batch, "batch", BATCHES)
-
-    @property
-    def serves_regions(self) -> bool:  # type: ignore[override]
-        r"""Whether it can choose for several levels: by the product, it can."""
-        return self.form == "product"
 
     def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
         r"""The expected reductions of the probabilities of a wrong side."""
         if not is_one_level(situation):
             return off_the_doubt(situation, reductions, self.batch)
-        removal = partial(expected_misclassification, form=self.form)
-        return near_level(situation, reductions, removal, self.batch)
+        return near_level(situation, reductions, expected_misclassification, self.batch)
 
 
 @dataclass(frozen=True)

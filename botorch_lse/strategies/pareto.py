@@ -42,7 +42,7 @@ from botorch_lse.strategies.processes import (
     one_each,
 )
 from botorch_lse.strategies.rules import (
-    Design,
+    OptimalDesign,
     Rule,
 )
 from botorch_lse.strategies.wrapping import unwrapped
@@ -717,4 +717,4 @@ class GEGEStrategy(GPParetoStrategy):
     @property
     def rule(self) -> Rule:
         r"""The rule: the optimal design for the active rows."""
-        return Design()
+        return OptimalDesign()

@@ -64,7 +64,7 @@ from botorch_lse.strategies.processes import (
 )
 from botorch_lse.strategies.rules import (
     Ambiguity,
-    Design,
+    OptimalDesign,
     Random,
     Rule,
     Straddle,
@@ -517,7 +517,7 @@ class MELKStrategy(GPStrategy):
     @cached_property
     def rule(self) -> Rule:
         r"""Measure what the optimal design for the open targets says."""
-        return Design(self.rounding, self.design)
+        return OptimalDesign(self.rounding, self.design)
 
 
 @dataclass(frozen=True, eq=False)
@@ -558,7 +558,7 @@ class MILKStrategy(GPStrategy):
     @cached_property
     def rule(self) -> Rule:
         r"""Measure what the optimal design for the open targets says."""
-        return Design(self.rounding, self.design)
+        return OptimalDesign(self.rounding, self.design)
 
 
 @dataclass(frozen=True, eq=False)
@@ -689,7 +689,7 @@ class HRAGEStrategy(GPStrategy):
     @cached_property
     def rule(self) -> Rule:
         r"""Measure what the optimal design for the open targets says."""
-        return Design(self.rounding, self.design, may_race=True)
+        return OptimalDesign(self.rounding, self.design, may_race=True)
 
     @cached_property
     def parts(self) -> GPProcedure:

@@ -652,26 +652,10 @@ class UFunction(ScoreRule):
         return in_steps(found, situation)
 
 
-@dataclass(frozen=True)
-class ContourEntropy(ScoreRule):
-    r"""Measure the row in question whose side has the largest entropy.
-
-    These are the rows of ``UFunction``: the entropy falls with the number of deviations
-    from the level and with nothing else. The name is for those who look for it.
-
-    Source:
-        Shannon's entropy; for contours Cole et al. (2023). Deviation: only rows in
-        question are measured.
-    """
-
-    only_candidates = True
-    falls_with_variance = True
-
-    def scores(self, situation: Situation) -> Tensor:
-        r"""The negative number of deviations of each row, in the steps of ties."""
-        # Not the entropy itself, which is flat near the level: more rows would be ties.
-        found = most(situation, lambda m: u_function(m.mean, m.sigma, m.level), 0)
-        return in_steps(found, situation)
+ContourEntropy = UFunction
+"""The entropy of a side falls with the number of deviations from the level and with
+nothing else, so that it chooses the rows of ``UFunction``. The name is for those who
+look for it (Shannon's entropy; for contours Cole et al., 2023)."""
 
 
 @dataclass(frozen=True)
@@ -799,7 +783,7 @@ class Width(ScoreRule):
 
 
 @dataclass(frozen=True)
-class Design(Rule):
+class OptimalDesign(Rule):
     r"""The batch that makes the largest variance of the targets smallest.
 
     ``q`` observations placed by weights leave a posterior variance that is a smooth

@@ -20,7 +20,7 @@ from botorch_lse.checks import (
     whole_number,
 )
 from botorch_lse.content import CONFIDENCE, Content
-from botorch_lse.functional.scores import expected_feasibility, u_function
+from botorch_lse.functional.scores import u_function
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies.loop import CONTENT, Procedure
 from botorch_lse.strategies.wrapping import Wrapping
@@ -289,70 +289,6 @@ class MinimumU(ContentStop):
         answer = look.answer
         ratio = -u_function(answer.mean, answer.sigma, look.level)
         return float(ratio.min()) >= self.limit
-
-
-@dataclass(frozen=True)
-class MaximumFeasibility(ContentStop):
-    r"""Stop once no row's expected feasibility exceeds a limit (EGRA, AK-MCS with EFF).
-
-    For comparison. The limit has the unit of ``y``.
-
-    Args:
-        limit: Units of ``y``.
-        times: After how many rounds in a row it must hold.
-
-    Raises:
-        ValueError: If a number is out of range.
-
-    Source:
-        Bichon et al. (2008): ``max EFF <= 1e-3``.
-    """
-
-    limit: float = 1e-3
-    times: int = 1
-
-    reason: ClassVar[str] = "maximum feasibility"
-
-    def __post_init__(self) -> None:
-        in_interval(self.limit, "limit", 0.0, math.inf)
-        whole_number(self.times, "times", 1)
-
-    def holds(self, look: Look) -> bool:
-        r"""Whether the largest expected feasibility is small enough."""
-        answer = look.answer
-        found = expected_feasibility(answer.mean, answer.sigma, look.level)
-        return float(found.max()) <= self.limit
-
-
-@dataclass(frozen=True)
-class StableEstimate(ContentStop):
-    r"""Stop once the estimate has hardly changed for some rounds.
-
-    For comparison. It may stop before a region was found.
-
-    Args:
-        change: The largest change from round to round, as a share of the estimate.
-        times: After how many rounds in a row it must hold.
-
-    Raises:
-        ValueError: If a number is out of range.
-    """
-
-    change: float = 0.005
-    times: int = 3
-
-    reason: ClassVar[str] = "stable estimate"
-
-    def __post_init__(self) -> None:
-        in_interval(self.change, "change", 0.0, math.inf)
-        whole_number(self.times, "times", 1)
-
-    def holds(self, look: Look) -> bool:
-        r"""Whether the last change was small."""
-        if len(look.course.estimates) < 2:
-            return False
-        before, now = look.course.estimates[-2:]
-        return now > 0 and abs(now - before) <= self.change * now
 
 
 @dataclass(frozen=True, eq=False)

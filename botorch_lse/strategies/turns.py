@@ -24,7 +24,7 @@ WRONG = 0.005
 
 @dataclass(frozen=True)
 class Combined(Rule):
-    r"""Several rules that choose together: see ``Turns`` and ``Handover``.
+    r"""Several rules that choose together, in turns or one after the other.
 
     What is decided, and by which width, does not depend on which of them chose. If all
     rules have the same width of their own, that is it; else the strategy's, ``beta`` or
@@ -120,7 +120,7 @@ class Combined(Rule):
 
 
 @dataclass(frozen=True)
-class Turns(Combined):
+class AlternatingRules(Combined):
     r"""Each measurement by the next of several rules, in a circle.
 
     Rules that err in other ways cover for each other: one that explores, such as
@@ -138,15 +138,17 @@ class Turns(Combined):
 
     Example:
         >>> from botorch_lse.strategies import ExpectedMisclassification, Straddle
-        >>> rule = Turns((Straddle(), ExpectedMisclassification(batch="joint")))
+        >>> joint = ExpectedMisclassification(batch="joint")
+        >>> rule = AlternatingRules((Straddle(), joint))
     """
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if any(isinstance(rule, Turns) for rule in self.rules):
+        if any(isinstance(rule, AlternatingRules) for rule in self.rules):
             raise ValueError(
-                "Expected each of the `rules` to choose by itself, but got Turns "
-                "inside Turns. Write all rules into one tuple, some of them twice."
+                "Expected each of the `rules` to choose by itself, but got "
+                "AlternatingRules inside AlternatingRules. Write all rules into one "
+                "tuple, some of them twice."
             )
 
     def rows(self, situation: Situation, request: Request) -> Tensor:
@@ -179,7 +181,7 @@ class Turns(Combined):
 
 
 @dataclass(frozen=True)
-class Handover(Combined):
+class SwitchingRule(Combined):
     r"""Learn by one rule, and finish by another one.
 
     The rules that need the fewest measurements until the answer is *right*, such as
@@ -203,7 +205,7 @@ class Handover(Combined):
     Example:
         >>> from botorch_lse.strategies import Ambiguity, ExpectedMisclassification
         >>> sur = ExpectedMisclassification(batch="joint")
-        >>> rule = Handover((sur, Ambiguity()), wrong=0.01)
+        >>> rule = SwitchingRule((sur, Ambiguity()), wrong=0.01)
     """
 
     wrong: float = WRONG

@@ -127,7 +127,7 @@ def _on_dask(workers: int) -> Iterator[Executor]:
 def _on_ray(workers: int) -> Iterator[Executor]:
     import ray
 
-    from botorch_lse.ray import RayExecutor
+    from botorch_lse.integrations.ray import RayExecutor
 
     is_ours = not ray.is_initialized()
     if is_ours:
@@ -144,7 +144,7 @@ def _on_ray(workers: int) -> Iterator[Executor]:
 def _on_slurm() -> Iterator[Executor]:
     import submitit
 
-    from botorch_lse.submitit import SubmititExecutor
+    from botorch_lse.integrations.submitit import SubmititExecutor
 
     cluster = submitit.AutoExecutor(folder=FOLDER)
     cluster.update_parameters(timeout_min=TIMEOUT, cpus_per_task=1)

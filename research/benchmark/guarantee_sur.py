@@ -13,13 +13,13 @@ from functools import partial
 from botorch_lse.confidence import UnionBeta
 from botorch_lse.strategies import (
     Above,
+    AlternatingRules,
     ExpectedMisclassification,
     GaussianProcess,
     Rule,
     Straddle,
     Strategy,
     TargetedVariance,
-    Turns,
 )
 from research.benchmark.guarantee import Form, ScaledBeta, guarantee_report
 from research.benchmark.guarantee_lse import DELTA, NOISE, explicit_problem
@@ -54,7 +54,11 @@ def guarantee_sur(options: Options) -> Report:
         form("SUR, believer, B = 10", ExpectedMisclassification(), 10),
         form("SUR, joint, B = 10", joint, 10),
         form("tIMSE, joint, B = 10", TargetedVariance(batch="joint"), 10),
-        form("Straddle and SUR by turns, B = 10", Turns((Straddle(), joint)), 10),
+        form(
+            "Straddle and SUR by turns, B = 10",
+            AlternatingRules((Straddle(), joint)),
+            10,
+        ),
         form("the default, B = 1", None, 1),
         form("the default, B = 10", None, 10),
     ]

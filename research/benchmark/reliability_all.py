@@ -20,7 +20,6 @@ from botorch_lse.strategies import (
     ContentStop,
     ExpectedFeasibility,
     GaussianProcess,
-    MaximumFeasibility,
     MinimumU,
     Rule,
     State,
@@ -32,6 +31,7 @@ from botorch_lse.strategies.loop import CONTENT
 from research.benchmark.recorded import Recorded, measure
 from research.benchmark.registry import Options, entry
 from research.benchmark.reliability_problems import CASES, RARE, Case
+from research.benchmark.stops import MaximumFeasibility
 from research.report import Report, Table
 
 SEEDS, QUICK_SEEDS = 10, 1

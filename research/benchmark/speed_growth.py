@@ -20,11 +20,11 @@ from botorch_lse.strategies import (
     AbsoluteVolumeChange,
     Ambiguity,
     ContourEntropy,
-    Design,
     ExpectedFeasibility,
     ExpectedMisclassification,
     GaussianProcess,
     MutualInformation,
+    OptimalDesign,
     RandomizedStraddle,
     Straddle,
     Strategy,
@@ -63,7 +63,7 @@ def rules() -> dict[str, Any]:
         MutualInformation(),
         ExpectedMisclassification(),
         AbsoluteVolumeChange(),
-        Design(),
+        OptimalDesign(),
     ]
     joint = {"joint misclassification": ExpectedMisclassification(batch="joint")}
     return {"default": None} | {type(r).__name__: r for r in named} | joint

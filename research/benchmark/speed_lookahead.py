@@ -90,12 +90,10 @@ def decisions() -> dict[str, Decision]:
             lambda t: loss(posterior.mean[t] - LEVEL, posterior.variance[t])
         )
 
-    minimum = partial(expected_misclassification, form="minimum")
     return {
         REFERENCE: lambda reductions: reductions.truncated(BETA, ETA),
         "TargetedVariance": partial(summed, targeted_variance),
         MISCLASSIFICATION: partial(summed, expected_misclassification),
-        'ExpectedMisclassification("minimum")': partial(summed, minimum),
         "MutualInformation": partial(summed, mutual_information),
         VOLUME: lambda reductions: reductions.volume_change(LEVEL),
     }

@@ -26,7 +26,6 @@ TARGETS = POOL[:13]
 LEVEL, NOISE, DRAWS = 21.0, 0.8, 100_000
 SIDES = [
     (qExpectedMisclassification, {}, lambda p, q: p * q),
-    (qExpectedMisclassification, {"form": "minimum"}, np.minimum),
     (qGlobalMI, {}, lambda p, q: entr(p) + entr(q)),
 ]
 CLASSES = [(cls, options) for cls, options, _ in SIDES]
@@ -133,7 +132,6 @@ def test_gradients_are_those_of_small_differences(cls):
         (lambda m: qTargetedIMSE(m, TARGETS, LEVEL, tau=-1.0), "`tau`"),
         (lambda m: qGlobalMI(m, TARGETS, float("nan")), "`threshold`"),
         (lambda m: qGlobalMI(m, TARGETS, LEVEL, cost=0.0), "`cost`"),
-        (lambda m: qExpectedMisclassification(m, TARGETS, LEVEL, "both"), "`form`"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make, message):

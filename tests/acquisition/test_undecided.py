@@ -33,7 +33,6 @@ GIVEN = {"threshold": LEVEL, "beta": BETA, "epsilon": EPSILON}
 LOSSES = [
     (qTargetedIMSE, {"tau": 0.3}),
     (qExpectedMisclassification, {}),
-    (qExpectedMisclassification, {"form": "minimum"}),
     (qGlobalMI, {}),
     (qEAVC, {}),
 ]

@@ -22,9 +22,9 @@ from botorch_lse.ax import (
     run_experiment,
     save_client,
 )
-from botorch_lse.ray import RayExecutor
+from botorch_lse.integrations.ray import RayExecutor
+from botorch_lse.integrations.submitit import SubmititExecutor
 from botorch_lse.strategies import LSEStrategy
-from botorch_lse.submitit import SubmititExecutor
 from research.benchmark.engines import ENGINES, executor_on
 
 from . import far

@@ -177,7 +177,7 @@ def test_every_strategy_goal_and_rule_is_found_where_it_is_public(package):
         )
         if is_part:
             reference = references.reference_to(value, "strategy")
-            assert reference == f"{package.__name__}:{name}"
+            assert reference == f"{package.__name__}:{value.__name__}"  # or an alias
             assert references.find(reference, "strategy") is value
             found += 1
     assert found > 15

@@ -12,19 +12,19 @@ from botorch_lse.functional.class_removal import class_removal
 from botorch_lse.plotting import level_set_frame
 from botorch_lse.strategies import (
     Above,
+    AlternatingRules,
     Ambiguity,
     Below,
-    Design,
-    Doubt,
     ExpectedMisclassification,
     GaussianProcess,
+    MisclassificationProbability,
+    OptimalDesign,
     ParetoByDifferences,
     Random,
     State,
     Straddle,
     Strategy,
     TargetedVariance,
-    Turns,
     Variance,
     Width,
 )
@@ -142,7 +142,7 @@ def test_a_strategy_says_what_does_not_fit() -> None:
     known = GaussianProcess(APART.model, noise_std=NOISE, history=past)
     with pytest.raises(UnsupportedError, match=r"no `history` where a measurement"):
         strategy_of(known)
-    strategy = strategy_of(rule=Design(design="prior"))
+    strategy = strategy_of(rule=OptimalDesign(design="prior"))
     with pytest.raises(UnsupportedError, match=r"design=\"posterior\""):
         strategy.ask(strategy.init())
     strategy = strategy_of()
@@ -267,10 +267,10 @@ def test_a_region_is_found_by_single_measurements(name) -> None:
         Width(),
         Variance(),
         Random(),
-        Doubt(),
-        Design(),
-        Design(rounding="quota"),
-        Turns((Straddle(), ExpectedMisclassification())),
+        MisclassificationProbability(),
+        OptimalDesign(),
+        OptimalDesign(rounding="quota"),
+        AlternatingRules((Straddle(), ExpectedMisclassification())),
     ],
     ids=repr,
 )

@@ -30,7 +30,6 @@ LOSSES = {
     "truncated": lambda d, v: truncated_variance(v, 9.0, 0.4),
     "targeted": targeted_variance,
     "product": expected_misclassification,
-    "minimum": partial(expected_misclassification, form="minimum"),
     "entropy": mutual_information,
     "joint": lambda d, v: AddedRemoval(mutual_information(d, 1.3 * v), 0.3 * v),
     "volume": volume_series,

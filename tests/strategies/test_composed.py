@@ -20,21 +20,21 @@ from botorch_lse.papers.kone2025 import Diameter, ParetoByRectangles
 from botorch_lse.strategies import (
     Above,
     AbsoluteVolumeChange,
+    AlternatingRules,
     Ambiguity,
     ComposedStrategy,
     ContourEntropy,
-    Design,
     ExpectedFeasibility,
     ExpectedMisclassification,
     GaussianProcess,
     GEGEStrategy,
-    Handover,
     LSEStrategy,
     Maximiser,
     MaximiserByPairs,
     MELKStrategy,
     MILKStrategy,
     MutualInformation,
+    OptimalDesign,
     ParetoByDifferences,
     Random,
     RandomizedStraddle,
@@ -48,10 +48,10 @@ from botorch_lse.strategies import (
     Straddle,
     StraddleStrategy,
     Strategy,
+    SwitchingRule,
     TargetedVariance,
     TruncatedVariance,
     TruVaRStrategy,
-    Turns,
     UFunction,
     Variance,
     Width,
@@ -90,7 +90,7 @@ NAMED = [
     (LSEStrategy, {"threshold": 0.3}, Above(0.3), Ambiguity()),
     (StraddleStrategy, {"threshold": 0.3}, Above(0.3), Straddle()),
     (RandomStrategy, {"threshold": 0.3}, Above(0.3), Random()),
-    (MELKStrategy, {"threshold": 0.3}, Above(0.3), Design()),
+    (MELKStrategy, {"threshold": 0.3}, Above(0.3), OptimalDesign()),
     (MILKStrategy, {"omega": 0.7}, ShareOfMaxByPairs(0.7), None),
     (TruVaRStrategy, {}, Maximiser(), TruncatedVariance(RowCosts(POOL))),
 ]
@@ -137,8 +137,8 @@ RULES = [
     *RIVALS,
     AbsoluteVolumeChange(),
     Ambiguity(),
-    Design(),
-    ExpectedMisclassification("minimum"),
+    OptimalDesign(),
+    ExpectedMisclassification(),
     ExpectedMisclassification(batch="joint"),
     MutualInformation(),
     Random(),
@@ -146,8 +146,8 @@ RULES = [
     Straddle(),
     TargetedVariance(),
     TruncatedVariance(RowCosts(POOL)),
-    Turns((Straddle(), ExpectedMisclassification(batch="joint"))),
-    Handover((ExpectedMisclassification(batch="joint"), Ambiguity())),
+    AlternatingRules((Straddle(), ExpectedMisclassification(batch="joint"))),
+    SwitchingRule((ExpectedMisclassification(batch="joint"), Ambiguity())),
     Variance(),
     Width(),
 ]
@@ -216,15 +216,6 @@ def test_rivals_tell_rows_far_from_the_level_apart(rule) -> None:
     state = strategy.replay(Observations([0, 0], [0.0, 0.0], round=[0, 0]))
     assert state.classification.undecided.all()
     assert int(strategy.ask(state).order) > 5  # nothing is known there; row 0 is
-
-
-def test_entropy_asks_for_the_rows_of_the_learning_function() -> None:
-    model = GaussianProcess(MODEL, noise_std=0.1)
-    ends = (
-        end_of(Strategy(POOL, Above(0.3), model=model, rule=rule, **GIVEN), F)
-        for rule in (UFunction(), ContourEntropy())
-    )
-    assert_same_run(*ends)
 
 
 @pytest.mark.parametrize("unit", [1e-8, 1e8])
@@ -310,12 +301,12 @@ def test_the_default_rule_is_one_for_the_goal() -> None:
         for goal in (*GOALS, ParetoByDifferences((True, True)))
     }
     assert rules == {
-        Above: Handover,
+        Above: SwitchingRule,
         ShareOfMax: Width,
-        ShareOfMaxByPairs: Design,
+        ShareOfMaxByPairs: OptimalDesign,
         Maximiser: Width,
-        MaximiserByPairs: Design,
-        ParetoByDifferences: Design,
+        MaximiserByPairs: OptimalDesign,
+        ParetoByDifferences: OptimalDesign,
     }
 
 
@@ -324,8 +315,8 @@ def test_the_default_rule_of_a_share_in_a_large_pool_is_expected_feasibility() -
     model = GaussianProcess(None, noise_std=0.0)
     for pool, content_tol, kind in (
         (large, 0.05, ExpectedFeasibility),
-        (large, None, Handover),
-        (POOL, 0.05, Handover),
+        (large, None, SwitchingRule),
+        (POOL, 0.05, SwitchingRule),
     ):
         strategy = Strategy(pool, Above(0.3), model=model, content_tol=content_tol)
         assert type(strategy.parts.rule) is kind

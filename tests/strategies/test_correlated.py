@@ -25,9 +25,9 @@ from botorch_lse.models.fitted import fit_multi_task_gp
 from botorch_lse.strategies import (
     Above,
     Below,
-    Design,
     ExpectedMisclassification,
     GaussianProcess,
+    OptimalDesign,
     ParetoByDifferences,
     Random,
     State,
@@ -348,7 +348,7 @@ def test_values_of_one_output_tell_of_the_other() -> None:
         Straddle(),
         Variance(),
         Random(),
-        Design(),
+        OptimalDesign(),
     ],
     ids=repr,
 )

@@ -14,9 +14,9 @@ from botorch_lse.ax.storage import decode_strategy, encode_strategy
 from botorch_lse.strategies import (
     Above,
     Ambiguity,
-    Doubt,
+    FinalRuns,
     GaussianProcess,
-    LastRuns,
+    MisclassificationProbability,
     Straddle,
     Strategy,
     UFunction,
@@ -49,7 +49,7 @@ def played(strategy: Strategy, n: int):
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_the_row_of_the_largest_expected_error_is_next(weights) -> None:
-    strategy = build(Doubt(), weights)
+    strategy = build(MisclassificationProbability(), weights)
     told = torch.tensor([3, 60, 111, 170, 220])
     state = strategy.replay(Observations(told, F[told]))
     answer = state.classification
@@ -62,7 +62,7 @@ def test_the_row_of_the_largest_expected_error_is_next(weights) -> None:
 def test_rows_that_count_alike_are_those_of_u() -> None:
     told = torch.tensor([3, 60, 111, 170, 220])
     plans = []
-    for rule in (Doubt(), UFunction()):
+    for rule in (MisclassificationProbability(), UFunction()):
         strategy = build(rule)
         plans.append(strategy.ask(strategy.replay(Observations(told, F[told]))).order)
     assert torch.equal(*plans)
@@ -70,7 +70,7 @@ def test_rows_that_count_alike_are_those_of_u() -> None:
 
 @pytest.mark.parametrize("size", [1, 4])
 def test_the_first_rule_chooses_until_its_measurements_are_made(size: int) -> None:
-    rule = LastRuns((Ambiguity(), Doubt()), after=10)
+    rule = FinalRuns((Ambiguity(), MisclassificationProbability()), after=10)
     _, both = played(build(rule, WEIGHTS, batch_size=size), 16)
     _, first = played(build(Ambiguity(), WEIGHTS, batch_size=size), 10)
     assert set(both[:8]) == set(first[:8])
@@ -78,13 +78,13 @@ def test_the_first_rule_chooses_until_its_measurements_are_made(size: int) -> No
     strategy = build(rule, WEIGHTS, batch_size=1)
     told = torch.tensor(both[:12])
     state = strategy.replay(Observations(told, F[told]))
-    alone = build(Doubt(), WEIGHTS)
+    alone = build(MisclassificationProbability(), WEIGHTS)
     other = alone.replay(Observations(told, F[told]))
     assert torch.equal(strategy.ask(state).order, alone.ask(other).order)
 
 
 def test_a_batch_may_begin_with_one_rule_and_end_with_the_other() -> None:
-    rule = LastRuns((Ambiguity(), Doubt()), after=6)
+    rule = FinalRuns((Ambiguity(), MisclassificationProbability()), after=6)
     strategy = build(rule, batch_size=4)
     state, _ = played(strategy, 4)
     batch = strategy.parts.plan(state.belief, strategy._request(state, _none()))
@@ -101,7 +101,7 @@ def _none() -> torch.Tensor:
 
 def test_true_sides_are_counted_and_no_row_is_run_twice() -> None:
     # A model that cannot follow the function: only runs make the estimate right.
-    rule, errors = LastRuns((Straddle(), Doubt()), after=12), []
+    rule, errors = FinalRuns((Straddle(), MisclassificationProbability()), after=12), []
     for n in (12, 40, 100):
         state, rows = played(build(rule, WEIGHTS, beta=100.0), n)
         assert len(set(rows)) == len(rows)
@@ -114,7 +114,7 @@ def test_true_sides_are_counted_and_no_row_is_run_twice() -> None:
 
 
 def test_it_is_stored() -> None:
-    strategy = build(LastRuns((Straddle(), Doubt()), after=7))
+    strategy = build(FinalRuns((Straddle(), MisclassificationProbability()), after=7))
     stored = json.loads(json.dumps(encode_strategy(strategy)))
     assert decode_strategy(stored, strategy.pool).rule == strategy.rule
 
@@ -122,9 +122,15 @@ def test_it_is_stored() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: LastRuns((Straddle(),), after=3), "last runs, but got 1"),
-        (lambda: LastRuns((Straddle(), Doubt()), after=-1), "`after`"),
-        (lambda: LastRuns((Straddle(), Doubt), after=1), "class Doubt without"),
+        (lambda: FinalRuns((Straddle(),), after=3), "last runs, but got 1"),
+        (
+            lambda: FinalRuns((Straddle(), MisclassificationProbability()), after=-1),
+            "`after`",
+        ),
+        (
+            lambda: FinalRuns((Straddle(), MisclassificationProbability), after=1),
+            "class MisclassificationProbability without",
+        ),
     ],
 )
 def test_what_cannot_be_combined_is_refused(make, message: str) -> None:

@@ -50,10 +50,6 @@ DRAWS = 20_000
 """Of the values of a whole batch, by Monte Carlo."""
 
 
-def wrong_side(mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
-    return np.minimum(ndtr((mean - LEVEL) / sd), ndtr((LEVEL - mean) / sd))
-
-
 def side_variance(mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
     return ndtr((mean - LEVEL) / sd) * ndtr((LEVEL - mean) / sd)
 
@@ -70,11 +66,10 @@ RULES = [
     (TargetedVariance(), None),
     (TargetedVariance(tau=0.5), None),
     (ExpectedMisclassification(), side_variance),
-    (ExpectedMisclassification("minimum"), wrong_side),
     (MutualInformation(), side_entropy),
     (AbsoluteVolumeChange(), share_above),
 ]
-IDS = ["tIMSE", "tIMSE, tau", "product", "minimum", "entropy", "volume"]
+IDS = ["tIMSE", "tIMSE, tau", "product", "entropy", "volume"]
 JOINT, JOINT_IDS = RULES[:-1], IDS[:-1]
 r"""The volume's rule plans no joint batches."""
 

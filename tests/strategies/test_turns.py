@@ -14,12 +14,12 @@ from botorch_lse import Observations, Pool
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.strategies import (
     Above,
+    AlternatingRules,
     Ambiguity,
-    Design,
     ExpectedFeasibility,
     ExpectedMisclassification,
     GaussianProcess,
-    Handover,
+    OptimalDesign,
     ParetoByDifferences,
     Random,
     RowCosts,
@@ -27,9 +27,9 @@ from botorch_lse.strategies import (
     State,
     Straddle,
     Strategy,
+    SwitchingRule,
     TargetedVariance,
     TruncatedVariance,
-    Turns,
     UFunction,
     Variance,
     Width,
@@ -52,7 +52,7 @@ PAIRS = [
     (SUR, TargetedVariance(0.2), Variance()),
     (Ambiguity(), Random()),
     (UFunction(), ExpectedMisclassification()),
-    (Design(), Width()),
+    (OptimalDesign(), Width()),
 ]
 
 
@@ -79,7 +79,7 @@ def asked(size: int, pending: list[int] | None = None) -> Request:
 @pytest.mark.parametrize("rows", [FIRST, FIRST[:-1]], ids=["odd", "even"])
 @pytest.mark.parametrize("rules", PAIRS)
 def test_each_row_is_the_best_of_the_rule_whose_turn_it_is(rules, rows) -> None:
-    strategy = build(Turns(rules))
+    strategy = build(AlternatingRules(rules))
     state = after(strategy, rows)
     found = strategy.parts.plan(state.belief, asked(5)).tolist()
     pending: list[int] = []
@@ -92,7 +92,7 @@ def test_each_row_is_the_best_of_the_rule_whose_turn_it_is(rules, rows) -> None:
 
 
 def test_rows_that_are_being_measured_count_as_turns() -> None:
-    strategy = build(Turns((Straddle(), SUR)))
+    strategy = build(AlternatingRules((Straddle(), SUR)))
     belief = after(strategy, FIRST).belief
     whole = strategy.parts.plan(belief, asked(5)).tolist()
     for n in range(1, 5):
@@ -107,7 +107,7 @@ def test_turns_of_one_rule_are_that_rule(rule) -> None:
     for beta in (None, 4.0):
         ends = [
             run(build(r, beta=beta, max_observations=24), 6)[-1]
-            for r in (rule, Turns((rule,)))
+            for r in (rule, AlternatingRules((rule,)))
         ]
         one, other = (end.observations.indices.tolist() for end in ends)
         assert one == other
@@ -118,7 +118,7 @@ def test_turns_of_one_rule_are_that_rule(rule) -> None:
 
 def test_single_rows_alternate_over_the_rounds() -> None:
     rules = (Straddle(), Variance())
-    strategy = build(Turns(rules), batch_size=1)
+    strategy = build(AlternatingRules(rules), batch_size=1)
     states = run(strategy, 7)
     chosen = states[-1].observations.indices.tolist()
     for n, state in enumerate(states[: len(chosen)]):
@@ -131,7 +131,7 @@ def test_single_rows_alternate_over_the_rounds() -> None:
 
 @pytest.mark.parametrize("rules", PAIRS)
 def test_replaying_gives_the_same_run(rules) -> None:
-    strategy = build(Turns(rules), max_observations=20)
+    strategy = build(AlternatingRules(rules), max_observations=20)
     end = run(strategy, 5)[-1]
     again = strategy.replay(end.observations)
     assert torch.equal(again.classification.above, end.classification.above)
@@ -141,7 +141,7 @@ def test_replaying_gives_the_same_run(rules) -> None:
 def test_a_rule_with_nothing_left_passes_its_turn_on() -> None:
     # Of two rows one is in question; U measures no other, and it may be measured once.
     pool = Pool(torch.tensor([[0.0], [9.0]]).double())
-    rules = Turns((UFunction(), Variance()))
+    rules = AlternatingRules((UFunction(), Variance()))
     model = GaussianProcess(KERNEL_OF_ONE, noise_std=0.5)
     strategy = Strategy(pool, Above(0.0), model=model, rule=rules, beta=4.0)
     state = strategy.replay(Observations(torch.tensor([1] * 4), torch.full((4,), 2.0)))
@@ -151,7 +151,9 @@ def test_a_rule_with_nothing_left_passes_its_turn_on() -> None:
 
 
 def test_rules_of_other_widths_leave_the_decision_to_the_theorem() -> None:
-    mixed, theorem = (build(r, beta=None) for r in (Turns((Straddle(), SUR)), SUR))
+    mixed, theorem = (
+        build(r, beta=None) for r in (AlternatingRules((Straddle(), SUR)), SUR)
+    )
     assert mixed.guarantee == theorem.guarantee
     assert "With probability 0.95" in mixed.guarantee
     # Straddle still chooses by its own width, which is not the theorem's.
@@ -173,7 +175,7 @@ def walk(previous: int | None, to: torch.Tensor) -> torch.Tensor:
 
 def test_the_way_is_remembered_by_the_rule_that_pays_for_it() -> None:
     costly = ExpectedMisclassification(costs=RowCosts(POOL, walk))
-    strategy = build(Turns((costly, Variance())), batch_size=3)
+    strategy = build(AlternatingRules((costly, Variance())), batch_size=3)
     state, spent, previous = strategy.init(), 0.0, None
     for _ in range(3):
         path = strategy.ask(state).order.tolist()
@@ -200,26 +202,26 @@ def test_the_pools_costs_reach_every_rule() -> None:
     pool = Pool(X, costs=1.0 + 3.0 * X[:, 1])
     rules = ExpectedMisclassification(), TargetedVariance()
     own, given = (
-        build(Turns(tuple(replace(r, costs=costs) for r in rules)), pool)
+        build(AlternatingRules(tuple(replace(r, costs=costs) for r in rules)), pool)
         for costs in (None, RowCosts(pool))
     )
     one, other = (run(s, 3)[-1].observations.indices.tolist() for s in (own, given))
     assert one == other
     with pytest.raises(ValueError, match="own `pool` of 36"):
-        build(Turns((replace(SUR, costs=RowCosts(Pool(X[:5]))), Variance())))
+        build(AlternatingRules((replace(SUR, costs=RowCosts(Pool(X[:5]))), Variance())))
 
 
 def test_rules_for_several_outputs_take_turns_there() -> None:
     model = GaussianProcess(KERNEL, noise_std=(0.3, 0.3))
     goal = ParetoByDifferences((True, True), (0.1, 0.1))
     given = {"model": model, "batch_size": 3}
-    rules = Turns((Variance(), Design()))
+    rules = AlternatingRules((Variance(), OptimalDesign()))
     assert Strategy(POOL, goal, rule=rules, **given).guarantee
     with pytest.raises(ValueError, match="for several outputs"):
-        Strategy(POOL, goal, rule=Turns((Variance(), Straddle())), **given)
+        Strategy(POOL, goal, rule=AlternatingRules((Variance(), Straddle())), **given)
 
 
-HANDOVER = Handover((SUR, Ambiguity()), 0.05)
+HANDOVER = SwitchingRule((SUR, Ambiguity()), 0.05)
 
 
 def test_the_second_rule_finishes() -> None:
@@ -254,7 +256,10 @@ def test_what_is_known_exactly_is_not_expected_to_be_wrong() -> None:
 
 
 def test_a_rule_that_takes_turns_hands_over() -> None:
-    rule = Handover((Turns((Straddle(), SUR)), Handover((Ambiguity(), Width()))), 0.1)
+    rule = SwitchingRule(
+        (AlternatingRules((Straddle(), SUR)), SwitchingRule((Ambiguity(), Width()))),
+        0.1,
+    )
     strategy = build(rule, max_observations=24)
     end = run(strategy, 6)[-1]
     again = strategy.replay(end.observations)
@@ -274,26 +279,32 @@ class OtherWidth(Variance):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Turns(()), "at least one rule"),
-        (lambda: Turns(Straddle()), "`rules` to be a tuple"),
-        (lambda: Turns((Straddle(), "SUR")), "`rules`.*got str"),
-        (lambda: Turns((Straddle(), Turns((SUR,)))), "got Turns inside Turns"),
-        (lambda: Turns((SUR, TruncatedVariance())), "TruncatedVariance.*epochs"),
-        (lambda: Handover((SUR,)), "the one that finishes, but got 1"),
-        (lambda: Handover((SUR, Ambiguity), 0.1), "the class Ambiguity without"),
-        (lambda: Handover((SUR, Ambiguity()), 5.0), "`wrong` in"),
+        (lambda: AlternatingRules(()), "at least one rule"),
+        (lambda: AlternatingRules(Straddle()), "`rules` to be a tuple"),
+        (lambda: AlternatingRules((Straddle(), "SUR")), "`rules`.*got str"),
         (
-            lambda: Handover(
+            lambda: AlternatingRules((Straddle(), AlternatingRules((SUR,)))),
+            "got AlternatingRules inside AlternatingRules",
+        ),
+        (
+            lambda: AlternatingRules((SUR, TruncatedVariance())),
+            "TruncatedVariance.*epochs",
+        ),
+        (lambda: SwitchingRule((SUR,)), "the one that finishes, but got 1"),
+        (lambda: SwitchingRule((SUR, Ambiguity), 0.1), "the class Ambiguity without"),
+        (lambda: SwitchingRule((SUR, Ambiguity()), 5.0), "`wrong` in"),
+        (
+            lambda: SwitchingRule(
                 (
-                    Turns((TargetedVariance(costs=RowCosts(POOL, walk)),)),
+                    AlternatingRules((TargetedVariance(costs=RowCosts(POOL, walk)),)),
                     TargetedVariance(costs=RowCosts(POOL, back)),
                 )
             ),
             "the same way from row to row",
         ),
-        (lambda: Turns((SUR, OtherWidth())), "OtherWidth, which sets it"),
+        (lambda: AlternatingRules((SUR, OtherWidth())), "OtherWidth, which sets it"),
         (
-            lambda: Turns(
+            lambda: AlternatingRules(
                 tuple(
                     TargetedVariance(costs=RowCosts(POOL, way)) for way in (walk, back)
                 )
@@ -330,8 +341,8 @@ def test_what_is_expected_to_be_wrong_counts_by_weights() -> None:
     "rule",
     [
         UFunction(),
-        Turns((UFunction(), ExpectedFeasibility())),
-        Handover((ExpectedFeasibility(), Ambiguity())),
+        AlternatingRules((UFunction(), ExpectedFeasibility())),
+        SwitchingRule((ExpectedFeasibility(), Ambiguity())),
     ],
 )
 def test_rules_that_measure_only_rows_in_question_end_together(rule: Rule) -> None:

@@ -2,10 +2,10 @@ import pytest
 
 from botorch_lse.strategies import (
     Above,
+    AlternatingRules,
     Ambiguity,
     ExpectedMisclassification,
     Straddle,
-    Turns,
 )
 from research.benchmark import __main__ as command_line
 from research.benchmark import guarantee_sur
@@ -16,7 +16,7 @@ from research.benchmark.guarantee_sur import EPSILON, form
 from research.benchmark.registry import Options
 
 JOINT = ExpectedMisclassification(batch="joint")
-RULES = [ExpectedMisclassification(), JOINT, Turns((Straddle(), JOINT))]
+RULES = [ExpectedMisclassification(), JOINT, AlternatingRules((Straddle(), JOINT))]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=["single", "joint", "turns"])

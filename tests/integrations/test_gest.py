@@ -15,7 +15,7 @@ gest_api = pytest.importorskip("gest_api", reason="gest-api is not installed")
 from gest_api import Generator  # noqa: E402
 from gest_api.vocs import VOCS  # noqa: E402
 
-from botorch_lse.gest import LevelSetGenerator, region_of  # noqa: E402
+from botorch_lse.integrations.gest import LevelSetGenerator, region_of  # noqa: E402
 
 BOX = {"x": [0.0, 2.0], "y": [-1.0, 1.0]}
 MODEL = GaussianProcess(noise_std=(0.05, 0.05))

@@ -18,7 +18,7 @@ from botorch_lse.strategies import Above, Below, GaussianProcess, Strategy
 optuna = pytest.importorskip("optuna", reason="optuna is not installed")
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
-from botorch_lse.optuna import LevelSetSampler  # noqa: E402
+from botorch_lse.integrations.optuna import LevelSetSampler  # noqa: E402
 
 X = torch.linspace(0, 10, 21).double()
 POOL = Pool(X.unsqueeze(-1), names=("x",))
