@@ -3,8 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= out
+# Processes of a test run.
+WORKERS ?= 2
 # Small matrices: one thread is faster than several on most machines.
 export OMP_NUM_THREADS ?= 1
+PIP := $(BIN)/python -m pip install --quiet -c constraints.txt
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=25
 
 # What must hold however a processor rounds.
 NUMERICAL := tests/test_jitter.py tests/test_path.py tests/test_pool_posterior.py \
@@ -15,34 +19,45 @@ NUMERICAL := tests/test_jitter.py tests/test_path.py tests/test_pool_posterior.p
 # Not empty: the site's tutorials run with the small numbers of the tests.
 TUTORIAL_QUICK ?=
 
-.PHONY: demo test slow processors gpu house lint types tutorials docs bench clean
+.PHONY: demo test slow research engines exhaustive processors gpu coverage metrics wheel \
+	lint types tutorials docs clean
 
 # The marker is newer than the recipe's inputs, so an install runs when they change.
 $(VENV)/.run: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ax,plot]'
+	$(PIP) torch
+	$(PIP) -e '.[ax,plot]'
 	touch $@
 
-$(VENV)/.test: $(VENV)/.run
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[test]'
-	touch $@
-
-$(VENV)/.docs: $(VENV)/.run
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
+# The tools of each target, by the extra of its name.
+$(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.engines: $(VENV)/.%: $(VENV)/.run
+	$(PIP) -e '.[$*]'
 	touch $@
 
 ## Classify a real sea bed: prints a table, writes level_set.png, calibration.png and level_set.csv.
 demo: $(VENV)/.run
 	$(BIN)/python -m botorch_lse --out $(OUT)
 
-## The default test run: five minutes on two cores; the slowest tests are listed.
+## The default test run: the package. The slowest tests are listed.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=25 -m "not slow"
+	$(PYTEST) --ignore=tests/research -m "not slow and not engine"
 
-## The long tests: paper reports, guarantees, kills, the full storage matrix.
+## The long tests of the package: small checks in full, kills, storage.
 slow: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=25 -m slow
+	$(PYTEST) --ignore=tests/research -m "slow and not exhaustive and not engine"
+
+## The tests of the papers' experiments and of the benchmarks.
+research: $(VENV)/.test
+	$(PYTEST) tests/research -m "not exhaustive and not engine"
+
+## Runs on Ray, Xopt, libEnsemble, Optimas and Blop, which the other targets do not install.
+engines: $(VENV)/.test $(VENV)/.engines
+	$(BIN)/python -m pytest --durations=25 -m engine tests/ax/test_executors.py tests/integrations \
+		tests/research/benchmark/test_engines.py botorch_lse/integrations
+
+## What takes longest: rates by simulation, every storage in full. Before an issue is called resolved.
+exhaustive: $(VENV)/.test
+	$(PYTEST) -m "exhaustive and not engine"
 
 ## The numerical tests with the instructions of several processors: they round otherwise.
 processors: $(VENV)/.test
@@ -50,21 +65,31 @@ processors: $(VENV)/.test
 
 ## The tests of devices on every one found, and what a decision takes on a GPU (needs one).
 gpu: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 tests/devices
+	$(BIN)/python -m pytest -n $(WORKERS) tests/devices
 	$(BIN)/python -m botorch_lse.benchmark speed rows --device cuda
 
-## The numbers of the house: code lines, classes above a class, files of one question.
-house: $(VENV)/.test
-	$(BIN)/python -W ignore -m tests.reference.house
+## The lines of the package that the default test run passes through.
+coverage: $(VENV)/.test
+	$(PIP) pytest-cov
+	$(PYTEST) --ignore=tests/research -m "not slow and not engine" --cov=botorch_lse --cov-report=term:skip-covered
+
+## Checks the numbers of the package: code lines, classes above a class, circles of files.
+metrics: $(VENV)/.test
+	$(BIN)/python -W ignore -m tests.reference.metrics
+	$(BIN)/lint-imports
+
+## Builds the wheel, looks into it, and runs demo, table commands and tutorials from it alone.
+wheel: $(VENV)/.run
+	$(BIN)/python -m tests.reference.wheel
 
 ## Format, lint and the direction of imports.
-lint: $(VENV)/.test
+lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 
 ## Static types.
-types: $(VENV)/.test
+types: $(VENV)/.lint
 	$(BIN)/mypy
 
 ## Run every tutorial with small numbers.

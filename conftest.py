@@ -1,15 +1,24 @@
 r"""Names that the docstrings' examples may use."""
 
+from importlib.util import find_spec
+
 import pytest
 import torch
 from botorch.models import SingleTaskGP
 
+# The examples of an adapter need the library that it adapts.
+collect_ignore = [
+    f"botorch_lse/integrations/{name}.py"
+    for name, library in (("gest", "gest_api"), ("optuna", "optuna"), ("ray", "ray"))
+    if find_spec(library) is None
+]
+
 
 def pytest_collection_modifyitems(items):
-    r"""The example that starts Ray takes long."""
+    r"""The example that starts Ray runs with the tests of engines."""
     for item in items:
-        if item.name == "botorch_lse.integrations.ray.RayExecutor":
-            item.add_marker(pytest.mark.slow)
+        if item.nodeid.startswith("botorch_lse/integrations/ray.py"):
+            item.add_marker(pytest.mark.engine)
 
 
 @pytest.fixture(autouse=True)

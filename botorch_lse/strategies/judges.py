@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from botorch_lse.confidence.audit import LOOKS, due, next_look, reach_of, verdicts
-from botorch_lse.functional.cells import UNKNOWN
-
-if TYPE_CHECKING:  # goals need what strategies are made of, which need this
-    from botorch_lse.strategies.goals import Region
-
+from botorch_lse.functional.cells import UNKNOWN, Cells
 
 BY_SIDES = (
     "Expected noise that is stated, or one learnt standard deviation and rows that may "
@@ -175,6 +172,34 @@ class LevelJudge(Judge):
         return f", the level being {self.level:.6g} as estimated before the audit"
 
 
+class Classes(Protocol):
+    r"""What a judge asks of a region, without knowing goals: see ``goals.Region``."""
+
+    @property
+    def n_outputs(self) -> int:
+        r"""How many outputs the region compares with levels."""
+
+    @property
+    def n_classes(self) -> int:
+        r"""How many answers there are for a row."""
+
+    @property
+    def accuracies(self) -> Sequence[float]:
+        r"""The accuracy of each output, in its units."""
+
+    @property
+    def cells(self) -> Cells:
+        r"""The classes of all combinations of sides."""
+
+    def class_between(
+        self,
+        lower: Sequence[Tensor],
+        upper: Sequence[Tensor],
+        ties: Sequence[bool] | None = None,
+    ) -> Tensor:
+        r"""``N`` classes that all points of intervals have, else ``UNKNOWN``."""
+
+
 @dataclass(frozen=True, eq=False)
 class RegionJudge(Judge):
     r"""Asks a region what it says of the values, give or take their noise.
@@ -194,7 +219,7 @@ class RegionJudge(Judge):
         region: The region.
     """
 
-    region: Region
+    region: Classes
 
     @property
     def n_outputs(self) -> int:  # type: ignore[override]

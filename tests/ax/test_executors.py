@@ -8,12 +8,10 @@ from concurrent.futures import as_completed
 from pathlib import Path
 
 import pytest
-import ray
 import submitit
 from ax.api.client import Client
 from ax.core.trial_status import TrialStatus
-from ray.exceptions import RayTaskError, WorkerCrashedError
-from submitit.core.utils import FailedJobError, UncompletedJobError
+from submitit.core.utils import UncompletedJobError
 
 from botorch_lse import Pool
 from botorch_lse.ax import (
@@ -22,7 +20,6 @@ from botorch_lse.ax import (
     run_experiment,
     save_client,
 )
-from botorch_lse.integrations.ray import RayExecutor
 from botorch_lse.integrations.submitit import SubmititExecutor
 from botorch_lse.strategies import LSEStrategy
 from research.benchmark.engines import ENGINES, executor_on
@@ -40,8 +37,13 @@ STRATEGY = LSEStrategy(
 )
 
 
+engine = pytest.mark.engine
+"""On the engines that `make test` does not install."""
+
+
 @pytest.fixture(scope="module")
 def cluster():
+    ray = pytest.importorskip("ray", reason="needs the extra `engines`")
     ray.init(
         num_cpus=2,
         include_dashboard=False,
@@ -49,15 +51,16 @@ def cluster():
         logging_level="ERROR",
         object_store_memory=10**8,
     )
-    yield
+    from botorch_lse.integrations.ray import RayExecutor
+
+    yield RayExecutor
     ray.shutdown()
 
 
-@pytest.fixture(params=["ray", "submitit"])
+@pytest.fixture(params=[pytest.param("ray", marks=engine), "submitit"])
 def executor(request, tmp_path):
     if request.param == "ray":
-        request.getfixturevalue("cluster")
-        return RayExecutor()
+        return request.getfixturevalue("cluster")()
     local = submitit.LocalExecutor(folder=tmp_path / "jobs")
     return SubmititExecutor(local, poll=0.05)
 
@@ -80,15 +83,18 @@ def test_calls_end_in_any_order_with_their_own_results(executor):
 
 def check_deaths(executor, death):
     futures = [executor.submit(f, 7) for f in (far.fail, far.die, far.square)]
-    with pytest.raises((RayTaskError, FailedJobError), match="broken bench 7"):
+    with pytest.raises(Exception, match="broken bench 7"):
         futures[0].result(60)
     with pytest.raises(death):
         futures[1].result(60)
     assert futures[2].result(60) == 49
 
 
+@engine
 def test_errors_and_deaths_end_their_call_alone(cluster):
-    check_deaths(RayExecutor(), WorkerCrashedError)
+    from ray.exceptions import WorkerCrashedError
+
+    check_deaths(cluster(), WorkerCrashedError)
 
 
 @pytest.mark.slow  # submitit waits for the file system before it gives a job up
@@ -107,7 +113,7 @@ def test_a_run_is_that_of_one_process(executor):
 
 def test_a_run_goes_on_after_a_bench_broke(executor):
     made = client()
-    with pytest.raises((RayTaskError, FailedJobError), match="broken bench"):
+    with pytest.raises(Exception, match="broken bench"):
         run_experiment(made, far.fail, executor=executor)
     run_experiment(made, far.bench, executor=executor)
     here = client()
@@ -115,13 +121,13 @@ def test_a_run_goes_on_after_a_bench_broke(executor):
     assert same_state(state_of(made), state_of(here))
 
 
-def go_on_there(engine, path):
+def go_on_there(name, path):
     r"""Go on with a stored run on an engine, in a process that may be killed."""
     # The engines' own processes import this package's tests from here.
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])
     os.chdir(Path(path).parent)  # where submitit's jobs lie
     made = Client.load_from_json_file(path)
-    with executor_on(engine, 2) as executor:
+    with executor_on(name, 2) as executor:
         run_experiment(
             made, far.slow_bench, executor=executor, storage=path, progress=False
         )
@@ -134,11 +140,13 @@ def n_completed(path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a run")
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_run_that_is_killed_goes_on_there(engine, tmp_path):
+@pytest.mark.parametrize(
+    "name", [pytest.param(e, marks=[engine] * (e == "ray")) for e in ENGINES]
+)
+def test_a_run_that_is_killed_goes_on_there(name, tmp_path):
     path, new = str(tmp_path / "run.json"), multiprocessing.get_context("spawn").Process
     save_client(client(), path)
-    killed = new(target=go_on_there, args=(engine, path))
+    killed = new(target=go_on_there, args=(name, path))
     killed.start()
     until = time.monotonic() + 120
     while n_completed(path) == 0 and killed.is_alive() and time.monotonic() < until:
@@ -146,7 +154,7 @@ def test_a_run_that_is_killed_goes_on_there(engine, tmp_path):
     os.kill(killed.pid, signal.SIGKILL)
     killed.join()
     assert 0 < n_completed(path) < 6  # it was cut midway
-    again = new(target=go_on_there, args=(engine, path))
+    again = new(target=go_on_there, args=(name, path))
     again.start()
     again.join(240)
     assert again.exitcode == 0
@@ -170,16 +178,23 @@ def test_jobs_are_cancelled_with_the_executor(tmp_path):
         future.result(10)
 
 
-def test_what_cannot_be_is_refused(cluster):
+@engine
+def test_ray_does_not_repeat_calls_by_itself(cluster):
     with pytest.raises(ValueError, match=r'on_error="retry"'):
-        RayExecutor(max_retries=2)
+        cluster(max_retries=2)
+
+
+def test_what_cannot_be_is_refused():
     with pytest.raises(ValueError, match="AutoExecutor"):
         SubmititExecutor("slurm")
     with pytest.raises(ValueError, match="poll"):
         SubmititExecutor(submitit.LocalExecutor(folder="jobs"), poll=0.0)
 
 
-def test_ray_must_be_connected(monkeypatch):
+@engine
+def test_ray_must_be_connected(cluster, monkeypatch):
+    import ray
+
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(ValueError, match=r"ray\.init\(\)"):
-        RayExecutor()
+        cluster()

@@ -208,7 +208,9 @@ def check_answer(generator):
     assert all(sides[side](value) for side, value in decided)
 
 
+@pytest.mark.engine
 def test_xopt_runs_it():
+    pytest.importorskip("xopt", reason="needs the extra `engines`")
     from xopt import Evaluator, Xopt
 
     given = generator_for_engines()
@@ -229,7 +231,9 @@ def test_xopt_runs_it():
     check_answer(run.generator)
 
 
+@pytest.mark.engine
 def test_libensemble_runs_it(tmp_path, monkeypatch):
+    pytest.importorskip("libensemble", reason="needs the extra `engines`")
     from libensemble import Ensemble
     from libensemble.alloc_funcs.start_only_persistent import only_persistent_gens
     from libensemble.specs import (
@@ -260,8 +264,10 @@ def test_libensemble_runs_it(tmp_path, monkeypatch):
     check_answer(generator)
 
 
+@pytest.mark.engine
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of its own
 def test_optimas_runs_it(tmp_path, monkeypatch):
+    pytest.importorskip("optimas", reason="needs the extra `engines`")
     from optimas.evaluators import FunctionEvaluator
     from optimas.explorations import Exploration
     from optimas.generators import ExternalGenerator
@@ -289,8 +295,10 @@ def test_optimas_runs_it(tmp_path, monkeypatch):
     check_answer(given)
 
 
+@pytest.mark.engine
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_blop_runs_it():
+    pytest.importorskip("blop", reason="needs the extra `engines`")
     from blop.plans import optimize
     from blop.protocols import OptimizationProblem, SupportsStoppingCriteria
     from bluesky import RunEngine

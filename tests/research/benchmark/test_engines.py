@@ -35,13 +35,17 @@ def fail(job: Job) -> list[Outcome]:
     raise AssertionError("Expected no run.")
 
 
-SLOW = ("dask", "ray", "submitit")
-"""Engines that take several seconds to start."""
+MARKS = {
+    "dask": pytest.mark.slow,
+    "ray": pytest.mark.engine,
+    "submitit": pytest.mark.slow,
+}
+"""Of engines that start slowly, or that `make test` does not install."""
 
 
 @pytest.mark.parametrize(
     "engine",
-    [pytest.param(e, marks=[pytest.mark.slow] * (e in SLOW)) for e in ENGINES],
+    [pytest.param(e, marks=MARKS.get(e, ())) for e in ENGINES],
 )
 def test_runs_do_not_depend_on_the_engine(engine, tmp_path, monkeypatch):
     monkeypatch.setattr(engines, "FOLDER", tmp_path / "jobs")
@@ -85,7 +89,7 @@ def test_the_command_line_chooses_the_engine(capsys):
         ("regions", 1, "processes"),
         ("hrage", 1, "processes"),
         ("gege", 1, "dask"),
-        ("milk", 1, "ray"),
+        pytest.param("milk", 1, "ray", marks=pytest.mark.engine),
         ("audit", 40, "processes"),
     ],
 )

@@ -1,0 +1,226 @@
+r"""The numbers of the package: how much code, how deep, how far one question runs.
+
+``python -m tests.reference.metrics`` (``make metrics``) prints them beside their limits
+and ends with status 1 where one is exceeded.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import io
+import pkgutil
+import sys
+import tokenize
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import networkx as nx
+import torch
+from gpytorch.kernels import RBFKernel
+
+import botorch_lse
+from botorch_lse import Pool
+from botorch_lse.strategies import LSEStrategy
+
+ROOT = Path(botorch_lse.__file__).parent
+LEAF = "papers"
+"""The room that does not count to the core."""
+MOST_LINES, MOST_CODE = 45_000, 25_500
+"""Of the core: lines, and lines of code."""
+MOST_IN_A_FILE = 1_630
+MOST_IN_A_ROOM = 17_000
+MOST_ANCESTORS = 2
+"""Own classes above a class."""
+MOST_FILES = 10
+"""Files through which one ``ask`` of LSE passes."""
+_NO_CODE = (
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+)
+
+
+def code_lines(path: Path) -> int:
+    r"""Lines of a file without docstrings, comments and blank lines."""
+    source = path.read_text(encoding="utf-8")
+    documented: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        is_alone = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_alone and isinstance(node.value.value, str):
+            documented.update(range(node.lineno, node.end_lineno + 1))
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in _NO_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines - documented)
+
+
+def all_lines(path: Path) -> int:
+    r"""Lines of a file."""
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def room_of(path: Path) -> str:
+    r"""The folder of the package in which a file lies; ``"."`` for its top."""
+    parts = path.relative_to(ROOT).parts
+    return parts[0] if len(parts) > 1 else "."
+
+
+def files() -> list[Path]:
+    r"""Every file of the package."""
+    return sorted(ROOT.rglob("*.py"))
+
+
+def ancestors() -> dict[str, list[str]]:
+    r"""For each class of the package the package's classes above it."""
+    found = {}
+    for module in pkgutil.walk_packages(botorch_lse.__path__, "botorch_lse."):
+        if module.name.endswith("__main__"):
+            continue
+        try:
+            names = vars(importlib.import_module(module.name))
+        except ModuleNotFoundError:  # an adapter whose library is not installed
+            continue
+        for name, value in names.items():
+            if inspect.isclass(value) and value.__module__ == module.name:
+                above = [c for c in value.__mro__[1:] if "botorch_lse" in c.__module__]
+                found[f"{module.name}.{name}"] = [c.__name__ for c in above]
+    return found
+
+
+def files_of_ask() -> list[str]:
+    r"""The files through which one ``ask`` of LSE passes."""
+    pool = Pool(torch.linspace(0, 1, 30).unsqueeze(-1))
+    strategy = LSEStrategy(
+        pool, threshold=0.3, model=RBFKernel().double(), noise_std=0.1, batch_size=3
+    )
+    state = strategy.init()
+    batch = strategy.ask(state)
+    state = strategy.tell(state, batch.observe(torch.zeros(len(batch))))
+    passed: set[str] = set()
+
+    def note(frame, event, argument):
+        if frame.f_code.co_filename.startswith(str(ROOT)):
+            passed.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        strategy.ask(state)
+    finally:
+        sys.setprofile(None)
+    return sorted(str(Path(name).relative_to(ROOT)) for name in passed)
+
+
+def module_of(path: Path) -> str:
+    r"""The dotted name of a file of the package."""
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path: Path, known: set[str]) -> Iterator[str]:
+    r"""The modules of the package that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name in known)
+        if isinstance(node, ast.ImportFrom) and node.module in known:
+            for name in node.names:
+                inner = f"{node.module}.{name.name}"
+                yield inner if inner in known else node.module
+
+
+def circles() -> list[list[str]]:
+    r"""Groups of files each of which leads, by imports, to all others and back."""
+    modules = {module_of(path): path for path in files()}
+    graph = nx.DiGraph()
+    for name, path in modules.items():
+        graph.add_edges_from((name, other) for other in imports_of(path, {*modules}))
+    graph.remove_edges_from(list(nx.selfloop_edges(graph)))
+    found = nx.strongly_connected_components(graph)
+    return [sorted(group) for group in found if len(group) > 1]
+
+
+@dataclass(frozen=True)
+class Metric:
+    r"""A number and its limit.
+
+    Args:
+        name: What is counted.
+        value: How much there is.
+        most: How much there may be.
+        details: What to look at.
+    """
+
+    name: str
+    value: int
+    most: int
+    details: str = ""
+
+    def __str__(self) -> str:
+        mark = "" if self.value <= self.most else "  TOO MANY"
+        said = f"{self.value:>7,} of {self.most:>7,}  {self.name}{mark}"
+        return f"{said}\n{'':20}{self.details}" if self.details else said
+
+
+def metrics() -> list[Metric]:
+    r"""Every number, measured now."""
+    core = [path for path in files() if room_of(path) != LEAF]
+    rooms: Counter[str] = Counter()
+    for path in files():
+        rooms[room_of(path)] += all_lines(path)
+    longest = max(core, key=all_lines)
+    largest, _ = rooms.most_common(1)[0]
+    deep = {k: v for k, v in ancestors().items() if len(v) > MOST_ANCESTORS}
+    of_ask, round_trips = files_of_ask(), circles()
+    return [
+        Metric(
+            f"lines of the core (without {LEAF}/)",
+            sum(map(all_lines, core)),
+            MOST_LINES,
+            ", ".join(f"{room} {n:,}" for room, n in sorted(rooms.items())),
+        ),
+        Metric("of these of code", sum(map(code_lines, core)), MOST_CODE),
+        Metric(f"lines of the largest room, {largest}", rooms[largest], MOST_IN_A_ROOM),
+        Metric(
+            f"lines of the longest file, {longest.relative_to(ROOT)}",
+            all_lines(longest),
+            MOST_IN_A_FILE,
+        ),
+        Metric(
+            "files that import each other in a circle",
+            sum(map(len, round_trips)),
+            0,
+            "; ".join(map(", ".join, round_trips)),
+        ),
+        Metric(
+            f"classes with more than {MOST_ANCESTORS} of our own above them",
+            len(deep),
+            0,
+            "; ".join(f"{name}: {', '.join(above)}" for name, above in deep.items()),
+        ),
+        Metric(
+            "files through which an ask of LSE passes",
+            len(of_ask),
+            MOST_FILES,
+            ", ".join(of_ask),
+        ),
+    ]
+
+
+def main() -> int:
+    r"""Print the numbers; 1 if one exceeds its limit."""
+    warnings.simplefilter("ignore")
+    found = metrics()
+    print("\n".join(map(str, found)))
+    return int(any(metric.value > metric.most for metric in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+r"""The package stays small enough to read, and its numbers are counted rightly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.reference import metrics
+
+ADAPTER = 150
+"""Fewer code lines than this has what speaks to another engine by ask and tell."""
+
+
+def test_no_number_exceeds_its_limit() -> None:
+    found = metrics.metrics()
+    assert [str(metric) for metric in found if metric.value > metric.most] == []
+
+
+def test_asking_was_watched() -> None:
+    assert "strategies/loop.py" in metrics.files_of_ask()
+
+
+def test_ancestors_are_counted() -> None:
+    above = metrics.ancestors()["botorch_lse.strategies.presets.LSEStrategy"]
+    assert above == ["GPStrategy", "Strategy"]
+
+
+def test_code_is_what_is_neither_text_nor_blank(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text('r"""Text\nin two lines."""\n\n# why\nx = (\n    1,\n)\n')
+    assert (metrics.code_lines(path), metrics.all_lines(path)) == (3, 7)
+
+
+def test_a_circle_is_found(tmp_path: Path, monkeypatch) -> None:
+    package = tmp_path / "botorch_lse"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "a.py").write_text("from botorch_lse.b import x\n")
+    (package / "b.py").write_text("def f():\n    from botorch_lse import a\n")
+    (package / "c.py").write_text("import botorch_lse.a\n")
+    monkeypatch.setattr(metrics, "ROOT", package)
+    assert metrics.circles() == [["botorch_lse.a", "botorch_lse.b"]]
+
+
+@pytest.mark.parametrize("name", ["gest", "optuna", "ray", "submitit"])
+def test_adapters_of_other_engines_are_thin(name: str) -> None:
+    path = metrics.ROOT / "integrations" / f"{name}.py"
+    assert metrics.code_lines(path) < ADAPTER
