@@ -23,6 +23,8 @@ from botorch_lse.models.gaussian_process import MEMORY_BUDGET, row_blocks
 from botorch_lse.planning import PosteriorProblem, designed_batch
 from botorch_lse.problem import Pool
 
+__all__ = ["PointsPosterior", "optimize_acqf_design", "problem_of"]
+
 METHODS = ("quota", "sample")
 """How the weights of the relaxed design become counts."""
 

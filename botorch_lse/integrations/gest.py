@@ -22,6 +22,8 @@ from botorch_lse.checks import complaint, whole_number
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies import Above, Below, Between, Region, State, Strategy
 
+__all__ = ["LevelSetGenerator", "region_of"]
+
 MAX_FAILURES = 3
 """A point whose results were no numbers so often is not suggested again."""
 

@@ -21,6 +21,8 @@ from botorch_lse.checks import complaint, of_type
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import State, Strategy
 
+__all__ = ["LevelSetSampler"]
+
 ROW = "botorch_lse:row"
 """The attribute of a trial that says which row of the pool it is."""
 MAX_FAILURES = 3

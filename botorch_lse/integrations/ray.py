@@ -10,6 +10,8 @@ import ray
 
 from botorch_lse.checks import complaint
 
+__all__ = ["RayExecutor"]
+
 
 class RayExecutor(Executor):
     r"""Calls functions as tasks on Ray's workers.

@@ -12,6 +12,8 @@ import submitit
 
 from botorch_lse.checks import in_interval, of_type
 
+__all__ = ["SubmititExecutor"]
+
 
 class SubmititExecutor(Executor):
     r"""Calls functions as jobs of a cluster.
