@@ -11,9 +11,9 @@ PIP := $(BIN)/python -m pip install --quiet -c constraints.txt
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=25
 
 # What must hold however a processor rounds.
-NUMERICAL := tests/test_jitter.py tests/test_path.py tests/test_pool_posterior.py \
-	tests/test_stationary.py \
-	tests/test_variance_reduction.py tests/acquisition/test_values.py \
+NUMERICAL := tests/models/test_jitter.py tests/models/test_path.py tests/models/test_pool_posterior.py \
+	tests/models/test_stationary.py \
+	tests/functional/test_variance_reduction.py tests/acquisition/test_values.py \
 	tests/designs/test_certificate.py tests/designs/test_optimal.py
 
 # Not empty: the site's tutorials run with the small numbers of the tests.

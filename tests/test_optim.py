@@ -21,7 +21,7 @@ from botorch_lse.acquisition import (
 from botorch_lse.optim import optimize_acqf_design, problem_of
 from botorch_lse.planning import Relaxation, designed
 from botorch_lse.problem import Pool
-from tests.acquisition.test_contract import ensemble
+from tests.acquisition.test_contract_classes import ensemble
 from tests.covering import covering
 
 pytestmark = pytest.mark.filterwarnings(

@@ -20,7 +20,7 @@ from tests.acquisition.conftest import (
     make_model,
     with_noise,
 )
-from tests.acquisition.test_contract import ensemble, member
+from tests.acquisition.test_contract_classes import ensemble, member
 from tests.registry import DESIGNED
 
 pytestmark = pytest.mark.filterwarnings(
@@ -34,7 +34,7 @@ TABLE[qMELK] = {"targets": Pool(POOL[:13])}  # targets may be a pool
 every = pytest.mark.parametrize(("acqf_class", "options"), TABLE.items())
 scalar = pytest.mark.parametrize(
     ("acqf_class", "options"), [(k, v) for k, v in TABLE.items() if k is not qGEGE]
-)  # qGEGE takes several outputs and no transform: tests/acquisition/test_gege.py
+)  # qGEGE takes several outputs and no transform: test_gege_classes.py
 
 
 def dense_value(dense, batch, targets, noise, omega=None, target_weights=None):

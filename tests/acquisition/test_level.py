@@ -15,7 +15,7 @@ from botorch_lse.acquisition import (
     qTargetedIMSE,
 )
 from tests.acquisition.conftest import batches, make_dense, make_model
-from tests.acquisition.test_contract import ensemble, member
+from tests.acquisition.test_contract_classes import ensemble, member
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::botorch.exceptions.warnings.InputDataWarning"

@@ -20,7 +20,7 @@ from botorch_lse.acquisition import (
 )
 from botorch_lse.optim import optimize_acqf_design
 from tests.acquisition.conftest import batches, make_model
-from tests.acquisition.test_contract import ensemble, member
+from tests.acquisition.test_contract_classes import ensemble, member
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::botorch.exceptions.warnings.InputDataWarning"

@@ -18,7 +18,7 @@ from botorch_lse.ax import POOL_INDEX, run_experiment, save_client
 from botorch_lse.strategies import Above, Below
 
 from . import benches, several, test_regions
-from .test_pareto import NOISE, gaussian, measure
+from .test_pareto_in_ax import NOISE, gaussian, measure
 from .worlds import client_for, grid_pool, lse, sqlite_storage
 
 AUDITED = "LSEStrategy, audited"

@@ -6,7 +6,7 @@ from botorch_lse import Pool
 from botorch_lse.ax import POOL_INDEX
 from tests.registry import SEVERAL, case_of
 
-from .test_pareto import MAXIMIZE, NOISE, gaussian, measure
+from .test_pareto_in_ax import MAXIMIZE, NOISE, gaussian, measure
 from .worlds import grid_pool
 
 NAMES = [case.__name__ for case in SEVERAL]

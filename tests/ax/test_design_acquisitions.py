@@ -16,7 +16,7 @@ from botorch_lse.acquisition import (
 from botorch_lse.ax import acquisition_generator_spec
 from tests.registry import DESIGNED
 
-from .test_acquisitions import UNIT, modular_client, value
+from .test_acquisitions_in_ax import UNIT, modular_client, value
 
 TARGETS = 2 * torch.rand(20, 2, generator=torch.Generator().manual_seed(0)).double()
 

@@ -35,7 +35,7 @@ from botorch_lse.ax.recording import Record
 from botorch_lse.ax.run import Evaluation, Workers, _Run, by_metric
 
 from . import benches, several
-from .test_pareto import plain
+from .test_pareto_in_ax import plain
 from .worlds import (
     NOISE,
     client_for,

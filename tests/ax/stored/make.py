@@ -19,8 +19,8 @@ from botorch_lse.ax import (
 )
 from botorch_lse.strategies import GEGEStrategy, MELKStrategy
 
-from ..test_pareto import MAXIMIZE, NOISE, gaussian
-from ..test_pareto import measure as measure_two
+from ..test_pareto_in_ax import MAXIMIZE, NOISE, gaussian
+from ..test_pareto_in_ax import measure as measure_two
 from ..worlds import NOISE as NOISE_ONE
 from ..worlds import grid_pool, lse, measure, node_of, sqlite_storage, state_of
 

@@ -14,11 +14,11 @@ from botorch.acquisition import LogExpectedImprovement, UpperConfidenceBound
 from botorch.models import SingleTaskGP
 
 from botorch_lse.models.gaussian_process import PoolPosterior
-from botorch_lse.papers.bogunovic2016 import experiment, level_sets
 from botorch_lse.problem import Pool
 from botorch_lse.strategies import MaxVarianceStrategy
 from research.benchmark.__main__ import main
 from research.benchmark.registry import entries
+from research.papers.bogunovic2016 import experiment, level_sets
 from research.papers.bogunovic2016.claims import trimmed_mean
 from research.papers.bogunovic2016.level_sets import Sizes, spending
 from research.papers.bogunovic2016.optimisation import best_so_far, start_rows

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from botorch_lse.papers.gotovos2013 import experiment, problems
 from research.benchmark.__main__ import main
+from research.papers.gotovos2013 import experiment, problems
 from research.papers.problems import gp_sample
 
 

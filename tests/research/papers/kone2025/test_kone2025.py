@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from botorch_lse.papers.kone2025 import experiment, problems
+from research.papers.kone2025 import experiment, problems
 from research.papers.kone2025.claims import noc_claims, synthetic_claims
 from research.papers.kone2025.problems import (
     ENERGY_FILE,

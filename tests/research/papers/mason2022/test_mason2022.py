@@ -8,8 +8,8 @@ import torch
 
 from botorch_lse.confidence.classify import Sides, explicit_sides
 from botorch_lse.functional.scores import ambiguity
-from botorch_lse.papers.mason2022 import experiment
 from research.benchmark.__main__ import main
+from research.papers.mason2022 import experiment
 from research.papers.mason2022.allocation import allocate
 from research.papers.mason2022.curves import score_run
 from research.papers.mason2022.linear import (

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from botorch_lse.estimators import ArmStatistics, quadratic_features
-from botorch_lse.papers.weltz2023 import experiment
 from research.benchmark.__main__ import main
+from research.papers.weltz2023 import experiment
 from research.papers.weltz2023.problems import (
     LinearProblem,
     benchmark,

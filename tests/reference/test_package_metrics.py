@@ -47,3 +47,10 @@ def test_a_circle_is_found(tmp_path: Path, monkeypatch) -> None:
 def test_adapters_of_other_engines_are_thin(name: str) -> None:
     path = metrics.ROOT / "integrations" / f"{name}.py"
     assert metrics.code_lines(path) < ADAPTER
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    tests = metrics.ROOT.parent / "tests"
+    names = [path.name for path in tests.rglob("test_*.py")]
+    assert len(names) > 100
+    assert sorted(set(names)) == sorted(names)

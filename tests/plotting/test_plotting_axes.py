@@ -32,7 +32,7 @@ from botorch_lse.strategies import (
     LSEStrategy,
     Strategy,
 )
-from tests.test_plotting import answer
+from tests.plotting.test_plotting import answer
 
 mpl.use("Agg")
 

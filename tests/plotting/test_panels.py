@@ -22,8 +22,8 @@ from botorch_lse.plotting import (
 from botorch_lse.plotting.pictures import COLOURS, LINES, PROBABILITY_SCALE, ROUND_MAP
 from botorch_lse.strategies import MELKStrategy
 from tests.covering import covering
+from tests.plotting.test_plotting import answer, legend, lightness
 from tests.strategies import runs
-from tests.test_plotting import answer, legend, lightness
 
 mpl.use("Agg")
 

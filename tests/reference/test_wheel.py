@@ -28,7 +28,7 @@ def test_a_good_wheel_has_no_faults() -> None:
         "botorch_lse/moved.py",
         "botorch_lse/tests/test_x.py",
         "research/report.py",
-        "tests/test_wheel.py",
+        "tests/reference/test_wheel.py",
     ],
 )
 def test_what_does_not_belong_there_is_named(name: str) -> None:

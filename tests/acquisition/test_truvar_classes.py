@@ -25,7 +25,7 @@ from tests.acquisition.conftest import (
     make_model,
     with_noise,
 )
-from tests.acquisition.test_contract import ensemble, member
+from tests.acquisition.test_contract_classes import ensemble, member
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::botorch.exceptions.warnings.InputDataWarning"

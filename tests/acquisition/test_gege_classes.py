@@ -20,7 +20,7 @@ from botorch_lse.planning.designed import design_value, mixed_weights
 from botorch_lse.problem import Pool
 from tests.acquisition.conftest import assert_differentiable, batches
 from tests.acquisition.dense import DenseGP
-from tests.acquisition.test_contract import ensemble
+from tests.acquisition.test_contract_classes import ensemble
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::botorch.exceptions.warnings.InputDataWarning"
