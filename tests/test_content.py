@@ -97,6 +97,7 @@ def test_limits_of_none_and_of_all_rows(hits: int) -> None:
     assert (low, high) == pytest.approx(wanted, abs=1e-9)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("method", ["monte_carlo", "sobol"])
 @pytest.mark.parametrize("shift", [None, 2.0])
 @more_when_slow("runs", 150, 1000)
@@ -121,6 +122,7 @@ def test_limits_hold_for_pools_that_are_drawn_again(
     assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(runs)
 
 
+@pytest.mark.slow
 def test_the_stated_standard_error_is_that_of_many_pools() -> None:
     for total in (True, False):
         found, stated = [], []
@@ -224,6 +226,7 @@ def plays(n_rows: int, n: int, wrong: int, masses, delta: float, runs: int) -> i
     return missed
 
 
+@pytest.mark.some(2)
 @more_when_slow("runs", 40, 400)
 @pytest.mark.parametrize("wrong", [0, 5, 40, 200])
 @pytest.mark.parametrize("uneven", [False, True])

@@ -567,10 +567,9 @@ def decode_pool(stored: dict[str, Any]) -> Pool:
         **parts,
         names=stored["names"],
         table=table,
-        # Files of earlier versions have none of the three.
-        weights=_if_any(decode_tensor, stored.get("weights")),
-        total=stored.get("total"),
-        is_sample=stored.get("is_sample", False),
+        weights=_if_any(decode_tensor, stored["weights"]),
+        total=stored["total"],
+        is_sample=stored["is_sample"],
     )
     _check_hash(pool, stored["hash"])
     return pool

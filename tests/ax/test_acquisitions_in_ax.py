@@ -115,7 +115,7 @@ def test_the_objectives_sign_does_not_matter():
     assert one == pytest.approx(other, abs=1e-4)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("acqf_class", "options"),
     [

@@ -144,7 +144,7 @@ def test_each_row_is_planned_beside_those_that_are_out():
 
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
 @pytest.mark.some(1)
-@pytest.mark.parametrize("kind", ["json", "sql"])
+@pytest.mark.parametrize("kind", ["json", pytest.param("sql", marks=pytest.mark.slow)])
 def test_a_run_that_is_loaded_goes_on_with_the_same_rows(kind, tmp_path):
     strategy, dice = lse(epsilon=0.0), random.Random(4)
     storage = sqlite_storage(tmp_path / "lab.db") if kind == "sql" else None
@@ -217,6 +217,7 @@ def simulated(client, strategy, workers, n_trials, seed=0):
     return busy / (workers * clock)
 
 
+@pytest.mark.slow
 def test_workers_are_busy_though_some_measurements_take_long():
     rounds = lse(batch_size=8, epsilon=0.0, beta=25.0)
     waiting = simulated(client_for(rounds), rounds, 8, 64)

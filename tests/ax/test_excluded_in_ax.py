@@ -61,6 +61,7 @@ def go(client, strategy, never, n_trials):
                 complete(client, strategy, trial, parameters, trial)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("limit", [1, 3])
 def test_rows_that_always_fail_take_no_more_trials_than_the_limit(limit):
     strategy = lse(epsilon=0.0)
@@ -185,7 +186,7 @@ def test_another_row_takes_the_place_in_the_open_round(tmp_path):
 
 @pytest.mark.some(2)
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
-@pytest.mark.parametrize("kind", ["json", "sql"])
+@pytest.mark.parametrize("kind", ["json", pytest.param("sql", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("size", [4, None])
 def test_a_round_is_filled_up_after_failures_whenever_it_is_loaded(
     kind, size, tmp_path
@@ -289,6 +290,7 @@ def tell(client, strategy, trial, parameters):
     client.complete_trial(trial, {"y": (value, 1e-3)})
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("how", ["failed", "by hand", "while out"])
 def test_an_audit_goes_on_without_a_row_that_it_drew(how, tmp_path):
     r"""It counts as wrong, and the next draw is measured in its place."""

@@ -55,6 +55,7 @@ def measure(parameters):
     return {"activity": (float(ACTIVITY[parameters[POOL_INDEX]]), 0.05)}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("case", CASES)
 def test_a_run_that_is_loaded_goes_on_exactly(case, tmp_path):
     strategy, path = build(case), tmp_path / "assay.json"
@@ -83,6 +84,7 @@ def test_a_kernel_comes_back_to_the_last_bit(case):
     assert all(torch.equal(parts[0][name], parts[1][name]) for name in parts[0])
 
 
+@pytest.mark.slow
 def test_a_fit_is_the_same_after_loading():
     kernel = ScaleKernel(RBFKernel(ard_num_dims=16))
     strategy = LSEStrategy(Pool(BITS), 0.35, model=LearntKernel(kernel))
@@ -112,6 +114,7 @@ def test_a_matrix_that_is_too_large_to_be_stored_is_refused():
         encode_strategy(strategy)
 
 
+@pytest.mark.slow
 def test_a_table_with_words_is_learnt_from_and_resumed(tmp_path):
     r"""Through Ax's own parameters, and as by asking and telling."""
     frame = pd.DataFrame(

@@ -90,7 +90,7 @@ def kill_at_random_moments(tmp_path, kind, n, name="LSEStrategy"):
     return ends
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["json", "db"])
 def test_a_killed_run_goes_on(tmp_path, kind):
     kill_at_random_moments(tmp_path, kind, 1)

@@ -30,6 +30,7 @@ def played(rounds):
     return client
 
 
+@pytest.mark.some(1)
 @pytest.mark.filterwarnings("ignore")  # of Ax's own cards
 @pytest.mark.parametrize("rounds", [0, 4])
 def test_the_overview_begins_with_our_cards_and_has_no_errors(rounds):
@@ -45,6 +46,7 @@ def test_the_overview_begins_with_our_cards_and_has_no_errors(rounds):
     assert not {card.name for card in found} & {*OURS}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Ax's own cards
 def test_a_notebook_can_show_it_without_graphviz(monkeypatch):
     r"""Ax draws its generation strategy by a program that may not be installed."""

@@ -231,6 +231,7 @@ def test_cards_show_the_region(card):
     assert {"above", "below", "undecided"} >= {*shown.df["side"]}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("noise_std", [0.01, None])
 @pytest.mark.parametrize("rounds", [1, 4])
 def test_axs_own_cards_have_no_errors(noise_std, rounds, caplog):

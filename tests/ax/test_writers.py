@@ -102,7 +102,7 @@ def test_a_second_run_is_refused_and_the_first_one_goes_on(kind, under_way):
     assert same_state(state_of(store.load()), state_of(alone()[0]))
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_after_a_kill_the_next_run_goes_on_at_once(kind, under_way):
     store, process, _ = under_way(kind)

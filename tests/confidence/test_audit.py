@@ -274,6 +274,7 @@ def test_bad_numbers_are_refused(call, name):
 # --- noise that is learnt, or not Gaussian --------------------------------------------
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("pairs", [1, 3, NOISE_PAIRS])
 def test_the_bound_of_the_noise_is_too_low_as_rarely_as_stated(pairs):
     r"""10,000 bounds for a standard deviation of 2, whatever the rows' means are."""

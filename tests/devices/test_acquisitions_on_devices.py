@@ -22,6 +22,7 @@ def model_of(case: AcquisitionCase) -> Any:
     return ModelListGP(model, make_model()[0]) if case.has_several_outputs else model
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("case", ACQUISITIONS, ids=lambda case: case.cls.__name__)
 @pytest.mark.parametrize("n_pending", [0, 2])
 def test_values_and_gradients_are_alike(

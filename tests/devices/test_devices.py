@@ -175,6 +175,7 @@ def assert_same_outlook(here: State, there: State, device: Device) -> None:
 # --- every strategy -------------------------------------------------------------------
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("case", PLAYED)
 def test_every_strategy_asks_and_answers_alike(
     case: StrategyCase, device: Device
@@ -237,6 +238,7 @@ RULES = [
 ]
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 def test_rules_choose_the_same_rows(rule: Any, device: Device) -> None:
     side_by_side(on_line(rule=rule), device, of_table(WAVES[:, 0]))

@@ -296,6 +296,7 @@ def test_bounds_are_numbers_where_a_target_is_known_exactly(name: str) -> None:
     assert bool((bound >= effect.total(effect.parts(pairs))).all())  # and no NaN
 
 
+@pytest.mark.some(15)
 @pytest.mark.parametrize("weight", [None, 2.5])
 @pytest.mark.parametrize("largest", [1.0, 0.97, 0.4, 0.03, 1e-4])
 @pytest.mark.parametrize("name", [*NAMES, "size", "spread"])

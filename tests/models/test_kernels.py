@@ -157,6 +157,7 @@ def test_similarities_are_a_covariance(counts):
     assert torch.allclose(prior.variance(A), torch.ones(60).double())
 
 
+@pytest.mark.slow
 def test_active_fingerprints_are_found_in_fewer_measurements_than_rows():
     r"""Activity hangs on one pattern of bits, as far as rows have it."""
     A, pattern = bits(150, 40, seed=3), bits(1, 40, seed=9)[0]

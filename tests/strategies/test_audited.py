@@ -164,6 +164,7 @@ def test_a_right_claim_passes_at_the_price_stated_beforehand() -> None:
     assert torch.equal(state.classification.above, side > 0)
 
 
+@pytest.mark.slow
 @more_when_slow("n_runs", 25, 2000)
 def test_a_claim_that_is_too_wrong_passes_rarely(n_runs) -> None:
     pool, side, truth = claimed(0.055)

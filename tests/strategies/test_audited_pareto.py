@@ -95,6 +95,7 @@ def test_accepted_rows_are_measured_until_they_are_known() -> None:
         assert judge.missing(labels, values)[:4].tolist() == [more] * 3 + [0]
 
 
+@pytest.mark.slow
 @more_when_slow("n", 300, 5000)
 @pytest.mark.parametrize("is_gaussian", [True, False])
 def test_bounds_hold_at_all_counts_together(n, is_gaussian) -> None:
@@ -187,6 +188,7 @@ def test_a_front_that_holds_passes(kind) -> None:
     assert state.n_used < 40 + 110
 
 
+@pytest.mark.slow
 @more_when_slow("n_runs", 20, 400)
 @pytest.mark.parametrize("kind", ["known", "learnt"])
 def test_a_front_that_misses_too_many_passes_rarely(kind, n_runs) -> None:
@@ -257,6 +259,7 @@ def test_simulations_without_noise_need_no_value_twice() -> None:
     assert rows.unique().numel() == len(rows)
 
 
+@pytest.mark.slow
 def test_accepted_rows_that_are_lost_do_not_hold_up_the_audit() -> None:
     strategy, lost = build(), []
     state = strategy.init()

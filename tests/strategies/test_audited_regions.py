@@ -92,6 +92,7 @@ def build(name: str, **options) -> Strategy:
 # --- what counts as right -------------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", JUDGED)
 def test_a_row_is_right_only_if_all_it_may_be_is_near_its_class(name) -> None:
     r"""Against points of the box, each with all that lies within the accuracies."""
@@ -128,6 +129,7 @@ def test_what_is_near_a_level_may_be_claimed_on_either_side() -> None:
     assert RegionJudge(region).verdicts(labels, far, 0.05).tolist() == [1, -1, 1]
 
 
+@pytest.mark.some(1)
 @more_when_slow("n", 20_000, 400_000)
 @pytest.mark.parametrize("name", ["and", "band", "levels", "wide"])
 def test_noise_makes_a_wrong_row_look_right_no_more_often_than_stated(name, n) -> None:
@@ -186,7 +188,7 @@ def audit_of(region, share, seed, std, **options):
     return strategy, state
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["and", "or", "band"])
 @more_when_slow("n_runs", 20, 400)
 def test_a_claim_that_is_too_wrong_passes_rarely(name, n_runs) -> None:
@@ -276,7 +278,7 @@ def test_runs_end_audited_and_can_be_resumed_at_any_time(name) -> None:
         assert batches[0] == batches[1]
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["and", "band", "levels"])
 def test_noise_that_is_learnt_is_bounded_for_each_output(name) -> None:
     strategy = build(name, model=GaussianProcess())
@@ -360,6 +362,7 @@ def test_assays_are_not_audited() -> None:
         build("and", pool=POOL.at_outputs(2, costs=(1.0, 1.0)))
 
 
+@pytest.mark.slow
 def test_sheets_that_come_back_half_empty(tmp_path) -> None:
     strategy, state = build("and"), None
     file = tmp_path / "measured.csv"

@@ -246,6 +246,7 @@ def run(pool: Pool, seed: int, n: int, std: float = 0.1, **options):
 WEIGHTS = torch.linspace(1, 9, N).double()
 
 
+@pytest.mark.slow
 @more_when_slow("runs", 20, 200)
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_intervals_of_runs_hold_as_often_as_they_say(weights, runs: int) -> None:
@@ -297,6 +298,7 @@ def test_the_most_wrong_rows_are_the_largest_number_not_refuted() -> None:
     assert most_wrong(verdicts[:0], test) == 60
 
 
+@pytest.mark.some(1)
 @more_when_slow("runs", 6, 60)
 @pytest.mark.parametrize("std", [0.0, 0.1])
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
@@ -316,6 +318,7 @@ def test_limits_by_an_audit_hold(std: float, weights, runs: int) -> None:
     assert missed <= binom.isf(1e-3, seen, 0.1)
 
 
+@pytest.mark.slow
 @more_when_slow("runs", 10, 100)
 def test_limits_by_an_audit_hold_for_a_model_that_is_wrong(runs: int) -> None:
     # A kernel that is far too smooth, and a width of nearly nothing.

@@ -60,6 +60,7 @@ def test_rows_that_were_there_stay_where_they_are() -> None:
     assert not torch.equal(twice.X[32:40], twice.X[40:])
 
 
+@pytest.mark.some(1)
 @more_when_slow("runs", 50, 1000)
 @pytest.mark.parametrize("beta", [norm.isf(1e-5), norm.isf(1e-6)])
 def test_rare_probabilities_are_within_their_limits(beta: float, runs: int) -> None:

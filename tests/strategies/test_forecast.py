@@ -58,7 +58,7 @@ def test_nothing_is_foreseen_where_nothing_suffices() -> None:
     assert observations_needed(relaxation, 9.0) is None
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", [LSEStrategy, MELKStrategy, MILKStrategy])
 @more_when_slow("n_runs", 1, 3)
 def test_forecast_is_right_within_a_factor_of_two(cls: type, n_runs: int) -> None:

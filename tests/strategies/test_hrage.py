@@ -281,7 +281,7 @@ def test_elimination_for_the_best_by_definition() -> None:
 # --- what is decided ------------------------------------------------------------------
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [0.4, None])
 @more_when_slow("n_runs", 3, 20)
 def test_known_noise_is_seldom_wrong_and_says_so(

@@ -98,6 +98,7 @@ def end_of(strategy: Strategy, seed: int = 3) -> State:
     return played(strategy, values, seed=seed)[-1]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", REGIONS)
 def test_a_region_needs_no_rule_and_is_found(name) -> None:
     region = REGIONS[name]
@@ -229,6 +230,7 @@ def test_rules_about_one_level_take_one_for_each_row(rule) -> None:
     assert state.classification.above.tolist() == truth_of(REGIONS["row"]).tolist()
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("batch", ["believer", "joint"])
 @pytest.mark.parametrize("name", ["and", "band", "levels"])
 @pytest.mark.parametrize("weights", [[1.0] * 21, [0.1] * 14 + [2.0] * 7])
