@@ -19,7 +19,7 @@ NUMERICAL := tests/models/test_jitter.py tests/models/test_path.py tests/models/
 # Not empty: the site's tutorials run with the small numbers of the tests.
 TUTORIAL_QUICK ?=
 
-.PHONY: demo test slow research engines exhaustive processors gpu coverage metrics wheel \
+.PHONY: demo test budget slow research engines exhaustive processors gpu coverage metrics wheel \
 	lint types tutorials docs clean
 
 # The marker is newer than the recipe's inputs, so an install runs when they change.
@@ -41,6 +41,10 @@ demo: $(VENV)/.run
 ## The default test run: the package. The slowest tests are listed.
 test: $(VENV)/.test
 	$(PYTEST) --ignore=tests/research -m "not slow and not engine"
+
+## What the default test run takes, checked: at most ten CPU minutes.
+budget: $(VENV)/.test
+	$(BIN)/python -m tests.reference.budget
 
 ## The long tests of the package: small checks in full, kills, storage.
 slow: $(VENV)/.test
