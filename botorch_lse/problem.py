@@ -12,15 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
-from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
+from botorch_lse._lazy import LazyModule
 from botorch_lse.checks import (
     check_shape,
     complaint,
@@ -49,6 +48,13 @@ from botorch_lse.distributions import (
     marginals_of,
 )
 from botorch_lse.transfer import at_home
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from botorch.utils import sampling
+else:
+    pd = LazyModule("pandas")  # for tables
+    sampling = LazyModule("botorch.utils.sampling")  # brings SciPy, for Sobol points
 
 OUTPUT = "output"
 """The last input of a pool from ``Pool.at_outputs``: the number of the output."""
@@ -205,7 +211,8 @@ class Pool:
                 f"input {i} has {float(box[0, i]):g} and {float(box[1, i]):g}."
             )
         n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
-        return cls(draw_sobol_samples(box, n=n, q=1, seed=seed)[:, 0], names=names)
+        X = sampling.draw_sobol_samples(box, n=n, q=1, seed=seed)
+        return cls(X[:, 0], names=names)
 
     @classmethod
     def from_distribution(
@@ -739,8 +746,6 @@ def _one_per_level(column: pd.Series) -> pd.DataFrame:
 
 POOL_INDEX, ROUND = "pool_index", "round"
 """The columns of a sheet that say which row was measured, and in which round."""
-_COLLECTIONS = (list, tuple, pd.Index, np.ndarray)
-"""Types that hold several names of columns; anything else is one name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -866,7 +871,7 @@ class Observations:
                 f"line {done.index[rounds.isna()][0]} has none. Tell rows measured "
                 "elsewhere apart."
             )
-        several = isinstance(y, _COLLECTIONS)
+        several = _are_several(y)
         values = _columns(done, names, several)
         noise = None if yvar is None else _columns(done, variances, several)
         rows = _column(done, POOL_INDEX)
@@ -923,7 +928,12 @@ class Observations:
 
 def _labels(given: Any) -> list[Any]:
     r"""A list of column names from one name or several."""
-    return list(given) if isinstance(given, _COLLECTIONS) else [given]
+    return list(given) if _are_several(given) else [given]
+
+
+def _are_several(names: Any) -> bool:
+    r"""Whether there are several names of columns; anything else is one name."""
+    return isinstance(names, (list, tuple, pd.Index, np.ndarray))
 
 
 def _check_columns(frame: pd.DataFrame, names: Sequence[Any]) -> None:
