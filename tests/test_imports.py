@@ -42,8 +42,8 @@ for statement in sys.argv[1:]:
 DEPENDENCIES = {"botorch", "gpytorch", "numpy", "pandas", "scipy", "torch", "tqdm"}
 BROUGHT = {
     "botorch": "exceptions models posteriors sampling settings utils",
-    "botorch_lse": "checks confidence content distributions functional models moved "
-    "problem strategies transfer",
+    "botorch_lse": "checks confidence content distributions encoding functional models "
+    "moved problem strategies transfer",
     "numpy": "typing",
     "scipy": "version",  # and none of its packages
 }

@@ -37,6 +37,7 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from botorch_lse.checks import check_map, check_shape, real_matrix
+from botorch_lse.encoding import SAME_ROW
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Pool
@@ -462,11 +463,6 @@ def fixed_prior(model: ModelArgument) -> GPPrior | None:
         "fitted BoTorch model, a fitted BoTorch model, or a GPyTorch kernel, but got "
         f"{type(model).__name__}."
     )
-
-
-SAME_ROW = 1e-6
-"""A point is a row of the pool if no input differs by more than this share of its
-range: single precision and scaling to the unit cube and back stay within."""
 
 
 @dataclass(frozen=True, eq=False)
