@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from botorch_lse import __version__
+from botorch_lse._command_line import options_of, parsed
+from botorch_lse.table import main as table
 
 DESCRIPTION = """\
 Where is the sea deeper than 100 m? An Ax experiment classifies the 4,841 sea cells of a
@@ -18,9 +23,8 @@ real chart (off Vancouver Island) from noisy soundings, asked for in batches, an
 when every cell is decided. Prints a table and whether values lay where they were
 predicted; writes level_set.png, calibration.png and level_set.csv."""
 
-TABLE_COMMANDS = ("next", "answer", "simulate")
-"""Commands of ``botorch_lse.table``, which is imported only if one is called."""
-
+SEA_BED = "topobathy"
+"""The pool that comes with the package."""
 METHODS = ("default", "lse", "melk", "straddle", "random")
 
 
@@ -34,13 +38,12 @@ def command(arguments: Sequence[str] | None = None) -> int:
         The exit status; 2 if an option or a file is not what it should be.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    asks_for_help = not given or given[0] in ("-h", "--help")
-    is_demo = given[:1] == ["demo"]
-    if asks_for_help or not (is_demo or given[0].startswith("-")):
-        from botorch_lse.table import main as table
-
-        return table(given or ["--help"])
-    return main(given[1:] if is_demo else given)
+    first = given[0].partition("=")[0] if given else "--help"
+    if first == "demo":
+        return demo(given[1:])
+    if first in options_of(parser()) and first not in ("--help", "--version"):
+        return demo(given)
+    return table(given)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,14 +56,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status; 2 if an option or its file is not what it should be.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] and given[0] in (*TABLE_COMMANDS, "demo"):
+    if given and not given[0].startswith("-"):
         return command(given)
+    return demo(given)
+
+
+def demo(arguments: Sequence[str]) -> int:
+    r"""Run the demo.
+
+    Args:
+        arguments: Its options.
+
+    Returns:
+        The exit status, as of ``main``.
+    """
     options = parse(arguments)
     logging.disable(logging.INFO)  # Ax logs a line per trial
     try:
-        from botorch_lse.demo import run_demo
+        check(options)
+        from botorch_lse.demo import run_demo  # not at the top: it brings Ax
 
-        options.out.mkdir(parents=True, exist_ok=True)
         run_demo(options)
     except (ValueError, OSError) as error:
         notes = getattr(error, "__notes__", [])
@@ -76,19 +91,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    r"""The demo's options, read from the command line and checked."""
-    parser = argparse.ArgumentParser(
+def check(options: argparse.Namespace) -> None:
+    r"""Find what can be wrong with the demo's options before it is loaded.
+
+    Args:
+        options: The options. The folder of what is written is made.
+
+    Raises:
+        ValueError: If a number is not finite, or the pool cannot be read.
+        OSError: If the folder cannot be made.
+    """
+    for name in ("threshold", "noise", "epsilon"):
+        if not math.isfinite(value := getattr(options, name)):
+            raise ValueError(f"Expected `--{name}` to be finite, but got {value}.")
+    if options.pool != SEA_BED:
+        try:
+            Path(options.pool).open("rb").close()
+        except OSError as error:
+            raise ValueError(
+                f"Expected `--pool` to be a CSV file, but {options.pool} cannot be "
+                f"read: {error}"
+            ) from error
+    options.out.mkdir(parents=True, exist_ok=True)
+
+
+def parser() -> argparse.ArgumentParser:
+    r"""The parser of the demo's options."""
+    found = argparse.ArgumentParser(
         prog="python -m botorch_lse",
         description=DESCRIPTION,
         epilog="For tables of your own: botorch-lse --help.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        allow_abbrev=False,
     )
-    add = parser.add_argument
+    add = found.add_argument
+    add("--version", action="version", version=f"botorch-lse {__version__}")
     add("--out", type=Path, default=Path(), metavar="DIR", help="where files go")
     add(
         "--pool",
-        default="topobathy",
+        default=SEA_BED,
         metavar="FILE",
         help="another pool: a CSV file whose last column is the true value (the others "
         "are the inputs), from which noisy measurements are simulated",
@@ -108,12 +149,22 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         help="what to run: the first as an Ax experiment, which the picture and the "
         "table file show; the others by ask and tell, to compare",
     )
-    options = parser.parse_args(arguments)
+    return found
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    r"""The demo's options, read from the command line and checked.
+
+    Args:
+        arguments: The command line.
+    """
+    reader = parser()
+    options = parsed(reader, arguments)
     for name in ("noise", "batch", "budget"):
         if getattr(options, name) <= 0:
-            parser.error(f"--{name}: expected a positive number")
+            reader.error(f"--{name}: expected a positive number")
     if options.epsilon < 0:
-        parser.error("--epsilon: expected at least 0")
+        reader.error("--epsilon: expected at least 0")
     return options
 
 

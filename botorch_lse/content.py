@@ -20,8 +20,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+import scipy  # which loads its packages when they are first used
 import torch
-from scipy.stats import beta as beta_distribution
 from torch import Tensor
 
 CONFIDENCE = 0.95
@@ -253,8 +253,8 @@ def proportion_limits(P: float, size: float, confidence: float) -> tuple[float, 
         confidence: Of both limits together.
     """
     hits, tail = P * size, (1 - confidence) / 2
-    low = beta_distribution.ppf(tail, hits, size - hits + 1) if hits > 0 else 0.0
-    high = beta_distribution.isf(tail, hits + 1, size - hits) if hits < size else 1.0
+    low = scipy.stats.beta.ppf(tail, hits, size - hits + 1) if hits > 0 else 0.0
+    high = scipy.stats.beta.isf(tail, hits + 1, size - hits) if hits < size else 1.0
     return float(low), float(high)
 
 

@@ -151,7 +151,7 @@ def load_survey(pool: str, raw: bool) -> Survey:
         return Survey(chart.pool, chart.depth, title, "m")
     try:
         table = pd.read_csv(pool)
-    except (OSError, ValueError) as error:  # not there, a folder, empty, binary
+    except ValueError as error:  # empty or binary
         raise ValueError(
             f"Expected `--pool` to be a CSV file, but {pool} cannot be read: {error}"
         ) from error

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+import scipy  # which loads its packages when they are first used
 import torch
 from numpy.typing import NDArray
-from scipy.stats import norm
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
@@ -105,7 +105,7 @@ def drawn(
     if by == "sobol":
         engine = SobolEngine(d, scramble=True, seed=seed)
         uniform = engine.draw(n, dtype=torch.float64).clamp(EDGE, 1 - EDGE).numpy()
-        z = norm.ppf(uniform)
+        z = scipy.stats.norm.ppf(uniform)
     else:
         z = np.random.default_rng(seed).standard_normal((n, d))
     return values_at(marginals, factor, z)
@@ -123,8 +123,8 @@ def values_at(
 def _at(marginal: Any, z: NDArray[np.float64]) -> NDArray[np.float64]:
     r"""The values at normal numbers, from the nearer end, which keeps all digits."""
     upper = z > 0
-    low = marginal.ppf(norm.cdf(np.where(upper, 0.0, z)))
-    high = marginal.isf(norm.sf(np.where(upper, z, 0.0)))
+    low = marginal.ppf(scipy.stats.norm.cdf(np.where(upper, 0.0, z)))
+    high = marginal.isf(scipy.stats.norm.sf(np.where(upper, z, 0.0)))
     return np.where(upper, high, low)
 
 
@@ -211,4 +211,4 @@ class Origin:
 def _normal(marginal: Any, x: NDArray[np.float64]) -> NDArray[np.float64]:
     r"""The normal numbers behind values, from the nearer end."""
     low, high = marginal.cdf(x), marginal.sf(x)
-    return np.where(low < high, norm.ppf(low), norm.isf(high))
+    return np.where(low < high, scipy.stats.norm.ppf(low), scipy.stats.norm.isf(high))

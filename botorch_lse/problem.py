@@ -12,15 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
-from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
+from botorch_lse._lazy import LazyModule
 from botorch_lse.checks import (
     check_shape,
     complaint,
@@ -48,7 +47,15 @@ from botorch_lse.distributions import (
     log_density,
     marginals_of,
 )
+from botorch_lse.encoding import LEVEL_OF, encode
 from botorch_lse.transfer import at_home
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from botorch.utils import sampling
+else:
+    pd = LazyModule("pandas")  # for tables
+    sampling = LazyModule("botorch.utils.sampling")  # brings SciPy, for Sobol points
 
 OUTPUT = "output"
 """The last input of a pool from ``Pool.at_outputs``: the number of the output."""
@@ -56,8 +63,6 @@ NOISE_LEVEL = "noise_level"
 """The last input of a pool from ``Pool.at_noise_levels``: the number of the level."""
 SHOWN = 6
 """Names of inputs that are shown of a pool."""
-LEVEL_OF = "="
-"""What stands between the name of a column of words and a word of it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -205,7 +210,8 @@ class Pool:
                 f"input {i} has {float(box[0, i]):g} and {float(box[1, i]):g}."
             )
         n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
-        return cls(draw_sobol_samples(box, n=n, q=1, seed=seed)[:, 0], names=names)
+        X = sampling.draw_sobol_samples(box, n=n, q=1, seed=seed)
+        return cls(X[:, 0], names=names)
 
     @classmethod
     def from_distribution(
@@ -634,15 +640,6 @@ def _check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
     return tuple(str(name) for name in names)
 
 
-FEW_LEVELS = 20
-"""So many different words are taken as levels however few the rows are: in a small
-pool every row may have its own."""
-MOST_LEVELS = 200
-"""More are refused however many the rows are: each is an input of the model."""
-_TIMES = ("date", "time", "period")
-"""How pandas' names of inferred types begin for dates, times and durations."""
-
-
 def _set_fields(record: Any, **values: Any) -> None:
     r"""Set the checked values of a new record; a frozen dataclass needs this detour."""
     for name, value in values.items():
@@ -656,91 +653,8 @@ def beside(table: pd.DataFrame, answer: pd.DataFrame) -> pd.DataFrame:
     return pd.concat((table, answer), axis=1)
 
 
-def encode(table: pd.DataFrame) -> pd.DataFrame:
-    r"""A table as numbers: booleans become 0 and 1, words one column per level.
-
-    A column of text that holds only numbers counts as numbers; ``astype("category")``
-    keeps its levels apart.
-
-    Args:
-        table: ``N`` rows, one a candidate.
-
-    Returns:
-        ``N`` rows of floats; a level's column is named ``NAME=LEVEL``.
-
-    Raises:
-        ValueError: If the table is empty or misses values, or if a column holds times,
-            numbers but for a few cells, or too many different words to be levels.
-    """
-    for size, unit in zip(table.shape, ("row", "column"), strict=True):
-        if size == 0:
-            raise ValueError(f"Expected `X` to have at least one {unit}, but got none.")
-    named = (table.iloc[:, i].rename(str(n)) for i, n in enumerate(table.columns))
-    return pd.concat([_encoded(column) for column in named], axis=1)
-
-
-def _encoded(column: pd.Series) -> pd.Series | pd.DataFrame:
-    r"""One column as numbers: a single column, or for words one column per level."""
-    missing = column.isna()
-    if bool(missing.any()):
-        raise ValueError(
-            f"Expected `X` to be complete, but column {column.name!r} misses values, "
-            f"first in rows {column.index[missing].tolist()[:3]}. Fill or drop them."
-        )
-    kind = pd.api.types.infer_dtype(column)
-    if kind.startswith(_TIMES):
-        raise ValueError(
-            f"Expected `X` to hold numbers or words, but column {column.name!r} holds "
-            f"{kind} values. Convert it to numbers, such as the days since the first: "
-            "`(t - t.min()) / pd.Timedelta(days=1)`, or give it in `table=` only."
-        )
-    booleans = kind == "boolean" or pd.api.types.is_bool_dtype(column)
-    if booleans or pd.api.types.is_numeric_dtype(column):
-        return column.astype(float)
-    numbers = None if kind == "categorical" else _as_numbers(column)
-    return _one_per_level(column) if numbers is None else numbers
-
-
-def _as_numbers(column: pd.Series) -> pd.Series | None:
-    r"""The numbers in a column of objects or text, or ``None`` if it holds words."""
-    numbers = pd.to_numeric(column, errors="coerce")
-    broken = numbers.isna()
-    # Mostly words: a few digits among them are labels. Mostly numbers: a few words
-    # among them are mistakes, and are refused below.
-    if 2 * int(broken.sum()) >= len(column):
-        return None
-    if bool(broken.any()):
-        i = int(broken.to_numpy().argmax())
-        raise ValueError(
-            f"Expected column {column.name!r} of `X` to hold numbers, as most of its "
-            f"cells do, but row {column.index[i]!r} has {column.iloc[i]!r}. Write a "
-            'number or drop the row; if they are labels, say `astype("category")`.'
-        )
-    return numbers.astype(float)
-
-
-def _one_per_level(column: pd.Series) -> pd.DataFrame:
-    r"""One column of 0 and 1 per word, in alphabetical order."""
-    words = column.astype(str)
-    levels, N = words.nunique(), len(words)
-    if levels > MOST_LEVELS or (levels > FEW_LEVELS and 2 * levels > N):
-        raise ValueError(
-            f"Expected column {column.name!r} of `X` to have at most {MOST_LEVELS} "
-            f"levels, and at most {FEW_LEVELS} or half as many as rows, but got "
-            f"{levels} different words in {N} rows. If it names the rows, set it "
-            f"as the index, `X.set_index({column.name!r})`, or leave it out of `X` and "
-            "give the whole table as `table=`; if it is an input, describe it by "
-            "numbers."
-        )
-    return pd.get_dummies(
-        words, prefix=str(column.name), prefix_sep=LEVEL_OF, dtype=float
-    )
-
-
 POOL_INDEX, ROUND = "pool_index", "round"
 """The columns of a sheet that say which row was measured, and in which round."""
-_COLLECTIONS = (list, tuple, pd.Index, np.ndarray)
-"""Types that hold several names of columns; anything else is one name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -866,7 +780,7 @@ class Observations:
                 f"line {done.index[rounds.isna()][0]} has none. Tell rows measured "
                 "elsewhere apart."
             )
-        several = isinstance(y, _COLLECTIONS)
+        several = _are_several(y)
         values = _columns(done, names, several)
         noise = None if yvar is None else _columns(done, variances, several)
         rows = _column(done, POOL_INDEX)
@@ -923,7 +837,12 @@ class Observations:
 
 def _labels(given: Any) -> list[Any]:
     r"""A list of column names from one name or several."""
-    return list(given) if isinstance(given, _COLLECTIONS) else [given]
+    return list(given) if _are_several(given) else [given]
+
+
+def _are_several(names: Any) -> bool:
+    r"""Whether there are several names of columns; anything else is one name."""
+    return isinstance(names, (list, tuple, pd.Index, np.ndarray))
 
 
 def _check_columns(frame: pd.DataFrame, names: Sequence[Any]) -> None:

@@ -2,41 +2,103 @@ r"""What an import brings along."""
 
 from __future__ import annotations
 
+import ast
+import importlib
+import json
+import pickle
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import botorch_lse
+from botorch_lse import models, strategies
 
-MODULES = [
-    "botorch_lse",
-    "botorch_lse.confidence",
-    "botorch_lse.acquisition",
-    "botorch_lse.strategies",
-    "botorch_lse.plotting",  # until a picture is drawn
-    "botorch_lse.table",
+ROOT = Path(__file__).parents[1]
+LIBRARY = sys.stdlib_module_names
+SHORTEST = "from botorch_lse import Pool, Strategy, Above, GaussianProcess"
+# Each comes after those before it: the first that brings something is named.
+STATEMENTS = [
+    "import botorch_lse",
+    "import botorch",
+    SHORTEST,
+    "import botorch_lse.confidence",
+    "import botorch_lse.acquisition",
+    "from botorch_lse.strategies import *",
+    "import botorch_lse.plotting",  # until a picture is drawn
+    "from botorch_lse.table import commands",
 ]
-# Each import comes after those before it: the first that brings something is named.
 CODE = """
-import importlib, sys
+import json, sys
 
-for module in sys.argv[1:]:
-    importlib.import_module(module)
-    brought = {name.split(".")[0] for name in sys.modules}
-    print(module, sorted(brought & {"ax", "matplotlib", "plotly", "seaborn"}))
+for statement in sys.argv[1:]:
+    before = set(sys.modules)
+    exec(statement)
+    print(json.dumps(sorted(set(sys.modules) - before)))
 """
+DEPENDENCIES = {"botorch", "gpytorch", "numpy", "pandas", "scipy", "torch", "tqdm"}
+BROUGHT = {
+    "botorch": "exceptions models posteriors sampling settings utils",
+    "botorch_lse": "checks confidence content distributions encoding functional models "
+    "problem strategies transfer",
+    "numpy": "typing",
+    "scipy": "version",  # and none of its packages
+}
+"""What the names of a first run bring along beyond BoTorch, of these and of ours."""
 
 
-def test_imports_bring_neither_ax_nor_a_plotting_library() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, *MODULES],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines() == [f"{module} []" for module in MODULES]
+@pytest.fixture(scope="module")
+def brought() -> dict[str, set[str]]:
+    r"""For each statement the modules that it loads in a fresh process."""
+    command = [sys.executable, "-c", CODE, *STATEMENTS]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = map(json.loads, done.stdout.splitlines())
+    return {text: set(line) for text, line in zip(STATEMENTS, lines, strict=True)}
+
+
+def test_the_package_alone_brings_nothing_of_others(
+    brought: dict[str, set[str]],
+) -> None:
+    packages = {name.partition(".")[0] for name in brought["import botorch_lse"]}
+    assert packages - LIBRARY == {"botorch_lse"}
+
+
+def test_a_first_run_brings_little_beyond_botorch(
+    brought: dict[str, set[str]],
+) -> None:
+    allowed = {
+        f"{top}.{part}" for top, parts in BROUGHT.items() for part in parts.split()
+    }
+    public = [name.split(".") for name in brought[SHORTEST] if "._" not in name]
+    found = {
+        ".".join(parts[:2])
+        for parts in public
+        if parts[0] in DEPENDENCIES | {"botorch_lse"} and len(parts) > 1
+    }
+    assert found <= allowed, found - allowed
+    assert "pandas" not in brought[SHORTEST]
+    late = {"botorch.models.gpytorch", "botorch_lse.models.fitted"}  # they bring SciPy
+    assert brought[SHORTEST].isdisjoint(late)
+
+
+def test_a_strategy_brings_only_what_it_is_made_of(
+    brought: dict[str, set[str]],
+) -> None:
+    package = "botorch_lse.strategies."
+    found = {n.removeprefix(package) for n in brought[SHORTEST] if package in n}
+    used = {"arguments", "assays", "forecast", "goals", "judges", "loop", "processes"}
+    assert found == used
+
+
+def test_imports_bring_neither_ax_nor_a_plotting_library(
+    brought: dict[str, set[str]],
+) -> None:
+    late = {"ax", "matplotlib", "plotly", "seaborn"}
+    for statement, names in brought.items():
+        assert late.isdisjoint(name.partition(".")[0] for name in names), statement
 
 
 @pytest.mark.parametrize("name", botorch_lse.__all__)
@@ -44,9 +106,89 @@ def test_public_names_exist(name: str) -> None:
     assert getattr(botorch_lse, name).__doc__
 
 
+LAZY = [botorch_lse, models, strategies]
+"""Packages that load their names on first use."""
+
+
+def for_type_checkers(package: ModuleType) -> dict[str, str]:
+    r"""The names that a package shows to type checkers, each with its home."""
+    tree = ast.parse(Path(str(package.__file__)).read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    lines = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    assert len(lines) == len(block.body)
+    return {name.name: str(line.module) for line in lines for name in line.names}
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_names_loaded_on_first_use_are_those_that_type_checkers_see(
+    package: ModuleType,
+) -> None:
+    homes = for_type_checkers(package)
+    assert sorted(homes) == sorted(package.__all__)
+    assert set(homes) <= set(dir(package))
+    for name, home in homes.items():
+        found = getattr(package, name)
+        assert found is getattr(importlib.import_module(home), name)
+        assert pickle.loads(pickle.dumps(found)) is found
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_no_name_is_that_of_a_module(package: ModuleType) -> None:
+    # Whoever imports the module would find it in place of the name.
+    modules = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    assert modules.isdisjoint(package.__all__)
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_everything_is_imported_by_a_star(package: ModuleType) -> None:
+    found: dict[str, object] = {}
+    exec(f"from {package.__name__} import *", found)
+    assert set(package.__all__) <= set(found)
+
+
+def test_modules_are_attributes_without_an_import_of_their_own() -> None:
+    line = "import botorch_lse; print(botorch_lse.checks.__name__)"
+    command = [sys.executable, "-c", line]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "botorch_lse.checks"
+
+
+@pytest.mark.parametrize(
+    ("package", "typo", "near"),
+    [
+        (botorch_lse, "Stratgy", "Strategy"),
+        (strategies, "Abvoe", "Above"),
+        (strategies, "MELKStrateg", "MELKStrategy"),
+        (models, "fit_single_taskgp", "fit_single_task_gp"),
+    ],
+)
+def test_a_typing_error_is_answered_with_the_nearest_name(
+    package: ModuleType, typo: str, near: str
+) -> None:
+    said = f"'{package.__name__}' has no attribute '{typo}'. Did you mean '{near}'"
+    with pytest.raises(AttributeError, match=said):
+        getattr(package, typo)
+    with pytest.raises(ImportError, match=typo):
+        exec(f"from {package.__name__} import {typo}", {})
+
+
+@pytest.mark.parametrize(
+    ("name", "home"),
+    [
+        ("Pool", "botorch_lse.problem"),
+        ("State", "botorch_lse.strategies.loop"),
+        ("Strategy", "botorch_lse.strategies.loop"),
+        ("Above", "botorch_lse.strategies.goals"),
+        ("GaussianProcess", "botorch_lse.strategies.processes"),
+    ],
+)
+def test_a_class_says_where_it_is_defined(name: str, home: str) -> None:
+    # Experiments that are stored name classes by their modules.
+    assert getattr(botorch_lse, name).__module__ == home
+
+
 def test_tutorials_and_demo_need_no_research() -> None:
-    root = Path(__file__).parents[1]
-    readers = [*(root / "tutorials").glob("*.py"), root / "botorch_lse" / "demo.py"]
+    readers = [*(ROOT / "tutorials").glob("*.py"), ROOT / "botorch_lse" / "demo.py"]
     assert len(readers) > 10
     for path in readers:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy  # which loads its packages when they are first used
 import torch
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlogy
-from scipy.stats import chi2, norm
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, whole_number
@@ -145,15 +144,15 @@ class AuditTest:
         """
         if self.n_rows is None:
             wrong = multiples * self.share * (1 - self.mistaken)
-            log: NDArray[np.float64] = xlogy(self.wrong, wrong)
-            return log + xlogy(self.right, 1 - wrong)
+            log: NDArray[np.float64] = scipy.special.xlogy(self.wrong, wrong)
+            return log + scipy.special.xlogy(self.right, 1 - wrong)
         # Of `wrong` rows `drawn` were drawn, and of these `self.wrong` were found.
         wrong = np.floor(multiples * too_many(self.share, self.n_rows))
         n, most = self.right + self.wrong, max(int(wrong.max()), self.wrong)
         drawn = np.arange(self.wrong, min(n, most) + 1)[:, None]
         log = _log_choose(wrong, drawn) + _log_choose(self.n_rows - wrong, n - drawn)
         log = log + _log_choose(drawn, self.wrong)
-        log = log + xlogy(drawn - self.wrong, self.mistaken)
+        log = log + scipy.special.xlogy(drawn - self.wrong, self.mistaken)
         log = log + self.wrong * math.log(1 - self.mistaken)
         return np.asarray(np.logaddexp.reduce(log, axis=0))
 
@@ -209,7 +208,11 @@ def _log_choose(n: Any, k: Any) -> Any:
 
     (``scipy.stats`` has the probabilities made of it, at thirty times the time.)
     """
-    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return (
+        scipy.special.gammaln(n + 1)
+        - scipy.special.gammaln(k + 1)
+        - scipy.special.gammaln(n - k + 1)
+    )
 
 
 def too_many(share: float, n_rows: int) -> int:
@@ -402,7 +405,7 @@ def reach_of(
         ``n`` distances, units of ``noise_std``.
     """
     n = len(_looks(most))
-    z = float(norm.isf(mistaken / n))
+    z = float(scipy.stats.norm.isf(mistaken / n))
     if not is_gaussian:  # Chernoff's bound
         z = math.sqrt(2 * math.log(n / mistaken))
     return z * noise_std / counts.clamp_min(1).sqrt()
@@ -477,5 +480,5 @@ def noise_bound(first: Tensor, second: Tensor, delta: float) -> float:
     m = len(first)
     if m == 0:
         return math.inf  # nothing was measured twice
-    least = float(chi2.ppf(NOISE_SHARE * delta, m))
+    least = float(scipy.stats.chi2.ppf(NOISE_SHARE * delta, m))
     return math.sqrt(float((first - second).square().sum()) / 2 / least)

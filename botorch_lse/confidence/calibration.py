@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
+import scipy  # which loads its packages when they are first used
 import torch
 from botorch.exceptions.warnings import BotorchWarning
-from scipy.stats import beta, norm
 from torch import Tensor
 
 from botorch_lse.checks import in_interval
@@ -88,7 +88,7 @@ def are_too_wide(ahead: Tensor) -> bool:
 
 def share_within(ahead: Tensor, level: float) -> float:
     r"""The share of residuals within the central interval of a standard normal one."""
-    return float((ahead.abs() <= norm.isf((1 - level) / 2)).double().mean())
+    return float((ahead.abs() <= scipy.stats.norm.isf((1 - level) / 2)).double().mean())
 
 
 def rank_interval(k: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -105,9 +105,9 @@ def rank_interval(k: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         The lower ends of the central 95 % intervals, each by itself, the medians and
         the upper ends.
     """
-    rank = beta(k.numpy(), (n + 1 - k).numpy())
+    rank = scipy.stats.beta(k.numpy(), (n + 1 - k).numpy())
     lower, median, upper = (
-        torch.from_numpy(norm.ppf(rank.ppf(p))) for p in (0.025, 0.5, 0.975)
+        torch.from_numpy(scipy.stats.norm.ppf(rank.ppf(p))) for p in (0.025, 0.5, 0.975)
     )
     return lower, median, upper
 

@@ -6,9 +6,18 @@ Where a Gaussian with this ``mean`` and ``sigma`` is what is believed of ``f`` a
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
-from botorch.utils.probability.utils import log_ndtr, ndtr, phi
 from torch import Tensor
+
+from botorch_lse._lazy import LazyModule
+
+if TYPE_CHECKING:
+    from botorch.utils.probability import utils as normal
+else:
+    # Its package brings SciPy's geometry, which no score needs.
+    normal = LazyModule("botorch.utils.probability.utils")
 
 TIE = 1e-9
 """Scores that differ by less than this share of the prior's standard deviation are
@@ -97,7 +106,7 @@ def expected_feasibility(
 
 def _surplus(u: Tensor) -> Tensor:
     r"""``psi(u) = E max(u + Z, 0)`` for a standard normal ``Z``."""
-    return u * ndtr(u) + phi(u)
+    return u * normal.ndtr(u) + normal.phi(u)
 
 
 def ranjan_improvement(
@@ -118,8 +127,8 @@ def ranjan_improvement(
         ``alpha = 1.96``.
     """
     t = deviations(mean, sigma, threshold)
-    inside = ndtr(alpha - t) - ndtr(-alpha - t)
-    ends = (alpha + t) * phi(alpha - t) + (alpha - t) * phi(alpha + t)
+    inside = normal.ndtr(alpha - t) - normal.ndtr(-alpha - t)
+    ends = (alpha + t) * normal.phi(alpha - t) + (alpha - t) * normal.phi(alpha + t)
     return sigma.square() * ((alpha**2 - t.square() - 1) * inside + ends)
 
 
@@ -134,9 +143,9 @@ def contour_entropy(mean: Tensor, sigma: Tensor, threshold: float | Tensor) -> T
         Shannon's entropy; for contours Cole et al. (2023).
     """
     t = deviations(mean, sigma, threshold)
-    p = ndtr(-t)
+    p = normal.ndtr(-t)
     # log p where p itself rounds to 0; log1p where 1 - p rounds to 1.
-    return -(p * log_ndtr(-t) + (1 - p) * torch.log1p(-p))
+    return -(p * normal.log_ndtr(-t) + (1 - p) * torch.log1p(-p))
 
 
 def interval(

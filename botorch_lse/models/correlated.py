@@ -16,11 +16,10 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from botorch.models.multitask import MultiTaskGP
 from botorch.models.transforms.outcome import Standardize, StratifiedStandardize
 from gpytorch.kernels import IndexKernel, Kernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
@@ -29,7 +28,6 @@ from torch import Tensor
 from torch.nn import Module
 
 from botorch_lse.checks import complaint
-from botorch_lse.models.fitted import ModelFactory, fit_multi_task_gp
 from botorch_lse.models.gaussian_process import (
     GPPrior,
     News,
@@ -39,6 +37,11 @@ from botorch_lse.models.gaussian_process import (
     path_rows,
     row_blocks,
 )
+
+if TYPE_CHECKING:
+    from botorch.models.multitask import MultiTaskGP
+
+    from botorch_lse.models.fitted import ModelFactory
 
 REMEDY = (
     "Give a `MultiTaskGP` of all outputs, a factory of one, or one single-output GP "
@@ -214,6 +217,9 @@ def priors_of(model: Any) -> tuple[GPPrior, ...]:
 
 
 def _refuse_others(model: Any) -> None:
+    # Not at the top: it brings SciPy, and whoever has a model has it.
+    from botorch.models.multitask import MultiTaskGP
+
     name = type(model).__name__
     if not isinstance(model, MultiTaskGP):
         wanted = "to be a MultiTaskGP where outputs are correlated"
@@ -326,6 +332,9 @@ class CorrelatedModel:
         Raises:
             UnsupportedError: If the factory does not return a ``MultiTaskGP``.
         """
+        # Not at the top: it brings SciPy, which only a fit needs.
+        from botorch_lse.models.fitted import fit_multi_task_gp
+
         given = in_long_form(X, y, yvar)
         if self.factory is None:
             return priors_of(fit_multi_task_gp(*given, bounds))

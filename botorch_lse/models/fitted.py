@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
+import scipy  # which loads its packages when they are first used
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
@@ -33,10 +34,10 @@ from gpytorch.kernels import IndexKernel, Kernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood, HadamardGaussianLikelihood
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import LogNormalPrior
-from scipy.stats import chi2
 from torch import Tensor
 
 from botorch_lse.checks import check_map, check_shape, real_matrix
+from botorch_lse.encoding import SAME_ROW
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Pool
@@ -388,7 +389,7 @@ def largest_noise(train_X: Tensor, train_Y: Tensor) -> float | None:
         return None
     means = torch.zeros(len(counts)).to(y).index_add(0, group, y) / counts
     within = float((y - means[group]).square().sum())
-    return within / float(chi2.ppf(NOISE_DELTA, freedom)) / spread
+    return within / float(scipy.stats.chi2.ppf(NOISE_DELTA, freedom)) / spread
 
 
 def _above(bound: float, initial_value: Tensor) -> GreaterThan:
@@ -462,11 +463,6 @@ def fixed_prior(model: ModelArgument) -> GPPrior | None:
         "fitted BoTorch model, a fitted BoTorch model, or a GPyTorch kernel, but got "
         f"{type(model).__name__}."
     )
-
-
-SAME_ROW = 1e-6
-"""A point is a row of the pool if no input differs by more than this share of its
-range: single precision and scaling to the unit cube and back stay within."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,9 +39,7 @@ from typing import Any
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.exceptions.warnings import BotorchWarning
-from botorch.models.gpytorch import BatchedMultiOutputGPyTorchModel
 from botorch.models.model import Model
-from botorch.models.multitask import MultiTaskGP
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from botorch.utils.transforms import is_ensemble
 from gpytorch.constraints import Positive
@@ -491,6 +489,10 @@ def frozen(module: Module) -> Module:
 
 def _refuse_inexact(model: Any) -> None:
     r"""Complain about a model that is not one exact GP of one output."""
+    # Not at the top: they bring SciPy, and whoever has a model has them.
+    from botorch.models.gpytorch import BatchedMultiOutputGPyTorchModel
+    from botorch.models.multitask import MultiTaskGP
+
     name = type(model).__name__
     if not isinstance(model, ExactGP):
         wanted = "to be an exact GP (gpytorch.models.ExactGP)"

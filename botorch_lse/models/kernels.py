@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
-from botorch.models import SingleTaskGP
-from botorch.models.transforms import Standardize
+from botorch.models.transforms.outcome import Standardize
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_lse.checks import check_shape, complaint, of_type, real_matrix
-from botorch_lse.models.fitted import TINY, default_likelihood, fitted, largest_noise
 from botorch_lse.models.gaussian_process import GPPrior
+
+if TYPE_CHECKING:
+    from botorch.models import SingleTaskGP
 
 ASYMMETRIC = 1e-8
 """Entries across the diagonal may differ by this share of the largest:
@@ -223,6 +224,16 @@ class LearntKernel:
             train_Y: ``n x 1``.
             train_Yvar: ``n x 1``, or ``None`` to learn one noise variance.
         """
+        # Not at the top: they bring SciPy, which only a fit needs.
+        from botorch.models import SingleTaskGP
+
+        from botorch_lse.models.fitted import (
+            TINY,
+            default_likelihood,
+            fitted,
+            largest_noise,
+        )
+
         noise = None
         if train_Yvar is None:
             noise = default_likelihood(largest_noise(train_X, train_Y))

@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from botorch_lse.checks import complaint
-from botorch_lse.problem import LEVEL_OF, Pool
+from botorch_lse.encoding import LEVEL_OF
+from botorch_lse.problem import Pool
 
 
 @dataclass(frozen=True, eq=False)

@@ -248,9 +248,6 @@ class ComposedStrategy(Strategy):
         return super()._complete(observations)
 
 
-Strategy.composed = ComposedStrategy
-
-
 def default_rule(goal: Goal, pool: Pool, of_content: bool = False) -> Rule:
     r"""The rule for a goal where the user gives none.
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import scipy  # which loads its packages when they are first used
 import torch
-from scipy.stats import beta as beta_distribution
 from torch import Tensor
 
 from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
@@ -229,7 +229,7 @@ def conservative_rows(
     # A set is not likelier than its least likely row, and with this probability or a
     # smaller one that row is above in ``needed`` draws with a chance of RARE at most.
     needed = math.ceil(alpha * n)
-    least = float(beta_distribution.ppf(RARE, needed, n - needed + 1))
+    least = float(scipy.stats.beta.ppf(RARE, needed, n - needed + 1))
     can_enter = (z < SURE) & (z > -SURE) & (torch.special.ndtr(z) >= least)
     doubtful = order[can_enter[order]]
     found = torch.zeros(len(items), dtype=torch.bool)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from botorch_lse.planning import Relaxation
+if TYPE_CHECKING:
+    from botorch_lse.planning import Relaxation
 
 ROUGH = 0.1
 """The tolerance of a forecast's designs: estimated gaps are far less exact."""

@@ -12,7 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
-from typing import Any, ClassVar, Self, cast
+from importlib import import_module
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -344,13 +345,13 @@ class Strategy(ABC):
     max_observations: int | None
     max_repeats: int | None
 
-    # ``ComposedStrategy`` enters itself here: it knows this module, not the reverse.
-    composed: ClassVar[type[Strategy] | None] = None
-
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
         r"""``Strategy(pool, goal, ...)`` itself is a ``ComposedStrategy``."""
-        if cls is Strategy and cls.composed is not None:
-            return cast("Self", object.__new__(cls.composed))
+        if cls is Strategy:
+            # As ``pathlib.Path`` does. The package loads the class that is made, which
+            # knows this module: an import here would close a circle of files.
+            made = import_module(__package__).ComposedStrategy
+            return cast("Self", object.__new__(made))
         return super().__new__(cls)
 
     # --- the loop -------------------------------------------------------------------

@@ -12,27 +12,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
-from botorch.models import SingleTaskGP
 from botorch.models.model import ModelList
-from botorch.models.multitask import MultiTaskGP
 from torch import Tensor
 from torch.nn import Module
 
+from botorch_lse._lazy import LazyModule
 from botorch_lse.checks import in_interval, of_type, truth_value, whole_number
 from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.models import correlated
 from botorch_lse.models.correlated import CorrelatedModel
-from botorch_lse.models.fitted import (
-    ModelArgument,
-    fit_mixed_gp,
-    fit_single_task_gp,
-    fixed_prior,
-    unfitted_prior,
-)
 from botorch_lse.models.gaussian_process import (
     JITTER,
     MEMORY_BUDGET,
@@ -44,9 +36,18 @@ from botorch_lse.models.kernels import LearntKernel
 from botorch_lse.problem import History, Observations, Pool
 from botorch_lse.strategies.arguments import points_of
 from botorch_lse.strategies.assays import Assays
-from botorch_lse.strategies.burn_in import BurnIn, BurnInData
 from botorch_lse.strategies.goals import Goal
 from botorch_lse.strategies.loop import Request, round_generator
+
+if TYPE_CHECKING:
+    from botorch.models import SingleTaskGP, multitask
+
+    from botorch_lse.models import fitted
+    from botorch_lse.models.fitted import ModelArgument
+    from botorch_lse.strategies.burn_in import BurnIn, BurnInData
+else:  # both bring SciPy
+    fitted = LazyModule("botorch_lse.models.fitted")
+    multitask = LazyModule("botorch.models.multitask")
 
 Refit = int | float | Callable[[int], bool]
 """When a model is fitted again: every so many rounds; once there are so many times as
@@ -138,7 +139,7 @@ class OutputModel:
                 f"Expected `history` with the {self.pool.d} columns of the pool, but "
                 f"got {self.history.X.shape[-1]}."
             )
-        if fixed_prior(self.model) is None:
+        if fitted.fixed_prior(self.model) is None:
             return
         assert self.fixed is not None  # it is the prior, after its history
         _one_process(self.fixed)
@@ -151,7 +152,7 @@ class OutputModel:
     @cached_property
     def fixed(self) -> GPPrior | None:
         r"""The prior if hyper-parameters are fixed, else ``None``."""
-        prior = fixed_prior(self.model)
+        prior = fitted.fixed_prior(self.model)
         return None if prior is None else self.given(prior)
 
     def given(self, prior: GPPrior) -> GPPrior:
@@ -294,8 +295,8 @@ class OutputModel:
     ) -> SingleTaskGP:
         words = self.pool.words
         if not words:
-            return fit_single_task_gp(X, y, yvar, bounds)
-        return fit_mixed_gp(X, y, yvar, bounds, dict(words.values()))
+            return fitted.fit_single_task_gp(X, y, yvar, bounds)
+        return fitted.fit_mixed_gp(X, y, yvar, bounds, dict(words.values()))
 
 
 def _one_process(prior: GPPrior) -> None:
@@ -540,6 +541,9 @@ class GaussianProcesses:
             fits = self.unfitted_start()
             if self.is_fixed:
                 fits = replace(fits, posteriors=self._priors(self._given))
+            # Not at the top: it brings designs and their solver.
+            from botorch_lse.strategies.burn_in import BurnInData
+
             return replace(fits, burn_in=BurnInData.empty(len(self.pool)))
         return self.of_priors(self._given) if self.is_fixed else self.unfitted_start()
 
@@ -550,7 +554,7 @@ class GaussianProcesses:
             prior = model.unfitted(self.candidates.X)
         if prior is None:
             words = dict(self.candidates.words.values())
-            prior = unfitted_prior(self.candidates.bounds, words)
+            prior = fitted.unfitted_prior(self.candidates.bounds, words)
         prior = self.outputs[0].unfitted(prior)
         noise = torch.full((len(self.candidates),), UNFITTED_NOISE, dtype=torch.float64)
         m = len(self.outputs)
@@ -908,7 +912,7 @@ class GaussianProcess:
                 them, or there is a history.
         """
         given, together = self.model, self._together(n_outputs)
-        if isinstance(given, MultiTaskGP):
+        if isinstance(given, multitask.MultiTaskGP):
             given = correlated.priors_of(given)
         elif isinstance(given, ModelList):
             given = list(given.models)
@@ -939,7 +943,7 @@ class GaussianProcess:
     def _together(self, n_outputs: int) -> CorrelatedModel | None:
         r"""What learns all outputs together; ``None`` where they are independent."""
         truth_value(self.correlated, "correlated")
-        is_given = isinstance(self.model, MultiTaskGP)
+        is_given = isinstance(self.model, multitask.MultiTaskGP)
         if not (is_given or self.correlated):
             return None
         if n_outputs == 1 and not is_given:

@@ -1,5 +1,5 @@
 r"""A command line for tables: candidates and results in CSV files, and nothing else."""
 
-from botorch_lse.table.commands import main
+from botorch_lse.table.command_line import main
 
 __all__ = ["main"]

@@ -10,13 +10,16 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from botorch_lse.models.fitted import SAME_ROW
-from botorch_lse.problem import Pool, encode
+from botorch_lse.encoding import SAME_ROW, encode
 from botorch_lse.table.cells import Line, Notation, Table
+
+if TYPE_CHECKING:
+    from botorch_lse.problem import Pool
 
 SHEET, REPEAT = "sheet", "repeat"
 """Columns that a sheet adds: its number, and the how-many-th measurement it is."""
@@ -111,6 +114,8 @@ class Candidates:
         Args:
             rows: Which candidates, sorted.
         """
+        from botorch_lse.problem import Pool  # not at the top: it brings torch
+
         cells = pd.DataFrame([self.lines[row].cells for row in rows], dtype=str)
         frame = self.frame.iloc[rows].reset_index(drop=True)
         by_log = {name: np.log10(frame[name]) for name in self.logs}

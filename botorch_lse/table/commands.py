@@ -3,14 +3,10 @@ r"""The commands for tables: ``botorch-lse next`` and the others."""
 from __future__ import annotations
 
 import argparse
-import math
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
-from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.confidence.calibration import ANOTHER_MODEL, CalibrationWarning
 from botorch_lse.strategies.loop import (
     ALL_ABOVE,
@@ -25,23 +21,8 @@ from botorch_lse.table.answers import draw_answer, write_answer
 from botorch_lse.table.cells import Table, write_table
 from botorch_lse.table.measurements import MEASURED, WORDS, results_with
 from botorch_lse.table.runs import Run
-from botorch_lse.table.settings import DEFAULT_FILE, FILES, PROGRAM, options, settings
+from botorch_lse.table.settings import PROGRAM
 from botorch_lse.table.simulated import Outcome, simulated, truth_of
-
-DESCRIPTION = """\
-Which lines of a table are above a level? `next` writes a sheet of what to measure; fill
-it in and call `next` again, until it says that everything is decided. The settings of
-the first call stand in botorch-lse.toml, so that later calls need none. There is no
-state but the files: stop at any point, and go on from them."""
-
-DEMO = (
-    f"To see a whole run: `{PROGRAM} demo` classifies a sea bed from noisy soundings."
-)
-COMMANDS = {
-    "next": "write the sheet of what to measure next",
-    "answer": "write what is known of each candidate, as a table and a picture",
-    "simulate": "say how many measurements to expect, from simulated ones",
-}
 
 ENDS = {
     DECIDED: "Every candidate is decided.",
@@ -57,139 +38,30 @@ OFTEN = 3
 """A candidate that failed so many times, and never gave a value, is asked about."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    r"""Run a command.
+def carry_out(run: Run, call: argparse.Namespace) -> None:
+    r"""Carry out the command of a call.
 
     Args:
-        arguments: The command line; default ``sys.argv[1:]``.
-
-    Returns:
-        The exit status; 2 if a file or an option is not what it should be.
+        run: The run that it is about.
+        call: The options.
     """
-    call = parser().parse_args(arguments)
-    try:
-        with warnings.catch_warnings():
-            # What predictions were worth is said in a sentence.
-            warnings.simplefilter("ignore", CalibrationWarning)
-            call.run(call)
-    except ValueError as error:
-        said = " ".join((str(error), *getattr(error, "__notes__", [])))
-        print(f"{PROGRAM}: error: {said}", file=sys.stderr)
-        return 2
-    except ImportError as error:
-        print(
-            f"{PROGRAM}: pictures need matplotlib ({error}). Install it with: pip "
-            "install 'botorch-lse[plot]'",
-            file=sys.stderr,
-        )
-        return 1
-    except KeyboardInterrupt:
-        print(f"{PROGRAM}: stopped; no file was left half written", file=sys.stderr)
-        return 130
-    return 0
-
-
-def parser() -> argparse.ArgumentParser:
-    r"""The command line."""
-    whole = argparse.ArgumentParser(prog=PROGRAM, description=DESCRIPTION, epilog=DEMO)
-    commands = whole.add_subparsers(required=True, metavar="COMMAND")
-    common = _common_options()
-    for name, words in COMMANDS.items():
-        part = commands.add_parser(
-            name, parents=[common], help=words, description=f"{words.capitalize()}."
-        )
-        part.set_defaults(run=globals()[f"{name}_command"])
-        if name == "answer":
-            _add_answer_options(part)
-        elif name == "simulate":
-            _add_simulate_options(part)
-    return whole
-
-
-def _add_answer_options(part: argparse.ArgumentParser) -> None:
-    for option, file, words in (
-        ("--table", "answer.csv", "the table to write (default answer.csv)"),
-        ("--picture", "answer.png", "the picture to draw (default answer.png)"),
-    ):
-        part.add_argument(
-            option, type=Path, default=Path(file), metavar="FILE", help=words
-        )
-
-
-def _add_simulate_options(part: argparse.ArgumentParser) -> None:
-    add = part.add_argument
-    add("--runs", type=int, default=3, help="how many runs (default 3)")
-    add(
-        "--most",
-        type=int,
-        default=300,
-        help="measurements of a run at most (default 300)",
-    )
-    add("--truth", metavar="COLUMN", help="true values: a column of the candidates")
-    add(
-        "--between",
-        type=numbers,
-        metavar="LOW,HIGH",
-        help="most true values lie between these; functions are drawn (not needed once "
-        "a model is learnt from results)",
-    )
-    add(
-        "--noise",
-        type=float,
-        metavar="STD",
-        help="standard deviation of simulated noise (default noise_std, or as learnt)",
-    )
-
-
-def _common_options() -> argparse.ArgumentParser:
-    r"""The options that stand in the settings."""
-    found = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    add = found.add_argument
-    add("candidates", nargs="?", help="the table of the candidates, one a line")
-    add(
-        "--settings",
-        type=Path,
-        default=Path(DEFAULT_FILE),
-        metavar="FILE",
-        help="where the settings stand (default botorch-lse.toml)",
-    )
-    for name, option, kind, words in options():
-        if kind is bool:
-            add(option, action="store_true", help=words)
-        elif kind is tuple:
-            read = numbers if name == "audit" else names
-            add(option, type=read, metavar="A,B", help=words)
+    with warnings.catch_warnings():
+        # What predictions were worth is said in a sentence.
+        warnings.simplefilter("ignore", CalibrationWarning)
+        if call.command == "next":
+            next_command(run)
+        elif call.command == "answer":
+            answer_command(run, call)
         else:
-            add(option, type=kind, metavar=kind.__name__.upper(), help=words)
-    return found
+            simulate_command(run, call)
 
 
-def names(text: str) -> tuple[str, ...]:
-    r"""Names with commas between them, as an option has them."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def numbers(text: str) -> tuple[float, ...]:
-    r"""Numbers with commas between them, as an option has them."""
-    return tuple(float(part) for part in text.split(","))
-
-
-def _read(call: argparse.Namespace) -> Run:
-    r"""The run that a call is about."""
-    given = {n: v for n, v in vars(call).items() if n in _NAMES}
-    return Run.read(settings(call.settings, given))
-
-
-_NAMES = {"candidates", *(name for name, *_ in options())}
-
-
-def next_command(call: argparse.Namespace) -> None:
+def next_command(run: Run) -> None:
     r"""Write the sheet of what to measure next.
 
     Args:
-        call: The options.
+        run: The run.
     """
-    run = _read(call)
     print(summary(run))
     rows = run.next_rows()
     lines = run.sheet_lines(rows)
@@ -199,19 +71,13 @@ def next_command(call: argparse.Namespace) -> None:
     print(to_do(run, lines))
 
 
-def answer_command(call: argparse.Namespace) -> None:
+def answer_command(run: Run, call: argparse.Namespace) -> None:
     r"""Write the answer as a table and a picture, and say what it is worth.
 
     Args:
+        run: The run.
         call: The options.
     """
-    run = _read(call)
-    for path in (call.table, call.picture):
-        if path.resolve() in {run.settings.file(name).resolve() for name in FILES}:
-            raise ValueError(
-                f"Expected another file for the answer, but {path} is one of the "
-                "tables it rests on. Name another one."
-            )
     print(summary(run))
     if run.state.history.n_measured:
         print(answer_in_words(run))
@@ -235,17 +101,13 @@ def answer_in_words(run: Run) -> str:
     return _in_table_words("\n".join(words))
 
 
-def simulate_command(call: argparse.Namespace) -> None:
+def simulate_command(run: Run, call: argparse.Namespace) -> None:
     r"""Say how many measurements to expect, from simulated ones.
 
     Args:
+        run: The run.
         call: The options.
     """
-    for name in ("runs", "most"):
-        whole_number(getattr(call, name), f"--{name}", 1)
-    run = _read(call)
-    if call.noise is not None:
-        in_interval(call.noise, "--noise", 0.0, math.inf, closed_low=True)
     truth = truth_of(run, call.runs, call.truth, call.between, call.noise)
     save_settings(run)
     print(f"Truth: {truth.words}; noise with standard deviation {truth.noise_std:.3g}.")

@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-import torch
-
-from botorch_lse.problem import Observations
 from botorch_lse.table.candidates import REPEAT, SHEET, Candidates
 from botorch_lse.table.cells import Line, Notation, Table, read_table
 from botorch_lse.table.settings import Settings
+
+if TYPE_CHECKING:
+    from botorch_lse.problem import Observations
 
 FAILED = ("failed", "fail")
 """Words for a measurement that failed and is asked again."""
@@ -123,6 +124,11 @@ class Measurements:
         Args:
             places: The rows of the pool by candidate.
         """
+        # Not at the top: the files are read without torch.
+        import torch
+
+        from botorch_lse.problem import Observations
+
         done = self.having(MEASURED)
         groups = []
         for sheet in sorted({entry.sheet for entry in done}):

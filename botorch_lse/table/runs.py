@@ -9,23 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from tqdm import tqdm
 
-from botorch_lse.problem import Observations, Pool
-from botorch_lse.strategies import (
-    Above,
-    ComposedStrategy,
-    GaussianProcess,
-    State,
-    Strategy,
-)
+from botorch_lse import strategies  # loads its names, and torch, on first use
 from botorch_lse.table.candidates import REPEAT, SHEET, Candidates
 from botorch_lse.table.cells import read_table
 from botorch_lse.table.measurements import Measurements, measurements
 from botorch_lse.table.settings import Settings
+
+if TYPE_CHECKING:
+    from botorch_lse.problem import Observations, Pool
+    from botorch_lse.strategies import ComposedStrategy, State
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,16 +84,19 @@ class Run:
     def strategy(self) -> ComposedStrategy:
         r"""The default strategy for the question."""
         found = self.settings
-        strategy = Strategy(
+        strategy = strategies.Strategy(
             self.pool,
-            Above(found.level, found.epsilon),
-            model=GaussianProcess(noise_std=found.noise_std, n_initial=found.first),
+            strategies.Above(found.level, found.epsilon),
+            model=strategies.GaussianProcess(
+                noise_std=found.noise_std, n_initial=found.first
+            ),
             batch_size=found.batch,
             beta=found.beta,
             max_observations=found.budget,
             audit=(found.audit[0], found.audit[1]) if found.audit else None,
         )
-        assert isinstance(strategy, ComposedStrategy)  # which ``Strategy(...)`` makes
+        # Which ``Strategy(...)`` makes.
+        assert isinstance(strategy, strategies.ComposedStrategy)
         return strategy
 
     @cached_property
@@ -193,6 +193,8 @@ def filled_up(
         pending: Rows of the pool that are out.
         size: How many more are wanted; fewer come where a budget ends.
     """
+    import torch  # not at the top: the files are read without it
+
     rows = list[int]()
     while len(rows) < size:
         asking = replace(strategy, batch_size=size - len(rows))

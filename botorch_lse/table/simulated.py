@@ -74,7 +74,7 @@ def truth_of(
         run: The run.
         runs: How many truths.
         column: A column of the candidates with the true values.
-        between: The two ends.
+        between: The two ends, the smaller one first.
         noise: The standard deviation of simulated noise; default what is known of it.
 
     Raises:
@@ -88,11 +88,6 @@ def truth_of(
         words = f"the column {column}"
         return Truth(values, _given(noise, run), start, words)
     if between is not None:
-        if len(between) != 2 or not between[0] < between[1]:
-            raise ValueError(
-                "Expected --between to be a smaller and a larger value, as in 20,60, "
-                f"but got {','.join(f'{end:g}' for end in between)}."
-            )
         low, high = between
         unfitted = unfitted_prior(run.pool.bounds, dict(run.pool.words.values()))
         prior = PoolPosterior.start(unfitted, run.pool.X)

@@ -11,6 +11,7 @@ import pytest
 
 from botorch_lse.__main__ import command, main
 from botorch_lse.table import commands
+from botorch_lse.table import main as table
 from tests.table.lab import HILL, NEXT, Lab, Line, hill
 
 
@@ -64,7 +65,7 @@ def test_the_same_files_give_the_same_sheet_after_any_interruption(
 
         with monkeypatch.context() as patch:
             patch.setattr(commands, broken, stop)
-            assert commands.main(["next"]) == 130
+            assert table(["next"]) == 130
         lab.call("next")
         assert lab.contents() == after
 

@@ -1,0 +1,70 @@
+r"""Names and modules that are loaded when they are first used, not when imported.
+
+What only some calls need (a table, a distribution, a fitted model) takes longer to load
+than all of BoTorch. Packages whose names have many homes load each on first use (PEP
+562), with the same names in a ``TYPE_CHECKING`` block for type checkers and editors.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+
+def lazy_names(
+    package: str,
+    names: Mapping[str, str],
+    elsewhere: Mapping[str, str] | None = None,
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    r"""``__getattr__`` and ``__dir__`` of a package that loads names on first use.
+
+    Its modules are found as attributes too, as if it had imported them.
+
+    Args:
+        package: Its name, ``__name__``.
+        names: For each of its modules, the names that the package takes from it, with
+            spaces between them. No name may be that of a module, which would take its
+            place once imported.
+        elsewhere: For each name that it takes from another package, that package.
+    """
+    homes = {
+        name: f"{package}.{module}"
+        for module, own in names.items()
+        for name in own.split()
+    } | dict(elsewhere or {})
+
+    def find(name: str) -> Any:
+        if name in homes:
+            found = getattr(import_module(homes[name]), name)
+            setattr(sys.modules[package], name, found)  # looked up once
+            return found
+        # Not `__path__` and the like, which Python asks of every package.
+        if not name.startswith("__") and find_spec(f"{package}.{name}") is not None:
+            return import_module(f"{package}.{name}")
+        from difflib import get_close_matches  # for a typing error only
+
+        near = get_close_matches(name, known(), 1)
+        raise AttributeError(
+            f"module {package!r} has no attribute {name!r}"
+            + (f". Did you mean {near[0]!r}?" if near else "")
+        )
+
+    def known() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes})
+
+    return find, known
+
+
+class LazyModule(ModuleType):
+    r"""Another package's module, imported when something of it is first used.
+
+    Args:
+        name: The module's name.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self.__name__), name)
