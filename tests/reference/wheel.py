@@ -24,11 +24,15 @@ UNWANTED = re.compile(
 """Experiments, benchmarks, tests and old names: none of them is in a wheel."""
 DOOR = "botorch_lse/benchmark.py"
 """What is called a benchmark and may be there: it says where the benchmarks are."""
-TABLE = "temperature,time\n" + "".join(f"{20 + i},{i % 5}\n" for i in range(30))
+TABLE = "temperature,time\n" + "".join(
+    f"{20 + 7 * (i % 6)},{5 + 3 * (i // 6)}\n" for i in range(30)
+)
 
 
 def build(folder: Path) -> Path:
     r"""The wheel of this clone, in a folder."""
+    # What an earlier build left there would go into the wheel.
+    shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     subprocess.run([*command, "--wheel-dir", str(folder), str(ROOT)], check=True)
     (found,) = folder.glob("*.whl")
