@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import get_type_hints
 
 import pytest
 
@@ -170,6 +171,21 @@ def test_a_typing_error_is_answered_with_the_nearest_name(
         getattr(package, typo)
     with pytest.raises(ImportError, match=typo):
         exec(f"from {package.__name__} import {typo}", {})
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        *(getattr(botorch_lse, name) for name in botorch_lse.__all__),
+        *(getattr(botorch_lse, name).__init__ for name in botorch_lse.__all__),
+        models.LearntKernel.__call__,
+        botorch_lse.Pool.from_box,
+        botorch_lse.Observations.from_frame,
+    ],
+)
+def test_annotations_name_what_is_there_when_it_is_asked_for(thing: object) -> None:
+    # The site links what signatures name, though some of it is loaded on first use.
+    assert isinstance(get_type_hints(thing), dict)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import torch
 from ax.api.client import Client
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 
-from botorch_lse import Pool
+from botorch_lse import Above, GaussianProcess, Pool, Strategy
 from botorch_lse.ax import (
     BatchAnalysis,
     ProbabilityAnalysis,
@@ -27,7 +27,6 @@ from botorch_lse.ax import (
     run_experiment,
 )
 from botorch_lse.plotting import plot_progress, plot_slices
-from botorch_lse.strategies import Above, GaussianProcess, Strategy
 
 logging.disable(logging.INFO)  # Ax logs a line per trial
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests

@@ -27,9 +27,8 @@ from ax.storage.json_store.encoder import object_to_json
 from ax.storage.json_store.load import load_experiment
 from ax.storage.json_store.save import save_experiment
 
-from botorch_lse import Pool
+from botorch_lse import Above, GaussianProcess, Pool, Strategy
 from botorch_lse.ax import level_set, level_set_generation_strategy
-from botorch_lse.strategies import Above, GaussianProcess, Strategy
 
 logging.disable(logging.INFO)
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests

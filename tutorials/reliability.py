@@ -21,15 +21,9 @@ import matplotlib.pyplot as plt
 import torch
 from scipy.stats import norm
 
-from botorch_lse import Pool
+from botorch_lse import Above, GaussianProcess, Pool, Strategy
 from botorch_lse.confidence.calibration import CalibrationWarning
-from botorch_lse.strategies import (
-    Above,
-    ContentKnown,
-    GaussianProcess,
-    MinimumU,
-    Strategy,
-)
+from botorch_lse.strategies import ContentKnown, MinimumU
 
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests
 warnings.simplefilter("ignore", CalibrationWarning)  # it is looked at below

@@ -13,6 +13,7 @@ import torch
 from ax.api.client import Client
 from ax.exceptions.generation_strategy import GenerationStrategyCompleted
 
+from botorch_lse import Above, GaussianProcess, Strategy
 from botorch_lse.ax import (
     LevelSetAnalysis,
     level_set,
@@ -21,7 +22,6 @@ from botorch_lse.ax import (
 )
 from botorch_lse.datasets import bathymetry
 from botorch_lse.plotting import plot_level_set
-from botorch_lse.strategies import Above, GaussianProcess, Strategy
 
 logging.disable(logging.INFO)  # Ax logs a line per trial
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests

@@ -26,7 +26,7 @@ import torch
 from ax.api.client import Client
 from gpytorch.kernels import MaternKernel, ScaleKernel
 
-from botorch_lse import Observations, Pool
+from botorch_lse import Above, GaussianProcess, Observations, Pool, State, Strategy
 from botorch_lse.ax import (
     POOL_INDEX,
     LevelSetAnalysis,
@@ -37,7 +37,6 @@ from botorch_lse.ax import (
     run_experiment,
 )
 from botorch_lse.plotting import plot_level_set
-from botorch_lse.strategies import Above, GaussianProcess, State, Strategy
 
 logging.disable(logging.INFO)  # Ax logs a line per trial
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests

@@ -14,8 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from botorch_lse import Observations, Pool
-from botorch_lse.strategies import Above, Strategy
+from botorch_lse import Above, Observations, Pool, Strategy
 
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests
 folder = Path(tempfile.mkdtemp())

@@ -19,15 +19,8 @@ from matplotlib.colors import ListedColormap
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from botorch_lse import Pool
-from botorch_lse.strategies import (
-    Above,
-    Ambiguity,
-    GaussianProcess,
-    Strategy,
-    audit,
-    audit_size,
-)
+from botorch_lse import Above, GaussianProcess, Pool, Strategy
+from botorch_lse.strategies import Ambiguity, audit, audit_size
 
 QUICK = bool(os.environ.get("TUTORIAL_QUICK"))  # small numbers, for the tests
 LIMIT, NOISE, NEAR = 200.0, 10.0, 20.0  # mg/kg: the level, one sample's noise, epsilon

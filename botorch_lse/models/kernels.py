@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from botorch import models  # which loads its modules on first use
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models.transforms.outcome import Standardize
 from gpytorch.kernels import Kernel
@@ -15,9 +16,6 @@ from torch import Tensor
 
 from botorch_lse.checks import check_shape, complaint, of_type, real_matrix
 from botorch_lse.models.gaussian_process import GPPrior
-
-if TYPE_CHECKING:
-    from botorch.models import SingleTaskGP
 
 ASYMMETRIC = 1e-8
 """Entries across the diagonal may differ by this share of the largest:
@@ -216,7 +214,7 @@ class LearntKernel:
 
     def __call__(
         self, train_X: Tensor, train_Y: Tensor, train_Yvar: Tensor | None
-    ) -> SingleTaskGP:
+    ) -> models.SingleTaskGP:
         r"""The fitted model.
 
         Args:
@@ -225,8 +223,6 @@ class LearntKernel:
             train_Yvar: ``n x 1``, or ``None`` to learn one noise variance.
         """
         # Not at the top: they bring SciPy, which only a fit needs.
-        from botorch.models import SingleTaskGP
-
         from botorch_lse.models.fitted import (
             TINY,
             default_likelihood,
@@ -237,7 +233,7 @@ class LearntKernel:
         noise = None
         if train_Yvar is None:
             noise = default_likelihood(largest_noise(train_X, train_Y))
-        model = SingleTaskGP(
+        model = models.SingleTaskGP(
             train_X,
             train_Y,
             train_Yvar,

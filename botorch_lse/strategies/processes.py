@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from botorch.models import SingleTaskGP, multitask
 
     from botorch_lse.models import fitted
-    from botorch_lse.models.fitted import ModelArgument
     from botorch_lse.strategies.burn_in import BurnIn, BurnInData
 else:  # both bring SciPy
     fitted = LazyModule("botorch_lse.models.fitted")
@@ -108,7 +107,7 @@ class OutputModel:
     """
 
     pool: Pool
-    model: ModelArgument
+    model: fitted.ModelArgument
     noise_std: float | None
     history: History | None = None
 
@@ -876,7 +875,7 @@ class GaussianProcess:
             whose ``train_X`` has the number of the output as last column.
     """
 
-    model: ModelArgument | Sequence[ModelArgument] | ModelList = None
+    model: fitted.ModelArgument | Sequence[fitted.ModelArgument] | ModelList = None
     noise_std: float | Sequence[float] | None = None
     refit: Refit = 1
     n_initial: int | None = None
