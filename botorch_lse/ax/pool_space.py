@@ -79,13 +79,14 @@ class PoolSpace:
 
     Args:
         pool: The candidates.
-        search_space: With the parameter ``pool_index``; or each of its parameters is a
-            column of the pool's table (or of ``X``, under its names), or fixed. Other
-            columns may be there.
+        search_space: With the parameter ``pool_index``, and fixed ones; or each of its
+            parameters is a column of the pool's table (or of ``X``, under its names),
+            or fixed. Other columns may be there.
 
     Raises:
-        ValueError: If a parameter is no column, a row lies outside the space, or two
-            rows have the same parameters.
+        ValueError: If a parameter is no column, a row lies outside the space (also by
+            a column that the space fixes at another value), two rows have the same
+            parameters, or another parameter varies beside ``pool_index``.
     """
 
     def __init__(self, pool: Pool, search_space: SearchSpace) -> None:
@@ -93,15 +94,16 @@ class PoolSpace:
         self._pool = pool
         self.n_rows = len(pool)
         self.by_number = POOL_INDEX in search_space.parameters
-        if self.by_number:
-            return
         parameters = self._parameters.items()
         self._fixed = {
             name: parameter.value
             for name, parameter in parameters
             if isinstance(parameter, FixedParameter)
         }
-        free = {name: p for name, p in parameters if name not in self._fixed}
+        free = [name for name in self._parameters if name not in self._fixed]
+        if self.by_number:
+            _check_alone(free)
+            return
         frame = pool.to_frame()
         missing = [name for name in free if name not in frame.columns]
         if missing or not free:
@@ -111,11 +113,14 @@ class PoolSpace:
                 f"{'are' if missing else 'is'} not. Name the columns as the "
                 "parameters, or build the search space with `pool_parameters(pool)`."
             )
-        self.names = list(free)
-        self._table = frame[self.names].reset_index(drop=True)
+        self.names = list(self._parameters)
+        # A fixed parameter that is no column has its value in every row.
+        beside = {n: v for n, v in self._fixed.items() if n not in frame.columns}
+        self._beside = beside
+        self._table = frame.assign(**beside)[self.names].reset_index(drop=True)
         columns = [
             [parameter.cast(value) for value in self._table[name].astype(object)]
-            for name, parameter in free.items()
+            for name, parameter in parameters
         ]
         self._records: list[tuple[Any, ...]] = list(zip(*columns, strict=True))
         self._rows: dict[tuple[Any, ...], int] = {}
@@ -143,9 +148,8 @@ class PoolSpace:
     def parameters_of(self, row: int) -> dict[str, Any]:
         r"""The parameterization of a row, fixed parameters included."""
         if self.by_number:
-            return {POOL_INDEX: int(row)}
-        values = dict(zip(self.names, self._records[row], strict=True))
-        return {**values, **self._fixed}
+            return {POOL_INDEX: int(row), **self._fixed}
+        return dict(zip(self.names, self._records[row], strict=True))
 
     def row_of(self, parameters: Mapping[str, Any], where: str) -> int:
         r"""The row of a parameterization.
@@ -159,6 +163,7 @@ class PoolSpace:
         """
         if self.by_number:
             return _row_of_number(parameters, self.n_rows, where)
+        parameters = {**self._fixed, **parameters}
         missing = [name for name in self.names if name not in parameters]
         if missing:
             raise ValueError(
@@ -183,6 +188,7 @@ class PoolSpace:
 
     def is_off_the_pool(self, parameters: Mapping[str, Any]) -> bool:
         r"""Whether a parameterization has all columns and is none of the rows."""
+        parameters = {**self._fixed, **parameters}
         if self.by_number or any(name not in parameters for name in self.names):
             return False
         values = tuple(parameters[name] for name in self.names)
@@ -197,8 +203,17 @@ class PoolSpace:
 
         Raises:
             ValueError: If the pool does not say what the model takes of it: a column of
-                ``pool.X`` comes from no parameter, or a word is in no row.
+                ``pool.X`` comes from no parameter, a word is in no row, or a fixed
+                parameter that is no column has another value.
         """
+        parameters = {**self._fixed, **parameters}
+        for name, value in self._beside.items():
+            if parameters[name] != value:
+                raise ValueError(
+                    f"Expected {name!r} of {where} to be {value!r}, where the search "
+                    "space fixes it, because the pool has no such column, but got "
+                    f"{parameters[name]!r}. {_TAKE_OUT}"
+                )
         found = list[float]()
         for name, read in self._readers.items():
             if isinstance(read, str):
@@ -264,6 +279,18 @@ class PoolSpace:
                 apart[:, j] = [record[j] != value for record in self._records]
         row = int(np.square(apart).sum(axis=1).argmin())
         return row, float(apart[row].max())
+
+
+def _check_alone(free: Sequence[str]) -> None:
+    r"""Refuse parameters beside the row's number, which says all that may vary."""
+    others = [name for name in free if name != POOL_INDEX]
+    if others:
+        raise ValueError(
+            f"Expected `{POOL_INDEX}` to be the only parameter that varies, because it "
+            f"says which row is meant, but the search space has {others} besides. "
+            "Leave them out, or leave "
+            f"`{POOL_INDEX}` out and give the pool's columns as parameters."
+        )
 
 
 def _log10(value: Any) -> float | None:

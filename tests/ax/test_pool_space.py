@@ -218,6 +218,23 @@ def test_a_fixed_parameter_need_not_be_a_column():
     assert space.row_of(parameters, "trial 0") == 5
 
 
+def test_a_row_at_another_value_than_the_fixed_one_is_refused():
+    salt = FixedParameter("salt", ParameterType.STRING, "NaCl")
+    others = [p for p in space_of().parameters.values() if p.name != "salt"]
+    with pytest.raises(ValueError, match=r"row 0 does not: .*salt='KBr'"):
+        PoolSpace(recipe_pool(), SearchSpace([*others, salt]))
+
+
+def test_fixed_parameters_may_stand_beside_the_number_of_the_row():
+    number = RangeParameter(POOL_INDEX, ParameterType.INT, 0, 31)
+    plant = FixedParameter("plant", ParameterType.STRING, "north")
+    space = PoolSpace(recipe_pool(), SearchSpace([number, plant]))
+    assert space.parameters_of(5) == {POOL_INDEX: 5, "plant": "north"}
+    heat = RangeParameter("heat", ParameterType.FLOAT, 20.0, 80.0)
+    with pytest.raises(ValueError, match=r"only parameter that varies.*\['heat'\]"):
+        PoolSpace(recipe_pool(), SearchSpace([number, heat]))
+
+
 def test_a_pool_that_does_not_fit_the_space_is_refused():
     dose = RangeParameter("dose", ParameterType.FLOAT, 0.0, 1.0)
     with pytest.raises(ValueError, match=r"but \['dose'\] are not"):
