@@ -414,13 +414,22 @@ def _checked(parameters: Any) -> list[Config]:
 def _check_range(parameter: RangeParameterConfig) -> None:
     low, high = parameter.bounds
     is_log, step = parameter.scaling == "log", parameter.step_size
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high) or (
+    if not (math.isfinite(low) and math.isfinite(high) and low < high) or (
         is_log and low <= 0
     ):
+        remedy = "."
+        if is_log:
+            remedy = " on a log scale. Raise the lower one."
+        if low == high:  # Ax has no such range
+            remedy = (
+                f". Write `ChoiceParameterConfig(name={parameter.name!r}, "
+                f"values=[{low!r}], parameter_type={parameter.parameter_type!r})` for "
+                "one value."
+            )
         raise ValueError(
             f"Expected the bounds of the range {parameter.name!r} to be finite, the "
-            f"lower first, and positive on a log scale, but got {parameter.bounds}"
-            + (" on a log scale. Raise the lower one." if is_log else ".")
+            "lower first, and positive on a log scale, but got "
+            f"{parameter.bounds}{remedy}"
         )
     if step is not None and not step > 0:
         raise ValueError(
@@ -469,7 +478,7 @@ def _round_values(parameter: RangeParameterConfig) -> np.ndarray:
         found = [float(f"{m}e{k}") for k in powers for m in (1, 2, 5)]
     else:
         n = STEPS if parameter.parameter_type == "float" else 2 * STEPS
-        raw = (high - low) / n or 1.0
+        raw = (high - low) / n
         unit = math.floor(math.log10(raw))
         # The digits of a step as a text, so that its multiples are the nearest floats.
         steps = [float(f"{m}e{unit + k}") for k in (0, 1) for m in (1, 2, 2.5, 5)]
@@ -479,7 +488,7 @@ def _round_values(parameter: RangeParameterConfig) -> np.ndarray:
         found = [round(k * step, places) for k in range(first, last + 1)]
     apart = _SAME * (high - low)
     inside = [v for v in found if low + apart < v < high - apart]
-    return np.array([low, *inside, high] if high > low else [low], dtype=float)
+    return np.array([low, *inside, high], dtype=float)
 
 
 def _points(name: str, points: int | Mapping[str, int] | None) -> int | None:

@@ -383,6 +383,10 @@ def test_a_grid_that_is_too_large_is_refused_before_it_is_made(
         ),
         ([number(step_size=0.0)], "`step_size` of the range 'x' .*positive.*got 0"),
         ([number(bounds=(0, math.inf))], "bounds of the range 'x' .*finite.*inf"),
+        (
+            [number(bounds=(1, 1))],
+            r"bounds of the range 'x' .*but got \(1, 1\).*Choice",
+        ),
         ([number(bounds=(2, 1))], r"bounds of the range 'x' .*but got \(2, 1\)"),
     ],
 )
