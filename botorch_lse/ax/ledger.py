@@ -533,11 +533,9 @@ class LedgerReader:
             return None
         if not math.isnan(sem):
             return sem * sem
-        std = getattr(self.strategy, "noise_std", None)
-        if isinstance(std, Sequence):
-            std = std[output]
-        if std is not None:
-            return float(std) ** 2 / weight
+        stds = self.strategy.noise_std_of(row)
+        if stds is not None:
+            return float(stds[output]) ** 2 / weight
         if self.strategy.pool.noise_var is not None and row is None:
             raise ValueError(
                 f"Expected a sem for arm {arm}, which is no row of the pool, so that "
