@@ -18,6 +18,7 @@ from botorch_lse.ax import (
 from botorch_lse.strategies import (
     Above,
     GaussianProcess,
+    GEGEStrategy,
     LSEStrategy,
     MELKLinearStrategy,
     Strategy,
@@ -175,6 +176,26 @@ def test_a_word_that_is_in_no_row_is_named():
     attach(client, {**OFF, "mix": "c"})
     with pytest.raises(ValueError, match="'mix' of trial 0 to be a value that is in"):
         client.get_next_trials(1)
+
+
+def test_several_metrics_off_the_pool_count_for_a_pareto_strategy():
+    kernels = tuple(ScaleKernel(RBFKernel()).double() for _ in range(2))
+    strategy = GEGEStrategy(
+        pool_of(), maximize=(True, False), model=kernels, noise_std=NOISE, beta=4.0
+    )
+    client = Client()
+    client.configure_experiment(parameters=PARAMETERS, name="history")
+    client.configure_optimization(objective="y, -z")
+    client.set_generation_strategy(level_set_generation_strategy(strategy))
+    trial = client.attach_trial(OFF)
+    client.complete_trial(trial, {"y": (0.4, NOISE), "z": (-1.0, NOISE)})
+    assert len(client.get_next_trials(1)) == 1
+    knows = strategy.with_history(History([OFF_X], [[0.4, -1.0]], NOISE**2))
+    x = torch.tensor([OFF_X], dtype=torch.float64)
+    for one, other in zip(
+        state_of(client).predict(x), knows.init().predict(x), strict=True
+    ):
+        assert torch.allclose(one, other, atol=1e-9)
 
 
 def test_a_history_of_the_strategys_own_is_stored_and_comes_first(tmp_path):
