@@ -186,6 +186,14 @@ def question(node: LevelSetNode, experiment: Experiment) -> str:
     return ""
 
 
+def stated_level(strategy: Any) -> float | None:
+    r"""The level of a strategy, whether its goal states it or the strategy itself."""
+    goal = getattr(strategy, "goal", None)
+    if isinstance(goal, Goal):
+        return goal.stated_level
+    return getattr(strategy, "threshold", None)
+
+
 def words_of(node: LevelSetNode, state: State) -> dict[str, str]:
     r"""What the sides of a strategy's answer are called."""
     if node.strategy.directions is not None:
@@ -347,8 +355,7 @@ class LevelSetAnalysis(LevelSetCard):
             node.strategy,
         )
         if threshold is None:
-            stated = getattr(getattr(strategy, "goal", None), "stated_level", None)
-            threshold = getattr(strategy, "threshold", stated)
+            threshold = stated_level(strategy)
         answer = named_outputs(state.classification, node, experiment)
         figure = plotting.level_set_figure(
             answer,
@@ -468,12 +475,17 @@ class ParetoAnalysis(LevelSetCard):
         return words.replace(self.title, "Metrics", 1)
 
     def objection(self, node: LevelSetNode, experiment: Experiment) -> str | None:
-        r"""That a strategy with one output has no Pareto set."""
-        if node.strategy.n_outputs > 1:
+        r"""That a strategy has one output, or no interval of any."""
+        strategy = node.strategy
+        if strategy.n_outputs == 1:
+            came = "has one"
+        elif strategy.directions is None and not strategy.can_predict:
+            came = "predicts none"
+        else:
             return None
         return (
             f"{type(self).__name__} needs a strategy for several outputs, but "
-            f"{type(node.strategy).__name__} has one: use LevelSetAnalysis."
+            f"{type(strategy).__name__} {came}: use LevelSetAnalysis."
         )
 
     def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
