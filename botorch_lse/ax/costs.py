@@ -119,6 +119,7 @@ class TrialCosts:
         self._expected: dict[int, float] = {}
         self._running_trials: Sequence[int] = ()
         ledger = node.ledger(experiment)
+        self._failed = ledger.failed
         self.by_round = [
             self._cost_of_results(round_.results) for round_ in ledger.complete
         ]
@@ -143,8 +144,10 @@ class TrialCosts:
         found = {}
         weights = trial.arm_weights if isinstance(trial, BatchTrial) else {}
         for arm in trial.arms:
-            is_priced = not self._space.is_off_the_pool(arm.parameters)
-            if is_left_out(trial, arm.name) or not is_priced:
+            failed = is_left_out(trial, arm.name) or (
+                (trial.index, arm.name) in self._failed
+            )
+            if failed or self._space.is_off_the_pool(arm.parameters):
                 continue
             row = self._space.row_of(arm.parameters, f"trial {trial.index}")
             if (trial.index, arm.name) in self._measured:

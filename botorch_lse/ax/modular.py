@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from ax.adapter.base import Adapter
@@ -101,7 +102,7 @@ def model_answer(
         )
     records = sobol_points(experiment.search_space, whole_number(n, "n", 1), seed)
     data = experiment.lookup_data().df
-    data = data[(data["metric_name"] == names[0]) & data["mean"].notna()]
+    data = data[(data["metric_name"] == names[0]) & np.isfinite(data["mean"])]
     arms = experiment.arms_by_name
     measured = [dict(arms[name].parameters) for name in data["arm_name"]]
     features = [ObservationFeatures(parameters=r) for r in (*records, *measured)]

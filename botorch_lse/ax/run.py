@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from ax import Client
 from ax.core import Experiment
 from ax.core.trial_status import TrialStatus
@@ -97,9 +98,9 @@ def run_experiment(
         client: With experiment, objective and generation strategy.
         evaluate: From a parameterization to a number, ``(mean, sem)``, or a dictionary
             of these by metric, which a strategy of several outputs needs, and which may
-            hold further metrics; a level-set strategy takes no ``sem`` of 0. Where it
-            has costs, the trial's is recorded as the tracking metric ``cost`` (see
-            ``CostMetric``), unless it is among them.
+            hold further metrics. Where a level-set strategy has costs, the trial's is
+            recorded as the tracking metric ``cost`` (see ``CostMetric``), unless it is
+            among them.
         executor: Where to evaluate; or a function that makes an executor, which is
             called again when a worker dies (``lambda: ProcessPoolExecutor(2)``).
             Default: in this process, one after the other.
@@ -229,7 +230,7 @@ class _Run:
         experiment, metrics = self.experiment, set(self.metrics)
         for index in sorted(experiment.trial_indices_by_status[TrialStatus.RUNNING]):
             table = experiment.lookup_data(trial_indices=[index]).df
-            if metrics <= set(table["metric_name"][table["mean"].notna()]):
+            if metrics <= set(table["metric_name"][np.isfinite(table["mean"])]):
                 with self.record.changes():
                     self.client.complete_trial(index)
                     follow_costs(self.client, self.node)
