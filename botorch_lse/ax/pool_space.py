@@ -16,7 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from ax import ChoiceParameterConfig, RangeParameterConfig
-from ax.core import FixedParameter, SearchSpace
+from ax.api.configs import DerivedParameterConfig
+from ax.api.utils.instantiation.from_config import parameter_from_config
+from ax.core import FixedParameter, ParameterConstraint, SearchSpace
+from ax.core.parameter import DerivedParameter
+from ax.exceptions.core import AxError
 
 from botorch_lse.checks import of_type, whole_number
 from botorch_lse.problem import Pool
@@ -42,6 +46,7 @@ MOST_ROWS = 10**6
 _REMEDY = "Give what `client.configure_experiment(parameters=...)` takes."
 
 Config = RangeParameterConfig | ChoiceParameterConfig
+"""What spans a grid; a derived parameter is a function of these."""
 
 
 def pool_parameters(pool: Pool) -> list[RangeParameterConfig]:
@@ -81,12 +86,13 @@ class PoolSpace:
         pool: The candidates.
         search_space: With the parameter ``pool_index``, and fixed ones; or each of its
             parameters is a column of the pool's table (or of ``X``, under its names),
-            or fixed. Other columns may be there.
+            or fixed or derived from others. Other columns may be there.
 
     Raises:
         ValueError: If a parameter is no column, a row lies outside the space (also by
             a column that the space fixes at another value), two rows have the same
-            parameters, or another parameter varies beside ``pool_index``.
+            parameters, another parameter varies beside ``pool_index``, or which
+            parameters there are depends on the value of one.
     """
 
     def __init__(self, pool: Pool, search_space: SearchSpace) -> None:
@@ -100,7 +106,14 @@ class PoolSpace:
             for name, parameter in parameters
             if isinstance(parameter, FixedParameter)
         }
-        free = [name for name in self._parameters if name not in self._fixed]
+        self._derived = {
+            name: parameter
+            for name, parameter in parameters
+            if isinstance(parameter, DerivedParameter)
+        }
+        bound = {*self._fixed, *self._derived}
+        free = [name for name in self._parameters if name not in bound]
+        _check_flat(search_space)
         if self.by_number:
             _check_alone(free)
             return
@@ -117,7 +130,8 @@ class PoolSpace:
         # A fixed parameter that is no column has its value in every row.
         beside = {n: v for n, v in self._fixed.items() if n not in frame.columns}
         self._beside = beside
-        self._table = frame.assign(**beside)[self.names].reset_index(drop=True)
+        frame = _with_derived(frame.assign(**beside), self._derived.values())
+        self._table = frame[self.names].reset_index(drop=True)
         columns = [
             [parameter.cast(value) for value in self._table[name].astype(object)]
             for name, parameter in parameters
@@ -129,7 +143,8 @@ class PoolSpace:
                 raise ValueError(
                     "Expected the rows of the pool to lie in the search space, but row "
                     f"{row} does not: {_shown(self.parameters_of(row))}. Leave it out "
-                    "of the pool, or widen the search space."
+                    "of the pool (`grid_pool(..., parameter_constraints=...)` does so "
+                    "where constraints are the reason), or widen the search space."
                 )
             first = self._rows.setdefault(record, row)
             if first != row:
@@ -281,6 +296,34 @@ class PoolSpace:
         return row, float(apart[row].max())
 
 
+def _check_flat(search_space: SearchSpace) -> None:
+    r"""Refuse a space where the value of a parameter says which others there are."""
+    names = [p.name for p in search_space.parameters.values() if p.is_hierarchical]
+    if names:
+        raise ValueError(_hierarchical(names[0]))
+
+
+def _hierarchical(name: str) -> str:
+    return (
+        f"Expected parameters that every row has, but {name!r} has "
+        "`dependent_parameters`. Leave these out, so that each row has a value of each "
+        "parameter, and let the evaluation ignore what does not apply; or write the "
+        "rows as a table, `Pool(X, table=table)`, with `pool_parameters(pool)`."
+    )
+
+
+def _with_derived(
+    table: pd.DataFrame, derived: Iterable[DerivedParameter]
+) -> pd.DataFrame:
+    r"""A table with the columns that are functions of others, where it lacks them."""
+    missing = [p for p in derived if p.name not in table.columns]
+    if not missing:
+        return table
+    records: list[Any] = table.astype(object).to_dict("records")
+    columns: dict[str, Any] = {p.name: [p.compute(r) for r in records] for p in missing}
+    return table.assign(**columns)
+
+
 def _check_alone(free: Sequence[str]) -> None:
     r"""Refuse parameters beside the row's number, which says all that may vary."""
     others = [name for name in free if name != POOL_INDEX]
@@ -330,7 +373,9 @@ def _shown(values: Mapping[str, Any]) -> str:
 
 
 def grid_pool(
-    parameters: Sequence[Config], points: int | Mapping[str, int] | None = None
+    parameters: Sequence[Config | DerivedParameterConfig],
+    points: int | Mapping[str, int] | None = None,
+    parameter_constraints: Sequence[str] = (),
 ) -> Pool:
     r"""Every combination of the parameters' values, each a row.
 
@@ -340,8 +385,10 @@ def grid_pool(
     them, on a log scale 1, 2 and 5 times powers of ten. With ``points`` it takes so
     many values from bound to bound, evenly spaced on its scale. The model sees the
     logarithm (base 10) of a range on a log scale, ordered choices that are words as 0,
-    1, ..., and other words as one column each. The table has the values themselves, so
-    that the same ``parameters`` make the experiment.
+    1, ..., and other words as one column each. It does not see derived parameters,
+    which add nothing to those they are computed from. The table has the values of all
+    parameters, so that the same ``parameters`` make the experiment. Combinations that
+    break a constraint are left out.
 
     Example:
         >>> from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
@@ -363,14 +410,19 @@ def grid_pool(
         parameters: As for ``client.configure_experiment``.
         points: Values of each range without a step, at least 2; or by name, where
             ranges that are not named take round numbers; default round numbers.
+        parameter_constraints: As for ``client.configure_experiment``, such as
+            ``["acid + base <= 1"]``.
 
     Raises:
-        ValueError: If ``parameters`` is no list of ranges and choices, a name is there
-            twice, a range has no such scale or steps, a number of points is out of
-            range or names no parameter, or the grid has more than ``MOST_ROWS`` rows.
+        ValueError: If ``parameters`` is no list of ranges, choices and derived
+            parameters, a name is there twice, a range has no such scale or steps, a
+            number of points is out of range or names no parameter, a constraint is
+            none, or the grid has no row or more than ``MOST_ROWS``.
     """
-    parameters = _checked(parameters)
-    names = [p.name for p in parameters]
+    given = _checked(parameters)
+    spanning = [p for p in given if not isinstance(p, DerivedParameterConfig)]
+    derived = [_derived(p, given) for p in given if p not in spanning]
+    names = [p.name for p in spanning]
     unknown = (
         [n for n in points if n not in names] if isinstance(points, Mapping) else []
     )
@@ -378,19 +430,79 @@ def grid_pool(
         raise ValueError(
             f"Expected `points` by the names of parameters, {names}, but got {unknown}."
         )
-    levels = {p.name: _levels(p, points) for p in parameters}
+    levels = {p.name: _levels(p, points) for p in spanning}
     _check_rows(math.prod(len(v) for v in levels.values()) if levels else 0)
     columns = [pd.DataFrame({name: values}) for name, values in levels.items()]
     table = reduce(lambda left, right: left.merge(right, how="cross"), columns)
+    inside = _inside(table, parameter_constraints)
+    table = _with_derived(table[inside].reset_index(drop=True), derived)
     return Pool(
-        pd.DataFrame({p.name: _model_column(p, table[p.name]) for p in parameters}),
+        pd.DataFrame({p.name: _model_column(p, table[p.name]) for p in spanning}),
         table=table,
     )
 
 
-def _checked(parameters: Any) -> list[Config]:
+def _derived(config: Any, given: Sequence[Any]) -> DerivedParameter:
+    r"""A parameter that is a function of others.
+
+    Raises:
+        ValueError: If it is none, or one of the others is not there.
+    """
+    wanted = (
+        f"Expected the derived parameter {config.name!r} to be a function of others"
+    )
+    try:
+        parameter = parameter_from_config(config)
+    except (ValueError, AxError) as error:
+        raise ValueError(
+            f"{wanted}, but got {config.expression_str!r}: {error}"
+        ) from error
+    assert isinstance(parameter, DerivedParameter)  # its config is of that kind
+    known = [p.name for p in given if not isinstance(p, DerivedParameterConfig)]
+    strange = [n for n in parameter.parameter_names_to_weights if n not in known]
+    if strange:
+        raise ValueError(f"{wanted}, {known}, but it needs {strange}.")
+    return parameter
+
+
+def _inside(table: pd.DataFrame, constraints: Any) -> np.ndarray:
+    r"""Which rows fulfil all constraints, as Ax counts it.
+
+    Raises:
+        ValueError: If one is no constraint on the table's columns, or no row is left.
+    """
+    wanted = 'Expected `parameter_constraints` such as `["acid + base <= 1"]`'
+    if isinstance(constraints, str) or not isinstance(constraints, Iterable):
+        raise ValueError(f"{wanted}, but got {constraints!r}. Write a list.")
+    inside = np.ones(len(table), dtype=bool)
+    numbers = [n for n in table if pd.api.types.is_numeric_dtype(table[n])]
+    for given in constraints:
+        try:
+            constraint = ParameterConstraint(inequality=given)
+        except (AxError, TypeError) as error:
+            why = str(error).rstrip(".")
+            raise ValueError(f"{wanted}, but got {given!r}: {why}.") from error
+        strange = [n for n in constraint.constraint_dict if n not in numbers]
+        if strange:
+            raise ValueError(
+                f"{wanted} about the numbers, {numbers}, but {given!r} is about "
+                f"{strange}."
+            )
+        columns = table[list(constraint.constraint_dict)].astype(float)
+        records: list[Any] = columns.to_dict("records")
+        inside &= [constraint.check(record) for record in records]
+    if not inside.any():
+        raise ValueError(
+            f"Expected `parameter_constraints` that some of the {len(table):,} "
+            f"combinations fulfil, but none fulfils all of {list(constraints)}. Take "
+            "more `points`, or correct the constraints or the bounds."
+        )
+    return inside
+
+
+def _checked(parameters: Any) -> list[Any]:
     wanted = "Expected `parameters` to be a list of ranges and choices, but"
-    if isinstance(parameters, Config):
+    if isinstance(parameters, Config | DerivedParameterConfig):
         raise ValueError(
             f"{wanted} got {type(parameters).__name__}. Write `grid_pool([...])`."
         )
@@ -398,10 +510,12 @@ def _checked(parameters: Any) -> list[Config]:
         raise ValueError(f"{wanted} got {parameters!r}. {_REMEDY}")
     found = list(parameters)
     for i, parameter in enumerate(found):
-        if not isinstance(parameter, Config):
+        if not isinstance(parameter, Config | DerivedParameterConfig):
             raise ValueError(f"{wanted} entry {i} is {parameter!r}. {_REMEDY}")
         if isinstance(parameter, RangeParameterConfig):
             _check_range(parameter)
+        if getattr(parameter, "dependent_parameters", None):
+            raise ValueError(_hierarchical(parameter.name))
     repeated = [n for n, k in Counter(p.name for p in found).items() if k > 1]
     if repeated:
         raise ValueError(
