@@ -77,8 +77,9 @@ def level_set(
         ``NAME_upper`` as well. For a Pareto strategy of
         several outputs ``side`` is accepted, rejected or open, and each metric has its
         columns: see ``plotting.pareto_frame``. The table's ``attrs`` hold
-        ``stop_reason`` (``None`` while the run goes on), ``guarantee`` and, for one
-        output, ``content``: how much is above, in words. Without a level-set strategy,
+        ``stop_reason`` (``None`` while the run goes on), ``guarantee``, before there is
+        a model ``forecast``: how many measurements are missing, and for one output
+        ``content``: how much is above, in words. Without a level-set strategy,
         for one of our acquisition functions in Ax's modular generator, the same table
         of 1,024 Sobol points and the points measured, by the generator's model.
 
@@ -163,6 +164,9 @@ def answer_frame(node: LevelSetNode, experiment: Experiment) -> pd.DataFrame:
     else:
         estimate = strategy.estimate(state)
         frame = plotting.pareto_frame(answer, estimate, observations, list(names))
+    has_model = bool(answer.sigma.isfinite().any())
+    if strategy.can_predict and not has_model:  # a forecast costs nothing then
+        frame.attrs["forecast"] = str(state.forecast())
     frame.attrs["stop_reason"] = state.stop_reason
     frame.attrs["guarantee"] = answer.guarantee
     return frame
