@@ -2,15 +2,19 @@ r"""What the acquisition functions share: registration with BoTorch, and checks.
 
 from __future__ import annotations
 
-from inspect import signature
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
 from typing import Any, TypeVar
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.input_constructors import acqf_input_constructor
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.exceptions.errors import UnsupportedError
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models.model import Model
+from botorch.models.multitask import KroneckerMultiTaskGP
+from botorch.utils.transforms import t_batch_mode_transform
 from gpytorch.likelihoods import (
     Likelihood,
     LikelihoodList,
@@ -37,9 +41,19 @@ def constructible(acqf_class: type[Acqf]) -> type[Acqf]:
         The class itself: a decorator.
     """
     known = signature(acqf_class)
+    needed = [n for n, p in known.parameters.items() if p.default is Parameter.empty]
 
     def construct_inputs(model: Model, **given: Any) -> dict[str, Any]:
         r"""All arguments of the class by name, defaults filled in."""
+        missing = [name for name in needed[1:] if name not in given]
+        if missing:
+            options = ", ".join(f'"{name}": ...' for name in missing)
+            raise ValueError(
+                f"Expected options with {missing}, which {acqf_class.__name__} needs, "
+                "but Ax gave none of that name (`acquisition_options` do not reach the "
+                "class). Write `botorch_lse.ax.acquisition_generator_spec("
+                f"{acqf_class.__name__}, {{{options}}})`."
+            )
         bound = known.bind(model, **given)
         bound.apply_defaults()
         if model.num_outputs == 1 and "posterior_transform" in bound.arguments:
@@ -53,6 +67,32 @@ def constructible(acqf_class: type[Acqf]) -> type[Acqf]:
     return acqf_class
 
 
+Forward = Callable[[Any, Tensor], Tensor]
+
+
+def of_one_point(forward: Forward) -> Forward:
+    r"""Let a score of one point take t-batches, and no more points: a decorator."""
+    batched: Forward = t_batch_mode_transform(expected_q=1)(forward)
+
+    @wraps(forward)
+    def checked(acqf: Any, X: Tensor) -> Tensor:
+        r"""Values at ``X``: ``batch_shape x 1 x d`` to ``batch_shape``.
+
+        Raises:
+            BotorchTensorDimensionError: If there are several points.
+        """
+        if X.ndim > 1 and X.shape[-2] != 1:
+            raise BotorchTensorDimensionError(
+                "Expected `X` to hold one point, of shape `batch_shape x q=1 x d`, but "
+                f"got {tuple(X.shape)}: {type(acqf).__name__} has no value of several "
+                "points together. Write `optimize_acqf(..., sequential=True)`, or take "
+                "a class of batches, whose name begins with q."
+            )
+        return batched(acqf, X)
+
+    return checked
+
+
 def check_outputs(model: Model, posterior_transform: PosteriorTransform | None) -> None:
     r"""Complain unless the model, with its transform, has one output.
 
@@ -60,6 +100,13 @@ def check_outputs(model: Model, posterior_transform: PosteriorTransform | None) 
         UnsupportedError: If the model has several outputs and no transform.
     """
     check_model(model)
+    if isinstance(model, KroneckerMultiTaskGP):
+        raise UnsupportedError(
+            "Expected a model that takes a `posterior_transform`, but got "
+            f"{type(model).__name__}, which takes none. Fit "
+            "`MultiTaskGP(train_X, train_Y, task_feature=-1, output_tasks=[0])`, with "
+            "the number of the output as last column of `train_X`."
+        )
     if posterior_transform is None and model.num_outputs != 1:
         raise UnsupportedError(
             "Expected `posterior_transform` for a model with several outputs, but "

@@ -19,7 +19,6 @@ from botorch.models.model import Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.utils.transforms import (
     average_over_ensemble_models,
-    t_batch_mode_transform,
 )
 from torch import Tensor
 
@@ -27,6 +26,7 @@ from botorch_lse.acquisition.base import (
     check_outputs,
     constructible,
     level_buffer,
+    of_one_point,
     pending_matrix,
 )
 from botorch_lse.acquisition.covariance import predicted_variances
@@ -157,7 +157,7 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
     def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:
         r"""The value of points with these means and standard deviations."""
 
-    @t_batch_mode_transform(expected_q=1)
+    @of_one_point
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""Values at ``X``: ``batch_shape x 1 x d`` to ``batch_shape``."""
@@ -546,7 +546,7 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
     def _score(self, lower: Tensor, upper: Tensor) -> Tensor:
         r"""The value of points whose confidence regions have these ends."""
 
-    @t_batch_mode_transform(expected_q=1)
+    @of_one_point
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""Values at ``X``: ``batch_shape x 1 x d`` to ``batch_shape``."""

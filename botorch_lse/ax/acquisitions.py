@@ -25,7 +25,7 @@ from torch import Tensor
 
 from botorch_lse import acquisition
 from botorch_lse.checks import of_type
-from botorch_lse.strategies import Strategy
+from botorch_lse.strategies import Rule, Strategy
 
 X_TRANSFORMS: tuple[type[Transform], ...] = tuple(MBM_X_trans_base)
 """Ax's usual transforms of the inputs. Ranges on a linear scale pass unchanged; the
@@ -102,7 +102,15 @@ def _check_class(acqf_class: Any) -> None:
     remedy = "Take a class of `botorch_lse.acquisition`, not an instance."
     if is_class and issubclass(acqf_class, Strategy):
         remedy = "For a strategy write `level_set_generation_strategy(strategy)`."
-    shown = acqf_class.__name__ if is_class else repr(acqf_class)
+    # Some rules of strategies have the names of acquisition classes.
+    if is_class and issubclass(acqf_class, Rule):
+        namesake = getattr(acquisition, acqf_class.__name__, None)
+        name = "Straddle" if namesake is None else acqf_class.__name__
+        remedy = (
+            "That is the rule of a strategy: write "
+            f"`from botorch_lse.acquisition import {name}`."
+        )
+    shown = f"the class {acqf_class.__name__}" if is_class else repr(acqf_class)
     raise ValueError(
         "Expected `acqf_class` to be an acquisition class such as `Straddle`, but got "
         f"{shown}. {remedy}"

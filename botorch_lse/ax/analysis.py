@@ -77,8 +77,9 @@ def level_set(
         ``NAME_upper`` as well. For a Pareto strategy of
         several outputs ``side`` is accepted, rejected or open, and each metric has its
         columns: see ``plotting.pareto_frame``. The table's ``attrs`` hold
-        ``stop_reason`` (``None`` while the run goes on), ``guarantee`` and, for one
-        output, ``content``: how much is above, in words. Without a level-set strategy,
+        ``stop_reason`` (``None`` while the run goes on), ``guarantee``, before there is
+        a model ``forecast``: how many measurements are missing, and for one output
+        ``content``: how much is above, in words. Without a level-set strategy,
         for one of our acquisition functions in Ax's modular generator, the same table
         of 1,024 Sobol points and the points measured, by the generator's model.
 
@@ -163,6 +164,9 @@ def answer_frame(node: LevelSetNode, experiment: Experiment) -> pd.DataFrame:
     else:
         estimate = strategy.estimate(state)
         frame = plotting.pareto_frame(answer, estimate, observations, list(names))
+    has_model = bool(answer.sigma.isfinite().any())
+    if strategy.can_predict and not has_model:  # a forecast costs nothing then
+        frame.attrs["forecast"] = str(state.forecast())
     frame.attrs["stop_reason"] = state.stop_reason
     frame.attrs["guarantee"] = answer.guarantee
     return frame
@@ -184,6 +188,14 @@ def question(node: LevelSetNode, experiment: Experiment) -> str:
         if getattr(strategy, level, None) is not None:
             return f"{names[0]} above {getattr(strategy, level):g}{words}"
     return ""
+
+
+def stated_level(strategy: Any) -> float | None:
+    r"""The level of a strategy, whether its goal states it or the strategy itself."""
+    goal = getattr(strategy, "goal", None)
+    if isinstance(goal, Goal):
+        return goal.stated_level
+    return getattr(strategy, "threshold", None)
 
 
 def words_of(node: LevelSetNode, state: State) -> dict[str, str]:
@@ -347,8 +359,7 @@ class LevelSetAnalysis(LevelSetCard):
             node.strategy,
         )
         if threshold is None:
-            stated = getattr(getattr(strategy, "goal", None), "stated_level", None)
-            threshold = getattr(strategy, "threshold", stated)
+            threshold = stated_level(strategy)
         answer = named_outputs(state.classification, node, experiment)
         figure = plotting.level_set_figure(
             answer,
@@ -468,12 +479,17 @@ class ParetoAnalysis(LevelSetCard):
         return words.replace(self.title, "Metrics", 1)
 
     def objection(self, node: LevelSetNode, experiment: Experiment) -> str | None:
-        r"""That a strategy with one output has no Pareto set."""
-        if node.strategy.n_outputs > 1:
+        r"""That a strategy has one output, or no interval of any."""
+        strategy = node.strategy
+        if strategy.n_outputs == 1:
+            came = "has one"
+        elif strategy.directions is None and not strategy.can_predict:
+            came = "predicts none"
+        else:
             return None
         return (
             f"{type(self).__name__} needs a strategy for several outputs, but "
-            f"{type(node.strategy).__name__} has one: use LevelSetAnalysis."
+            f"{type(strategy).__name__} {came}: use LevelSetAnalysis."
         )
 
     def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:

@@ -77,7 +77,7 @@ def trial_cost(client: Client, trial_index: int) -> float:
 
     Returns:
         The cost; for an arm measured ``k`` times, of all ``k``; 0 for a trial that
-        failed or was abandoned.
+        failed, was abandoned or is no row of the pool (nobody said what that costs).
 
     Raises:
         ValueError: If the strategy has no costs or there is no such trial.
@@ -119,6 +119,7 @@ class TrialCosts:
         self._expected: dict[int, float] = {}
         self._running_trials: Sequence[int] = ()
         ledger = node.ledger(experiment)
+        self._failed = ledger.failed
         self.by_round = [
             self._cost_of_results(round_.results) for round_ in ledger.complete
         ]
@@ -135,7 +136,7 @@ class TrialCosts:
         return sum(self.of_arms(trial).values())
 
     def of_arms(self, trial: BaseTrial) -> dict[str, float]:
-        r"""The costs of a trial's arms by name, without failed and abandoned ones.
+        r"""The costs of a trial's arms by name: those of rows, not failed or abandoned.
 
         An arm of the open round that is still running has the cost of its visit in the
         planned order; any other running arm that of going there next.
@@ -143,7 +144,10 @@ class TrialCosts:
         found = {}
         weights = trial.arm_weights if isinstance(trial, BatchTrial) else {}
         for arm in trial.arms:
-            if is_left_out(trial, arm.name):
+            failed = is_left_out(trial, arm.name) or (
+                (trial.index, arm.name) in self._failed
+            )
+            if failed or self._space.is_off_the_pool(arm.parameters):
                 continue
             row = self._space.row_of(arm.parameters, f"trial {trial.index}")
             if (trial.index, arm.name) in self._measured:
@@ -364,6 +368,8 @@ def record_costs(client: Client) -> None:
         ...     status = client.complete_trial(trial, {"y": (y, 0.01)})
         ...     record_costs(client)
 
+    Trials that are no row of the pool have no cost.
+
     Args:
         client: With a level-set strategy that has costs.
 
@@ -377,8 +383,8 @@ def record_costs(client: Client) -> None:
     table = table[table["metric_name"] == COST]
     recorded = dict(zip(table["trial_index"], table["mean"], strict=True))
     for trial in list(experiment.trials.values()):
-        if trial.status.is_completed:
-            cost, before = costs.of_trial(trial), recorded.get(trial.index)
+        if trial.status.is_completed and (found := costs.of_arms(trial)):
+            cost, before = sum(found.values()), recorded.get(trial.index)
             if before is None or abs(cost - before) > _SAME * cost:
                 client.attach_data(trial.index, {COST: (cost, 0.0)})
 
@@ -388,8 +394,11 @@ def add_cost(
 ) -> None:
     r"""Add what a trial cost to its outcome, unless the evaluation returned a cost."""
     if node is not None and node.strategy.has_costs and COST not in outcome:
-        _declare_costs(client, node)
-        outcome[COST] = (trial_cost(client, trial), 0.0)
+        experiment = compat.experiment_of(client)
+        found = TrialCosts(node, experiment).of_arms(experiment.trials[trial])
+        if found:
+            _declare_costs(client, node)
+            outcome[COST] = (sum(found.values()), 0.0)
 
 
 def follow_costs(client: Client, node: LevelSetNode | None) -> None:

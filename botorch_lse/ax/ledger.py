@@ -9,8 +9,9 @@ The rule, a function of trials and data alone, whatever order results came in:
 - COMPLETED and EARLY_STOPPED trials with data count as measured. The row of a FAILED or
   STALE trial is asked for again; that of an ABANDONED one, of an abandoned arm and of
   an EARLY_STOPPED one without data is *used up*: it is not asked for again in this
-  round. Data of failed and abandoned trials are left out, as Ax does. All other rows
-  are *running*.
+  round. Data of failed and abandoned trials are left out, as Ax does. An arm with a
+  value that is nan or infinite failed, whatever became of its trial: Ax lets nobody
+  mark a completed trial. All other rows are *running*.
 - A round is over when each measurement of its plan is made or used up, or when a later
   round has trials (then what is still missing counts as used up).
 - Trials with parameters that are no row of the pool are a *history*: where the model
@@ -108,8 +109,8 @@ class Round:
         used_up: Rows of the plan that were abandoned and will not be measured.
         running: Rows that are being measured, once for each replicate.
         running_trials: The indices of the trials that measure them.
-        remedy: How to fill in what is missing of the first of these that is completed
-            without its data.
+        unfilled: Those of these that are completed without their data.
+        remedy: How to fill in what is missing of the first of them.
         number: The position of the open round among the own rounds, from 0; ``None``
             for a complete round.
         excluded: Rows that are known since this round not to be measurable.
@@ -121,6 +122,7 @@ class Round:
     used_up: tuple[int, ...] = ()
     running: tuple[int, ...] = ()
     running_trials: tuple[int, ...] = ()
+    unfilled: tuple[int, ...] = ()
     remedy: str | None = None
     number: int | None = None
     excluded: tuple[int, ...] = ()
@@ -150,12 +152,16 @@ class Round:
                 f"left are given out. Ask for at most {n_issued} trials now."
             )
         trials = ", ".join(map(str, self.running_trials))
-        message = (
+        words = [
             f"Round {self.number} is open: {len(self.running)} of its "
-            f"{len(self.plan)} rows are out (trials {trials}). Complete them, or mark "
-            "them failed (asked again) or abandoned (used up)."
-        )
-        return message if self.remedy is None else f"{message} {self.remedy}"
+            f"{len(self.plan)} rows are out (trials {trials})."
+        ]
+        if {*self.running_trials} - {*self.unfilled}:  # Ax marks none that is completed
+            words.append(
+                "Complete those that run, or mark them failed (asked again) or "
+                "abandoned (used up)."
+            )
+        return " ".join([*words, *filter(None, [self.remedy])])
 
     def close(self) -> Round:
         r"""The round as a complete one: rows without a measurement become used up."""
@@ -192,6 +198,7 @@ class Ledger:
             node is asynchronous.
         newly_excluded: The rows that were excluded since then, likewise.
         points: What was measured off the pool.
+        failed: The arms, by trial and name, whose values are nan or infinite.
     """
 
     complete: tuple[Round, ...]
@@ -203,6 +210,7 @@ class Ledger:
     unseen: tuple[int, ...] = ()
     newly_excluded: tuple[int, ...] = ()
     points: tuple[Point, ...] = ()
+    failed: frozenset[tuple[int, str]] = frozenset()
 
     def refilled(self, rows: Sequence[int]) -> Ledger:
         r"""The ledger with rows in the free places of the open round.
@@ -245,6 +253,7 @@ class _Entry(NamedTuple):
             was asked; ``None`` if it was measured elsewhere.
         points: What it measured off the pool.
         failed: The rows of own arms that failed or were abandoned, with their rounds.
+        spoilt: The names of the arms whose values are nan or infinite.
         largest: The largest absolute value among its data.
         rounding_error: The largest change of a value in Ax's storage format.
     """
@@ -255,12 +264,14 @@ class _Entry(NamedTuple):
     parts: list[tuple[int | None, Round]]
     points: tuple[Point, ...]
     failed: tuple[tuple[int, int], ...]
+    spoilt: tuple[str, ...]
     largest: float
     rounding_error: float
 
 
 _Values = Mapping[str, Mapping[str, tuple[float, float, float]]]
-"""By arm and metric a value as given, the same as stored, and its standard error."""
+"""By arm and metric a value as given, the same as stored, and its standard error.
+Values that are nan or infinite are nan here."""
 
 
 class LedgerReader:
@@ -328,7 +339,8 @@ class LedgerReader:
             _check_together([*self._known.values()])
             known = self._by_arrival() if self.asynchronous else self._assembled()
             points = tuple(p for entry in self._known.values() for p in entry.points)
-            known = replace(known, points=points)
+            spoilt = ((t, a) for t, e in self._known.items() for a in e.spoilt)
+            known = replace(known, points=points, failed=frozenset(spoilt))
         self._ledger = known
         return known
 
@@ -367,9 +379,10 @@ class LedgerReader:
         r"""The contribution of one trial to the ledger.
 
         First it finds which node asked for each arm, then what became of the arm: an
-        arm with a result is measured; one without is asked for again if its trial
-        failed, used up if it was abandoned or stopped early, else it is running. Of
-        arms that this node did not ask for only results and running rows matter.
+        arm with a result is measured; one without is asked for again if its trial or
+        its measurement failed, used up if it was abandoned or stopped early, else it is
+        running. Of arms that this node did not ask for only results and running rows
+        matter.
         """
         plans: dict[int, tuple[int, ...]] = {}
         seen: dict[int, tuple[int, ...]] = {}
@@ -392,27 +405,32 @@ class LedgerReader:
                     n_asked[arm.name] += round(weight)
         parts: list[tuple[int | None, Round]] = []
         failed, points = list[tuple[int, int]](), list[Point]()
+        spoilt = list[str]()
         for name, arm in arms.items():
-            is_own = name in rounds
+            is_own, given = name in rounds, values.get(name, {})
             left_out = is_left_out(trial, name)
-            if left_out and not is_own:
+            is_spoilt = (
+                trial.status in _COUNTS and not left_out and self._is_spoilt(given)
+            )
+            spoilt += [name] if is_spoilt else []
+            if (left_out or is_spoilt) and not is_own:
                 continue
             if not is_own and self._is_history(arm):
                 if trial.status in _COUNTS:
                     points += self._point(trial, arm, weights[name], values)
                 continue
             row = self.space.row_of(arm.parameters, f"trial {trial.index}")
-            if left_out and trial.status != TrialStatus.STALE:
+            if (left_out or is_spoilt) and trial.status != TrialStatus.STALE:
                 failed.append((row, rounds[name]))
-            count, given = n_asked[name] if is_own else 1, values.get(name, {})
-            counts = trial.status in _COUNTS and not left_out
+            count = n_asked[name] if is_own else 1
+            counts = trial.status in _COUNTS and not (left_out or is_spoilt)
             result = None
             if counts:
                 weight = weights[name] if isinstance(trial, BatchTrial) else 1.0
                 result = self._measurement(trial.index, name, row, weight, given)
             if result is not None:
                 part = Round(results=(replace(result, count=count),))
-            elif trial.status in _FREES or (counts and not is_own):
+            elif is_spoilt or trial.status in _FREES or (counts and not is_own):
                 continue
             elif left_out or trial.status.is_early_stopped:
                 part = Round(used_up=count * (row,))
@@ -421,11 +439,14 @@ class LedgerReader:
                     how_to_fill(trial.index, self.metrics, given) if counts else None
                 )
                 part = Round(
-                    running=count * (row,), running_trials=(trial.index,), remedy=remedy
+                    running=count * (row,),
+                    running_trials=(trial.index,),
+                    unfilled=(trial.index,) if counts else (),
+                    remedy=remedy,
                 )
             parts.append((rounds.get(name), part))
         learnt = [v[m] for v in values.values() for m in self.metrics if m in v]
-        # What storage does not hold at all is nan there, which is no maximum.
+        # What failed, or storage does not hold at all, is nan, which is no maximum.
         largest = max([0.0, *(abs(given) for given, _, _ in learnt)])
         rounding_error = max(
             [0.0, *(abs(stored - given) for given, stored, _ in learnt)]
@@ -437,9 +458,14 @@ class LedgerReader:
             parts,
             tuple(points),
             tuple(failed),
+            tuple(spoilt),
             largest,
             rounding_error,
         )
+
+    def _is_spoilt(self, given: Mapping[str, tuple[float, float, float]]) -> bool:
+        r"""Whether a value of an arm is nan or infinite, in a metric that is learnt."""
+        return any(math.isnan(given[name][0]) for name in self.metrics if name in given)
 
     def _is_history(self, arm: Arm) -> bool:
         r"""Whether an arm is off the pool, and the strategy can learn from it."""
@@ -533,11 +559,9 @@ class LedgerReader:
             return None
         if not math.isnan(sem):
             return sem * sem
-        std = getattr(self.strategy, "noise_std", None)
-        if isinstance(std, Sequence):
-            std = std[output]
-        if std is not None:
-            return float(std) ** 2 / weight
+        stds = self.strategy.noise_std_of(row)
+        if stds is not None:
+            return float(stds[output]) ** 2 / weight
         if self.strategy.pool.noise_var is not None and row is None:
             raise ValueError(
                 f"Expected a sem for arm {arm}, which is no row of the pool, so that "
@@ -667,6 +691,7 @@ def _round(number: int | None, plan: tuple[int, ...], parts: Sequence[Round]) ->
         used_up=tuple(row for part in parts for row in part.used_up),
         running=tuple(row for part in parts for row in part.running),
         running_trials=tuple(trial for part in parts for trial in part.running_trials),
+        unfilled=tuple(trial for part in parts for trial in part.unfilled),
         remedy=next((part.remedy for part in parts if part.remedy is not None), None),
         number=number,
     )
@@ -723,7 +748,9 @@ def how_to_fill(trial: int, metrics: Sequence[str], found: Iterable[str]) -> str
     values = ", ".join(f"{name!r}: (mean, sem)" for name in missing)
     words = (
         f"Trial {trial} is completed without data for {missing}, its data have "
-        f"{there or 'none'}: call `client.attach_data({trial}, {{{values}}})`."
+        f"{there or 'none'}: call `client.attach_data({trial}, {{{values}}})`, with "
+        "`math.nan` for a mean that could not be measured: the row is then asked for "
+        "again."
     )
     if there:
         words += " If it was measured under another name, give that as `metrics`."
@@ -745,6 +772,7 @@ def _values(rows_by_trial: Iterable[Sequence[tuple[Any, ...]]]) -> dict[int, _Va
     if not cells:
         return found
     numbers = np.array([(mean, sem) for *_, mean, sem, _ in cells], dtype=float)
+    failed = (math.nan, math.nan, math.nan)
     # Both columns in one call: converting to Ax's format and back takes milliseconds.
     stored = as_stored(numbers.ravel()).reshape(-1, 2)
     sems = numbers[:, 1]
@@ -752,8 +780,8 @@ def _values(rows_by_trial: Iterable[Sequence[tuple[Any, ...]]]) -> dict[int, _Va
     for (trial, arm, metric, *_), (given, _), (mean, sem) in zip(
         cells, numbers.tolist(), stored.tolist(), strict=True
     ):
-        if not math.isnan(given):
-            found[trial][arm][metric] = (given, mean, sem)
+        is_number = math.isfinite(given)
+        found[trial][arm][metric] = (given, mean, sem) if is_number else failed
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from ax.adapter.base import Adapter
@@ -27,6 +28,7 @@ from ax.core import (
     SearchSpace,
 )
 from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.generation_strategy.transition_criterion import TrialBasedCriterion
 from torch.quasirandom import SobolEngine
 
 from botorch_lse import plotting
@@ -93,15 +95,20 @@ def model_answer(
     config = experiment.optimization_config
     names = [] if config is None else list(dict(config.objective.metric_weights))
     adapter = None if generation_strategy is None else generation_strategy.adapter
-    if len(names) != 1 or adapter is None or not adapter.can_predict:
+    if len(names) != 1:
         raise ValueError(
-            "Expected a `generation_strategy` whose model predicts the one metric of "
-            f"the objective, but got {names or 'no metric'} and "
-            f"{type(adapter).__name__}. Complete the trials of its first node."
+            "Expected an objective of one metric, which the level is about, but got "
+            f'{names or "none"}. Write `client.configure_optimization(objective="y")`.'
+        )
+    if adapter is None or not adapter.can_predict:
+        raise ValueError(
+            "Expected a `generation_strategy` whose model predicts "
+            f"{names[0]!r}, but it has none yet. "
+            f"{_until_a_model(experiment, generation_strategy)}"
         )
     records = sobol_points(experiment.search_space, whole_number(n, "n", 1), seed)
     data = experiment.lookup_data().df
-    data = data[(data["metric_name"] == names[0]) & data["mean"].notna()]
+    data = data[(data["metric_name"] == names[0]) & np.isfinite(data["mean"])]
     arms = experiment.arms_by_name
     measured = [dict(arms[name].parameters) for name in data["arm_name"]]
     features = [ObservationFeatures(parameters=r) for r in (*records, *measured)]
@@ -115,6 +122,24 @@ def model_answer(
     rows = torch.arange(len(records), len(pool))
     values = torch.tensor(data["mean"].to_numpy(), dtype=torch.float64)
     return classify(regions, level), Observations(rows, values), level
+
+
+def _until_a_model(
+    experiment: Experiment, generation_strategy: GenerationStrategy | None
+) -> str:
+    r"""What must happen before the generator has a model, in words."""
+    if generation_strategy is None:
+        return "Call `client.set_generation_strategy`."
+    node = generation_strategy.current_node
+    left = [
+        criterion.num_till_threshold(experiment, node.trials_from_node)
+        for criterion in node.transition_criteria
+        if isinstance(criterion, TrialBasedCriterion)
+    ]
+    ask = "ask for the next trial: `client.get_next_trials(1)`."
+    if (n := max(left, default=0)) > 0:
+        return f"Complete {n} more trials, then {ask}"
+    return f"{ask[0].upper()}{ask[1:]}"
 
 
 def sobol_points(search_space: SearchSpace, n: int, seed: int = 0) -> list[Any]:

@@ -846,7 +846,7 @@ def level_set_generation_strategy(
 
     Results are attached as ``(mean, sem)``: a known sem is the standard deviation of
     the value's noise and goes before the strategy's ``noise_std``; without both the
-    noise is learned. A sem of 0 is refused.
+    noise is learned. A sem of 0 is an exact measurement.
 
     The place of a failed trial is asked again, as a new trial; the place of an
     abandoned one is used up. A row that failed three times is not asked again

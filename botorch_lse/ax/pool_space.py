@@ -16,7 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from ax import ChoiceParameterConfig, RangeParameterConfig
-from ax.core import FixedParameter, SearchSpace
+from ax.api.configs import DerivedParameterConfig
+from ax.api.utils.instantiation.from_config import parameter_from_config
+from ax.core import FixedParameter, ParameterConstraint, SearchSpace
+from ax.core.parameter import DerivedParameter
+from ax.exceptions.core import AxError
 
 from botorch_lse.checks import of_type, whole_number
 from botorch_lse.problem import Pool
@@ -42,6 +46,7 @@ MOST_ROWS = 10**6
 _REMEDY = "Give what `client.configure_experiment(parameters=...)` takes."
 
 Config = RangeParameterConfig | ChoiceParameterConfig
+"""What spans a grid; a derived parameter is a function of these."""
 
 
 def pool_parameters(pool: Pool) -> list[RangeParameterConfig]:
@@ -79,13 +84,15 @@ class PoolSpace:
 
     Args:
         pool: The candidates.
-        search_space: With the parameter ``pool_index``; or each of its parameters is a
-            column of the pool's table (or of ``X``, under its names), or fixed. Other
-            columns may be there.
+        search_space: With the parameter ``pool_index``, and fixed ones; or each of its
+            parameters is a column of the pool's table (or of ``X``, under its names),
+            or fixed or derived from others. Other columns may be there.
 
     Raises:
-        ValueError: If a parameter is no column, a row lies outside the space, or two
-            rows have the same parameters.
+        ValueError: If a parameter is no column, a row lies outside the space (also by
+            a column that the space fixes at another value), two rows have the same
+            parameters, another parameter varies beside ``pool_index``, or which
+            parameters there are depends on the value of one.
     """
 
     def __init__(self, pool: Pool, search_space: SearchSpace) -> None:
@@ -93,15 +100,23 @@ class PoolSpace:
         self._pool = pool
         self.n_rows = len(pool)
         self.by_number = POOL_INDEX in search_space.parameters
-        if self.by_number:
-            return
         parameters = self._parameters.items()
         self._fixed = {
             name: parameter.value
             for name, parameter in parameters
             if isinstance(parameter, FixedParameter)
         }
-        free = {name: p for name, p in parameters if name not in self._fixed}
+        self._derived = {
+            name: parameter
+            for name, parameter in parameters
+            if isinstance(parameter, DerivedParameter)
+        }
+        bound = {*self._fixed, *self._derived}
+        free = [name for name in self._parameters if name not in bound]
+        _check_flat(search_space)
+        if self.by_number:
+            _check_alone(free)
+            return
         frame = pool.to_frame()
         missing = [name for name in free if name not in frame.columns]
         if missing or not free:
@@ -111,11 +126,15 @@ class PoolSpace:
                 f"{'are' if missing else 'is'} not. Name the columns as the "
                 "parameters, or build the search space with `pool_parameters(pool)`."
             )
-        self.names = list(free)
+        self.names = list(self._parameters)
+        # A fixed parameter that is no column has its value in every row.
+        beside = {n: v for n, v in self._fixed.items() if n not in frame.columns}
+        self._beside = beside
+        frame = _with_derived(frame.assign(**beside), self._derived.values())
         self._table = frame[self.names].reset_index(drop=True)
         columns = [
             [parameter.cast(value) for value in self._table[name].astype(object)]
-            for name, parameter in free.items()
+            for name, parameter in parameters
         ]
         self._records: list[tuple[Any, ...]] = list(zip(*columns, strict=True))
         self._rows: dict[tuple[Any, ...], int] = {}
@@ -124,7 +143,8 @@ class PoolSpace:
                 raise ValueError(
                     "Expected the rows of the pool to lie in the search space, but row "
                     f"{row} does not: {_shown(self.parameters_of(row))}. Leave it out "
-                    "of the pool, or widen the search space."
+                    "of the pool (`grid_pool(..., parameter_constraints=...)` does so "
+                    "where constraints are the reason), or widen the search space."
                 )
             first = self._rows.setdefault(record, row)
             if first != row:
@@ -143,9 +163,8 @@ class PoolSpace:
     def parameters_of(self, row: int) -> dict[str, Any]:
         r"""The parameterization of a row, fixed parameters included."""
         if self.by_number:
-            return {POOL_INDEX: int(row)}
-        values = dict(zip(self.names, self._records[row], strict=True))
-        return {**values, **self._fixed}
+            return {POOL_INDEX: int(row), **self._fixed}
+        return dict(zip(self.names, self._records[row], strict=True))
 
     def row_of(self, parameters: Mapping[str, Any], where: str) -> int:
         r"""The row of a parameterization.
@@ -159,6 +178,7 @@ class PoolSpace:
         """
         if self.by_number:
             return _row_of_number(parameters, self.n_rows, where)
+        parameters = {**self._fixed, **parameters}
         missing = [name for name in self.names if name not in parameters]
         if missing:
             raise ValueError(
@@ -183,6 +203,7 @@ class PoolSpace:
 
     def is_off_the_pool(self, parameters: Mapping[str, Any]) -> bool:
         r"""Whether a parameterization has all columns and is none of the rows."""
+        parameters = {**self._fixed, **parameters}
         if self.by_number or any(name not in parameters for name in self.names):
             return False
         values = tuple(parameters[name] for name in self.names)
@@ -197,8 +218,17 @@ class PoolSpace:
 
         Raises:
             ValueError: If the pool does not say what the model takes of it: a column of
-                ``pool.X`` comes from no parameter, or a word is in no row.
+                ``pool.X`` comes from no parameter, a word is in no row, or a fixed
+                parameter that is no column has another value.
         """
+        parameters = {**self._fixed, **parameters}
+        for name, value in self._beside.items():
+            if parameters[name] != value:
+                raise ValueError(
+                    f"Expected {name!r} of {where} to be {value!r}, where the search "
+                    "space fixes it, because the pool has no such column, but got "
+                    f"{parameters[name]!r}. {_TAKE_OUT}"
+                )
         found = list[float]()
         for name, read in self._readers.items():
             if isinstance(read, str):
@@ -266,6 +296,46 @@ class PoolSpace:
         return row, float(apart[row].max())
 
 
+def _check_flat(search_space: SearchSpace) -> None:
+    r"""Refuse a space where the value of a parameter says which others there are."""
+    names = [p.name for p in search_space.parameters.values() if p.is_hierarchical]
+    if names:
+        raise ValueError(_hierarchical(names[0]))
+
+
+def _hierarchical(name: str) -> str:
+    return (
+        f"Expected parameters that every row has, but {name!r} has "
+        "`dependent_parameters`. Leave these out, so that each row has a value of each "
+        "parameter, and let the evaluation ignore what does not apply; or write the "
+        "rows as a table, `Pool(X, table=table)`, with `pool_parameters(pool)`."
+    )
+
+
+def _with_derived(
+    table: pd.DataFrame, derived: Iterable[DerivedParameter]
+) -> pd.DataFrame:
+    r"""A table with the columns that are functions of others, where it lacks them."""
+    missing = [p for p in derived if p.name not in table.columns]
+    if not missing:
+        return table
+    records: list[Any] = table.astype(object).to_dict("records")
+    columns: dict[str, Any] = {p.name: [p.compute(r) for r in records] for p in missing}
+    return table.assign(**columns)
+
+
+def _check_alone(free: Sequence[str]) -> None:
+    r"""Refuse parameters beside the row's number, which says all that may vary."""
+    others = [name for name in free if name != POOL_INDEX]
+    if others:
+        raise ValueError(
+            f"Expected `{POOL_INDEX}` to be the only parameter that varies, because it "
+            f"says which row is meant, but the search space has {others} besides. "
+            "Leave them out, or leave "
+            f"`{POOL_INDEX}` out and give the pool's columns as parameters."
+        )
+
+
 def _log10(value: Any) -> float | None:
     return math.log10(value) if value > 0 else None
 
@@ -303,7 +373,9 @@ def _shown(values: Mapping[str, Any]) -> str:
 
 
 def grid_pool(
-    parameters: Sequence[Config], points: int | Mapping[str, int] | None = None
+    parameters: Sequence[Config | DerivedParameterConfig],
+    points: int | Mapping[str, int] | None = None,
+    parameter_constraints: Sequence[str] = (),
 ) -> Pool:
     r"""Every combination of the parameters' values, each a row.
 
@@ -313,8 +385,10 @@ def grid_pool(
     them, on a log scale 1, 2 and 5 times powers of ten. With ``points`` it takes so
     many values from bound to bound, evenly spaced on its scale. The model sees the
     logarithm (base 10) of a range on a log scale, ordered choices that are words as 0,
-    1, ..., and other words as one column each. The table has the values themselves, so
-    that the same ``parameters`` make the experiment.
+    1, ..., and other words as one column each. It does not see derived parameters,
+    which add nothing to those they are computed from. The table has the values of all
+    parameters, so that the same ``parameters`` make the experiment. Combinations that
+    break a constraint are left out.
 
     Example:
         >>> from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
@@ -336,14 +410,19 @@ def grid_pool(
         parameters: As for ``client.configure_experiment``.
         points: Values of each range without a step, at least 2; or by name, where
             ranges that are not named take round numbers; default round numbers.
+        parameter_constraints: As for ``client.configure_experiment``, such as
+            ``["acid + base <= 1"]``.
 
     Raises:
-        ValueError: If ``parameters`` is no list of ranges and choices, a name is there
-            twice, a range has no such scale or steps, a number of points is out of
-            range or names no parameter, or the grid has more than ``MOST_ROWS`` rows.
+        ValueError: If ``parameters`` is no list of ranges, choices and derived
+            parameters, a name is there twice, a range has no such scale or steps, a
+            number of points is out of range or names no parameter, a constraint is
+            none, or the grid has no row or more than ``MOST_ROWS``.
     """
-    parameters = _checked(parameters)
-    names = [p.name for p in parameters]
+    given = _checked(parameters)
+    spanning = [p for p in given if not isinstance(p, DerivedParameterConfig)]
+    derived = [_derived(p, given) for p in given if p not in spanning]
+    names = [p.name for p in spanning]
     unknown = (
         [n for n in points if n not in names] if isinstance(points, Mapping) else []
     )
@@ -351,19 +430,79 @@ def grid_pool(
         raise ValueError(
             f"Expected `points` by the names of parameters, {names}, but got {unknown}."
         )
-    levels = {p.name: _levels(p, points) for p in parameters}
+    levels = {p.name: _levels(p, points) for p in spanning}
     _check_rows(math.prod(len(v) for v in levels.values()) if levels else 0)
     columns = [pd.DataFrame({name: values}) for name, values in levels.items()]
     table = reduce(lambda left, right: left.merge(right, how="cross"), columns)
+    inside = _inside(table, parameter_constraints)
+    table = _with_derived(table[inside].reset_index(drop=True), derived)
     return Pool(
-        pd.DataFrame({p.name: _model_column(p, table[p.name]) for p in parameters}),
+        pd.DataFrame({p.name: _model_column(p, table[p.name]) for p in spanning}),
         table=table,
     )
 
 
-def _checked(parameters: Any) -> list[Config]:
+def _derived(config: Any, given: Sequence[Any]) -> DerivedParameter:
+    r"""A parameter that is a function of others.
+
+    Raises:
+        ValueError: If it is none, or one of the others is not there.
+    """
+    wanted = (
+        f"Expected the derived parameter {config.name!r} to be a function of others"
+    )
+    try:
+        parameter = parameter_from_config(config)
+    except (ValueError, AxError) as error:
+        raise ValueError(
+            f"{wanted}, but got {config.expression_str!r}: {error}"
+        ) from error
+    assert isinstance(parameter, DerivedParameter)  # its config is of that kind
+    known = [p.name for p in given if not isinstance(p, DerivedParameterConfig)]
+    strange = [n for n in parameter.parameter_names_to_weights if n not in known]
+    if strange:
+        raise ValueError(f"{wanted}, {known}, but it needs {strange}.")
+    return parameter
+
+
+def _inside(table: pd.DataFrame, constraints: Any) -> np.ndarray:
+    r"""Which rows fulfil all constraints, as Ax counts it.
+
+    Raises:
+        ValueError: If one is no constraint on the table's columns, or no row is left.
+    """
+    wanted = 'Expected `parameter_constraints` such as `["acid + base <= 1"]`'
+    if isinstance(constraints, str) or not isinstance(constraints, Iterable):
+        raise ValueError(f"{wanted}, but got {constraints!r}. Write a list.")
+    inside = np.ones(len(table), dtype=bool)
+    numbers = [n for n in table if pd.api.types.is_numeric_dtype(table[n])]
+    for given in constraints:
+        try:
+            constraint = ParameterConstraint(inequality=given)
+        except (AxError, TypeError) as error:
+            why = str(error).rstrip(".")
+            raise ValueError(f"{wanted}, but got {given!r}: {why}.") from error
+        strange = [n for n in constraint.constraint_dict if n not in numbers]
+        if strange:
+            raise ValueError(
+                f"{wanted} about the numbers, {numbers}, but {given!r} is about "
+                f"{strange}."
+            )
+        columns = table[list(constraint.constraint_dict)].astype(float)
+        records: list[Any] = columns.to_dict("records")
+        inside &= [constraint.check(record) for record in records]
+    if not inside.any():
+        raise ValueError(
+            f"Expected `parameter_constraints` that some of the {len(table):,} "
+            f"combinations fulfil, but none fulfils all of {list(constraints)}. Take "
+            "more `points`, or correct the constraints or the bounds."
+        )
+    return inside
+
+
+def _checked(parameters: Any) -> list[Any]:
     wanted = "Expected `parameters` to be a list of ranges and choices, but"
-    if isinstance(parameters, Config):
+    if isinstance(parameters, Config | DerivedParameterConfig):
         raise ValueError(
             f"{wanted} got {type(parameters).__name__}. Write `grid_pool([...])`."
         )
@@ -371,10 +510,12 @@ def _checked(parameters: Any) -> list[Config]:
         raise ValueError(f"{wanted} got {parameters!r}. {_REMEDY}")
     found = list(parameters)
     for i, parameter in enumerate(found):
-        if not isinstance(parameter, Config):
+        if not isinstance(parameter, Config | DerivedParameterConfig):
             raise ValueError(f"{wanted} entry {i} is {parameter!r}. {_REMEDY}")
         if isinstance(parameter, RangeParameterConfig):
             _check_range(parameter)
+        if getattr(parameter, "dependent_parameters", None):
+            raise ValueError(_hierarchical(parameter.name))
     repeated = [n for n, k in Counter(p.name for p in found).items() if k > 1]
     if repeated:
         raise ValueError(
@@ -387,13 +528,22 @@ def _checked(parameters: Any) -> list[Config]:
 def _check_range(parameter: RangeParameterConfig) -> None:
     low, high = parameter.bounds
     is_log, step = parameter.scaling == "log", parameter.step_size
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high) or (
+    if not (math.isfinite(low) and math.isfinite(high) and low < high) or (
         is_log and low <= 0
     ):
+        remedy = "."
+        if is_log:
+            remedy = " on a log scale. Raise the lower one."
+        if low == high:  # Ax has no such range
+            remedy = (
+                f". Write `ChoiceParameterConfig(name={parameter.name!r}, "
+                f"values=[{low!r}], parameter_type={parameter.parameter_type!r})` for "
+                "one value."
+            )
         raise ValueError(
             f"Expected the bounds of the range {parameter.name!r} to be finite, the "
-            f"lower first, and positive on a log scale, but got {parameter.bounds}"
-            + (" on a log scale. Raise the lower one." if is_log else ".")
+            "lower first, and positive on a log scale, but got "
+            f"{parameter.bounds}{remedy}"
         )
     if step is not None and not step > 0:
         raise ValueError(
@@ -442,7 +592,7 @@ def _round_values(parameter: RangeParameterConfig) -> np.ndarray:
         found = [float(f"{m}e{k}") for k in powers for m in (1, 2, 5)]
     else:
         n = STEPS if parameter.parameter_type == "float" else 2 * STEPS
-        raw = (high - low) / n or 1.0
+        raw = (high - low) / n
         unit = math.floor(math.log10(raw))
         # The digits of a step as a text, so that its multiples are the nearest floats.
         steps = [float(f"{m}e{unit + k}") for k in (0, 1) for m in (1, 2, 2.5, 5)]
@@ -452,7 +602,7 @@ def _round_values(parameter: RangeParameterConfig) -> np.ndarray:
         found = [round(k * step, places) for k in range(first, last + 1)]
     apart = _SAME * (high - low)
     inside = [v for v in found if low + apart < v < high - apart]
-    return np.array([low, *inside, high] if high > low else [low], dtype=float)
+    return np.array([low, *inside, high], dtype=float)
 
 
 def _points(name: str, points: int | Mapping[str, int] | None) -> int | None:

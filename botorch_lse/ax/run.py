@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from ax import Client
 from ax.core import Experiment
 from ax.core.trial_status import TrialStatus
@@ -32,6 +33,11 @@ Evaluate = Callable[[Parameters], Any]
 MakeExecutor = Callable[[], Executor]
 
 ON_ERROR = ("raise", "retry", "fail")
+FAILED = (
+    'Where a measurement failed, call `run_experiment(..., on_error="fail")`: its row '
+    "is then asked for again in another trial."
+)
+"""What to do about an evaluation without a result."""
 
 
 def run_experiment(
@@ -97,9 +103,9 @@ def run_experiment(
         client: With experiment, objective and generation strategy.
         evaluate: From a parameterization to a number, ``(mean, sem)``, or a dictionary
             of these by metric, which a strategy of several outputs needs, and which may
-            hold further metrics; a level-set strategy takes no ``sem`` of 0. Where it
-            has costs, the trial's is recorded as the tracking metric ``cost`` (see
-            ``CostMetric``), unless it is among them.
+            hold further metrics. Where a level-set strategy has costs, the trial's is
+            recorded as the tracking metric ``cost`` (see ``CostMetric``), unless it is
+            among them.
         executor: Where to evaluate; or a function that makes an executor, which is
             called again when a worker dies (``lambda: ProcessPoolExecutor(2)``).
             Default: in this process, one after the other.
@@ -114,7 +120,9 @@ def run_experiment(
         on_error: What becomes of a trial whose evaluation raises, kills its worker or
             returns something that is no result, be it in a further metric.
             ``"raise"``: the others' results are recorded, the error is raised, and the
-            trial stays running, to be evaluated in the next call. ``"retry"``: it is
+            trial stays running, to be evaluated in the next call. It is the default
+            because a mistake in ``evaluate`` itself would else use up all rows.
+            ``"retry"``: it is
             evaluated up to ``max_retries`` times more under its index. ``"fail"``: it
             is marked failed, and a level-set strategy asks for the row again in another
             trial, up to ``max_retries`` times. After that, in both cases, it is marked
@@ -229,7 +237,7 @@ class _Run:
         experiment, metrics = self.experiment, set(self.metrics)
         for index in sorted(experiment.trial_indices_by_status[TrialStatus.RUNNING]):
             table = experiment.lookup_data(trial_indices=[index]).df
-            if metrics <= set(table["metric_name"][table["mean"].notna()]):
+            if metrics <= set(table["metric_name"][np.isfinite(table["mean"])]):
                 with self.record.changes():
                     self.client.complete_trial(index)
                     follow_costs(self.client, self.node)
@@ -383,7 +391,7 @@ class _Run:
         if self.on_error == "raise":
             error.add_note(
                 f"Trial {trial} ({row}) is still running in the experiment; call "
-                "`run_experiment` again to evaluate it."
+                f"`run_experiment` again to evaluate it. {FAILED}"
             )
             raise error
         key = trial if self.on_error == "retry" else row
@@ -475,13 +483,13 @@ def _outcome(value: Any, name: str, is_learnt: bool) -> Any:
     if len(numbers) not in (1, 2):
         raise ValueError(
             "Expected `evaluate` to return a number or `(mean, sem)`, but got "
-            f"{value!r} for {name!r}. Raise an error where a measurement failed."
+            f"{value!r} for {name!r}. {FAILED}"
         )
     mean, sem = numbers if len(numbers) == 2 else (numbers[0], None)
     if is_learnt and (mean is None or not math.isfinite(mean)):
         raise ValueError(
             f"Expected `evaluate` to return finite numbers, but got {mean!r} for "
-            f"{name!r}. Raise an error where a measurement failed."
+            f"{name!r}. {FAILED}"
         )
     if is_learnt and sem is not None and not is_noise(sem):
         raise ValueError(

@@ -37,7 +37,8 @@ class LevelSetSampler(BaseSampler):
     (``trial.set_user_attr("strength", 41.0)``). What is known is a function of the
     study's trials, so that a study that is loaded goes on, also with several workers:
     trials that are running count as being measured. Failed and pruned trials are asked
-    for again, three times in all. Enqueued trials count where they are rows.
+    for again, three times in all (without end by algorithms that need the very rows
+    that they ask for). Enqueued trials count where they are rows.
 
     Example:
         >>> import optuna
@@ -100,6 +101,8 @@ class LevelSetSampler(BaseSampler):
         if y and all(map(math.isfinite, y)):
             told = torch.tensor([y] if len(y) > 1 else y, dtype=torch.float64)
             return self.strategy.tell(state, Observations(torch.tensor([row]), told))
+        if not self.strategy.procedure.takes_any_rows(state.belief):
+            return state  # its algorithm needs this row: it is asked for again
         failed = [
             other
             for other in study.get_trials(deepcopy=False)

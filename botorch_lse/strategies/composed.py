@@ -18,7 +18,13 @@ from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import Goal, Region
 from botorch_lse.strategies.lookahead import ExpectedMisclassification
-from botorch_lse.strategies.loop import Procedure, State, Strategy, check_state
+from botorch_lse.strategies.loop import (
+    Procedure,
+    State,
+    Strategy,
+    check_state,
+    each_of,
+)
 from botorch_lse.strategies.pareto import (
     ParetoEstimate,
     pareto_sides,
@@ -198,6 +204,16 @@ class ComposedStrategy(Strategy):
         if self.assays is None:
             return observations
         return self.assays.at_candidates(observations)
+
+    def noise_std_of(self, row: int | None) -> tuple[float, ...] | None:
+        r"""The noise standard deviations of the model: see ``Strategy``.
+
+        A row that measures one output has the one of that output.
+        """
+        stds = each_of(self.model.noise_std, self.goal.n_outputs)
+        if stds is None or self.assays is None:
+            return stds
+        return None if row is None else (stds[row // len(self.assays)],)
 
     @property
     def can_predict(self) -> bool:

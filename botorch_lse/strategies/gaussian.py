@@ -868,8 +868,8 @@ class GPProcedure(Procedure):
         r"""Means and standard deviations at any points; see ``Procedure.predict``."""
         if not belief.fits.is_informed:
             raise UnsupportedError(
-                "Expected a run with a model, but none has been fitted yet. Tell it "
-                "more first."
+                "Expected a run with a model, but none has been fitted yet"
+                f"{self._missing(belief)}. Tell it more first."
             )
         fits = belief.fits
         if data is not None:
@@ -887,7 +887,8 @@ class GPProcedure(Procedure):
     def forecast(self, belief: Belief, told: int) -> Forecast:
         r"""About how many more evaluations until everything is decided."""
         if self.model.is_initial(belief.fits):
-            return Forecast(None, "No model has been fitted yet.")
+            words = f"No model has been fitted yet{self._missing(belief, told)}."
+            return Forecast(None, words)
         if belief.one_sided is not None:
             return Forecast(None, _one_sided_in_words(belief.one_sided))
         posterior = belief.posterior
@@ -909,6 +910,21 @@ class GPProcedure(Procedure):
             "By the optimal design for the gaps of the current estimate and the width "
             "of the next round.",
         )
+
+    def _missing(self, belief: Belief, told: int = 0) -> str:
+        r"""What is missing of the first design, the end of a sentence.
+
+        Args:
+            belief: What the complete rounds say.
+            told: Measurements of the open round that are told already.
+        """
+        posteriors, first = belief.fits.posteriors, self.model.n_first
+        if self.model.assays is None:  # else each has the data of its own output
+            posteriors = posteriors[:1]
+        left = first - told - sum(len(posterior.a) for posterior in posteriors)
+        if left <= 0:
+            return ""
+        return f": {left} of the {first} measurements of the first design are missing"
 
     def _one_batch_forecast(self, belief: Belief, beta: float) -> Forecast:
         r"""The size of the smallest designed batch that decides every open row.

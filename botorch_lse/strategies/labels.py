@@ -23,7 +23,7 @@ from botorch_lse.confidence.classify import ABOVE, BELOW, accuracy
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.goals import Region
+from botorch_lse.strategies.goals import Above, Region
 from botorch_lse.strategies.judges import Judge, LevelJudge, RegionJudge
 from botorch_lse.strategies.loop import Procedure, Strategy
 from botorch_lse.strategies.pareto import with_columns
@@ -235,6 +235,13 @@ class LabelAudit(Strategy):
             wanted = "to be left out with a region, whose outputs have their own"
             came, remedy = f"got {self.epsilon:g}", "Write `Above(0.5, epsilon=0.1)`."
             raise ValueError(complaint("epsilon", wanted, came, remedy))
+
+    @property
+    def goal(self) -> Region:
+        r"""The question that the labels answer."""
+        if isinstance(self.threshold, Region):
+            return self.threshold
+        return Above(self.threshold, self.epsilon)
 
     @property
     def n_outputs(self) -> int:

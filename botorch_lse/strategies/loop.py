@@ -856,7 +856,7 @@ class Strategy(ABC):
             UnsupportedError: If its model knows features of the pool's rows only.
         """
         raise UnsupportedError(
-            f"Expected a strategy on one Gaussian process, but {type(self).__name__} "
+            f"Expected a strategy on a Gaussian process, but {type(self).__name__} "
             "learns from rows of its pool only. Leave `history` out."
         )
 
@@ -875,6 +875,18 @@ class Strategy(ABC):
         return self.pool.costs is not None or self.costs_depend_on_previous
 
     # --- what may be told -------------------------------------------------------------
+
+    def noise_std_of(self, row: int | None) -> tuple[float, ...] | None:
+        r"""The noise standard deviations that were stated, wherever they stand.
+
+        Args:
+            row: The row that is measured; ``None`` for a point that is no row.
+
+        Returns:
+            One for each number of a measurement, units of ``y``; ``None`` if the noise
+            is ``pool.noise_var``, the model's own, or not known.
+        """
+        return each_of(getattr(self, "noise_std", None), self.n_outputs)
 
     @property
     def takes_means(self) -> bool:
@@ -904,6 +916,13 @@ class Strategy(ABC):
     def _complete(self, observations: Observations) -> Observations:
         r"""What is told, checked, with what is known beforehand about the noise."""
         return self.procedure.complete(observations)
+
+
+def each_of(std: Any, n_outputs: int) -> tuple[float, ...] | None:
+    r"""A standard deviation of each output, from one for all or one each."""
+    if std is None:
+        return None
+    return tuple(std) if isinstance(std, Sequence) else (std,) * n_outputs
 
 
 def _rows_by_round(given: Any, name: str, n_rows: int) -> dict[int, Tensor]:

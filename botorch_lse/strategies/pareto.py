@@ -25,6 +25,7 @@ from botorch_lse.models.fitted import ModelArgument
 from botorch_lse.models.gaussian_process import MEMORY_BUDGET, PoolPosterior, row_blocks
 from botorch_lse.problem import (
     Classification,
+    History,
     Observations,
     Pool,
     gaussian_probability_above,
@@ -559,6 +560,8 @@ class GPParetoStrategy(Strategy):
             accepted one by more than ``epsilon`` in some output, which means that
             something better was missed. Accepted rows are measured again, up to eight
             times, to compare with them.
+        history: Measurements at any points, that were made before the run; each has all
+            outputs.
 
     Raises:
         ValueError: If a number is out of range, the noise is given twice or unknown, an
@@ -581,6 +584,7 @@ class GPParetoStrategy(Strategy):
     n_initial: int | None = None
     memory_budget: int = MEMORY_BUDGET
     audit: tuple[float, float] | None = None
+    history: History | None = None
 
     def __post_init__(self) -> None:
         self._check_rounds()
@@ -644,9 +648,20 @@ class GPParetoStrategy(Strategy):
             self.refit,
             self.n_initial,
             memory_budget=self.memory_budget,
+            history=self.history,
         )
         m = len(self.maximize)
         return settings.on(self.pool, m, self.max_observations, self.max_repeats)
+
+    @property
+    def takes_history(self) -> bool:
+        r"""True: there is a Gaussian process for each output."""
+        return True
+
+    def with_history(self, history: History) -> Strategy:
+        r"""The same strategy, which knows measurements made before the run."""
+        past = history if self.history is None else self.history.append(history)
+        return replace(self, history=past)
 
     @cached_property
     def accuracies(self) -> tuple[float, ...]:

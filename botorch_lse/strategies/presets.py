@@ -655,6 +655,11 @@ class HRAGEStrategy(GPStrategy):
                 "Expected the noise once, but got `variance_bounds` and "
                 f"{' and '.join(known)}. Leave one out."
             )
+        if self.history is not None:
+            raise ValueError(
+                "Expected no `history` with `variance_bounds`: the burn-in learns the "
+                "noise from rounds of its own rows. Leave one of them out."
+            )
         if self.n_initial is not None:
             raise ValueError(
                 "Expected no `n_initial` with `variance_bounds`: the burn-in comes "

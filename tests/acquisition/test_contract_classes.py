@@ -5,7 +5,7 @@ import torch
 from botorch.acquisition.input_constructors import get_acqf_input_constructor
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
-from botorch.models import SingleTaskGP
+from botorch.models import KroneckerMultiTaskGP, MultiTaskGP, SingleTaskGP
 from botorch.models.deterministic import GenericDeterministicModel
 from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
@@ -85,8 +85,16 @@ def test_gradient_is_right(acqf_class, options, n_pending):
 @every
 def test_more_than_one_point_is_refused(acqf_class, options):
     acqf = acqf_class(make_model()[0], **options)
-    with pytest.raises(AssertionError, match="q=1"):
+    message = r"one point.*q=1.*got \(2, 2\).*`optimize_acqf\(\.\.\., sequential=True"
+    with pytest.raises(BotorchTensorDimensionError, match=message):
         acqf(POOL[:2])
+    bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]]).double()
+    settings = {"q": 2, "num_restarts": 1, "raw_samples": 2}
+    settings["options"] = {"maxiter": 1}
+    with pytest.raises(BotorchTensorDimensionError, match="sequential=True"):
+        optimize_acqf(acqf, bounds, **settings)
+    X, _ = optimize_acqf(acqf, bounds, **settings, sequential=True)
+    assert X.shape == (2, 2)
 
 
 @every
@@ -244,3 +252,25 @@ def test_pending_points_need_two_dimensions(acqf_class, options):
     acqf = acqf_class(make_model()[0], **options)
     with pytest.raises(BotorchTensorDimensionError, match="`X_pending` to be n' x d"):
         acqf.set_X_pending(POOL[0])
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # GPyTorch's, once
+@every
+def test_a_model_that_takes_no_transform_is_answered_with_one_that_works(
+    acqf_class, options
+):
+    _, X, Y, _ = make_model()
+    both = torch.cat((Y, -Y), dim=-1)
+    joint = KroneckerMultiTaskGP(X, both)
+    first = ScalarizedPosteriorTransform(torch.tensor([1.0, 0.0]).double())
+    if acqf_class in (LSEAmbiguity, LSEWidth):
+        with pytest.raises(UnsupportedError, match="one single-output GP for each"):
+            acqf_class(joint, **options)
+        assert acqf_class(SingleTaskGP(X, Y), **options)(POOL[:3, None]).shape == (3,)
+        return
+    for transform in (None, first):
+        with pytest.raises(UnsupportedError, match=r"output_tasks=\[0\]\)`"):
+            acqf_class(joint, **options, posterior_transform=transform)
+    tasks = torch.cat([torch.cat((X, torch.full_like(Y, j)), -1) for j in (0, 1)])
+    model = MultiTaskGP(tasks, both.T.reshape(-1, 1), task_feature=-1, output_tasks=[0])
+    assert acqf_class(model, **options)(POOL[:3, None]).shape == (3,)

@@ -14,7 +14,7 @@ from ax.storage.botorch_modular_registry import ACQUISITION_FUNCTION_REGISTRY
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.logei import qLogExpectedImprovement
 
-from botorch_lse import Pool, acquisition
+from botorch_lse import Pool, acquisition, strategies
 from botorch_lse.acquisition import (
     ImplicitStraddle,
     MaxVariance,
@@ -42,7 +42,7 @@ def value(parameters):
     return 20 + 45 * parameters["a"] + 5 * parameters["b"]
 
 
-def modular_client(spec, objective="y", parameters=UNIT, evaluate=value):
+def modular_client(spec, objective="y", parameters=UNIT, evaluate=value, n=N_SOBOL):
     client = Client(random_seed=0)
     client.configure_experiment(parameters=parameters, name="modular")
     client.configure_optimization(objective=objective)
@@ -53,7 +53,7 @@ def modular_client(spec, objective="y", parameters=UNIT, evaluate=value):
     )
     node = GenerationNode(name="LSE", generator_specs=[spec])
     client.set_generation_strategy(GenerationStrategy(nodes=[sobol, node]))
-    for _ in range(N_SOBOL):
+    for _ in range(n):
         for trial, point in client.get_next_trials(1).items():
             client.complete_trial(trial, {"y": (evaluate(point), 1.0)})
     return client
@@ -225,9 +225,45 @@ def test_points_outside_the_search_space_are_refused():
         model_space(space, pd.DataFrame({"a": [0.1]}))
 
 
-def test_a_modular_generator_has_no_level_set_table_before_it_has_a_model():
-    with pytest.raises(ValueError, match="whose model predicts the one metric"):
-        level_set(modular_client(STRADDLE))
+@pytest.mark.filterwarnings("ignore")  # of Ax's own model
+def test_a_modular_generator_says_when_it_will_have_a_level_set_table():
+    client = modular_client(STRADDLE, n=2)
+    ask = r"`client\.get_next_trials\(1\)`"
+    with pytest.raises(ValueError, match=rf"Complete 3 more trials, then .*{ask}"):
+        level_set(client)
+    for _ in range(3):
+        ((trial, parameters),) = client.get_next_trials(1).items()
+        client.complete_trial(trial, {"y": (value(parameters), 1.0)})
+    with pytest.raises(ValueError, match=rf"none yet\. Ask for the next trial: {ask}"):
+        level_set(client)
+    client.get_next_trials(1)
+    assert len(level_set(client)) > 1024
+
+
+def test_a_rule_is_told_from_the_acquisition_class_of_its_name():
+    message = r"the class Straddle.*`from botorch_lse.acquisition import Straddle`"
+    with pytest.raises(ValueError, match=message):
+        acquisition_generator_spec(strategies.Straddle, {"threshold": 0.5})
+
+
+@pytest.mark.filterwarnings("ignore")  # of Ax's own model
+@pytest.mark.parametrize("options", [{"acquisition_options": {"threshold": 0.7}}, {}])
+def test_options_that_do_not_arrive_lead_to_our_specification(options):
+    spec = GeneratorSpec(
+        Generators.BOTORCH_MODULAR,
+        generator_kwargs={"botorch_acqf_class": Straddle, **options},
+    )
+    client = modular_client(spec)
+    message = (
+        r"options with \['threshold'\].*`botorch_lse\.ax\.acquisition_generator_spec\("
+        r'Straddle, \{"threshold": \.\.\.\}\)`'
+    )
+    with pytest.raises(ValueError, match=message):
+        client.get_next_trials(1)
+    assert modular_client(STRADDLE).get_next_trials(1)
+
+
+def test_a_modular_generator_without_a_level_has_no_table():
     spec = acquisition_generator_spec(MaxVariance, {})  # which has no level
     with pytest.raises(ValueError, match="to hold a LevelSetNode"):
         level_set(modular_client(spec))

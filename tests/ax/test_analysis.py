@@ -17,6 +17,7 @@ from botorch_lse.ax import (
     CalibrationAnalysis,
     IntervalAnalysis,
     LevelSetAnalysis,
+    ParetoAnalysis,
     ProbabilityAnalysis,
     ProgressAnalysis,
     SliceAnalysis,
@@ -26,7 +27,10 @@ from botorch_lse.ax import (
 from botorch_lse.papers import PALStrategy
 from botorch_lse.plotting import plot_batches, plot_progress, plot_slices
 from botorch_lse.strategies import (
+    Above,
+    Below,
     GaussianProcess,
+    LabelAudit,
     Levels,
     MELKLinearStrategy,
     Strategy,
@@ -34,7 +38,16 @@ from botorch_lse.strategies import (
 )
 from tests.registry import travel
 
-from .worlds import client_for, complete, grid_pool, kernel, lse, state_of, truth
+from .worlds import (
+    client_for,
+    complete,
+    grid_pool,
+    kernel,
+    lse,
+    node_of,
+    state_of,
+    truth,
+)
 
 mpl.use("Agg")
 
@@ -230,3 +243,16 @@ def test_probabilities_of_classes_say_of_which():
     client = client_for(Strategy(grid_pool(), Levels([-0.5, 0.5]), model=model))
     figure = card_of(client, ProbabilityAnalysis()).get_figure()
     assert figure.layout.coloraxis.colorbar.title.text == "probability of class 2"
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: type(card).__name__)
+def test_labels_of_a_region_have_their_cards(card):
+    region = Above(0.5) & Below(0.3, output=1)
+    labels = LabelAudit(grid_pool(), ["above"] * 36, region, noise_std=0.1)
+    client = client_for(labels, objective="y, z")
+    for trial in client.get_next_trials(1):
+        client.complete_trial(trial, {"y": 2.0, "z": 0.0})
+    assert card_of(client, card).title.endswith("y above 0.5 and z at most 0.3")
+    node = node_of(client)
+    objection = ParetoAnalysis().objection(node, client._experiment)
+    assert "LabelAudit predicts none: use LevelSetAnalysis" in objection

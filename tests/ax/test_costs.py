@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 import torch
 from ax.api.client import Client
+from ax.api.configs import RangeParameterConfig
 from ax.core.arm import Arm
 from ax.core.data import Data
 from ax.core.map_metric import MapMetric
@@ -14,6 +15,7 @@ from ax.orchestration.orchestrator import Orchestrator, OrchestratorOptions
 from ax.storage.json_store.load import load_experiment
 from ax.storage.json_store.save import save_experiment
 from ax.utils.common.result import Ok
+from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Pool
 from botorch_lse.ax import (
@@ -232,6 +234,32 @@ def test_a_run_in_a_database_keeps_costs(tmp_path):
     stored = Client.load_from_database("test", storage_config=storage)
     assert sum(recorded(stored._experiment).values()) == pytest.approx(spent)
     assert isinstance(stored._experiment.metrics["cost"], CostMetric)
+
+
+@pytest.mark.parametrize("cost", [None, travel])
+def test_a_trial_that_is_no_row_has_no_cost(cost):
+    pool = Pool([[0.0], [0.5], [1.0]], names=["x"], costs=None if cost else [1, 2, 3])
+    x = RangeParameterConfig(name="x", bounds=(0, 1), parameter_type="float")
+    strategy = TruVaRStrategy(
+        pool, 0.5, model=RBFKernel(), noise_std=NOISE, beta=4.0, cost=cost
+    )
+    client = Client()
+    client.configure_experiment(parameters=[x], name="test")
+    client.configure_optimization(objective="y")
+    client.set_generation_strategy(level_set_generation_strategy(strategy))
+    off = client.attach_trial({"x": 0.3})
+    client.complete_trial(off, {"y": (0.2, NOISE)})
+    running = client.attach_trial({"x": 0.7})  # it runs as those asked for
+    assert trial_cost(client, off) == 0.0
+    record_costs(client)
+    run_experiment(client, lambda p: (p["x"], NOISE), max_trials=3)
+    record_costs(client)
+    costs = recorded(client._experiment)
+    assert costs.keys() == client._experiment.trials.keys() - {off, running}
+    measured = strategy.spent(state_of(client))
+    assert sum(costs.values()) == pytest.approx(measured)
+    client._experiment.fetch_data()
+    assert recorded(client._experiment) == pytest.approx(costs)
 
 
 # --- fetched by Ax ------------------------------------------------------------------

@@ -9,8 +9,20 @@ from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_lse import History, Pool
-from botorch_lse.ax import grid_pool, level_set, level_set_generation_strategy
-from botorch_lse.strategies import LSEStrategy, MELKLinearStrategy
+from botorch_lse.ax import (
+    LevelSetAnalysis,
+    grid_pool,
+    level_set,
+    level_set_generation_strategy,
+)
+from botorch_lse.strategies import (
+    Above,
+    GaussianProcess,
+    GEGEStrategy,
+    LSEStrategy,
+    MELKLinearStrategy,
+    Strategy,
+)
 
 from .worlds import NOISE, fresh_state, node_of, same_state, state_of
 
@@ -166,6 +178,26 @@ def test_a_word_that_is_in_no_row_is_named():
         client.get_next_trials(1)
 
 
+def test_several_metrics_off_the_pool_count_for_a_pareto_strategy():
+    kernels = tuple(ScaleKernel(RBFKernel()).double() for _ in range(2))
+    strategy = GEGEStrategy(
+        pool_of(), maximize=(True, False), model=kernels, noise_std=NOISE, beta=4.0
+    )
+    client = Client()
+    client.configure_experiment(parameters=PARAMETERS, name="history")
+    client.configure_optimization(objective="y, -z")
+    client.set_generation_strategy(level_set_generation_strategy(strategy))
+    trial = client.attach_trial(OFF)
+    client.complete_trial(trial, {"y": (0.4, NOISE), "z": (-1.0, NOISE)})
+    assert len(client.get_next_trials(1)) == 1
+    knows = strategy.with_history(History([OFF_X], [[0.4, -1.0]], NOISE**2))
+    x = torch.tensor([OFF_X], dtype=torch.float64)
+    for one, other in zip(
+        state_of(client).predict(x), knows.init().predict(x), strict=True
+    ):
+        assert torch.allclose(one, other, atol=1e-9)
+
+
 def test_a_history_of_the_strategys_own_is_stored_and_comes_first(tmp_path):
     own = History([OFF_X, [1.5, *OFF_X[1:]]], [0.2, 1.1], 0.04)
     client = client_of(strategy_of(history=own))
@@ -176,3 +208,72 @@ def test_a_history_of_the_strategys_own_is_stored_and_comes_first(tmp_path):
     client.save_to_json_file(str(tmp_path / "run.json"))
     loaded = Client.load_from_json_file(str(tmp_path / "run.json"))
     assert same_state(state_of(loaded), state)
+
+
+# --- fixed parameters -------------------------------------------------------------
+
+HEAT = RangeParameterConfig(name="heat", bounds=(0, 100), parameter_type="float")
+
+
+def with_fixed(value, kind, pool=None):
+    r"""A client whose space fixes ``reactor``, and the parameters of its grid."""
+    fixed = ChoiceParameterConfig(name="reactor", values=[value], parameter_type=kind)
+    parameters = [HEAT, fixed]
+    strategy = Strategy(
+        grid_pool(parameters) if pool is None else pool,
+        Above(0.5),
+        model=GaussianProcess(
+            ScaleKernel(RBFKernel()).double(), noise_std=NOISE, n_initial=2
+        ),
+        batch_size=2,
+    )
+    client = Client()
+    client.configure_experiment(parameters=parameters, name="fixed")
+    client.configure_optimization(objective="y")
+    client.set_generation_strategy(level_set_generation_strategy(strategy))
+    return client
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [("R2", "str"), (300, "int"), (2.5, "float"), (True, "bool")]
+)
+def test_one_fixed_parameter_beside_a_trial_off_the_pool(value, kind, tmp_path):
+    client = with_fixed(value, kind)
+    off = {"heat": 51.3, "reactor": value}
+    client.complete_trial(client.attach_trial(off), {"y": (0.7, NOISE)})
+    asked = client.get_next_trials(2)
+    assert {p["reactor"] for p in asked.values()} == {value}
+    (point,) = node_of(client).ledger(client._experiment).points
+    code = float(value) if kind != "str" else 1.0
+    assert point.x == (51.3, code)
+    (said,) = client.predict([off])
+    x = torch.tensor([point.x], dtype=torch.float64)
+    mean, sigma = state_of(client).predict(x)
+    assert said["y"] == pytest.approx((float(mean), float(sigma)), abs=1e-8)
+    assert float(mean) > 0.6
+    assert len(level_set(client)) == len(node_of(client).strategy.pool)
+    assert (
+        client.compute_analyses([LevelSetAnalysis()], display=False)[0].df is not None
+    )
+    client.save_to_json_file(str(tmp_path / "run.json"))
+    loaded = Client.load_from_json_file(str(tmp_path / "run.json"))
+    assert same_state(state_of(loaded), state_of(client))
+
+
+@pytest.mark.filterwarnings("ignore:.*out-of-design")  # Ax says so, and goes on
+def test_another_value_of_a_fixed_parameter_is_another_point():
+    elsewhere = {"heat": 50.0, "reactor": 310}
+    client = with_fixed(300, "int")
+    attach(client, elsewhere, 0.7)
+    (point,) = node_of(client).ledger(client._experiment).points
+    assert point.x == (50.0, 310.0)
+    # What the pool has no column for cannot be told from the row.
+    client = with_fixed(300, "int", grid_pool([HEAT]))
+    attach(client, elsewhere, 0.7)
+    with pytest.raises(ValueError, match=r"'reactor' of trial 0 to be 300, .*got 310"):
+        client.get_next_trials(1)
+    client = with_fixed("R2", "str")
+    other = {"heat": 50.0, "reactor": "R3"}
+    attach(client, other, 0.7)
+    with pytest.raises(ValueError, match=r"'reactor' of trial 0 .*got 'R3'"):
+        client.get_next_trials(1)

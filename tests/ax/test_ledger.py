@@ -85,7 +85,8 @@ class Changes(RuleBasedStateMachine):
     @initialize()
     def begin(self):
         strategy = self.make()
-        self.gs = level_set_generation_strategy(strategy, seed=1)
+        # Which rows failed too often the other reading does not count.
+        self.gs = level_set_generation_strategy(strategy, seed=1, max_failures=None)
         objective = ", ".join(self.metrics)
         self.experiment = client_for(strategy, objective)._experiment
         self.node = self.gs._nodes[0]
@@ -250,7 +251,9 @@ class Changes(RuleBasedStateMachine):
     @precondition(lambda self: self.is_sound)  # else no state need exist
     @rule()
     def compare_states(self):
-        fresh = LevelSetNode(self.node.strategy, seed=1, name=self.node.name)
+        fresh = LevelSetNode(
+            self.node.strategy, seed=1, name=self.node.name, max_failures=None
+        )
         state = self.node.state(self.experiment)
         assert same_state(state, fresh.state(self.experiment))
 

@@ -1,8 +1,12 @@
 r"""Which metrics a strategy learns from, and what is said when they are not there."""
 
+import math
+
 import pytest
 from ax.api.client import Client
+from ax.api.configs import RangeParameterConfig
 from ax.exceptions.core import DataRequiredError
+from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Pool
 from botorch_lse.ax import (
@@ -10,9 +14,21 @@ from botorch_lse.ax import (
     LevelSetNode,
     level_set_generation_strategy,
     pool_parameters,
+    record_costs,
+    trial_cost,
 )
+from botorch_lse.strategies import GEGEStrategy, LSEStrategy
 
-from .worlds import NOISE, grid_pool, lse, node_of, state_of
+from .worlds import (
+    NOISE,
+    client_for,
+    grid_pool,
+    kernel,
+    lse,
+    node_of,
+    same_state,
+    state_of,
+)
 
 
 def client_with(metrics, objective="y", tracking=()):
@@ -63,12 +79,100 @@ def test_waiting_names_the_metric_that_is_missing_and_those_that_are_there():
     assert state_of(client).round == 1
 
 
-def test_waiting_for_data_that_are_nan_says_that_there_are_none():
+BAD = [math.nan, math.inf, -math.inf]
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("sem", [NOISE, None])
+def test_a_value_that_is_no_number_is_a_measurement_that_failed(bad, sem, tmp_path):
     client = client_with(None)
-    for trial in client.get_next_trials(100):
-        client.complete_trial(trial, {"y": (float("nan"), NOISE)})
-    with pytest.raises(DataRequiredError, match=r"for \['y'\], its data have none: "):
+    one, two, *rest = client.get_next_trials(100).items()
+    client.complete_trial(one[0], {"y": (bad, sem)})
+    for trial, _ in (two, *rest):
+        client.complete_trial(trial, {"y": (0.3, NOISE)})
+    client.save_to_json_file(str(tmp_path / "run.json"))
+    loaded = Client.load_from_json_file(str(tmp_path / "run.json"))
+    for own in (client, loaded):
+        (again,) = own.get_next_trials(100).items()  # all that the round still needs
+        assert again[1] == one[1]
+        own.complete_trial(again[0], {"y": (0.2, NOISE)})
+        assert state_of(own).round == 1
+    assert same_state(state_of(client), state_of(loaded))
+    # The value may still be corrected.
+    client.attach_data(one[0], {"y": (0.25, NOISE)})
+    assert len(state_of(client).observations) == 2 + len(rest) + 1
+
+
+def test_a_row_whose_values_are_no_numbers_is_asked_for_three_times():
+    client = client_with(None)
+    first = client.get_next_trials(100)
+    (bad, row), *_ = first.items()
+    for trial in [*first][1:]:
+        client.complete_trial(trial, {"y": (0.3, NOISE)})
+    for value in BAD:
+        client.complete_trial(bad, {"y": (value, NOISE)})
+        ((bad, asked),) = client.get_next_trials(100).items()
+        assert (asked == row) == (value != BAD[-1])
+    client.complete_trial(bad, {"y": (0.1, NOISE)})
+    state = state_of(client)
+    assert state.excluded_rows.tolist() == [row["pool_index"]]
+    assert state.round == 1
+
+
+def test_one_metric_of_several_may_fail():
+    kernels = tuple(kernel() for _ in range(2))
+    known = {"model": kernels, "noise_std": NOISE, "beta": 4.0, "batch_size": 1}
+    strategy = GEGEStrategy(grid_pool(), maximize=(True, True), **known)
+    client = client_for(strategy, objective="y, z")
+    ((trial, row),) = client.get_next_trials(1).items()
+    client.complete_trial(trial, {"y": (0.3, NOISE), "z": (math.nan, NOISE)})
+    assert [*client.get_next_trials(1).values()] == [row]
+
+
+def test_what_failed_elsewhere_counts_for_nothing():
+    x = RangeParameterConfig(name="x", bounds=(0, 1), parameter_type="float")
+    pool = Pool([[0.0], [0.5], [1.0]], names=["x"])
+    client = Client()
+    client.configure_experiment(parameters=[x], name="test")
+    client.configure_optimization(objective="y")
+    strategy = LSEStrategy(pool, 0.5, model=RBFKernel(), noise_std=NOISE, beta=4.0)
+    client.set_generation_strategy(level_set_generation_strategy(strategy))
+    for value in (0.3, 0.5):  # off the pool, and a row of it
+        trial = client.attach_trial({"x": value})
+        client.complete_trial(trial, {"y": math.nan})
+    assert len(state_of(client).observations) == 0
+    assert node_of(client).ledger(client._experiment).points == ()
+
+
+def test_what_failed_costs_nothing():
+    base = grid_pool()
+    pool = Pool(base.X, names=base.names, costs=1 + base.X[:, 0])
+    client = client_for(lse(pool, batch_size=2))
+    one, two = client.get_next_trials(2)
+    client.complete_trial(one, {"y": (math.nan, NOISE)})
+    client.complete_trial(two, {"y": (0.3, NOISE)})
+    record_costs(client)
+    table = client._experiment.lookup_data().df
+    assert table["trial_index"][table["metric_name"] == "cost"].tolist() == [two]
+    assert trial_cost(client, one) == 0.0
+
+
+def test_nobody_is_told_to_mark_a_completed_trial():
+    client = client_with(["q"], tracking=["q"])
+    done, running, *_ = client.get_next_trials(2)
+    client.complete_trial(done, {"y": (0.3, NOISE)})
+    client.complete_trial(client.attach_trial({"pool_index": 0}), {"q": (0.1, NOISE)})
+    rest = client.get_next_trials(100)
+    with pytest.raises(DataRequiredError, match=r"Complete those that run, or mark"):
         client.get_next_trials(1)
+    for trial in (running, *rest):
+        client.mark_trial_abandoned(trial)
+    with pytest.raises(DataRequiredError) as raised:
+        client.get_next_trials(1)
+    assert "mark" not in str(raised.value)
+    assert "attach_data(0, {'q': (mean, sem)})`, with `math.nan`" in str(raised.value)
+    client.attach_data(done, {"q": (math.nan, NOISE)})
+    assert len(client.get_next_trials(100)) == 1
 
 
 @pytest.mark.parametrize("make", [level_set_generation_strategy, LevelSetNode])

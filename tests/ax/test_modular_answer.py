@@ -87,10 +87,10 @@ def test_there_is_a_table_and_a_card_on_points_of_the_space():
 @pytest.mark.filterwarnings("ignore")
 def test_before_there_is_a_model_it_says_so():
     client = client_of(2)
-    with pytest.raises(ValueError, match="whose model predicts the one metric"):
+    with pytest.raises(ValueError, match="whose model predicts 'y'"):
         level_set(client)
     (card,) = client.compute_analyses([ModelAnalysis()], display=False)
-    assert "Complete the trials of its first node" in str(card.blob)
+    assert "Complete 6 more trials, then ask" in str(card.blob)
 
 
 @pytest.mark.slow  # Ax's own sensitivity analysis

@@ -6,8 +6,16 @@ import torch
 from botorch_lse import Pool
 from botorch_lse.ax import POOL_INDEX
 from botorch_lse.ax.compat import as_stored
+from botorch_lse.strategies import (
+    Above,
+    Below,
+    GaussianProcess,
+    GEGEStrategy,
+    LSEStrategy,
+    Strategy,
+)
 
-from .worlds import client_for, grid_pool, lse, state_of
+from .worlds import client_for, grid_pool, kernel, lse, state_of
 
 UNKNOWN = {"noise_std": None, "model": None, "n_initial": 1, "batch_size": 1}
 
@@ -32,6 +40,67 @@ def test_where_a_sem_is_missing_the_strategys_noise_stands():
     pool = Pool(x.X, noise_var=torch.linspace(0.01, 0.02, 36, dtype=torch.float64))
     observations = told(client_for(lse(pool, noise_std=None, batch_size=1)), 0.3)
     assert torch.equal(observations.yvar, pool.noise_var[observations.indices])
+
+
+BOTH = Above(0.5) & Below(0.3, output=1)
+STDS = (0.1, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("make", "objective", "wanted"),
+    [
+        (lambda x: LSEStrategy(x, 0.5, noise_std=0.1), "y", [[0.01]] * 2),
+        (
+            lambda x: Strategy(x, Above(0.5), model=GaussianProcess(noise_std=0.1)),
+            "y",
+            [[0.01]] * 2,
+        ),
+        (
+            lambda x: Strategy(
+                x, Above(0.5), model=GaussianProcess(kernel(), noise_std=0.1)
+            ),
+            "y",
+            [[0.01]] * 2,
+        ),
+        (
+            lambda x: Strategy(x, BOTH, model=GaussianProcess(noise_std=STDS)),
+            "y, z",
+            [[0.01, 0.04]] * 2,
+        ),
+        (
+            lambda x: GEGEStrategy(x, maximize=(True, True), noise_std=STDS),
+            "y, z",
+            [[0.01, 0.04]] * 2,
+        ),
+        # Rows that measure one output each: row 5 the first, row 36 + 5 the second.
+        (
+            lambda x: Strategy(
+                x.at_outputs(2, costs=(1.0, 1.0)),
+                BOTH,
+                model=GaussianProcess(noise_std=STDS),
+            ),
+            "y",
+            [[0.01], [0.04]],
+        ),
+    ],
+    ids=["preset", "learnt", "fixed", "outputs", "Pareto", "assays"],
+)
+def test_the_noise_that_a_part_of_the_strategy_holds_stands(make, objective, wanted):
+    strategy = make(grid_pool())
+    client = client_for(strategy, objective)
+    metrics = objective.split(", ")
+    rows = (5, len(strategy.pool) - 36 + 5)
+    for row in (*rows, 7):
+        trial = client.attach_trial({POOL_INDEX: row})
+        known = (0.3, 0.5) if row == 7 else 0.3
+        client.complete_trial(trial, dict.fromkeys(metrics, known))
+    assert len(client.get_next_trials(1)) == 1
+    observations = state_of(client).observations
+    yvar = observations.yvar.view(3, -1).tolist()
+    at = dict(zip(observations.indices.tolist(), yvar, strict=True))
+    for row, variances in zip(rows, wanted, strict=True):
+        assert at[row] == pytest.approx(variances)
+    assert at[7] == pytest.approx([0.25] * len(metrics))
 
 
 def test_unknown_noise_is_learned():

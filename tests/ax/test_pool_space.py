@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import math
 import tracemalloc
@@ -7,7 +8,11 @@ import pandas as pd
 import pytest
 import torch
 from ax.api.client import Client
-from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+from ax.api.configs import (
+    ChoiceParameterConfig,
+    DerivedParameterConfig,
+    RangeParameterConfig,
+)
 from ax.core.parameter import (
     ChoiceParameter,
     FixedParameter,
@@ -26,7 +31,7 @@ from botorch_lse.ax import (
 )
 from botorch_lse.ax.compat import as_stored
 from botorch_lse.ax.pool_space import PoolSpace
-from botorch_lse.strategies import LSEStrategy
+from botorch_lse.strategies import Above, GaussianProcess, LSEStrategy, Strategy
 
 from . import worlds
 
@@ -218,6 +223,23 @@ def test_a_fixed_parameter_need_not_be_a_column():
     assert space.row_of(parameters, "trial 0") == 5
 
 
+def test_a_row_at_another_value_than_the_fixed_one_is_refused():
+    salt = FixedParameter("salt", ParameterType.STRING, "NaCl")
+    others = [p for p in space_of().parameters.values() if p.name != "salt"]
+    with pytest.raises(ValueError, match=r"row 0 does not: .*salt='KBr'"):
+        PoolSpace(recipe_pool(), SearchSpace([*others, salt]))
+
+
+def test_fixed_parameters_may_stand_beside_the_number_of_the_row():
+    number = RangeParameter(POOL_INDEX, ParameterType.INT, 0, 31)
+    plant = FixedParameter("plant", ParameterType.STRING, "north")
+    space = PoolSpace(recipe_pool(), SearchSpace([number, plant]))
+    assert space.parameters_of(5) == {POOL_INDEX: 5, "plant": "north"}
+    heat = RangeParameter("heat", ParameterType.FLOAT, 20.0, 80.0)
+    with pytest.raises(ValueError, match=r"only parameter that varies.*\['heat'\]"):
+        PoolSpace(recipe_pool(), SearchSpace([number, heat]))
+
+
 def test_a_pool_that_does_not_fit_the_space_is_refused():
     dose = RangeParameter("dose", ParameterType.FLOAT, 0.0, 1.0)
     with pytest.raises(ValueError, match=r"but \['dose'\] are not"):
@@ -366,6 +388,10 @@ def test_a_grid_that_is_too_large_is_refused_before_it_is_made(
         ),
         ([number(step_size=0.0)], "`step_size` of the range 'x' .*positive.*got 0"),
         ([number(bounds=(0, math.inf))], "bounds of the range 'x' .*finite.*inf"),
+        (
+            [number(bounds=(1, 1))],
+            r"bounds of the range 'x' .*but got \(1, 1\).*Choice",
+        ),
         ([number(bounds=(2, 1))], r"bounds of the range 'x' .*but got \(2, 1\)"),
     ],
 )
@@ -377,3 +403,138 @@ def test_what_makes_no_grid_is_refused(parameters, message):
 def test_whole_numbers_on_a_log_scale_count_once_each():
     pool = grid_pool([number(bounds=(1, 9), parameter_type="int", scaling="log")], 50)
     assert pool.to_frame()["x"].tolist() == list(range(1, 10))
+
+
+# --- constraints, derived parameters, dependent ones ------------------------------
+
+
+ACID = number("acid")
+BASE = number("base", (0, 5), parameter_type="int")
+SALT = ChoiceParameterConfig(
+    name="salt", values=["KBr", "LiF"], parameter_type="str", is_ordered=False
+)
+
+
+def derived(expression, name="rest", kind="float"):
+    return DerivedParameterConfig(
+        name=name, expression_str=expression, parameter_type=kind
+    )
+
+
+def client_of(parameters, pool, constraints=()):
+    client = Client()
+    client.configure_experiment(
+        parameters=parameters, parameter_constraints=list(constraints), name="grid"
+    )
+    client.configure_optimization(objective="y")
+    model = GaussianProcess(noise_std=0.1, n_initial=2)
+    strategy = Strategy(pool, Above(0.5), model=model, batch_size=2)
+    client.set_generation_strategy(level_set_generation_strategy(strategy))
+    return client
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [["acid + base <= 1"], ["base - 4*acid >= 0.5", "acid <= 0.75"], []],
+)
+def test_a_grid_leaves_out_what_breaks_a_constraint(constraints):
+    parameters = [ACID, BASE, SALT]
+    pool = grid_pool(parameters, parameter_constraints=constraints)
+    whole = grid_pool(parameters).to_frame()
+    x, n = whole["acid"], whole["base"]
+    if len(constraints) == 1:
+        whole = whole[x + n <= 1 + 1e-9]
+    elif constraints:
+        whole = whole[(n - 4 * x >= 0.5 - 1e-9) & (x <= 0.75 + 1e-9)]
+    kept = whole.reset_index(drop=True)
+    pd.testing.assert_frame_equal(pool.to_frame(), kept)
+    assert pool.X[:, 0].tolist() == kept["acid"].tolist()
+    client = client_of(parameters, pool, constraints)
+    assert len(client.get_next_trials(2)) == 2
+
+
+def test_rows_outside_constraints_are_told_of_the_argument():
+    client = client_of([ACID, BASE], grid_pool([ACID, BASE]), ["acid + base <= 1"])
+    with pytest.raises(ValueError, match=r"`grid_pool\(\.\.\., parameter_constraints="):
+        client.get_next_trials(1)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "message"),
+    [
+        ("acid <= 1", r"but got 'acid <= 1'\. Write a list"),
+        (None, r"but got None\. Write a list"),
+        (["acid + heat <= 1"], r"the numbers, \['acid', 'base'\], .*\['heat'\]"),
+        (["salt <= 1"], r"the numbers, \['acid', 'base'\], .*\['salt'\]"),
+        (["acid"], "but got 'acid': "),
+        (["acid ** 2 <= 1"], "but got .*: Only linear"),
+        ([3], "but got 3: "),
+        (
+            ["acid >= 3"],
+            r"none fulfils all of \['acid >= 3'\].*correct the constraints",
+        ),
+    ],
+)
+def test_what_is_no_constraint_is_refused(constraints, message):
+    with pytest.raises(ValueError, match=message):
+        grid_pool([ACID, BASE, SALT], parameter_constraints=constraints)
+
+
+@pytest.mark.parametrize("has_columns", [True, False])
+def test_derived_parameters_follow_the_others(has_columns, tmp_path):
+    rest, copy = derived("1.0 - acid"), derived("salt", "label", "str")
+    parameters = [ACID, SALT, rest, copy]
+    pool = grid_pool(parameters)
+    assert pool.names == ("acid", "salt=KBr", "salt=LiF")
+    assert pool.to_frame()["rest"].tolist() == (1 - pool.X[:, 0]).tolist()
+    assert pool.to_frame()["label"].tolist() == pool.to_frame()["salt"].tolist()
+    if not has_columns:  # the space says what they are
+        pool = grid_pool([ACID, SALT])
+    client = client_of(parameters, pool)
+    off = {"acid": 0.33, "salt": "LiF", "rest": 1.0 - 0.33, "label": "LiF"}
+    client.complete_trial(client.attach_trial(off), {"y": 0.5})
+    for trial, asked in client.get_next_trials(2).items():
+        assert asked["rest"] == pytest.approx(1 - asked["acid"])
+        assert asked["label"] == asked["salt"]
+        client.complete_trial(trial, {"y": asked["acid"]})
+    client.save_to_json_file(str(tmp_path / "run.json"))
+    loaded = Client.load_from_json_file(str(tmp_path / "run.json"))
+    assert worlds.same_state(worlds.state_of(loaded), worlds.state_of(client))
+    (point,) = worlds.node_of(client).ledger(client._experiment).points
+    assert point.x == (0.33, 0.0, 1.0)
+    assert client.predict([off]) == loaded.predict([off])
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("acid * base", "but got 'acid \\* base': Only linear"),
+        ("1", "but got '1': .*at least one parameter"),
+        ("1 - heat", r"of others, \['acid', 'base'\], but it needs \['heat'\]"),
+    ],
+)
+def test_what_is_no_derived_parameter_is_refused(expression, message):
+    with pytest.raises(ValueError, match=message):
+        grid_pool([ACID, BASE, derived(expression)])
+
+
+def test_dependent_parameters_are_refused_by_name():
+    kind = ChoiceParameterConfig(
+        name="kind",
+        values=["acid", "base"],
+        parameter_type="str",
+        is_ordered=False,
+        dependent_parameters={"acid": ["acid"], "base": ["base"]},
+    )
+    message = "'kind' has `dependent_parameters`"
+    with pytest.raises(ValueError, match=message):
+        grid_pool([kind, ACID, BASE])
+    flat = dataclasses.replace(kind, dependent_parameters=None)
+    pool = grid_pool([flat, ACID, BASE], 2)
+    with pytest.raises(ValueError, match=message):
+        client_of([kind, ACID, BASE], pool).get_next_trials(1)
+    # Both ways that the message names.
+    assert client_of([flat, ACID, BASE], pool).get_next_trials(1)
+    rows = pd.DataFrame({"kind": ["acid", "base"], "acid": [0.5, None]})
+    own = Pool([[0.5], [1.0]], table=rows)
+    assert client_of(pool_parameters(own), own).get_next_trials(1)

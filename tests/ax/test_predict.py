@@ -1,4 +1,5 @@
 import math
+import re
 
 import pytest
 import torch
@@ -73,8 +74,21 @@ def test_predictions_by_the_values_of_a_row():
     assert mean == pytest.approx(float(answer.loc[there, "mean"].iloc[0]))
     assert sem == pytest.approx(float(answer.loc[there, "sigma"].iloc[0]))
     # Off the pool a model must be there: the first design is not complete yet.
-    with pytest.raises(NoModelYet, match="none has been fitted yet"):
-        client.predict([{**point, "heat": 41.0}])
+    off = {**point, "heat": 41.0}
+    with pytest.raises(
+        NoModelYet, match=r"none has been fitted yet: (\d+) of"
+    ) as error:
+        client.predict([off])
+    left = int(re.search(r"(\d+) of the \d+ measurements", str(error.value))[1])
+    assert f"{left} of the" in answer.attrs["forecast"]
+    asked = 0
+    while asked < left:  # as many as it says
+        for trial, parameters in client.get_next_trials(left - asked).items():
+            client.complete_trial(trial, {"y": (parameters["heat"] / 50, 0.1)})
+            asked += 1
+    assert asked == left
+    assert math.isfinite(client.predict([off])[0]["y"][1])
+    assert "forecast" not in level_set(client).attrs
 
 
 def test_the_predictive_distribution_is_refused():

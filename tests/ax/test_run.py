@@ -405,6 +405,29 @@ def test_an_unusable_result_is_an_error_of_its_trial(value, message):
     assert same_state(state_of(client), state_of(alone()[0]))
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf, None, "broken", OSError("off")])
+def test_a_measurement_that_fails_is_told_what_to_do_and_that_does_it(value):
+    first = first_rows()[0]
+
+    def evaluate(parameters):
+        failed.append(parameters[POOL_INDEX])
+        if parameters[POOL_INDEX] == first and failed.count(first) < 3:
+            if isinstance(value, OSError):
+                raise value
+            return value
+        return benches.bench(parameters)
+
+    client, failed = client_for(short()), []
+    with pytest.raises((ValueError, OSError)) as raised:
+        run_experiment(client, evaluate)
+    said = " ".join([str(raised.value), *raised.value.__notes__])
+    assert 'run_experiment(..., on_error="fail")' in said
+    assert isinstance(value, OSError) or "'y'" in said
+    run_experiment(client, evaluate, on_error="fail")
+    assert same_state(state_of(client), state_of(alone()[0]))
+    assert statuses(client).count("FAILED") == 1
+
+
 @pytest.mark.some(2)
 @pytest.mark.parametrize("useless", [{"y": 1.0, "heat": "hot"}, {"y": 1.0, 3: 4.0}])
 @pytest.mark.parametrize("on_error", ["raise", "retry", "fail"])

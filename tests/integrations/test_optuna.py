@@ -13,7 +13,13 @@ import pytest
 import torch
 
 from botorch_lse import Pool
-from botorch_lse.strategies import Above, Below, GaussianProcess, Strategy
+from botorch_lse.strategies import (
+    Above,
+    Below,
+    GaussianProcess,
+    RAGEPACStrategy,
+    Strategy,
+)
 
 optuna = pytest.importorskip("optuna", reason="optuna is not installed")
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -106,6 +112,19 @@ def test_a_row_that_fails_thrice_is_asked_no_more() -> None:
     asked = [trial.params["x"] for trial in study.trials]
     assert asked.count(bad) == 3
     assert [row for _, rows in sampler.state(study).excluded for row in rows] == [0]
+
+
+def test_a_row_that_the_algorithm_needs_is_asked_for_again() -> None:
+    pool = Pool(X[:4].unsqueeze(-1), features=torch.eye(4).double(), names=("x",))
+    study = optuna.create_study(
+        sampler=LevelSetSampler(RAGEPACStrategy(pool, 0.3, noise_std=0.3))
+    )
+    first = study.ask().suggest_float("x", 0, 10)
+    study.tell(0, state=optuna.trial.TrialState.FAIL)
+    for number in range(1, 5):
+        assert study.ask().suggest_float("x", 0, 10) == first
+        study.tell(number, state=optuna.trial.TrialState.FAIL)
+    assert study.ask().suggest_float("x", 0, 10) == first
 
 
 def test_words_and_enqueued_trials() -> None:

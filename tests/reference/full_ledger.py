@@ -17,17 +17,16 @@ def tables(experiment, metrics):
     values, names = {}, defaultdict(set)
     for row in experiment.lookup_data().df.itertuples():
         mean, sem = as_stored([row.mean, row.sem])
-        if not np.isnan(mean):
-            names[row.trial_index, row.arm_name].add(row.metric_name)
-            if row.metric_name in metrics:
-                values[row.trial_index, row.arm_name, row.metric_name] = (mean, sem)
+        names[row.trial_index, row.arm_name].add(row.metric_name)
+        if row.metric_name in metrics:
+            values[row.trial_index, row.arm_name, row.metric_name] = (mean, sem)
     return values, names
 
 
 def full_ledger(node, experiment, metrics, noise_std):
     r"""The ledger by the rule of ``ax/ledger.py``; ``noise_std`` for missing ones."""
     values, names = tables(experiment, metrics)
-    plans, fields, groups, pending = {}, {}, [[]], []
+    plans, fields, groups, pending, spoilt = {}, {}, [[]], [], set()
     for i, trial in experiment.trials.items():
         n_planned, label, status = Counter(), {}, trial.status.name
         for run in trial.generator_runs:
@@ -49,7 +48,11 @@ def full_ledger(node, experiment, metrics, noise_std):
             )
             found = [values.get((i, arm.name, metric)) for metric in metrics]
             measured = None
-            if status in COUNTS and not gone and None not in found:
+            counts = status in COUNTS and not gone
+            if counts and any(np.isnan(own[0]) for own in filter(None, found)):
+                spoilt.add((i, arm.name))
+                continue
+            if counts and None not in found:
                 yvar = [
                     noise_std**2 / (trial.arm_weights[arm] if is_batch else 1)
                     if np.isnan(sem)
@@ -73,6 +76,8 @@ def full_ledger(node, experiment, metrics, noise_std):
                 else:
                     to["running"] += rows
                     to["running_trials"].append(i)
+                    if status == "COMPLETED":
+                        to["unfilled"].append(i)
                     if status == "COMPLETED" and "remedy" not in to:
                         there = names[i, arm.name]
                         to["remedy"] = how_to_fill(i, metrics, there)
@@ -85,7 +90,8 @@ def full_ledger(node, experiment, metrics, noise_std):
             break
         steps += [last.close(), *elsewhere(after)]
         last = None
-    return Ledger(tuple(steps), last, tail, tuple(sorted(pending)), len(plans))
+    found = tuple(steps), last, tail, tuple(sorted(pending)), len(plans)
+    return Ledger(*found, failed=frozenset(spoilt))
 
 
 def elsewhere(group):

@@ -14,8 +14,11 @@ from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     Above,
     GaussianProcess,
+    GEGEStrategy,
+    HRAGEStrategy,
     LSEStrategy,
     MELKLinearStrategy,
+    PALStrategy,
     StraddleStrategy,
     Strategy,
     TruVaRStrategy,
@@ -175,6 +178,21 @@ def test_several_outputs_have_a_value_each():
         Strategy(Pool(grid()), Above(0.0), model=model)
 
 
+@pytest.mark.parametrize("cls", [GEGEStrategy, PALStrategy])
+def test_a_pareto_strategy_knows_what_was_measured_anywhere(cls):
+    values = torch.stack((Y, 2 * Y.flip(0)), dim=-1)
+    bare = make(cls, maximize=(True, False), epsilon=0.0)
+    assert bare.takes_history
+    first, second = History(X[:4], values[:4], 0.04), History(X[4:], values[4:], 0.04)
+    strategy = bare.with_history(first).with_history(second)
+    mean, sigma = strategy.init().predict(POINTS)
+    for j in range(2):
+        found = dense(X, values[:, j], torch.full((9,), 0.04).double(), POINTS)
+        assert torch.allclose(mean[:, j], found[0], atol=1e-8)
+        assert torch.allclose(sigma[:, j], found[1], atol=1e-8)
+    assert "count as made before the run" in strategy.guarantee
+
+
 def test_the_covariance_after_measurements_is_that_of_the_textbook():
     prior = GPPrior.from_kernel(GP.kernel()).given(X, Y, torch.full((9,), 0.04))
     F = prior.features(POINTS)
@@ -195,6 +213,11 @@ def test_what_does_not_fit_is_refused():
         History(X, Y[:3])
     with pytest.raises(ValueError, match="`yvar`"):
         History(X, Y, -1.0)
+    bounds = {"variance_bounds": (0.01, 0.1), "noise_std": None}
+    burning = make(HRAGEStrategy, **bounds)
+    assert not burning.takes_history
+    with pytest.raises(ValueError, match="no `history` with `variance_bounds`"):
+        burning.with_history(History(X, Y))
     linear = MELKLinearStrategy(Pool(torch.eye(4)), threshold=0.4, noise_std=0.3)
     assert not linear.takes_history
     with pytest.raises(UnsupportedError, match="rows of its pool only"):
