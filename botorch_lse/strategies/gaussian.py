@@ -125,8 +125,11 @@ class GPProcedure(Procedure):
         if self.level_z is not None:
             in_interval(self.level_z, "level_z", 0.0, float("inf"))
         truth_value(self.needs_both_sides, "needs_both_sides")
-        for output in self.model.outputs if self.model.burn_in is None else ():
-            output.check()
+        for output in self.model.outputs:
+            if self.model.burn_in is None:
+                output.check()
+            if self.model.burn_in is not None or output.known_noise is not None:
+                output.check_noise(is_known=True)
         self._check_norm_bound()
         self.rule.check(self.pool)
         self.goal.check(len(self.items))
@@ -624,14 +627,19 @@ class GPProcedure(Procedure):
             counts = burn_in.plan(data, *given)
             return torch.arange(len(counts)).repeat_interleave(counts)
         repeats = self.model.repeats_due(belief.fits, request)
-        rows = self.rule.rows(
-            self.situation(belief, request.pending),
-            replace(request, size=request.size - repeats),
-        )
+        rows = self._by_rule(belief, replace(request, size=request.size - repeats))
         if repeats == 0:
             return rows
-        known = torch.cat((belief.fits.measured, request.pending, rows))
-        return torch.cat((rows, spread_over(known, request.left, repeats)))
+        rest = request.after(rows)
+        known = torch.cat((belief.fits.measured, rest.pending))
+        rows = torch.cat((rows, spread_over(known, rest.left, repeats)))
+        if len(rows) == request.size:
+            return rows
+        # Fewer rows have been measured just once: new ones take the places.
+        return torch.cat((rows, self._by_rule(belief, request.after(rows))))
+
+    def _by_rule(self, belief: Belief, request: Request) -> Tensor:
+        return self.rule.rows(self.situation(belief, request.pending), request)
 
     def situation(self, belief: Belief, pending: Tensor) -> Situation:
         r"""Everything that the rule may use when it chooses.
