@@ -455,7 +455,10 @@ class GPProcedure(Procedure):
         """
         if self.level_z is None or self.goal.directions is not None:
             return prior  # a Pareto set has no level
-        values, _ = row_means(history, torch.zeros_like(history.y))
+        (values, _), y = row_means(history, torch.zeros_like(history.y)), history.y
+        before = self.model.outputs[output].history
+        if before is not None:
+            values, y = torch.cat((values, before.y)), torch.cat((y, before.y))
         levels = self.goal.levels_near(output, values)
         if not levels:
             return prior
@@ -464,7 +467,7 @@ class GPProcedure(Procedure):
         z = min(self.level_z, LEAST_SHARE * decides)
         if z == 0:
             return prior
-        centre = float(history.y.mean())
+        centre = float(y.mean())
         farthest = max(abs(level - centre) for level in levels)
         return prior.at_least(farthest / z, self.model.candidates.X)
 
@@ -478,7 +481,14 @@ class GPProcedure(Procedure):
         if is_partial and self.goal.directions is None:
             fits = belief.fits
             given = fits.by_output(history), fits.noise_of(history)
-            side = side_of_all(*given, self.goal)
+            before = [
+                (output.history.y, output.noise_of_history(posterior.prior))
+                for output, posterior in zip(
+                    self.model.outputs, fits.posteriors, strict=True
+                )
+                if output.history is not None
+            ]
+            side = side_of_all(*given, self.goal, before)
         if side is None:
             return replace(belief, one_sided=None, held_back=None)
         none = self.goal.start(len(self.items))
@@ -590,8 +600,8 @@ class GPProcedure(Procedure):
         if self.goal.directions is not None:
             return torch.zeros(len(items), dtype=torch.bool)
         for output, posterior in enumerate(fits.posteriors):
-            prior = posterior.prior_variance[items]
-            mean = posterior.prior_mean_at(items)
+            # Of what was measured before the run the data are a part.
+            mean, prior = posterior.before_history(items)
             half = (self.width_of(1, posterior) * prior).sqrt()
             sure = self.goal.ruled_out(output, mean - half, mean + half)
             little = posterior.variance[items] > INFORMED_SHARE * prior

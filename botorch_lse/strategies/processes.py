@@ -1120,7 +1120,10 @@ def row_means(history: Observations, noise_var: Tensor) -> tuple[Tensor, Tensor]
 
 
 def side_of_all(
-    each: Sequence[Observations], noise_var: Sequence[Tensor], goal: Goal
+    each: Sequence[Observations],
+    noise_var: Sequence[Tensor],
+    goal: Goal,
+    before: Sequence[tuple[Tensor, Tensor]] = (),
 ) -> str | None:
     r"""The side of the level on which all values lie, noise considered.
 
@@ -1128,6 +1131,8 @@ def side_of_all(
         each: For each output all its measurements.
         noise_var: Their noise variances.
         goal: What is to be decided; one without a level has no sides.
+        before: For each output the values that were measured before the run, at points
+            that need not be rows, and their noise variances.
 
     Returns:
         ``"above"``, ``"below"``, or ``None`` where there are values on both.
@@ -1141,6 +1146,11 @@ def side_of_all(
         mean[at], error[at] = row_means(replace(own, yvar=None), noise)
         means.append(mean)
         errors.append(CLEAR * error)
+    if before and goal.is_alike_in_all_rows:
+        rows = torch.cat((rows, torch.zeros_like(before[0][0], dtype=rows.dtype)))
+        pairs = list(zip(means, errors, before, strict=True))
+        means = [torch.cat((mean, y)) for mean, _, (y, _) in pairs]
+        errors = [torch.cat((e, CLEAR * v.sqrt())) for _, e, (_, v) in pairs]
     side = goal.found_sides(rows, means, errors)
     if side is None:
         return None

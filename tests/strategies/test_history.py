@@ -380,3 +380,92 @@ def test_noise_that_is_known_of_old_values_alone_is_refused_before_it_costs() ->
     strategy = with_old_values(unknown, "numbers", "learnt", 1)
     with pytest.raises(ValueError, match=match):
         strategy.tell(strategy.init(), Observations([0], [1.0], [0.01]))
+
+
+# --- knowing more decides more --------------------------------------------------------
+
+
+def decided(model, history, seed, n=24, noise_std=0.1):
+    r"""How many rows are decided after ``n`` measurements, and the last state."""
+    pool = Pool(grid(10))
+    strategy = Strategy(
+        pool,
+        Above(0.5, epsilon=0.1),
+        model=replace(model, history=history),
+        rule=Straddle(),
+        beta=9.0,
+        batch_size=6,
+        max_observations=n,
+    )
+    generator = torch.Generator().manual_seed(seed)
+
+    def values(rows, state):
+        draws = torch.randn(len(rows), generator=generator, dtype=torch.float64)
+        return wave(pool.X[rows]) + noise_std * draws
+
+    state = played(strategy, values, seed=seed)[-1]
+    return int((~state.classification.undecided).sum()), state
+
+
+def old(seed, noise_std=0.1, n=20):
+    generator = torch.Generator().manual_seed(100 + seed)
+    at = torch.rand(n, 2, generator=generator, dtype=torch.float64)
+    draws = torch.randn(n, generator=generator, dtype=torch.float64)
+    return History(at, wave(at) + noise_std * draws)
+
+
+MODELS = {
+    "fixed": GaussianProcess(GPPrior.from_kernel(GP.kernel()), noise_std=0.1),
+    "known noise": GaussianProcess(noise_std=0.1),
+    "learnt noise": GaussianProcess(),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "seeds"),
+    [
+        ("fixed", 4),
+        pytest.param("fixed", 20, marks=pytest.mark.slow),
+        pytest.param("known noise", 4, marks=pytest.mark.slow),
+        pytest.param("learnt noise", 4, marks=pytest.mark.slow),
+    ],
+)
+def test_old_values_decide_more_on_average(name, seeds) -> None:
+    model, with_them, without = MODELS[name], [], []
+    for seed in range(seeds):
+        n, state = decided(model, old(seed), seed)
+        with_them.append(n)
+        answer = state.classification
+        clear = (answer.lower + 0.1 > 0.5) | (answer.upper - 0.1 <= 0.5)
+        assert not bool((answer.undecided & clear).any())
+        without.append(decided(model, None, seed)[0])
+    assert sum(with_them) > sum(without)
+
+
+def test_the_prior_that_decides_nothing_is_that_before_old_values() -> None:
+    kernel = RBFKernel().double()
+    kernel.lengthscale = 0.3
+    X = torch.linspace(0, 3, 61, dtype=torch.float64)
+    # Far above the level by old values, which the prior by itself says nothing of.
+    before = History(torch.tensor([[0.0], [0.3]]), torch.tensor([2.0, 2.0]))
+    model = GaussianProcess(kernel, noise_std=0.05, history=before)
+    strategy = Strategy(Pool(X.unsqueeze(-1)), Above(0.0), model=model, beta=4.0)
+    told = Observations([len(X) - 1], [0.5])
+    answer = strategy.tell(strategy.init(), told).classification
+    clear = answer.lower > 0
+    assert bool(clear[0])
+    assert bool(answer.above[clear].all())
+
+
+def test_old_values_on_the_other_side_count_as_values_on_both_sides() -> None:
+    pool = Pool(grid(4))
+    rows = pool.X.sum(-1) < 0.5
+    at = torch.tensor([[0.9, 0.9], [0.9, 0.7], [0.7, 0.9], [0.8, 0.8]])
+    high = History(at, torch.tensor([2.0, 2.1, 1.9, 2.0]))
+    model = GaussianProcess(fitted, noise_std=0.1, n_initial=1)
+    for history, expected in ((None, "below"), (high, None)):
+        own = replace(model, history=history)
+        strategy = Strategy(pool, Above(1.0), model=own, rule=Straddle())
+        told = Observations(rows.nonzero().view(-1), -1.0 - pool.X[rows].sum(-1))
+        state = strategy.tell(strategy.init(), told)
+        assert state.belief.one_sided == expected
