@@ -212,6 +212,7 @@ class GPPrior:
         is_ensemble: Whether ``S`` holds the members of an ensemble.
         predict_noise: Noise variances at points, ``... x d`` in the user's space to
             ``...``, units of ``y`` squared; ``None`` where ``noise_var`` is all.
+        before: The process before it was ``given`` any values; ``None`` if it was not.
     """
 
     mean_module: Module
@@ -223,6 +224,7 @@ class GPPrior:
     batch_shape: torch.Size = field(default_factory=torch.Size)
     is_ensemble: bool = False
     predict_noise: Callable[[Tensor], Tensor] | None = None
+    before: GPPrior | None = None
 
     @classmethod
     def from_kernel(
@@ -343,7 +345,12 @@ class GPPrior:
             a = torch.linalg.solve_triangular(L, residual, upper=False).squeeze(-1)
         kernel = GivenKernel(self.covar_module, F, L)
         mean = GivenMean(self.mean_module, kernel, a)
-        return replace(self, mean_module=frozen(mean), covar_module=frozen(kernel))
+        return replace(
+            self,
+            mean_module=frozen(mean),
+            covar_module=frozen(kernel),
+            before=self if self.before is None else self.before,
+        )
 
     @property
     def knows_new_noise(self) -> bool:
@@ -1257,6 +1264,22 @@ class PoolPosterior:
         r"""``r`` prior means at some rows, units of ``y``."""
         F = self.F[rows]
         return self.prior.mean(F).expand(len(F))
+
+    def before_history(self, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
+        r"""Means and variances at some rows before any value, also before history's.
+
+        Args:
+            rows: ``r`` rows.
+
+        Returns:
+            ``r`` means, units of ``y``, and ``r`` variances.
+        """
+        bare = self.prior.before
+        if bare is None:
+            return self.prior_mean_at(rows), self.prior_variance[rows]
+        F = self.F[rows]
+        with torch.no_grad():
+            return bare.mean(F).expand(len(F)), bare.variance(F)
 
     @property
     def is_correlated(self) -> bool:

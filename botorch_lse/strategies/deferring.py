@@ -200,7 +200,8 @@ class Part:
 
         posterior = before.conditioned(news, before.indices[:0], prior_with, F)
         regions = self.regions.intersect(posterior.mean, posterior.sigma, width)
-        little = posterior.variance > INFORMED_SHARE * posterior.prior_variance
+        _, prior = posterior.before_history(slice(None))
+        little = posterior.variance > INFORMED_SHARE * prior
         side = level.judged(self.side, regions, self.sure & little)
         return replace(self, posterior=posterior, regions=regions, side=side)
 
@@ -341,9 +342,9 @@ class Deferred:
         own = Regions(
             regions.lower[rows], regions.upper[rows], means[-1], variances[-1].sqrt()
         )
-        sure = level.sure(posterior.prior_mean_at(rows), past.prior_variance[rows])
-        found = _Folded(own, self.base.sides.side[rows])
-        found.fold(means, variances, self.betas, level, sure, past.prior_variance[rows])
+        prior = past.before_history(rows)
+        sure, found = level.sure(*prior), _Folded(own, self.base.sides.side[rows])
+        found.fold(means, variances, self.betas, level, sure, prior[1])
         on_rows = replace(on_rows, mean=means[-1], variance=variances[-1])
         part = Part(rows, on_rows, found.regions, found.side, sure)
         self.bound[rows] = level.score(part.side, part.regions)
@@ -408,8 +409,8 @@ class Deferred:
             if len(self.betas) == 1:
                 return
             mean, variance = past.mean[rows], past.variance[rows]
-            prior = past.prior_variance[rows]
-            sure = level.sure(past.prior_mean_at(rows), prior)
+            before, prior = past.before_history(rows)
+            sure = level.sure(before, prior)
             own = Regions(lower[rows], upper[rows], mean, variance.sqrt())
             found = _Folded(own, side[rows])
             means, variances = _along(mean, variance, self._owed, V)

@@ -125,8 +125,11 @@ class GPProcedure(Procedure):
         if self.level_z is not None:
             in_interval(self.level_z, "level_z", 0.0, float("inf"))
         truth_value(self.needs_both_sides, "needs_both_sides")
-        for output in self.model.outputs if self.model.burn_in is None else ():
-            output.check()
+        for output in self.model.outputs:
+            if self.model.burn_in is None:
+                output.check()
+            if self.model.burn_in is not None or output.known_noise is not None:
+                output.check_noise(is_known=True)
         self._check_norm_bound()
         self.rule.check(self.pool)
         self.goal.check(len(self.items))
@@ -452,7 +455,10 @@ class GPProcedure(Procedure):
         """
         if self.level_z is None or self.goal.directions is not None:
             return prior  # a Pareto set has no level
-        values, _ = row_means(history, torch.zeros_like(history.y))
+        (values, _), y = row_means(history, torch.zeros_like(history.y)), history.y
+        before = self.model.outputs[output].history
+        if before is not None:
+            values, y = torch.cat((values, before.y)), torch.cat((y, before.y))
         levels = self.goal.levels_near(output, values)
         if not levels:
             return prior
@@ -461,7 +467,7 @@ class GPProcedure(Procedure):
         z = min(self.level_z, LEAST_SHARE * decides)
         if z == 0:
             return prior
-        centre = float(history.y.mean())
+        centre = float(y.mean())
         farthest = max(abs(level - centre) for level in levels)
         return prior.at_least(farthest / z, self.model.candidates.X)
 
@@ -475,7 +481,14 @@ class GPProcedure(Procedure):
         if is_partial and self.goal.directions is None:
             fits = belief.fits
             given = fits.by_output(history), fits.noise_of(history)
-            side = side_of_all(*given, self.goal)
+            before = [
+                (output.history.y, output.noise_of_history(posterior.prior))
+                for output, posterior in zip(
+                    self.model.outputs, fits.posteriors, strict=True
+                )
+                if output.history is not None
+            ]
+            side = side_of_all(*given, self.goal, before)
         if side is None:
             return replace(belief, one_sided=None, held_back=None)
         none = self.goal.start(len(self.items))
@@ -587,8 +600,8 @@ class GPProcedure(Procedure):
         if self.goal.directions is not None:
             return torch.zeros(len(items), dtype=torch.bool)
         for output, posterior in enumerate(fits.posteriors):
-            prior = posterior.prior_variance[items]
-            mean = posterior.prior_mean_at(items)
+            # Of what was measured before the run the data are a part.
+            mean, prior = posterior.before_history(items)
             half = (self.width_of(1, posterior) * prior).sqrt()
             sure = self.goal.ruled_out(output, mean - half, mean + half)
             little = posterior.variance[items] > INFORMED_SHARE * prior
@@ -624,14 +637,19 @@ class GPProcedure(Procedure):
             counts = burn_in.plan(data, *given)
             return torch.arange(len(counts)).repeat_interleave(counts)
         repeats = self.model.repeats_due(belief.fits, request)
-        rows = self.rule.rows(
-            self.situation(belief, request.pending),
-            replace(request, size=request.size - repeats),
-        )
+        rows = self._by_rule(belief, replace(request, size=request.size - repeats))
         if repeats == 0:
             return rows
-        known = torch.cat((belief.fits.measured, request.pending, rows))
-        return torch.cat((rows, spread_over(known, request.left, repeats)))
+        rest = request.after(rows)
+        known = torch.cat((belief.fits.measured, rest.pending))
+        rows = torch.cat((rows, spread_over(known, rest.left, repeats)))
+        if len(rows) == request.size:
+            return rows
+        # Fewer rows have been measured just once: new ones take the places.
+        return torch.cat((rows, self._by_rule(belief, request.after(rows))))
+
+    def _by_rule(self, belief: Belief, request: Request) -> Tensor:
+        return self.rule.rows(self.situation(belief, request.pending), request)
 
     def situation(self, belief: Belief, pending: Tensor) -> Situation:
         r"""Everything that the rule may use when it chooses.

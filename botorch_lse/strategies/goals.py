@@ -153,6 +153,11 @@ class Goal(ABC):
         r"""Whether one number says of each value of a row on which side it is."""
         return self.directions is None
 
+    @property
+    def is_alike_in_all_rows(self) -> bool:
+        r"""Whether a value has the same side in each row: levels do not hang on it."""
+        return True
+
     def check(self, n_items: int) -> None:  # noqa: B027  (a hook)
         r"""Complain where the goal is about another number of items."""
 
@@ -464,6 +469,11 @@ class Region(Goal):
     def has_one_level(self) -> bool:
         r"""Whether one number says of each value of a row on which side it is."""
         return self.stated_level is not None
+
+    @property
+    def is_alike_in_all_rows(self) -> bool:
+        r"""Whether every level is one number for all rows."""
+        return all(len(leaf.levels) == 1 for leaf in self.leaves)
 
     @property
     def tolerance(self) -> float:

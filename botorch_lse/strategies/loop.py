@@ -72,6 +72,20 @@ class Request:
     seed: int
     round: int
 
+    def after(self, rows: Tensor) -> Request:
+        r"""What remains to be planned once some rows are.
+
+        Args:
+            rows: The rows that are planned, replicates included.
+        """
+        taken = torch.bincount(rows, minlength=len(self.left))
+        return replace(
+            self,
+            size=self.size - len(rows),
+            left=(self.left - taken).clamp_min(0),
+            pending=torch.cat((self.pending, rows)),
+        )
+
 
 class Procedure(ABC):
     r"""What the loop of a run asks: what to believe, what to measure, what to answer.

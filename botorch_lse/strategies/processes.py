@@ -162,15 +162,27 @@ class OutputModel:
         """
         if self.history is None:
             return prior
-        noise = self._noise_of_history()
-        if noise is None:
+        noise = self.noise_of_history(prior)
+        return prior.given(self.history.X, self.history.y, noise)
+
+    def noise_of_history(self, prior: GPPrior) -> Tensor:
+        r"""The noise variances of history's values: told, stated, or the process's.
+
+        Args:
+            prior: The process, fixed or fitted.
+
+        Raises:
+            ValueError: If the noise of the history is not known.
+        """
+        noise = self._known_noise_of_history()
+        if noise is None and self.history is not None:
             noise = prior.new_noise(self.history.X)
         if noise is None:
             raise ValueError(
                 "Expected the noise of the measurements in `history`, but neither they "
                 "nor the model say it. Give `History(X, y, yvar)`, or `noise_std`."
             )
-        return prior.given(self.history.X, self.history.y, noise)
+        return noise
 
     def unfitted(self, prior: GPPrior) -> GPPrior:
         r"""A process that knows where history was measured, but no value."""
@@ -180,7 +192,7 @@ class OutputModel:
         y = prior.mean(prior.features(X))
         return prior.given(X, y, torch.full_like(y, UNFITTED_NOISE))
 
-    def _noise_of_history(self) -> Tensor | None:
+    def _known_noise_of_history(self) -> Tensor | None:
         assert self.history is not None  # it is asked for its noise
         if self.history.yvar is not None:
             return self.history.yvar
@@ -195,6 +207,38 @@ class OutputModel:
             return self.pool.noise_var
         variance = torch.tensor(self.noise_std**2, dtype=torch.float64)
         return variance.expand(len(self.pool))  # one number, however many rows
+
+    @property
+    def expects_noise(self) -> bool:
+        r"""Whether new values have noise variances: known, or told as history's are."""
+        told = self.history is not None and self.history.yvar is not None
+        return self.known_noise is not None or told
+
+    def check_noise(self, is_known: bool) -> None:
+        r"""Complain where a fit would have values with and without a noise variance.
+
+        Args:
+            is_known: Whether new values have noise variances.
+
+        Raises:
+            ValueError: If history has them and new values do not, or the reverse.
+        """
+        if self.history is None or self.fixed is not None:
+            return
+        before = self._known_noise_of_history() is not None
+        if before == is_known:
+            return
+        known, remedy = "new measurements", "Give `History(X, y, yvar)`."
+        if before:
+            known = "`history`"
+            remedy = (
+                "Tell `Observations(rows, y, yvar)`, give the model `noise_std`, or "
+                "leave `yvar` out of the `History`."
+            )
+        raise ValueError(
+            "Expected the noise of all values to be known or of none, but that of the "
+            f"{known} alone is. {remedy}"
+        )
 
     def allows_fit(self, history: Observations, least: int) -> bool:
         r"""Whether a model can be learnt from the data at all.
@@ -262,14 +306,7 @@ class OutputModel:
         X, values, noise = self.pool.X[history.indices], history.y, history.yvar
         bounds = self.pool.bounds
         if self.history is not None:
-            before = self._noise_of_history()
-            if (before is None) != (noise is None):
-                known = "measurements" if before is None else "`history`"
-                raise ValueError(
-                    "Expected the noise of all values to be known or of none, but that "
-                    f"of the {known} alone is. Give `History(X, y, yvar)` and "
-                    "`Observations(rows, y, yvar)` alike, or `noise_std`."
-                )
+            before = self._known_noise_of_history()
             X = torch.cat((self.history.X, X))
             values = torch.cat((self.history.y, values))
             if before is not None and noise is not None:
@@ -487,16 +524,27 @@ class GaussianProcesses:
             return self.n_initial if self.is_fixed else max(self.n_initial, 1)
         if self.is_fixed:
             return 0
-        known = self.outputs[0].history
-        before = 0 if known is None else len(known)
         inputs = min(self.candidates.d, MOST_FIRST_INPUTS)
         each = FIRST_PER_INPUT * inputs * self._per_candidate
-        return max(1, min(each, len(self.pool)) - before)
+        each = min(each, len(self.pool))
+        # One at least, as a model is learnt when something is told; and however much
+        # history tells, as many as are to be measured again.
+        least = min(max(1, self.n_repeats), each)
+        return max(least, each - self._told_before[0])
 
     @property
     def candidates(self) -> Pool:
         r"""The rows that can be measured, perhaps one output at a time."""
         return self.pool if self.assays is None else self.assays.candidates
+
+    @cached_property
+    def _told_before(self) -> tuple[int, int]:
+        r"""How many points history has, and how many measurements that repeat one."""
+        history = self.outputs[0].history  # all outputs were measured at the same
+        if history is None:
+            return 0, 0
+        n_points = len(history.X.unique(dim=0))
+        return n_points, len(history) - n_points
 
     @property
     def _per_candidate(self) -> int:
@@ -508,13 +556,13 @@ class GaussianProcesses:
         r"""How many measurements of the first design are to tell the noise.
 
         None where it is known, a row must not be measured twice, or the design is the
-        user's.
+        user's. What history has of them is not measured again.
         """
-        is_known = all(output.known_noise is not None for output in self.outputs)
+        is_known = all(output.expects_noise for output in self.outputs)
         is_given = self.is_fixed or self.n_initial is not None
         if is_known or is_given or self.max_repeats == 1:
             return 0
-        return REPEATS * self._per_candidate
+        return max(0, REPEATS * self._per_candidate - self._told_before[1])
 
     @property
     def n_first(self) -> int:
@@ -605,6 +653,9 @@ class GaussianProcesses:
         r"""The observations with known noise variances, where none were given."""
         known = [output.known_noise for output in self.outputs]
         if observations.yvar is not None or any(v is None for v in known):
+            if self.burn_in is None:
+                for output in self.outputs:
+                    output.check_noise(observations.yvar is not None)
             return observations
         columns = [v for v in known if v is not None]
         if self.assays is not None:
@@ -977,8 +1028,12 @@ def spread_over(rows: Tensor, left: Tensor, size: int) -> Tensor:
     """
     each, counts = rows.unique(return_counts=True)
     usable = each[(counts == 1) & (left[each] > 0)]
-    places = torch.linspace(0, len(usable) - 1, min(size, len(usable)) + 2)
-    return usable[places[1:-1].round().long()]
+    last, size = len(usable) - 1, min(size, len(usable))
+    if last > size:  # the first and the last row, at the border, are left out
+        places = torch.linspace(0, last, size + 2)[1:-1]
+    else:  # closer than one row apart, two places would be rounded to one row
+        places = torch.linspace(0, last, size)
+    return usable[places.round().long()]
 
 
 def one_each(value: Any, name: str, n_outputs: int) -> tuple[Any, ...]:
@@ -1068,7 +1123,10 @@ def row_means(history: Observations, noise_var: Tensor) -> tuple[Tensor, Tensor]
 
 
 def side_of_all(
-    each: Sequence[Observations], noise_var: Sequence[Tensor], goal: Goal
+    each: Sequence[Observations],
+    noise_var: Sequence[Tensor],
+    goal: Goal,
+    before: Sequence[tuple[Tensor, Tensor]] = (),
 ) -> str | None:
     r"""The side of the level on which all values lie, noise considered.
 
@@ -1076,6 +1134,8 @@ def side_of_all(
         each: For each output all its measurements.
         noise_var: Their noise variances.
         goal: What is to be decided; one without a level has no sides.
+        before: For each output the values that were measured before the run, at points
+            that need not be rows, and their noise variances.
 
     Returns:
         ``"above"``, ``"below"``, or ``None`` where there are values on both.
@@ -1089,6 +1149,11 @@ def side_of_all(
         mean[at], error[at] = row_means(replace(own, yvar=None), noise)
         means.append(mean)
         errors.append(CLEAR * error)
+    if before and goal.is_alike_in_all_rows:
+        rows = torch.cat((rows, torch.zeros_like(before[0][0], dtype=rows.dtype)))
+        pairs = list(zip(means, errors, before, strict=True))
+        means = [torch.cat((mean, y)) for mean, _, (y, _) in pairs]
+        errors = [torch.cat((e, CLEAR * v.sqrt())) for _, e, (_, v) in pairs]
     side = goal.found_sides(rows, means, errors)
     if side is None:
         return None

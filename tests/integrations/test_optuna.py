@@ -13,13 +13,8 @@ import pytest
 import torch
 
 from botorch_lse import Pool
-from botorch_lse.strategies import (
-    Above,
-    Below,
-    GaussianProcess,
-    RAGEPACStrategy,
-    Strategy,
-)
+from botorch_lse.papers import RAGEPACStrategy
+from botorch_lse.strategies import Above, Below, GaussianProcess, Strategy
 
 optuna = pytest.importorskip("optuna", reason="optuna is not installed")
 optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from botorch_lse import Observations, Pool
+from botorch_lse import History, Observations, Pool
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.strategies import (
     Above,
@@ -102,6 +102,33 @@ def test_a_run_is_that_of_every_row(
     assert_same(state, wanted)
     replayed = strategy.replay(state.observations, seed=0)
     assert_same(replayed, wanted)
+
+
+def test_a_run_with_old_values_is_that_of_every_row() -> None:
+    # The level lies far above the prior's interval: only data decide.
+    at = torch.rand(12, 2, generator=torch.Generator().manual_seed(0)).double()
+    y = 4.0 + (3 * at).sin().sum(-1)
+    history = History(at, y)
+    options = {"beta": 1.0, "epsilon": 0.1, "history": history, "threshold": 4.5}
+    strategy = LSEStrategy(
+        Pool(grid(SIDE)),
+        model=GPPrior.from_kernel(GP.kernel()),
+        noise_std=0.05,
+        batch_size=1,
+        **options,
+    )
+    other = plain(strategy)
+    assert isinstance(strategy.procedure, Deferring)
+    state, wanted = strategy.init(), other.init()
+    while not wanted.is_done and len(wanted.history) < 20:
+        batch = strategy.ask(state)
+        assert torch.equal(batch.indices, other.ask(wanted).indices)
+        told_ = batch.observe(4.0 + (3 * batch.X).sin().sum(-1))
+        state, wanted = strategy.tell(state, told_), other.tell(wanted, told_)
+    assert_same(state, wanted)
+    answer = state.classification
+    clear = (answer.lower + 0.1 > 4.5) | (answer.upper - 0.1 <= 4.5)
+    assert not bool((answer.undecided & clear).any())
 
 
 def test_rows_are_put_off_and_few_are_looked_at():

@@ -17,7 +17,7 @@ from botorch_lse import Pool
 from botorch_lse.models.fitted import TINY, fit_single_task_gp, unfitted_prior
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Observations
-from botorch_lse.strategies.processes import OutputModel
+from botorch_lse.strategies.processes import OutputModel, spread_over
 
 X = torch.rand(40, 3, generator=torch.Generator().manual_seed(0)).double()
 POOL = Pool(X)
@@ -110,3 +110,15 @@ def test_the_default_model_is_that_of_botorch(single, known) -> None:
     want = theirs.eval().state_dict()
     for name, value in ours.state_dict().items():
         assert torch.equal(value, want[name]), name
+
+
+@pytest.mark.parametrize("n_rows", range(1, 12))
+def test_rows_to_repeat_are_different_rows(n_rows) -> None:
+    left = torch.ones(n_rows, dtype=torch.long)
+    for size in range(6):
+        found = spread_over(torch.arange(n_rows), left, size)
+        assert found.unique().numel() == len(found) == min(size, n_rows)
+    none = torch.zeros_like(left)
+    assert spread_over(torch.arange(n_rows), none, 3).numel() == 0
+    twice = torch.arange(n_rows).repeat(2)
+    assert spread_over(twice, left, 3).numel() == 0

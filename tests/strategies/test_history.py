@@ -1,6 +1,9 @@
 r"""Measurements off the pool, and what a model says anywhere."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
@@ -10,6 +13,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_lse import History, Pool
 from botorch_lse.models.gaussian_process import GPPrior
+from botorch_lse.papers import PALStrategy
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     Above,
@@ -18,13 +22,14 @@ from botorch_lse.strategies import (
     HRAGEStrategy,
     LSEStrategy,
     MELKLinearStrategy,
-    PALStrategy,
+    Straddle,
     StraddleStrategy,
     Strategy,
     TruVaRStrategy,
 )
+from tests.covering import covering
 
-from .runs import GP, NOISE_STD, assert_same, grid, make, measure, step
+from .runs import GP, NOISE_STD, assert_same, grid, make, measure, played, step
 
 GENERATOR = torch.Generator().manual_seed(7)
 X = torch.rand(9, 2, generator=GENERATOR, dtype=torch.float64)
@@ -130,8 +135,14 @@ def test_a_first_design_is_smaller_and_keeps_away_from_what_is_known():
     assert knows.parts.model.wanted == 5
     asked = grid()[knows.ask(knows.init()).indices]
     assert bool((asked.amax(dim=-1) > 0.5).all())
-    many = bare.with_history(History(torch.rand(99, 2), torch.zeros(99)))
-    assert many.parts.model.wanted == 1
+    many = History(torch.rand(99, 2), torch.zeros(99))
+    assert bare.with_history(many).parts.model.wanted == 4  # to measure them again
+    assert make_known(many).parts.model.wanted == 1
+
+
+def make_known(history):
+    model = GaussianProcess(noise_std=0.1, history=history)
+    return Strategy(Pool(grid()), Above(0.4), model=model)
 
 
 def test_a_default_model_runs_and_replays_with_a_history():
@@ -229,10 +240,254 @@ def test_what_does_not_fit_is_refused():
         bare.init().predict(X)
     with pytest.raises(BotorchTensorDimensionError, match="`X` to have 2 columns"):
         bare.init().predict(X[:, :1])
-    unknown = LSEStrategy(Pool(grid()), 0.0, model=fitted, history=History(X, Y))
-    rows = Observations(list(range(36)), [float(i % 5) for i in range(36)], 0.1)
-    start = unknown.init()
-    with pytest.raises(ValueError, match="noise of all values to be known or of none"):
-        unknown.tell(start, rows)
     state = step(make(LSEStrategy), make(LSEStrategy).init())
     assert state.predict(POINTS)[0].shape == (5,)
+
+
+# --- every run with old values ends ---------------------------------------------------
+
+
+WORDS = pd.DataFrame({"x": [0.0, 0.3, 0.6, 0.9] * 3, "s": list("abcabcabcabc")})
+POOLS = {"numbers": Pool(grid(4)), "words": Pool(WORDS), "outputs": Pool(grid(4))}
+
+
+def wave(X):
+    return (6 * X).sin().sum(-1)
+
+
+def before(n, kind, noise, again=5):
+    r"""``n`` old values off the pool, one of so many a replicate; 0: none is."""
+    generator = torch.Generator().manual_seed(n)
+    pool = POOLS[kind]
+    at = pool.X[torch.randint(len(pool), (n,), generator=generator)].clone()
+    at[:, 0] += 0.1 * torch.rand(n, generator=generator, dtype=torch.float64)
+    if again:
+        at[again - 1 :: again] = at[again - 2 :: again][: len(at[again - 1 :: again])]
+    y = wave(at) + 0.1 * torch.randn(n, generator=generator, dtype=torch.float64)
+    y = torch.stack((y, -y), dim=-1) if kind == "outputs" else y
+    return History(at, y, 0.01 if noise in ("by row", "told") else None)
+
+
+def with_old_values(history, kind, noise, batch_size, **options):
+    pool, model = POOLS[kind], {"model": fitted}
+    if noise == "known":
+        model |= {"noise_std": 0.1}
+    if noise == "by row":
+        pool = Pool(pool.X, names=pool.names, noise_var=torch.full((len(pool),), 0.01))
+    goal = Above(0.4, epsilon=0.3)
+    if kind == "outputs":
+        goal = goal & Above(-0.8, epsilon=0.3, output=1)
+    options = {"max_observations": 40, "rule": Straddle(), **options}
+    return Strategy(
+        pool,
+        goal,
+        model=GaussianProcess(history=history, **model),
+        batch_size=batch_size,
+        **options,
+    )
+
+
+@covering(
+    "batch_size, n_before, noise, kind",
+    range(1, 13),
+    (1, 5, 10, 16, 20, 21, 200),
+    ("learnt", "known", "by row", "told"),
+    ("numbers", "words", "outputs"),
+)
+def test_every_run_with_old_values_ends(batch_size, n_before, noise, kind) -> None:
+    ends_with_old_values(batch_size, n_before, noise, kind)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+@pytest.mark.parametrize("n_before", [20, 200])
+def test_new_rows_come_once_no_row_is_left_to_repeat(batch_size, n_before) -> None:
+    ends_with_old_values(batch_size, n_before, "learnt", "numbers", again=0)
+
+
+def ends_with_old_values(batch_size, n_before, noise, kind, again=5) -> None:
+    history = before(n_before, kind, noise, again)
+    strategy = with_old_values(history, kind, noise, batch_size)
+    generator = torch.Generator().manual_seed(n_before)
+
+    def values(rows, state):
+        y = wave(strategy.pool.X[rows])
+        y += 0.1 * torch.randn(len(rows), generator=generator, dtype=torch.float64)
+        return torch.stack((y, -y), dim=-1) if kind == "outputs" else y
+
+    state, yvar = strategy.init(), 0.01 if noise == "told" else None
+    while not state.is_done:
+        batch = strategy.ask(state)
+        assert 0 < len(batch) <= batch_size
+        state = strategy.tell(state, batch.observe(values(batch.order, state), yvar))
+        assert len(state.observations) <= 40
+    assert state.stop_reason in ("decided", "budget")
+    assert torch.isfinite(state.classification.sigma).all()
+    if noise == "learnt":
+        points = torch.cat((history.X, strategy.pool.X[state.observations.indices]))
+        assert len(points) - len(points.unique(dim=0)) >= 4
+
+
+@pytest.mark.parametrize("noise", ["learnt", "told"])
+def test_the_first_design_counts_the_replicates_and_the_noise_of_old_values(
+    noise,
+) -> None:
+    model = with_old_values(before(20, "numbers", noise), "numbers", noise, 1)
+    assert model.parts.model.n_repeats == 0
+    bare = with_old_values(None, "numbers", noise, 1)
+    assert bare.parts.model.n_repeats == 4
+    few = before(10, "numbers", "learnt")
+    own = with_old_values(few, "numbers", "learnt", 1).parts.model
+    assert own.n_repeats == 4 - 2
+    assert own.wanted == 16 - 8  # points, not values
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3])
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_a_run_on_few_rows_ends_whose_noise_is_learnt(n_rows, batch_size) -> None:
+    pool = Pool(torch.linspace(0, 1, n_rows, dtype=torch.float64).unsqueeze(-1))
+    model = GaussianProcess(fitted)
+    strategy = Strategy(
+        pool,
+        Above(0.5),
+        model=model,
+        rule=Straddle(),
+        batch_size=batch_size,
+        max_observations=12,
+    )
+    value = lambda rows, state: pool.X[rows, 0] + 0.01 * len(state.history)  # noqa: E731
+    assert played(strategy, value)[-1].stop_reason in ("decided", "budget")
+
+
+@pytest.mark.parametrize("batch_size", [3, 4, 5, 8])
+def test_no_row_is_measured_again_beyond_its_limit(batch_size) -> None:
+    pool = Pool(torch.linspace(0, 1, 8, dtype=torch.float64).unsqueeze(-1))
+    strategy = Strategy(
+        pool,
+        Above(0.5),
+        model=GaussianProcess(fitted),
+        rule=Straddle(),
+        batch_size=batch_size,
+        max_repeats=2,
+    )
+    for seed in range(5):
+        state = strategy.init(seed)
+        while not state.is_done:
+            batch = strategy.ask(state)
+            lost = batch.order[:1] if state.round == 0 else None
+            kept = batch.order if lost is None else batch.order[1:]
+            y = pool.X[kept, 0] + 0.05 * torch.arange(len(kept))
+            told = Observations(kept, y)
+            state = strategy.tell(state, told, abandoned=lost)
+            assert state.uses(8).max() <= 2
+
+
+def test_noise_that_is_known_of_old_values_alone_is_refused_before_it_costs() -> None:
+    match = "noise of all values to be known or of none"
+    known, unknown = (before(9, "numbers", noise) for noise in ("told", "learnt"))
+    with pytest.raises(ValueError, match=match):
+        with_old_values(unknown, "numbers", "by row", 1)
+    with_old_values(known, "numbers", "by row", 1)  # the remedy
+    bounds = {"variance_bounds": (0.01, 1.0), "threshold": 0.4, "batch_size": 4}
+    with pytest.raises(ValueError, match=match):
+        HRAGEStrategy(Pool(grid()), history=unknown, **bounds)
+    HRAGEStrategy(Pool(grid()), history=known, **bounds)
+    strategy = with_old_values(known, "numbers", "told", 1)
+    with pytest.raises(ValueError, match=match):
+        strategy.tell(strategy.init(), Observations([0], [1.0]))
+    strategy.tell(strategy.init(), Observations([0], [1.0], [0.01]))
+    for remedy in ({"history": unknown}, {"noise_std": 0.1}):
+        model = replace(strategy.model, **remedy)
+        other = replace(strategy, model=model)
+        assert len(other.tell(other.init(), Observations([0], [1.0])).history) == 1
+    strategy = with_old_values(unknown, "numbers", "learnt", 1)
+    with pytest.raises(ValueError, match=match):
+        strategy.tell(strategy.init(), Observations([0], [1.0], [0.01]))
+
+
+# --- knowing more decides more --------------------------------------------------------
+
+
+def decided(model, history, seed, n=24, noise_std=0.1):
+    r"""How many rows are decided after ``n`` measurements, and the last state."""
+    pool = Pool(grid(10))
+    strategy = Strategy(
+        pool,
+        Above(0.5, epsilon=0.1),
+        model=replace(model, history=history),
+        rule=Straddle(),
+        beta=9.0,
+        batch_size=6,
+        max_observations=n,
+    )
+    generator = torch.Generator().manual_seed(seed)
+
+    def values(rows, state):
+        draws = torch.randn(len(rows), generator=generator, dtype=torch.float64)
+        return wave(pool.X[rows]) + noise_std * draws
+
+    state = played(strategy, values, seed=seed)[-1]
+    return int((~state.classification.undecided).sum()), state
+
+
+def old(seed, noise_std=0.1, n=20):
+    generator = torch.Generator().manual_seed(100 + seed)
+    at = torch.rand(n, 2, generator=generator, dtype=torch.float64)
+    draws = torch.randn(n, generator=generator, dtype=torch.float64)
+    return History(at, wave(at) + noise_std * draws)
+
+
+MODELS = {
+    "fixed": GaussianProcess(GPPrior.from_kernel(GP.kernel()), noise_std=0.1),
+    "known noise": GaussianProcess(noise_std=0.1),
+    "learnt noise": GaussianProcess(),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "seeds"),
+    [
+        ("fixed", 4),
+        pytest.param("fixed", 20, marks=pytest.mark.slow),
+        pytest.param("known noise", 4, marks=pytest.mark.slow),
+        pytest.param("learnt noise", 4, marks=pytest.mark.slow),
+    ],
+)
+def test_old_values_decide_more_on_average(name, seeds) -> None:
+    model, with_them, without = MODELS[name], [], []
+    for seed in range(seeds):
+        n, state = decided(model, old(seed), seed)
+        with_them.append(n)
+        answer = state.classification
+        clear = (answer.lower + 0.1 > 0.5) | (answer.upper - 0.1 <= 0.5)
+        assert not bool((answer.undecided & clear).any())
+        without.append(decided(model, None, seed)[0])
+    assert sum(with_them) > sum(without)
+
+
+def test_the_prior_that_decides_nothing_is_that_before_old_values() -> None:
+    kernel = RBFKernel().double()
+    kernel.lengthscale = 0.3
+    X = torch.linspace(0, 3, 61, dtype=torch.float64)
+    # Far above the level by old values, which the prior by itself says nothing of.
+    before = History(torch.tensor([[0.0], [0.3]]), torch.tensor([2.0, 2.0]))
+    model = GaussianProcess(kernel, noise_std=0.05, history=before)
+    strategy = Strategy(Pool(X.unsqueeze(-1)), Above(0.0), model=model, beta=4.0)
+    told = Observations([len(X) - 1], [0.5])
+    answer = strategy.tell(strategy.init(), told).classification
+    clear = answer.lower > 0
+    assert bool(clear[0])
+    assert bool(answer.above[clear].all())
+
+
+def test_old_values_on_the_other_side_count_as_values_on_both_sides() -> None:
+    pool = Pool(grid(4))
+    rows = pool.X.sum(-1) < 0.5
+    at = torch.tensor([[0.9, 0.9], [0.9, 0.7], [0.7, 0.9], [0.8, 0.8]])
+    high = History(at, torch.tensor([2.0, 2.1, 1.9, 2.0]))
+    model = GaussianProcess(fitted, noise_std=0.1, n_initial=1)
+    for history, expected in ((None, "below"), (high, None)):
+        own = replace(model, history=history)
+        strategy = Strategy(pool, Above(1.0), model=own, rule=Straddle())
+        told = Observations(rows.nonzero().view(-1), -1.0 - pool.X[rows].sum(-1))
+        state = strategy.tell(strategy.init(), told)
+        assert state.belief.one_sided == expected
