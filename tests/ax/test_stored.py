@@ -1,4 +1,4 @@
-r"""Experiments that the first version saved in the middle of a round (``stored/``)."""
+r"""Experiments that version 0.2.0 saved in the middle of a round (``stored/``)."""
 
 import json
 import shutil

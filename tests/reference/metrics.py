@@ -30,9 +30,9 @@ from botorch_lse.strategies import LSEStrategy
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 45_000, 25_500
-"""Of the core: lines, and lines of code."""
-MOST_IN_A_FILE = 1_630
+MOST_LINES, MOST_CODE = 48_300, 27_200
+"""Of the core: lines, and lines of code; 4,000 and 2,300 of them for repairs."""
+MOST_IN_A_FILE = 1_700
 MOST_IN_A_ROOM = 17_000
 MOST_ANCESTORS = 2
 """Own classes above a class."""

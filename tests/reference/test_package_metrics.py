@@ -9,7 +9,7 @@ import pytest
 from tests.reference import metrics
 
 ADAPTER = 150
-"""Fewer code lines than this has what speaks to another engine by ask and tell."""
+"""As many code lines at most has what speaks to another engine by ask and tell."""
 
 
 def test_no_number_exceeds_its_limit() -> None:
@@ -46,7 +46,7 @@ def test_a_circle_is_found(tmp_path: Path, monkeypatch) -> None:
 @pytest.mark.parametrize("name", ["gest", "optuna", "ray", "submitit"])
 def test_adapters_of_other_engines_are_thin(name: str) -> None:
     path = metrics.ROOT / "integrations" / f"{name}.py"
-    assert metrics.code_lines(path) < ADAPTER
+    assert metrics.code_lines(path) <= ADAPTER
 
 
 def test_no_two_files_of_tests_have_one_name() -> None:

@@ -1,8 +1,8 @@
 r"""Made the experiments in this folder: ``python -m tests.ax.stored.make``.
 
-They were saved in the middle of a round by the first version (commit d67d4e3), and are
-never made again: later versions must read them, or refuse them in a sentence. For each
-``answers.json`` keeps what that version said and asked for next.
+They were saved in the middle of a round by version 0.2.0, the first whose files are
+kept, and are never made again once it is released: later versions must read them. For
+each ``answers.json`` keeps what that version said and asked for next.
 """
 
 import json
