@@ -37,7 +37,10 @@ def chosen(factors: Sequence[Sequence[object]], together: int) -> set[tuple[int,
 
 
 def covering(
-    names: str, *factors: Sequence[object], together: int = 1
+    names: str,
+    *factors: Sequence[object],
+    together: int = 1,
+    rest: Sequence[pytest.MarkDecorator] = (pytest.mark.slow,),
 ) -> pytest.MarkDecorator:
     r"""Parametrize with a product; what does not cover anything new is ``slow``.
 
@@ -48,6 +51,7 @@ def covering(
         names: The parameters' names, separated by commas, one for each factor.
         *factors: The values of each.
         together: How many factors' values meet in all combinations by default.
+        rest: The marks of all other combinations.
     """
     taken = chosen(factors, min(together, len(factors)))
     return pytest.mark.parametrize(
@@ -55,7 +59,7 @@ def covering(
         [
             pytest.param(
                 *(values[i] for values, i in zip(factors, cell, strict=True)),
-                marks=() if cell in taken else pytest.mark.slow,
+                marks=() if cell in taken else rest,
             )
             for cell in itertools.product(*(range(len(f)) for f in factors))
         ],

@@ -90,8 +90,11 @@ def check(name, way, store, folder):
     assert same_state(state, in_one_piece)
 
 
+IN_FULL = (pytest.mark.slow, pytest.mark.exhaustive)
+
+
 @pytest.mark.some(4)
-@covering("name, place", STRATEGIES, PLACES)
+@covering("name, place", STRATEGIES, PLACES, rest=IN_FULL)
 def test_strategies_through_each_way_in_each_store(name, place, tmp_path):
     check(name, *place, tmp_path)
 
