@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -419,7 +419,7 @@ class LedgerReader:
                 if trial.status in _COUNTS:
                     points += self._point(trial, arm, weights[name], values)
                 continue
-            row = self.space.row_of(arm.parameters, f"trial {trial.index}")
+            row = self._located(self.space.row_of, trial, arm)
             if (left_out or is_spoilt) and trial.status != TrialStatus.STALE:
                 failed.append((row, rounds[name]))
             count = n_asked[name] if is_own else 1
@@ -482,8 +482,25 @@ class LedgerReader:
         found = self._measurement(trial.index, arm.name, None, weight, given)
         if found is None:
             return []
-        x = self.space.point_of(arm.parameters, f"trial {trial.index}")
+        x = self._located(self.space.point_of, trial, arm)
         return [Point(x, found.y, found.yvar, trial.index)]
+
+    def _located(self, place: Callable[..., Any], trial: BaseTrial, arm: Arm) -> Any:
+        r"""Where an arm is; how to take its trial out if it is nowhere.
+
+        Args:
+            place: Finds the row or the point of a parameterization.
+            trial: The trial.
+            arm: Its arm.
+        """
+        try:
+            return place(arm.parameters, f"trial {trial.index}")
+        except ValueError as error:
+            remedy = f"client.mark_trial_abandoned({trial.index})"
+            if trial.status.is_terminal:  # Ax lets nobody mark it any more
+                spoilt = ", ".join(f"{name!r}: math.nan" for name in self.metrics)
+                remedy = f"client.attach_data({trial.index}, {{{spoilt}}})"
+            raise ValueError(f"{error} Take the trial out: `{remedy}`.") from error
 
     def _plan(
         self, run: GeneratorRun, trial: int

@@ -465,7 +465,8 @@ class LevelSetNode(ExternalGenerationNode):
         if fixed is not None and fixed.parameters:
             raise UnsupportedError(
                 "Expected no fixed parameters, because the strategy chooses whole rows "
-                "of its pool. Leave the other rows out of the pool instead."
+                "of its pool. Exclude the other rows, `exclude_rows(client, rows)`, or "
+                "begin an experiment on a pool without them."
             )
         start = time.monotonic()
         self._measurements_per_run = 1 if n is None else n

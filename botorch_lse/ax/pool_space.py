@@ -27,10 +27,6 @@ from botorch_lse.problem import Pool
 
 POOL_INDEX = "pool_index"
 """The parameter that is the number of a pool's row, from 0."""
-_TAKE_OUT = (
-    "Take the trial out with `mark_trial_failed` (a completed one with "
-    "`experiment.trials[i].mark_failed(unsafe=True)`)."
-)
 _SAME = 1e-9
 """Two numbers that differ by less than this share of the column's range are the same:
 JSON and log scales change the last digits."""
@@ -193,7 +189,7 @@ class PoolSpace:
         raise ValueError(
             f"Expected the parameters of {where} to be a row of the pool, but got "
             f"{_shown(asked)}; the nearest is row {nearest}: "
-            f"{_shown(self.parameters_of(nearest))}. {_TAKE_OUT}"
+            f"{_shown(self.parameters_of(nearest))}."
         )
 
     def _found(self, values: tuple[Any, ...]) -> tuple[int, float]:
@@ -227,7 +223,7 @@ class PoolSpace:
                 raise ValueError(
                     f"Expected {name!r} of {where} to be {value!r}, where the search "
                     "space fixes it, because the pool has no such column, but got "
-                    f"{parameters[name]!r}. {_TAKE_OUT}"
+                    f"{parameters[name]!r}."
                 )
         found = list[float]()
         for name, read in self._readers.items():
@@ -235,7 +231,7 @@ class PoolSpace:
                 raise ValueError(
                     f"Expected the parameters of {where} to be a row of the pool, "
                     f"because what the model takes as {name!r} of other points is not "
-                    f"known: {read}. {_TAKE_OUT}"
+                    f"known: {read}."
                 )
             source, value_of = read
             value = value_of(parameters[source])
@@ -243,7 +239,7 @@ class PoolSpace:
                 raise ValueError(
                     f"Expected {source!r} of {where} to be a value that is in the "
                     f"pool, because it is not a number, but got "
-                    f"{parameters[source]!r}. {_TAKE_OUT}"
+                    f"{parameters[source]!r}."
                 )
             found.append(value)
         return tuple(found)
@@ -358,7 +354,7 @@ def _row_of_number(parameters: Mapping[str, Any], n_rows: int, where: str) -> in
             f"Expected `{POOL_INDEX}` of {where} to be a row of the pool, 0 to "
             f"{n_rows - 1}, but got {row}; the nearest is "
             f"{min(max(row, 0), n_rows - 1)}. `Pool.nearest(x)` gives the row nearest "
-            f"to a point. {_TAKE_OUT}"
+            "to a point."
         )
     return row
 

@@ -275,9 +275,8 @@ class _Run:
                 rows = ", ".join(sorted(self.given_up))
                 return (
                     f"{self.summary()}; the strategy asks only for rows whose "
-                    f"evaluation failed: {rows}. Leave them out of the pool, give the "
-                    "strategy `max_repeats`, by which used up places count, or call "
-                    "`run_experiment` again when they can be measured"
+                    f"evaluation failed: {rows}. Exclude them, `exclude_rows(client, "
+                    "rows)`, or call `run_experiment` again when they can be measured"
                 )
 
     def _submit(self, trial: int, parameters: dict[str, Any]) -> None:

@@ -160,7 +160,8 @@ def _encode(value: Any, name: str, pool: Pool) -> Any:
         if getattr(value, "pool", pool).hash != pool.hash:
             raise ValueError(
                 f"Expected `{name}` of the strategy to be about the strategy's own "
-                f"`pool` of {len(pool)} rows, but it has another one."
+                f"`pool` of {len(pool)} rows, but it has another one. Make it of that "
+                "pool, such as `RowCosts(strategy.pool)`."
             )
         part = reference_to(type(value), name)
         arguments = _encode_arguments(value, pool)
@@ -591,7 +592,11 @@ def encode_table(table: pd.DataFrame) -> dict[str, Any]:
     r"""A table with its index, column by column."""
     for label in table.columns:
         if not isinstance(label, _SCALARS):
-            raise ValueError(_refused_column(label, f"the label {label!r}"))
+            raise ValueError(
+                "Expected the labels of the columns of the pool's `table` to be texts "
+                f"or numbers, but got {label!r}, which cannot be stored. Write "
+                "`table.columns = table.columns.map(str)`."
+            )
     return {
         "columns": list(table.columns),
         "values": [
