@@ -156,10 +156,24 @@ class Situation:
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
-        r"""The outputs and levels on which sides hang, and where each still matters."""
+        r"""The outputs and levels on which sides hang, and where each still matters.
+
+        In a row that is open all of them matter if none seems to: its intervals agree
+        then, but by the prior alone, which is not to decide.
+        """
         given = self.belief.all_regions, self.fits.posteriors
         view = View(*given, self.items, self.points, self.beta)
-        return self.goal.comparisons(view)
+        found = self.goal.comparisons(view)
+        known = [one.matters for one in found if one.matters is not None]
+        if not known:
+            return found
+        by_prior = self.belief.sides.candidates & ~torch.stack(known).any(dim=0)
+        return tuple(
+            one
+            if one.matters is None
+            else replace(one, matters=one.matters | by_prior)
+            for one in found
+        )
 
     @property
     def tie_scale(self) -> float:
