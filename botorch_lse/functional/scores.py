@@ -175,4 +175,6 @@ def first_best(scores: Tensor, eligible: Tensor, scale: float) -> int | None:
     if not bool(eligible.any()):
         return None
     masked = torch.where(eligible, scores, torch.full_like(scores, -torch.inf))
-    return int((masked >= masked.max() - TIE * scale).to(torch.uint8).argmax())
+    # The eligible alone: where all of their scores are minus infinity the others tie.
+    best = eligible & (masked >= masked.max() - TIE * scale)
+    return int(best.to(torch.uint8).argmax())

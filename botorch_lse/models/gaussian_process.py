@@ -304,13 +304,7 @@ class GPPrior:
         Raises:
             UnsupportedError: If the process is an ensemble.
         """
-        if self.batch_shape:
-            raise UnsupportedError(
-                "Expected one process, but got an ensemble of "
-                f"{tuple(self.batch_shape)}."
-            )
-        with torch.no_grad():
-            now = float(self.variance(self.features(X)).max().sqrt())
+        now = self._widest(X)
         if not 0 < now < sigma:
             return self
         kernel = ScaleKernel(self.covar_module)
@@ -321,6 +315,35 @@ class GPPrior:
             torch.tensor((sigma / now) ** 2, dtype=self.dtype, device=self.device)
         )
         return replace(self, covar_module=frozen(kernel))
+
+    def in_scale(self, sigma: float, X: Tensor) -> GPPrior:
+        r"""The same process in another unit, its noise with it.
+
+        Args:
+            sigma: The prior standard deviation wanted at the widest point, units of
+                ``y``.
+            X: ``N x d`` points.
+
+        Raises:
+            UnsupportedError: If the process is an ensemble.
+        """
+        factor = sigma / self._widest(X)
+        noise = self.noise_var
+        return replace(
+            self,
+            scale=self.scale * factor,
+            noise_var=None if noise is None else noise * factor**2,
+        )
+
+    def _widest(self, X: Tensor) -> float:
+        r"""The largest standard deviation at some points."""
+        if self.batch_shape:
+            raise UnsupportedError(
+                "Expected one process, but got an ensemble of "
+                f"{tuple(self.batch_shape)}."
+            )
+        with torch.no_grad():
+            return float(self.variance(self.features(X)).max().sqrt())
 
     def given(self, X: Tensor, y: Tensor, noise_var: Tensor) -> GPPrior:
         r"""The same process once some values are known: again a Gaussian process.

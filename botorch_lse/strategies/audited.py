@@ -297,6 +297,7 @@ class Audited(Wrapping):
         claim = None if belief.claim is None else belief.claim.without(rows)
         after = replace(
             belief,
+            inner=self.inner.lose(belief.inner, rows),
             measured=belief.measured.index_fill(0, rows, True),
             lost=belief.lost.index_fill(0, rows, True),
             claim=claim,
@@ -472,6 +473,12 @@ class Audited(Wrapping):
         drawn = torch.zeros(len(self.pool), dtype=torch.bool)
         drawn[belief.claim.drawn] = True
         return (drawn & (belief.claim.verdict == 0)) | (self._missing(belief) > 0)
+
+    def may_measure(self, belief: AuditBelief, left: Tensor) -> bool:
+        r"""Whether a row of the claim may be measured; else as the inner one says."""
+        if belief.claim is None or belief.ended is not None:
+            return super().may_measure(belief, left)
+        return bool((self.open_rows(belief) & (left > 0)).any())
 
     # --- the answer -------------------------------------------------------------------
 

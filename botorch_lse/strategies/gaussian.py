@@ -304,8 +304,9 @@ class GPProcedure(Procedure):
     @cached_property
     def points(self) -> Tensor:
         r"""A number for each of the ``T`` items, the same for equal points."""
-        own = self.model.points
-        return points_of(self.items.X) if own is None else own
+        if self.items is self.pool or self.model.points is not None:
+            return self.model.row_points
+        return points_of(self.items.X)
 
     @cached_property
     def _is_first_copy(self) -> Tensor:
@@ -389,7 +390,10 @@ class GPProcedure(Procedure):
             seed: The run's seed, for fits.
         """
         fits = self.model.count_round(belief.fits, new)
-        if not self.model.allows_answers(fits, history):
+        is_complete = not self.model.is_fixed and self._is_complete(
+            history.indices, belief.lost
+        )
+        if not self.model.allows_answers(fits, history, is_complete):
             learnt = self._uninformed_belief(
                 self.model.with_locations(fits, new), history
             )
@@ -405,12 +409,34 @@ class GPProcedure(Procedure):
         self.warn_of_contradictions(learnt, belief)
         is_learnt = learnt.fits.is_informed and not self.model.is_fixed
         if is_learnt and self.needs_both_sides:
-            learnt = self._withheld_if_one_sided(learnt, history)
-        memory = self.rule.measured(belief.memory, learnt.memory, new.measured)
-        learnt = replace(learnt, memory=memory, ahead=self._ahead(belief, new))
+            learnt = self._withheld_if_one_sided(learnt, history, is_complete)
+        learnt = replace(
+            learnt,
+            memory=self.rule.measured(belief.memory, learnt.memory, new.measured),
+            ahead=self._ahead(belief, new),
+            lost=belief.lost,
+            is_alike=not self.model.is_fixed and self.model.are_alike(history),
+        )
         if learnt.is_contradicted and not belief.is_contradicted:
             warnings.warn(learnt.contradiction, CalibrationWarning, stacklevel=2)
         return learnt
+
+    def lose(self, belief: Belief, rows: Tensor) -> Belief:
+        r"""The belief once rows were used up without a result, or excluded.
+
+        One does not wait for them to see all rows on one side.
+        """
+        belief = replace(belief, lost=torch.cat((belief.lost, rows)).unique())
+        if belief.held_back is None:
+            return belief
+        if not self._is_complete(belief.fits.measured, belief.lost):
+            return belief
+        sides = belief.held_back
+        return replace(belief, sides=sides, one_sided=None, held_back=None)
+
+    def _is_complete(self, measured: Tensor, lost: Tensor) -> bool:
+        r"""Whether every point was measured that can be."""
+        return not bool(self.model.unseen(measured, lost).any())
 
     def warn_of_contradictions(self, learnt: Belief, belief: Belief) -> None:
         r"""Warn of rows whose intervals contradict each other only now.
@@ -469,16 +495,20 @@ class GPProcedure(Procedure):
             return prior
         centre = float(y.mean())
         farthest = max(abs(level - centre) for level in levels)
+        if farthest > 0 and self.model.outputs[output].are_alike(history):
+            # Such values say nothing of a scale: a fit takes 1 for it, in any units.
+            return prior.in_scale(farthest / z, self.model.candidates.X)
         return prior.at_least(farthest / z, self.model.candidates.X)
 
-    def _withheld_if_one_sided(self, belief: Belief, history: Observations) -> Belief:
+    def _withheld_if_one_sided(
+        self, belief: Belief, history: Observations, is_complete: bool
+    ) -> Belief:
         r"""The belief with nothing decided while all data lie on one side of the level.
 
-        Only for a learnt model, and until every row was measured.
+        Only for a learnt model, and until every row was measured that can be.
         """
         side = None
-        is_partial = history.indices.unique().numel() < len(self.pool)
-        if is_partial and self.goal.directions is None:
+        if not is_complete and self.goal.directions is None:
             fits = belief.fits
             given = fits.by_output(history), fits.noise_of(history)
             before = [
@@ -649,7 +679,33 @@ class GPProcedure(Procedure):
         return torch.cat((rows, self._by_rule(belief, request.after(rows))))
 
     def _by_rule(self, belief: Belief, request: Request) -> Tensor:
-        return self.rule.rows(self.situation(belief, request.pending), request)
+        r"""The rows that the rule chooses; where only new rows tell more, these first.
+
+        A learnt model waits for values on both sides of the level, or for values that
+        differ; the variance alone would repeat rows before all were seen.
+        """
+        if not self._waits(belief):
+            return self.rule.rows(self.situation(belief, request.pending), request)
+        seen = torch.cat((belief.fits.measured, request.pending))
+        unseen = self.model.unseen(seen, belief.lost)
+        fresh = replace(request, left=request.left.clamp_max(1) * unseen)
+        rows = self.rule.rows(self.situation(belief, request.pending), fresh)
+        if len(rows) == request.size:
+            return rows
+        rest = request.after(rows)
+        more = self.rule.rows(self.situation(belief, rest.pending), rest)
+        return torch.cat((rows, more))
+
+    def _waits(self, belief: Belief) -> bool:
+        r"""Whether a first design is complete and there is still nothing to decide by.
+
+        Because all values lie on one side, or none of them differs from the others.
+        """
+        if belief.one_sided is not None:
+            return True
+        fits = belief.fits
+        is_first = len(fits.measured) < self.model.n_first or fits.learns_noise
+        return not (fits.is_informed or is_first)
 
     def situation(self, belief: Belief, pending: Tensor) -> Situation:
         r"""Everything that the rule may use when it chooses.
@@ -677,6 +733,17 @@ class GPProcedure(Procedure):
         if self.rule.only_candidates and not self.model.is_initial(belief.fits):
             return belief.fits.by_row(belief.sides.candidates)
         return torch.ones(len(self.pool), dtype=torch.bool)
+
+    def may_measure(self, belief: Belief, left: Tensor) -> bool:
+        r"""Whether a row may be chosen that can tell more.
+
+        Where all values are the same, noise that is learnt from them included, repeats
+        cannot.
+        """
+        usable = self.open_rows(belief) & (left > 0)
+        if belief.is_alike and not belief.fits.has_known_noise:
+            usable &= self.model.unseen(belief.fits.measured, belief.lost)
+        return bool(usable.any())
 
     def open_again(
         self, belief: Belief, data: Observations, pending: Tensor, left: Tensor
@@ -825,7 +892,7 @@ class GPProcedure(Procedure):
         r"""The side of every item, with bounds and what is guaranteed."""
         words = [self.guarantee]
         if belief.one_sided is not None:
-            words.append(_one_sided_in_words(belief.one_sided))
+            words.append(f"{belief.one_sided}, so nothing is decided.")
         if belief.is_contradicted:
             words.append(belief.contradiction)
         if any(posterior.is_exact for posterior in belief.fits.posteriors):
@@ -900,15 +967,15 @@ class GPProcedure(Procedure):
 
     def at_limit(self, belief: Belief, reason: str) -> str:
         r"""That nothing was found on the other side, if all values lie on one."""
-        return reason if belief.one_sided is None else SO_FAR[belief.one_sided]
+        return reason if belief.one_sided is None else SO_FAR[belief.one_sided.side]
 
     def forecast(self, belief: Belief, told: int) -> Forecast:
         r"""About how many more evaluations until everything is decided."""
+        if self._waits(belief):
+            return Forecast(None, self._waiting_in_words(belief))
         if self.model.is_initial(belief.fits):
             words = f"No model has been fitted yet{self._missing(belief, told)}."
             return Forecast(None, words)
-        if belief.one_sided is not None:
-            return Forecast(None, _one_sided_in_words(belief.one_sided))
         posterior = belief.posterior
         beta = self.width_of(belief.n_intervals + 1, posterior)
         if self.goal.n_outputs > 1 or self.goal.n_comparisons != 1:
@@ -944,6 +1011,19 @@ class GPProcedure(Procedure):
             return ""
         return f": {left} of the {first} measurements of the first design are missing"
 
+    def _waiting_in_words(self, belief: Belief) -> str:
+        r"""Why nothing is decided, what the run does, and how it ends earlier."""
+        n = int(self.model.unseen(belief.fits.measured, belief.lost).sum())
+        why = "No model can be fitted yet, so nothing is decided."
+        if belief.one_sided is not None:
+            why = f"{belief.one_sided}, so nothing is decided."
+        elif belief.is_alike:
+            why = "All values so far are equal, so no model can be fitted."
+        return (
+            f"{why} New rows come first, {n} are left. To end earlier, give "
+            "`max_observations`, or an `audit` that tests rows drawn at random."
+        )
+
     def _one_batch_forecast(self, belief: Belief, beta: float) -> Forecast:
         r"""The size of the smallest designed batch that decides every open row.
 
@@ -966,10 +1046,6 @@ class GPProcedure(Procedure):
             "By the optimal design of one batch that decides every row at the current "
             "means and the width of the next round.",
         )
-
-
-def _one_sided_in_words(side: str) -> str:
-    return f"Every value so far lies {side} the level, so nothing is decided."
 
 
 def rows_forecast(

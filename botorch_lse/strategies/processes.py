@@ -240,27 +240,35 @@ class OutputModel:
             f"{known} alone is. {remedy}"
         )
 
-    def allows_fit(self, history: Observations, least: int) -> bool:
+    def allows_fit(self, own: Observations, least: int, is_complete: bool) -> bool:
         r"""Whether a model can be learnt from the data at all.
 
         Values that are all alike have no scale, and those of few rows no lengthscale: a
         fit would be certain of whatever it starts from.
 
         Args:
-            history: All observations.
+            own: All observations of this output.
             least: How many different rows must have been measured; one more than there
-                are inputs always suffices. If all rows were, a fit is always allowed.
+                are inputs always suffices.
+            is_complete: Whether no new row is left to measure: then a fit is allowed.
         """
-        rows = history.indices.unique().numel()
-        if rows == len(self.pool):
+        rows = own.indices.unique().numel()
+        if rows == len(self.pool) or (is_complete and rows > 0):
             return True
-        y = history.y.view(len(history), -1)
         if self.history is not None:
             rows += len(self.history.X.unique(dim=0))
-            y = torch.cat((y, self.history.y.view(-1, 1).expand(-1, y.shape[-1])))
-        spread, size = y.amax(dim=0) - y.amin(dim=0), y.abs().amax(dim=0)
-        differ = bool((spread > ALIKE * size).all())
-        return differ and rows >= min(least, self.pool.d + 1)
+        return not self.are_alike(own) and rows >= min(least, self.pool.d + 1)
+
+    def are_alike(self, own: Observations) -> bool:
+        r"""Whether all values of this output, history's included, are the same.
+
+        Args:
+            own: All observations of this output.
+        """
+        y = own.y if self.history is None else torch.cat((own.y, self.history.y))
+        if len(y) == 0:
+            return True
+        return float(y.max() - y.min()) <= ALIKE * float(y.abs().max())
 
     def new_noise(self, prior: GPPrior, yvar: Tensor | None) -> Tensor:
         r"""``N`` noise variances of new observations, at least the least noise.
@@ -675,8 +683,33 @@ class GaussianProcesses:
             return fits
         return replace(fits, burn_in=self.burn_in.after(fits.burn_in, new))
 
-    def allows_answers(self, fits: Fits, history: Observations) -> bool:
-        r"""Whether there is a model, or the data suffice to fit one."""
+    def are_alike(self, history: Observations) -> bool:
+        r"""Whether all values of an output are the same, so that they have no scale."""
+        pairs = zip(self.outputs, self._by_output(history), strict=True)
+        return any(output.are_alike(own) for output, own in pairs)
+
+    def unseen(self, measured: Tensor, lost: Tensor) -> Tensor:
+        r"""``N`` bools: rows that can be measured, of points that were not yet.
+
+        Args:
+            measured: The rows that were measured, replicates included.
+            lost: Rows that were used up without a result, or excluded.
+        """
+        points = self.row_points
+        is_seen = torch.zeros(len(points), dtype=torch.bool)
+        is_seen[points[measured]] = True
+        return ~is_seen[points].index_fill(0, lost, True)
+
+    def allows_answers(
+        self, fits: Fits, history: Observations, is_complete: bool
+    ) -> bool:
+        r"""Whether there is a model, or the data suffice to fit one.
+
+        Args:
+            fits: The posteriors, this round counted.
+            history: All observations.
+            is_complete: Whether no new row is left to measure.
+        """
         if fits.is_informed or fits.burn_in is not None:
             return not fits.learns_noise
         n, none = self.n_first, history.indices[:0]
@@ -685,10 +718,8 @@ class GaussianProcesses:
         once = torch.ones(len(self.pool), dtype=torch.long)
         rest = self.repeats_left(fits, history, none, once)
         enough = len(history) >= n or not bool(rest.any())
-        if self.assays is None:
-            return enough and self.outputs[0].allows_fit(history, n)
         pairs = zip(self.outputs, self._by_output(history), strict=True)
-        return enough and all(out.allows_fit(own, n) for out, own in pairs)
+        return enough and all(out.allows_fit(own, n, is_complete) for out, own in pairs)
 
     def with_locations(self, fits: Fits, new: Observations) -> Fits:
         r"""The unfitted processes, knowing which rows were measured but no values.
@@ -857,7 +888,7 @@ class GaussianProcesses:
         if not bool(exact.any()) and not bool(measured_exactly.any()):
             return left
         known = torch.cat((data.indices[measured_exactly], pending[exact[pending]]))
-        return repeats_left(left, exact, known, self._points)
+        return repeats_left(left, exact, known, self.row_points)
 
     def _pairs_left(
         self, fits: Fits, data: Observations, pending: Tensor, left: Tensor
@@ -877,7 +908,7 @@ class GaussianProcesses:
         if not bool(exact.any()) and not bool(known.any()):
             return left
         rows = torch.cat((data.indices[known], pending[exact[pending]]))
-        return repeats_left(left, exact, rows, self._points)
+        return repeats_left(left, exact, rows, self.row_points)
 
     def _exactness(
         self, fits: Fits, data: Observations
@@ -898,7 +929,8 @@ class GaussianProcesses:
         ]
 
     @cached_property
-    def _points(self) -> Tensor:
+    def row_points(self) -> Tensor:
+        r"""A number for each of ``N`` rows, the same for rows that are one point."""
         return points_of(self.pool.X) if self.points is None else self.points
 
 
@@ -1122,12 +1154,36 @@ def row_means(history: Observations, noise_var: Tensor) -> tuple[Tensor, Tensor]
     return total / n, variance.sqrt() / n
 
 
+@dataclass(frozen=True)
+class OneSided:
+    r"""That all measured rows lie on one side of the level, noise considered.
+
+    Args:
+        side: ``"above"`` or ``"below"``.
+        n_other: How many rows have a mean on the other side, each within its noise.
+        n_rows: How many rows were measured.
+    """
+
+    side: str
+    n_other: int
+    n_rows: int
+
+    def __str__(self) -> str:
+        if self.n_other == 0:
+            return f"Every value so far lies {self.side} the level"
+        other = "below" if self.side == "above" else "above"
+        return (
+            f"{self.n_other} of {self.n_rows} measured rows lie {other} the level, "
+            "none of them by more than the noise"
+        )
+
+
 def side_of_all(
     each: Sequence[Observations],
     noise_var: Sequence[Tensor],
     goal: Goal,
     before: Sequence[tuple[Tensor, Tensor]] = (),
-) -> str | None:
+) -> OneSided | None:
     r"""The side of the level on which all values lie, noise considered.
 
     Args:
@@ -1138,7 +1194,7 @@ def side_of_all(
             that need not be rows, and their noise variances.
 
     Returns:
-        ``"above"``, ``"below"``, or ``None`` where there are values on both.
+        The side; ``None`` where there are values on both.
     """
     rows, means, errors = torch.cat([own.indices for own in each]).unique(), [], []
     for own, noise in zip(each, noise_var, strict=True):
@@ -1155,10 +1211,10 @@ def side_of_all(
         means = [torch.cat((mean, y)) for mean, _, (y, _) in pairs]
         errors = [torch.cat((e, CLEAR * v.sqrt())) for _, e, (_, v) in pairs]
     side = goal.found_sides(rows, means, errors)
-    if side is None:
+    as_read = goal.found_sides(rows, means, [torch.zeros_like(e) for e in errors])
+    if side is None or as_read is None:
         return None
-    if not bool((side == ABOVE).any()):
-        return "below"
-    if not bool((side == BELOW).any()):
-        return "above"
+    for name, other in (("below", ABOVE), ("above", BELOW)):
+        if not bool((side == other).any()):
+            return OneSided(name, int((as_read == other).sum()), len(side))
     return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -51,7 +51,7 @@ from botorch_lse.problem import Pool
 from botorch_lse.strategies.assays import PairCovariances
 from botorch_lse.strategies.goals import Comparison, Goal, Targets, View
 from botorch_lse.strategies.loop import Request, round_generator
-from botorch_lse.strategies.processes import Fits
+from botorch_lse.strategies.processes import Fits, OneSided
 
 DESIGNS = ("posterior", "prior")
 STRADDLE_WIDTH = ConstantBeta(1.96**2)
@@ -77,22 +77,26 @@ class Belief:
             strategy does not intersect or learns its model.
         sides: The sets of the classification.
         n_intervals: How many intervals the regions hold; the next is number + 1.
-        one_sided: ``"above"`` or ``"below"`` while every value lies on that side of the
-            level, so that a learnt model decides nothing.
+        one_sided: While every value lies on one side of the level, so that a learnt
+            model decides nothing; else ``None``.
         held_back: What the model would decide by itself while it is not to.
         memory: What the rule remembers of the rounds.
         ahead: For each output the standardised residuals of all values from what was
             predicted of them before their batch was measured.
+        lost: Rows that were used up without a result, or excluded.
+        is_alike: Whether all values of an output that is learnt are the same.
     """
 
     fits: Fits
     all_regions: tuple[Regions, ...]
     sides: Sides
     n_intervals: int = 1
-    one_sided: str | None = None
+    one_sided: OneSided | None = None
     held_back: Sides | None = None
     memory: Any = None
     ahead: tuple[Tensor, ...] = ()
+    lost: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
+    is_alike: bool = False
 
     @cached_property
     def is_contradicted(self) -> bool:
@@ -152,10 +156,22 @@ class Situation:
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
-        r"""The outputs and levels on which sides hang, and where each still matters."""
+        r"""The outputs and levels on which sides hang, and where each still matters.
+
+        In a row that is open all of them matter if none seems to: its intervals agree
+        then, but by the prior alone, which is not to decide.
+        """
         given = self.belief.all_regions, self.fits.posteriors
         view = View(*given, self.items, self.points, self.beta)
-        return self.goal.comparisons(view)
+        found = self.goal.comparisons(view)
+        known = [one.matters for one in found if one.matters is not None]
+        if not known:
+            return found
+        by_prior = self.belief.sides.candidates & ~torch.stack(known).any(dim=0)
+        return tuple(
+            one if one.matters is None else replace(one, matters=one.matters | by_prior)
+            for one in found
+        )
 
     @property
     def tie_scale(self) -> float:

@@ -103,6 +103,10 @@ class Wrapping(Procedure):
         rows: Tensor = self.inner.open_rows(belief.inner)
         return rows
 
+    def may_measure(self, belief: Any, left: Tensor) -> bool:
+        r"""Whether a row is left that may be chosen."""
+        return bool(self.inner.may_measure(belief.inner, left))
+
     def open_again(
         self, belief: Any, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:

@@ -11,6 +11,7 @@ from botorch_lse.functional.scores import (
     CERTAIN,
     contour_entropy,
     expected_feasibility,
+    first_best,
     ranjan_improvement,
     u_function,
 )
@@ -156,3 +157,11 @@ def test_units_of_y_change_scores_by_their_own(score, power):
     mean, sigma = torch.linspace(18, 25, 9).double(), torch.linspace(0.1, 3, 9).double()
     other = score(100 * mean + 7, 100 * sigma, 100 * LEVEL + 7)
     torch.testing.assert_close(other, 100**power * score(mean, sigma, LEVEL))
+
+
+def test_the_best_row_is_one_that_may_be_chosen():
+    eligible = torch.tensor([False, True, True])
+    for scores in ([9.0, 1.0, 2.0], [-math.inf] * 3, [math.inf, -math.inf, -math.inf]):
+        row = first_best(torch.tensor(scores), eligible, 1.0)
+        assert row == (2 if scores[2] > scores[1] else 1)
+    assert first_best(torch.zeros(3), torch.zeros(3, dtype=torch.bool), 1.0) is None

@@ -490,4 +490,5 @@ def test_old_values_on_the_other_side_count_as_values_on_both_sides() -> None:
         strategy = Strategy(pool, Above(1.0), model=own, rule=Straddle())
         told = Observations(rows.nonzero().view(-1), -1.0 - pool.X[rows].sum(-1))
         state = strategy.tell(strategy.init(), told)
-        assert state.belief.one_sided == expected
+        found = state.belief.one_sided
+        assert (found and found.side) == expected

@@ -14,9 +14,12 @@ from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     Above,
+    GaussianProcess,
     HRAGEStrategy,
     LSEStrategy,
     MELKStrategy,
+    Random,
+    Straddle,
     StraddleStrategy,
     Strategy,
     TruVaRStrategy,
@@ -261,7 +264,7 @@ def test_the_rule_about_one_side_can_be_switched_off():
 def test_while_all_values_lie_on_one_side_the_farthest_rows_are_measured():
     strategy = learnt(LSEStrategy, max_observations=60, noise_std=0.01)
     state = run(strategy, flat, rounds=6)
-    assert state.belief.one_sided == "below"
+    assert state.belief.one_sided.side == "below"
     seen = torch.zeros(64, dtype=torch.bool)
     seen[state.observations.indices] = True
     assert int(seen.sum()) == 30  # no row twice
@@ -294,7 +297,7 @@ def test_noise_that_carries_a_value_over_the_level_is_no_other_side():
     y = torch.zeros(40, dtype=torch.float64)
     y[7] = 0.31  # within the noise of the level
     state = strategy.tell(strategy.init(), Observations(rows, y))
-    assert state.belief.one_sided == "below"
+    assert state.belief.one_sided.side == "below"
     y[7] = 0.6
     state = strategy.tell(strategy.init(), Observations(rows, y))
     assert state.belief.one_sided is None
@@ -370,3 +373,126 @@ def test_a_budget_smaller_than_the_first_design_is_used_up(budget, size) -> None
     assert state.n_used == budget or state.stop_reason == "decided"
     rows = state.observations.indices
     assert len(rows.unique()) >= min(5, (2 * len(rows) + 2) // 3)
+
+
+# --- nothing but one side, or one value -----------------------------------------------
+
+
+LINE = Pool(torch.linspace(0, 1, 14, dtype=torch.float64).unsqueeze(-1))
+
+
+def on_a_line(pool=LINE, level=0.5, **options):
+    known = {"rule": Straddle(), "batch_size": 4, "delta": 0.05}
+    return Strategy(pool, Above(level), **{**known, **options})
+
+
+def ended(strategy, f, excluded=(), most=200):
+    r"""The end of a run without noise, some of whose rows are excluded at first."""
+    state = strategy.init()
+    if len(excluded):
+        state = strategy.exclude(state, list(excluded))
+    while not state.is_done:
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(f(strategy.pool.X[batch.order])))
+        assert len(state.observations) < most
+    return state
+
+
+def low(X):
+    return 0.1 * torch.sin(5 * X[:, 0])
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("rule", [Straddle(), None, Random()])
+def test_new_rows_come_before_repeats_while_all_values_lie_on_one_side(sign, rule):
+    strategy = on_a_line(rule=rule, level=0.5 * sign, batch_size=2)
+    state = ended(strategy, lambda X: sign * low(X))
+    assert state.stop_reason == "decided"
+    side = state.classification.below if sign > 0 else state.classification.above
+    assert side.all()
+    rows = state.observations.indices
+    seen = [len(rows[:n].unique()) for n in range(1, len(rows) + 1)]
+    # Ten first rows and four repeats; then one new row after the other.
+    assert strategy.parts.model.n_first == 14
+    new = len(LINE) - seen[13]
+    assert seen[13 : 14 + new] == list(range(seen[13], len(LINE) + 1))
+
+
+@pytest.mark.parametrize("value", [0.2, 0.0])
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("noise_std", [None, 0.01])
+def test_values_that_are_all_equal_decide_in_any_unit(value, unit, noise_std):
+    std = None if noise_std is None else noise_std * unit
+    model = GaussianProcess(noise_std=std)
+    strategy = on_a_line(level=0.5 * unit, model=model)
+    state = ended(strategy, lambda X: torch.full((len(X),), value * unit))
+    assert state.stop_reason == "decided"
+    assert state.classification.below.all()
+    assert len(state.observations) <= 2 * len(LINE)
+
+
+def test_values_that_all_lie_on_the_level_end_the_run():
+    state = ended(on_a_line(level=0.0), lambda X: torch.zeros(len(X)))
+    assert state.stop_reason == "rows exhausted"
+    assert state.observations.indices.unique().numel() == len(LINE)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.0])
+def test_equal_values_are_said_to_be_equal(level):
+    strategy = on_a_line(level=level)
+    state = strategy.init()
+    for _ in range(4):
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(torch.zeros(len(batch))))
+    said = str(state.forecast())
+    assert "All values so far are equal" in said
+    assert "fitted yet" not in said
+    unseen = len(LINE) - state.observations.indices.unique().numel()
+    assert f"New rows come first, {unseen} are left." in said
+
+
+def test_a_forecast_on_one_side_says_how_to_end_earlier():
+    strategy = on_a_line(Pool(torch.linspace(0, 1, 60).double().unsqueeze(-1)))
+    state = strategy.init()
+    for _ in range(4):
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(low(batch.pool.X[batch.order])))
+    said = str(state.forecast())
+    assert "Every value so far lies below the level" in said
+    assert "`max_observations`" in said
+    assert "`audit`" in said
+    for remedy in ({"max_observations": 20}, {"audit": (0.3, 0.2)}):
+        sooner = ended(dataclasses.replace(strategy, **remedy), low)
+        assert sooner.stop_reason == "none found"
+        assert sooner.observations.indices.unique().numel() < 60
+
+
+@pytest.mark.parametrize("max_repeats", [None, 1])
+def test_rows_that_cannot_be_measured_are_not_waited_for(max_repeats):
+    strategy = on_a_line(max_repeats=max_repeats)
+    for f in (low, lambda X: torch.zeros(len(X))):
+        state = ended(strategy, f, excluded=(0, 7, 8))
+        assert state.stop_reason == "decided"
+        assert state.observations.indices.unique().numel() == len(LINE) - 3
+        assert torch.isfinite(state.classification.sigma).all()
+    # And those excluded when all others were measured.
+    state = strategy.init()
+    while state.observations.indices.unique().numel() < 10:
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(low(batch.pool.X[batch.order])))
+    rest = torch.ones(len(LINE), dtype=torch.bool)
+    rest[state.observations.indices] = False
+    state = strategy.exclude(state, rest.nonzero().view(-1))
+    while not state.is_done:
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(low(batch.pool.X[batch.order])))
+    assert state.stop_reason == "decided"
+
+
+def test_copies_of_a_measured_point_are_not_waited_for():
+    X = torch.cat((LINE.X, LINE.X[:5]))
+    state = ended(on_a_line(Pool(X), max_repeats=1), low)
+    assert state.stop_reason == "decided"
+    state = ended(on_a_line(Pool(X)), low)
+    assert state.stop_reason == "decided"
+    assert len(state.observations) <= len(LINE) + 4 + 8

@@ -52,6 +52,7 @@ from botorch_lse.strategies import (
     Variance,
     Width,
 )
+from tests.covering import covering
 from tests.strategies.runs import played
 
 POOL = Pool(torch.linspace(0, 10, 21).unsqueeze(-1).double())
@@ -438,3 +439,78 @@ def test_processes_may_differ_by_output() -> None:
     model = GaussianProcess(priors, noise_std=(0.05, 0.02))
     state = end_of(build(REGIONS["and"], model=model))
     assert state.classification.above.tolist() == truth_of(REGIONS["and"]).tolist()
+
+
+# --- where the prior alone rules all levels out ---------------------------------------
+
+
+SHORT = RBFKernel().double()
+SHORT.lengthscale = 0.2
+UNIT = Pool(torch.linspace(0, 1, 12).unsqueeze(-1).double())
+FAR = {
+    "between": Between(3.5, 5.0),
+    "and": Above(3.5) & Below(5.0),
+    "levels": Levels((3.5, 5.0)),
+    "two outputs, or": Above(3.5) | Above(4.0, output=1),
+    "two outputs, and": Below(3.5) & Below(4.0, output=1),
+    "not": ~Between(3.5, 5.0),
+    "level": Above(3.5),
+}
+CHOOSING = (
+    Straddle(),
+    RandomizedStraddle(),
+    Ambiguity(),
+    Width(),
+    UFunction(),
+    ContourEntropy(),
+    ExpectedFeasibility(),
+    RanjanImprovement(),
+    Design(),
+    None,
+)
+
+
+@covering(
+    "goal, rule, max_repeats, excluded, by_output, pending",
+    tuple(FAR),
+    CHOOSING,
+    (None, 1, 2),
+    ((), (0,)),
+    (False, True),
+    (False, True),
+)
+def test_rows_ruled_out_by_the_prior_alone_are_measured_and_decided(
+    goal, rule, max_repeats, excluded, by_output, pending
+):
+    region, pool = FAR[goal], UNIT
+    if by_output and goal != "levels":  # which are no part of a union
+        if region.n_outputs == 1:
+            region = region | Above(4.0, output=1)
+        pool = UNIT.at_outputs(2, costs=(1.0, 1.0))
+    strategy = Strategy(
+        pool,
+        region,
+        model=GaussianProcess(SHORT, noise_std=0.1),
+        rule=rule,
+        beta=9.0,
+        batch_size=2,
+        max_repeats=max_repeats,
+        max_observations=60,
+    )
+    state = strategy.exclude(strategy.init(), list(excluded))
+    while not state.is_done:
+        batch = strategy.ask(state)
+        if pending and strategy.room(state, batch.order):
+            more = strategy.ask(state, pending=batch.order)
+            assert not bool(torch.isin(more.order, torch.tensor(excluded)).any())
+        y = torch.sin(6 * batch.pool.X[batch.order, 0])
+        if strategy.n_outputs == 2:
+            y = torch.stack((y, -y), dim=-1)
+        state = strategy.tell(state, batch.observe(y))
+    uses = state.uses(len(pool))
+    assert int(uses.max()) <= (max_repeats or 60)
+    assert not uses[list(excluded)].any()
+    assert state.stop_reason == "decided"
+    inside = {"not", "two outputs, and"}
+    side = "above" if goal in inside else "below"
+    assert getattr(state.classification, side).all()
