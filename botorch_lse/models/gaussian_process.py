@@ -999,37 +999,12 @@ class PoolPosterior:
             L22, a2 = self._innovations(indices, path, y, noise_var)
             return News(path, L22, a2, noise_var, is_exact)
 
-    def owing(
-        self, news: News, indices: Tensor, data: Tensor | None = None
-    ) -> PoolPosterior:
-        r"""The posterior that knows of observations, whose rows have not heard of them.
-
-        Covariances are those after the observations; ``mean`` and ``variance`` still
-        those before.
-
-        Args:
-            news: The observations, seen from those before.
-            indices: Rows of the pool that were measured.
-            data: ``q x d'`` features of the observations, where they are not the rows.
-        """
-        information = self.information + news.L.diagonal().log().sum()
-        return replace(
-            self,
-            indices=torch.cat((self.indices, indices)),
-            L=extended(self.L, news.path, news.L),
-            information=information - news.noise_var.log().sum() / 2,
-            a=torch.cat((self.a, news.a)),
-            is_exact=self.is_exact or news.is_exact,
-            data=None if data is None else torch.cat((self._data, data)),
-        )
-
     def conditioned(
         self,
         news: News,
         indices: Tensor,
         prior_with: Callable[[slice], Tensor],
         data: Tensor | None = None,
-        each: Callable[[slice, Tensor], None] | None = None,
     ) -> PoolPosterior:
         r"""The posterior after observations that need not be rows of the pool.
 
@@ -1039,7 +1014,6 @@ class PoolPosterior:
             prior_with: From a slice of the pool to the ``q x r`` prior covariances of
                 the observations with its rows.
             data: ``q x d'`` features of the observations, where they are not the rows.
-            each: Told of each slice of the pool and its ``q x r`` new path rows.
         """
         self._check_no_expected()
         with torch.no_grad():
@@ -1052,39 +1026,20 @@ class PoolPosterior:
                 variance[rows] -= V.square().sum(dim=0)
                 variance[rows].clamp_min_(0.0)
                 storage.data[self._kept : kept, rows] = V[:new]
-                if each is not None:
-                    each(rows, V)
+            information = self.information + news.L.diagonal().log().sum()
             return replace(
-                self.owing(news, indices, data),
+                self,
+                indices=torch.cat((self.indices, indices)),
+                L=extended(self.L, news.path, news.L),
+                information=information - news.noise_var.log().sum() / 2,
+                a=torch.cat((self.a, news.a)),
+                is_exact=self.is_exact or news.is_exact,
+                data=None if data is None else torch.cat((self._data, data)),
                 mean=mean,
                 variance=variance,
                 _rows=storage,
                 _kept=kept,
             )
-
-    def on_rows(self, rows: Tensor, mean: Tensor, variance: Tensor) -> PoolPosterior:
-        r"""The posterior on some rows of the pool alone, with all of its path kept.
-
-        Args:
-            rows: ``r`` rows.
-            mean: Their ``r`` means after all observations, units of ``y``.
-            variance: Their ``r`` variances.
-        """
-        n = self.a.numel()
-        storage = _Rows(len(rows)).extended(0, n, n)
-        for some in row_blocks(len(rows), max(n, 1), self.memory_budget):
-            storage.data[:n, some] = self._cross(rows[some]).mT
-        return replace(
-            self,
-            F=self.F[rows],
-            mean=mean,
-            variance=variance,
-            prior_variance=self.prior_variance[rows],
-            data=self._data,
-            _rows=storage,
-            _kept=n,
-            _gram=None,
-        )
 
     def _check_no_expected(self) -> None:
         # Expected rows are not in the factor: values could not be conditioned on them.

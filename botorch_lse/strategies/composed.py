@@ -13,7 +13,6 @@ from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.problem import History, Observations, Pool
 from botorch_lse.strategies.assays import Assays
 from botorch_lse.strategies.audited import audited
-from botorch_lse.strategies.deferring import deferring
 from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import Goal, Region
@@ -134,7 +133,7 @@ class ComposedStrategy(Strategy):
     def procedure(self) -> Procedure:
         r"""The parts, with an audit, and a watch on how much is above, if wanted."""
         audit = self.audit, self.pool, self.max_repeats
-        return deferring(watched(audited(self.placed, *audit), self.content_tol))
+        return watched(audited(self.placed, *audit), self.content_tol)
 
     @cached_property
     def placed(self) -> Any:

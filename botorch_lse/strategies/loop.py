@@ -150,10 +150,6 @@ class Procedure(ABC):
         """
         return None if bool(answer.undecided.any()) else DECIDED
 
-    def is_surely_open(self, belief: Any) -> bool:
-        r"""Whether something is open for certain, so that no answer need be made."""
-        return False
-
     def may_measure(self, belief: Any, left: Tensor) -> bool:
         r"""Whether a row is left that may be chosen.
 
@@ -779,10 +775,9 @@ class Strategy(ABC):
         return torch.equal(new.measured, self.planned(state))
 
     def _stop_reason(self, state: State) -> str | None:
-        if not self.procedure.is_surely_open(state.belief):
-            reason = self.procedure.stop_reason(state.belief, state.classification)
-            if reason is not None:
-                return reason
+        reason = self.procedure.stop_reason(state.belief, state.classification)
+        if reason is not None:
+            return reason
         request = self._request(state, torch.empty(0, dtype=torch.long))
         if request.size == 0:
             return self.procedure.at_limit(state.belief, BUDGET)

@@ -41,7 +41,6 @@ from botorch_lse.strategies.arguments import (
 from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.burn_in import BurnIn
 from botorch_lse.strategies.costs import RowCost, RowCosts
-from botorch_lse.strategies.deferring import deferring
 from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.gaussian import GPProcedure
 from botorch_lse.strategies.goals import (
@@ -184,7 +183,7 @@ class GPStrategy(Strategy):
     def procedure(self) -> Procedure:
         r"""The parts, with an audit, and a watch on how much is above, if wanted."""
         audit = self.audit, self.pool, self.max_repeats
-        return deferring(watched(audited(self.placed, *audit), self.content_tol))
+        return watched(audited(self.placed, *audit), self.content_tol)
 
     @cached_property
     def placed(self) -> Any:

@@ -465,7 +465,7 @@ CHOOSING = (
     ContourEntropy(),
     ExpectedFeasibility(),
     RanjanImprovement(),
-    Design(),
+    OptimalDesign(),
     None,
 )
 

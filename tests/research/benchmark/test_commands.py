@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from botorch_lse.strategies import deferring
 from research.benchmark import (
     guarantee_lse,
     speed_lookahead,
@@ -161,13 +160,11 @@ def test_work_is_timed_on_several_threads() -> None:
     assert min(found.values()) > 0
 
 
-def test_a_whole_run_is_timed_and_some_of_its_rounds_put_off(monkeypatch):
-    monkeypatch.setattr(deferring, "LEAST_ROWS", 1)
-    found = speed_run.run(2000, 30, 1, None)
-    assert 0 < found.passes < 30
-    assert 0 <= found.decided <= 1
-    assert found.cpu > 0
-    assert speed_run.run(2000, 30, 10, 9.0).passes == 3
+def test_a_whole_run_is_timed():
+    for size, beta in ((1, None), (10, 9.0)):
+        found = speed_run.run(2000, 30, size, beta)
+        assert 0 <= found.decided <= 1
+        assert found.cpu > 0
 
 
 def test_the_function_of_a_run_has_the_covariance_of_the_process():
