@@ -737,11 +737,13 @@ class GPProcedure(Procedure):
     def may_measure(self, belief: Belief, left: Tensor) -> bool:
         r"""Whether a row may be chosen that can tell more.
 
-        Where all values are the same, noise that is learnt from them included, repeats
-        cannot.
+        Where all values are the same, and a row that was measured again was no
+        exception, further repeats cannot.
         """
         usable = self.open_rows(belief) & (left > 0)
-        if belief.is_alike and not belief.fits.has_known_noise:
+        measured = belief.fits.measured
+        is_repeated = len(measured) > len(measured.unique())
+        if belief.is_alike and is_repeated and not belief.fits.has_known_noise:
             usable &= self.model.unseen(belief.fits.measured, belief.lost)
         return bool(usable.any())
 
