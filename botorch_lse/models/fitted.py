@@ -2,6 +2,7 @@ r"""BoTorch models fitted to data: the default one, and one with unequal noise."
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -53,6 +54,9 @@ a fit may end where all is noise, at a likelihood that is smaller by ten nats.""
 LEAST_LENGTHSCALE, LEAST_SCALE = 1e-2, 1e-4
 """Bounds of a word's lengthscale, at which levels have nothing in common, and of the
 scale of a kernel's term."""
+STEP_TOLERANCE = 1e-6
+"""Differences count as none below this share of the range of values: decimals differ in
+the last digit from what they stand for, and single precision in the seventh."""
 TINY = 1e-300
 """Values with a smaller standard deviation count as constant. BoTorch's own limit is
 much larger and would treat values in tiny units as constant."""
@@ -377,6 +381,10 @@ def largest_noise(train_X: Tensor, train_Y: Tensor) -> float | None:
         train_X: ``n x d``.
         train_Y: ``n x 1``.
 
+    Values that are read off in steps agree although there is noise. So replicates say
+    no more of the noise than rounding leaves to see: each counts with the variance of
+    that, a twelfth of the squared step, at least.
+
     Returns:
         The upper limit of a one-sided confidence interval of 95 %, relative to the
         variance of all values; ``None`` where no row was measured twice or all values
@@ -389,7 +397,30 @@ def largest_noise(train_X: Tensor, train_Y: Tensor) -> float | None:
         return None
     means = torch.zeros(len(counts)).to(y).index_add(0, group, y) / counts
     within = float((y - means[group]).square().sum())
+    within = max(within, freedom * resolution(y) ** 2 / 12)
     return within / float(scipy.stats.chi2.ppf(NOISE_DELTA, freedom)) / spread
+
+
+def resolution(y: Tensor) -> float:
+    r"""The largest step of which all differences of some values are multiples.
+
+    Euclid's algorithm; of values that were not rounded it is next to nothing.
+
+    Args:
+        y: ``n`` values.
+
+    Returns:
+        The step, units of ``y``; 0 where all values are alike.
+    """
+    values = y.unique().tolist()
+    least, step = STEP_TOLERANCE * (values[-1] - values[0]), 0.0
+    for low, high in itertools.pairwise(values):
+        a, b = step, high - low
+        while b > least:
+            # The nearest multiple, as decimals are not exact in binary.
+            a, b = b, abs(a - b * round(a / b))
+        step = a
+    return step
 
 
 def _above(bound: float, initial_value: Tensor) -> GreaterThan:

@@ -47,6 +47,7 @@ from botorch_lse.strategies.processes import (
     side_of_all,
     spread_over,
 )
+from botorch_lse.strategies.remarks import DataWarning, Remark, on_few_levels
 from botorch_lse.strategies.rules import Belief, Rule, Situation, problems_of
 
 INFORMED_SHARE = 0.5
@@ -416,10 +417,26 @@ class GPProcedure(Procedure):
             ahead=self._ahead(belief, new),
             lost=belief.lost,
             is_alike=not self.model.is_fixed and self.model.are_alike(history),
+            remarks=() if self.model.is_fixed else self._remarks(history),
         )
+        warned = {remark.subject for remark in belief.remarks}
+        for remark in learnt.remarks:
+            if remark.subject not in warned:
+                warnings.warn(remark.text, DataWarning, stacklevel=2)
         if learnt.is_contradicted and not belief.is_contradicted:
             warnings.warn(learnt.contradiction, CalibrationWarning, stacklevel=2)
         return learnt
+
+    def _remarks(self, history: Observations) -> tuple[Remark, ...]:
+        r"""What the values show that a learnt model does not say."""
+        found = []
+        for j, own in enumerate(self.model.by_output(history)):
+            found.append(on_few_levels(own.y, own.indices, j))
+        return tuple(remark for remark in found if remark is not None)
+
+    def remarks(self, belief: Belief) -> tuple[Remark, ...]:
+        r"""What the values show that a learnt model does not say."""
+        return belief.remarks
 
     def lose(self, belief: Belief, rows: Tensor) -> Belief:
         r"""The belief once rows were used up without a result, or excluded.
@@ -895,6 +912,7 @@ class GPProcedure(Procedure):
         words = [self.guarantee]
         if belief.one_sided is not None:
             words.append(f"{belief.one_sided}, so nothing is decided.")
+        words += [remark.text for remark in belief.remarks]
         if belief.is_contradicted:
             words.append(belief.contradiction)
         if any(posterior.is_exact for posterior in belief.fits.posteriors):

@@ -34,6 +34,7 @@ from botorch_lse.content import CONFIDENCE, Content
 from botorch_lse.problem import Batch, Classification, History, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.judges import Judge, LevelJudge
+from botorch_lse.strategies.remarks import Remark
 
 DECIDED, AUDITED, NOT_CONFIRMED = "decided", "audited", "not confirmed"
 BUDGET, EXHAUSTED = "budget", "rows exhausted"
@@ -235,6 +236,10 @@ class Procedure(ABC):
     def claim(self, belief: Any) -> Classification:
         r"""What would be answered if nothing were held back; audits test it."""
         return self.classification(belief)
+
+    def remarks(self, belief: Any) -> tuple[Remark, ...]:
+        r"""What the told values show that the answer does not say by itself."""
+        return ()
 
     def calibration(self, belief: Any, output: int) -> Calibration:
         r"""How the predictions of an output compare with what was measured.
@@ -1277,6 +1282,15 @@ class State:
         if data is not None:
             data = self.strategy._complete(data)
         return self.strategy.procedure.predict(self.belief, points, data)
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        r"""What to know, or to ask, about the values that were told.
+
+        The guarantee of the answer has their sentences as well. Each has a ``kind``,
+        the ``rows`` that it is about and its ``text``.
+        """
+        return self.strategy.procedure.remarks(self.belief)
 
     def calibration(self, output: int = 0) -> Calibration:
         r"""Whether the model's predictions were as good as it said they would be.

@@ -626,7 +626,7 @@ class GaussianProcesses:
         """
         variances: list[Tensor | None] = [None] * len(priors)
         if history is not None:
-            variances = [data.yvar for data in self._by_output(history)]
+            variances = [data.yvar for data in self.by_output(history)]
         if self.together is None:
             posteriors = self._priors(priors)
         else:
@@ -648,7 +648,8 @@ class GaussianProcesses:
         r"""The points at which the posteriors are computed."""
         return self.candidates.X if self.X is None else self.X
 
-    def _by_output(self, data: Observations) -> list[Observations]:
+    def by_output(self, data: Observations) -> list[Observations]:
+        r"""The measurements of each output, at rows of its posterior."""
         if self.assays is not None:
             return self.assays.by_output(data)
         if data.y.ndim == 1:  # of one output, or empty
@@ -685,7 +686,7 @@ class GaussianProcesses:
 
     def are_alike(self, history: Observations) -> bool:
         r"""Whether all values of an output are the same, so that they have no scale."""
-        pairs = zip(self.outputs, self._by_output(history), strict=True)
+        pairs = zip(self.outputs, self.by_output(history), strict=True)
         return any(output.are_alike(own) for output, own in pairs)
 
     def unseen(self, measured: Tensor, lost: Tensor) -> Tensor:
@@ -718,7 +719,7 @@ class GaussianProcesses:
         once = torch.ones(len(self.pool), dtype=torch.long)
         rest = self.repeats_left(fits, history, none, once)
         enough = len(history) >= n or not bool(rest.any())
-        pairs = zip(self.outputs, self._by_output(history), strict=True)
+        pairs = zip(self.outputs, self.by_output(history), strict=True)
         return enough and all(out.allows_fit(own, n, is_complete) for out, own in pairs)
 
     def with_locations(self, fits: Fits, new: Observations) -> Fits:
@@ -790,9 +791,9 @@ class GaussianProcesses:
     ) -> Sequence[GPPrior]:
         r"""The processes of all outputs, fitted to all observations."""
         if self.together is None:
-            pairs = zip(self.outputs, self._by_output(history), strict=True)
+            pairs = zip(self.outputs, self.by_output(history), strict=True)
             return [out.fit(data, seed, n_rounds) for out, data in pairs]
-        each, yvar = self._by_output(history), None
+        each, yvar = self.by_output(history), None
         if history.yvar is not None:
             yvar = [_fittable(own) for own in each]
         X, y = [self.candidates.X[own.indices] for own in each], [o.y for o in each]
@@ -807,7 +808,7 @@ class GaussianProcesses:
         transform: Callable[[int, GPPrior, Observations], GPPrior],
     ) -> list[GPPrior]:
         r"""The fitted processes, each transformed and after its own history."""
-        triples = zip(self.outputs, fitted, self._by_output(history), strict=True)
+        triples = zip(self.outputs, fitted, self.by_output(history), strict=True)
         found = [
             prior
             if output.fixed is not None
@@ -925,7 +926,7 @@ class GaussianProcesses:
             return [(float(p.least_noise), noise) for p, noise in both]
         return [
             (least_of_values(own.y), output.known_noise)
-            for own, output in zip(self._by_output(data), self.outputs, strict=True)
+            for own, output in zip(self.by_output(data), self.outputs, strict=True)
         ]
 
     @cached_property

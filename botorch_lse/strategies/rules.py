@@ -52,6 +52,7 @@ from botorch_lse.strategies.assays import PairCovariances
 from botorch_lse.strategies.goals import Comparison, Goal, Targets, View
 from botorch_lse.strategies.loop import Request, round_generator
 from botorch_lse.strategies.processes import Fits, OneSided
+from botorch_lse.strategies.remarks import Remark
 
 DESIGNS = ("posterior", "prior")
 STRADDLE_WIDTH = ConstantBeta(1.96**2)
@@ -85,6 +86,7 @@ class Belief:
             predicted of them before their batch was measured.
         lost: Rows that were used up without a result, or excluded.
         is_alike: Whether all values of an output that is learnt are the same.
+        remarks: What the values show that a learnt model does not say.
     """
 
     fits: Fits
@@ -97,6 +99,7 @@ class Belief:
     ahead: tuple[Tensor, ...] = ()
     lost: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
     is_alike: bool = False
+    remarks: tuple[Remark, ...] = ()
 
     @cached_property
     def is_contradicted(self) -> bool:

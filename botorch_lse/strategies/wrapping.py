@@ -12,6 +12,7 @@ from botorch_lse.content import Content
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.loop import Procedure, Request
+from botorch_lse.strategies.remarks import Remark
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +181,11 @@ class Wrapping(Procedure):
     def conservative(self, belief: Any, alpha: float) -> Tensor:
         r"""``T`` bools: items that are above together with probability ``alpha``."""
         found: Tensor = self.inner.conservative(belief.inner, alpha)
+        return found
+
+    def remarks(self, belief: Any) -> tuple[Remark, ...]:
+        r"""What the told values show that the answer does not say by itself."""
+        found: tuple[Remark, ...] = self.inner.remarks(belief.inner)
         return found
 
     def calibration(self, belief: Any, output: int) -> Calibration:

@@ -9,11 +9,16 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 
 from botorch_lse import Pool
 from botorch_lse.models import fitted
-from botorch_lse.models.fitted import fit_single_task_gp, largest_noise
+from botorch_lse.models.fitted import (
+    fit_single_task_gp,
+    largest_noise,
+    resolution,
+)
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     Above,
+    Ambiguity,
     GaussianProcess,
     HRAGEStrategy,
     LSEStrategy,
@@ -25,6 +30,8 @@ from botorch_lse.strategies import (
     TruVaRStrategy,
 )
 from botorch_lse.strategies import gaussian as base
+from botorch_lse.strategies.remarks import DataWarning, on_few_levels
+from tests.covering import more_when_slow
 from tests.registry import PLAYED_GP, case_of
 
 from .runs import grid, played
@@ -151,6 +158,81 @@ def test_replicates_bound_the_noise_of_a_fit():
     assert float(fit.likelihood.noise.detach()) <= found * (1 + 1e-9)
     assert largest_noise(X[:12], y[:12]) is None
     assert largest_noise(X, 0 * y) is None
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_the_resolution_of_values_is_the_step_between_them(unit):
+    generator = torch.Generator().manual_seed(0)
+    for step in (1.0, 0.5, 0.1, 0.3):
+        whole = torch.randint(-20, 20, (40,), generator=generator).double()
+        found = resolution(unit * (3.7 + step * whole))
+        assert found == pytest.approx(step * unit, rel=1e-6)
+    # Steps of 2 and 3 are multiples of 1; single precision has seven digits.
+    assert resolution(unit * torch.tensor([0.0, 2.0, 5.0])) == pytest.approx(unit)
+    decimals = (torch.arange(9) * 0.1).float().double() * unit
+    assert resolution(decimals) == pytest.approx(0.1 * unit, rel=1e-5)
+    smooth = torch.randn(40, generator=generator, dtype=torch.float64)
+    assert resolution(unit * smooth) < 1e-3 * unit * float(smooth.std())
+    assert resolution(torch.full((3,), unit)) == 0.0
+
+
+def read_off(kind, seed, n=40):
+    r"""A pool, its truth, and rows told of which four agree with their replicates."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.rand(100, 2, generator=generator, dtype=torch.float64)
+    height = 2 * torch.sin(4 * X[:, 0]) + torch.cos(3 * X[:, 1])
+    rows = torch.randperm(100, generator=generator)[:n]
+    if kind == "rounded":
+        draws = torch.randn(n, generator=generator, dtype=torch.float64)
+        truth, y = height, ((height[rows] + 0.15 * draws) * 2).round() / 2
+    else:
+        truth = torch.special.ndtr(2 * (height - 1))
+        draws = torch.rand(n, generator=generator, dtype=torch.float64)
+        y = (draws < truth[rows]).double()
+    again = torch.arange(0, n, n // 4)[:4]
+    told = Observations(torch.cat((rows, rows[again])), torch.cat((y, y[again])))
+    return Pool(X), truth, told
+
+
+@pytest.mark.parametrize("kind", ["rounded", "yes or no"])
+@more_when_slow("seeds", 3, 12)
+@pytest.mark.filterwarnings("ignore::botorch_lse.strategies.remarks.DataWarning")
+def test_replicates_that_agree_by_rounding_do_not_make_a_model_sure(kind, seeds):
+    misses = 0
+    for seed in range(seeds):
+        pool, truth, told = read_off(kind, seed)
+        level = 1.25 if kind == "rounded" else 0.5
+        strategy = Strategy(pool, Above(level), rule=Ambiguity(), batch_size=4)
+        answer = strategy.tell(strategy.init(), told).classification
+        misses += int(((truth < answer.lower) | (truth > answer.upper)).sum())
+    assert misses <= 0.05 * 100 * seeds
+
+
+def test_few_levels_are_named_once_and_a_remedy_is_given():
+    pool, truth, told = read_off("yes or no", 0)
+    strategy = Strategy(pool, Above(0.5), rule=Straddle(), batch_size=4)
+    with pytest.warns(DataWarning, match=r"2 different numbers only \(0, 1\)"):
+        state = strategy.tell(strategy.init(), told)
+    (remark,) = state.remarks
+    assert remark.kind == "levels"
+    assert str(remark) in state.classification.guarantee
+    more = strategy.ask(state)  # warned once: warnings are errors here
+    state = strategy.tell(state, more.observe(torch.zeros(len(more))))
+    assert [found.kind for found in state.remarks] == ["levels"]
+    # The remedy: means of several measurements, with their variances.
+    rows = told.indices.unique()
+    draws = torch.rand(20, len(rows), generator=torch.Generator().manual_seed(1))
+    means = (draws < truth[rows]).double().mean(dim=0)
+    told = Observations(rows, means, (means * (1 - means) + 0.01) / 20)
+    assert strategy.tell(strategy.init(), told).remarks == ()
+
+
+def test_values_of_few_rows_or_all_alike_are_no_levels():
+    y = torch.tensor([0.1, 0.4, 0.2, 0.9]).double()
+    assert on_few_levels(y.repeat(5), torch.arange(4).repeat(5)) is None
+    assert on_few_levels(torch.zeros(20), torch.arange(20)) is None
+    assert on_few_levels(torch.rand(20).double(), torch.arange(20)) is None
+    assert on_few_levels(torch.arange(20) % 2, torch.arange(20)) is not None
 
 
 def test_a_fast_function_is_not_taken_for_noise(monkeypatch):
@@ -294,7 +376,7 @@ def test_where_every_row_was_measured_values_of_one_side_decide():
 def test_noise_that_carries_a_value_over_the_level_is_no_other_side():
     strategy = learnt(LSEStrategy, threshold=0.3, noise_std=0.2)
     rows = torch.arange(0, 40)
-    y = torch.zeros(40, dtype=torch.float64)
+    y = 1e-3 * torch.sin(rows.double())
     y[7] = 0.31  # within the noise of the level
     state = strategy.tell(strategy.init(), Observations(rows, y))
     assert state.belief.one_sided.side == "below"
