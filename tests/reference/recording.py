@@ -1,263 +1,281 @@
 r"""What every strategy does on a table of small runs, to compare two versions.
 
 ``python -m tests.reference.recording new.json --against old.json`` plays the runs of
-this table and says which of them ask, answer, forecast or stop otherwise than those of
-a file written by another version, on the same machine: floats are kept to the last bit.
-It uses public names only, so the same file runs in every version that has them. So it
-has a table of its own, by the classes' names, and not that of ``tests/registry.py``,
-whose classes and arguments are those of this version; ``tests/test_registry.py`` says
-which class is missing here.
+``recorded_runs.py`` and says which of them ask, answer, forecast or stop otherwise than
+those of a file written by another version, on the same machine. Both modules use public
+names only, so the same two files run in every version that has them; copy them into the
+older one. So they have a table of their own, by the classes' names, and not that of
+``tests/registry.py``, whose classes and arguments are those of this version;
+``tests/test_registry.py`` says which class is missing here.
+
+Numbers are compared to the last bit, so a refactoring that is to change nothing must
+leave every sum in its order. Long lists are kept as digests. Runs on ``LARGE`` rows and
+more may differ by rounding: their numbers are kept as they are, those of every
+``STRIDE``-th row, while rows, sides and stop reasons must be equal there as well.
+Sentences, such as those of a guarantee, are compared by themselves: a run that says the
+same in other words is listed as such, and its numbers are compared to the end.
+
+It takes two to three minutes on two cores; set ``OMP_NUM_THREADS=1``.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import logging
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import fields, is_dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from torch import Tensor
 
-from botorch_lse import Pool
-from botorch_lse import strategies as S
-from botorch_lse.strategies import State, Strategy
+from botorch_lse import Observations
+from botorch_lse.strategies import State, Strategy, extended
 
-ROUNDS = 6
+from .recorded_runs import CASES, Case, fill, truth
+
+LARGE = 50_000
+STRIDE = 211
+SHORT = 12
+"""Longer lists are kept as digests."""
+CLOSE = 1e-9
+"""Of the value, and of the largest one beside it: what rounding may change."""
+SMALL = 300
+"""Pools of more rows are not asked for joint draws, which take as long as a run."""
 SLOW = 3.0
+PROCESSES = 2
 FORESEEN = 4
-LINE = torch.linspace(0, 1, 6, dtype=torch.float64)
-GRID = torch.cartesian_prod(LINE, LINE)
-CASES: dict[str, Callable[[], tuple[Strategy, Tensor, float]]] = {}
-"""By name a function that makes a strategy, the truth of its rows, and the noise."""
+MOST_ROWS = 3000
+"""Of larger batches, as the papers' algorithms ask for, the first rows are kept."""
+WORDS_ONLY = "in words only"
+
+Event = dict[str, Any]
+Values = Callable[[Tensor], Tensor]
+"""From rows to what is measured there."""
 
 
-def truth(X: Tensor, m: int | None = None) -> Tensor:
-    r"""A smooth function, or ``m`` of them."""
-    one = (5 * X[:, 0]).sin() + X[:, -1] - 0.4
-    if m is None:
-        return one
-    return torch.stack([one, *[(3 * X[:, 0] + k).cos() for k in range(1, m)]], dim=-1)
+# --- values as JSON -------------------------------------------------------------------
 
 
-def kernel(lengthscale: float = 0.3) -> Any:
-    r"""A fixed Gaussian process."""
-    found = ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=2)).double()
-    found.base_kernel.lengthscale = torch.tensor([[lengthscale, 0.4]]).double()
-    found.outputscale = 2.0
-    return found
+def noted(value: Any, rough: bool = False) -> Any:
+    r"""A value as JSON.
 
-
-def add(name: str, cls: type, pool: Pool, m: int | None = None, **options: Any) -> None:
-    r"""A case of the table."""
-    std = options.get("noise_std", 0.3)
-    size = 0.3 if std is None else float(torch.as_tensor(std).max())
-    F = truth(pool.X, m)
-
-    def make() -> tuple[Strategy, Tensor, float]:
-        return cls(pool, **options), F, size
-
-    assert name not in CASES, name
-    CASES[name] = make
-
-
-LEVEL = [
-    "LSEStrategy",
-    "LSELiteralBatchStrategy",
-    "StraddleStrategy",
-    "StraddleRankStrategy",
-    "MaxVarianceStrategy",
-    "RandomStrategy",
-    "MELKStrategy",
-    "HRAGEStrategy",
-    "TruVaRStrategy",
-]
-RELATIVE = [
-    "ImplicitLSEStrategy",
-    "ImplicitLSELiteralBatchStrategy",
-    "ImplicitStraddleStrategy",
-    "MILKStrategy",
-]
-
-
-DESIGNED = ("MELKStrategy", "MILKStrategy", "HRAGEStrategy")
-"""Their batches were rounded by quota before they were improved by exchange."""
-
-
-def fill() -> None:
-    r"""The table."""
-    CASES.clear()
-    pool = Pool(GRID)
-    noisy = Pool(GRID, noise_var=0.05 + 0.2 * GRID[:, 0])
-    priced = Pool(GRID, costs=1 + 3 * GRID[:, 1])
-    for name in [*LEVEL, *RELATIVE]:
-        cls = getattr(S, name)
-        goal = {"threshold": 0.3} if name in LEVEL else {"omega": 0.6}
-        if name in DESIGNED:
-            goal = {**goal, "rounding": "quota"}
-        known = {**goal, "model": kernel(), "noise_std": 0.3}
-        narrow = {**known, "beta": 4.0}
-        for q in (1, 3, 10):
-            add(f"{name} q={q}", cls, pool, **narrow, batch_size=q, epsilon=0.1)
-        add(f"{name} theorem", cls, pool, **known, batch_size=4)
-        limits = {"max_observations": 19, "max_repeats": 2, "epsilon": 0.2}
-        add(f"{name} limits", cls, priced, **narrow, batch_size=4, **limits)
-        own = {**goal, "model": kernel(), "beta": 4.0, "batch_size": 5}
-        add(f"{name} own noise", cls, noisy, **own)
-        exact = {**narrow, "noise_std": 0.0, "batch_size": 4}
-        add(f"{name} exact", cls, pool, **exact)
-        learnt = {**goal, "noise_std": 0.3, "batch_size": 6, "n_initial": 8}
-        add(f"{name} learnt", cls, pool, **learnt, max_observations=26)
-    _designs(pool)
-    _linear()
-    _several(pool)
-
-
-def _designs(pool: Pool) -> None:
-    known = {"model": kernel(), "noise_std": 0.3, "beta": 4.0}
-    for option in ("exchange", "sample", "prior"):
-        given = {**known, "batch_size": 6, "rounding": option}
-        if option == "prior":
-            given |= {"design": "prior", "rounding": "quota"}
-        add(f"MELKStrategy {option}", S.MELKStrategy, pool, threshold=0.3, **given)
-        add(f"MILKStrategy {option}", S.MILKStrategy, pool, omega=0.6, **given)
-    wanted = {**known, "batch_size": 4, "epsilon": 0.2}
-    add("TruVaRStrategy maximiser", S.TruVaRStrategy, pool, **wanted)
-    quota = {**wanted, "rounding": "quota"}
-    add("HRAGEStrategy maximiser", S.HRAGEStrategy, pool, **quota)
-    level = {**wanted, "threshold": 0.3}
-    items = Pool(GRID[::5] + 0.01)
-    quota = {**quota, "threshold": 0.3}
-    add("HRAGEStrategy items", S.HRAGEStrategy, pool, targets=items, **quota)
-    bounds = {"variance_bounds": (0.01, 1.0), "burn_in": 16}
-    learnt = {**quota, "noise_std": None, **bounds}
-    add("HRAGEStrategy learns noise", S.HRAGEStrategy, pool, **learnt)
-    add("TruVaRStrategy travel", S.TruVaRStrategy, pool, **level, cost=travel)
-    levels = pool.at_noise_levels([0.01, 0.2], costs=[5.0, 1.0])
-    chosen = {**level, "noise_std": None}
-    add("TruVaRStrategy noise levels", S.TruVaRStrategy, levels, **chosen)
-
-
-def travel(previous: int | None, rows: Tensor) -> Tensor:
-    r"""One, and the way from the row measured before."""
-    if previous is None:
-        return torch.ones(len(rows), dtype=torch.float64)
-    return 1 + (GRID[rows] - GRID[previous]).abs().sum(dim=-1)
-
-
-def _linear() -> None:
-    generator = torch.Generator().manual_seed(0)
-    X = torch.randn(12, 3, generator=generator, dtype=torch.float64)
-    arms = Pool(X / X.norm(dim=1, keepdim=True))
-    both = {"maximize": (True, False), "m": 2}
-    for q in (None, 5):
-        known = {"noise_std": 0.3, "batch_size": q, "delta": 0.1}
-        level = {"threshold": 0.3, **known}
-        add(f"MELKLinearStrategy q={q}", S.MELKLinearStrategy, arms, **level)
-        add(f"MILKLinearStrategy q={q}", S.MILKLinearStrategy, arms, omega=0.6, **known)
-        add(f"HRAGELinearStrategy q={q}", S.HRAGELinearStrategy, arms, **known)
-        add(f"GEGELinearStrategy q={q}", S.GEGELinearStrategy, arms, **both, **known)
-    pac = {"bound": 2.0, "noise_std": 0.3, "delta": 0.1, "epsilon": 0.5}
-    add("MELKPACStrategy", S.MELKPACStrategy, arms, threshold=0.3, **pac)
-    add("MILKPACStrategy", S.MILKPACStrategy, arms, omega=0.5, **pac)
-    add("RAGEPACStrategy", S.RAGEPACStrategy, arms, noise_std=0.3)
-    bounds = {"variance_bounds": (0.01, 1.0), "burn_in": 200}
-    add("HRAGEPACStrategy", S.HRAGEPACStrategy, arms, **bounds)
-    budgets = ("GEGEBudgetStrategy", "EGESHStrategy", "EGESRStrategy")
-    for name in (*budgets, "UniformStrategy"):
-        add(name, getattr(S, name), arms, max_observations=120, **both)
-    sure = {"noise_std": 0.3, "epsilon": 0.3, "max_observations": 4000, **both}
-    add("GEGEPACStrategy", S.GEGEPACStrategy, arms, **sure)
-    open_ = {k: v for k, v in sure.items() if k != "epsilon"}
-    add("APEStrategy", S.APEStrategy, arms, step=20, **open_)
-    add("RacingStrategy", S.RacingStrategy, arms, step=20, **sure)
-
-
-def _several(pool: Pool) -> None:
-    stds = {"maximize": (True, False), "noise_std": (0.3, 0.1), "m": 2}
-    models = (kernel(), RBFKernel().double())
-    limits = {"max_observations": 19, "max_repeats": 2}
-    for name in ("GEGEStrategy", "PALStrategy"):
-        cls = getattr(S, name)
-        known = {**stds, "model": models, "beta": 4.0}
-        for q in (1, 3, 10, 30):
-            each = {**known, "batch_size": q, "epsilon": (0.1, 0.05)}
-            add(f"{name} q={q}", cls, pool, **each)
-        add(f"{name} limits", cls, pool, **known, batch_size=4, **limits)
-        learnt = {**stds, "batch_size": 6, "n_initial": 8, "max_observations": 20}
-        add(f"{name} learnt", cls, pool, **learnt)
-
-
-# --- playing ------------------------------------------------------------------------
-
-
-def bits(value: Any) -> Any:
-    r"""A value as JSON that is equal only to the same bits."""
+    Floats become text that is equal only to the same bits, or numbers if ``rough``;
+    sentences are marked, so that they can be told from numbers and names.
+    """
     if isinstance(value, Tensor):
-        return [bits(x) for x in value.tolist()]
+        if rough and value.is_floating_point():
+            return sampled(value)
+        return noted(value.tolist()) if value.numel() <= SHORT else digest(value)
+    if value is None or isinstance(value, (bool, int)):
+        return value
     if isinstance(value, float):
-        return value.hex()
+        return value if rough else value.hex()
+    if isinstance(value, str):
+        return {"words": value}
     if isinstance(value, (list, tuple)):
-        return [bits(x) for x in value]
-    return value
+        return [noted(x, rough) for x in value]
+    if is_dataclass(value):
+        parts = {f.name: getattr(value, f.name) for f in fields(value)}
+        return {k: noted(v, rough) for k, v in parts.items() if k != "pool"}
+    raise TypeError(f"no way to note {type(value).__name__}")
 
 
-def seen(strategy: Strategy, state: State) -> dict[str, Any]:
-    r"""What a state says."""
-    answer = state.classification
-    found = {
-        f.name: bits(getattr(answer, f.name))
-        for f in fields(answer)
-        if isinstance(getattr(answer, f.name), (Tensor, str))
-    }
-    said = {"answer": found, "stop": state.stop_reason, "round": state.round}
-    if state.round == FORESEEN:  # a forecast may be as long as a run
-        forecast = state.forecast()
-        said["forecast"] = [bits(forecast.observations), str(forecast)]
+def digest(values: Tensor) -> str:
+    r"""A short text that is equal only for the same bits in the same shape."""
+    kind = f"{values.dtype} {list(values.shape)}"
+    data = values.detach().contiguous().numpy().tobytes()
+    return f"{kind} {hashlib.blake2b(data, digest_size=12).hexdigest()}"
+
+
+def sampled(values: Tensor) -> dict[str, Any]:
+    r"""The numbers of some rows, and what sums of all of them say."""
+    sums = [values.mean().item(), values.square().mean().sqrt().item()]
+    return {"some": values[::STRIDE].tolist(), "mean and rms": sums}
+
+
+def failed(error: Exception) -> Event:
+    r"""An error; its message is compared as words are."""
+    return {"error": type(error).__name__, "why": noted(str(error))}
+
+
+# --- what a state says ----------------------------------------------------------------
+
+
+def seen(state: State, rough: bool, reads: bool = True) -> Event:
+    r"""What a state says.
+
+    Args:
+        state: Where the run stands.
+        rough: Whether numbers are those of a large pool.
+        reads: Whether to read the answer. Until somebody does, it may not exist.
+    """
+    said: Event = {"stop": state.stop_reason, "round": state.round, "n": state.n_used}
+    if not reads:
+        return said
+    said["answer"] = noted(state.classification, rough)
+    watches = ("content_tol", "audit")
+    if any(getattr(state.strategy, name, None) is not None for name in watches):
+        said["content"] = asked(lambda: content_of(state), rough)
     return said
 
 
-def play(strategy: Strategy, F: Tensor, std: float, seed: int) -> Iterator[Any]:
-    r"""A run with rows out, rounds told in parts, and rows used up."""
-    generator = torch.Generator().manual_seed(100 + seed)
+def content_of(state: State) -> dict[str, Any]:
+    r"""All that is known of the share above."""
+    found = state.content()
+    return {"content": found, "combined": found.combined, "text": str(found)}
+
+
+def asked(question: Callable[[], Any], rough: bool = False) -> Any:
+    r"""An answer, or the error that refuses it."""
+    try:
+        found = question()
+    except Exception as error:
+        return failed(error)
+    if isinstance(found, dict):
+        return {name: noted(value, rough) for name, value in found.items()}
+    return noted(found, rough)
+
+
+def further(state: State, rough: bool, foresees: bool) -> Event:
+    r"""What is asked once in a run.
+
+    Args:
+        state: Where the run stands.
+        rough: Whether numbers are those of a large pool.
+        foresees: Whether to ask for a forecast, which may take longer than the run.
+    """
+    strategy: Any = state.strategy
+    X = strategy.candidates.X[:3]
+    questions: dict[str, Callable[[], Any]] = {
+        "predict": lambda: state.predict(X),
+        "calibration": state.calibration,
+    }
+    if len(strategy.pool) <= SMALL:
+        questions["content"] = lambda: content_of(state)
+        questions["conservative"] = state.conservative
+        questions["vorobev"] = state.classification.vorobev
+        for name in ("recommend", "spent", "variances"):
+            if callable(method := getattr(strategy, name, None)):
+                questions[name] = partial(method, state)
+        if strategy.directions is not None:
+            questions["estimate"] = partial(strategy.estimate, state)
+    if foresees:
+        questions["forecast"] = lambda: foreseen(state)
+    return {name: asked(question, rough) for name, question in questions.items()}
+
+
+def foreseen(state: State) -> list[Any]:
+    r"""What is still to be measured."""
+    forecast = state.forecast()
+    return [forecast.observations, str(forecast)]
+
+
+# --- playing --------------------------------------------------------------------------
+
+
+def noisy(F: Tensor, std: float, seed: int) -> Values:
+    r"""Measured values of rows; each call draws anew."""
+    generator = torch.Generator().manual_seed(seed)
 
     def values(rows: Tensor) -> Tensor:
         noise = torch.randn(F[rows].shape, generator=generator, dtype=torch.float64)
         return F[rows] + std * noise
 
+    return values
+
+
+def play(case: Case, seed: int) -> Iterator[Event]:
+    r"""A run with rows out, rounds told in parts, and rows used up.
+
+    With an odd seed rows are excluded, a value comes that was not asked for, and all is
+    told again to a new run at the end.
+    """
+    strategy, F, std = case.make()
+    rough, values = len(strategy.pool) >= LARGE, noisy(F, std, 100 + seed)
+    is_odd, is_due, may_exclude = seed % 2 == 1, True, seed % 2 == 1
     state = strategy.init(seed)
-    yield seen(strategy, state)
+    yield {"rows": len(strategy.pool), **seen(state, rough)}
     if hasattr(strategy, "simulate"):
-        yield simulated(strategy, F, std, seed)
-    while not state.is_done and state.round < ROUNDS:
-        batch = strategy.ask(state)
-        order = batch.order[:3000]
-        yield {"ask": order.tolist(), "n": len(batch)}
-        if len(batch) > 3000:  # the papers' algorithms ask for more than a table holds
+        yield asked(lambda: simulated(strategy, F, std, seed))
+    while not state.is_done and state.round < case.rounds:
+        size = case.sizes[state.round % len(case.sizes)] if case.sizes else None
+        batch = strategy.ask(state, size=size)
+        order = batch.order[:MOST_ROWS]
+        yield {"ask": noted(order), "n": len(batch)}
+        if len(batch) > MOST_ROWS:
             return
-        if state.round % 3 == 1:
-            try:
-                more = strategy.ask(state, pending=order).order.tolist()
-            except ValueError as error:
-                more = str(error)
-            yield {"while these are out": more}
-        if state.round % 3 == 2 and len(order) > 2:
-            half = order[: len(order) // 2]
-            state = strategy.tell(state, observed(half, values(half)))
-            rest = strategy.ask(state).order
-            yield {"rest": rest.tolist()}
-            state = strategy.tell(state, None, abandoned=rest[:1].tolist())
+        if may_exclude and state.round >= 3:
+            may_exclude = False
+            state, event = without(strategy, state, [int(order[0]), 5])
+            yield event
             if state.is_done or strategy.missing(state).numel() == 0:
-                yield seen(strategy, state)
                 continue
             order = strategy.ask(state).order
-        state = strategy.tell(state, observed(order, values(order)))
-        yield seen(strategy, state)
+        if state.round % 3 == 1:
+            others = asked(partial(more, strategy, state, order))
+            yield {"while these are out": others}
+        if state.round % 3 == 2 and len(order) > 2:
+            half = order[: len(order) // 2]
+            state = strategy.tell(state, Observations(half, values(half)))
+            rest = strategy.ask(state).order
+            yield {"rest": noted(rest)}
+            state = strategy.tell(state, None, abandoned=rest[:1].tolist())
+            if state.is_done or strategy.missing(state).numel() == 0:
+                yield seen(state, rough)
+                continue
+            order = strategy.ask(state).order
+        new = Observations(order, values(order))
+        if is_odd and state.round == 4:
+            other = torch.tensor([len(F) // 2])
+            late = new.append(Observations(other, values(other)))
+            try:
+                state = strategy.tell(state, late)
+            except ValueError as error:
+                yield failed(error)
+                state = strategy.tell(state, new)
+        else:
+            state = strategy.tell(state, new)
+        yield seen(state, rough, state.is_done or state.round % case.reads == 0)
+        if is_due and state.round >= FORESEEN:
+            is_due = False
+            yield further(state, rough, case.foresees and seed == case.seeds[0])
+    if is_odd:
+        yield {"replayed": seen(replayed(strategy, state), rough)}
+
+
+def more(strategy: Strategy, state: State, order: Tensor) -> Tensor:
+    r"""The rows to measure while some are being measured."""
+    return strategy.ask(state, pending=order).order
+
+
+def without(strategy: Strategy, state: State, rows: list[int]) -> tuple[State, Event]:
+    r"""The state without some rows, if the strategy can do without them."""
+    try:
+        state = strategy.exclude(state, rows)
+    except Exception as error:
+        return state, {"excluded": failed(error)}
+    left = strategy.missing(state)
+    return state, {"excluded": rows, "missing": noted(left), "round": state.round}
+
+
+def replayed(strategy: Strategy, state: State) -> State:
+    r"""The state of a new run that is told all of this one."""
+    lost: dict[int, list[int]] = {}
+    for label, row in state.abandoned:
+        lost.setdefault(label, []).append(row)
+    known, out = state.observations, state.excluded
+    return strategy.replay(known, state.seed, abandoned=lost, excluded=out)
 
 
 def simulated(strategy: Any, F: Tensor, std: float, seed: int) -> dict[str, Any]:
@@ -271,59 +289,260 @@ def simulated(strategy: Any, F: Tensor, std: float, seed: int) -> dict[str, Any]
 
     end = strategy.simulate(means, seed)
     answer = end.classification
-    sides = [answer.above.tolist(), answer.below.tolist()]
+    sides = [answer.above, answer.below]
     return {"n": end.n_used, "rounds": end.rounds, "stop": end.stop_reason, "of": sides}
 
 
-def observed(rows: Tensor, y: Tensor) -> Any:
-    from botorch_lse import Observations
+def play_growing(case: Case, seed: int) -> Iterator[Event]:
+    r"""A run whose pool grows where the event is."""
+    strategy, F, std = case.make()
+    state = strategy.init(seed)
+    for step in range(3):
+        strategy, values = state.strategy, noisy(F, std, 300 + step)
+        for _ in range(4):
+            if state.is_done:
+                break
+            order = strategy.ask(state).order
+            yield {"ask": noted(order)}
+            state = strategy.tell(state, Observations(order, values(order)))
+            yield seen(state, rough=False)
+        state = extended(state, 40)
+        pool = state.strategy.pool
+        F = truth(pool.X)
+        yield {"X": noted(pool.X), "mass": noted(pool.mass), **seen(state, False)}
 
-    return Observations(rows, y)
+
+# --- playing through Ax ---------------------------------------------------------------
 
 
-def record(only: str = "") -> dict[str, Any]:
+def play_in_ax(
+    case: Case, seed: int, late: bool = False, by_number: bool = True
+) -> Iterator[Event]:
+    r"""A run through Ax that is stored and loaded.
+
+    The newest trial ends first; one fails, one is abandoned, one comes from elsewhere,
+    and rows are excluded.
+
+    Args:
+        case: The run.
+        seed: Its seed.
+        late: Whether results are learnt from as they come, one of them late.
+        by_number: Whether parameters are the number of a row; else they are its point,
+            and what is measured elsewhere is no row.
+    """
+    from ax.api.client import Client
+    from ax.api.configs import RangeParameterConfig
+    from ax.exceptions.core import DataRequiredError
+    from ax.exceptions.generation_strategy import GenerationStrategyCompleted
+
+    from botorch_lse import ax as A
+
+    strategy, F, std = case.make()
+    pool, several = strategy.pool, F.ndim == 2
+    metrics = strategy.outputs or (("y", "z") if several else ("y",))
+    parameters, elsewhere = A.pool_parameters(pool), {A.POOL_INDEX: 7}
+    if not by_number:
+        parameters = [
+            RangeParameterConfig(name=n, bounds=(0.0, 1.0), parameter_type="float")
+            for n in pool.names or ()
+        ]
+        elsewhere = {"east": 0.31, "north": 0.77}
+    client = Client()
+    client.configure_experiment(parameters=parameters, name="run")
+    signs = "y, -z" if several and strategy.directions else metrics[0]
+    client.configure_optimization(objective=signs)
+    if several and not strategy.directions:
+        client.configure_tracking_metrics(list(metrics[1:]))
+    client.set_generation_strategy(
+        A.level_set_generation_strategy(strategy, seed=seed, asynchronous=late)
+    )
+
+    def complete(trial: int, row: int) -> None:
+        y = noisy(F, std, 1000 + trial)(torch.tensor([row]))[0].view(-1).tolist()
+        data = zip(metrics, y, strict=True)
+        client.complete_trial(trial, {name: (round(v, 6), std) for name, v in data})
+
+    def row_of(point: dict[str, Any]) -> int:
+        return point[A.POOL_INDEX] if by_number else pool.nearest(list(point.values()))
+
+    foreign, ended = client.attach_trial(elsewhere), 0
+    out: dict[int, int] = {}
+    for step in range(7):
+        try:
+            new = client.get_next_trials(max_trials=3)
+        except GenerationStrategyCompleted as stop:
+            yield {"stop": noted(str(stop))}
+            break
+        except DataRequiredError as error:
+            yield {"waits": noted(str(error))}
+            new = {}
+        out |= {trial: row_of(point) for trial, point in new.items()}
+        yield {"out": [[trial, row] for trial, row in out.items()]}
+        kept = min(out, default=0) if late and step % 2 == 0 else None
+        for trial in sorted(out, reverse=True):
+            if trial == kept:
+                continue
+            row, ended = out.pop(trial), ended + 1
+            if ended == 2:
+                client.mark_trial_failed(trial)
+            elif ended == 7:
+                client.mark_trial_abandoned(trial)
+            else:
+                complete(trial, row)
+        if step == 1:
+            complete(foreign, 7)
+        if step == 3:
+            A.exclude_rows(client, [1, 2])
+        if step in (2, 4):
+            with TemporaryDirectory() as folder:
+                path = str(Path(folder, "run.json"))
+                client.save_to_json_file(path)
+                client = Client.load_from_json_file(path)
+    frame = A.level_set(client)
+    table = {name: column.tolist() for name, column in frame.items()}
+    yield {"columns": list(table), "table": text_digest(table)}
+    yield asked(lambda: {"content": A.level_set_content(client)})
+
+
+def text_digest(table: dict[str, list[Any]]) -> dict[str, str]:
+    r"""A digest of each column of a table."""
+
+    def text(value: Any) -> str:
+        return value.hex() if isinstance(value, float) else repr(value)
+
+    columns = {name: " ".join(map(text, column)) for name, column in table.items()}
+    return {n: hashlib.blake2b(c.encode()).hexdigest()[:24] for n, c in columns.items()}
+
+
+WAYS: dict[str, Callable[[Case, int], Iterator[Event]]] = {
+    "asked": play,
+    "growing": play_growing,
+    "ax": play_in_ax,
+    "late ax": lambda case, seed: play_in_ax(case, seed, late=True),
+    "ax in space": lambda case, seed: play_in_ax(case, seed, by_number=False),
+}
+
+
+# --- recording ------------------------------------------------------------------------
+
+
+def recorded(name: str, seed: int) -> tuple[str, list[Event], float]:
+    r"""The name of one run, its events, and its CPU seconds."""
+    if not CASES:
+        fill()
+    case, events, start = CASES[name], [], time.process_time()
+    torch.manual_seed(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            events.extend(WAYS[case.way](case, seed))
+        except Exception as error:
+            events.append(failed(error))
+    return f"{name} #{seed}", events, time.process_time() - start
+
+
+def _start() -> None:
+    torch.set_num_threads(1)
+    logging.disable(logging.ERROR)  # of Ax, which tells of each trial
+
+
+def record(only: str = "") -> dict[str, list[Event]]:
     r"""All runs of the table, by name and seed."""
     fill()
-    found: dict[str, Any] = {}
-    for name, make in CASES.items():
-        if only not in name:
-            continue
-        for seed in (0,) if "learnt" in name else (0, 1):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                start = time.perf_counter()
-                try:
-                    events = list(play(*make(), seed))
-                except Exception as error:
-                    events = [{"error": f"{type(error).__name__}: {error}"}]
-                if time.perf_counter() - start > SLOW:
-                    print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
-            found[f"{name} #{seed}"] = events
+    wanted = [(n, s) for n, case in CASES.items() if only in n for s in case.seeds]
+    # New processes, since a fork would inherit threads that it does not have.
+    found, total = {}, 0.0
+    with ProcessPoolExecutor(PROCESSES, get_context("spawn"), _start) as workers:
+        for name, events, seconds in workers.map(recorded, *zip(*wanted, strict=True)):
+            found[name], total = events, total + seconds
+            if seconds > SLOW:
+                print(f"{name}: {seconds:.0f} CPU seconds", flush=True)
+    print(f"{total:.0f} CPU seconds in {PROCESSES} processes")
     return found
 
 
+# --- comparing ------------------------------------------------------------------------
+
+
+def same(old: Any, new: Any, in_words: bool) -> bool:
+    r"""Whether two values of a record agree.
+
+    Floats that are numbers agree up to rounding; those that are text to the last bit.
+
+    Args:
+        old: A value.
+        new: Another one.
+        in_words: Whether sentences must agree as well.
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        if old.keys() != new.keys():
+            return False
+        if old.keys() == {"words"} and not in_words:
+            return True
+        return all(same(old[key], new[key], in_words) for key in old)
+    if isinstance(old, list) and isinstance(new, list):
+        if len(old) != len(new):
+            return False
+        if old and all(isinstance(x, float) for x in (*old, *new)):
+            return close(old, new)
+        return all(same(a, b, in_words) for a, b in zip(old, new, strict=True))
+    if isinstance(old, float) and isinstance(new, float):
+        return close([old], [new])
+    return bool(old == new)
+
+
+def close(old: list[float], new: list[float]) -> bool:
+    r"""Whether numbers of one kind agree up to rounding of the largest of them."""
+    sizes = [abs(x) for x in (*old, *new) if math.isfinite(x)]
+    a, b = (torch.tensor(x, dtype=torch.float64) for x in (old, new))
+    atol = CLOSE * max(sizes, default=0.0)
+    return torch.allclose(a, b, rtol=CLOSE, atol=atol, equal_nan=True)
+
+
+def first_difference(
+    old: list[Event], new: list[Event], in_words: bool = False
+) -> str | None:
+    r"""The first event that differs, and what of it; ``None`` if none does."""
+    for i, (a, b) in enumerate(zip(old, new, strict=False)):
+        keys = []
+        for key in {**a, **b}:
+            one, other = a.get(key), b.get(key)
+            if same(one, other, in_words):
+                continue
+            if isinstance(one, dict) and isinstance(other, dict):
+                parts = {**one, **other}
+                keys += [
+                    f"{key}.{part}"
+                    for part in parts
+                    if not same(one.get(part), other.get(part), in_words)
+                ]
+            else:
+                keys.append(key)
+        if keys:
+            return f"event {i} of {len(old)}: {keys}"
+    if len(old) != len(new):
+        return f"{len(old)} and {len(new)} events"
+    return None
+
+
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    r"""A sentence for each run that differs, at its first event that does."""
-    said = []
+    r"""A sentence for each run that differs, at its first event that does.
+
+    Those that only say the same in other words come last.
+    """
+    said, worded = [], []
     for name in sorted({*old, *new}):
         if name not in old or name not in new:
             said.append(f"{name}: only in {'old' if name in old else 'new'}")
             continue
-        for i, (a, b) in enumerate(zip(old[name], new[name], strict=False)):
-            if a != b:
-                keys = [k for k in a if a.get(k) != b.get(k)]
-                if keys == ["answer"]:
-                    keys = [
-                        f"answer.{k}"
-                        for k in a["answer"]
-                        if a["answer"][k] != b["answer"].get(k)
-                    ]
-                said.append(f"{name}: event {i} of {len(old[name])}: {keys or [*b]}")
-                break
-        else:
-            if len(old[name]) != len(new[name]):
-                said.append(f"{name}: {len(old[name])} and {len(new[name])} events")
-    return said
+        found = first_difference(old[name], new[name])
+        if found is not None:
+            said.append(f"{name}: {found}")
+            continue
+        found = first_difference(old[name], new[name], in_words=True)
+        if found is not None:
+            worded.append(f"{name}: {WORDS_ONLY}, {found}")
+    return [*said, *worded]
 
 
 def main() -> None:
@@ -331,19 +550,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("path", type=Path)
     parser.add_argument("--against", type=Path)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="a part of the names of runs")
     options = parser.parse_args()
-    torch.set_num_threads(1)
+    start = time.perf_counter()
     found = record(options.only)
     options.path.write_text(json.dumps(found))
-    wrong = {name: e[-1]["error"] for name, e in found.items() if "error" in e[-1]}
-    n_events = sum(map(len, found.values()))
-    print(f"{len(found)} runs, {n_events} events, {len(wrong)} errors")
-    for name, error in wrong.items():
-        print(f"  {name}: {error[:200]}")
+    wrong = {name: e[-1] for name, e in found.items() if "error" in e[-1]}
+    n_events, seconds = sum(map(len, found.values())), time.perf_counter() - start
+    counts = f"{len(found)} runs, {n_events} events, {len(wrong)} errors"
+    print(f"{counts} in {seconds:.0f} s")
+    for name, event in wrong.items():
+        print(f"  {name}: {event['error']}: {event['why']['words'][:200]}")
     if options.against is not None:
-        said = differences(json.loads(options.against.read_text()), found)
-        print(f"{len(said)} differ")
+        old = json.loads(options.against.read_text())
+        old = {name: events for name, events in old.items() if options.only in name}
+        said = differences(old, found)
+        n_worded = sum(WORDS_ONLY in line for line in said)
+        print(f"{len(said) - n_worded} differ, {n_worded} {WORDS_ONLY}")
         print("\n".join(said))
 
 
