@@ -93,7 +93,7 @@ lint: $(VENV)/.lint
 	$(BIN)/lint-imports
 
 ## Static types.
-types: $(VENV)/.lint
+types: $(VENV)/.lint $(VENV)/.test
 	$(BIN)/mypy
 
 ## Run every tutorial with small numbers.
