@@ -503,6 +503,7 @@ class Strategy(ABC):
             )
         if observations is not None and len(observations):
             row_indices(observations.indices, "indices", len(self.pool))
+            observations.check_rows(self.pool)
             complete = self._complete(observations)
             missing = None if state.plan is None else self.missing(state)
             check_new(state, complete, missing)
@@ -602,6 +603,8 @@ class Strategy(ABC):
                 f"{type(observations).__name__}. Take `state.observations`, or write "
                 "`Observations(rows, y)`."
             )
+        row_indices(observations.indices, "indices", len(self.pool))
+        observations.check_rows(self.pool)
         state = self.init(seed)
         lost = _rows_by_round(abandoned, "abandoned", len(self.pool))
         asked = _rows_by_round(plans, "plans", len(self.pool))
