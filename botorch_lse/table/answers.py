@@ -69,7 +69,7 @@ def write_answer(run: Run, path: Path) -> None:
         for row in frame.to_dict(orient="records")
     ]
     header = [str(name) for name in frame.columns]
-    write_table(path, header, rows, run.candidates.table.style)
+    write_table(path, header, rows, run.candidates.table.style.of_another)
 
 
 def draw_answer(run: Run, path: Path) -> None:

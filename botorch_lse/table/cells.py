@@ -12,8 +12,9 @@ import os
 import re
 import shlex
 import tempfile
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -24,8 +25,12 @@ _BOMS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
-_WORKBOOK = b"PK\x03\x04"
-"""How an Excel workbook begins, as every zip archive does."""
+_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""How workbooks begin: as every zip archive, and as those of old versions of Excel."""
+_LOOKED_AT = 1000
+"""Lines whose cells are looked at to tell what delimiter a file has."""
+_SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+"""A first line by which Excel is told what stands between two cells."""
 _UNIT = re.compile(r"\s*[\[(][^\])]*[\])]\s*$")
 _NUMBER = r"[+-]?(\d+{0}?\d*|{0}\d+)([eE][+-]?\d+)?"
 
@@ -38,11 +43,20 @@ class Style:
         delimiter: What stands between two cells.
         encoding: Of its text, with a byte order mark where there was one.
         newline: What ends a line.
+        before: The text in front of the header: ``sep=;``, lines that begin with ``#``.
     """
 
     delimiter: str = ","
     encoding: str = "utf-8"
     newline: str = "\n"
+    before: str = ""
+
+    @property
+    def of_another(self) -> Style:
+        r"""The style for another file: remarks belong to the one that has them."""
+        first = self.before.strip().partition("\n")[0].strip()
+        is_told = _SEPARATOR.fullmatch(first)
+        return replace(self, before=f"{first}{self.newline}" if is_told else "")
 
 
 @dataclass(frozen=True)
@@ -99,6 +113,7 @@ class Table:
         Raises:
             ValueError: If the name fits several columns.
         """
+        wanted = unicodedata.normalize("NFC", " ".join(wanted.split()))
         if wanted in self.header:
             return wanted
         for loose in (wanted.casefold(), without_unit(wanted).casefold()):
@@ -229,37 +244,155 @@ def read_table(path: Path) -> Table:
         raise ValueError(f"{path}: cannot be read ({error.strerror}).") from error
     text, encoding = decoded(raw, path.name)
     newline = "\r\n" if "\r\n" in text else "\n"
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    bare = re.sub(r'"[^"]*"', "", first)
-    delimiter = max(DELIMITERS, key=bare.count)
-    if not first.replace(delimiter, "").strip():
+    if not text.strip(f'{"".join(DELIMITERS)}" \r\n'):
         raise ValueError(f"{path.name}: expected a header and lines, but it is empty.")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    rows, last = list[tuple[int, list[str]]](), 0
+    reading = _Reading.best(text)
+    if not reading.rows:
+        raise ValueError(f"{path.name}: expected a header, but there are only remarks.")
+    header, lines = reading.header, reading.body
+    _check_header(reading, path.name)
+    long = [(n, cells) for n, cells in lines if any(cells[len(header) :])]
+    if long:
+        number, cells = long[0]
+        raise ValueError(
+            f"{path.name}, line {number}: expected {len(header)} cells as in the "
+            f"header, but got {len(cells)}. A text or number with "
+            f"{reading.delimiter!r} in it needs quotation marks around it."
+        )
+    padded = (cells + [""] * (len(header) - len(cells)) for _, cells in lines)
+    return Table(
+        path,
+        tuple(header),
+        tuple(
+            Line(number, dict(zip(header, cells, strict=False)))
+            for (number, _), cells in zip(lines, padded, strict=True)
+        ),
+        Style(reading.delimiter, encoding, newline, reading.before),
+    )
+
+
+@dataclass(frozen=True)
+class _Reading:
+    r"""A text as lines of cells, if a delimiter is taken for the one of the file.
+
+    Args:
+        delimiter: What stands between two cells.
+        before: The text in front of the header.
+        rows: The cells of each line and its number; the first is the header.
+    """
+
+    delimiter: str
+    before: str
+    rows: list[tuple[int, list[str]]] = field(repr=False)
+
+    @classmethod
+    def best(cls, text: str) -> _Reading:
+        r"""The reading under which header and lines agree best.
+
+        The header alone says too little: its names may hold any delimiter, as in
+        ``Temperature, °C;Time, min``, and so may numbers with a decimal comma.
+
+        Args:
+            text: What the file holds, something.
+        """
+        lines = list(io.StringIO(text, newline=""))
+        first = next(i for i, line in enumerate(lines) if line.strip())
+        told = _SEPARATOR.fullmatch(lines[first].strip("\r\n"))
+        delimiters = DELIMITERS if told is None else (told[1],)
+        start = first if told is None else first + 1
+        readings = [_Reading.of(lines, start, delimiter) for delimiter in delimiters]
+        found = max(readings, key=_Reading.agreement)
+        if len(found.header) == 1 and not all(
+            _looks_like_a_number(cells[0]) for _, cells in found.body
+        ):  # perhaps a title above the header: the lines below have their own delimiter
+            return next((other for other in readings if other.is_even), found)
+        return found
+
+    @classmethod
+    def of(cls, lines: list[str], start: int, delimiter: str) -> _Reading:
+        r"""The reading by one delimiter.
+
+        Args:
+            lines: The lines of the file with their ends.
+            start: Where the header or a remark may begin.
+            delimiter: What is taken for the delimiter.
+        """
+        is_remark = [line.lstrip('" ').startswith("#") for line in lines[start:]]
+        header = start + [*is_remark, False].index(False)
+        found = cls(delimiter, "", _cells(lines, header, delimiter))
+        if header > start:
+            # "#,heat,time" is no remark but names its first column so.
+            longer = cls(delimiter, "", _cells(lines, header - 1, delimiter))
+            names, cells = longer.header, found.header
+            is_header = len(names) == len(cells) > 1
+            if is_header and not _has_number(names) and _has_number(cells):
+                header, found = header - 1, longer
+        return replace(found, before="".join(lines[:header]))
+
+    @property
+    def header(self) -> list[str]:
+        r"""The names of the columns, without line breaks in them."""
+        if not self.rows:
+            return []
+        names = [" ".join(cell.split()) for cell in self.rows[0][1]]
+        while names and not names[-1]:  # Excel leaves columns that were once used
+            names.pop()
+        return names
+
+    @property
+    def body(self) -> list[tuple[int, list[str]]]:
+        r"""The lines behind the header."""
+        return self.rows[1:]
+
+    @property
+    def is_even(self) -> bool:
+        r"""Whether the lines behind the first have one number of cells, several."""
+        counts = {len(cells) for _, cells in self.body}
+        return len(counts) == 1 and max(counts) > 1
+
+    def agreement(self) -> tuple[bool, float, int]:
+        r"""How well header and lines agree; more is better.
+
+        Lines may be cut behind their last cell that holds something, which is why they
+        agree a little; numbers that a delimiter cuts into pieces do not look like any.
+        """
+        n, told = len(self.header), [cells for _, cells in self.body]
+        exact = sum(len(cells) == n or _is_padded(cells, n) for cells in told)
+        short = sum(len(cells) < n for cells in told)
+        agree = (exact + short / 4) / len(told) if told else 1.0
+        filled = [cell for cells in told[:_LOOKED_AT] for cell in cells if cell]
+        numbers = sum(map(_looks_like_a_number, filled)) / max(1, len(filled))
+        return n > 1 and agree > 0, agree * (1 + numbers), n
+
+
+def _cells(lines: list[str], start: int, delimiter: str) -> list[tuple[int, list[str]]]:
+    r"""The cells of each line that has any, and its number in the file.
+
+    A cell may hold line breaks: the number is that of the line on which a row begins.
+    """
+    reader = csv.reader(lines[start:], delimiter=delimiter)
+    rows, last = list[tuple[int, list[str]]](), start
     for cells in reader:
-        # A cell may hold line breaks: the line is the one on which the row begins.
         rows.append((last + 1, [cell.strip() for cell in cells]))
-        last = reader.line_num
-    (_, header), *body = [(n, cells) for n, cells in rows if any(cells)]
-    while not header[-1]:  # Excel leaves columns that were once used
-        header.pop()
-    _check_header(header, path.name)
-    lines = []
-    for number, cells in body:
-        if any(cells[len(header) :]):
-            raise ValueError(
-                f"{path.name}, line {number}: expected {len(header)} cells as in the "
-                f"header, but got {len(cells)}. A text or number with "
-                f"{delimiter!r} in it needs quotation marks around it."
-            )
-        padded = cells + [""] * (len(header) - len(cells))
-        lines.append(Line(number, dict(zip(header, padded, strict=False))))
-    style = Style(delimiter, encoding, newline)
-    return Table(path, tuple(header), tuple(lines), style)
+        last = start + reader.line_num
+    return [(number, cells) for number, cells in rows if any(cells)]
+
+
+def _is_padded(cells: Sequence[str], n: int) -> bool:
+    r"""Whether nothing stands behind the first ``n`` cells, and something in them."""
+    return len(cells) > n and not any(cells[n:])
+
+
+def _looks_like_a_number(text: str) -> bool:
+    return any(Notation(mark).number(text) is not None for mark in (".", ","))
+
+
+def _has_number(cells: Iterable[str]) -> bool:
+    return any(map(_looks_like_a_number, cells))
 
 
 def decoded(raw: bytes, name: str) -> tuple[str, str]:
-    r"""The text of a file and its encoding.
+    r"""The text of a file, each letter in its one composed form, and its encoding.
 
     Args:
         raw: What the file holds.
@@ -268,7 +401,7 @@ def decoded(raw: bytes, name: str) -> tuple[str, str]:
     Raises:
         ValueError: If it is no text.
     """
-    if raw.startswith(_WORKBOOK):
+    if raw.startswith(_WORKBOOKS):
         raise ValueError(
             f"{name}: expected a CSV file, but it is an Excel workbook. In Excel, save "
             "it as 'CSV UTF-8 (comma delimited)'."
@@ -277,19 +410,34 @@ def decoded(raw: bytes, name: str) -> tuple[str, str]:
     # Windows-1252 is what older versions of Excel write.
     for encoding in (*encodings, "utf-8", "cp1252"):
         try:
-            return raw.decode(encoding), encoding
+            # Macs write a letter and its accent as two, others as one.
+            return unicodedata.normalize("NFC", raw.decode(encoding)), encoding
         except UnicodeDecodeError:
             continue
     raise ValueError(f"{name}: expected text, but it holds something else.")
 
 
-def _check_header(header: Sequence[str], name: str) -> None:
-    r"""Complain about columns without a name, or with one name for several."""
+def _check_header(reading: _Reading, name: str) -> None:
+    r"""Complain about a line that is no header, and about names that are none.
+
+    Columns need a name each, and another one each.
+    """
+    header, number = reading.header, reading.rows[0][0]
+    long = [cells for _, cells in reading.body if any(cells[len(header) :])]
+    if len(long) > max(1, len(reading.body) / 2):
+        raise ValueError(
+            f"{name}, line {number}: expected a name for every column, but it has "
+            f"{len(header)} of them and most lines have {len(long[0])} cells "
+            f"({reading.delimiter!r} between two). If it is a title, delete it, or "
+            "begin it with #; if it is the header, a name with "
+            f"{reading.delimiter!r} in it needs quotation marks around it."
+        )
     for i, column in enumerate(header):
         if not column:
             raise ValueError(
                 f"{name}: expected a name for every column, but column {i + 1} of the "
-                "header has none. Write one, or delete the column."
+                f"header has none. Write one in line {number}, or delete the column; "
+                "if the line is a title, begin it with #."
             )
         if column in header[:i]:
             raise ValueError(
@@ -317,6 +465,7 @@ def write_table(
             open.
     """
     text = io.StringIO(newline="")
+    text.write(style.before)
     writer = csv.writer(text, delimiter=style.delimiter, lineterminator=style.newline)
     writer.writerow(header)
     writer.writerows([row.get(name, "") for name in header] for row in rows)

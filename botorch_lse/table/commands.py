@@ -309,7 +309,8 @@ def save_results(run: Run) -> None:
         return
     path, now = run.settings.file("results"), run.measured
     header, rows = results_with(now, run.sheet_header)
-    style = (now.results or now.sheet or run.candidates.table).style
+    like = now.sheet or run.candidates.table
+    style = now.results.style if now.results else like.style.of_another
     write_table(path, header, rows, style)
     print(
         f"{_counted(len(now.taken), 'result')} of {run.settings.out} "
@@ -337,7 +338,7 @@ def save_sheet(run: Run, lines: list[dict[str, str]]) -> None:
             kept = [dict(line.cells) for line in table.lines]
         header = _joined_header(run, table)
         lines = [_renamed(cells, table) for cells in lines]
-    style = (table or run.candidates.table).style
+    style = table.style if table else run.candidates.table.style.of_another
     write_table(path, header, [*kept, *lines], style)
 
 

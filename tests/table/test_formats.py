@@ -2,6 +2,7 @@ r"""Files as spreadsheets write them in several countries."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,111 @@ def test_numbers_are_read_as_they_are_written(
     text: str, decimal: str, number: float | None
 ) -> None:
     assert Notation(decimal).number(text) == number
+
+
+def cells_of(path: Path, text: str) -> list[dict[str, str]]:
+    path.write_text(text, newline="", encoding="utf-8")
+    return [dict(line.cells) for line in read_table(path).lines]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (  # units behind commas in names, which are more than the delimiters
+            "Temperature, °C;Time, min;Pressure, bar\n20;5;1\n30;6;2\n",
+            {"Temperature, °C": "20", "Time, min": "5", "Pressure, bar": "1"},
+        ),
+        (  # and numbers with a comma in every cell: four cells by either
+            "Temperature, °C;Time, min;p, bar\n20,5;5,0;1,0\n30,5;6,5;2,5\n",
+            {"Temperature, °C": "20,5", "Time, min": "5,0", "p, bar": "1,0"},
+        ),
+        (  # a line break in the first cell of the header
+            '"Temperature\n(°C)";"Time, min"\n20;5\n',
+            {"Temperature (°C)": "20", "Time, min": "5"},
+        ),
+        ("a;b,c\nred, blue;x\ngreen;y\n", {"a": "red, blue", "b,c": "x"}),
+        ("x\n1,5\n2,5\n", {"x": "1,5"}),
+        ("a\tb, c; d\n1,5\t2\n", {"a": "1,5", "b, c; d": "2"}),
+        ("sep=;\na;b, c\n1;2\n", {"a": "1", "b, c": "2"}),
+        ('"sep=|"\r\na|b\r\n1|2\r\n', {"a": "1", "b": "2"}),
+        ("# of Anna, May\n# two remarks\na,b\n1,2\n", {"a": "1", "b": "2"}),
+        ("#,a,b\n1,2,3\n2,5,6\n", {"#": "1", "a": "2", "b": "3"}),
+        ("# from, the, bench\na,b,c\n1,2,3\n", {"a": "1", "b": "2", "c": "3"}),
+        ("a;b\n1;\n2;\n", {"a": "1", "b": ""}),
+        ("name,y\nn1\nn2\n", {"name": "n1", "y": ""}),
+        (
+            "Zeit (s),a\n1,2\n".replace("Z", "Z\u0308"),
+            {"Z\u0308eit (s)": "1", "a": "2"},
+        ),
+        ("Gro\u0308\u00dfe,a\n1,2\n", {"Gr\u00f6\u00dfe": "1", "a": "2"}),
+    ],
+)
+def test_header_and_lines_say_together_what_stands_between_cells(
+    tmp_path: Path, text: str, wanted: dict[str, str]
+) -> None:
+    assert cells_of(tmp_path / "t.csv", text)[0] == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "repaired"),
+    [
+        (
+            "Recipes of May\nheat,time\n20,5\n30,6\n",
+            "t.csv, line 1: expected a name for every column, but it has 1 of them and "
+            "most lines have 2 cells (',' between two). If it is a title, delete it, "
+            "or begin it with #",
+            "#Recipes of May\nheat,time\n20,5\n30,6\n",
+        ),
+        (
+            "Recipes,of May,\nheat,time,y\n20,5,1\n30,6,2\n",
+            "line 1: expected a name for every column, but it has 2",
+            "heat,time,y\n20,5,1\n30,6,2\n",
+        ),
+        (
+            "May,,Anna\nheat,time,y\n20,5,1\n",
+            "column 2 of the header has none. Write one in line 1, or delete the "
+            "column; if the line is a title, begin it with #.",
+            "#May,,Anna\nheat,time,y\n20,5,1\n",
+        ),
+        (
+            "heat,time, min\n20,5,\n30,6,2\n1,2,3,4\n",
+            "line 4: expected 3 cells as in the header, but got 4",
+            "heat,time, min\n20,5,\n30,6,2\n1,2,3\n",
+        ),
+        ("# nothing but remarks\n", "only remarks", "# nothing but remarks\na\n1\n"),
+        ("sep=;\n", "only remarks", "sep=;\na;b\n1;2\n"),
+    ],
+)
+def test_a_line_that_is_no_header_is_named(
+    tmp_path: Path, text: str, said: str, repaired: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        cells_of(tmp_path / "t.csv", text)
+    assert cells_of(tmp_path / "t.csv", repaired)
+
+
+def test_what_stands_before_the_header_stays_in_its_file(lab: Lab) -> None:
+    remark = "sep=;\n# candidates of May\n"
+    lab.write("candidates.csv", remark + HILL.replace(",", ";"))
+    lab.write("results.csv", "# results of May; all good\nname;y\nn03;3\n")
+    lab.call(NEXT)
+    text = (lab.folder / "sheet.csv").read_text()
+    assert text.startswith("sep=;\nsheet;x;name;repeat;y\n")
+    lines = text.splitlines()
+    lab.write("sheet.csv", "\n".join([*lines[:2], f"{lines[2]}4", *lines[3:]]))
+    assert "2 measured" in lab.call("next")
+    text = (lab.folder / "results.csv").read_text()
+    assert text.startswith("# results of May; all good\nname;y;sheet;repeat\nn03;3;;")
+    assert (lab.folder / "candidates.csv").read_text().startswith(remark)
+
+
+def test_letters_with_accents_are_the_same_in_either_form(lab: Lab) -> None:
+    apart = HILL.replace("x,name", "W\u00e4rme,name").replace("n0", "\u00e40")
+    lab.write("candidates.csv", apart.replace("\u00e4", "a\u0308"))
+    lab.write("results.csv", "name,Ausbeute (" + "\u00e4" + ")\n\u00e403,4\n")
+    lab.call(
+        "next candidates.csv --above 7 --column Ausbeute --key name --batch 2 "
+        "--inputs Wa\u0308rme"
+    )
+    assert '"W\u00e4rme"' in (lab.folder / "botorch-lse.toml").read_text()
+    assert "1 measured" in lab.call("next --inputs W\u00e4rme")
