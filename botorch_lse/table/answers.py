@@ -53,7 +53,7 @@ def write_answer(run: Run, path: Path) -> None:
         run: The run.
         path: The file.
     """
-    frame, notation = answer_frame(run), run.settings.notation
+    frame, mark = answer_frame(run), run.mark
 
     def text(name: str, value: object) -> str:
         if isinstance(value, str) or not isinstance(value, float):
@@ -62,7 +62,7 @@ def write_answer(run: Run, path: Path) -> None:
             return "" if np.isnan(value) else f"{value:.0f}"
         if name.startswith("probability"):
             value = round(value, PLACES)
-        return notation.text(value) if np.isfinite(value) else ""
+        return f"{value:.6g}".replace(".", mark) if np.isfinite(value) else ""
 
     rows = [
         {str(name): text(str(name), value) for name, value in row.items()}

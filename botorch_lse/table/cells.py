@@ -10,14 +10,18 @@ import csv
 import io
 import os
 import re
-import shlex
 import tempfile
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from botorch_lse.numerals import clear_mark, is_doubtful, is_number, marks_of
+
+MOST_FAULTS = 40
+"""Complaints that a call shows: more are faults of one kind."""
 DELIMITERS = (",", ";", "\t")
 """What may stand between two cells."""
 _BOMS = (
@@ -32,7 +36,52 @@ _LOOKED_AT = 1000
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 """A first line by which Excel is told what stands between two cells."""
 _UNIT = re.compile(r"\s*[\[(][^\])]*[\])]\s*$")
-_NUMBER = r"[+-]?(\d+{0}?\d*|{0}\d+)([eE][+-]?\d+)?"
+
+
+class FaultsError(ValueError):
+    r"""All that is wrong with files, as one error.
+
+    Args:
+        said: The complaints.
+    """
+
+    def __init__(self, said: Sequence[str]) -> None:
+        self.said = list(said)
+        more = len(said) - MOST_FAULTS
+        lines = [*said[:MOST_FAULTS], *[f"{more} more like these."] * (more > 0)]
+        if len(said) > 1:
+            lines.insert(0, f"{len(said)} things to correct:")
+        super().__init__("\n- ".join(lines))
+
+
+@dataclass
+class Faults:
+    r"""Complaints about files, gathered so that one call says them all.
+
+    Args:
+        said: What was complained about so far.
+    """
+
+    said: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        r"""Note a complaint of what is done inside, and go on behind it."""
+        try:
+            yield
+        except FaultsError as error:
+            self.said += error.said
+        except ValueError as error:
+            self.said.append(str(error))
+
+    def check(self) -> None:
+        r"""Raise what was noted.
+
+        Raises:
+            FaultsError: If something was.
+        """
+        if self.said:
+            raise FaultsError(self.said)
 
 
 @dataclass(frozen=True)
@@ -128,6 +177,47 @@ class Table:
                 return found
         return None
 
+    def texts(self, column: str) -> list[str]:
+        r"""The cells of a column.
+
+        Args:
+            column: Its name in the header.
+        """
+        return [line.cells[column] for line in self.lines]
+
+    @cached_property
+    def _marks(self) -> dict[str, str | None]:
+        r"""The decimal mark that each column shows by itself."""
+        return {name: clear_mark(self.texts(name)) for name in self.header}
+
+    def mark(self, column: str | None = None) -> str | None:
+        r"""The decimal mark of a column; ``None`` if neither it nor others show one.
+
+        Args:
+            column: Its name in the header; default that of the file.
+        """
+        own = None if column is None else self._marks[column]
+        shown = {mark for mark in self._marks.values() if mark is not None}
+        return own or (shown.pop() if len(shown) == 1 else None)
+
+    def doubtful(self, column: str) -> Line | None:
+        r"""The first line with a mark that may be one of thousands, if all may be.
+
+        The mark is clear if one number of the column shows it. It is also clear if all
+        numbers of the column have three decimals, and other columns show the mark.
+
+        Args:
+            column: The name of the column in the header.
+        """
+        numbers = [line for line in self.lines if is_number(line.cells[column])]
+        marked = [line for line in numbers if marks_of(line.cells[column])]
+        if not all(is_doubtful(line.cells[column]) for line in marked):
+            return None
+        marks = {mark for line in marked for mark in marks_of(line.cells[column])}
+        if marks == {self.mark()} and len(marked) == len(numbers):
+            return None
+        return marked[0] if marked else None
+
     def complaint(
         self, line: Line | int, column: str, wanted: str, came: str, remedy: str
     ) -> ValueError:
@@ -145,77 +235,6 @@ class Table:
             f"{self.name}, line {number}, column {column}: expected {wanted}, but "
             f"{came}; {remedy}."
         )
-
-
-@dataclass(frozen=True)
-class Notation:
-    r"""How numbers are written, and where somebody who wants it otherwise says so.
-
-    Args:
-        decimal: The decimal mark, a point or a comma.
-        settings: The name of the file that holds the settings; ``None`` while there is
-            none and they come from the command line.
-    """
-
-    decimal: str = "."
-    settings: str | None = None
-
-    def number(self, text: str) -> float | None:
-        r"""The number that a cell holds, ``None`` if it holds something else.
-
-        Args:
-            text: The cell's text.
-        """
-        text = text.replace("\N{MINUS SIGN}", "-").strip()
-        if not re.fullmatch(_NUMBER.format(re.escape(self.decimal)), text):
-            return None
-        number = float(text.replace(self.decimal, "."))
-        return number if abs(number) < float("inf") else None
-
-    def text(self, number: float, digits: int = 6) -> str:
-        r"""A number as a cell.
-
-        Args:
-            number: The number.
-            digits: Significant digits.
-        """
-        return f"{number:.{digits}g}".replace(".", self.decimal)
-
-    @property
-    def other(self) -> Notation:
-        r"""The notation with the other decimal mark."""
-        return Notation("," if self.decimal == "." else ".", self.settings)
-
-    def repair(self, text: str) -> str:
-        r"""What to do about a cell that is no number.
-
-        Args:
-            text: The cell's text.
-        """
-        number = self.other.number(text)
-        if number is not None:
-            corrected = text.strip().replace(self.other.decimal, self.decimal)
-            return f"write {corrected}, or {self.advice('decimal', self.other.decimal)}"
-        first, _, unit = text.strip().partition(" ")
-        is_unit = bool(unit) and not any(letter.isdigit() for letter in unit)
-        if is_unit and self.number(first) is not None:
-            return f"write {first}"
-        return "write a number"
-
-    def advice(self, name: str, value: str) -> str:
-        r"""How an option is given another value.
-
-        Args:
-            name: The name as settings have it, "noise_std".
-            value: The value as the command line takes it.
-        """
-        if self.settings is None:
-            quoted = shlex.quote(value) if value else ""  # "heat [C]" is one word
-            return f"give --{name.replace('_', '-')} {quoted}".strip()
-        quoted = f'"{value}"' if value else "true"
-        if name in ("ignore", "inputs"):
-            quoted = f"[{quoted}]"
-        return f"set {name} = {quoted} in {self.settings}"
 
 
 def without_unit(name: str) -> str:
@@ -246,19 +265,20 @@ def read_table(path: Path) -> Table:
     newline = "\r\n" if "\r\n" in text else "\n"
     if not text.strip(f'{"".join(DELIMITERS)}" \r\n'):
         raise ValueError(f"{path.name}: expected a header and lines, but it is empty.")
-    reading = _Reading.best(text)
+    reading, faults = _Reading.best(text), Faults()
     if not reading.rows:
         raise ValueError(f"{path.name}: expected a header, but there are only remarks.")
     header, lines = reading.header, reading.body
-    _check_header(reading, path.name)
+    with faults.noted():
+        _check_header(reading, path.name)
     long = [(n, cells) for n, cells in lines if any(cells[len(header) :])]
-    if long:
-        number, cells = long[0]
-        raise ValueError(
-            f"{path.name}, line {number}: expected {len(header)} cells as in the "
-            f"header, but got {len(cells)}. A text or number with "
-            f"{reading.delimiter!r} in it needs quotation marks around it."
-        )
+    faults.said += [
+        f"{path.name}, line {number}: expected {len(header)} cells as in the header, "
+        f"but got {len(cells)}. A text or number with {reading.delimiter!r} in it "
+        "needs quotation marks around it."
+        for number, cells in long * (not faults.said)
+    ]
+    faults.check()
     padded = (cells + [""] * (len(header) - len(cells)) for _, cells in lines)
     return Table(
         path,
@@ -303,7 +323,7 @@ class _Reading:
         readings = [_Reading.of(lines, start, delimiter) for delimiter in delimiters]
         found = max(readings, key=_Reading.agreement)
         if len(found.header) == 1 and not all(
-            _looks_like_a_number(cells[0]) for _, cells in found.body
+            is_number(cells[0]) for _, cells in found.body
         ):  # perhaps a title above the header: the lines below have their own delimiter
             return next((other for other in readings if other.is_even), found)
         return found
@@ -361,7 +381,7 @@ class _Reading:
         short = sum(len(cells) < n for cells in told)
         agree = (exact + short / 4) / len(told) if told else 1.0
         filled = [cell for cells in told[:_LOOKED_AT] for cell in cells if cell]
-        numbers = sum(map(_looks_like_a_number, filled)) / max(1, len(filled))
+        numbers = sum(map(is_number, filled)) / max(1, len(filled))
         return n > 1 and agree > 0, agree * (1 + numbers), n
 
 
@@ -383,12 +403,8 @@ def _is_padded(cells: Sequence[str], n: int) -> bool:
     return len(cells) > n and not any(cells[n:])
 
 
-def _looks_like_a_number(text: str) -> bool:
-    return any(Notation(mark).number(text) is not None for mark in (".", ","))
-
-
 def _has_number(cells: Iterable[str]) -> bool:
-    return any(map(_looks_like_a_number, cells))
+    return any(map(is_number, cells))
 
 
 def decoded(raw: bytes, name: str) -> tuple[str, str]:
@@ -432,18 +448,20 @@ def _check_header(reading: _Reading, name: str) -> None:
             "begin it with #; if it is the header, a name with "
             f"{reading.delimiter!r} in it needs quotation marks around it."
         )
+    faults = Faults()
     for i, column in enumerate(header):
         if not column:
-            raise ValueError(
+            faults.said.append(
                 f"{name}: expected a name for every column, but column {i + 1} of the "
                 f"header has none. Write one in line {number}, or delete the column; "
                 "if the line is a title, begin it with #."
             )
-        if column in header[:i]:
-            raise ValueError(
+        elif column in header[:i]:
+            faults.said.append(
                 f"{name}: expected columns of different names, but {column!r} is "
                 "there twice. Rename one."
             )
+    faults.check()
 
 
 def write_table(

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from botorch_lse.checks import in_interval, whole_number
@@ -23,9 +24,22 @@ from botorch_lse.strategies.loop import (
 )
 from botorch_lse.table.answers import draw_answer, write_answer
 from botorch_lse.table.cells import Table, write_table
-from botorch_lse.table.measurements import MEASURED, WORDS, results_with
+from botorch_lse.table.measurements import (
+    MEASURED,
+    WORDS,
+    Entry,
+    results_with,
+    written_as_in,
+)
 from botorch_lse.table.runs import Run
-from botorch_lse.table.settings import DEFAULT_FILE, FILES, PROGRAM, options, settings
+from botorch_lse.table.settings import (
+    DEFAULT_FILE,
+    FILES,
+    PROGRAM,
+    number,
+    options,
+    settings,
+)
 from botorch_lse.table.simulated import Outcome, simulated, truth_of
 
 DESCRIPTION = """\
@@ -53,6 +67,10 @@ ENDS = {
     EXHAUSTED: "No candidate is left to measure.",
 }
 """Why a run ended, for each reason to stop."""
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+"""What stands between cells, in words."""
+MARKS = {".": "point", ",": "comma"}
+"""Decimal marks, in words."""
 OFTEN = 3
 """A candidate that failed so many times, and never gave a value, is asked about."""
 
@@ -135,7 +153,7 @@ def _add_simulate_options(part: argparse.ArgumentParser) -> None:
     )
     add(
         "--noise",
-        type=float,
+        type=number,
         metavar="STD",
         help="standard deviation of simulated noise (default noise_std, or as learnt)",
     )
@@ -160,7 +178,8 @@ def _common_options() -> argparse.ArgumentParser:
             read = numbers if name == "audit" else names
             add(option, type=read, metavar="A,B", help=words)
         else:
-            add(option, type=kind, metavar=kind.__name__.upper(), help=words)
+            read_one = number if kind is float else kind
+            add(option, type=read_one, metavar=kind.__name__.upper(), help=words)
     return found
 
 
@@ -180,6 +199,82 @@ def _read(call: argparse.Namespace) -> Run:
     return Run.read(settings(call.settings, given))
 
 
+def _tell(said: str) -> None:
+    r"""Print what there is to say, at once."""
+    if said:
+        print(said, flush=True)
+
+
+def check_measured(run: Run) -> None:
+    r"""Ask about a column that is to be measured and has a value in every line.
+
+    Args:
+        run: The run.
+
+    Raises:
+        ValueError: If there is a value for every candidate, and nobody said that these
+            are the results.
+    """
+    column, table = run.candidates.column, run.candidates.table
+    known = run.valued_lines
+    if column is None or len(known) < len(table.lines):
+        return
+    notation = run.settings.notation
+    raise ValueError(
+        f"{table.name}, column {column}: expected what is to be measured, but every "
+        f"line has a value of it. If these are results, "
+        f"{notation.advice('results', run.settings.candidates)}; if it is an input, "
+        f"{notation.advice('column', 'NAME')}, of what is measured; else rename it, or "
+        "delete it."
+    )
+
+
+def understood(run: Run) -> str:
+    r"""How the table of candidates was read, and what of it is not used.
+
+    In full at the first call; later what a change may have left out by mistake.
+
+    Args:
+        run: The run.
+    """
+    candidates, found = run.candidates, run.settings
+    table, lines = candidates.table, list[str]()
+    if not found.is_stored:
+        between = DELIMITERS[table.style.delimiter]
+        mark = table.mark()
+        written = f"; decimal {MARKS[mark]}" if mark else ""
+        n = _counted(len(table.lines), "line")
+        lines.append(f"{table.name}: {n}; {between} between cells{written}.")
+        lines += [f"  {said}" for said in candidates.described()]
+    elif unused := candidates.unused:
+        lines.append(
+            f"Not used of {table.name}: {', '.join(unused)}. To use one, name it in "
+            f"`inputs` of {found.path.name}; not to be told again, in `ignore`."
+        )
+    return "\n".join(lines)
+
+
+def uncounted(run: Run) -> str:
+    r"""What to do about values that stand beside the candidates and are not used.
+
+    Args:
+        run: The run.
+    """
+    found, candidates = run.settings, run.candidates
+    told = {candidates.lines[e.row].number for e in run.measured.having(MEASURED)}
+    n = len({line.number for line in run.valued_lines} - told)
+    if n == 0:
+        return ""
+    remedy = f"copy these lines to {found.results}"
+    if run.measured.results is None:
+        advice = replace(found, is_stored=True).notation.advice
+        remedy += f", or {advice('results', found.candidates)}"
+    return (
+        f"{_counted(n, 'value')} of {candidates.column} in {candidates.table.name} "
+        f"{'does' if n == 1 else 'do'} not count. To use them, {remedy}."
+    )
+
+
 _NAMES = {"candidates", *(name for name, *_ in options())}
 
 
@@ -190,6 +285,9 @@ def next_command(call: argparse.Namespace) -> None:
         call: The options.
     """
     run = _read(call)
+    check_measured(run)
+    _tell(understood(run))
+    _tell(uncounted(run))
     print(summary(run))
     rows = run.next_rows()
     lines = run.sheet_lines(rows)
@@ -212,6 +310,9 @@ def answer_command(call: argparse.Namespace) -> None:
                 f"Expected another file for the answer, but {path} is one of the "
                 "tables it rests on. Name another one."
             )
+    check_measured(run)
+    _tell(understood(run))
+    _tell(uncounted(run))
     print(summary(run))
     if run.state.history.n_measured:
         print(answer_in_words(run))
@@ -246,7 +347,10 @@ def simulate_command(call: argparse.Namespace) -> None:
     run = _read(call)
     if call.noise is not None:
         in_interval(call.noise, "--noise", 0.0, math.inf, closed_low=True)
+    if call.truth is None:
+        check_measured(run)
     truth = truth_of(run, call.runs, call.truth, call.between, call.noise)
+    _tell(understood(run))
     save_settings(run)
     print(f"Truth: {truth.words}; noise with standard deviation {truth.noise_std:.3g}.")
     outcomes = list[Outcome]()
@@ -330,16 +434,26 @@ def save_sheet(run: Run, lines: list[dict[str, str]]) -> None:
     now, path = run.measured, run.settings.file("out")
     table = now.sheet
     header = list(run.sheet_header)
-    kept = [dict(entry.line.cells) for entry in now.open]
+    kept = [_open_cells(run, entry) for entry in now.open]
     if table is not None:
         if table is now.results:
             if not lines:
                 return
             kept = [dict(line.cells) for line in table.lines]
+        else:
+            pairs = zip(kept, now.open, strict=True)
+            kept = [written_as_in(table, cells, e.table) for cells, e in pairs]
         header = _joined_header(run, table)
-        lines = [_renamed(cells, table) for cells in lines]
+        candidates = run.candidates.table
+        lines = [written_as_in(table, cells, candidates) for cells in lines]
     style = table.style if table else run.candidates.table.style.of_another
     write_table(path, header, [*kept, *lines], style)
+
+
+def _open_cells(run: Run, entry: Entry) -> dict[str, str]:
+    r"""The cells of an open line, without a word for a value that is missing."""
+    column = entry.table.column(run.settings.column)
+    return {**entry.line.cells, **({} if column is None else {column: ""})}
 
 
 def to_do(run: Run, lines: list[dict[str, str]]) -> str:
@@ -394,11 +508,24 @@ def summary(run: Run) -> str:
     elif (first := run.strategy.parts.model.n_first) > state.history.n_measured:
         lines.append(
             f"The first {first} measurements are spread over the table: nothing is "
-            "decided before. (The setting first says how many.)"
+            f"decided before, {first - state.history.n_measured} to go. (The setting "
+            "first says how many.)"
         )
     else:
         lines.append(foreseen(run))
     lines += often_failed(run)
+    if now.excluded:
+        lines.append(
+            "What is marked n/a is not asked for: empty its cell in "
+            f"{found.results} to ask for it again."
+        )
+    if now.missing:
+        n, verb = len(now.missing), "counts" if len(now.missing) == 1 else "count"
+        lines.append(
+            f"{now.missing[0]}{f' and {n - 1} more' if n > 1 else ''}: {verb} as "
+            "empty, as programs write it where nothing stands. Write n/a if a "
+            "candidate cannot be measured."
+        )
     if state.history.n_measured and state.calibration().has_failed:
         lines.append(_in_table_words(str(state.calibration())))
     return "\n".join(lines)
@@ -470,11 +597,6 @@ def foreseen(run: Run) -> str:
 
 def _counted(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
-def _renamed(cells: dict[str, str], table: Table) -> dict[str, str]:
-    r"""The cells of a new line by the names that a file has for the columns."""
-    return {table.column(name) or name: text for name, text in cells.items()}
 
 
 def _joined_header(run: Run, table: Table) -> list[str]:

@@ -15,15 +15,18 @@ from functools import cached_property
 
 import torch
 
+from botorch_lse.numerals import is_doubtful, number_with
 from botorch_lse.problem import Observations
-from botorch_lse.table.candidates import REPEAT, SHEET, Candidates
-from botorch_lse.table.cells import Line, Notation, Table, read_table
+from botorch_lse.table.candidates import REPEAT, SHEET, Candidates, check_marks
+from botorch_lse.table.cells import Faults, Line, Table, read_table
+from botorch_lse.table.notation import Notation, is_missing
 from botorch_lse.table.settings import Settings
 
 FAILED = ("failed", "fail")
 """Words for a measurement that failed and is asked again."""
-EXCLUDED = ("n/a", "na", "not measurable", "excluded")
-"""Words for a candidate that cannot be measured at all."""
+EXCLUDED = ("n/a", "not measurable", "excluded")
+"""Words for a candidate that cannot be measured at all. (``NA`` is not one of them:
+programs write it where nothing stands.)"""
 OPEN, MEASURED = "open", "measured"
 WORDS = "failed (asked again) or n/a (cannot be measured, never asked again)"
 """What may stand in a cell in place of a number, in a message."""
@@ -72,12 +75,14 @@ class Measurements:
         sheet: The sheet, ``None`` while there is none; the results where both are one.
         taken: Lines of the sheet that the results do not have yet, each with the line
             of the results that waits for it, if one does.
+        missing: The places of cells with a word for what is missing, such as ``NA``.
     """
 
     entries: tuple[Entry, ...]
     results: Table | None
     sheet: Table | None
     taken: tuple[tuple[Entry, int | None], ...]
+    missing: tuple[str, ...] = ()
 
     def having(self, *status: str) -> list[Entry]:
         r"""The lines with one of these statuses."""
@@ -143,24 +148,35 @@ def measurements(found: Settings, candidates: Candidates) -> Measurements:
     Raises:
         ValueError: If a line is not what it should be, or stands there twice.
     """
-    results, sheet = (_table_of(found, name) for name in ("results", "out"))
+    faults = Faults()
+    tables = dict[str, Table | None]()
+    for name in ("results", "out"):
+        with faults.noted():
+            tables[name] = _table_of(found, name)
+    faults.check()
+    results, sheet = tables["results"], tables["out"]
     if results is not None and sheet is not None and results.path == sheet.path:
         sheet = results
     reader = _Reader(candidates, found.column, found.notation)
-    known = _without_repeats(reader.entries(results), found)
-    if sheet is results:
-        rest: list[Entry] = []
-    else:
-        rest = _without_repeats(reader.entries(sheet), found)
-    entries, taken = _merged(known, rest)
-    _check_order(entries, found)
+    files = (results,) if sheet is results else (results, sheet)
+    read = [list[Entry](), list[Entry]()]
+    for entries, table in zip(read, files, strict=False):
+        with faults.noted():
+            entries += _without_repeats(reader.entries(table), found)
+    faults.check()
+    entries, taken = _merged(read[0], read[1], found)
+    with faults.noted():
+        _check_order(entries, found)
     measured = Counter(entry.row for entry in entries if entry.status == MEASURED)
     # A line is answered, too, where its value came without the number of the sheet.
     entries = [e for e in entries if e.status != OPEN or measured[e.row] < e.repeat]
-    _check_excluded(entries)
+    with faults.noted():
+        _check_excluded(entries)
+    faults.check()
     excluded = {entry.row for entry in entries if entry.status == "n/a"}
     entries = [e for e in entries if e.status != OPEN or e.row not in excluded]
-    return Measurements(tuple(entries), results, sheet, tuple(taken))
+    missing = tuple(place for table in files for place in reader.missing(table))
+    return Measurements(tuple(entries), results, sheet, tuple(taken), missing)
 
 
 def _table_of(found: Settings, name: str) -> Table | None:
@@ -182,10 +198,15 @@ class _Reader:
     column: str
     notation: Notation
 
-    def entries(self, table: Table | None) -> list[Entry]:
-        r"""The lines that say something; those that only list a candidate do not."""
-        if table is None:
-            return []
+    def column_of(self, table: Table) -> str:
+        r"""The column of what is measured.
+
+        Args:
+            table: A file.
+
+        Raises:
+            ValueError: If it has none.
+        """
         column = table.column(self.column)
         if column is None:
             raise ValueError(
@@ -193,27 +214,61 @@ class _Reader:
                 f"measured, but it has {', '.join(table.header)}. Add it, or name "
                 "another column with --column."
             )
-        found = []
+        return column
+
+    def entries(self, table: Table | None) -> list[Entry]:
+        r"""The lines that say something; those that only list a candidate do not."""
+        if table is None:
+            return []
+        found, faults, column = list[Entry](), Faults(), self.column_of(table)
+        with faults.noted():
+            check_marks(table, column, self.notation)
+        is_asked = bool(faults.said)
         for line in table.lines:
-            sheet = self._count(table, line, SHEET)
-            if sheet or line.cells[column]:
-                found.append(self._entry(table, line, column, sheet))
+            with faults.noted():
+                sheet = self._count(table, line, SHEET)
+                text = line.cells[column]
+                if is_asked and is_doubtful(text):
+                    continue
+                if sheet or not (text == "" or is_missing(text)):
+                    found.append(self._entry(table, line, column, sheet))
+        faults.check()
         return found
 
+    def missing(self, table: Table | None) -> list[str]:
+        r"""The places of cells with a word for what is missing."""
+        if table is None:
+            return []
+        column = self.column_of(table)
+        found = (line for line in table.lines if is_missing(line.cells[column]))
+        return [
+            f"{line.cells[column]} in {table.name}, line {line.number}"
+            for line in found
+        ]
+
     def _entry(self, table: Table, line: Line, column: str, sheet: int) -> Entry:
-        text = line.cells[column]
-        status, value = _status(text), None
-        if status == MEASURED:
-            value = self.notation.number(text)
-            if value is None:
-                remedy = self.notation.repair(text)
-                remedy += f", leave the cell empty, or write {WORDS}" * (
-                    not _digits(text)
-                )
-                raise table.complaint(line, column, "a number", f"got {text!r}", remedy)
-        row = self.candidates.find(line, table)
-        repeat = self._count(table, line, REPEAT) or 1 if sheet else 0
+        text, faults = line.cells[column], Faults()
+        status, value, row, repeat = _status(text), None, 0, 0
+        with faults.noted():
+            if status == MEASURED:
+                value = self._value(table, line, column)
+        with faults.noted():
+            row = self.candidates.find(line, table)
+        with faults.noted():
+            repeat = self._count(table, line, REPEAT) or 1 if sheet else 0
+        faults.check()
         return Entry(table, line, row, sheet, repeat, status, value)
+
+    def _value(self, table: Table, line: Line, column: str) -> float:
+        r"""What was measured."""
+        text, notation = line.cells[column], self.notation.with_mark(table.mark(column))
+        value = notation.number(text)
+        if value is None:
+            remedy = notation.repair(text)
+            if not _digits(text):
+                remedy += f", leave the cell empty, or write {WORDS}"
+            raise table.complaint(line, column, "a number", f"got {text!r}", remedy)
+        return value
 
     def _count(self, table: Table, line: Line, name: str) -> int:
         r"""The number of the sheet or of the repeat; 0 where the cell is empty."""
@@ -221,7 +276,8 @@ class _Reader:
         text = "" if column is None else line.cells[column]
         if not text:
             return 0
-        number = self.notation.number(text)
+        notation = self.notation.with_mark(table.mark(column))
+        number = notation.number(text)
         if number is None or number != int(number) or number < 1:
             raise table.complaint(
                 line,
@@ -236,7 +292,7 @@ class _Reader:
 def _status(text: str) -> str:
     r"""What a cell of the results says."""
     word = " ".join(text.casefold().split())
-    if not word:
+    if not word or is_missing(word):
         return OPEN
     if word in FAILED:
         return "failed"
@@ -250,6 +306,7 @@ def _digits(text: str) -> bool:
 def _without_repeats(entries: Iterable[Entry], found: Settings) -> list[Entry]:
     r"""The lines of one file; a value that stands there twice is asked about."""
     kept = dict[tuple[int, int, int], list[Entry]]()
+    faults = Faults()
     for entry in entries:
         others = kept.setdefault(entry.name, [])
         before = others[-1] if others else None
@@ -257,14 +314,15 @@ def _without_repeats(entries: Iterable[Entry], found: Settings) -> list[Entry]:
             others[-1:] = [entry]
         elif entry.status == MEASURED == before.status:
             if not found.replicates:
-                raise _repeated(before, entry, found)
+                faults.said.append(str(_repeated(before, entry, found)))
             others.append(entry)
         elif entry.status in (OPEN, before.status):
             continue  # to wait or to fail twice says no more than once
         elif entry.sheet == 0:
             others.append(entry)
         else:
-            raise _contradiction(before, entry)
+            faults.said.append(str(_contradiction(before, entry)))
+    faults.check()
     return [entry for others in kept.values() for entry in others]
 
 
@@ -292,11 +350,12 @@ def _contradiction(one: Entry, other: Entry) -> ValueError:
 
 
 def _merged(
-    known: list[Entry], rest: list[Entry]
+    known: list[Entry], rest: list[Entry], found: Settings
 ) -> tuple[list[Entry], list[tuple[Entry, int | None]]]:
     r"""The lines of results and sheet, each once, and what only the sheet has."""
     entries, taken = list(known), list[tuple[Entry, int | None]]()
     places = {entry.name: i for i, entry in enumerate(known)}
+    faults = Faults()
     for entry in rest:
         i = places.get(entry.name)
         if i is None:
@@ -310,7 +369,16 @@ def _merged(
             entries[i] = entry
         elif (entry.status, entry.value) != (entries[i].status, entries[i].value):
             # The same stands in both where a call was interrupted between the files.
-            raise _contradiction(entries[i], entry)
+            said = str(_contradiction(entries[i], entry))
+            if entry.status == MEASURED == entries[i].status:
+                replicates = found.notation.advice("replicates", "")
+                said += (
+                    f" If both were measured, move the line of {entry.table.name} to "
+                    f"{entries[i].table.name}, its cells {SHEET} and {REPEAT} empty, "
+                    f"and {replicates}."
+                )
+            faults.said.append(said)
+    faults.check()
     return entries, taken
 
 
@@ -319,22 +387,26 @@ def _check_order(entries: list[Entry], found: Settings) -> None:
     if found.replicates:
         return
     alone = {e.row: e for e in entries if e.sheet == 0 and e.status == MEASURED}
+    faults = Faults()
     for entry in entries:
         before = alone.get(entry.row)
         if before and entry.status == MEASURED and entry.sheet and entry.repeat == 1:
-            raise _repeated(before, entry, found)
+            faults.said.append(str(_repeated(before, entry, found)))
+    faults.check()
 
 
 def _check_excluded(entries: list[Entry]) -> None:
     r"""Complain about candidates that cannot be measured and were measured."""
     measured = {entry.row: entry for entry in entries if entry.status == MEASURED}
+    faults = Faults()
     for entry in entries:
         if entry.status == "n/a" and entry.row in measured:
-            raise ValueError(
+            faults.said.append(
                 f"{entry.place}: expected no value of a candidate that cannot be "
                 f"measured, but {measured[entry.row].place} has one. Write failed in "
                 "place of n/a, or delete the value."
             )
+    faults.check()
 
 
 def results_with(
@@ -353,10 +425,31 @@ def results_with(
     rows = {line.number: dict(line.cells) for line in results.lines}
     added = []
     for entry, number in now.taken:
-        named = ((results.column(n) or n, t) for n, t in entry.line.cells.items())
-        cells = {name: text for name, text in named if name in header}
+        named = written_as_in(results, entry.line.cells, entry.table)
+        cells = {name: text for name, text in named.items() if name in header}
         if number is None:
             added.append(cells)
         else:
             rows[number].update(cells)
     return header, [*rows.values(), *added]
+
+
+def written_as_in(
+    target: Table, cells: Mapping[str, str], source: Table
+) -> dict[str, str]:
+    r"""Cells with the names of columns and the decimal marks that another file has.
+
+    Args:
+        target: The file to which they go.
+        cells: The cells of a line by column.
+        source: The file from which they come.
+    """
+    found = {}
+    for name, text in cells.items():
+        there = target.column(name)
+        old = source.mark(name) if name in source.header else None
+        new = None if there is None else target.mark(there)
+        if old and new and old != new and number_with(old, text) is not None:
+            text = text.replace(old, new)
+        found[there or name] = text
+    return found

@@ -23,8 +23,9 @@ from botorch_lse.strategies import (
     Strategy,
 )
 from botorch_lse.table.candidates import REPEAT, SHEET, Candidates
-from botorch_lse.table.cells import read_table
+from botorch_lse.table.cells import Line, read_table
 from botorch_lse.table.measurements import Measurements, measurements
+from botorch_lse.table.notation import is_missing
 from botorch_lse.table.settings import Settings
 
 
@@ -60,9 +61,23 @@ class Run:
             found.inputs,
             found.ignore,
             found.logs,
+            found.words,
         )
         found = replace(found, inputs=candidates.inputs)
         return cls(found, candidates, measurements(found, candidates))
+
+    @property
+    def valued_lines(self) -> list[Line]:
+        r"""Lines of the candidates with a value of what is measured, not counted.
+
+        None where the candidates are the table of results, too.
+        """
+        column, table = self.candidates.column, self.candidates.table
+        is_results = self.settings.file("results") == self.settings.file("candidates")
+        if column is None or is_results:
+            return []
+        cells = ((line, line.cells[column]) for line in table.lines)
+        return [line for line, text in cells if text and not is_missing(text)]
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -103,6 +118,13 @@ class Run:
     def state(self) -> State:
         r"""What is known after all measurements."""
         return learnt(self, self.strategy)
+
+    @property
+    def mark(self) -> str:
+        r"""The decimal mark of the answer, that of the candidates if they show one."""
+        tables = (self.candidates.table, self.measured.results, self.measured.sheet)
+        marks = (table.mark() for table in tables if table is not None)
+        return next((mark for mark in marks if mark), self.settings.notation.mark)
 
     @property
     def open_places(self) -> list[int]:

@@ -7,18 +7,23 @@ import json
 import os
 import re
 import tomllib
+from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from botorch_lse.table.cells import Notation, decoded, replace_file
+from botorch_lse.numerals import MARKS, is_doubtful, marks_of, number_with
+from botorch_lse.table.cells import decoded, replace_file
+from botorch_lse.table.notation import Notation
 
 DEFAULT_FILE = "botorch-lse.toml"
 """Where the settings stand unless another file is named."""
 FILES = ("candidates", "results", "out")
 """Settings that are files; they are relative to the folder of the settings."""
 PROGRAM = "botorch-lse"
+_DECIMAL_COMMA = re.compile(r"\s*(\w+)\s*=\s*([+-]?\d+,\d+)\s*(?:#.*)?$")
+"""A line of settings with a number as many languages write it."""
 
 
 def _setting(default: Any, words: str, kind: type = str) -> Any:
@@ -45,7 +50,8 @@ class Settings:
         inputs: The columns that describe the candidates; empty: all that vary.
         ignore: Columns that are no inputs, used where ``inputs`` is empty.
         logs: Inputs of which the model sees the logarithm.
-        decimal: The decimal mark.
+        words: Inputs that are words, though they may look like numbers.
+        decimal: The decimal mark; ``None``: as each file shows it.
         replicates: Whether a candidate may have several lines nobody asked for.
         noise_std: The standard deviation of a measurement's noise.
         beta: The squared width of intervals, where it is not a theorem's.
@@ -79,7 +85,12 @@ class Settings:
     logs: tuple[str, ...] = _setting(
         (), "inputs whose ratios count, such as doses: by their logarithm", tuple
     )
-    decimal: str = _setting(".", "the decimal mark, a point or a comma")
+    words: tuple[str, ...] = _setting(
+        (), "inputs that are words, though they may look like numbers", tuple
+    )
+    decimal: str | None = _setting(
+        None, "the decimal mark where a file leaves it open: a point or a comma"
+    )
     replicates: bool = _setting(
         False, "candidates may stand in several lines that no sheet asked for", bool
     )
@@ -110,7 +121,7 @@ class Settings:
                 "Expected one level, --above or --below, but got "
                 f"{'none' if self.above is None else 'both'}."
             )
-        if self.decimal not in (".", ","):
+        if self.decimal not in (None, *MARKS):
             raise ValueError(
                 "Expected `decimal` to be a point or a comma, but got "
                 f"{self.decimal!r}."
@@ -189,6 +200,8 @@ def _example(name: str) -> str:
         "inputs": '["time", "heat"]',
         "ignore": '["comment"]',
         "logs": '["dose"]',
+        "words": '["lot"]',
+        "decimal": '","',
         "audit": "[0.05, 0.05]",
         "beta": "9",
         "budget": "100",
@@ -233,6 +246,13 @@ def settings(path: Path, given: Mapping[str, Any]) -> Settings:
     try:
         stored = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
+        for number, line in enumerate(text.splitlines(), 1):
+            if comma := _DECIMAL_COMMA.match(line):
+                wanted = comma[2].replace(",", ".")
+                raise ValueError(
+                    f"{path.name}, line {number}: expected a number with a decimal "
+                    f"point, but got {comma[2]}; write {comma[1]} = {wanted}."
+                ) from error
         raise ValueError(
             f"{path.name}: expected lines such as above = 40, but: {error}. Texts need "
             "quotation marks."
@@ -327,6 +347,23 @@ def _of_kind(value: Any, kind: type, entry: str, name: str) -> Any:
         str: 'a text in quotation marks, "..."',
         bool: "true or false",
     }
-    raise ValueError(
-        f"{name}: expected {entry} to be {words[kind]}, but got {value!r}."
-    )
+    said = f"{name}: expected {entry} to be {words[kind]}, but got {value!r}"
+    if kind in (int, float) and isinstance(value, str) and marks_of(value):
+        said += f"; write {value.replace(',', '.')}, without quotation marks"
+    raise ValueError(f"{said}.")
+
+
+def number(text: str) -> float:
+    r"""A number as an option has it, also with a decimal comma.
+
+    Raises:
+        argparse.ArgumentTypeError: If it is none, or can be read in two ways.
+    """
+    if "," in text and is_doubtful(text):
+        whole, point = text.replace(",", ""), text.replace(",", ".")
+        raise ArgumentTypeError(f"{text!r}: write {whole} or {point}")
+    found = [number_with(mark, text) for mark in MARKS]
+    value = next((value for value in found if value is not None), None)
+    if value is None:
+        raise ArgumentTypeError(f"{text!r}: write a number, such as 65.5")
+    return value

@@ -14,6 +14,8 @@ from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import ComposedStrategy, State
 from botorch_lse.strategies.content import joint_draws
+from botorch_lse.table.candidates import check_marks
+from botorch_lse.table.cells import Faults
 from botorch_lse.table.runs import Run, filled_up, learnt, told
 
 SHARE_BETWEEN = 4.0
@@ -149,15 +151,19 @@ def _column(run: Run, column: str) -> Tensor:
             f"{table.name}: expected true values in a column that is no input, but "
             f"{name} is one; {advice}."
         )
-    values = []
+    check_marks(table, name, run.settings.notation)
+    notation = run.settings.notation.with_mark(table.mark(name))
+    values, faults = [], Faults()
     for row in run.rows:
         line = run.candidates.lines[row]
-        value = run.settings.notation.number(line.cells[name])
+        text = line.cells[name]
+        value = notation.number(text)
         if value is None:
-            remedy = run.settings.notation.repair(line.cells[name])
-            came = f"got {line.cells[name]!r}"
-            raise table.complaint(line, name, "a number", came, remedy)
+            came, remedy = f"got {text!r}", notation.repair(text)
+            complaint = table.complaint(line, name, "a number", came, remedy)
+            faults.said.append(str(complaint))
         values.append(value)
+    faults.check()
     return torch.tensor(values, dtype=torch.float64)
 
 

@@ -13,17 +13,17 @@ KEYED = "name,y\nn03,4\nn09,10\n"
     ("results", "said"),
     [
         (
-            "name,y\nn03,4\nn04,\nn09,'57,8'\n".replace("'", '"'),
+            "name,y\nn03,4.5\nn04,\nn09,'57,8'\nn10,6.0\n".replace("'", '"'),
             "results.csv, line 4, column y: expected a number, but got '57,8'; "
-            "write 57.8, or give --decimal ,.",
+            "write 57.8.",
         ),
-        ("name,y\nn03,57.8 MPa\n", "but got '57.8 MPa'; write 57.8."),
+        ("name,y\nn03,57.8 MPa\n", "but got '57.8 MPa'; write 57.8 (a unit may stand"),
         (
             "name,y\nn03,lost\n",
             "line 2, column y: expected a number, but got 'lost'; write a number, "
             "leave the cell empty, or write failed (asked again) or n/a",
         ),
-        ("name,y\nn03,nan\n", "expected a number, but got 'nan'"),
+        ("name,y\nn03,none\n", "expected a number, but got 'none'"),
         ("name,y\nn03,1e999\n", "expected a number, but got '1e999'"),
         (
             "name,y\nn3,4\n",
@@ -94,17 +94,16 @@ def test_results_that_are_wrong(lab: Lab, results: str, said: str) -> None:
             "leave the column out: give --ignore 'heat [C]'.",
         ),
         (
-            'x,z\n"1,5",2\n"2,5",7\n',
+            'x,z\n"1,5",2\n2.5,7\n3.5,9\n',
             "",
-            "line 2, column x: expected a number, but got '1,5'; write 1.5, or give "
-            "--decimal ,.",
+            "line 2, column x: expected a number, but got '1,5'; write 1.5.",
         ),
         (
             "x,z\n1,2\n2,3\n1.0,2\n",
             "",
             "candidates.csv, lines 2 and 4: expected different candidates, but their "
-            "inputs are the same (1, 2). Delete one line; if they are two samples, let "
-            "a column name them: give --key NAME.",
+            "inputs are the same (1, 2). Delete one line; if they are different "
+            "samples, let a column name them: give --key NAME.",
         ),
         (
             "x,name\n1,a\n2,b\n4,a\n",
@@ -152,9 +151,9 @@ def test_a_file_that_is_missing_is_named(lab: Lab) -> None:
 
 def test_remedies_name_the_settings_once_there_are_some(lab: Lab) -> None:
     lab.call(NEXT)
-    lab.write("results.csv", 'name,y\nn03,"57,8"\n')
+    lab.write("results.csv", 'name,y\nn03,"57,800"\n')
     said = lab.refused("next")
-    assert said.endswith('write 57.8, or set decimal = "," in botorch-lse.toml.')
+    assert 'set decimal = "," in botorch-lse.toml; if it is one of thousands' in said
     lab.write("results.csv", f"{KEYED}n03,4\n")
     assert lab.refused("next").endswith("set replicates = true in botorch-lse.toml.")
 
