@@ -48,6 +48,7 @@ from botorch_lse.distributions import (
     log_density,
     marginals_of,
 )
+from botorch_lse.numerals import begins_with_a_number, is_doubtful
 from botorch_lse.rows import Rows, with_index
 from botorch_lse.transfer import at_home
 
@@ -679,7 +680,8 @@ def encode(table: pd.DataFrame) -> pd.DataFrame:
 
     Raises:
         ValueError: If the table is empty or misses values, or if a column holds times,
-            numbers but for a few cells, or too many different words to be levels.
+            numbers but for a few cells, texts that may be read in several ways, or too
+            many different words to be levels.
     """
     for size, unit in zip(table.shape, ("row", "column"), strict=True):
         if size == 0:
@@ -717,7 +719,9 @@ def _as_numbers(column: pd.Series) -> pd.Series | None:
     # Mostly words: a few digits among them are labels. Mostly numbers: a few words
     # among them are mistakes, and are refused below.
     if 2 * int(broken.sum()) >= len(column):
+        _ask_about_words(column)
         return None
+    _ask_about_marks(column)
     if bool(broken.any()):
         i = int(broken.to_numpy().argmax())
         raise ValueError(
@@ -726,6 +730,34 @@ def _as_numbers(column: pd.Series) -> pd.Series | None:
             'number or drop the row; if they are labels, say `astype("category")`.'
         )
     return numbers.astype(float)
+
+
+def _ask_about_words(column: pd.Series) -> None:
+    r"""Complain about words most of which begin with a number, such as ``800 ml``."""
+    words = column.astype(str).drop_duplicates()
+    alike = words[words.map(begins_with_a_number)]
+    if 2 * len(alike) > len(words):
+        broken = alike[pd.to_numeric(alike, errors="coerce").isna()]
+        raise ValueError(
+            f"Expected column {column.name!r} of `X` to hold numbers or words, but "
+            f"most cells begin with a number, such as {broken.iloc[0]!r} in row "
+            f"{broken.index[0]!r}. Convert it to numbers, such as by "
+            '`column.str.extract(r"([\\d.]+)")[0].astype(float)`; if they are words, '
+            'say `astype("category")`.'
+        )
+
+
+def _ask_about_marks(column: pd.Series) -> None:
+    r"""Complain about texts whose marks may all be those of thousands."""
+    marked = column[column.map(lambda text: isinstance(text, str) and "." in text)]
+    if len(marked) and bool(marked.map(is_doubtful).all()):
+        raise ValueError(
+            f"Expected column {column.name!r} of `X` to hold numbers that can be read "
+            f"in one way, but row {marked.index[0]!r} has the text {marked.iloc[0]!r}, "
+            "and every point in the column stands before three digits. If it is the "
+            "decimal point, say `pd.to_numeric(column)`; if it is one of thousands, "
+            '`pd.to_numeric(column.str.replace(".", ""))`.'
+        )
 
 
 def _one_per_level(column: pd.Series) -> pd.DataFrame:
