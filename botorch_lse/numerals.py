@@ -2,9 +2,11 @@ r"""Numbers as people write and read them."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable
+from typing import SupportsFloat
 
 MARKS = (".", ",")
 """Decimal marks."""
@@ -64,3 +66,56 @@ def clear_mark(texts: Iterable[str]) -> str | None:
 def begins_with_a_number(text: str) -> bool:
     r"""Whether a word begins as a number does: ``800 ml``, ``16%``, ``1'000``."""
     return _BEGINS.match(plain(text)) is not None
+
+
+_ALL = 15
+"""Significant digits that every float keeps: 0.1 + 0.2 is 0.3 with them."""
+
+
+def written(value: SupportsFloat, sigma: float | None = None) -> str:
+    r"""A number as a text: as it was given, or with the digits that its error allows.
+
+    Example:
+        >>> written(10000000.5)
+        '10000000.5'
+        >>> written(10000000.4567, sigma=1.3)
+        '10000000.5'
+        >>> written(57.83219, sigma=0.041)
+        '57.832'
+
+    Args:
+        value: The number.
+        sigma: Its standard deviation, of which two digits are shown; ``None`` or 0: it
+            is exact.
+    """
+    number = float(value) + 0.0  # no -0
+    if sigma is None or not 0 < sigma < math.inf or not math.isfinite(number):
+        return f"{number:.{_ALL}g}"
+    decimals = 1 - _exponent(sigma)
+    # Digits in front of the decimal mark are kept: 1,234 is not rounded to 1,200.
+    number = round(number, max(decimals, 0)) + 0.0
+    digits = _exponent(number) + 1 + max(decimals, 0)
+    return f"{number:.{min(max(digits, 1), _ALL)}g}"
+
+
+def significant(low: float, high: float, least: int) -> int:
+    r"""How many digits tell numbers of a range apart: a thousandth of it shows.
+
+    Example:
+        >>> significant(0.0, 1.0, 4), significant(10000000.0, 10000040.0, 4)
+        (4, 10)
+
+    Args:
+        low: The smallest number.
+        high: The largest number.
+        least: The fewest digits.
+    """
+    if not low < high:
+        return _ALL
+    largest = _exponent(max(abs(low), abs(high)))
+    return min(max(least, largest - _exponent(high - low) + 4), _ALL)
+
+
+def _exponent(value: float) -> int:
+    r"""The power of ten of a number's first digit; 0 for 0."""
+    return math.floor(math.log10(abs(value))) if value else 0

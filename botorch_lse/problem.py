@@ -48,7 +48,7 @@ from botorch_lse.distributions import (
     log_density,
     marginals_of,
 )
-from botorch_lse.numerals import begins_with_a_number, is_doubtful
+from botorch_lse.numerals import begins_with_a_number, is_doubtful, written
 from botorch_lse.rows import Rows, with_index
 from botorch_lse.transfer import at_home
 
@@ -204,7 +204,7 @@ class Pool:
             i = int((box[1] <= box[0]).nonzero()[0])
             raise ValueError(
                 "Expected the upper row of `bounds` to be above the lower one, but "
-                f"input {i} has {float(box[0, i]):g} and {float(box[1, i]):g}."
+                f"input {i} has {written(box[0, i])} and {written(box[1, i])}."
             )
         n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
         return cls(draw_sobol_samples(box, n=n, q=1, seed=seed)[:, 0], names=names)
@@ -1468,7 +1468,7 @@ def refuse_crossed(lower: Tensor, upper: Tensor) -> None:
         row = int(crossed.nonzero()[0])
         raise ValueError(
             "Expected no entry of `lower` to be above that of `upper`, but row "
-            f"{row} has {float(lower[row]):g} and {float(upper[row]):g}."
+            f"{row} has {written(lower[row])} and {written(upper[row])}."
         )
 
 

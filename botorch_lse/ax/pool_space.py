@@ -19,6 +19,7 @@ from ax import ChoiceParameterConfig, RangeParameterConfig
 from ax.core import FixedParameter, SearchSpace
 
 from botorch_lse.checks import of_type, whole_number
+from botorch_lse.numerals import written
 from botorch_lse.problem import Pool
 
 POOL_INDEX = "pool_index"
@@ -398,7 +399,7 @@ def _check_range(parameter: RangeParameterConfig) -> None:
     if step is not None and not step > 0:
         raise ValueError(
             f"Expected `step_size` of the range {parameter.name!r} to be positive, but "
-            f"got {step:g}. Leave it out for `points` values."
+            f"got {written(step)}. Leave it out for `points` values."
         )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from botorch_lse.checks import complaint
+from botorch_lse.numerals import significant
 from botorch_lse.problem import LEVEL_OF, Pool
 
 
@@ -42,7 +43,8 @@ class Axis:
     def text(self, row: int) -> str:
         r"""Its value in a row."""
         value = self.values[row]
-        return self.words[int(value)] if self.words else f"{value:.4g}"
+        digits = significant(self.values.min(), self.values.max(), 4)
+        return self.words[int(value)] if self.words else f"{value:.{digits}g}"
 
 
 def axes_of(pool: Pool) -> list[Axis]:

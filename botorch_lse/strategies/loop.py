@@ -30,6 +30,7 @@ from botorch_lse.checks import (
 )
 from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.content import CONFIDENCE, Content
+from botorch_lse.numerals import written
 from botorch_lse.problem import Batch, Classification, History, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.judges import Judge, LevelJudge
@@ -986,7 +987,7 @@ def check_new(state: State, told: Observations, missing: Tensor | None) -> None:
         label, row, *values = again[0]
         raise ValueError(
             f"Expected new measurements, but {len(again)} were told already, first "
-            f"{', '.join(f'{v:g}' for v in values)} of row {row} in round {label}. "
+            f"{', '.join(written(v) for v in values)} of row {row} in round {label}. "
             "Tell only what is new, or `replay` the whole; leave `round` out if it "
             "was measured again."
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from botorch_lse.numerals import written
 from botorch_lse.plotting import level_set_frame, plot_level_set
 from botorch_lse.problem import Pool
 from botorch_lse.table.cells import without_unit, write_table
@@ -54,22 +55,26 @@ def write_answer(run: Run, path: Path) -> None:
         path: The file.
     """
     frame, mark = answer_frame(run), run.mark
+    own = len(run.candidates.table.header)  # ours stand behind these
+    names = [str(name) for name in frame.columns]
+    ours = {name.removesuffix("_lse"): name for name in names[own:]}
 
-    def text(name: str, value: object) -> str:
-        if isinstance(value, str) or not isinstance(value, float):
+    def text(name: str, value: object, sigma: float) -> str:
+        if not isinstance(value, float):
             return str(value)
-        if name.startswith("n_observations"):  # missing where others have whole ones
+        if name == ours["n_observations"]:  # missing where others have whole ones
             return "" if np.isnan(value) else f"{value:.0f}"
-        if name.startswith("probability"):
-            value = round(value, PLACES)
-        return f"{value:.6g}".replace(".", mark) if np.isfinite(value) else ""
+        if not np.isfinite(value) or np.isnan(sigma):  # before a model is learnt
+            return ""
+        if name == ours["probability_above"]:
+            return f"{round(value, PLACES):.6g}".replace(".", mark)
+        return written(value, sigma).replace(".", mark)
 
     rows = [
-        {str(name): text(str(name), value) for name, value in row.items()}
+        {name: text(name, row[name], float(row[ours["sigma"]])) for name in names}
         for row in frame.to_dict(orient="records")
     ]
-    header = [str(name) for name in frame.columns]
-    write_table(path, header, rows, run.candidates.table.style.of_another)
+    write_table(path, names, rows, run.candidates.table.style.of_another)
 
 
 def draw_answer(run: Run, path: Path) -> None:
@@ -90,7 +95,7 @@ def draw_answer(run: Run, path: Path) -> None:
     axes = plot_level_set(answer, state.observations, found.level)
     column = run.result_column
     unit = column.removeprefix(without_unit(column)).strip(" ()[]")
-    level = f"{found.level:g} {unit}".strip()
+    level = f"{written(found.level)} {unit}".strip()
     axes.set_title(f"{without_unit(column)}: {found.side} {level}?")
     if axes.get_ylabel() == "y":
         axes.set_ylabel(column)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.confidence.calibration import ANOTHER_MODEL, CalibrationWarning
+from botorch_lse.numerals import written
 from botorch_lse.strategies.loop import (
     ALL_ABOVE,
     AUDITED,
@@ -500,7 +501,7 @@ def summary(run: Run) -> str:
     lines = [f"{_counted(len(run.candidates), 'candidate')}: {', '.join(parts)}."]
     if state.history.n_measured:
         lines.append(
-            f"{run.result_column} against {found.level:g}: {', '.join(sides)}."
+            f"{run.result_column} against {written(found.level)}: {', '.join(sides)}."
         )
         lines += how_many(run)
     if state.stop_reason is not None:
@@ -546,7 +547,7 @@ def how_many(run: Run) -> list[str]:
     if found.side == "below":
         numbers = [1 - content.estimate, *(1 - end for end in content.posterior[::-1])]
     best, low, high = (round(n * number) for number in numbers)
-    percent = f"{100 * content.confidence:g} %"
+    percent = f"{written(100 * content.confidence)} %"
     return [
         f"Of all {n} about {best} {'is' if best == 1 else 'are'} {found.side}; by the "
         f"model, if it is right, between {low} and {high} with {percent}."

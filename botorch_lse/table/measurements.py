@@ -15,7 +15,7 @@ from functools import cached_property
 
 import torch
 
-from botorch_lse.numerals import is_doubtful, number_with
+from botorch_lse.numerals import is_doubtful, number_with, written
 from botorch_lse.problem import Observations
 from botorch_lse.table.candidates import REPEAT, SHEET, Candidates, check_marks
 from botorch_lse.table.cells import Faults, Line, Table, read_table
@@ -340,7 +340,7 @@ def _repeated(one: Entry, other: Entry, found: Settings) -> ValueError:
 def _contradiction(one: Entry, other: Entry) -> ValueError:
     r"""That two lines say different things about one measurement."""
     said = [
-        f"{entry.value:g}" if entry.value is not None else entry.status
+        written(entry.value) if entry.value is not None else entry.status
         for entry in (one, other)
     ]
     return ValueError(

@@ -13,7 +13,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from botorch_lse.numerals import MARKS, is_doubtful, marks_of, number_with
+from botorch_lse.numerals import MARKS, is_doubtful, marks_of, number_with, written
 from botorch_lse.table.cells import decoded, replace_file
 from botorch_lse.table.notation import Notation
 
@@ -285,7 +285,7 @@ def _contradiction(name: str, given: Any, found: Settings, text: str) -> str:
     r"""What a call and the settings say about the same thing."""
     option = "" if name == "candidates" else f"--{name.replace('_', '-')} "
     shown = ",".join(map(str, given)) if isinstance(given, tuple) else given
-    shown = f"{given:g}" if isinstance(given, float) else shown
+    shown = written(given) if isinstance(given, float) else shown
     shown = f"{option}{shown}" if given is not True else option.strip()
     number = _line_of(name, text)
     if number is None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from botorch_lse.models.fitted import unfitted_prior
 from botorch_lse.models.gaussian_process import PoolPosterior
+from botorch_lse.numerals import written
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import ComposedStrategy, State
 from botorch_lse.strategies.content import joint_draws
@@ -93,7 +94,7 @@ def truth_of(
         if len(between) != 2 or not between[0] < between[1]:
             raise ValueError(
                 "Expected --between to be a smaller and a larger value, as in 20,60, "
-                f"but got {','.join(f'{end:g}' for end in between)}."
+                f"but got {','.join(written(end) for end in between)}."
             )
         low, high = between
         unfitted = unfitted_prior(run.pool.bounds, dict(run.pool.words.values()))
@@ -101,7 +102,8 @@ def truth_of(
         values = (low + high) / 2 + _drawn(prior, runs, seed) * (
             (high - low) / SHARE_BETWEEN
         )
-        words = f"functions drawn from the model, mostly between {low:g} and {high:g}"
+        ends = f"{written(low)} and {written(high)}"
+        words = f"functions drawn from the model, mostly between {ends}"
         return Truth(values, _given(noise, run), start, words)
     # Without its audit, which has a belief of its own.
     strategy = replace(run.strategy, audit=None)

@@ -3,6 +3,7 @@ r"""What is known, as a table and a picture."""
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,25 @@ def test_doses_count_by_their_logarithm(lab: Lab, closed_figures: None) -> None:
     lab.write("candidates.csv", "dose,wood\n1,oak\n9,ash\n4,oak\n")
     said = lab.refused("next candidates.csv --above 4 --column y --logs wood")
     assert "`logs` to name inputs that are numbers, but 'wood' is none" in said
+
+
+def test_large_values_with_small_differences_are_told_apart(
+    lab: Lab, closed_figures: None
+) -> None:
+    def high(line: Mapping[str, str]) -> str:
+        return f"{10000000 + float(hill(line)):.2f}"
+
+    known = "".join(f"{x},{high({'x': str(x)})}\n" for x in range(0, 20, 2))
+    lab.write("results.csv", f"x,y\n{known}")
+    call = NEXT.replace("--above 7", "--above 10000007.5")
+    said = lab.call(f"{call} --first 10 --noise-std 0.3")
+    assert "y against 10000007.5: " in said
+    lab.call("answer")
+    lines = lab.read("answer.csv")
+    for name in ("mean", "lower", "upper"):
+        assert len({line[name] for line in lines}) > 12
+        assert all("e" not in line[name] for line in lines)
+    for line in lines:
+        sigma = float(line["sigma"])
+        assert len(line["sigma"].lstrip("0.")) <= 2
+        assert len(line["mean"].partition(".")[2]) <= 1 - math.floor(math.log10(sigma))
