@@ -32,6 +32,7 @@ from botorch_lse.table.measurements import (
     results_with,
     written_as_in,
 )
+from botorch_lse.table.progress import doing
 from botorch_lse.table.runs import Run
 from botorch_lse.table.settings import (
     DEFAULT_FILE,
@@ -319,7 +320,8 @@ def answer_command(call: argparse.Namespace) -> None:
         print(answer_in_words(run))
     save_settings(run)
     write_answer(run, call.table)
-    draw_answer(run, call.picture)
+    with doing(f"drawing {call.picture}", at_once=False):
+        draw_answer(run, call.picture)
     print(f"Wrote {call.table} and {call.picture}.")
 
 
@@ -354,8 +356,10 @@ def simulate_command(call: argparse.Namespace) -> None:
     _tell(understood(run))
     save_settings(run)
     print(f"Truth: {truth.words}; noise with standard deviation {truth.noise_std:.3g}.")
-    outcomes = list[Outcome]()
-    for i, outcome in enumerate(simulated(run, truth, call.most), 1):
+    outcomes, runs = list[Outcome](), simulated(run, truth, call.most)
+    for i in range(1, len(truth.values) + 1):
+        with doing(f"run {i}", at_once=False):
+            outcome = next(runs)
         outcomes.append(outcome)
         print(
             f"run {i}: {_counted(outcome.n, 'measurement')} in "
@@ -540,8 +544,12 @@ def how_many(run: Run) -> list[str]:
     Args:
         run: The run.
     """
-    found, content, n = run.settings, run.state.content(), len(run.pool)
-    if content.posterior is None or not bool(run.state.classification.undecided.any()):
+    found, n = run.settings, len(run.pool)
+    if not bool(run.state.classification.undecided.any()):
+        return []
+    with doing("counting", at_once=False):
+        content = run.state.content()
+    if content.posterior is None:
         return []
     numbers = [content.estimate, *content.posterior]
     if found.side == "below":
@@ -580,7 +588,8 @@ def foreseen(run: Run) -> str:
     Args:
         run: The run.
     """
-    forecast = run.state.forecast()
+    with doing("looking ahead", at_once=False):
+        forecast = run.state.forecast()
     if forecast.observations is None:
         said = f"How many more measurements it takes cannot be told. {forecast.basis}"
     else:

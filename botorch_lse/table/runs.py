@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies import (
@@ -26,6 +25,7 @@ from botorch_lse.table.candidates import REPEAT, SHEET, Candidates
 from botorch_lse.table.cells import Line, read_table
 from botorch_lse.table.measurements import Measurements, measurements
 from botorch_lse.table.notation import is_missing
+from botorch_lse.table.progress import doing
 from botorch_lse.table.settings import Settings
 
 
@@ -140,9 +140,12 @@ class Run:
             return []
         size = self.settings.batch - len(self.measured.open)
         owed = [self.places[row] for row in self.measured.owed][: max(size, 0)]
-        rows = filled_up(
-            self.strategy, self.state, [*self.open_places, *owed], size - len(owed)
-        )
+        out, size = [*self.open_places, *owed], size - len(owed)
+        if size <= 0:
+            rows = []
+        else:
+            with doing(f"choosing {size} line{'s' * (size > 1)}", at_once=False):
+                rows = filled_up(self.strategy, self.state, out, size)
         return [int(self.rows[row]) for row in [*owed, *rows]]
 
     # --- the sheet --------------------------------------------------------------------
@@ -188,8 +191,13 @@ def learnt(run: Run, strategy: ComposedStrategy) -> State:
     """
     groups = run.measured.by_sheet(run.places)
     state = strategy.init(run.settings.seed)
-    for group in tqdm(groups, desc="learning", disable=None, leave=False):
-        state = told(strategy, state, group)
+    n = sum(map(len, groups))
+    if n == 0:
+        return state
+    with doing(f"learning from {n} value{'s' * (n > 1)}") as progress:
+        for i, group in enumerate(groups, 1):
+            progress.place = f"sheet {i} of {len(groups)}"
+            state = told(strategy, state, group)
     return state
 
 

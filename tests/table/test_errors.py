@@ -207,3 +207,98 @@ def test_changed_candidates_are_refused_not_mixed_up(lab: Lab) -> None:
     mixed = [f"{x},{name}" for x, name in enumerate(reversed(names))]
     lab.write("candidates.csv", "\n".join([header, *mixed]))
     assert "correct the line that is wrong: one of the two" in lab.refused("next")
+
+
+def test_all_faults_of_a_file_are_said_in_one_call(lab: Lab) -> None:
+    lab.write(
+        "results.csv",
+        "name,x,y\nn03,3,3.95\nn4,4,5,9\nn05,5,much\nn06,6,9.1\nn07,7,2\n",
+    )
+    assert "line 3: expected 3 cells" in lab.refused(NEXT)
+    lab.write(
+        "results.csv",
+        "name,x,y\nn03,3,3.95\nn4,4,5.9\nn05,5,much\nn06,7,9.1\nn03,3,2\nn9,9,?\n",
+    )
+    said = lab.refused(NEXT).splitlines()
+    assert said[0] == "5 things to correct:"
+    assert [line.partition(":")[0] for line in said[1:]] == [
+        "- results.csv, line 3, column name",
+        "- results.csv, line 4, column y",
+        "- results.csv, line 5, column x",
+        "- results.csv, line 7, column y",
+        "- results.csv, line 7, column name",
+    ]
+    lab.write("results.csv", "name,x,y\nn03,3,3.95\nn03,3,2\nn04,4,5\nn04,4,5\n")
+    said = lab.refused(NEXT).splitlines()
+    assert len(said) == 3
+    assert all("If a line was copied twice" in line for line in said[1:])
+
+
+def test_faults_of_results_and_sheet_are_said_together(lab: Lab) -> None:
+    lab.call(NEXT)
+    lab.fill("sheet.csv", lambda _: "soon")
+    lab.write("results.csv", "name,y\nn33,4\n")
+    said = lab.refused("next").splitlines()
+    assert said[0] == "5 things to correct:"
+    assert sum("sheet.csv" in line for line in said) == 4
+
+
+def test_all_faults_of_the_candidates_are_said_in_one_call(lab: Lab) -> None:
+    rows = ["a,1,2,x", "a,2,7,y", ",4,9,z", "d,5,,w", "e,6 g,4,NA", "f,7,3,x"]
+    lab.write("candidates.csv", "\n".join(["name,heat,time,kind", *rows, ""]))
+    call = "next candidates.csv --above 7 --column y --key name --batch 2"
+    said = lab.refused(call)
+    for part in (
+        "4 things to correct",
+        "line 4, column name: expected a name for every candidate",
+        "line 5, column time: expected a value for every candidate, but the cell is e",
+        "line 6, column heat: expected a number, but got '6 g'; write 6",
+        "line 6, column kind: expected a value for every candidate, but got 'NA'; fill "
+        "it in, delete the line, or leave the column out: give --ignore kind; if it is "
+        "a word, give --words kind",
+    ):
+        assert part in said
+    rows = ["a,1,2,x", "a,2,7,y", "c,4,9,z", "d,5,1,w", "e,6,4,NA", "e,7,3,x"]
+    lab.write("candidates.csv", "\n".join(["name,heat,time,kind", *rows, ""]))
+    said = lab.refused(f"{call} --words kind")
+    assert "lines 2 and 3, column name" in said
+    assert "lines 6 and 7, column name" in said
+    rows = [f"{row[0]}{i}{row[1:]}" for i, row in enumerate(rows)]
+    lab.write("candidates.csv", "\n".join(["name,heat,time,kind", *rows, ""]))
+    assert "kind: 5 words (NA, w, x, y, z)" in lab.call(f"{call} --words kind")
+
+
+def test_of_many_faults_of_one_kind_the_rest_is_counted(lab: Lab) -> None:
+    lab.write("results.csv", "name,y\n" + "".join(f"n{i},1\n" for i in range(100, 160)))
+    said = lab.refused(NEXT).splitlines()
+    assert said[0] == "60 things to correct:"
+    assert said[-1] == "- 20 more like these."
+    assert len(said) == 42
+
+
+def test_a_second_value_of_one_line_can_be_kept_as_a_replicate(lab: Lab) -> None:
+    lab.call(NEXT)
+    lab.fill("sheet.csv", lambda _: "4.0")
+    copied = (lab.folder / "sheet.csv").read_text()
+    lab.call("next")
+    text = copied.replace(",4.0", ",5.0").splitlines()
+    lab.write("sheet.csv", "\n".join([text[0], text[1], ""]))  # measured twice
+    said = lab.refused("next")
+    assert (
+        "but one says 4, the other 5. Correct one, or delete it. If both were" in said
+    )
+    assert (
+        "move the line of sheet.csv to results.csv, its cells sheet and repeat empty, "
+        "and set replicates = true in botorch-lse.toml." in said
+    )
+    header, *lines = (lab.folder / "results.csv").read_text().splitlines()
+    cells = text[1].split(",")
+    assert header.split(",")[0] == "sheet"
+    assert header.split(",")[3] == "repeat"
+    cells[0] = cells[3] = ""
+    lab.write("results.csv", "\n".join([header, *lines, ",".join(cells), ""]))
+    lab.write("sheet.csv", f"{header}\n")
+    file = lab.folder / "botorch-lse.toml"
+    off, on = "replicates = false", "replicates = true"
+    file.write_text(file.read_text().replace(off, on))
+    assert "5 measured" in lab.call("next")
