@@ -87,8 +87,8 @@ ENDS = {
     DECIDED: "every row is decided up to epsilon",
     AUDITED: "rows drawn at random confirmed what was decided",
     NOT_CONFIRMED: "rows drawn at random did not confirm what was decided",
-    NONE_FOUND: "nothing above the level was found, so far",
-    ALL_ABOVE: "every value was above the level, so far",
+    NONE_FOUND: "no row was clearly above the level, so far",
+    ALL_ABOVE: "no row was clearly below the level, so far",
     BUDGET: "the budget is used up",
     EXHAUSTED: "no row is left to measure",
 }

@@ -937,7 +937,11 @@ class GPProcedure(Procedure):
 
 
 def _one_sided_in_words(side: str) -> str:
-    return f"Every value so far lies {side} the level, so nothing is decided."
+    other = "below" if side == "above" else "above"
+    return (
+        f"No row is clearly {other} the level so far, noise considered, so nothing is "
+        "decided."
+    )
 
 
 def rows_forecast(

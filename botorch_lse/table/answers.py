@@ -26,25 +26,33 @@ def answer_frame(run: Run) -> pd.DataFrame:
     Args:
         run: The run.
     """
-    state = run.state
-    frame = level_set_frame(state.classification, state.observations)
-    lines = run.candidates.lines
+    frame = level_set_frame(run.answer, run.state.observations)
+    ours, lines = columns(run, frame), run.candidates.lines
     frame.index = pd.Index([lines[row].number for row in run.rows])
+    for row, entry in run.measured.known.items():
+        # Of these only the limit is known; what the model says rests on it.
+        unknown = ("mean", "sigma", "lower" if entry.side == "below" else "upper")
+        frame.loc[lines[row].number, [ours[name] for name in unknown]] = np.nan
     out = [lines[row] for row in sorted(run.measured.excluded)]
     if out:
         rest = pd.DataFrame([line.cells for line in out], [line.number for line in out])
-        rest[side_column(frame)] = UNMEASURABLE
+        rest[ours["side"]] = UNMEASURABLE
         frame = pd.concat([frame, rest])
     return frame.sort_index()
 
 
-def side_column(frame: pd.DataFrame) -> str:
-    r"""The column with the sides, which ends otherwise where the table has one.
+def columns(run: Run, frame: pd.DataFrame) -> dict[str, str]:
+    r"""The columns that the answer adds, by what they hold.
+
+    Their names end otherwise where the candidates' table has one of them already.
 
     Args:
+        run: The run.
         frame: The answer.
     """
-    return "side_lse" if "side_lse" in frame else "side"
+    own = len(run.candidates.table.header)  # ours stand behind these
+    names = [str(name) for name in frame.columns[own:]]
+    return {name.removesuffix("_lse"): name for name in names}
 
 
 def write_answer(run: Run, path: Path) -> None:
@@ -55,16 +63,14 @@ def write_answer(run: Run, path: Path) -> None:
         path: The file.
     """
     frame, mark = answer_frame(run), run.mark
-    own = len(run.candidates.table.header)  # ours stand behind these
-    names = [str(name) for name in frame.columns]
-    ours = {name.removesuffix("_lse"): name for name in names[own:]}
+    names, ours = [str(name) for name in frame.columns], columns(run, frame)
 
     def text(name: str, value: object, sigma: float) -> str:
         if not isinstance(value, float):
             return str(value)
         if name == ours["n_observations"]:  # missing where others have whole ones
             return "" if np.isnan(value) else f"{value:.0f}"
-        if not np.isfinite(value) or np.isnan(sigma):  # before a model is learnt
+        if not np.isfinite(value) or np.isinf(sigma):  # no model is learnt yet
             return ""
         if name == ours["probability_above"]:
             return f"{round(value, PLACES):.6g}".replace(".", mark)
@@ -88,17 +94,19 @@ def draw_answer(run: Run, path: Path) -> None:
         ImportError: If matplotlib is not installed.
         ValueError: If the file cannot be written.
     """
-    found, state = run.settings, run.state
-    answer, pool = state.classification, run.pool
+    found, answer, pool = run.settings, run.answer, run.pool
+    observations = run.scale.shown(run.state.observations)
     shown = run.candidates.drawn(run.rows)
     answer = replace(answer, pool=Pool(pool.X, names=pool.names, table=shown))
-    axes = plot_level_set(answer, state.observations, found.level)
+    axes = plot_level_set(answer, observations, found.level)
     column = run.result_column
     unit = column.removeprefix(without_unit(column)).strip(" ()[]")
     level = f"{written(found.level)} {unit}".strip()
     axes.set_title(f"{without_unit(column)}: {found.side} {level}?")
     if axes.get_ylabel() == "y":
         axes.set_ylabel(column)
+        if run.scale.is_log:
+            axes.set_yscale("log")
     if axes.get_xlabel() == "rows, sorted by mean":
         axes.set_xlabel("candidates, sorted by what is expected")
     figure = axes.get_figure(root=True)

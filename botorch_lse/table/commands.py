@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
+import torch
+
 from botorch_lse.checks import in_interval, whole_number
-from botorch_lse.confidence.calibration import ANOTHER_MODEL, CalibrationWarning
+from botorch_lse.confidence.calibration import (
+    ANOTHER_MODEL,
+    CalibrationWarning,
+    recent,
+    share_within,
+)
 from botorch_lse.numerals import written
+from botorch_lse.problem import SIDES
 from botorch_lse.strategies.loop import (
     ALL_ABOVE,
     AUDITED,
     BUDGET,
     DECIDED,
+    EXCLUDED,
     EXHAUSTED,
     NONE_FOUND,
     NOT_CONFIRMED,
@@ -26,6 +35,7 @@ from botorch_lse.strategies.loop import (
 from botorch_lse.table.answers import draw_answer, write_answer
 from botorch_lse.table.cells import Table, write_table
 from botorch_lse.table.measurements import (
+    FAILED,
     MEASURED,
     WORDS,
     Entry,
@@ -63,16 +73,22 @@ ENDS = {
     DECIDED: "Every candidate is decided.",
     AUDITED: "Every candidate is decided, and candidates drawn at random confirmed it.",
     NOT_CONFIRMED: "Candidates drawn at random did not confirm what was decided.",
-    NONE_FOUND: "No value above the level was found, so far.",
-    ALL_ABOVE: "Every value was above the level, so far.",
+    NONE_FOUND: "No candidate was clearly above the level, so far.",
+    ALL_ABOVE: "No candidate was clearly below the level, so far.",
     BUDGET: "The budget is used up; for more, set budget in the settings.",
     EXHAUSTED: "No candidate is left to measure.",
 }
 """Why a run ended, for each reason to stop."""
+CHECK_A_FEW = (
+    "Candidates called above or below are so by a model learnt from your values; check "
+    "a few. (More on what that is worth: --details.)"
+)
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 """What stands between cells, in words."""
 MARKS = {".": "point", ",": "comma"}
 """Decimal marks, in words."""
+_OF_AUDIT = re.compile(r"(Audited:|An audit of|Not confirmed:).*")
+"""What the guarantee of an answer says of an audit."""
 OFTEN = 3
 """A candidate that failed so many times, and never gave a value, is asked about."""
 
@@ -134,6 +150,11 @@ def _add_answer_options(part: argparse.ArgumentParser) -> None:
         part.add_argument(
             option, type=Path, default=Path(file), metavar="FILE", help=words
         )
+    part.add_argument(
+        "--details",
+        action="store_true",
+        help="say what the answer is worth: what is claimed and assumed",
+    )
 
 
 def _add_simulate_options(part: argparse.ArgumentParser) -> None:
@@ -269,8 +290,7 @@ def uncounted(run: Run) -> str:
         return ""
     remedy = f"copy these lines to {found.results}"
     if run.measured.results is None:
-        advice = replace(found, is_stored=True).notation.advice
-        remedy += f", or {advice('results', found.candidates)}"
+        remedy += f", or {found.later.advice('results', found.candidates)}"
     return (
         f"{_counted(n, 'value')} of {candidates.column} in {candidates.table.name} "
         f"{'does' if n == 1 else 'do'} not count. To use them, {remedy}."
@@ -316,8 +336,7 @@ def answer_command(call: argparse.Namespace) -> None:
     _tell(understood(run))
     _tell(uncounted(run))
     print(summary(run))
-    if run.state.history.n_measured:
-        print(answer_in_words(run))
+    _tell(details(run) if call.details else closing(run))
     save_settings(run)
     write_answer(run, call.table)
     with doing(f"drawing {call.picture}", at_once=False):
@@ -325,17 +344,35 @@ def answer_command(call: argparse.Namespace) -> None:
     print(f"Wrote {call.table} and {call.picture}.")
 
 
-def answer_in_words(run: Run) -> str:
-    r"""How much lies on the side that is asked for, and what the answer is worth.
+def closing(run: Run) -> str:
+    r"""What to make of an answer, in a sentence; an audit was asked for, and is told.
+
+    Args:
+        run: The run.
+    """
+    answer = run.answer
+    audit = _OF_AUDIT.search(answer.guarantee)
+    if audit:
+        return audit[0]
+    return "" if bool(answer.undecided.all()) else CHECK_A_FEW
+
+
+def details(run: Run) -> str:
+    r"""What the answer is worth: what was predicted, what is claimed and assumed.
 
     Args:
         run: The run.
     """
     state = run.state
-    guarantee, said = state.classification.guarantee, str(state.calibration())
-    # Where the predictions failed, the guarantee and the summary say so already.
-    has_said = said in guarantee or state.calibration().has_failed
-    words = (guarantee,) if has_said else (said, guarantee)
+    if not state.history.n_measured:
+        return ""
+    guarantee = state.classification.guarantee.replace(EXCLUDED, "").strip()
+    said = str(state.calibration())
+    words = (guarantee,) if said in guarantee else (said, guarantee)
+    if run.scale.is_log:
+        level, epsilon = written(run.level, 1e-3), written(run.epsilon, 1e-4)
+        more = "By logarithms to base 10"
+        words = (*words, f"{more}: the level is {level}, epsilon {epsilon}.")
     return _in_table_words("\n".join(words))
 
 
@@ -355,7 +392,7 @@ def simulate_command(call: argparse.Namespace) -> None:
     truth = truth_of(run, call.runs, call.truth, call.between, call.noise)
     _tell(understood(run))
     save_settings(run)
-    print(f"Truth: {truth.words}; noise with standard deviation {truth.noise_std:.3g}.")
+    print(f"Truth: {truth.words}; {run.scale.noise_in_words(truth.noise_std)}.")
     outcomes, runs = list[Outcome](), simulated(run, truth, call.most)
     for i in range(1, len(truth.values) + 1):
         with doing(f"run {i}", at_once=False):
@@ -469,7 +506,7 @@ def to_do(run: Run, lines: list[dict[str, str]]) -> str:
         lines: The new lines of the sheet.
     """
     out, n_open = run.settings.out, len(run.measured.open)
-    if run.state.is_done:
+    if run.is_done:
         said = "Nothing more need be measured"
         if n_open:
             said += f", nor the {_counted(n_open, 'open line')} of {out}"
@@ -493,24 +530,24 @@ def summary(run: Run) -> str:
         run: The run.
     """
     now, found, state = run.measured, run.settings, run.state
-    answer = state.classification
+    answer = run.answer
     parts = [f"{len(now.having(MEASURED))} measured"]
-    for status, words in (("failed", "failed"), ("n/a", "not measurable")):
+    for status, words in ((FAILED[0], "failed"), ("n/a", "not measurable")):
         if n := len(now.having(status)):
             parts.append(f"{n} {words}")
-    sides = (
-        f"{int(getattr(answer, side).sum())} {side}"
-        for side in ("above", "below", "undecided")
-    )
+    sides = (f"{int(getattr(answer, side).sum())} {side}" for side in SIDES)
     lines = [f"{_counted(len(run.candidates), 'candidate')}: {', '.join(parts)}."]
     if state.history.n_measured:
         lines.append(
             f"{run.result_column} against {written(found.level)}: {', '.join(sides)}."
         )
         lines += how_many(run)
+    first = run.strategy.parts.model.n_first
     if state.stop_reason is not None:
-        lines.append(ENDS[state.stop_reason])
-    elif (first := run.strategy.parts.model.n_first) > state.history.n_measured:
+        lines.append(ENDS[state.stop_reason] + one_sided(run))
+    elif run.is_done:
+        lines.append(ENDS[DECIDED])
+    elif first > state.history.n_measured:
         lines.append(
             f"The first {first} measurements are spread over the table: nothing is "
             f"decided before, {first - state.history.n_measured} to go. (The setting "
@@ -518,11 +555,43 @@ def summary(run: Run) -> str:
         )
     else:
         lines.append(foreseen(run))
-    lines += often_failed(run)
+    lines += [*often_failed(run), *of_marks(run), *of_limits(run), *of_scale(run)]
+    if state.history.n_measured and state.calibration().has_failed:
+        lines.append(too_narrow(run))
+    return "\n".join(lines)
+
+
+def one_sided(run: Run) -> str:
+    r"""How many values lay on the side on which no candidate was found, if some did.
+
+    Args:
+        run: The run.
+    """
+    sides = {NONE_FOUND: "above", ALL_ABOVE: "below"}
+    side = sides.get(run.state.stop_reason or "")
+    y = run.state.observations.y
+    beyond = y > run.level if side == "above" else y < run.level
+    n = int(beyond.sum())
+    if side is None or n == 0:
+        return ""
+    verb = "was" if n == 1 else "were"
+    return (
+        f" {n} of {_counted(len(y), 'value')} {verb} {side} it, but by no more than "
+        "the noise that was learnt explains."
+    )
+
+
+def of_marks(run: Run) -> list[str]:
+    r"""What to know of words in place of values, in sentences.
+
+    Args:
+        run: The run.
+    """
+    now, lines = run.measured, list[str]()
     if now.excluded:
         lines.append(
             "What is marked n/a is not asked for: empty its cell in "
-            f"{found.results} to ask for it again."
+            f"{run.settings.results} to ask for it again."
         )
     if now.missing:
         n, verb = len(now.missing), "counts" if len(now.missing) == 1 else "count"
@@ -531,9 +600,73 @@ def summary(run: Run) -> str:
             "empty, as programs write it where nothing stands. Write n/a if a "
             "candidate cannot be measured."
         )
-    if state.history.n_measured and state.calibration().has_failed:
-        lines.append(_in_table_words(str(state.calibration())))
-    return "\n".join(lines)
+    return lines
+
+
+def of_limits(run: Run) -> list[str]:
+    r"""What is done with values of which only a limit is known, in sentences.
+
+    Args:
+        run: The run.
+    """
+    lines, level = list[str](), written(run.settings.level)
+    if known := list(run.measured.known.values()):
+        n = len(known)
+        them = "its candidate is" if n == 1 else "their candidates are"
+        lines.append(
+            f"{_counted(n, 'value')} {'is a limit' if n == 1 else 'are limits'} (first "
+            f"{_text_of(run, known[0])} in {known[0].place}): {them} decided so, and "
+            "not asked for again. The model learns the limit in place of the value, so "
+            "that it takes others like it for nearer to the level than they are."
+        )
+    if untold := list(run.measured.untold.values()):
+        n = len(untold)
+        lines.append(
+            f"{_counted(n, 'limit')} beyond the level {level} "
+            f"{'says' if n == 1 else 'say'} nothing of the side (first "
+            f"{_text_of(run, untold[0])} in {untold[0].place}): not learnt from, and "
+            "not asked for again. If a finer method can, measure it and write the "
+            "value in its place."
+        )
+    return lines
+
+
+def _text_of(run: Run, entry: Entry) -> str:
+    r"""What stands in the cell of a result."""
+    column = entry.table.column(run.settings.column)
+    return "" if column is None else entry.line.cells[column]
+
+
+def of_scale(run: Run) -> list[str]:
+    r"""A hint at logarithms, where values span decades and nobody said anything.
+
+    Args:
+        run: The run.
+    """
+    y, found = run.state.observations.y, run.settings
+    if found.log_result is not None or not run.scale.is_suggested(y, found.level):
+        return []
+    low, high = torch.aminmax(y)
+    return [
+        f"Values go from {written(low)} to {written(high)}: where ratios count, "
+        f"{found.later.advice('log_result', '')}, and the model learns their "
+        f"logarithms. (log_result = false in {found.path.name} ends this hint.)"
+    ]
+
+
+def too_narrow(run: Run) -> str:
+    r"""That predictions failed, in the words of somebody who measures.
+
+    Args:
+        run: The run.
+    """
+    later = recent(run.state.calibration().ahead)
+    inside = round(share_within(later, 0.95) * len(later))
+    return (
+        f"Only {inside} of the last {len(later)} values lay where they were expected; "
+        "19 of 20 should. Do not trust what is decided: look for values that were "
+        "typed or measured wrongly, or measure more."
+    )
 
 
 def how_many(run: Run) -> list[str]:
@@ -545,7 +678,7 @@ def how_many(run: Run) -> list[str]:
         run: The run.
     """
     found, n = run.settings, len(run.pool)
-    if not bool(run.state.classification.undecided.any()):
+    if not bool(run.answer.undecided.any()):
         return []
     with doing("counting", at_once=False):
         content = run.state.content()
@@ -564,7 +697,8 @@ def how_many(run: Run) -> list[str]:
 
 def _in_table_words(said: str) -> str:
     r"""What is said of the predictions, with a remedy that a table's owner has."""
-    return said.replace(ANOTHER_MODEL, "or measure more")
+    said = said.replace(ANOTHER_MODEL, "or measure more")
+    return said.replace("No row is", "No candidate is")
 
 
 def often_failed(run: Run) -> list[str]:
@@ -590,13 +724,21 @@ def foreseen(run: Run) -> str:
     """
     with doing("looking ahead", at_once=False):
         forecast = run.state.forecast()
-    if forecast.observations is None:
-        said = f"How many more measurements it takes cannot be told. {forecast.basis}"
+    more, budget = forecast.observations, run.settings.budget
+    left = None if budget is None else budget - run.state.n_used
+    if more is None:
+        basis = _in_table_words(forecast.basis)
+        said = f"How many more measurements it takes cannot be told. {basis}"
+    elif left is not None and more > left:
+        return (
+            f"The budget leaves {_counted(left, 'measurement')}; about {more} would "
+            "decide all, so that some candidates will stay undecided."
+        )
     else:
-        more = _counted(forecast.observations, "more measurement")
         is_confirming = not bool(run.state.classification.undecided.any())
         until = "the answer is confirmed" if is_confirming else "all is decided"
-        said = f"About {more} until {until}."
+        said = f"About {_counted(more, 'more measurement')} until {until}."
+        said = said if left is None else f"{said[:-1]}; the budget leaves {left}."
     if run.settings.epsilon == 0:
         said += (
             " Candidates very near to the level take most of them: with an epsilon "

@@ -8,6 +8,7 @@ without a number was measured elsewhere.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from functools import cached_property
 
 import torch
 
-from botorch_lse.numerals import is_doubtful, number_with, written
+from botorch_lse.numerals import MARKS, is_doubtful, number_with, written
 from botorch_lse.problem import Observations
 from botorch_lse.table.candidates import REPEAT, SHEET, Candidates, check_marks
 from botorch_lse.table.cells import Faults, Line, Table, read_table
@@ -28,6 +29,16 @@ EXCLUDED = ("n/a", "not measurable", "excluded")
 """Words for a candidate that cannot be measured at all. (``NA`` is not one of them:
 programs write it where nothing stands.)"""
 OPEN, MEASURED = "open", "measured"
+NOT_FOUND = frozenset(
+    {"nd", "n.d.", "bd", "bdl", "b.d.l.", "lod", "<lod", "loq", "<loq", "not detected"}
+)
+"""Words for a value below a limit that they do not say."""
+LIMITS = {"<": "below", "<=": "below", "\N{LESS-THAN OR EQUAL TO}": "below"}
+LIMITS |= {">": "above", ">=": "above", "\N{GREATER-THAN OR EQUAL TO}": "above"}
+"""Signs of a value that is not known itself, and where it lies of the number behind."""
+UNTOLD = "limit"
+"""The status of a limit on the wrong side of the level, which tells nothing."""
+_LIMIT = re.compile(f"({'|'.join(sorted(LIMITS, reverse=True))})\\s*(.+)")
 WORDS = "failed (asked again) or n/a (cannot be measured, never asked again)"
 """What may stand in a cell in place of a number, in a message."""
 
@@ -42,8 +53,10 @@ class Entry:
         row: The candidate.
         sheet: The number of the sheet that asked for it; 0 if none did.
         repeat: The how-many-th measurement of the candidate; 0 where nobody counted.
-        status: ``"open"``, ``"measured"``, ``"failed"`` or ``"n/a"``.
-        value: What was measured.
+        status: ``"open"``, ``"measured"``, ``"failed"``, ``"n/a"``, or ``"limit"`` for
+            a limit that does not tell the side of the level.
+        value: What was measured, or the limit of it.
+        side: ``"above"`` or ``"below"`` where a limit tells the side of the level.
     """
 
     table: Table = field(repr=False)
@@ -53,11 +66,17 @@ class Entry:
     repeat: int
     status: str
     value: float | None = None
+    side: str | None = None
 
     @property
     def name(self) -> tuple[int, int, int]:
         r"""What tells it from other lines that sheets asked for."""
         return self.sheet, self.row, self.repeat
+
+    @property
+    def said(self) -> tuple[str, float | None, str | None]:
+        r"""What the line says of the measurement."""
+        return self.status, self.value, self.side
 
     @property
     def place(self) -> str:
@@ -101,7 +120,18 @@ class Measurements:
     @cached_property
     def counts(self) -> Counter[int]:
         r"""For each candidate, how many measurements are there or out."""
-        return Counter(entry.row for entry in self.having(MEASURED, OPEN))
+        return Counter(entry.row for entry in self.having(MEASURED, OPEN, UNTOLD))
+
+    @cached_property
+    def known(self) -> dict[int, Entry]:
+        r"""Candidates whose side a limit tells, each with the limit."""
+        return {entry.row: entry for entry in self.entries if entry.side is not None}
+
+    @cached_property
+    def untold(self) -> dict[int, Entry]:
+        r"""Candidates of which there is only a limit that does not tell the side."""
+        rows = {entry.row for entry in self.having(MEASURED)}
+        return {e.row: e for e in self.having(UNTOLD) if e.row not in rows}
 
     @cached_property
     def owed(self) -> list[int]:
@@ -157,7 +187,7 @@ def measurements(found: Settings, candidates: Candidates) -> Measurements:
     results, sheet = tables["results"], tables["out"]
     if results is not None and sheet is not None and results.path == sheet.path:
         sheet = results
-    reader = _Reader(candidates, found.column, found.notation)
+    reader = _Reader(candidates, found)
     files = (results,) if sheet is results else (results, sheet)
     read = [list[Entry](), list[Entry]()]
     for entries, table in zip(read, files, strict=False):
@@ -172,6 +202,8 @@ def measurements(found: Settings, candidates: Candidates) -> Measurements:
     entries = [e for e in entries if e.status != OPEN or measured[e.row] < e.repeat]
     with faults.noted():
         _check_excluded(entries)
+    with faults.noted():
+        _check_limits(entries, found.level)
     faults.check()
     excluded = {entry.row for entry in entries if entry.status == "n/a"}
     entries = [e for e in entries if e.status != OPEN or e.row not in excluded]
@@ -190,13 +222,16 @@ class _Reader:
 
     Args:
         candidates: What they are about.
-        column: What is measured.
-        notation: How numbers are written.
+        found: The settings.
     """
 
     candidates: Candidates
-    column: str
-    notation: Notation
+    found: Settings
+
+    @property
+    def notation(self) -> Notation:
+        r"""How numbers are written."""
+        return self.found.notation
 
     def column_of(self, table: Table) -> str:
         r"""The column of what is measured.
@@ -207,10 +242,10 @@ class _Reader:
         Raises:
             ValueError: If it has none.
         """
-        column = table.column(self.column)
+        column = table.column(self.found.column)
         if column is None:
             raise ValueError(
-                f"{table.name}: expected the column {self.column!r} of what is "
+                f"{table.name}: expected the column {self.found.column!r} of what is "
                 f"measured, but it has {', '.join(table.header)}. Add it, or name "
                 "another column with --column."
             )
@@ -249,25 +284,50 @@ class _Reader:
     def _entry(self, table: Table, line: Line, column: str, sheet: int) -> Entry:
         text, faults = line.cells[column], Faults()
         status, value, row, repeat = _status(text), None, 0, 0
+        side, limit = None, _LIMIT.fullmatch(text)
         with faults.noted():
             if status == MEASURED:
-                value = self._value(table, line, column)
+                number = text if limit is None else limit[2]
+                value = self._value(table, line, column, number)
+                if limit is not None:
+                    side = _side_of(LIMITS[limit[1]], value, self.found.level)
+                    status = UNTOLD if side is None else MEASURED
         with faults.noted():
             row = self.candidates.find(line, table)
         with faults.noted():
             repeat = self._count(table, line, REPEAT) or 1 if sheet else 0
         faults.check()
-        return Entry(table, line, row, sheet, repeat, status, value)
+        return Entry(table, line, row, sheet, repeat, status, value, side)
 
-    def _value(self, table: Table, line: Line, column: str) -> float:
-        r"""What was measured."""
+    def _value(self, table: Table, line: Line, column: str, number: str) -> float:
+        r"""What was measured, or the limit of it.
+
+        Args:
+            table: The file.
+            line: The line.
+            column: The column of what is measured.
+            number: The cell without the sign of a limit.
+        """
         text, notation = line.cells[column], self.notation.with_mark(table.mark(column))
-        value = notation.number(text)
+        value = notation.number(number)
+        if value is None and number != text and not is_doubtful(number):
+            # A limit shows no mark to its column, so that it may have another one.
+            found = (number_with(mark, number) for mark in MARKS)
+            value = next((value for value in found if value is not None), None)
+        came = f"got {text!r}"
+        if value is None and text.casefold() in NOT_FOUND:
+            remedy = "write the limit below which it lies, such as <0.5"
+            raise table.complaint(line, column, "a number or a limit", came, remedy)
         if value is None:
-            remedy = notation.repair(text)
+            remedy = notation.repair(number)
             if not _digits(text):
                 remedy += f", leave the cell empty, or write {WORDS}"
-            raise table.complaint(line, column, "a number", f"got {text!r}", remedy)
+            raise table.complaint(line, column, "a number", came, remedy)
+        if self.found.log_result and value <= 0:
+            wanted = "a number above 0, which has a logarithm"
+            remedy = "write the limit below which it lies, such as <0.1; or set "
+            remedy += f"log_result = false in {self.found.path.name}"
+            raise table.complaint(line, column, wanted, came, remedy)
         return value
 
     def _count(self, table: Table, line: Line, name: str) -> int:
@@ -297,6 +357,12 @@ def _status(text: str) -> str:
     if word in FAILED:
         return "failed"
     return "n/a" if word in EXCLUDED else MEASURED
+
+
+def _side_of(side: str, limit: float, level: float) -> str | None:
+    r"""The side of the level on which a value beyond a limit lies, if it tells one."""
+    tells = limit <= level if side == "below" else limit >= level
+    return side if tells else None
 
 
 def _digits(text: str) -> bool:
@@ -367,7 +433,7 @@ def _merged(
         elif entries[i].status == OPEN:
             taken.append((entry, entries[i].line.number))
             entries[i] = entry
-        elif (entry.status, entry.value) != (entries[i].status, entries[i].value):
+        elif entry.said != entries[i].said:
             # The same stands in both where a call was interrupted between the files.
             said = str(_contradiction(entries[i], entry))
             if entry.status == MEASURED == entries[i].status:
@@ -405,6 +471,24 @@ def _check_excluded(entries: list[Entry]) -> None:
                 f"{entry.place}: expected no value of a candidate that cannot be "
                 f"measured, but {measured[entry.row].place} has one. Write failed in "
                 "place of n/a, or delete the value."
+            )
+    faults.check()
+
+
+def _check_limits(entries: list[Entry], level: float) -> None:
+    r"""Complain about limits and values of one candidate on both sides of the level."""
+    limits = {entry.row: entry for entry in entries if entry.side is not None}
+    faults = Faults()
+    for entry in entries:
+        limit = limits.get(entry.row)
+        if limit is None or entry.status != MEASURED or entry.value is None:
+            continue
+        own = entry.side or ("above" if entry.value > level else "below")
+        if own != limit.side:
+            faults.said.append(
+                f"{entry.place}: expected a value {limit.side} the level, as the limit "
+                f"in {limit.place}, says of the same candidate, but got "
+                f"{written(entry.value)}. Correct one, or delete it."
             )
     faults.check()
 

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from botorch_lse.problem import Observations, Pool
+from botorch_lse.problem import SIDES, Classification, Observations, Pool
 from botorch_lse.strategies import (
     Above,
     ComposedStrategy,
@@ -26,6 +26,7 @@ from botorch_lse.table.cells import Line, read_table
 from botorch_lse.table.measurements import Measurements, measurements
 from botorch_lse.table.notation import is_missing
 from botorch_lse.table.progress import doing
+from botorch_lse.table.scale import Scale
 from botorch_lse.table.settings import Settings
 
 
@@ -98,14 +99,30 @@ class Run:
         r"""The candidates that can be measured."""
         return self.candidates.pool(self.rows)
 
+    @property
+    def scale(self) -> Scale:
+        r"""How the model sees results."""
+        return Scale(bool(self.settings.log_result))
+
+    @property
+    def level(self) -> float:
+        r"""The level, as the model sees it."""
+        return self.scale.level(self.settings.level)
+
+    @property
+    def epsilon(self) -> float:
+        r"""The accuracy, as the model sees it."""
+        return self.scale.accuracy(self.settings.epsilon, self.settings.level)
+
     @cached_property
     def strategy(self) -> ComposedStrategy:
         r"""The default strategy for the question."""
-        found = self.settings
+        found, noise = self.settings, self.settings.noise_std
+        noise = None if noise is None else self.scale.noise(noise)
         strategy = Strategy(
             self.pool,
-            Above(found.level, found.epsilon),
-            model=GaussianProcess(noise_std=found.noise_std, n_initial=found.first),
+            Above(self.level, self.epsilon),
+            model=GaussianProcess(noise_std=noise, n_initial=found.first),
             batch_size=found.batch,
             beta=found.beta,
             max_observations=found.budget,
@@ -118,6 +135,36 @@ class Run:
     def state(self) -> State:
         r"""What is known after all measurements."""
         return learnt(self, self.strategy)
+
+    @cached_property
+    def answer(self) -> Classification:
+        r"""What is known of the pool, in the units of the results, limits included.
+
+        A candidate whose side a limit tells is decided by it, whatever the model says.
+        """
+        found = self.scale.answer(self.state.classification)
+        sides = {side: getattr(found, side).clone() for side in SIDES}
+        ends = {name: getattr(found, name).clone() for name in ("lower", "upper")}
+        mean, p = found.mean.clone(), found.probability_above.clone()
+        for row, entry in self.measured.known.items():
+            at = self.places.get(row)
+            if at is None or entry.value is None:
+                continue
+            is_above = entry.side == "above"
+            for side, held in sides.items():
+                held[at] = side == entry.side
+            p[at] = float(is_above)
+            for held in (mean, *ends.values()):
+                clamp = held[at].clamp_min if is_above else held[at].clamp_max
+                held[at] = clamp(entry.value)
+        return replace(found, **sides, **ends, mean=mean, probability_above=p)
+
+    @property
+    def is_done(self) -> bool:
+        r"""Whether nothing more need be measured."""
+        is_confirmed = not self.settings.audit  # or the audit says so itself
+        open_ = bool(self.answer.undecided.any())
+        return self.state.is_done or (is_confirmed and not open_)
 
     @property
     def mark(self) -> str:
@@ -136,7 +183,7 @@ class Run:
 
         Nothing where the run has ended.
         """
-        if self.state.is_done:
+        if self.is_done:
             return []
         size = self.settings.batch - len(self.measured.open)
         owed = [self.places[row] for row in self.measured.owed][: max(size, 0)]
@@ -189,9 +236,14 @@ def learnt(run: Run, strategy: ComposedStrategy) -> State:
         run: The run.
         strategy: A strategy on its pool.
     """
-    groups = run.measured.by_sheet(run.places)
+    groups = [run.scale.told(part) for part in run.measured.by_sheet(run.places)]
     state = strategy.init(run.settings.seed)
     n = sum(map(len, groups))
+    # An audit goes on to measure candidates that it drew; it would count one that may
+    # not be measured as wrong.
+    limits = {*run.measured.known, *run.measured.untold} & {*run.places}
+    if limits and not run.settings.audit:
+        state = strategy.exclude(state, sorted(run.places[row] for row in limits))
     if n == 0:
         return state
     with doing(f"learning from {n} value{'s' * (n > 1)}") as progress:

@@ -53,6 +53,7 @@ class Settings:
         words: Inputs that are words, though they may look like numbers.
         decimal: The decimal mark; ``None``: as each file shows it.
         replicates: Whether a candidate may have several lines nobody asked for.
+        log_result: Whether the model learns the logarithms of results.
         noise_std: The standard deviation of a measurement's noise.
         beta: The squared width of intervals, where it is not a theorem's.
         first: How many measurements are spread before a model is learnt.
@@ -94,11 +95,19 @@ class Settings:
     replicates: bool = _setting(
         False, "candidates may stand in several lines that no sheet asked for", bool
     )
+    log_result: bool | None = _setting(
+        None, "learn the logarithms of results, for those whose ratios count", bool
+    )
     noise_std: float | None = _setting(
-        None, "standard deviation of the noise; learnt if it is not given", float
+        None,
+        "standard deviation of the noise (with log_result a share of the value, such "
+        "as 0.1); learnt if it is not given",
+        float,
     )
     beta: float | None = _setting(
-        None, "decide at sqrt(beta) deviations (4, 9), no longer by the theorem", float
+        None,
+        "decide at sqrt(beta) standard deviations (4: two, 9: three); default wider",
+        float,
     )
     first: int | None = _setting(
         None, "spread so many before a model is learnt (default 10 an input)", int
@@ -131,6 +140,11 @@ class Settings:
                 "Expected `audit` to be a tolerance and a probability, as in 0.05,0.05,"
                 f" but got {list(self.audit)}."
             )
+        if self.log_result and self.level <= 0:
+            raise ValueError(
+                "Expected a level above 0, which has a logarithm, with `log_result`, "
+                f"but got {written(self.level)}. Leave `log_result` out."
+            )
         if self.file("out") == self.file("candidates"):
             raise ValueError(
                 "Expected `out` to be another file than the candidates, which are "
@@ -153,6 +167,11 @@ class Settings:
     def notation(self) -> Notation:
         r"""How numbers are written in the files."""
         return Notation(self.decimal, self.path.name if self.is_stored else None)
+
+    @property
+    def later(self) -> Notation:
+        r"""How options are given from the next call on, when they stand in a file."""
+        return Notation(self.decimal, self.path.name)
 
     def file(self, name: str) -> Path:
         r"""One of the files, found from the folder of the settings.
@@ -206,6 +225,7 @@ def _example(name: str) -> str:
         "beta": "9",
         "budget": "100",
         "first": "20",
+        "log_result": "true",
     }
     return examples.get(name, "1.0")
 

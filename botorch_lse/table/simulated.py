@@ -85,24 +85,30 @@ def truth_of(
     """
     seed, known = run.settings.seed, run.settings.noise_std
     noise = known if noise is None else noise
+    noise = None if noise is None else run.scale.noise(noise)
     start = run.strategy.init(seed)
     if column is not None:
-        values = _column(run, column).expand(runs, -1)
+        values = run.scale.inward(_column(run, column)).expand(runs, -1)
         words = f"the column {column}"
         return Truth(values, _given(noise, run), start, words)
     if between is not None:
+        if run.scale.is_log and min(between) <= 0:
+            raise ValueError(
+                "Expected --between to be numbers above 0, which have logarithms, with "
+                f"`log_result`, but got {','.join(map(written, between))}."
+            )
         if len(between) != 2 or not between[0] < between[1]:
             raise ValueError(
                 "Expected --between to be a smaller and a larger value, as in 20,60, "
                 f"but got {','.join(written(end) for end in between)}."
             )
-        low, high = between
+        low, high = run.scale.inward(torch.tensor(between, dtype=torch.float64))
         unfitted = unfitted_prior(run.pool.bounds, dict(run.pool.words.values()))
         prior = PoolPosterior.start(unfitted, run.pool.X)
         values = (low + high) / 2 + _drawn(prior, runs, seed) * (
             (high - low) / SHARE_BETWEEN
         )
-        ends = f"{written(low)} and {written(high)}"
+        ends = " and ".join(map(written, between))
         words = f"functions drawn from the model, mostly between {ends}"
         return Truth(values, _given(noise, run), start, words)
     # Without its audit, which has a belief of its own.
@@ -160,6 +166,10 @@ def _column(run: Run, column: str) -> Tensor:
         line = run.candidates.lines[row]
         text = line.cells[name]
         value = notation.number(text)
+        if value is not None and value <= 0 and run.scale.is_log:
+            wanted, remedy = "a number above 0, which has a logarithm", "correct it"
+            complaint = table.complaint(line, name, wanted, f"got {text!r}", remedy)
+            faults.said.append(str(complaint))
         if value is None:
             came, remedy = f"got {text!r}", notation.repair(text)
             complaint = table.complaint(line, name, "a number", came, remedy)
@@ -202,10 +212,9 @@ def _outcome(
         y = values[rows] + truth.noise_std * noise
         state = told(strategy, state, Observations(rows, y))
         sheets += 1
-    answer, level = state.classification, run.settings.level
-    excess = values - level
-    wrong = (answer.above & (excess < -run.settings.epsilon)) | (
-        answer.below & (excess > run.settings.epsilon)
+    answer, excess = state.classification, values - run.level
+    wrong = (answer.above & (excess < -run.epsilon)) | (
+        answer.below & (excess > run.epsilon)
     )
     return Outcome(
         state.n_used - truth.state.n_used,

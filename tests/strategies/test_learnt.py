@@ -242,8 +242,8 @@ def test_while_all_values_lie_on_one_side_nothing_is_decided(cls, sign):
     state = run(strategy, lambda X: sign * flat(X))
     assert state.stop_reason == ("none found" if sign > 0 else "all above so far")
     assert state.classification.undecided.all()
-    side = "below" if sign > 0 else "above"
-    words = f"Every value so far lies {side} the level, so nothing is decided."
+    other = "above" if sign > 0 else "below"
+    words = f"No row is clearly {other} the level so far, noise considered, so nothing"
     assert words in state.classification.guarantee
     assert words in state.forecast().basis or state.forecast().observations is None
 
