@@ -31,6 +31,8 @@ _BOMS = (
 )
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 """How workbooks begin: as every zip archive, and as those of old versions of Excel."""
+WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers")
+"""How names of workbooks end: they promise what a CSV file does not hold."""
 _LOOKED_AT = 1000
 """Lines whose cells are looked at to tell what delimiter a file has."""
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
@@ -419,8 +421,8 @@ def decoded(raw: bytes, name: str) -> tuple[str, str]:
     """
     if raw.startswith(_WORKBOOKS):
         raise ValueError(
-            f"{name}: expected a CSV file, but it is an Excel workbook. In Excel, save "
-            "it as 'CSV UTF-8 (comma delimited)'."
+            f"{name}: expected a CSV file, but it is a workbook. In Excel, save it as "
+            "'CSV UTF-8 (comma delimited)', and name that file."
         )
     encodings = [encoding for bom, encoding in _BOMS if raw.startswith(bom)]
     # Windows-1252 is what older versions of Excel write.
@@ -492,6 +494,23 @@ def write_table(
     except UnicodeEncodeError:  # a letter that the file's encoding does not have
         content = text.getvalue().encode("utf-8-sig")
     replace_file(path, content)
+
+
+def check_is_no_workbook(path: Path, name: str) -> None:
+    r"""Complain about a file to be written whose name is that of a workbook.
+
+    Args:
+        path: The file.
+        name: What it is called in the settings, or its option.
+
+    Raises:
+        ValueError: If a program that opens it would expect a workbook.
+    """
+    if path.suffix.casefold() in WORKBOOKS:
+        raise ValueError(
+            f"Expected {name} to be a CSV file, but got {path.name}, the name of a "
+            f"workbook, which is not written. Name it {path.stem}.csv: Excel opens it."
+        )
 
 
 def replace_file(path: Path, content: bytes) -> None:

@@ -33,7 +33,7 @@ from botorch_lse.strategies.loop import (
     NOT_CONFIRMED,
 )
 from botorch_lse.table.answers import draw_answer, write_answer
-from botorch_lse.table.cells import Table, write_table
+from botorch_lse.table.cells import Table, check_is_no_workbook, write_table
 from botorch_lse.table.measurements import (
     FAILED,
     MEASURED,
@@ -326,6 +326,7 @@ def answer_command(call: argparse.Namespace) -> None:
         call: The options.
     """
     run = _read(call)
+    check_is_no_workbook(call.table, "--table")
     for path in (call.table, call.picture):
         if path.resolve() in {run.settings.file(name).resolve() for name in FILES}:
             raise ValueError(

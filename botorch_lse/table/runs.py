@@ -246,7 +246,9 @@ def learnt(run: Run, strategy: ComposedStrategy) -> State:
         state = strategy.exclude(state, sorted(run.places[row] for row in limits))
     if n == 0:
         return state
-    with doing(f"learning from {n} value{'s' * (n > 1)}") as progress:
+    # While the first measurements are spread no model is learnt, and all is quick.
+    learns = n >= strategy.parts.model.n_first
+    with doing(f"learning from {n} value{'s' * (n > 1)}", at_once=learns) as progress:
         for i, group in enumerate(groups, 1):
             progress.place = f"sheet {i} of {len(groups)}"
             state = told(strategy, state, group)

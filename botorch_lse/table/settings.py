@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from botorch_lse.numerals import MARKS, is_doubtful, marks_of, number_with, written
-from botorch_lse.table.cells import decoded, replace_file
+from botorch_lse.table.cells import check_is_no_workbook, decoded, replace_file
 from botorch_lse.table.notation import Notation
 
 DEFAULT_FILE = "botorch-lse.toml"
@@ -145,6 +145,8 @@ class Settings:
                 "Expected a level above 0, which has a logarithm, with `log_result`, "
                 f"but got {written(self.level)}. Leave `log_result` out."
             )
+        for name in ("results", "out"):
+            check_is_no_workbook(self.file(name), f"`{name}`")
         if self.file("out") == self.file("candidates"):
             raise ValueError(
                 "Expected `out` to be another file than the candidates, which are "

@@ -64,7 +64,7 @@ KEYED = "name,y\nn03,4\nn09,10\n"
         ("name,y,y\nn03,4,5\n", "columns of different names, but 'y' is there twice"),
         ("name,,y\nn03,4,5\n", "column 2 of the header has none"),
         ("", "results.csv: expected a header and lines, but it is empty"),
-        ("PK\x03\x04", "but it is an Excel workbook. In Excel, save it as 'CSV UTF-8"),
+        ("PK\x03\x04", "but it is a workbook. In Excel, save it as 'CSV UTF-8"),
         ("name,y (MPa),y (%)\nn03,4,5\n", "but several have that name: name, y (MPa)"),
     ],
 )
@@ -302,3 +302,26 @@ def test_a_second_value_of_one_line_can_be_kept_as_a_replicate(lab: Lab) -> None
     off, on = "replicates = false", "replicates = true"
     file.write_text(file.read_text().replace(off, on))
     assert "5 measured" in lab.call("next")
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "XLS", "ods"])
+def test_workbooks_are_refused_wherever_one_is_named(
+    lab: Lab, closed_figures: None, suffix: str
+) -> None:
+    book = f"book.{suffix}"
+    for option in ("--results", "--out"):
+        said = lab.refused(f"{NEXT} {option} {book}")
+        assert f"but got {book}, the name of a workbook, which is not written." in said
+        assert "Name it book.csv: Excel opens it." in said
+    lab.call(f"{NEXT} --out book.csv")
+    assert f"Expected --table to be a CSV file, but got {book}" in lab.refused(
+        f"answer --table {book}"
+    )
+    lab.call("answer --table found.csv")
+    (lab.folder / book).write_bytes(
+        b"\xd0\xcf\x11\xe0" if suffix == "XLS" else b"PK\3\4"
+    )
+    (lab.folder / "botorch-lse.toml").unlink()
+    said = lab.refused(NEXT.replace("candidates.csv", book))
+    assert f"{book}: expected a CSV file, but it is a workbook." in said
+    lab.call(NEXT)  # the file that was saved as CSV

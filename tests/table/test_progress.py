@@ -75,7 +75,7 @@ def test_a_file_gets_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 def test_learning_is_announced_before_it_begins(lab: Lab) -> None:
     known = "".join(f"n{x:02d},{hill({'x': str(x)})}\n" for x in range(0, 20, 2))
     lab.write("results.csv", f"name,y\n{known}")
-    assert command(NEXT.split()) == 0
+    assert command(f"{NEXT} --first 10 --noise-std 1".split()) == 0
     said = lab.capture.readouterr()
     assert said.err == "learning from 10 values ...\n"
     assert "learning" not in said.out
