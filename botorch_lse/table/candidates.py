@@ -430,7 +430,7 @@ def _known(table: Table, name: str, setting: str) -> str:
         raise ValueError(
             f"{table.name}: expected `{setting}` to name columns of it, but {name!r} "
             + (f"is none; did you mean {near[0]!r}? " if near else "is none. ")
-            + f"It has {', '.join(table.header)}."
+            + f"It has {', '.join(table.header)}.{table.doubt}"
         )
     return found
 

@@ -29,6 +29,22 @@ _BOMS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
+CODE_PAGES = (
+    "gb18030",
+    "shift_jis",
+    "euc_kr",
+    "big5",
+    "cp1251",
+    "cp1250",
+    "cp1253",
+    "mac_roman",
+)
+"""Encodings of other alphabets, and of old Macs, that are tried if names are asked for
+that the file does not have in the usual ones."""
+FALLBACK = "cp1252"
+"""What older versions of Excel write in western Europe, and any byte is a letter of."""
+_BLANK = " \t\r\n"
+"""What is blank in every encoding: in one that is only guessed, the rest is letters."""
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 """How workbooks begin: as every zip archive, and as those of old versions of Excel."""
 WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers")
@@ -179,6 +195,16 @@ class Table:
                 return found
         return None
 
+    @property
+    def doubt(self) -> str:
+        r"""A sentence on names that may look wrong because the encoding was guessed."""
+        if self.style.encoding != FALLBACK or "".join(self.header).isascii():
+            return ""
+        return (
+            " If its names look wrong, it was saved in another code page: save it as "
+            "'CSV UTF-8', or name its encoding, as in --encoding gbk."
+        )
+
     def texts(self, column: str) -> list[str]:
         r"""The cells of a column.
 
@@ -249,11 +275,15 @@ def without_unit(name: str) -> str:
     return _UNIT.sub("", name).strip() or name
 
 
-def read_table(path: Path) -> Table:
+def read_table(
+    path: Path, encoding: str | None = None, names: Sequence[str] = ()
+) -> Table:
     r"""Read a CSV file, whatever its delimiter, encoding and ends of lines.
 
     Args:
         path: The file.
+        encoding: That of its text, if somebody said it.
+        names: Columns that are looked for, by which an encoding may be told.
 
     Raises:
         ValueError: If it is no table: not there, an Excel workbook, empty, two columns
@@ -263,11 +293,12 @@ def read_table(path: Path) -> Table:
         raw = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror}).") from error
-    text, encoding = decoded(raw, path.name)
+    text, encoding = decoded(raw, path.name, encoding, names)
     newline = "\r\n" if "\r\n" in text else "\n"
     if not text.strip(f'{"".join(DELIMITERS)}" \r\n'):
         raise ValueError(f"{path.name}: expected a header and lines, but it is empty.")
-    reading, faults = _Reading.best(text), Faults()
+    blank = _BLANK if encoding == FALLBACK else None
+    reading, faults = _Reading.best(text, blank), Faults()
     if not reading.rows:
         raise ValueError(f"{path.name}: expected a header, but there are only remarks.")
     header, lines = reading.header, reading.body
@@ -301,14 +332,16 @@ class _Reading:
         delimiter: What stands between two cells.
         before: The text in front of the header.
         rows: The cells of each line and its number; the first is the header.
+        blank: What is blank; ``None``: all that Unicode calls so.
     """
 
     delimiter: str
     before: str
     rows: list[tuple[int, list[str]]] = field(repr=False)
+    blank: str | None = None
 
     @classmethod
-    def best(cls, text: str) -> _Reading:
+    def best(cls, text: str, blank: str | None = None) -> _Reading:
         r"""The reading under which header and lines agree best.
 
         The header alone says too little: its names may hold any delimiter, as in
@@ -316,13 +349,14 @@ class _Reading:
 
         Args:
             text: What the file holds, something.
+            blank: What is blank in it.
         """
         lines = list(io.StringIO(text, newline=""))
         first = next(i for i, line in enumerate(lines) if line.strip())
         told = _SEPARATOR.fullmatch(lines[first].strip("\r\n"))
         delimiters = DELIMITERS if told is None else (told[1],)
         start = first if told is None else first + 1
-        readings = [_Reading.of(lines, start, delimiter) for delimiter in delimiters]
+        readings = [_Reading.of(lines, start, each, blank) for each in delimiters]
         found = max(readings, key=_Reading.agreement)
         if len(found.header) == 1 and not all(
             is_number(cells[0]) for _, cells in found.body
@@ -331,20 +365,25 @@ class _Reading:
         return found
 
     @classmethod
-    def of(cls, lines: list[str], start: int, delimiter: str) -> _Reading:
+    def of(
+        cls, lines: list[str], start: int, delimiter: str, blank: str | None
+    ) -> _Reading:
         r"""The reading by one delimiter.
 
         Args:
             lines: The lines of the file with their ends.
             start: Where the header or a remark may begin.
             delimiter: What is taken for the delimiter.
+            blank: What is blank.
         """
         is_remark = [line.lstrip('" ').startswith("#") for line in lines[start:]]
         header = start + [*is_remark, False].index(False)
-        found = cls(delimiter, "", _cells(lines, header, delimiter))
+        rows = _cells(lines, header, delimiter, blank)
+        found = cls(delimiter, "", rows, blank)
         if header > start:
             # "#,heat,time" is no remark but names its first column so.
-            longer = cls(delimiter, "", _cells(lines, header - 1, delimiter))
+            rows = _cells(lines, header - 1, delimiter, blank)
+            longer = cls(delimiter, "", rows, blank)
             names, cells = longer.header, found.header
             is_header = len(names) == len(cells) > 1
             if is_header and not _has_number(names) and _has_number(cells):
@@ -356,7 +395,8 @@ class _Reading:
         r"""The names of the columns, without line breaks in them."""
         if not self.rows:
             return []
-        names = [" ".join(cell.split()) for cell in self.rows[0][1]]
+        pieces = "[ \\t\\r\\n]+" if self.blank else r"\s+"
+        names = [re.sub(pieces, " ", cell) for cell in self.rows[0][1]]
         while names and not names[-1]:  # Excel leaves columns that were once used
             names.pop()
         return names
@@ -387,7 +427,9 @@ class _Reading:
         return n > 1 and agree > 0, agree * (1 + numbers), n
 
 
-def _cells(lines: list[str], start: int, delimiter: str) -> list[tuple[int, list[str]]]:
+def _cells(
+    lines: list[str], start: int, delimiter: str, blank: str | None
+) -> list[tuple[int, list[str]]]:
     r"""The cells of each line that has any, and its number in the file.
 
     A cell may hold line breaks: the number is that of the line on which a row begins.
@@ -395,7 +437,7 @@ def _cells(lines: list[str], start: int, delimiter: str) -> list[tuple[int, list
     reader = csv.reader(lines[start:], delimiter=delimiter)
     rows, last = list[tuple[int, list[str]]](), start
     for cells in reader:
-        rows.append((last + 1, [cell.strip() for cell in cells]))
+        rows.append((last + 1, [cell.strip(blank) for cell in cells]))
         last = start + reader.line_num
     return [(number, cells) for number, cells in rows if any(cells)]
 
@@ -409,12 +451,16 @@ def _has_number(cells: Iterable[str]) -> bool:
     return any(map(is_number, cells))
 
 
-def decoded(raw: bytes, name: str) -> tuple[str, str]:
+def decoded(
+    raw: bytes, name: str, encoding: str | None = None, names: Sequence[str] = ()
+) -> tuple[str, str]:
     r"""The text of a file, each letter in its one composed form, and its encoding.
 
     Args:
         raw: What the file holds.
         name: Its name.
+        encoding: Its encoding where it is not UTF-8, if somebody said it.
+        names: Names that it may hold, by which an encoding is told.
 
     Raises:
         ValueError: If it is no text.
@@ -424,15 +470,33 @@ def decoded(raw: bytes, name: str) -> tuple[str, str]:
             f"{name}: expected a CSV file, but it is a workbook. In Excel, save it as "
             "'CSV UTF-8 (comma delimited)', and name that file."
         )
-    encodings = [encoding for bom, encoding in _BOMS if raw.startswith(bom)]
-    # Windows-1252 is what older versions of Excel write.
-    for encoding in (*encodings, "utf-8", "cp1252"):
-        try:
-            # Macs write a letter and its accent as two, others as one.
-            return unicodedata.normalize("NFC", raw.decode(encoding)), encoding
-        except UnicodeDecodeError:
-            continue
-    raise ValueError(f"{name}: expected text, but it holds something else.")
+    marked = [page for bom, page in _BOMS if raw.startswith(bom)]
+    given = [encoding] if encoding else []
+    for page in (*marked, "utf-8", *given):
+        if (text := _text(raw, page)) is not None:
+            return text, page
+    told = [] if given else [unicodedata.normalize("NFC", name) for name in names]
+    told = [name for name in told if not name.isascii()]
+    for page in (FALLBACK, *CODE_PAGES) if told else ():
+        text = _text(raw, page)
+        if text is not None and any(name in text for name in told):
+            return text, page
+    if not given and (text := _text(raw, FALLBACK)) is not None:
+        return text, FALLBACK
+    raise ValueError(
+        f"{name}: expected text in {encoding or 'UTF-8'}, but it holds something else. "
+        "If it was saved in another code page, save it as 'CSV UTF-8', or name its "
+        'encoding, as in --encoding gbk or encoding = "gbk" in the settings.'
+    )
+
+
+def _text(raw: bytes, encoding: str) -> str | None:
+    r"""What a file holds if it has this encoding; ``None`` if it has not."""
+    try:
+        # Macs write a letter and its accent as two, others as one.
+        return unicodedata.normalize("NFC", raw.decode(encoding))
+    except UnicodeDecodeError:
+        return None
 
 
 def _check_header(reading: _Reading, name: str) -> None:

@@ -33,7 +33,7 @@ from botorch_lse.strategies.loop import (
     NOT_CONFIRMED,
 )
 from botorch_lse.table.answers import draw_answer, write_answer
-from botorch_lse.table.cells import Table, check_is_no_workbook, write_table
+from botorch_lse.table.cells import CODE_PAGES, Table, check_is_no_workbook, write_table
 from botorch_lse.table.measurements import (
     FAILED,
     MEASURED,
@@ -266,6 +266,8 @@ def understood(run: Run) -> str:
         between = DELIMITERS[table.style.delimiter]
         mark = table.mark()
         written = f"; decimal {MARKS[mark]}" if mark else ""
+        page = table.style.encoding
+        written += f"; encoding {page}" if page in CODE_PAGES else ""
         n = _counted(len(table.lines), "line")
         lines.append(f"{table.name}: {n}; {between} between cells{written}.")
         lines += [f"  {said}" for said in candidates.described()]

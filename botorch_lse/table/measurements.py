@@ -213,7 +213,9 @@ def measurements(found: Settings, candidates: Candidates) -> Measurements:
 
 def _table_of(found: Settings, name: str) -> Table | None:
     path = found.file(name).resolve()
-    return read_table(path) if path.exists() else None
+    if not path.exists():
+        return None
+    return read_table(path, found.encoding, found.names)
 
 
 @dataclass(frozen=True)
@@ -247,7 +249,7 @@ class _Reader:
             raise ValueError(
                 f"{table.name}: expected the column {self.found.column!r} of what is "
                 f"measured, but it has {', '.join(table.header)}. Add it, or name "
-                "another column with --column."
+                f"another column with --column.{table.doubt}"
             )
         return column
 

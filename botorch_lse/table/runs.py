@@ -55,7 +55,7 @@ class Run:
             ValueError: If a file is not what it should be.
         """
         candidates = Candidates.of(
-            read_table(found.file("candidates")),
+            read_table(found.file("candidates"), found.encoding, found.names),
             found.column,
             found.notation,
             found.key,

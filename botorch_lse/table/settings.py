@@ -2,6 +2,7 @@ r"""The settings of a table: a small file that the first call writes and others 
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import json
 import os
@@ -51,6 +52,7 @@ class Settings:
         ignore: Columns that are no inputs, used where ``inputs`` is empty.
         logs: Inputs of which the model sees the logarithm.
         words: Inputs that are words, though they may look like numbers.
+        encoding: That of files that are not UTF-8; ``None``: as each file shows it.
         decimal: The decimal mark; ``None``: as each file shows it.
         replicates: Whether a candidate may have several lines nobody asked for.
         log_result: Whether the model learns the logarithms of results.
@@ -88,6 +90,9 @@ class Settings:
     )
     words: tuple[str, ...] = _setting(
         (), "inputs that are words, though they may look like numbers", tuple
+    )
+    encoding: str | None = _setting(
+        None, "the encoding of files that are not UTF-8 (default: seen from the file)"
     )
     decimal: str | None = _setting(
         None, "the decimal mark where a file leaves it open: a point or a comma"
@@ -135,6 +140,14 @@ class Settings:
                 "Expected `decimal` to be a point or a comma, but got "
                 f"{self.decimal!r}."
             )
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError as error:
+                raise ValueError(
+                    "Expected `encoding` to be the name of one, such as gbk, "
+                    f"shift_jis, cp1251 or mac_roman, but got {self.encoding!r}."
+                ) from error
         if self.audit and len(self.audit) != 2:
             raise ValueError(
                 "Expected `audit` to be a tolerance and a probability, as in 0.05,0.05,"
@@ -169,6 +182,14 @@ class Settings:
     def notation(self) -> Notation:
         r"""How numbers are written in the files."""
         return Notation(self.decimal, self.path.name if self.is_stored else None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        r"""All columns that the settings name."""
+        several = (self.inputs, self.ignore, self.logs, self.words)
+        return tuple(
+            filter(None, (self.column, self.key, *(n for s in several for n in s)))
+        )
 
     @property
     def later(self) -> Notation:
@@ -223,6 +244,7 @@ def _example(name: str) -> str:
         "logs": '["dose"]',
         "words": '["lot"]',
         "decimal": '","',
+        "encoding": '"gbk"',
         "audit": "[0.05, 0.05]",
         "beta": "9",
         "budget": "100",

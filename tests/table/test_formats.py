@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from botorch_lse.__main__ import command
 from botorch_lse.table.candidates import Candidates
 from botorch_lse.table.cells import Style, read_table, write_table
 from botorch_lse.table.notation import Notation
@@ -216,3 +217,68 @@ def test_letters_with_accents_are_the_same_in_either_form(lab: Lab) -> None:
     )
     assert '"W\u00e4rme"' in (lab.folder / "botorch-lse.toml").read_text()
     assert "1 measured" in lab.call("next --inputs W\u00e4rme")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "names", "words"),
+    [
+        ("gb18030", "\u6e29\u5ea6,\u4ea7\u7387", "\u4e59\u9187 \u6c34"),
+        ("shift_jis", "\u6e29\u5ea6,\u53ce\u7387", "\u6c34 \u7a7a"),
+        ("euc_kr", "\uc628\ub3c4,\uc218\uc728", "\ubb3c \uacf5\uae30"),
+        ("cp1251", "\u0442\u0435\u043f,\u0432\u044b\u0445", "\u0430 \u044f"),
+        ("mac_roman", "W\u00e4rme,Ma\u00df", "\u00e4 \u00fc"),
+    ],
+)  # fmt: skip
+def test_code_pages_of_other_alphabets_are_told_by_the_names_asked_for(
+    lab: Lab, encoding: str, names: str, words: str
+) -> None:
+    heat, share = names.split(",")
+    rows = [f"{x},{words.split()[x % 2]},n{x}" for x in (1, 5, 9, 2, 7)]
+    lab.write("candidates.csv", "\n".join([f"{heat},w,name", *rows, ""]), encoding)
+    call = ["next", "candidates.csv", "--above", "7", "--column", share]
+    call += ["--key", "name", "--inputs", f"{heat},w", "--batch", "2"]
+    assert command(call) == 0
+    said = lab.capture.readouterr().out
+    assert f"encoding {encoding}" in said
+    assert f"  {heat}: numbers 1 to 9\n" in said
+    assert f"w: 2 words ({', '.join(sorted(words.split()))})" in said
+    sheet = (lab.folder / "sheet.csv").read_bytes().decode(encoding)
+    assert sheet.splitlines()[0] == f"sheet,{heat},w,name,repeat,{share}"
+    filled = [f"{line}{'4.5' if i else ''}" for i, line in enumerate(sheet.split())]
+    lab.write("sheet.csv", "\n".join([*filled, ""]), encoding)
+    assert "2 measured" in lab.call("next")
+
+
+def test_a_code_page_that_is_not_told_is_asked_for(lab: Lab) -> None:
+    text = "\u6e29\u5ea6,name\n1,n1\n4,n2\n"
+    lab.write("candidates.csv", text, "gbk")
+    lab.write("results.csv", "name,\u4ea7\u7387\nn1,4.5\n", "gbk")
+    call = "next candidates.csv --above 7 --key name --batch 2 --column"
+    said = lab.refused(f"{call} yield")
+    assert "If its names look wrong, it was saved in another code page" in said
+    assert "as in --encoding gbk" in said
+    assert "1 measured" in lab.call(f"{call} \u4ea7\u7387 --encoding gbk")
+    file = lab.folder / "botorch-lse.toml"
+    settings_text = file.read_text(encoding="utf-8")
+    assert 'encoding = "gbk"' in settings_text
+    wrong = settings_text.replace('encoding = "gbk"', 'encoding = "gkb"')
+    file.write_text(wrong, encoding="utf-8")
+    assert "such as gbk, shift_jis, cp1251 or mac_roman, but got 'gkb'" in (
+        lab.refused("next")
+    )
+    lab.write("candidates.csv", text.replace("\u6e29", "\u8054"), "gbk")
+    (lab.folder / "botorch-lse.toml").unlink()
+    (lab.folder / "candidates.csv").write_bytes(b"a,b\n\x81\x8d,1\n")
+    said = lab.refused("next candidates.csv --above 7 --column y")
+    assert "expected text in UTF-8, but it holds something else. If it was" in said
+
+
+def test_nothing_is_taken_off_letters_of_a_guessed_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    cell = "\u00e0"  # ends in what would be a blank of another encoding
+    raw = f"a,b\n{cell},1\n".encode("gb18030")
+    path.write_bytes(raw)
+    table = read_table(path)
+    assert table.style.encoding == "cp1252"
+    write_table(path, table.header, [line.cells for line in table.lines], table.style)
+    assert path.read_bytes() == raw
