@@ -19,8 +19,11 @@ _BEGINS = re.compile(r"[+-]?[.,]?\d")
 
 
 def plain(text: str) -> str:
-    r"""A text as numbers are read: with a plain minus, without blanks around."""
-    return text.replace("\N{MINUS SIGN}", "-").strip()
+    r"""A text as numbers are read: with a plain minus, without blanks around.
+
+    An apostrophe in front is how spreadsheets keep a number as a text.
+    """
+    return text.replace("\N{MINUS SIGN}", "-").strip().removeprefix("'")
 
 
 def number_with(mark: str, text: str) -> float | None:

@@ -33,11 +33,16 @@ def answer_frame(run: Run) -> pd.DataFrame:
         # Of these only the limit is known; what the model says rests on it.
         unknown = ("mean", "sigma", "lower" if entry.side == "below" else "upper")
         frame.loc[lines[row].number, [ours[name] for name in unknown]] = np.nan
+    said = run.measured.remarks_of(run.sheet_header)
+    number = {line.number: row for row, line in enumerate(lines)}
     out = [lines[row] for row in sorted(run.measured.excluded)]
     if out:
         rest = pd.DataFrame([line.cells for line in out], [line.number for line in out])
         rest[ours["side"]] = UNMEASURABLE
         frame = pd.concat([frame, rest])
+    for name, rows in said.items():
+        added = [rows.get(number[at], "") for at in frame.index]
+        frame[f"{name}_lse" if name in frame else name] = added
     return frame.sort_index()
 
 
@@ -52,7 +57,8 @@ def columns(run: Run, frame: pd.DataFrame) -> dict[str, str]:
     """
     own = len(run.candidates.table.header)  # ours stand behind these
     names = [str(name) for name in frame.columns[own:]]
-    return {name.removesuffix("_lse"): name for name in names}
+    # From behind: what people have added stands there, and may have such a name, too.
+    return {name.removesuffix("_lse"): name for name in reversed(names)}
 
 
 def write_answer(run: Run, path: Path) -> None:

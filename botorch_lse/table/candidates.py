@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from botorch_lse.models.fitted import SAME_ROW
-from botorch_lse.numerals import begins_with_a_number, is_number
+from botorch_lse.numerals import begins_with_a_number, is_number, number_with
 from botorch_lse.problem import Pool, encode
 from botorch_lse.table.cells import Faults, Line, Table
 from botorch_lse.table.notation import Notation, is_missing
@@ -24,6 +24,13 @@ SHEET, REPEAT = "sheet", "repeat"
 """Columns that a sheet adds: its number, and the how-many-th measurement it is."""
 YES, NO = ("yes", "true"), ("no", "false")
 """Words that are one input, 1 or 0."""
+SUMS = frozenset(
+    {"total", "totals", "sum", "mean", "average", "summe", "gesamt", "mittelwert"}
+    | {"somme", "moyenne", "totale", "suma", "media", "\u5408\u8ba1", "\u5408\u8a08"}
+)
+"""What the last line of a table is called where it adds up the others."""
+MOSTLY = 0.8
+"""The share of numbers from which a column is one of numbers."""
 SHOWN = 6
 """Words of an input that are shown."""
 
@@ -43,6 +50,7 @@ class Candidates:
         logs: The inputs of which the model sees the logarithm.
         ignore: The columns that are no inputs because somebody said so.
         column: What is measured, if the table has a column of it.
+        open: Words that stand for what is not measured yet.
     """
 
     table: Table
@@ -54,6 +62,7 @@ class Candidates:
     logs: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     column: str | None = None
+    open: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -66,6 +75,7 @@ class Candidates:
         ignore: Sequence[str] = (),
         logs: Sequence[str] = (),
         words: Sequence[str] = (),
+        open: Sequence[str] = (),
     ) -> Candidates:
         r"""The candidates of a table.
 
@@ -78,6 +88,7 @@ class Candidates:
             ignore: Columns that are no inputs.
             logs: Inputs of which the model sees the logarithm.
             words: Inputs that are words, though they may look like numbers.
+            open: Words that stand for what is not measured yet.
 
         Raises:
             ValueError: If a column or a cell is not what it should be, or two lines are
@@ -92,6 +103,7 @@ class Candidates:
                     "a sheet. Name the table of all candidates, or rename the column."
                 )
         faults = Faults()
+        _check_lines(table)
         key = None if key is None else _known(table, key, "key")
         ignored = tuple(_known(table, name, "ignore") for name in ignore)
         by_log = tuple(_known(table, name, "logs") for name in logs)
@@ -100,7 +112,9 @@ class Candidates:
         chosen = tuple(_known(table, name, "inputs") for name in inputs)
         if not chosen:
             with faults.noted():
-                chosen = _described_by(table, {key, own, *ignored}, notation)
+                others = _other_results(table, own, open)
+                left_out = {key, own, *ignored, *others}
+                chosen = _described_by(table, left_out, notation)
         parts = dict[str, list[object]]()
         for name in chosen:
             with faults.noted():
@@ -115,7 +129,18 @@ class Candidates:
         order = frame.assign(**{"": names}).sort_values([*chosen, ""]).index
         lines = tuple(table.lines[i] for i in order)
         frame = frame.loc[order].reset_index(drop=True)
-        found = cls(table, key, chosen, notation, lines, frame, by_log, ignored, own)
+        found = cls(
+            table,
+            key,
+            chosen,
+            notation,
+            lines,
+            frame,
+            by_log,
+            ignored,
+            own,
+            tuple(open),
+        )
         for check in (found._check_names, found._check_logs):
             with faults.noted():
                 check()
@@ -134,7 +159,9 @@ class Candidates:
         cells = pd.DataFrame([self.lines[row].cells for row in rows], dtype=str)
         frame = self.frame.iloc[rows].reset_index(drop=True)
         by_log = {name: np.log10(frame[name]) for name in self.logs}
-        return Pool(frame.assign(**by_log), table=cells)
+        # Nothing is left to ask about words: that was done where they were read.
+        words = {name: "category" for name in self.inputs if name not in self._slack}
+        return Pool(frame.assign(**by_log).astype(words), table=cells)
 
     def drawn(self, rows: np.ndarray) -> pd.DataFrame:
         r"""The inputs of some candidates for a picture: numbers, and words by name.
@@ -185,6 +212,8 @@ class Candidates:
         if name in self.ignore:
             return "ignored"
         if name not in self.inputs:
+            if name in _other_results(self.table, self.column, self.open):
+                return f"another result, filled where {self.column} is; not used"
             cells = {*self.table.texts(name)}
             same = f" ({next(iter(cells)) or 'empty'} in every line)"
             return f"not used{same if len(cells) == 1 else ''}"
@@ -230,7 +259,8 @@ class Candidates:
         name = line.cells[by_key]
         row = self._by_key.get(name)
         if row is None:
-            near = difflib.get_close_matches(name, self._by_key, 1)
+            near = self._equal_numbers(name)
+            near = near or difflib.get_close_matches(name, self._by_key, 1)
             hint = f", such as {near[0]}" if near else ""
             raise table.complaint(
                 line,
@@ -242,6 +272,13 @@ class Candidates:
             )
         self._check_inputs(line, table, row)
         return row
+
+    def _equal_numbers(self, name: str) -> list[str]:
+        r"""Keys that are the same number, as a spreadsheet makes 1.00E+05 of 1E5."""
+        number = number_with(".", name.replace(",", "."))
+        if number is None:
+            return []
+        return [key for key in self._by_key if number_with(".", key) == number]
 
     def _check_inputs(self, line: Line, table: Table, row: int) -> None:
         r"""Complain if a line has the key of one candidate and inputs of another."""
@@ -422,6 +459,38 @@ class Candidates:
         )
 
 
+def _check_lines(table: Table) -> None:
+    r"""Ask about lines that are no candidates: units, a second header, a sum."""
+    first, last = table.lines[0], table.lines[-1]
+    faults, numeric = Faults(), list[str]()
+    for name in table.header:
+        below = [text for text in table.texts(name)[1:] if text]
+        if below and sum(map(is_number, below)) >= MOSTLY * len(below):
+            numeric.append(name)
+    units = {name: first.cells[name] for name in numeric if first.cells[name]}
+    if units and not any(map(is_number, first.cells.values())):
+        name, unit = next(iter(units.items()))
+        faults.said.append(
+            f"{table.name}, line {first.number}: expected a candidate, but it looks "
+            f"like a line of units ({', '.join(units.values())}). Delete it; a unit "
+            f"may stand in the header, as in '{name} ({unit})'."
+        )
+    for line in table.lines:
+        if tuple(line.cells.values()) == table.header:
+            faults.said.append(
+                f"{table.name}, line {line.number}: expected a candidate, but it "
+                "repeats the header. Delete it."
+            )
+    words = {text.casefold().rstrip(":") for text in last.cells.values()}
+    if len(table.lines) > 1 and words & SUMS:
+        faults.said.append(
+            f"{table.name}, line {last.number}: expected a candidate, but it looks "
+            "like a sum or mean of the others. Delete it; if it is a candidate, give "
+            "it another name."
+        )
+    faults.check()
+
+
 def _known(table: Table, name: str, setting: str) -> str:
     r"""The header's name of a column that a setting names."""
     found = table.column(name)
@@ -433,6 +502,37 @@ def _known(table: Table, name: str, setting: str) -> str:
             + f"It has {', '.join(table.header)}.{table.doubt}"
         )
     return found
+
+
+def is_open(text: str, words: Sequence[str]) -> bool:
+    r"""Whether a cell says that something is not measured yet.
+
+    Args:
+        text: The cell.
+        words: Words that stand for it, besides an empty cell.
+    """
+    known = {word.casefold() for word in words}
+    return not text or is_missing(text) or text.casefold() in known
+
+
+def _other_results(table: Table, column: str | None, words: Sequence[str]) -> list[str]:
+    r"""Columns that are filled exactly where the results are, if these are not full.
+
+    Args:
+        table: The file.
+        column: The column of the results.
+        words: Words that stand for what is not measured yet.
+    """
+    if column is None:
+        return []
+    where = [is_open(text, words) for text in table.texts(column)]
+    if len({*where}) == 1:
+        return []
+    filled = {
+        name: [is_open(text, words) for text in table.texts(name)]
+        for name in table.header
+    }
+    return [n for n, own in filled.items() if own == where and n != column]
 
 
 def _described_by(

@@ -18,7 +18,7 @@ import torch
 
 from botorch_lse.numerals import MARKS, is_doubtful, number_with, written
 from botorch_lse.problem import Observations
-from botorch_lse.table.candidates import REPEAT, SHEET, Candidates, check_marks
+from botorch_lse.table.candidates import REPEAT, SHEET, Candidates, check_marks, is_open
 from botorch_lse.table.cells import Faults, Line, Table, read_table
 from botorch_lse.table.notation import Notation, is_missing
 from botorch_lse.table.settings import Settings
@@ -147,6 +147,40 @@ class Measurements:
             if row not in self.excluded
         ]
 
+    def remarks(self, sheet_header: Iterable[str]) -> list[str]:
+        r"""Columns that people have added: a date, who measured, a remark.
+
+        Args:
+            sheet_header: The columns of a sheet as it is written.
+        """
+        found = list[str]()
+        for table in (self.results, self.sheet):
+            if table is None:
+                continue
+            ours = {table.column(name) for name in (*sheet_header, *found)}
+            found += [name for name in table.header if name not in ours]
+        return found
+
+    def remarks_of(self, sheet_header: Iterable[str]) -> dict[str, dict[int, str]]:
+        r"""What people have written beside the values, by column and candidate.
+
+        Args:
+            sheet_header: The columns of a sheet as it is written.
+        """
+        names, entries = self.remarks(sheet_header), self.entries
+        said: dict[str, dict[int, list[str]]] = {name: {} for name in names}
+        for entry in entries:
+            for name in names:
+                there = entry.table.column(name)
+                text = "" if there is None else entry.line.cells[there]
+                texts = said[name].setdefault(entry.row, [])
+                if text and text not in texts:
+                    texts.append(text)
+        return {
+            name: {row: "; ".join(texts) for row, texts in rows.items()}
+            for name, rows in said.items()
+        }
+
     @property
     def last_sheet(self) -> int:
         r"""The number of the last sheet; 0 before any."""
@@ -267,7 +301,7 @@ class _Reader:
                 text = line.cells[column]
                 if is_asked and is_doubtful(text):
                     continue
-                if sheet or not (text == "" or is_missing(text)):
+                if sheet or not is_open(text, self.found.open):
                     found.append(self._entry(table, line, column, sheet))
         faults.check()
         return found
@@ -285,7 +319,8 @@ class _Reader:
 
     def _entry(self, table: Table, line: Line, column: str, sheet: int) -> Entry:
         text, faults = line.cells[column], Faults()
-        status, value, row, repeat = _status(text), None, 0, 0
+        is_out = is_open(text, self.found.open)
+        status, value, row, repeat = OPEN if is_out else _status(text), None, 0, 0
         side, limit = None, _LIMIT.fullmatch(text)
         with faults.noted():
             if status == MEASURED:
@@ -323,7 +358,9 @@ class _Reader:
         if value is None:
             remedy = notation.repair(number)
             if not _digits(text):
-                remedy += f", leave the cell empty, or write {WORDS}"
+                asked = self.notation.advice("open", text)
+                remedy += f", leave the cell empty, or write {WORDS}; if {text!r} "
+                remedy += f"says that it is not measured yet, {asked}"
             raise table.complaint(line, column, "a number", came, remedy)
         if self.found.log_result and value <= 0:
             wanted = "a number above 0, which has a logarithm"
@@ -354,8 +391,6 @@ class _Reader:
 def _status(text: str) -> str:
     r"""What a cell of the results says."""
     word = " ".join(text.casefold().split())
-    if not word or is_missing(word):
-        return OPEN
     if word in FAILED:
         return "failed"
     return "n/a" if word in EXCLUDED else MEASURED
@@ -505,9 +540,12 @@ def results_with(
         sheet_header: The header of a new table of results.
     """
     if now.results is None:
-        return tuple(sheet_header), [dict(entry.line.cells) for entry, _ in now.taken]
+        header = (*sheet_header, *now.remarks(sheet_header))
+        return header, [dict(entry.line.cells) for entry, _ in now.taken]
     results, header = now.results, now.results.header
     header += tuple(name for name in (SHEET, REPEAT) if results.column(name) is None)
+    more = now.remarks(sheet_header)
+    header += tuple(name for name in more if results.column(name) is None)
     rows = {line.number: dict(line.cells) for line in results.lines}
     added = []
     for entry, number in now.taken:

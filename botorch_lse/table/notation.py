@@ -14,7 +14,7 @@ from botorch_lse.numerals import MARKS, is_doubtful, number_with, plain
 
 MISSING = frozenset({"na", "nan", "<na>", "null", "#n/a"})
 """Words that programs (R, pandas, SQL, Excel) write where nothing stands."""
-LISTS = ("ignore", "inputs", "logs", "words")
+LISTS = ("ignore", "inputs", "logs", "open", "words")
 """Settings that are lists of names."""
 _BETWEEN = (
     " '\N{RIGHT SINGLE QUOTATION MARK}\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}.,"

@@ -21,10 +21,9 @@ from botorch_lse.strategies import (
     State,
     Strategy,
 )
-from botorch_lse.table.candidates import REPEAT, SHEET, Candidates
+from botorch_lse.table.candidates import REPEAT, SHEET, Candidates, is_open
 from botorch_lse.table.cells import Line, read_table
 from botorch_lse.table.measurements import Measurements, measurements
-from botorch_lse.table.notation import is_missing
 from botorch_lse.table.progress import doing
 from botorch_lse.table.scale import Scale
 from botorch_lse.table.settings import Settings
@@ -63,6 +62,7 @@ class Run:
             found.ignore,
             found.logs,
             found.words,
+            found.open,
         )
         found = replace(found, inputs=candidates.inputs)
         return cls(found, candidates, measurements(found, candidates))
@@ -78,7 +78,8 @@ class Run:
         if column is None or is_results:
             return []
         cells = ((line, line.cells[column]) for line in table.lines)
-        return [line for line, text in cells if text and not is_missing(text)]
+        words = self.settings.open
+        return [line for line, text in cells if not is_open(text, words)]
 
     @cached_property
     def rows(self) -> np.ndarray:

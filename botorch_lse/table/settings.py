@@ -54,6 +54,7 @@ class Settings:
         words: Inputs that are words, though they may look like numbers.
         encoding: That of files that are not UTF-8; ``None``: as each file shows it.
         decimal: The decimal mark; ``None``: as each file shows it.
+        open: Words for what is not measured yet, besides an empty cell.
         replicates: Whether a candidate may have several lines nobody asked for.
         log_result: Whether the model learns the logarithms of results.
         noise_std: The standard deviation of a measurement's noise.
@@ -96,6 +97,9 @@ class Settings:
     )
     decimal: str | None = _setting(
         None, "the decimal mark where a file leaves it open: a point or a comma"
+    )
+    open: tuple[str, ...] = _setting(
+        (), "words for what is not measured yet, besides an empty cell", tuple
     )
     replicates: bool = _setting(
         False, "candidates may stand in several lines that no sheet asked for", bool
@@ -244,6 +248,7 @@ def _example(name: str) -> str:
         "logs": '["dose"]',
         "words": '["lot"]',
         "decimal": '","',
+        "open": '["PENDING"]',
         "encoding": '"gbk"',
         "audit": "[0.05, 0.05]",
         "beta": "9",

@@ -325,3 +325,57 @@ def test_workbooks_are_refused_wherever_one_is_named(
     said = lab.refused(NEXT.replace("candidates.csv", book))
     assert f"{book}: expected a CSV file, but it is a workbook." in said
     lab.call(NEXT)  # the file that was saved as CSV
+
+
+HEATED = "name,heat,time\nR1,20,5\nR2,35,6\nR3,50,9\nR4,65,4\nR5,80,7\nR6,95,8\n"
+
+
+@pytest.mark.parametrize(
+    ("candidates", "said", "line"),
+    [
+        (
+            HEATED.replace("R1", ",°C,min\nR1"),
+            "line 2: expected a candidate, but it looks like a line of units (°C, "
+            "min). Delete it; a unit may stand in the header, as in 'heat (°C)'.",
+            ",°C,min\n",
+        ),
+        (
+            HEATED.replace("R4", "name,heat,time\nR4"),
+            "line 5: expected a candidate, but it repeats the header. Delete it.",
+            "name,heat,time\nR4",
+        ),
+        (
+            f"{HEATED}Total,345,39\n",
+            "line 8: expected a candidate, but it looks like a sum or mean of the",
+            "Total,345,39\n",
+        ),
+        (f"{HEATED}Mittelwert:,57.5,6.5\n", "a sum or mean of the", "Mittel"),
+    ],
+)
+def test_lines_that_are_no_candidates_are_asked_about(
+    lab: Lab, candidates: str, said: str, line: str
+) -> None:
+    lab.write("candidates.csv", candidates)
+    call = "next candidates.csv --above 7 --column y --key name --batch 2"
+    assert said in lab.refused(call)
+    assert line in candidates
+    lab.write("candidates.csv", HEATED)  # the line deleted
+    lab.call(call)
+
+
+def test_a_key_that_a_spreadsheet_made_a_number_is_named_as_it_was(lab: Lab) -> None:
+    lab.write("candidates.csv", "name,heat\n1E5,20\n2E5,35\n1E6,50\n")
+    lab.write("results.csv", "name,y\n1.00E+05,4\n")
+    call = "next candidates.csv --above 7 --column y --key name --batch 2"
+    said = lab.refused(call)
+    assert "a candidate of candidates.csv, such as 1E5, but got '1.00E+05'" in said
+    lab.write("results.csv", "name,y\n1E5,4\n")
+    assert "1 measured" in lab.call(call)
+
+
+def test_numbers_kept_as_texts_by_an_apostrophe_are_numbers(lab: Lab) -> None:
+    lab.write("candidates.csv", "name,heat\na,'20\nb,'35\nc,'50\n")
+    lab.write("results.csv", "name,y\na,'4.5\n")
+    said = lab.call("next candidates.csv --above 7 --column y --key name --batch 2")
+    assert "heat: numbers '20 to '50" in said
+    assert "1 measured" in said

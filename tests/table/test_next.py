@@ -440,3 +440,64 @@ def test_every_mark_can_be_taken_back(lab: Lab, mark: str) -> None:
     (lab.folder / "sheet.csv").unlink()
     lab.write("results.csv", lines.replace(marked, ""))
     assert "20 candidates: 3 measured.\n" in lab.call("next")
+
+
+def test_columns_that_people_add_are_kept_and_come_back(
+    lab: Lab, closed_figures: None
+) -> None:
+    lab.write("results.csv", "name,y,day\nn03,3.95,Monday\n")
+    lab.call(NEXT)
+    sheet = lab.read("sheet.csv")
+    header = [*sheet[0], "operator"]
+    rows = [[*line.values(), f"op{i}"] for i, line in enumerate(sheet)]
+    for row in rows[:3]:
+        row[4] = "4.5"
+    text = "\n".join(",".join(row) for row in [header, *rows])
+    lab.write("sheet.csv", f"{text}\n")
+    lab.call("next")
+    results = lab.read("results.csv")
+    assert list(results[0]) == ["name", "y", "day", "sheet", "repeat", "operator"]
+    assert [line["operator"] for line in results] == ["", "op0", "op1", "op2"]
+    assert results[0]["day"] == "Monday"
+    assert [line["operator"] for line in lab.read("sheet.csv")] == ["op3", "", "", ""]
+    lab.call("answer")
+    answer = {line["name"]: line for line in lab.read("answer.csv")}
+    assert answer["n03"]["day"] == "Monday"
+    assert answer[sheet[0]["name"]]["operator"] == "op0"
+    assert answer[sheet[3]["name"]]["operator"] == "op3"
+    toml = tomllib.loads((lab.folder / "botorch-lse.toml").read_text())
+    assert toml["inputs"] == ["x"]
+    # The same where there are no results yet.
+    (lab.folder / "results.csv").unlink()
+    lab.write("sheet.csv", f"{text}\n")
+    lab.call("next")
+    assert [line["operator"] for line in lab.read("results.csv")] == [
+        "op0",
+        "op1",
+        "op2",
+    ]
+
+
+@pytest.mark.parametrize("word", ["", "PENDING"])
+def test_another_result_beside_the_one_asked_for_is_no_input(
+    lab: Lab, word: str
+) -> None:
+    header, *lines = HILL.splitlines()
+    known = [
+        f"{line},{f'{i / 2},{i * 3 % 11}' if i in (2, 7, 14) else f'{word},{word}'}"
+        for i, line in enumerate(lines)
+    ]
+    lab.write("candidates.csv", "\n".join([f"{header},yield,ee", *known, ""]))
+    call = NEXT.replace("column y", "column yield --results candidates.csv")
+    if word:
+        said = lab.refused(f"{call} --inputs x")
+        assert "if 'PENDING' says that it is not measured yet, give --open PENDING" in (
+            said
+        )
+        call += " --open PENDING"
+    said = lab.call(call)
+    assert "ee: another result, filled where yield is; not used" in said
+    assert "3 measured." in said
+    toml = tomllib.loads((lab.folder / "botorch-lse.toml").read_text())
+    assert toml["inputs"] == ["x"]
+    assert "3 measured." in lab.call("next")
