@@ -97,7 +97,7 @@ class Rows:
         whole = with_index(table)
         parts = (whole.iloc[:, i] for i in range(whole.shape[1]))
         whole = pd.concat([part for part in parts if not _holds_times(part)], axis=1)
-        whole.columns = whole.columns.map(str)
+        whole.columns = whole.columns.map(_name)
         return cls(whole, {str(name): Column.of(whole[name]) for name in whole})
 
     def find(
@@ -113,7 +113,7 @@ class Rows:
         Raises:
             ValueError: If a line is about no row, or about several.
         """
-        shared = [name for name in map(str, lines.columns) if name in self.columns]
+        shared = [name for name in map(_name, lines.columns) if name in self.columns]
         if not shared:
             raise ValueError(
                 "Expected `frame` to say which rows of `pool` were measured, by the "
@@ -124,7 +124,7 @@ class Rows:
         labels = list(lines.index)
         found, lost, doubtful = [], list[str](), list[str]()
         for i, entries in enumerate(lines.to_dict(orient="records")):
-            line = {str(name): entry for name, entry in entries.items()}
+            line = {_name(name): entry for name, entry in entries.items()}
             apart = np.stack([self.columns[name].apart(line[name]) for name in shared])
             number = None if numbers is None else int(numbers[i])
             rows = self._fitting(apart, number)
@@ -162,8 +162,8 @@ class Rows:
             How many, and what is wrong with the first, in words.
         """
         wrong: dict[int, str] = {}
-        for name in (name for name in lines.columns if str(name) in self.columns):
-            column, own = self.columns[str(name)], self.table[str(name)]
+        for name in (name for name in lines.columns if _name(name) in self.columns):
+            column, own = self.columns[_name(name)], self.table[_name(name)]
             for i, (entry, row) in enumerate(zip(lines[name], numbers, strict=True)):
                 if float(column.apart(entry, [row])[0]) > ROUNDED and i not in wrong:
                     wrong[i] = (
@@ -224,6 +224,11 @@ def with_index(table: pd.DataFrame) -> pd.DataFrame:
     names = [name for name in table.index.names if name is not None]
     free = [name for name in names if name not in table.columns]
     return table.reset_index(level=free).reset_index(drop=True)
+
+
+def _name(name: Any) -> str:
+    r"""The name of a column, each letter in its one composed form."""
+    return unicodedata.normalize("NFC", str(name))
 
 
 def _holds_times(column: pd.Series) -> bool:

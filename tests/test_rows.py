@@ -137,12 +137,11 @@ def test_rows_are_found_by_what_stands_beside_the_results(drop: list[str]) -> No
 
 
 def test_words_and_numbers_are_the_same_whatever_way_a_file_writes_them() -> None:
-    pool = Pool(
-        TABLE.assign(acid=["Sa\u0308ure", "b", "c", "3"], heat=[1 / 3, 1, 2, 4])
-    )
+    table = TABLE.assign(acid=["Sa\u0308ure", "b", "c", "3"], heat=[1 / 3, 1, 2, 4])
+    pool = Pool(table.rename(columns={"heat": "Wa\u0308rme"}))
     lines = pd.DataFrame(
         {
-            "heat": ["0.33333333", "4.0", None],
+            "W\u00e4rme": ["0.33333333", "4.0", None],
             "acid": ["S\u00e4ure ", 3.0, "c"],
             "dry": ["TRUE", 0, True],
             "y": [1.0, 2.0, 3.0],
