@@ -40,12 +40,14 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
     return f" Did you mean {near[0]}?" if near else ""
 
 
-def at_least(least: float | None, kind: type[float] = float) -> Callable[[str], float]:
+def at_least(
+    least: float | None, kind: Callable[[str], float] = float
+) -> Callable[[str], float]:
     r"""The type of an option that is a finite number.
 
     Args:
         least: The least number; ``None``: any.
-        kind: ``float``, or ``int`` for whole numbers.
+        kind: ``float``, ``int`` for whole numbers, or what reads a number otherwise.
     """
     words = "a whole number" if kind is int else "a number"
     words += "" if least is None else f" of at least {least:g}"

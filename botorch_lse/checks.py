@@ -17,6 +17,8 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
+from botorch_lse.numerals import written
+
 CONVERT = (
     "Convert it first, where it stands for a number: `float(...)`, or "
     "`pd.to_numeric(...)` for a column."
@@ -82,8 +84,8 @@ def in_interval(
     below = number <= high if closed_high else number < high
     if not (above and below):
         left, right = "[" if closed_low else "(", "]" if closed_high else ")"
-        wanted = f"in {left}{low:g}, {high:g}{right}"
-        raise ValueError(complaint(name, wanted, f"got {number:g}", remedy))
+        wanted = f"in {left}{written(low)}, {written(high)}{right}"
+        raise ValueError(complaint(name, wanted, f"got {written(number)}", remedy))
     return number
 
 
@@ -265,7 +267,7 @@ def non_negative_vector(
     vector = real_vector(values, name, length, per, booleans=booleans)
     if (vector < 0).any():
         first = int((vector < 0).nonzero()[0])
-        came = f"entry {first} is {float(vector[first]):g}"
+        came = f"entry {first} is {written(vector[first])}"
         raise ValueError(complaint(name, "to be non-negative", came))
     return vector
 
@@ -398,7 +400,7 @@ def check_map(
     check_shape(found.shape == shape, found, name, wanted)
     if not bool(((found > 0) if positive else (found >= 0)).all()):
         wanted = f"positive {what}" if positive else f"{what} of at least 0"
-        came = f"the smallest is {float(found.min()):g}"
+        came = f"the smallest is {written(found.min())}"
         raise ValueError(complaint(name, f"to return {wanted}", came, remedy))
 
 

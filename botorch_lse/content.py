@@ -24,6 +24,8 @@ import scipy  # which loads its packages when they are first used
 import torch
 from torch import Tensor
 
+from botorch_lse.numerals import written
+
 CONFIDENCE = 0.95
 """Of intervals for which no other one is asked."""
 STAKES = ((0.4, 0.98), (0.2, 0.8), (0.2, 0.5), (0.1, 0.2), (0.1, 0.05))
@@ -167,7 +169,7 @@ class Content:
             f"{self.estimate:.4g} of the {self.mass_in_words} is above; by decided "
             f"rows between {self.lower:.4g} and {self.upper:.4g}"
         ]
-        percent = f"{100 * self.confidence:g} %"
+        percent = f"{written(100 * self.confidence)} %"
         for limits, source in (
             (self.posterior, f"by the model, if it is right, with {percent}"),
             (self.widened, "with what the estimate has moved by lately"),

@@ -28,6 +28,7 @@ from botorch_lse.ax.node import level_set_node
 from botorch_lse.checks import real_vector
 from botorch_lse.confidence.calibration import CalibrationWarning
 from botorch_lse.datasets import bathymetry, f1_score
+from botorch_lse.numerals import written
 from botorch_lse.problem import Classification, Pool
 from botorch_lse.strategies import (
     Above,
@@ -86,8 +87,8 @@ ENDS = {
     DECIDED: "every row is decided up to epsilon",
     AUDITED: "rows drawn at random confirmed what was decided",
     NOT_CONFIRMED: "rows drawn at random did not confirm what was decided",
-    NONE_FOUND: "nothing above the level was found, so far",
-    ALL_ABOVE: "every value was above the level, so far",
+    NONE_FOUND: "no row was clearly above the level, so far",
+    ALL_ABOVE: "no row was clearly below the level, so far",
     BUDGET: "the budget is used up",
     EXHAUSTED: "no row is left to measure",
 }
@@ -117,11 +118,13 @@ class Survey:
 def run_demo(options: Namespace) -> None:
     r"""Run every method, print the table, write the pictures and the answer."""
     survey = load_survey(options.pool, options.raw)
-    print(f"{survey.title}\n{len(survey.pool):,} rows; level {options.threshold:g}")
     print(
-        f"Noise {options.noise:g} {survey.unit} (standard deviation), batches of "
-        f"{options.batch}, at most {options.budget} measurements, accuracy epsilon = "
-        f"{options.epsilon:g} {survey.unit}"
+        f"{survey.title}\n{len(survey.pool):,} rows; level {written(options.threshold)}"
+    )
+    print(
+        f"Noise {written(options.noise)} {survey.unit} (standard deviation), batches "
+        f"of {options.batch}, at most {options.budget} measurements, accuracy "
+        f"epsilon = {written(options.epsilon)} {survey.unit}"
     )
     first, *_ = options.methods
     print(f"{first} runs through Ax, the others by ask and tell\n")
@@ -397,7 +400,7 @@ def write_files(out: Path, state: State, survey: Survey, options: Namespace) -> 
     axes = plot_level_set(
         answer, observations, threshold=options.threshold, truth=survey.truth
     )
-    axes.set_title(f"Deeper than {options.threshold:g} {survey.unit}?")
+    axes.set_title(f"Deeper than {written(options.threshold)} {survey.unit}?")
     if survey.pool.names == ("x_km", "y_km"):  # of the chart
         axes.set(xlabel="east (km)", ylabel="north (km)")
     figure = axes.get_figure(root=True)

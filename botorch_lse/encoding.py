@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from botorch_lse._lazy import LazyModule
+from botorch_lse.numerals import begins_with_a_number, is_doubtful
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +25,7 @@ FEW_LEVELS = 20
 pool every row may have its own."""
 MOST_LEVELS = 200
 """More are refused however many the rows are: each is an input of the model."""
-_TIMES = ("date", "time", "period")
+TIMES = ("date", "time", "period")
 """How pandas' names of inferred types begin for dates, times and durations."""
 
 
@@ -42,7 +43,8 @@ def encode(table: pd.DataFrame) -> pd.DataFrame:
 
     Raises:
         ValueError: If the table is empty or misses values, or if a column holds times,
-            numbers but for a few cells, or too many different words to be levels.
+            numbers but for a few cells, texts that may be read in several ways, or too
+            many different words to be levels.
     """
     for size, unit in zip(table.shape, ("row", "column"), strict=True):
         if size == 0:
@@ -60,7 +62,7 @@ def _encoded(column: pd.Series) -> pd.Series | pd.DataFrame:
             f"first in rows {column.index[missing].tolist()[:3]}. Fill or drop them."
         )
     kind = pd.api.types.infer_dtype(column)
-    if kind.startswith(_TIMES):
+    if kind.startswith(TIMES):
         raise ValueError(
             f"Expected `X` to hold numbers or words, but column {column.name!r} holds "
             f"{kind} values. Convert it to numbers, such as the days since the first: "
@@ -80,7 +82,9 @@ def _as_numbers(column: pd.Series) -> pd.Series | None:
     # Mostly words: a few digits among them are labels. Mostly numbers: a few words
     # among them are mistakes, and are refused below.
     if 2 * int(broken.sum()) >= len(column):
+        _ask_about_words(column)
         return None
+    _ask_about_marks(column)
     if bool(broken.any()):
         i = int(broken.to_numpy().argmax())
         raise ValueError(
@@ -89,6 +93,34 @@ def _as_numbers(column: pd.Series) -> pd.Series | None:
             'number or drop the row; if they are labels, say `astype("category")`.'
         )
     return numbers.astype(float)
+
+
+def _ask_about_words(column: pd.Series) -> None:
+    r"""Complain about words most of which begin with a number, such as ``800 ml``."""
+    words = column.astype(str).drop_duplicates()
+    alike = words[words.map(begins_with_a_number)]
+    if 2 * len(alike) > len(words):
+        broken = alike[pd.to_numeric(alike, errors="coerce").isna()]
+        raise ValueError(
+            f"Expected column {column.name!r} of `X` to hold numbers or words, but "
+            f"most cells begin with a number, such as {broken.iloc[0]!r} in row "
+            f"{broken.index[0]!r}. Convert it to numbers, such as by "
+            '`column.str.extract(r"([\\d.]+)")[0].astype(float)`; if they are words, '
+            'say `astype("category")`.'
+        )
+
+
+def _ask_about_marks(column: pd.Series) -> None:
+    r"""Complain about texts whose marks may all be those of thousands."""
+    marked = column[column.map(lambda text: isinstance(text, str) and "." in text)]
+    if len(marked) and bool(marked.map(is_doubtful).all()):
+        raise ValueError(
+            f"Expected column {column.name!r} of `X` to hold numbers that can be read "
+            f"in one way, but row {marked.index[0]!r} has the text {marked.iloc[0]!r}, "
+            "and every point in the column stands before three digits. If it is the "
+            "decimal point, say `pd.to_numeric(column)`; if it is one of thousands, "
+            '`pd.to_numeric(column.str.replace(".", ""))`.'
+        )
 
 
 def _one_per_level(column: pd.Series) -> pd.DataFrame:

@@ -48,6 +48,8 @@ from botorch_lse.distributions import (
     marginals_of,
 )
 from botorch_lse.encoding import LEVEL_OF, encode
+from botorch_lse.numerals import written
+from botorch_lse.rows import Rows, with_index
 from botorch_lse.transfer import at_home
 
 if TYPE_CHECKING:
@@ -207,7 +209,7 @@ class Pool:
             i = int((box[1] <= box[0]).nonzero()[0])
             raise ValueError(
                 "Expected the upper row of `bounds` to be above the lower one, but "
-                f"input {i} has {float(box[0, i]):g} and {float(box[1, i]):g}."
+                f"input {i} has {written(box[0, i])} and {written(box[1, i])}."
             )
         n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
         X = sampling.draw_sobol_samples(box, n=n, q=1, seed=seed)
@@ -448,6 +450,14 @@ class Pool:
         return found
 
     @cached_property
+    def described(self) -> Rows:
+        r"""What the table says of the rows, to find them by it."""
+        frame = self.to_frame()
+        if self.weights is not None:  # a number that depends on all other rows
+            frame = frame.iloc[:, :-1]
+        return Rows.of(frame)
+
+    @cached_property
     def hash(self) -> str:
         r"""A fingerprint of everything that changes an answer (hex digits)."""
         digest = hashlib.sha256(repr((tuple(self.X.shape), self.names)).encode())
@@ -669,6 +679,7 @@ class Observations:
         round: The round of each entry, one number or ``n``; ``None``: no strategy asked
             for them, so that they are a round of their own.
         counts: How many measurements each entry is the mean of; ``None``: one each.
+        lines: What the ``n`` lines of a table say of their rows, for ``check_rows``.
 
     Raises:
         ValueError: If a value is not finite or a variance negative, or if known and
@@ -681,6 +692,7 @@ class Observations:
     yvar: Tensor | None = None
     round: Tensor | None = None
     counts: Tensor | None = None
+    lines: pd.DataFrame | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         indices = row_indices(self.indices, "indices")
@@ -710,9 +722,9 @@ class Observations:
         return self.indices.repeat_interleave(self.replicates)
 
     @property
-    def _parts(self) -> dict[str, Tensor]:
-        r"""The fields that are not ``None``, by name."""
-        return {name: part for name, part in vars(self).items() if part is not None}
+    def _parts(self) -> dict[str, Any]:
+        r"""The fields that are numbers, by name."""
+        return {n: part for n, part in vars(self).items() if isinstance(part, Tensor)}
 
     @property
     def replicates(self) -> Tensor:
@@ -741,6 +753,7 @@ class Observations:
         frame: pd.DataFrame,
         y: str | Sequence[str],
         yvar: str | Sequence[str] | None = None,
+        pool: Pool | None = None,
     ) -> Observations:
         r"""Results from a table such as ``Batch.to_frame`` gives, filled in.
 
@@ -748,17 +761,33 @@ class Observations:
         asks for them again. A line without a round was not asked for by a strategy.
         Numbers written as text are read as numbers.
 
+        With ``pool`` a line belongs to the row that it describes, by the columns of the
+        pool's table (and the named levels of its index) that stand in it. The table may
+        then be sorted, extended or cut between two sheets, and lines measured elsewhere
+        need no number. Without, the number in ``pool_index`` counts, and a strategy
+        refuses lines that describe another row of its pool.
+
+        Example:
+            >>> table = pd.DataFrame({"heat": [10.0, 20.0, 30.0]})
+            >>> sheet = Batch(Pool(table), [2], 0).to_frame().assign(y=1.5)
+            >>> turned = Pool(table[::-1])
+            >>> Observations.from_frame(sheet, "y", pool=turned).indices.tolist()
+            [0]
+
         Args:
-            frame: One line a measurement, with the columns ``pool_index`` and, for what
-                was asked for, ``round``; sheets of several batches one below the other.
+            frame: One line a measurement, with the columns ``pool_index`` (or, with
+                ``pool``, what describes its rows) and, for what was asked for,
+                ``round``; sheets of several batches one below the other.
             y: The column of the results, or ``m`` columns for ``m`` outputs.
             yvar: The column of their known noise variances, ``m`` of them for ``m``
                 outputs, in the order of ``y``.
+            pool: The pool whose rows were measured.
 
         Raises:
             ValueError: If a column is missing or there twice, an entry is no number,
-                there are fewer columns of variances than of results, or some lines have
-                a round and others have none.
+                there are fewer columns of variances than of results, some lines have
+                a round and others have none, or a line is about no row of ``pool`` or
+                about several.
         """
         remedy = "Write `pd.DataFrame(frame)`."
         of_type(frame, pd.DataFrame, "frame", "a DataFrame", remedy)
@@ -769,7 +798,10 @@ class Observations:
         if yvar is not None and len(variances) != len(names):
             wanted = f"to name one column for each column of `y`, {names}"
             raise ValueError(complaint("yvar", wanted, f"got {yvar!r}"))
-        _check_columns(frame, [POOL_INDEX, *names, *variances])
+        of_type(pool, Pool | None, "pool", "a Pool", "Write `Pool(table)`.")
+        by_number = pool is None or POOL_INDEX in frame
+        number = [POOL_INDEX] * by_number
+        _check_columns(frame, [*number, *names, *variances])
         done = frame[frame[names].notna().all(axis=1)]
         rounds = done.get(ROUND)
         if rounds is not None and rounds.isna().all():
@@ -783,10 +815,33 @@ class Observations:
         several = _are_several(y)
         values = _columns(done, names, several)
         noise = None if yvar is None else _columns(done, variances, several)
-        rows = _column(done, POOL_INDEX)
-        return cls(
-            rows, values, noise, None if rounds is None else _column(done, ROUND)
-        )
+        labels = None if rounds is None else _column(done, ROUND)
+        said = done.drop(columns=[*number, *names, *variances, *done.filter([ROUND])])
+        rows: Any = _column(done, POOL_INDEX) if by_number else None
+        if pool is not None:
+            numbers = None if rows is None else row_indices(rows, POOL_INDEX).tolist()
+            rows = torch.tensor(pool.described.find(said, numbers), dtype=torch.long)
+        return cls(rows, values, noise, labels, lines=said)
+
+    def check_rows(self, pool: Pool) -> None:
+        r"""Complain about lines that describe another row than that of their number.
+
+        Args:
+            pool: The pool whose rows were measured.
+
+        Raises:
+            ValueError: If there is such a line.
+        """
+        if self.lines is None:
+            return
+        n, first = pool.described.contradictions(self.lines, self.indices.tolist())
+        if n:
+            raise ValueError(
+                f"Expected each line to describe the row of its {POOL_INDEX!r}, but "
+                f"{n} of {len(self)} do not: {first}. The pool's table was sorted or "
+                "changed since. Say `Observations.from_frame(..., pool=pool)`, which "
+                "finds the rows by what the lines say."
+            )
 
     def output(self, column: int) -> Observations:
         r"""One of several outputs by itself.
@@ -798,7 +853,7 @@ class Observations:
         return replace(self, y=self.y[:, column], yvar=yvar)
 
     def select(self, rows: Tensor) -> Observations:
-        r"""The entries at ``rows`` (indices or mask), in that order."""
+        r"""The entries at ``rows`` (indices or mask), in that order, without lines."""
         return Observations(**{name: part[rows] for name, part in self._parts.items()})
 
     def at_round(self, round: int) -> Observations:
@@ -831,7 +886,9 @@ class Observations:
         first, second = self._parts, other._parts
         if "counts" in first | second:
             first["counts"], second["counts"] = self.replicates, other.replicates
-        joined = {name: torch.cat((first[name], second[name])) for name in first}
+        joined: dict[str, Any] = {
+            name: torch.cat((first[name], second[name])) for name in first
+        }
         return Observations(**joined)
 
 
@@ -1016,10 +1073,11 @@ class Batch:
         r"""A sheet to fill in: one line per measurement, in visiting order.
 
         Returns:
-            The pool's table behind the columns ``pool_index`` and ``round``; a row with
-            replicates has several lines. See ``Observations.from_frame``.
+            The pool's table behind the columns ``pool_index`` and ``round``, with the
+            named levels of its index, which name the rows; a row with replicates has
+            several lines. See ``Observations.from_frame``.
         """
-        frame = self.pool.to_frame().iloc[self.order.numpy()].reset_index(drop=True)
+        frame = with_index(self.pool.to_frame().iloc[self.order.numpy()])
         for name in (ROUND, POOL_INDEX):
             if name in frame.columns:
                 raise ValueError(
@@ -1298,7 +1356,7 @@ def refuse_crossed(lower: Tensor, upper: Tensor) -> None:
         row = int(crossed.nonzero()[0])
         raise ValueError(
             "Expected no entry of `lower` to be above that of `upper`, but row "
-            f"{row} has {float(lower[row]):g} and {float(upper[row]):g}."
+            f"{row} has {written(lower[row])} and {written(upper[row])}."
         )
 
 

@@ -44,7 +44,7 @@ DEPENDENCIES = {"botorch", "gpytorch", "numpy", "pandas", "scipy", "torch", "tqd
 BROUGHT = {
     "botorch": "exceptions models posteriors sampling settings utils",
     "botorch_lse": "checks confidence content distributions encoding functional models "
-    "problem strategies transfer",
+    "numerals problem rows strategies transfer",
     "numpy": "typing",
     "scipy": "version",  # and none of its packages
 }

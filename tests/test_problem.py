@@ -704,3 +704,37 @@ def test_a_pool_is_shown_in_a_line():
     assert repr(wide) == "Pool(3 rows, inputs a, b, c, d, e, f, ...; with noise_var)"
     words = Pool(pd.DataFrame({"s": ["u", "v"]}))
     assert repr(words) == "Pool(2 rows, inputs s=u, s=v; with table)"
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (["800 ml", "900 ml", "700 ml"], "such as '800 ml' in row 0"),
+        (["16%", "8%", "none"], "most cells begin with a number, such as '16%'"),
+        (["1 000", "1 200", "800"], "such as '1 000'"),
+    ],
+)
+def test_words_that_begin_with_a_number_are_asked_about(cells, said) -> None:
+    table = pd.DataFrame({"x": cells, "z": [1.0, 2.0, 4.0]})
+    with pytest.raises(ValueError, match=said):
+        Pool(table)
+    assert Pool(table.astype({"x": "category"})).d == 4
+    if cells[-1] != "none":
+        plain = table["x"].str.replace(" 00", "00").str.extract(r"([\d.]+)")[0]
+        assert Pool(table.assign(x=plain.astype(float))).d == 2
+
+
+def test_words_that_are_no_numbers_are_still_levels() -> None:
+    table = pd.DataFrame({"x": ["acid", "base 2", "3", "base 4", "lye"]})
+    assert Pool(table).d == 5
+
+
+def test_points_that_may_be_of_thousands_are_asked_about() -> None:
+    table = pd.DataFrame({"flow": ["800", "1.000", "3.000"]})
+    with pytest.raises(ValueError, match=r"row 1 has the text '1\.000', and every"):
+        Pool(table)
+    decimal = Pool(table.assign(flow=pd.to_numeric(table["flow"])))
+    assert decimal.X[:, 0].tolist() == [800, 1, 3]
+    whole = table["flow"].str.replace(".", "")
+    assert Pool(table.assign(flow=pd.to_numeric(whole))).X[:, 0].max() == 3000
+    assert Pool(pd.DataFrame({"x": ["0.125", "1.000", "2.5"]})).X[2] == 2.5

@@ -61,6 +61,8 @@ strategy = Strategy(
 # All that is known stands in `measured.csv`. The strategy reads it, works out where the
 # run stands, and writes a sheet to fill in; a recipe to be repeated has several lines.
 # Sheets that come back half empty are fine: the missing lines are asked for again.
+# With `pool=pool` a line belongs to the recipe that it describes: sort `candidates.csv`
+# or put new recipes on top, and the numbers in `pool_index` do not matter.
 
 
 # %%
@@ -69,7 +71,7 @@ def next_sheet() -> pd.DataFrame | None:
     file = folder / "measured.csv"
     state = strategy.init()
     if file.exists():
-        told = Observations.from_frame(pd.read_csv(file), y="adhesion")
+        told = Observations.from_frame(pd.read_csv(file), y="adhesion", pool=pool)
         state = strategy.replay(told)
     undecided = int(state.classification.undecided.sum())
     print(f"{len(state.observations):4} measured, {undecided:4} undecided")
@@ -121,7 +123,7 @@ while (sheet := next_sheet()) is not None:
 
 # %%
 state = strategy.replay(
-    Observations.from_frame(pd.read_csv(folder / "measured.csv"), y="adhesion")
+    Observations.from_frame(pd.read_csv(folder / "measured.csv"), "adhesion", pool=pool)
 )
 answer = state.classification.to_frame()
 answer.to_csv(folder / "answer.csv", index=False)

@@ -46,7 +46,7 @@ def show(name, lines=8):
 #
 # One line a candidate: a column that names it and columns that describe it, with units
 # if you like, numbers or words. Save it as CSV, in whatever way your spreadsheet does
-# it: commas, semicolons or tabs. Here, mixes of concrete.
+# it: commas, semicolons or tabs, decimal points or commas. Here, mixes of concrete.
 
 # %%
 cement = range(280, 441, 40 if QUICK else 20)
@@ -76,7 +76,11 @@ shell(
 # The first call writes a file of settings. Later calls read it, so that they need no
 # options; to change something, edit it there. A call that says something else is
 # refused. (Inputs whose ratios count, such as doses from 0.1 to 100, are named by
-# `--logs`: the model and the picture then see their logarithm.)
+# `--logs`: the model and the picture then see their logarithm. `--log-result` does the
+# same for what is measured: levels, accuracy and answers stay in its units.)
+#
+# The first call says what it took each column for. What can be read in two ways, such
+# as 1.000 or `800 ml`, is asked about.
 
 # %%
 show("botorch-lse.toml", 20)
@@ -94,8 +98,14 @@ show("sheet.csv", 20)
 # ## The bench
 #
 # Open `sheet.csv`, fill in the last column, save. Where something went wrong, say it in
-# a word: `failed` is asked again, `n/a` cannot be measured and is never asked again,
-# and an empty cell stays on the sheet. (In one cell the decimal point becomes an o.)
+# a word: `failed` is asked again, `n/a` cannot be measured and is not asked again, and
+# an empty cell stays on the sheet. (In one cell the decimal point becomes an o.)
+#
+# A mark is taken back where it stands by then, in `results.csv`: empty the cell, and
+# the next sheet asks for it again; or write the value in its place. `NA`, which R and
+# pandas write where nothing stands, counts as empty. A limit, `<0.5` or `> 90`, decides
+# its line where it lies on one side of the level; otherwise it is kept, and says
+# nothing until a finer method gives the value.
 
 # %%
 bench = random.Random(0)
@@ -161,7 +171,8 @@ for _ in range(20):
 # ## The answer
 #
 # At any time: your table with columns beside it, the side, the probability of being
-# above, what is expected and between which bounds, and a picture.
+# above, what is expected and between which bounds, and a picture. (What may be claimed
+# of it, and under which assumptions, `botorch-lse answer --details` says.)
 
 # %%
 shell("botorch-lse answer")

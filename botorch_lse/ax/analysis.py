@@ -36,6 +36,7 @@ from botorch_lse.ax.node import LevelSetNode, level_set_node, level_set_nodes
 from botorch_lse.checks import one_of
 from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.content import CONFIDENCE, Content
+from botorch_lse.numerals import written
 from botorch_lse.plotting.frames import WORDS
 from botorch_lse.plotting.pictures import side_words
 from botorch_lse.problem import Classification
@@ -186,7 +187,7 @@ def question(node: LevelSetNode, experiment: Experiment) -> str:
         return " and ".join(f"{'more' if up else 'less'} {name}" for up, name in wanted)
     for level, words in (("threshold", ""), ("omega", " of its maximum")):
         if getattr(strategy, level, None) is not None:
-            return f"{names[0]} above {getattr(strategy, level):g}{words}"
+            return f"{names[0]} above {written(getattr(strategy, level))}{words}"
     return ""
 
 

@@ -59,6 +59,7 @@ from botorch_lse.ax.compat import (
     properties_of,
 )
 from botorch_lse.ax.pool_space import PoolSpace
+from botorch_lse.numerals import written
 from botorch_lse.strategies import Strategy
 
 METADATA = "level_set"
@@ -551,9 +552,9 @@ class LedgerReader:
             if not math.isnan(sem) and not is_noise(sem):
                 raise ValueError(
                     f"Expected the `sem` of trial {trial} to be finite and at least 0, "
-                    f"or missing, but got {sem:g}. 0 is an exact measurement; leave it "
-                    f"out where the noise is unknown. `client.attach_data({trial}, "
-                    f"{{{name!r}: (mean, sem)}})` replaces it."
+                    f"or missing, but got {written(sem)}. 0 is an exact measurement; "
+                    f"leave it out where the noise is unknown. `client.attach_data("
+                    f"{trial}, {{{name!r}: (mean, sem)}})` replaces it."
                 )
             variance = self._variance(sem, c, row, weight, f"{arm} of trial {trial}")
             yvar += [] if variance is None else [variance]
@@ -739,8 +740,8 @@ def _check_together(entries: Sequence[_Entry]) -> None:
     if any(entry.rounding_error > _LOST_IN_STORAGE * largest for entry in entries):
         raise ValueError(
             "Expected values that survive Ax's storage, which keeps ten decimals, but "
-            f"the largest is {largest:g}. Give them in smaller units, so that they are "
-            "near 1 (threshold, noise and accuracy too)."
+            f"the largest is {written(largest)}. Give them in smaller units, so that "
+            "they are near 1 (threshold, noise and accuracy too)."
         )
 
 

@@ -35,6 +35,7 @@ from botorch_lse import plotting
 from botorch_lse.checks import finite_number, whole_number
 from botorch_lse.confidence import classify
 from botorch_lse.confidence.regions import Regions
+from botorch_lse.numerals import written
 from botorch_lse.problem import Classification, Observations, Pool
 
 POINTS = 1024
@@ -236,13 +237,13 @@ class ModelAnalysis(Analysis):
         assert config is not None  # the objective has one metric
         (metric,) = dict(config.objective.metric_weights)
         n_above, n_open = int(answer.above.sum()), int(answer.undecided.sum())
-        title = f"Level set by the model: {metric} above {level:g}"
+        title = f"Level set by the model: {metric} above {written(level)}"
         return create_plotly_analysis_card(
             name=type(self).__name__,
             title=title,
             subtitle=(
                 f"Of {len(answer):,} points of the search space {n_above:,} lie above "
-                f"{level:g} and {n_open:,} are undecided. {answer.guarantee}"
+                f"{written(level)} and {n_open:,} are undecided. {answer.guarantee}"
             ),
             df=plotting.level_set_frame(answer, observations),
             fig=plotting.level_set_figure(

@@ -60,6 +60,7 @@ from botorch_lse.ax.ledger import (
 from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.ax.storage import StoredStrategy
 from botorch_lse.checks import row_indices, truth_value, whole_number
+from botorch_lse.numerals import written
 from botorch_lse.problem import History, Observations
 from botorch_lse.strategies import State, Strategy
 
@@ -326,7 +327,7 @@ class LevelSetNode(ExternalGenerationNode):
         answer, delta = state.classification, getattr(self.strategy, "delta", None)
         decided = len(answer) - int(answer.undecided.sum())
         claimed = answer.guarantee.startswith("With probability")
-        at = f" at delta = {delta:g}" if claimed and delta is not None else ""
+        at = f" at delta = {written(delta)}" if claimed and delta is not None else ""
         goes_without_saying = state.stop_reason in (None, "decided")
         reason = "" if goes_without_saying else f" ({state.stop_reason})"
         return (

@@ -23,6 +23,7 @@ from ax.core.parameter import DerivedParameter
 from ax.exceptions.core import AxError
 
 from botorch_lse.checks import of_type, whole_number
+from botorch_lse.numerals import written
 from botorch_lse.problem import Pool
 
 POOL_INDEX = "pool_index"
@@ -544,7 +545,7 @@ def _check_range(parameter: RangeParameterConfig) -> None:
     if step is not None and not step > 0:
         raise ValueError(
             f"Expected `step_size` of the range {parameter.name!r} to be positive, but "
-            f"got {step:g}. Leave it out for `points` values."
+            f"got {written(step)}. Leave it out for `points` values."
         )
 
 

@@ -26,6 +26,7 @@ from botorch_lse.models.gaussian_process import (
     checked_budget,
     row_blocks,
 )
+from botorch_lse.numerals import written
 from botorch_lse.problem import Pool, refuse_crossed
 
 
@@ -225,10 +226,12 @@ def warn_if_empty(
     empty = regions.contradicted
     if bool(empty.any()):
         row = int(empty.nonzero()[0])
+        lower, upper = float(regions.lower[row]), float(regions.upper[row])
+        width = upper - lower
         warnings.warn(
             f"The confidence intervals of {int(empty.sum())} of {empty.numel()} rows "
             f"have nothing in common, first of row {row} (the last one goes from "
-            f"{float(regions.lower[row]):g} to {float(regions.upper[row]):g}; earlier "
+            f"{written(lower, width)} to {written(upper, width)}; earlier "
             f"ones do not touch it or each other). They were to hold together "
             f"({claimed}), so an assumption is wrong: most often the noise is larger "
             f"than stated or {else_wrong}.",

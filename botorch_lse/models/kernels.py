@@ -16,6 +16,7 @@ from torch import Tensor
 
 from botorch_lse.checks import check_shape, complaint, of_type, real_matrix
 from botorch_lse.models.gaussian_process import GPPrior
+from botorch_lse.numerals import written
 
 ASYMMETRIC = 1e-8
 """Entries across the diagonal may differ by this share of the largest:
@@ -66,9 +67,9 @@ class GramKernel(Kernel):
             at = divmod(int((matrix - matrix.mT).abs().argmax()), N)
             raise ValueError(
                 f"Expected `matrix` to be symmetric, but entry {at} is "
-                f"{float(matrix[at]):g} and entry {at[::-1]} is "
-                f"{float(matrix[at[::-1]]):g}. Give `(matrix + matrix.T) / 2` if this "
-                "is rounding."
+                f"{written(matrix[at])} and entry {at[::-1]} is "
+                f"{written(matrix[at[::-1]])}. Give `(matrix + matrix.T) / 2` if "
+                "this is rounding."
             )
         matrix = (matrix + matrix.mT) / 2
         slack = NEGATIVE * largest * torch.eye(N, dtype=matrix.dtype)
@@ -112,8 +113,8 @@ class GramKernel(Kernel):
         if bool(bad.any()):
             raise ValueError(
                 f"Expected a GramKernel's inputs to be row numbers from 0 to {N - 1}, "
-                f"but got {float(x.squeeze(-1)[bad][0]):g}. The model must take them "
-                "as they are, without an input transform."
+                f"but got {written(x.squeeze(-1)[bad][0])}. The model must take "
+                "them as they are, without an input transform."
             )
         return rows
 

@@ -14,6 +14,7 @@ import pandas as pd
 
 from botorch_lse.checks import complaint
 from botorch_lse.encoding import LEVEL_OF
+from botorch_lse.numerals import significant
 from botorch_lse.problem import Pool
 
 
@@ -43,7 +44,8 @@ class Axis:
     def text(self, row: int) -> str:
         r"""Its value in a row."""
         value = self.values[row]
-        return self.words[int(value)] if self.words else f"{value:.4g}"
+        digits = significant(self.values.min(), self.values.max(), 4)
+        return self.words[int(value)] if self.words else f"{value:.{digits}g}"
 
 
 def axes_of(pool: Pool) -> list[Axis]:

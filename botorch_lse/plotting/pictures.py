@@ -22,6 +22,7 @@ from scipy.stats import norm
 
 from botorch_lse.checks import complaint, finite_number, one_of, real_vector
 from botorch_lse.confidence.calibration import Calibration
+from botorch_lse.numerals import significant, written
 from botorch_lse.plotting import marks as m
 from botorch_lse.plotting import with_matplotlib, with_plotly
 from botorch_lse.plotting.axes import axes_of
@@ -192,7 +193,7 @@ def level_set(
                 "Expected `threshold` with `truth`, to know where the true contour "
                 "runs, but got None."
             )
-        contours = {f"true level {threshold:g}": ("truth", threshold)}
+        contours = {f"true level {written(threshold)}": ("truth", threshold)}
         picture = _maps(frame.assign(truth=truth), "side", contours, words, (8.0, 6.0))
         return _titled(picture, classification, title)
     if kind == "map":
@@ -202,7 +203,7 @@ def level_set(
         )
     lines = _lines(classification)
     if threshold is not None:
-        lines = {f"level {threshold:g}": threshold}
+        lines = {f"level {written(threshold)}": threshold}
     frame = bare_frame(classification, observations)
     values = None
     if len(classification.outputs) > 1:
@@ -229,7 +230,7 @@ def _level_columns(
         for i, level in enumerate(output.levels):
             name = f"{output.name} over level {i}"
             columns[name] = (output.mean - level).detach().cpu().numpy()
-            own = f" {float(level):g}" if level.numel() == 1 else ", a level by row"
+            own = f" {written(level)}" if level.numel() == 1 else ", a level by row"
             contours[f"{output.name}{own}"] = (name, 0.0)
     return columns, contours
 
@@ -240,7 +241,7 @@ def _lines(classification: Classification) -> dict[str, float]:
     if len(outputs) > 1:
         return {"edge of the region": 0.0}
     levels = [level for output in outputs for level in output.levels]
-    return {f"level {float(v):g}": float(v) for v in levels if v.numel() == 1}
+    return {f"level {written(v)}": float(v) for v in levels if v.numel() == 1}
 
 
 def side_words(classification: Classification) -> dict[str, str]:
@@ -759,7 +760,8 @@ def _place(part: pd.DataFrame) -> pd.Series:
     r"""For each row in words where it is."""
     words = []
     for axis in "xy":
-        numbers = part[axis].map("{:.6g}".format)
+        digits = significant(part[axis].min(), part[axis].max(), 6)
+        numbers = part[axis].map(f"{{:.{digits}g}}".format)
         own = part[f"{axis}_word"].where(part[f"{axis}_word"].notna(), numbers)
         words.append(part[f"{axis}_name"] + " " + own.astype(str))
     return words[0] + ", " + words[1]
@@ -774,7 +776,7 @@ def _ticks(part: pd.DataFrame, axis: str) -> m.Ticks | None:
     is_round = part[f"{axis}_name"].iloc[0] == "round"
     if is_round and values.notna().any():  # there is no round 0.2
         at = np.unique(np.linspace(0, values.max(), 6).round()).tolist()
-        return m.Ticks(tuple(at), tuple(f"{value:g}" for value in at))
+        return m.Ticks(tuple(at), tuple(written(value) for value in at))
     if not part[f"{axis}_log"].iloc[0]:
         return None
     low, high = math.log10(values.min()), math.log10(values.max())
@@ -785,7 +787,7 @@ def _ticks(part: pd.DataFrame, axis: str) -> m.Ticks | None:
     marks = [step * 10.0**power for power in powers for step in steps]
     shown = [v for v in marks if low - 1e-9 <= math.log10(v) <= high + 1e-9]
     at = tuple(math.log10(value) for value in shown)
-    return m.Ticks(at, tuple(f"{value:g}" for value in shown))
+    return m.Ticks(at, tuple(written(value) for value in shown))
 
 
 def _legend(

@@ -2,11 +2,13 @@ r"""Any picture drawn by plotly, which is imported only when one is drawn."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from botorch_lse.numerals import significant
 from botorch_lse.plotting import marks as m
 
 if TYPE_CHECKING:
@@ -158,13 +160,15 @@ def _hover(names: Sequence[str], columns: list[Any]) -> dict[str, Any]:
     r"""The text at the pointer: the coordinates, then each column with its name."""
     if not columns:
         return {}
-    words = [] if "place" in names else ["%{x:.6~g}, %{y:.6~g}"]
+    words = [] if "place" in names else ["%{x:.9~g}, %{y:.9~g}"]
     for k, (name, values) in enumerate(zip(names, columns, strict=True)):
         if name == "place":  # words that say where it is
             words.insert(0, f"%{{customdata[{k}]}}")
             continue
         is_whole = np.array_equal(values, np.round(values), equal_nan=True)
-        digits = "" if is_whole else ":.4~g"
+        finite = np.asarray(values, dtype=float)[np.isfinite(values)]
+        low, high = finite.min(initial=math.inf), finite.max(initial=-math.inf)
+        digits = "" if is_whole else f":.{significant(low, high, 4)}~g"
         words.append(f"{name.replace('_', ' ')} %{{customdata[{k}]{digits}}}")
     text = "<br>".join(words) + "<extra></extra>"
     return {"customdata": np.stack(columns, axis=-1), "hovertemplate": text}

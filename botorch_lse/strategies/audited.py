@@ -40,6 +40,7 @@ from botorch_lse.confidence.audit import (
 )
 from botorch_lse.content import Content, difference_limits
 from botorch_lse.functional.cells import UNKNOWN
+from botorch_lse.numerals import written
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.judges import BY_SIDES, Judge, Values
@@ -552,8 +553,8 @@ class Audited(Wrapping):
         labels, judge = torch.where(claim.verdict < 0, now, claim.labels), claim.judge
         above = labels == judge.n_classes - 1
         words = (
-            f"Audited: with probability at least {1 - self.delta:g} over the random "
-            "draws, whatever the function and the model, at most "
+            f"Audited: with probability at least {written(1 - self.delta)} over the "
+            "random draws, whatever the function and the model, at most "
             f"{self._share(claim):.3g} of the {len(claim.rows)} {judge.drawn_in_words} "
             f"not measured before the audit are wrong{judge.up_to}{judge.about} "
             f"({len(claim.judged)} draws; assumes {self._noise_in_words(belief)})."

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from botorch_lse.checks import check_shape, complaint
+from botorch_lse.numerals import written
 from botorch_lse.problem import Pool
 
 RowCost = Callable[[int | None, Tensor], Tensor]
@@ -110,7 +111,7 @@ def positive_costs(values: Any, name: str, length: int) -> Tensor:
         first = int(bad.nonzero()[0])
         raise ValueError(
             f"Expected `{name}` to be positive and finite, but entry {first} is "
-            f"{float(costs[first]):g}. A free measurement would be repeated for ever: "
-            "add what it costs at least."
+            f"{written(costs[first])}. A free measurement would be repeated for "
+            "ever: add what it costs at least."
         )
     return costs

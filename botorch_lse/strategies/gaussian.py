@@ -25,6 +25,7 @@ from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
 from botorch_lse.content import Content
 from botorch_lse.models import correlated
 from botorch_lse.models.gaussian_process import EXACT_NOTE, GPPrior, PoolPosterior
+from botorch_lse.numerals import written
 from botorch_lse.planning import PosteriorProblem, Relaxation, relaxed_counts
 from botorch_lse.planning.designed import TOLERANCE
 from botorch_lse.problem import Classification, Observations, Pool
@@ -168,14 +169,15 @@ class GPProcedure(Procedure):
             raise ValueError(
                 "Expected no `norm_bound` with a `history`, because the norm is that "
                 "in the space of the given kernel, and the kernel after the history is "
-                f"another one, but got {self.norm_bound:g}. Leave one of them out."
+                f"another one, but got {written(self.norm_bound)}. Leave one of them "
+                "out."
             )
         in_interval(self.norm_bound, "norm_bound", 0.0, float("inf"))
         if self.goal.n_outputs > 1 and self.goal.directions is None:
             raise ValueError(
                 "Expected no `norm_bound` with a goal of several outputs, because it "
-                f"bounds one function, but got {self.norm_bound:g}. Leave it out: the "
-                "widths are then those for draws from the given processes."
+                f"bounds one function, but got {written(self.norm_bound)}. Leave it "
+                "out: the widths are then those for draws from the given processes."
             )
         if not self.is_theorem:
             found = "other widths" if self.model.is_fixed else "no fixed `model`"
@@ -226,8 +228,8 @@ class GPProcedure(Procedure):
         if burn_in is not None and self.beta is None:
             return (
                 "No confidence is claimed: the widths are those of Gotovos et al. "
-                f"(2013), {self.goal.theorem}, at delta = {self.delta:g}, but the "
-                f"noise variances are estimates from {burn_in.n} measurements."
+                f"(2013), {self.goal.theorem}, at delta = {written(self.delta)}, but "
+                f"the noise variances are estimates from {burn_in.n} measurements."
             )
         if not self.claims_confidence:
             width = "the rule's own" if self.beta is None else "given, not derived"
@@ -245,14 +247,14 @@ class GPProcedure(Procedure):
 
     @property
     def _claim(self) -> str:
-        claim = f"With probability {1 - self.delta:g} {self.goal.promise}"
+        claim = f"With probability {written(1 - self.delta)} {self.goal.promise}"
         source = self.source.format(theorem=self.goal.theorem)
         if self.norm_bound is not None:
             return (
                 f"{claim}; assumes f less the prior mean of norm at most "
-                f"{self.norm_bound:g} in the space of the given kernel, and noise "
-                "that, given the past, is sub-Gaussian with at most the given variance "
-                "(Chowdhury and Gopalan 2017, Theorem 2)."
+                f"{written(self.norm_bound)} in the space of the given kernel, and "
+                "noise that, given the past, is sub-Gaussian with at most the given "
+                "variance (Chowdhury and Gopalan 2017, Theorem 2)."
             )
         if not self.model.is_fixed:
             return (

@@ -35,6 +35,7 @@ from botorch_lse.functional.cells import UNKNOWN, Cells
 from botorch_lse.functional.scores import straddle
 from botorch_lse.models.correlated import correlation_at
 from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
+from botorch_lse.numerals import written
 from botorch_lse.problem import Classification, OutputEstimate
 from botorch_lse.strategies.forecast import squared_gaps
 from botorch_lse.strategies.judges import Judge, RegionJudge
@@ -168,7 +169,7 @@ class Goal(ABC):
     @property
     def promise(self) -> str:
         r"""The claim of the guarantee: a clause after "With probability 0.95"."""
-        up_to = f" up to epsilon = {self.epsilon:g}" if self.epsilon > 0 else ""
+        up_to = f" up to epsilon = {written(self.epsilon)}" if self.epsilon > 0 else ""
         return f"all decided rows are right{up_to}"
 
     def start(self, n_items: int) -> Sides:
@@ -543,7 +544,7 @@ class Region(Goal):
             own = self.accuracies[self._number_of(leaf)]
             if leaf.epsilon != own:
                 wanted = f"to be the same wherever output {leaf.output!r} occurs"
-                came = f"got {leaf.epsilon:g} and {own:g}"
+                came = f"got {written(leaf.epsilon)} and {written(own)}"
                 remedy = "It is the accuracy of the output, in its units."
                 raise ValueError(complaint("epsilon", wanted, came, remedy))
             if len(leaf.levels) not in (1, n_items):
@@ -568,10 +569,10 @@ class Region(Goal):
         if not any(self.accuracies):
             up_to = ""
         elif self.n_outputs == 1:
-            up_to = f" up to epsilon = {self.accuracies[0]:g}"
+            up_to = f" up to epsilon = {written(self.accuracies[0])}"
         else:
             pairs = zip(self.accuracies, names, strict=True)
-            words = ", ".join(f"{e:g} ({name})" for e, name in pairs)
+            words = ", ".join(f"{written(e)} ({name})" for e, name in pairs)
             up_to = f" up to epsilon = {words}"
         together = ""
         if self.n_outputs > 1:
@@ -957,7 +958,7 @@ class Above(Region):
 
 
 def _level_in_words(level: float | tuple[float, ...]) -> str:
-    return "a level by row" if isinstance(level, tuple) else f"{level:g}"
+    return "a level by row" if isinstance(level, tuple) else written(level)
 
 
 def _part_in_words(part: Region, name_of: Callable[[Above], str]) -> str:
@@ -1043,7 +1044,7 @@ class Between(Region):
             raise ValueError(complaint("low", wanted, came))
         if not bool((low < high).all()):
             wrong = float((low - high).max())
-            came = f"it is above it by {wrong:g}, or equal"
+            came = f"it is above it by {written(wrong)}, or equal"
             raise ValueError(complaint("low", "to be below `high`", came))
 
     @cached_property
@@ -1239,7 +1240,7 @@ class _ShareOfMax(Goal):
 
     def question(self, names: Sequence[str]) -> str:
         r"""The output and the share."""
-        return f"{names[0]} above {self.omega:g} of its maximum"
+        return f"{names[0]} above {written(self.omega)} of its maximum"
 
     def level(self, mean: Tensor) -> float:
         r"""``omega`` times the largest posterior mean."""

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from botorch_lse.confidence.audit import LOOKS, due, next_look, reach_of, verdicts
 from botorch_lse.functional.cells import UNKNOWN, Cells
+from botorch_lse.numerals import written
 
 BY_SIDES = (
     "Expected noise that is stated, or one learnt standard deviation and rows that may "
@@ -162,14 +163,14 @@ class LevelJudge(Judge):
     @property
     def up_to(self) -> str:
         r"""The accuracy, if there is one."""
-        return f" by more than {self.epsilon:g}" if self.epsilon > 0 else ""
+        return f" by more than {written(self.epsilon)}" if self.epsilon > 0 else ""
 
     @property
     def about(self) -> str:
         r"""The level, where it was estimated."""
         if self.is_stated:
             return ""
-        return f", the level being {self.level:.6g} as estimated before the audit"
+        return f", the level being {self.level:.9g} as estimated before the audit"
 
 
 class Classes(Protocol):

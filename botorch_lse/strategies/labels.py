@@ -20,6 +20,7 @@ from torch import Tensor
 from botorch_lse.checks import complaint, finite_number, in_interval
 from botorch_lse.confidence.audit import KNOWN, check_statement
 from botorch_lse.confidence.classify import ABOVE, BELOW, accuracy
+from botorch_lse.numerals import written
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.forecast import Forecast
@@ -233,7 +234,10 @@ class LabelAudit(Strategy):
             raise ValueError(complaint("threshold", wanted, came, remedy))
         if self.epsilon != 0:
             wanted = "to be left out with a region, whose outputs have their own"
-            came, remedy = f"got {self.epsilon:g}", "Write `Above(0.5, epsilon=0.1)`."
+            came, remedy = (
+                f"got {written(self.epsilon)}",
+                "Write `Above(0.5, epsilon=0.1)`.",
+            )
             raise ValueError(complaint("epsilon", wanted, came, remedy))
 
     @property

@@ -31,6 +31,7 @@ from botorch_lse.checks import (
 )
 from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.content import CONFIDENCE, Content
+from botorch_lse.numerals import written
 from botorch_lse.problem import Batch, Classification, History, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.judges import Judge, LevelJudge
@@ -519,6 +520,7 @@ class Strategy(ABC):
             )
         if observations is not None and len(observations):
             row_indices(observations.indices, "indices", len(self.pool))
+            observations.check_rows(self.pool)
             complete = self._complete(observations)
             missing = None if state.plan is None else self.missing(state)
             check_new(state, complete, missing)
@@ -618,6 +620,8 @@ class Strategy(ABC):
                 f"{type(observations).__name__}. Take `state.observations`, or write "
                 "`Observations(rows, y)`."
             )
+        row_indices(observations.indices, "indices", len(self.pool))
+        observations.check_rows(self.pool)
         state = self.init(seed)
         lost = _rows_by_round(abandoned, "abandoned", len(self.pool))
         asked = _rows_by_round(plans, "plans", len(self.pool))
@@ -1017,7 +1021,7 @@ def check_new(state: State, told: Observations, missing: Tensor | None) -> None:
         label, row, *values = again[0]
         raise ValueError(
             f"Expected new measurements, but {len(again)} were told already, first "
-            f"{', '.join(f'{v:g}' for v in values)} of row {row} in round {label}. "
+            f"{', '.join(written(v) for v in values)} of row {row} in round {label}. "
             "Tell only what is new, or `replay` the whole; leave `round` out if it "
             "was measured again."
         )

@@ -23,6 +23,7 @@ from botorch_lse.confidence.classify import (
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.models.fitted import ModelArgument
 from botorch_lse.models.gaussian_process import MEMORY_BUDGET, PoolPosterior, row_blocks
+from botorch_lse.numerals import written
 from botorch_lse.problem import (
     Classification,
     History,
@@ -397,7 +398,7 @@ class ParetoSet(Goal):
     @property
     def up_to(self) -> str:
         r"""The accuracies in words: one number if all are equal."""
-        parts = [f"{e:g}" for e in self.tolerances.tolist()]
+        parts = [written(e) for e in self.tolerances.tolist()]
         return parts[0] if len({*parts}) == 1 else ", ".join(parts)
 
     def start(self, n_items: int) -> ParetoSides:

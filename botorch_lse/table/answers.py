@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from botorch_lse.numerals import written
 from botorch_lse.plotting import level_set_frame, plot_level_set
 from botorch_lse.problem import Pool
 from botorch_lse.table.cells import without_unit, write_table
@@ -25,25 +26,39 @@ def answer_frame(run: Run) -> pd.DataFrame:
     Args:
         run: The run.
     """
-    state = run.state
-    frame = level_set_frame(state.classification, state.observations)
-    lines = run.candidates.lines
+    frame = level_set_frame(run.answer, run.state.observations)
+    ours, lines = columns(run, frame), run.candidates.lines
     frame.index = pd.Index([lines[row].number for row in run.rows])
+    for row, entry in run.measured.known.items():
+        # Of these only the limit is known; what the model says rests on it.
+        unknown = ("mean", "sigma", "lower" if entry.side == "below" else "upper")
+        frame.loc[lines[row].number, [ours[name] for name in unknown]] = np.nan
+    said = run.measured.remarks_of(run.sheet_header)
+    number = {line.number: row for row, line in enumerate(lines)}
     out = [lines[row] for row in sorted(run.measured.excluded)]
     if out:
         rest = pd.DataFrame([line.cells for line in out], [line.number for line in out])
-        rest[side_column(frame)] = UNMEASURABLE
+        rest[ours["side"]] = UNMEASURABLE
         frame = pd.concat([frame, rest])
+    for name, rows in said.items():
+        added = [rows.get(number[at], "") for at in frame.index]
+        frame[f"{name}_lse" if name in frame else name] = added
     return frame.sort_index()
 
 
-def side_column(frame: pd.DataFrame) -> str:
-    r"""The column with the sides, which ends otherwise where the table has one.
+def columns(run: Run, frame: pd.DataFrame) -> dict[str, str]:
+    r"""The columns that the answer adds, by what they hold.
+
+    Their names end otherwise where the candidates' table has one of them already.
 
     Args:
+        run: The run.
         frame: The answer.
     """
-    return "side_lse" if "side_lse" in frame else "side"
+    own = len(run.candidates.table.header)  # ours stand behind these
+    names = [str(name) for name in frame.columns[own:]]
+    # From behind: what people have added stands there, and may have such a name, too.
+    return {name.removesuffix("_lse"): name for name in reversed(names)}
 
 
 def write_answer(run: Run, path: Path) -> None:
@@ -53,23 +68,25 @@ def write_answer(run: Run, path: Path) -> None:
         run: The run.
         path: The file.
     """
-    frame, notation = answer_frame(run), run.settings.notation
+    frame, mark = answer_frame(run), run.mark
+    names, ours = [str(name) for name in frame.columns], columns(run, frame)
 
-    def text(name: str, value: object) -> str:
-        if isinstance(value, str) or not isinstance(value, float):
+    def text(name: str, value: object, sigma: float) -> str:
+        if not isinstance(value, float):
             return str(value)
-        if name.startswith("n_observations"):  # missing where others have whole ones
+        if name == ours["n_observations"]:  # missing where others have whole ones
             return "" if np.isnan(value) else f"{value:.0f}"
-        if name.startswith("probability"):
-            value = round(value, PLACES)
-        return notation.text(value) if np.isfinite(value) else ""
+        if not np.isfinite(value) or np.isinf(sigma):  # no model is learnt yet
+            return ""
+        if name == ours["probability_above"]:
+            return f"{round(value, PLACES):.6g}".replace(".", mark)
+        return written(value, sigma).replace(".", mark)
 
     rows = [
-        {str(name): text(str(name), value) for name, value in row.items()}
+        {name: text(name, row[name], float(row[ours["sigma"]])) for name in names}
         for row in frame.to_dict(orient="records")
     ]
-    header = [str(name) for name in frame.columns]
-    write_table(path, header, rows, run.candidates.table.style)
+    write_table(path, names, rows, run.candidates.table.style.of_another)
 
 
 def draw_answer(run: Run, path: Path) -> None:
@@ -83,17 +100,19 @@ def draw_answer(run: Run, path: Path) -> None:
         ImportError: If matplotlib is not installed.
         ValueError: If the file cannot be written.
     """
-    found, state = run.settings, run.state
-    answer, pool = state.classification, run.pool
+    found, answer, pool = run.settings, run.answer, run.pool
+    observations = run.scale.shown(run.state.observations)
     shown = run.candidates.drawn(run.rows)
     answer = replace(answer, pool=Pool(pool.X, names=pool.names, table=shown))
-    axes = plot_level_set(answer, state.observations, found.level)
+    axes = plot_level_set(answer, observations, found.level)
     column = run.result_column
     unit = column.removeprefix(without_unit(column)).strip(" ()[]")
-    level = f"{found.level:g} {unit}".strip()
+    level = f"{written(found.level)} {unit}".strip()
     axes.set_title(f"{without_unit(column)}: {found.side} {level}?")
     if axes.get_ylabel() == "y":
         axes.set_ylabel(column)
+        if run.scale.is_log:
+            axes.set_yscale("log")
     if axes.get_xlabel() == "rows, sorted by mean":
         axes.set_xlabel("candidates, sorted by what is expected")
     figure = axes.get_figure(root=True)

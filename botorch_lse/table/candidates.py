@@ -16,7 +16,9 @@ import numpy as np
 import pandas as pd
 
 from botorch_lse.encoding import SAME_ROW, encode
-from botorch_lse.table.cells import Line, Notation, Table
+from botorch_lse.numerals import begins_with_a_number, is_number, number_with
+from botorch_lse.table.cells import Faults, Line, Table
+from botorch_lse.table.notation import Notation, is_missing
 
 if TYPE_CHECKING:
     from botorch_lse.problem import Pool
@@ -25,6 +27,15 @@ SHEET, REPEAT = "sheet", "repeat"
 """Columns that a sheet adds: its number, and the how-many-th measurement it is."""
 YES, NO = ("yes", "true"), ("no", "false")
 """Words that are one input, 1 or 0."""
+SUMS = frozenset(
+    {"total", "totals", "sum", "mean", "average", "summe", "gesamt", "mittelwert"}
+    | {"somme", "moyenne", "totale", "suma", "media", "\u5408\u8ba1", "\u5408\u8a08"}
+)
+"""What the last line of a table is called where it adds up the others."""
+MOSTLY = 0.8
+"""The share of numbers from which a column is one of numbers."""
+SHOWN = 6
+"""Words of an input that are shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +51,9 @@ class Candidates:
             sorting the file changes nothing.
         frame: ``N`` rows of inputs, numbers or words, in the same order.
         logs: The inputs of which the model sees the logarithm.
+        ignore: The columns that are no inputs because somebody said so.
+        column: What is measured, if the table has a column of it.
+        open: Words that stand for what is not measured yet.
     """
 
     table: Table
@@ -49,6 +63,9 @@ class Candidates:
     lines: tuple[Line, ...] = field(repr=False)
     frame: pd.DataFrame = field(repr=False)
     logs: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    column: str | None = None
+    open: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -60,6 +77,8 @@ class Candidates:
         inputs: Sequence[str] = (),
         ignore: Sequence[str] = (),
         logs: Sequence[str] = (),
+        words: Sequence[str] = (),
+        open: Sequence[str] = (),
     ) -> Candidates:
         r"""The candidates of a table.
 
@@ -71,6 +90,8 @@ class Candidates:
             inputs: The columns that describe them; empty: all others that vary.
             ignore: Columns that are no inputs.
             logs: Inputs of which the model sees the logarithm.
+            words: Inputs that are words, though they may look like numbers.
+            open: Words that stand for what is not measured yet.
 
         Raises:
             ValueError: If a column or a cell is not what it should be, or two lines are
@@ -84,25 +105,49 @@ class Candidates:
                     f"{table.name}: expected candidates, but column {name!r} is one of "
                     "a sheet. Name the table of all candidates, or rename the column."
                 )
+        faults = Faults()
+        _check_lines(table)
         key = None if key is None else _known(table, key, "key")
-        left_out = {key, table.column(column)}
-        left_out |= {_known(table, name, "ignore") for name in ignore}
+        ignored = tuple(_known(table, name, "ignore") for name in ignore)
+        by_log = tuple(_known(table, name, "logs") for name in logs)
+        labels = {_known(table, name, "words") for name in words}
+        own = table.column(column)
         chosen = tuple(_known(table, name, "inputs") for name in inputs)
         if not chosen:
-            chosen = _described_by(table, left_out, notation)
-        parts = {name: _read_column(table, name, notation) for name in chosen}
+            with faults.noted():
+                others = _other_results(table, own, open)
+                left_out = {key, own, *ignored, *others}
+                chosen = _described_by(table, left_out, notation)
+        parts = dict[str, list[object]]()
+        for name in chosen:
+            with faults.noted():
+                parts[name] = _read_column(table, name, notation, name in labels)
+        if key is not None:
+            with faults.noted():
+                _check_key(table, key)
+        faults.check()
         # By inputs first: what has equal inputs stands together.
         frame = pd.DataFrame(parts)
-        names = [""] * len(frame)
-        if key is not None:
-            names = [line.cells[key] for line in table.lines]
+        names = [""] * len(frame) if key is None else table.texts(key)
         order = frame.assign(**{"": names}).sort_values([*chosen, ""]).index
         lines = tuple(table.lines[i] for i in order)
         frame = frame.loc[order].reset_index(drop=True)
-        by_log = tuple(_known(table, name, "logs") for name in logs)
-        found = cls(table, key, chosen, notation, lines, frame, by_log)
-        found._check_names()
-        found._check_logs()
+        found = cls(
+            table,
+            key,
+            chosen,
+            notation,
+            lines,
+            frame,
+            by_log,
+            ignored,
+            own,
+            tuple(open),
+        )
+        for check in (found._check_names, found._check_logs):
+            with faults.noted():
+                check()
+        faults.check()
         return found
 
     def __len__(self) -> int:
@@ -119,7 +164,9 @@ class Candidates:
         cells = pd.DataFrame([self.lines[row].cells for row in rows], dtype=str)
         frame = self.frame.iloc[rows].reset_index(drop=True)
         by_log = {name: np.log10(frame[name]) for name in self.logs}
-        return Pool(frame.assign(**by_log), table=cells)
+        # Nothing is left to ask about words: that was done where they were read.
+        words = {name: "category" for name in self.inputs if name not in self._slack}
+        return Pool(frame.assign(**by_log).astype(words), table=cells)
 
     def drawn(self, rows: np.ndarray) -> pd.DataFrame:
         r"""The inputs of some candidates for a picture: numbers, and words by name.
@@ -148,6 +195,44 @@ class Candidates:
         if self.key is not None:
             return f"{self.key} {cells[self.key]}"
         return ", ".join(f"{name} = {cells[name]}" for name in self.inputs)
+
+    # --- what was understood ----------------------------------------------------------
+
+    @property
+    def unused(self) -> list[str]:
+        r"""Columns that are neither key, input, ignored nor measured, and vary."""
+        used = {self.key, self.column, *self.inputs, *self.ignore}
+        rest = (name for name in self.table.header if name not in used)
+        return [name for name in rest if len({*self.table.texts(name)}) > 1]
+
+    def described(self) -> list[str]:
+        r"""A line for each column of the table: what it was understood to be."""
+        return [f"{name}: {self._meaning(name)}" for name in self.table.header]
+
+    def _meaning(self, name: str) -> str:
+        if name == self.key:
+            return "names the candidates"
+        if name == self.column:
+            return "what is measured"
+        if name in self.ignore:
+            return "ignored"
+        if name not in self.inputs:
+            if name in _other_results(self.table, self.column, self.open):
+                return f"another result, filled where {self.column} is; not used"
+            cells = {*self.table.texts(name)}
+            same = f" ({next(iter(cells)) or 'empty'} in every line)"
+            return f"not used{same if len(cells) == 1 else ''}"
+        if name in self._answers:
+            return "yes or no"
+        if name not in self._slack:
+            words = sorted({*self.frame[name]})
+            more = [f"and {len(words) - SHOWN} more"] * (len(words) > SHOWN)
+            shown = ", ".join([*words[:SHOWN], *more])
+            return f"{len(words)} word{'s' * (len(words) != 1)} ({shown})"
+        numbers = self.frame[name].to_numpy()
+        ends = (self.lines[i].cells[name] for i in (numbers.argmin(), numbers.argmax()))
+        log = ", by their logarithm" if name in self.logs else ""
+        return f"numbers {' to '.join(ends)}{log}"
 
     # --- finding them again -----------------------------------------------------------
 
@@ -179,7 +264,8 @@ class Candidates:
         name = line.cells[by_key]
         row = self._by_key.get(name)
         if row is None:
-            near = difflib.get_close_matches(name, self._by_key, 1)
+            near = self._equal_numbers(name)
+            near = near or difflib.get_close_matches(name, self._by_key, 1)
             hint = f", such as {near[0]}" if near else ""
             raise table.complaint(
                 line,
@@ -191,6 +277,13 @@ class Candidates:
             )
         self._check_inputs(line, table, row)
         return row
+
+    def _equal_numbers(self, name: str) -> list[str]:
+        r"""Keys that are the same number, as a spreadsheet makes 1.00E+05 of 1E5."""
+        number = number_with(".", name.replace(",", "."))
+        if number is None:
+            return []
+        return [key for key in self._by_key if number_with(".", key) == number]
 
     def _check_inputs(self, line: Line, table: Table, row: int) -> None:
         r"""Complain if a line has the key of one candidate and inputs of another."""
@@ -295,15 +388,17 @@ class Candidates:
 
     def _cell(self, line: Line, table: Table, name: str, there: str) -> object:
         r"""An input as the candidates have it, read from a line of another file."""
-        text, is_number = line.cells[there], name in self._slack
-        if not is_number:
+        text = line.cells[there]
+        if name not in self._slack:
             return text
         number = _yes_or_no(text) if name in self._answers else None
-        number = self.notation.number(text) if number is None else number
+        # A few lines may not show the mark that all candidates together show.
+        mark = table.mark(there) or self.table.mark(name)
+        notation = self.notation.with_mark(mark)
+        number = notation.number(text) if number is None else number
         if number is None:
             came = f"got {text!r}" if text else "the cell is empty"
-            remedy = self.notation.repair(text)
-            raise table.complaint(line, there, "a number", came, remedy)
+            raise table.complaint(line, there, "a number", came, notation.repair(text))
         return number
 
     @cached_property
@@ -337,37 +432,68 @@ class Candidates:
     # --- duplicates -------------------------------------------------------------------
 
     def _check_names(self) -> None:
-        r"""Complain about two lines that nobody could tell apart."""
-        seen: dict[object, Line] = {}
+        r"""Complain about lines that nobody could tell apart."""
+        alike: dict[object, list[Line]] = {}
         for line, row in zip(
             self.lines, self.frame.itertuples(index=False, name=None), strict=True
         ):
             name = row if self.key is None else line.cells[self.key]
-            if name == "":
-                raise self.table.complaint(
-                    line,
-                    str(self.key),
-                    "a name for every candidate",
-                    "the cell is empty",
-                    "fill it in",
-                )
-            if name in seen:
-                self._refuse_twice(*sorted((seen[name], line), key=lambda x: x.number))
-            seen[name] = line
+            alike.setdefault(name, []).append(line)
+        faults = Faults()
+        for lines in alike.values():
+            if len(lines) > 1:
+                faults.said.append(self._not_apart(lines))
+        faults.check()
 
-    def _refuse_twice(self, one: Line, other: Line) -> None:
-        lines = f"{self.table.name}, lines {one.number} and {other.number}"
+    def _not_apart(self, lines: Sequence[Line]) -> str:
+        r"""The complaint about lines that are one candidate."""
+        *first, last = sorted(line.number for line in lines)
+        places = f"{self.table.name}, lines {', '.join(map(str, first))} and {last}"
+        cells = lines[0].cells
+        all_of = "both" if len(lines) == 2 else "all"
         if self.key is not None:
-            raise ValueError(
-                f"{lines}, column {self.key}: expected different names, but both are "
-                f"{one.cells[self.key]!r}. Delete one line, or rename it."
+            return (
+                f"{places}, column {self.key}: expected different names, but {all_of} "
+                f"are {cells[self.key]!r}. Delete one line, or rename it."
             )
-        raise ValueError(
-            f"{lines}: expected different candidates, but their inputs are the same "
-            f"({', '.join(one.cells[name] for name in self.inputs)}). Delete one line; "
-            "if they are two samples, let a column name them: "
+        return (
+            f"{places}: expected different candidates, but their inputs are the same "
+            f"({', '.join(cells[name] for name in self.inputs)}). Delete one line; if "
+            "they are different samples, let a column name them: "
             f"{self.notation.advice('key', 'NAME')}."
         )
+
+
+def _check_lines(table: Table) -> None:
+    r"""Ask about lines that are no candidates: units, a second header, a sum."""
+    first, last = table.lines[0], table.lines[-1]
+    faults, numeric = Faults(), list[str]()
+    for name in table.header:
+        below = [text for text in table.texts(name)[1:] if text]
+        if below and sum(map(is_number, below)) >= MOSTLY * len(below):
+            numeric.append(name)
+    units = {name: first.cells[name] for name in numeric if first.cells[name]}
+    if units and not any(map(is_number, first.cells.values())):
+        name, unit = next(iter(units.items()))
+        faults.said.append(
+            f"{table.name}, line {first.number}: expected a candidate, but it looks "
+            f"like a line of units ({', '.join(units.values())}). Delete it; a unit "
+            f"may stand in the header, as in '{name} ({unit})'."
+        )
+    for line in table.lines:
+        if tuple(line.cells.values()) == table.header:
+            faults.said.append(
+                f"{table.name}, line {line.number}: expected a candidate, but it "
+                "repeats the header. Delete it."
+            )
+    words = {text.casefold().rstrip(":") for text in last.cells.values()}
+    if len(table.lines) > 1 and words & SUMS:
+        faults.said.append(
+            f"{table.name}, line {last.number}: expected a candidate, but it looks "
+            "like a sum or mean of the others. Delete it; if it is a candidate, give "
+            "it another name."
+        )
+    faults.check()
 
 
 def _known(table: Table, name: str, setting: str) -> str:
@@ -378,9 +504,40 @@ def _known(table: Table, name: str, setting: str) -> str:
         raise ValueError(
             f"{table.name}: expected `{setting}` to name columns of it, but {name!r} "
             + (f"is none; did you mean {near[0]!r}? " if near else "is none. ")
-            + f"It has {', '.join(table.header)}."
+            + f"It has {', '.join(table.header)}.{table.doubt}"
         )
     return found
+
+
+def is_open(text: str, words: Sequence[str]) -> bool:
+    r"""Whether a cell says that something is not measured yet.
+
+    Args:
+        text: The cell.
+        words: Words that stand for it, besides an empty cell.
+    """
+    known = {word.casefold() for word in words}
+    return not text or is_missing(text) or text.casefold() in known
+
+
+def _other_results(table: Table, column: str | None, words: Sequence[str]) -> list[str]:
+    r"""Columns that are filled exactly where the results are, if these are not full.
+
+    Args:
+        table: The file.
+        column: The column of the results.
+        words: Words that stand for what is not measured yet.
+    """
+    if column is None:
+        return []
+    where = [is_open(text, words) for text in table.texts(column)]
+    if len({*where}) == 1:
+        return []
+    filled = {
+        name: [is_open(text, words) for text in table.texts(name)]
+        for name in table.header
+    }
+    return [n for n, own in filled.items() if own == where and n != column]
 
 
 def _described_by(
@@ -397,14 +554,16 @@ def _described_by(
         if name in left_out or (len(set(cells)) == 1 and len(cells) > 1):
             continue
         names.append(name)
+    faults = Faults()
     for name in names if len(names) > 1 else ():
         if _counts_up(table, name, notation):
-            raise ValueError(
+            faults.said.append(
                 f"{table.name}: expected inputs, but column {name!r} counts the lines. "
                 f"If it names the candidates, {notation.advice('key', name)}; if it "
                 f"says nothing about them, {notation.advice('ignore', name)}; if it is "
                 "an input, name all inputs with --inputs."
             )
+    faults.check()
     if not names:
         raise ValueError(
             f"{table.name}: expected columns that describe the candidates, but no "
@@ -415,7 +574,7 @@ def _described_by(
 
 def _counts_up(table: Table, name: str, notation: Notation) -> bool:
     r"""Whether a column holds 1, 2, 3, ..., from whatever number on."""
-    numbers = [notation.number(line.cells[name]) for line in table.lines]
+    numbers = [notation.number(text) for text in table.texts(name)]
     first = numbers[0]
     wanted = None if first is None else [first + i for i in range(len(numbers))]
     return len(numbers) > 2 and numbers == wanted
@@ -426,38 +585,108 @@ def _yes_or_no(text: str) -> float | None:
     return 1.0 if word in YES else 0.0 if word in NO else None
 
 
-def _read_column(table: Table, name: str, notation: Notation) -> list[object]:
+def _check_key(table: Table, key: str) -> None:
+    r"""Complain about candidates without a name."""
+    faults = Faults()
+    for line in table.lines:
+        if not line.cells[key]:
+            came, remedy = "the cell is empty", "fill it in"
+            wanted = "a name for every candidate"
+            faults.said.append(str(table.complaint(line, key, wanted, came, remedy)))
+    faults.check()
+
+
+def _read_column(
+    table: Table, name: str, notation: Notation, is_words: bool
+) -> list[object]:
     r"""One input of all lines: numbers, yes and no as 1 and 0, or words.
 
     Mostly numbers: a few words among them are mistakes, as ``Pool`` has it.
+
+    Args:
+        table: The file.
+        name: The column.
+        notation: How numbers are written.
+        is_words: Whether somebody said that its cells are words.
     """
-    cells = [line.cells[name] for line in table.lines]
+    faults, cells = Faults(), table.texts(name)
     for line, text in zip(table.lines, cells, strict=True):
-        if not text:
-            raise table.complaint(
-                line,
-                name,
-                "a value for every candidate",
-                "the cell is empty",
+        if not text or (is_missing(text) and not is_words):
+            wanted = "a value for every candidate"
+            came = f"got {text!r}" if text else "the cell is empty"
+            remedy = (
                 "fill it in, delete the line, or leave the column out: "
-                f"{notation.advice('ignore', name)}",
+                f"{notation.advice('ignore', name)}"
             )
+            if text:
+                remedy += f"; if it is a word, {notation.advice('words', name)}"
+            faults.said.append(str(table.complaint(line, name, wanted, came, remedy)))
+    faults.check()
     answers = [_yes_or_no(text) for text in cells]
-    if None not in answers:
+    if not is_words and None not in answers:
         return list(answers)
-    numbers = [notation.number(text) for text in cells]
-    others = [notation.other.number(text) for text in cells]
-    has_comma = sum(
-        n is None and o is not None for n, o in zip(numbers, others, strict=True)
-    )
-    broken = sum(number is None for number in numbers)
-    if 2 * (broken - has_comma) >= len(cells):
+    if not is_words and 2 * sum(map(is_number, cells)) > len(cells):
+        check_marks(table, name, notation)
+    own = notation.with_mark(table.mark(name))
+    numbers = [own.number(text) for text in cells]
+    if is_words or 2 * numbers.count(None) >= len(cells):
+        if not is_words:
+            _ask_about_words(table, name, notation)
         return list(_checked_words(table, name, cells, notation))
     for line, text, number in zip(table.lines, cells, numbers, strict=True):
         if number is None:
-            remedy = notation.repair(text)
-            raise table.complaint(line, name, "a number", f"got {text!r}", remedy)
+            complaint = table.complaint(
+                line, name, "a number", f"got {text!r}", own.repair(text)
+            )
+            faults.said.append(str(complaint))
+    faults.check()
     return list(numbers)
+
+
+def check_marks(table: Table, name: str, notation: Notation) -> None:
+    r"""Ask about a column whose marks may be those of thousands.
+
+    Args:
+        table: The file.
+        name: The column.
+        notation: How numbers are written.
+
+    Raises:
+        ValueError: If all marks of the column stand before three digits, and nobody
+            said what the decimal mark is.
+    """
+    line = table.doubtful(name) if notation.decimal is None else None
+    if line is None:
+        return
+    text = line.cells[name]
+    mark = "." if "." in text else ","
+    raise table.complaint(
+        line,
+        name,
+        "a number that can be read in one way",
+        f"got {text!r}, and every such mark in the column stands before three digits",
+        f"if it is the decimal mark, {notation.advice('decimal', mark)}; if it is one "
+        f"of thousands, write {text.replace(mark, '')}",
+    )
+
+
+def _ask_about_words(table: Table, name: str, notation: Notation) -> None:
+    r"""Ask about words most of which begin with a number, such as ``800 ml``."""
+    found = [x for x in table.lines if begins_with_a_number(x.cells[name])]
+    words = {*table.texts(name)}
+    if 2 * len({line.cells[name] for line in found}) <= len(words):
+        return
+    own = notation.with_mark(table.mark(name))
+    line = next(line for line in found if own.number(line.cells[name]) is None)
+    text = line.cells[name]
+    raise table.complaint(
+        line,
+        name,
+        "numbers, or words that do not begin with one",
+        f"got {text!r}, and most of {len(words)} different cells are like it",
+        f"{own.repair(text)}; if they are words, {notation.advice('words', name)}; if "
+        f"the column says nothing of the candidates, {notation.advice('ignore', name)}",
+    )
 
 
 def _checked_words(

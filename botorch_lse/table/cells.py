@@ -10,13 +10,18 @@ import csv
 import io
 import os
 import re
-import shlex
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from botorch_lse.numerals import clear_mark, is_doubtful, is_number, marks_of
+
+MOST_FAULTS = 40
+"""Complaints that a call shows: more are faults of one kind."""
 DELIMITERS = (",", ";", "\t")
 """What may stand between two cells."""
 _BOMS = (
@@ -24,10 +29,77 @@ _BOMS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
-_WORKBOOK = b"PK\x03\x04"
-"""How an Excel workbook begins, as every zip archive does."""
+CODE_PAGES = (
+    "gb18030",
+    "shift_jis",
+    "euc_kr",
+    "big5",
+    "cp1251",
+    "cp1250",
+    "cp1253",
+    "mac_roman",
+)
+"""Encodings of other alphabets, and of old Macs, that are tried if names are asked for
+that the file does not have in the usual ones."""
+FALLBACK = "cp1252"
+"""What older versions of Excel write in western Europe, and any byte is a letter of."""
+_BLANK = " \t\r\n"
+"""What is blank in every encoding: in one that is only guessed, the rest is letters."""
+_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""How workbooks begin: as every zip archive, and as those of old versions of Excel."""
+WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers")
+"""How names of workbooks end: they promise what a CSV file does not hold."""
+_LOOKED_AT = 1000
+"""Lines whose cells are looked at to tell what delimiter a file has."""
+_SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+"""A first line by which Excel is told what stands between two cells."""
 _UNIT = re.compile(r"\s*[\[(][^\])]*[\])]\s*$")
-_NUMBER = r"[+-]?(\d+{0}?\d*|{0}\d+)([eE][+-]?\d+)?"
+
+
+class FaultsError(ValueError):
+    r"""All that is wrong with files, as one error.
+
+    Args:
+        said: The complaints.
+    """
+
+    def __init__(self, said: Sequence[str]) -> None:
+        self.said = list(said)
+        more = len(said) - MOST_FAULTS
+        lines = [*said[:MOST_FAULTS], *[f"{more} more like these."] * (more > 0)]
+        if len(said) > 1:
+            lines.insert(0, f"{len(said)} things to correct:")
+        super().__init__("\n- ".join(lines))
+
+
+@dataclass
+class Faults:
+    r"""Complaints about files, gathered so that one call says them all.
+
+    Args:
+        said: What was complained about so far.
+    """
+
+    said: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        r"""Note a complaint of what is done inside, and go on behind it."""
+        try:
+            yield
+        except FaultsError as error:
+            self.said += error.said
+        except ValueError as error:
+            self.said.append(str(error))
+
+    def check(self) -> None:
+        r"""Raise what was noted.
+
+        Raises:
+            FaultsError: If something was.
+        """
+        if self.said:
+            raise FaultsError(self.said)
 
 
 @dataclass(frozen=True)
@@ -38,11 +110,20 @@ class Style:
         delimiter: What stands between two cells.
         encoding: Of its text, with a byte order mark where there was one.
         newline: What ends a line.
+        before: The text in front of the header: ``sep=;``, lines that begin with ``#``.
     """
 
     delimiter: str = ","
     encoding: str = "utf-8"
     newline: str = "\n"
+    before: str = ""
+
+    @property
+    def of_another(self) -> Style:
+        r"""The style for another file: remarks belong to the one that has them."""
+        first = self.before.strip().partition("\n")[0].strip()
+        is_told = _SEPARATOR.fullmatch(first)
+        return replace(self, before=f"{first}{self.newline}" if is_told else "")
 
 
 @dataclass(frozen=True)
@@ -99,6 +180,7 @@ class Table:
         Raises:
             ValueError: If the name fits several columns.
         """
+        wanted = unicodedata.normalize("NFC", " ".join(wanted.split()))
         if wanted in self.header:
             return wanted
         for loose in (wanted.casefold(), without_unit(wanted).casefold()):
@@ -112,6 +194,57 @@ class Table:
             if found:
                 return found
         return None
+
+    @property
+    def doubt(self) -> str:
+        r"""A sentence on names that may look wrong because the encoding was guessed."""
+        if self.style.encoding != FALLBACK or "".join(self.header).isascii():
+            return ""
+        return (
+            " If its names look wrong, it was saved in another code page: save it as "
+            "'CSV UTF-8', or name its encoding, as in --encoding gbk."
+        )
+
+    def texts(self, column: str) -> list[str]:
+        r"""The cells of a column.
+
+        Args:
+            column: Its name in the header.
+        """
+        return [line.cells[column] for line in self.lines]
+
+    @cached_property
+    def _marks(self) -> dict[str, str | None]:
+        r"""The decimal mark that each column shows by itself."""
+        return {name: clear_mark(self.texts(name)) for name in self.header}
+
+    def mark(self, column: str | None = None) -> str | None:
+        r"""The decimal mark of a column; ``None`` if neither it nor others show one.
+
+        Args:
+            column: Its name in the header; default that of the file.
+        """
+        own = None if column is None else self._marks[column]
+        shown = {mark for mark in self._marks.values() if mark is not None}
+        return own or (shown.pop() if len(shown) == 1 else None)
+
+    def doubtful(self, column: str) -> Line | None:
+        r"""The first line with a mark that may be one of thousands, if all may be.
+
+        The mark is clear if one number of the column shows it. It is also clear if all
+        numbers of the column have three decimals, and other columns show the mark.
+
+        Args:
+            column: The name of the column in the header.
+        """
+        numbers = [line for line in self.lines if is_number(line.cells[column])]
+        marked = [line for line in numbers if marks_of(line.cells[column])]
+        if not all(is_doubtful(line.cells[column]) for line in marked):
+            return None
+        marks = {mark for line in marked for mark in marks_of(line.cells[column])}
+        if marks == {self.mark()} and len(marked) == len(numbers):
+            return None
+        return marked[0] if marked else None
 
     def complaint(
         self, line: Line | int, column: str, wanted: str, came: str, remedy: str
@@ -132,77 +265,6 @@ class Table:
         )
 
 
-@dataclass(frozen=True)
-class Notation:
-    r"""How numbers are written, and where somebody who wants it otherwise says so.
-
-    Args:
-        decimal: The decimal mark, a point or a comma.
-        settings: The name of the file that holds the settings; ``None`` while there is
-            none and they come from the command line.
-    """
-
-    decimal: str = "."
-    settings: str | None = None
-
-    def number(self, text: str) -> float | None:
-        r"""The number that a cell holds, ``None`` if it holds something else.
-
-        Args:
-            text: The cell's text.
-        """
-        text = text.replace("\N{MINUS SIGN}", "-").strip()
-        if not re.fullmatch(_NUMBER.format(re.escape(self.decimal)), text):
-            return None
-        number = float(text.replace(self.decimal, "."))
-        return number if abs(number) < float("inf") else None
-
-    def text(self, number: float, digits: int = 6) -> str:
-        r"""A number as a cell.
-
-        Args:
-            number: The number.
-            digits: Significant digits.
-        """
-        return f"{number:.{digits}g}".replace(".", self.decimal)
-
-    @property
-    def other(self) -> Notation:
-        r"""The notation with the other decimal mark."""
-        return Notation("," if self.decimal == "." else ".", self.settings)
-
-    def repair(self, text: str) -> str:
-        r"""What to do about a cell that is no number.
-
-        Args:
-            text: The cell's text.
-        """
-        number = self.other.number(text)
-        if number is not None:
-            corrected = text.strip().replace(self.other.decimal, self.decimal)
-            return f"write {corrected}, or {self.advice('decimal', self.other.decimal)}"
-        first, _, unit = text.strip().partition(" ")
-        is_unit = bool(unit) and not any(letter.isdigit() for letter in unit)
-        if is_unit and self.number(first) is not None:
-            return f"write {first}"
-        return "write a number"
-
-    def advice(self, name: str, value: str) -> str:
-        r"""How an option is given another value.
-
-        Args:
-            name: The name as settings have it, "noise_std".
-            value: The value as the command line takes it.
-        """
-        if self.settings is None:
-            quoted = shlex.quote(value) if value else ""  # "heat [C]" is one word
-            return f"give --{name.replace('_', '-')} {quoted}".strip()
-        quoted = f'"{value}"' if value else "true"
-        if name in ("ignore", "inputs"):
-            quoted = f"[{quoted}]"
-        return f"set {name} = {quoted} in {self.settings}"
-
-
 def without_unit(name: str) -> str:
     r"""The name of a column without a unit in brackets behind it.
 
@@ -213,11 +275,15 @@ def without_unit(name: str) -> str:
     return _UNIT.sub("", name).strip() or name
 
 
-def read_table(path: Path) -> Table:
+def read_table(
+    path: Path, encoding: str | None = None, names: Sequence[str] = ()
+) -> Table:
     r"""Read a CSV file, whatever its delimiter, encoding and ends of lines.
 
     Args:
         path: The file.
+        encoding: That of its text, if somebody said it.
+        names: Columns that are looked for, by which an encoding may be told.
 
     Raises:
         ValueError: If it is no table: not there, an Excel workbook, empty, two columns
@@ -227,75 +293,241 @@ def read_table(path: Path) -> Table:
         raw = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror}).") from error
-    text, encoding = decoded(raw, path.name)
+    text, encoding = decoded(raw, path.name, encoding, names)
     newline = "\r\n" if "\r\n" in text else "\n"
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    bare = re.sub(r'"[^"]*"', "", first)
-    delimiter = max(DELIMITERS, key=bare.count)
-    if not first.replace(delimiter, "").strip():
+    if not text.strip(f'{"".join(DELIMITERS)}" \r\n'):
         raise ValueError(f"{path.name}: expected a header and lines, but it is empty.")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    rows, last = list[tuple[int, list[str]]](), 0
+    blank = _BLANK if encoding == FALLBACK else None
+    reading, faults = _Reading.best(text, blank), Faults()
+    if not reading.rows:
+        raise ValueError(f"{path.name}: expected a header, but there are only remarks.")
+    header, lines = reading.header, reading.body
+    with faults.noted():
+        _check_header(reading, path.name)
+    long = [(n, cells) for n, cells in lines if any(cells[len(header) :])]
+    faults.said += [
+        f"{path.name}, line {number}: expected {len(header)} cells as in the header, "
+        f"but got {len(cells)}. A text or number with {reading.delimiter!r} in it "
+        "needs quotation marks around it."
+        for number, cells in long * (not faults.said)
+    ]
+    faults.check()
+    padded = (cells + [""] * (len(header) - len(cells)) for _, cells in lines)
+    return Table(
+        path,
+        tuple(header),
+        tuple(
+            Line(number, dict(zip(header, cells, strict=False)))
+            for (number, _), cells in zip(lines, padded, strict=True)
+        ),
+        Style(reading.delimiter, encoding, newline, reading.before),
+    )
+
+
+@dataclass(frozen=True)
+class _Reading:
+    r"""A text as lines of cells, if a delimiter is taken for the one of the file.
+
+    Args:
+        delimiter: What stands between two cells.
+        before: The text in front of the header.
+        rows: The cells of each line and its number; the first is the header.
+        blank: What is blank; ``None``: all that Unicode calls so.
+    """
+
+    delimiter: str
+    before: str
+    rows: list[tuple[int, list[str]]] = field(repr=False)
+    blank: str | None = None
+
+    @classmethod
+    def best(cls, text: str, blank: str | None = None) -> _Reading:
+        r"""The reading under which header and lines agree best.
+
+        The header alone says too little: its names may hold any delimiter, as in
+        ``Temperature, °C;Time, min``, and so may numbers with a decimal comma.
+
+        Args:
+            text: What the file holds, something.
+            blank: What is blank in it.
+        """
+        lines = list(io.StringIO(text, newline=""))
+        first = next(i for i, line in enumerate(lines) if line.strip())
+        told = _SEPARATOR.fullmatch(lines[first].strip("\r\n"))
+        delimiters = DELIMITERS if told is None else (told[1],)
+        start = first if told is None else first + 1
+        readings = [_Reading.of(lines, start, each, blank) for each in delimiters]
+        found = max(readings, key=_Reading.agreement)
+        if len(found.header) == 1 and not all(
+            is_number(cells[0]) for _, cells in found.body
+        ):  # perhaps a title above the header: the lines below have their own delimiter
+            return next((other for other in readings if other.is_even), found)
+        return found
+
+    @classmethod
+    def of(
+        cls, lines: list[str], start: int, delimiter: str, blank: str | None
+    ) -> _Reading:
+        r"""The reading by one delimiter.
+
+        Args:
+            lines: The lines of the file with their ends.
+            start: Where the header or a remark may begin.
+            delimiter: What is taken for the delimiter.
+            blank: What is blank.
+        """
+        is_remark = [line.lstrip('" ').startswith("#") for line in lines[start:]]
+        header = start + [*is_remark, False].index(False)
+        rows = _cells(lines, header, delimiter, blank)
+        found = cls(delimiter, "", rows, blank)
+        if header > start:
+            # "#,heat,time" is no remark but names its first column so.
+            rows = _cells(lines, header - 1, delimiter, blank)
+            longer = cls(delimiter, "", rows, blank)
+            names, cells = longer.header, found.header
+            is_header = len(names) == len(cells) > 1
+            if is_header and not _has_number(names) and _has_number(cells):
+                header, found = header - 1, longer
+        return replace(found, before="".join(lines[:header]))
+
+    @property
+    def header(self) -> list[str]:
+        r"""The names of the columns, without line breaks in them."""
+        if not self.rows:
+            return []
+        pieces = "[ \\t\\r\\n]+" if self.blank else r"\s+"
+        names = [re.sub(pieces, " ", cell) for cell in self.rows[0][1]]
+        while names and not names[-1]:  # Excel leaves columns that were once used
+            names.pop()
+        return names
+
+    @property
+    def body(self) -> list[tuple[int, list[str]]]:
+        r"""The lines behind the header."""
+        return self.rows[1:]
+
+    @property
+    def is_even(self) -> bool:
+        r"""Whether the lines behind the first have one number of cells, several."""
+        counts = {len(cells) for _, cells in self.body}
+        return len(counts) == 1 and max(counts) > 1
+
+    def agreement(self) -> tuple[bool, float, int]:
+        r"""How well header and lines agree; more is better.
+
+        Lines may be cut behind their last cell that holds something, which is why they
+        agree a little; numbers that a delimiter cuts into pieces do not look like any.
+        """
+        n, told = len(self.header), [cells for _, cells in self.body]
+        exact = sum(len(cells) == n or _is_padded(cells, n) for cells in told)
+        short = sum(len(cells) < n for cells in told)
+        agree = (exact + short / 4) / len(told) if told else 1.0
+        filled = [cell for cells in told[:_LOOKED_AT] for cell in cells if cell]
+        numbers = sum(map(is_number, filled)) / max(1, len(filled))
+        return n > 1 and agree > 0, agree * (1 + numbers), n
+
+
+def _cells(
+    lines: list[str], start: int, delimiter: str, blank: str | None
+) -> list[tuple[int, list[str]]]:
+    r"""The cells of each line that has any, and its number in the file.
+
+    A cell may hold line breaks: the number is that of the line on which a row begins.
+    """
+    reader = csv.reader(lines[start:], delimiter=delimiter)
+    rows, last = list[tuple[int, list[str]]](), start
     for cells in reader:
-        # A cell may hold line breaks: the line is the one on which the row begins.
-        rows.append((last + 1, [cell.strip() for cell in cells]))
-        last = reader.line_num
-    (_, header), *body = [(n, cells) for n, cells in rows if any(cells)]
-    while not header[-1]:  # Excel leaves columns that were once used
-        header.pop()
-    _check_header(header, path.name)
-    lines = []
-    for number, cells in body:
-        if any(cells[len(header) :]):
-            raise ValueError(
-                f"{path.name}, line {number}: expected {len(header)} cells as in the "
-                f"header, but got {len(cells)}. A text or number with "
-                f"{delimiter!r} in it needs quotation marks around it."
-            )
-        padded = cells + [""] * (len(header) - len(cells))
-        lines.append(Line(number, dict(zip(header, padded, strict=False))))
-    style = Style(delimiter, encoding, newline)
-    return Table(path, tuple(header), tuple(lines), style)
+        rows.append((last + 1, [cell.strip(blank) for cell in cells]))
+        last = start + reader.line_num
+    return [(number, cells) for number, cells in rows if any(cells)]
 
 
-def decoded(raw: bytes, name: str) -> tuple[str, str]:
-    r"""The text of a file and its encoding.
+def _is_padded(cells: Sequence[str], n: int) -> bool:
+    r"""Whether nothing stands behind the first ``n`` cells, and something in them."""
+    return len(cells) > n and not any(cells[n:])
+
+
+def _has_number(cells: Iterable[str]) -> bool:
+    return any(map(is_number, cells))
+
+
+def decoded(
+    raw: bytes, name: str, encoding: str | None = None, names: Sequence[str] = ()
+) -> tuple[str, str]:
+    r"""The text of a file, each letter in its one composed form, and its encoding.
 
     Args:
         raw: What the file holds.
         name: Its name.
+        encoding: Its encoding where it is not UTF-8, if somebody said it.
+        names: Names that it may hold, by which an encoding is told.
 
     Raises:
         ValueError: If it is no text.
     """
-    if raw.startswith(_WORKBOOK):
+    if raw.startswith(_WORKBOOKS):
         raise ValueError(
-            f"{name}: expected a CSV file, but it is an Excel workbook. In Excel, save "
-            "it as 'CSV UTF-8 (comma delimited)'."
+            f"{name}: expected a CSV file, but it is a workbook. In Excel, save it as "
+            "'CSV UTF-8 (comma delimited)', and name that file."
         )
-    encodings = [encoding for bom, encoding in _BOMS if raw.startswith(bom)]
-    # Windows-1252 is what older versions of Excel write.
-    for encoding in (*encodings, "utf-8", "cp1252"):
-        try:
-            return raw.decode(encoding), encoding
-        except UnicodeDecodeError:
-            continue
-    raise ValueError(f"{name}: expected text, but it holds something else.")
+    marked = [page for bom, page in _BOMS if raw.startswith(bom)]
+    given = [encoding] if encoding else []
+    for page in (*marked, "utf-8", *given):
+        if (text := _text(raw, page)) is not None:
+            return text, page
+    told = [] if given else [unicodedata.normalize("NFC", name) for name in names]
+    told = [name for name in told if not name.isascii()]
+    for page in (FALLBACK, *CODE_PAGES) if told else ():
+        text = _text(raw, page)
+        if text is not None and any(name in text for name in told):
+            return text, page
+    if not given and (text := _text(raw, FALLBACK)) is not None:
+        return text, FALLBACK
+    raise ValueError(
+        f"{name}: expected text in {encoding or 'UTF-8'}, but it holds something else. "
+        "If it was saved in another code page, save it as 'CSV UTF-8', or name its "
+        'encoding, as in --encoding gbk or encoding = "gbk" in the settings.'
+    )
 
 
-def _check_header(header: Sequence[str], name: str) -> None:
-    r"""Complain about columns without a name, or with one name for several."""
+def _text(raw: bytes, encoding: str) -> str | None:
+    r"""What a file holds if it has this encoding; ``None`` if it has not."""
+    try:
+        # Macs write a letter and its accent as two, others as one.
+        return unicodedata.normalize("NFC", raw.decode(encoding))
+    except UnicodeDecodeError:
+        return None
+
+
+def _check_header(reading: _Reading, name: str) -> None:
+    r"""Complain about a line that is no header, and about names that are none.
+
+    Columns need a name each, and another one each.
+    """
+    header, number = reading.header, reading.rows[0][0]
+    long = [cells for _, cells in reading.body if any(cells[len(header) :])]
+    if len(long) > max(1, len(reading.body) / 2):
+        raise ValueError(
+            f"{name}, line {number}: expected a name for every column, but it has "
+            f"{len(header)} of them and most lines have {len(long[0])} cells "
+            f"({reading.delimiter!r} between two). If it is a title, delete it, or "
+            "begin it with #; if it is the header, a name with "
+            f"{reading.delimiter!r} in it needs quotation marks around it."
+        )
+    faults = Faults()
     for i, column in enumerate(header):
         if not column:
-            raise ValueError(
+            faults.said.append(
                 f"{name}: expected a name for every column, but column {i + 1} of the "
-                "header has none. Write one, or delete the column."
+                f"header has none. Write one in line {number}, or delete the column; "
+                "if the line is a title, begin it with #."
             )
-        if column in header[:i]:
-            raise ValueError(
+        elif column in header[:i]:
+            faults.said.append(
                 f"{name}: expected columns of different names, but {column!r} is "
                 "there twice. Rename one."
             )
+    faults.check()
 
 
 def write_table(
@@ -317,6 +549,7 @@ def write_table(
             open.
     """
     text = io.StringIO(newline="")
+    text.write(style.before)
     writer = csv.writer(text, delimiter=style.delimiter, lineterminator=style.newline)
     writer.writerow(header)
     writer.writerows([row.get(name, "") for name in header] for row in rows)
@@ -325,6 +558,23 @@ def write_table(
     except UnicodeEncodeError:  # a letter that the file's encoding does not have
         content = text.getvalue().encode("utf-8-sig")
     replace_file(path, content)
+
+
+def check_is_no_workbook(path: Path, name: str) -> None:
+    r"""Complain about a file to be written whose name is that of a workbook.
+
+    Args:
+        path: The file.
+        name: What it is called in the settings, or its option.
+
+    Raises:
+        ValueError: If a program that opens it would expect a workbook.
+    """
+    if path.suffix.casefold() in WORKBOOKS:
+        raise ValueError(
+            f"Expected {name} to be a CSV file, but got {path.name}, the name of a "
+            f"workbook, which is not written. Name it {path.stem}.csv: Excel opens it."
+        )
 
 
 def replace_file(path: Path, content: bytes) -> None:

@@ -7,6 +7,7 @@ pandas is loaded, files before torch, ``botorch_lse.table.commands`` for a right
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from botorch_lse import __version__
 from botorch_lse._command_line import at_least, did_you_mean, options_of, parsed
+from botorch_lse.numerals import MARKS, is_doubtful, number_with
+from botorch_lse.table.cells import check_is_no_workbook
 from botorch_lse.table.settings import DEFAULT_FILE, FILES, PROGRAM, options, settings
 
 if TYPE_CHECKING:
@@ -135,6 +138,11 @@ def _add_answer_options(part: argparse.ArgumentParser) -> None:
         part.add_argument(
             option, type=Path, default=Path(file), metavar="FILE", help=words
         )
+    part.add_argument(
+        "--details",
+        action="store_true",
+        help="say what the answer is worth: what is claimed and assumed",
+    )
 
 
 def _add_simulate_options(part: argparse.ArgumentParser) -> None:
@@ -158,7 +166,7 @@ def _add_simulate_options(part: argparse.ArgumentParser) -> None:
     )
     add(
         "--noise",
-        type=at_least(0),
+        type=at_least(0, number),
         metavar="STD",
         help="standard deviation of simulated noise (default noise_std, or as learnt)",
     )
@@ -183,7 +191,8 @@ def _common_options() -> argparse.ArgumentParser:
             several = numbers if name == "audit" else names
             add(option, type=several, metavar="A,B", help=words)
         else:
-            one = kind if kind is str else at_least(LEAST.get(name), kind)
+            read_one = number if kind is float else kind
+            one = kind if kind is str else at_least(LEAST.get(name), read_one)
             add(option, type=one, metavar=kind.__name__.upper(), help=words)
     return found
 
@@ -191,6 +200,22 @@ def _common_options() -> argparse.ArgumentParser:
 def names(text: str) -> tuple[str, ...]:
     r"""Names with commas between them, as an option has them."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def number(text: str) -> float:
+    r"""A number as an option has it, also with a decimal comma.
+
+    Returns:
+        The number; nan if it is none.
+
+    Raises:
+        argparse.ArgumentTypeError: If it can be read in two ways.
+    """
+    if "," in text and is_doubtful(text):
+        whole, point = text.replace(",", ""), text.replace(",", ".")
+        raise argparse.ArgumentTypeError(f"{text!r}: write {whole} or {point}")
+    found = (number_with(mark, text) for mark in MARKS)
+    return next((value for value in found if value is not None), math.nan)
 
 
 def numbers(text: str) -> tuple[float, ...]:
@@ -227,6 +252,7 @@ def read(call: argparse.Namespace) -> Run:
     given = {name: value for name, value in vars(call).items() if name in known}
     found = settings(call.settings, given)
     if call.command == "answer":
+        check_is_no_workbook(call.table, "--table")
         own = {found.file(name).resolve() for name in FILES}
         for path in (call.table, call.picture):
             if path.resolve() in own:
@@ -236,4 +262,7 @@ def read(call: argparse.Namespace) -> Run:
                 )
     from botorch_lse.table.runs import Run  # not at the top: it brings pandas
 
-    return Run.read(found)
+    run = Run.read(found)
+    if call.command != "simulate" or call.truth is None:
+        run.check_measured()
+    return run

@@ -3,23 +3,42 @@ r"""The commands for tables: ``botorch-lse next`` and the others."""
 from __future__ import annotations
 
 import argparse
+import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
 
-from botorch_lse.confidence.calibration import ANOTHER_MODEL, CalibrationWarning
+import torch
+
+from botorch_lse.confidence.calibration import (
+    ANOTHER_MODEL,
+    CalibrationWarning,
+    recent,
+    share_within,
+)
+from botorch_lse.numerals import written
+from botorch_lse.problem import SIDES
 from botorch_lse.strategies.loop import (
     ALL_ABOVE,
     AUDITED,
     BUDGET,
     DECIDED,
+    EXCLUDED,
     EXHAUSTED,
     NONE_FOUND,
     NOT_CONFIRMED,
 )
 from botorch_lse.table.answers import draw_answer, write_answer
-from botorch_lse.table.cells import Table, write_table
-from botorch_lse.table.measurements import MEASURED, WORDS, results_with
+from botorch_lse.table.cells import CODE_PAGES, Table, write_table
+from botorch_lse.table.measurements import (
+    FAILED,
+    MEASURED,
+    WORDS,
+    Entry,
+    results_with,
+    written_as_in,
+)
+from botorch_lse.table.progress import doing
 from botorch_lse.table.runs import Run
 from botorch_lse.table.settings import PROGRAM
 from botorch_lse.table.simulated import Outcome, simulated, truth_of
@@ -28,12 +47,31 @@ ENDS = {
     DECIDED: "Every candidate is decided.",
     AUDITED: "Every candidate is decided, and candidates drawn at random confirmed it.",
     NOT_CONFIRMED: "Candidates drawn at random did not confirm what was decided.",
-    NONE_FOUND: "No value above the level was found, so far.",
-    ALL_ABOVE: "Every value was above the level, so far.",
+    NONE_FOUND: "No candidate was clearly above the level, so far.",
+    ALL_ABOVE: "No candidate was clearly below the level, so far.",
     BUDGET: "The budget is used up; for more, set budget in the settings.",
     EXHAUSTED: "No candidate is left to measure.",
 }
 """Why a run ended, for each reason to stop."""
+CHECK_A_FEW = (
+    "Candidates called above or below are so by a model learnt from your values; check "
+    "a few. (More on what that is worth: --details.)"
+)
+IN_TABLES = {
+    ANOTHER_MODEL: "or measure more",
+    "measured rows lie": "measured candidates lie",
+    "New rows come first": "New candidates come first",
+    "give `max_observations`, or an `audit` that tests rows": (
+        "set budget, or audit, which tests candidates"
+    ),
+}
+"""What strategies say, and what it is for somebody who has a table and no code."""
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+"""What stands between cells, in words."""
+MARKS = {".": "point", ",": "comma"}
+"""Decimal marks, in words."""
+_OF_AUDIT = re.compile(r"(Audited:|An audit of|Not confirmed:).*")
+"""What the guarantee of an answer says of an audit."""
 OFTEN = 3
 """A candidate that failed so many times, and never gave a value, is asked about."""
 
@@ -56,12 +94,67 @@ def carry_out(run: Run, call: argparse.Namespace) -> None:
             simulate_command(run, call)
 
 
+def _tell(said: str) -> None:
+    r"""Print what there is to say, at once."""
+    if said:
+        print(said, flush=True)
+
+
+def understood(run: Run) -> str:
+    r"""How the table of candidates was read, and what of it is not used.
+
+    In full at the first call; later what a change may have left out by mistake.
+
+    Args:
+        run: The run.
+    """
+    candidates, found = run.candidates, run.settings
+    table, lines = candidates.table, list[str]()
+    if not found.is_stored:
+        between = DELIMITERS[table.style.delimiter]
+        mark = table.mark()
+        written = f"; decimal {MARKS[mark]}" if mark else ""
+        page = table.style.encoding
+        written += f"; encoding {page}" if page in CODE_PAGES else ""
+        n = _counted(len(table.lines), "line")
+        lines.append(f"{table.name}: {n}; {between} between cells{written}.")
+        lines += [f"  {said}" for said in candidates.described()]
+    elif unused := candidates.unused:
+        lines.append(
+            f"Not used of {table.name}: {', '.join(unused)}. To use one, name it in "
+            f"`inputs` of {found.path.name}; not to be told again, in `ignore`."
+        )
+    return "\n".join(lines)
+
+
+def uncounted(run: Run) -> str:
+    r"""What to do about values that stand beside the candidates and are not used.
+
+    Args:
+        run: The run.
+    """
+    found, candidates = run.settings, run.candidates
+    told = {candidates.lines[e.row].number for e in run.measured.having(MEASURED)}
+    n = len({line.number for line in run.valued_lines} - told)
+    if n == 0:
+        return ""
+    remedy = f"copy these lines to {found.results}"
+    if run.measured.results is None:
+        remedy += f", or {found.later.advice('results', found.candidates)}"
+    return (
+        f"{_counted(n, 'value')} of {candidates.column} in {candidates.table.name} "
+        f"{'does' if n == 1 else 'do'} not count. To use them, {remedy}."
+    )
+
+
 def next_command(run: Run) -> None:
     r"""Write the sheet of what to measure next.
 
     Args:
         run: The run.
     """
+    _tell(understood(run))
+    _tell(uncounted(run))
     print(summary(run))
     rows = run.next_rows()
     lines = run.sheet_lines(rows)
@@ -78,26 +171,48 @@ def answer_command(run: Run, call: argparse.Namespace) -> None:
         run: The run.
         call: The options.
     """
+    _tell(understood(run))
+    _tell(uncounted(run))
     print(summary(run))
-    if run.state.history.n_measured:
-        print(answer_in_words(run))
+    _tell(details(run) if call.details else closing(run))
     save_settings(run)
     write_answer(run, call.table)
-    draw_answer(run, call.picture)
+    with doing(f"drawing {call.picture}", at_once=False):
+        draw_answer(run, call.picture)
     print(f"Wrote {call.table} and {call.picture}.")
 
 
-def answer_in_words(run: Run) -> str:
-    r"""How much lies on the side that is asked for, and what the answer is worth.
+def closing(run: Run) -> str:
+    r"""What to make of an answer, in a sentence; an audit was asked for, and is told.
+
+    Args:
+        run: The run.
+    """
+    answer = run.answer
+    audit = _OF_AUDIT.search(answer.guarantee)
+    if audit:
+        return audit[0]
+    return "" if bool(answer.undecided.all()) else CHECK_A_FEW
+
+
+def details(run: Run) -> str:
+    r"""What the answer is worth: what was predicted, what is claimed and assumed.
 
     Args:
         run: The run.
     """
     state = run.state
-    guarantee, said = state.classification.guarantee, str(state.calibration())
+    if not state.history.n_measured:
+        return ""
+    guarantee = state.classification.guarantee.replace(EXCLUDED, "").strip()
+    said = str(state.calibration())
     # Where the predictions failed, the guarantee and the summary say so already.
     has_said = said in guarantee or state.calibration().has_failed
     words = (guarantee,) if has_said else (said, guarantee)
+    if run.scale.is_log:
+        level, epsilon = written(run.level, 1e-3), written(run.epsilon, 1e-4)
+        more = "By logarithms to base 10"
+        words = (*words, f"{more}: the level is {level}, epsilon {epsilon}.")
     return _in_table_words("\n".join(words))
 
 
@@ -109,10 +224,13 @@ def simulate_command(run: Run, call: argparse.Namespace) -> None:
         call: The options.
     """
     truth = truth_of(run, call.runs, call.truth, call.between, call.noise)
+    _tell(understood(run))
     save_settings(run)
-    print(f"Truth: {truth.words}; noise with standard deviation {truth.noise_std:.3g}.")
-    outcomes = list[Outcome]()
-    for i, outcome in enumerate(simulated(run, truth, call.most), 1):
+    print(f"Truth: {truth.words}; {run.scale.noise_in_words(truth.noise_std)}.")
+    outcomes, runs = list[Outcome](), simulated(run, truth, call.most)
+    for i in range(1, len(truth.values) + 1):
+        with doing(f"run {i}", at_once=False):
+            outcome = next(runs)
         outcomes.append(outcome)
         print(
             f"run {i}: {_counted(outcome.n, 'measurement')} in "
@@ -171,7 +289,8 @@ def save_results(run: Run) -> None:
         return
     path, now = run.settings.file("results"), run.measured
     header, rows = results_with(now, run.sheet_header)
-    style = (now.results or now.sheet or run.candidates.table).style
+    like = now.sheet or run.candidates.table
+    style = now.results.style if now.results else like.style.of_another
     write_table(path, header, rows, style)
     print(
         f"{_counted(len(now.taken), 'result')} of {run.settings.out} "
@@ -191,16 +310,26 @@ def save_sheet(run: Run, lines: list[dict[str, str]]) -> None:
     now, path = run.measured, run.settings.file("out")
     table = now.sheet
     header = list(run.sheet_header)
-    kept = [dict(entry.line.cells) for entry in now.open]
+    kept = [_open_cells(run, entry) for entry in now.open]
     if table is not None:
         if table is now.results:
             if not lines:
                 return
             kept = [dict(line.cells) for line in table.lines]
+        else:
+            pairs = zip(kept, now.open, strict=True)
+            kept = [written_as_in(table, cells, e.table) for cells, e in pairs]
         header = _joined_header(run, table)
-        lines = [_renamed(cells, table) for cells in lines]
-    style = (table or run.candidates.table).style
+        candidates = run.candidates.table
+        lines = [written_as_in(table, cells, candidates) for cells in lines]
+    style = table.style if table else run.candidates.table.style.of_another
     write_table(path, header, [*kept, *lines], style)
+
+
+def _open_cells(run: Run, entry: Entry) -> dict[str, str]:
+    r"""The cells of an open line, without a word for a value that is missing."""
+    column = entry.table.column(run.settings.column)
+    return {**entry.line.cells, **({} if column is None else {column: ""})}
 
 
 def to_do(run: Run, lines: list[dict[str, str]]) -> str:
@@ -211,7 +340,7 @@ def to_do(run: Run, lines: list[dict[str, str]]) -> str:
         lines: The new lines of the sheet.
     """
     out, n_open = run.settings.out, len(run.measured.open)
-    if run.state.is_done:
+    if run.is_done:
         said = "Nothing more need be measured"
         if n_open:
             said += f", nor the {_counted(n_open, 'open line')} of {out}"
@@ -235,34 +364,143 @@ def summary(run: Run) -> str:
         run: The run.
     """
     now, found, state = run.measured, run.settings, run.state
-    answer = state.classification
+    answer = run.answer
     parts = [f"{len(now.having(MEASURED))} measured"]
-    for status, words in (("failed", "failed"), ("n/a", "not measurable")):
+    for status, words in ((FAILED[0], "failed"), ("n/a", "not measurable")):
         if n := len(now.having(status)):
             parts.append(f"{n} {words}")
-    sides = (
-        f"{int(getattr(answer, side).sum())} {side}"
-        for side in ("above", "below", "undecided")
-    )
+    sides = (f"{int(getattr(answer, side).sum())} {side}" for side in SIDES)
     lines = [f"{_counted(len(run.candidates), 'candidate')}: {', '.join(parts)}."]
     if state.history.n_measured:
         lines.append(
-            f"{run.result_column} against {found.level:g}: {', '.join(sides)}."
+            f"{run.result_column} against {written(found.level)}: {', '.join(sides)}."
         )
         lines += how_many(run)
+    first = run.strategy.parts.model.n_first
     if state.stop_reason is not None:
-        lines.append(ENDS[state.stop_reason])
-    elif (first := run.strategy.parts.model.n_first) > state.history.n_measured:
+        lines.append(ENDS[state.stop_reason] + one_sided(run))
+    elif run.is_done:
+        lines.append(ENDS[DECIDED])
+    elif first > state.history.n_measured:
         lines.append(
             f"The first {first} measurements are spread over the table: nothing is "
-            "decided before. (The setting first says how many.)"
+            f"decided before, {first - state.history.n_measured} to go. (The setting "
+            "first says how many.)"
         )
     else:
         lines.append(foreseen(run))
-    lines += often_failed(run)
+    lines += [*often_failed(run), *of_marks(run), *of_limits(run), *of_scale(run)]
     if state.history.n_measured and state.calibration().has_failed:
-        lines.append(_in_table_words(str(state.calibration())))
+        lines.append(too_narrow(run))
     return "\n".join(lines)
+
+
+def one_sided(run: Run) -> str:
+    r"""How many values lay on the side on which no candidate was found, if some did.
+
+    Args:
+        run: The run.
+    """
+    sides = {NONE_FOUND: "above", ALL_ABOVE: "below"}
+    side = sides.get(run.state.stop_reason or "")
+    y = run.state.observations.y
+    beyond = y > run.level if side == "above" else y < run.level
+    n = int(beyond.sum())
+    if side is None or n == 0:
+        return ""
+    verb = "was" if n == 1 else "were"
+    return (
+        f" {n} of {_counted(len(y), 'value')} {verb} {side} it, but by no more than "
+        "the noise that was learnt explains."
+    )
+
+
+def of_marks(run: Run) -> list[str]:
+    r"""What to know of words in place of values, in sentences.
+
+    Args:
+        run: The run.
+    """
+    now, lines = run.measured, list[str]()
+    if now.excluded:
+        lines.append(
+            "What is marked n/a is not asked for: empty its cell in "
+            f"{run.settings.results} to ask for it again."
+        )
+    if now.missing:
+        n, verb = len(now.missing), "counts" if len(now.missing) == 1 else "count"
+        lines.append(
+            f"{now.missing[0]}{f' and {n - 1} more' if n > 1 else ''}: {verb} as "
+            "empty, as programs write it where nothing stands. Write n/a if a "
+            "candidate cannot be measured."
+        )
+    return lines
+
+
+def of_limits(run: Run) -> list[str]:
+    r"""What is done with values of which only a limit is known, in sentences.
+
+    Args:
+        run: The run.
+    """
+    lines, level = list[str](), written(run.settings.level)
+    if known := list(run.measured.known.values()):
+        n = len(known)
+        them = "its candidate is" if n == 1 else "their candidates are"
+        lines.append(
+            f"{_counted(n, 'value')} {'is a limit' if n == 1 else 'are limits'} (first "
+            f"{_text_of(run, known[0])} in {known[0].place}): {them} decided so, and "
+            "not asked for again. The model learns the limit in place of the value, so "
+            "that it takes others like it for nearer to the level than they are."
+        )
+    if untold := list(run.measured.untold.values()):
+        n = len(untold)
+        lines.append(
+            f"{_counted(n, 'limit')} beyond the level {level} "
+            f"{'says' if n == 1 else 'say'} nothing of the side (first "
+            f"{_text_of(run, untold[0])} in {untold[0].place}): not learnt from, and "
+            "not asked for again. If a finer method can, measure it and write the "
+            "value in its place."
+        )
+    return lines
+
+
+def _text_of(run: Run, entry: Entry) -> str:
+    r"""What stands in the cell of a result."""
+    column = entry.table.column(run.settings.column)
+    return "" if column is None else entry.line.cells[column]
+
+
+def of_scale(run: Run) -> list[str]:
+    r"""A hint at logarithms, where values span decades and nobody said anything.
+
+    Args:
+        run: The run.
+    """
+    y, found = run.state.observations.y, run.settings
+    if found.log_result is not None or not run.scale.is_suggested(y, found.level):
+        return []
+    low, high = torch.aminmax(y)
+    return [
+        f"Values go from {written(low)} to {written(high)}: where ratios count, "
+        f"{found.later.advice('log_result', '')}, and the model learns their "
+        f"logarithms. (log_result = false in {found.path.name} ends this hint.)"
+    ]
+
+
+def too_narrow(run: Run) -> str:
+    r"""That predictions failed, in the words of somebody who measures.
+
+    Args:
+        run: The run.
+    """
+    later = recent(run.state.calibration().ahead)
+    inside = round(share_within(later, 0.95) * len(later))
+    return (
+        f"Only {inside} of the last {len(later)} values lay where they were expected; "
+        "19 of 20 should. Do not trust what is decided: look for values that were "
+        "typed or measured wrongly, or measure more."
+    )
 
 
 def how_many(run: Run) -> list[str]:
@@ -273,14 +511,18 @@ def how_many(run: Run) -> list[str]:
     Args:
         run: The run.
     """
-    found, content, n = run.settings, run.state.content(), len(run.pool)
-    if content.posterior is None or not bool(run.state.classification.undecided.any()):
+    found, n = run.settings, len(run.pool)
+    if not bool(run.answer.undecided.any()):
+        return []
+    with doing("counting", at_once=False):
+        content = run.state.content()
+    if content.posterior is None:
         return []
     numbers = [content.estimate, *content.posterior]
     if found.side == "below":
         numbers = [1 - content.estimate, *(1 - end for end in content.posterior[::-1])]
     best, low, high = (round(n * number) for number in numbers)
-    percent = f"{100 * content.confidence:g} %"
+    percent = f"{written(100 * content.confidence)} %"
     return [
         f"Of all {n} about {best} {'is' if best == 1 else 'are'} {found.side}; by the "
         f"model, if it is right, between {low} and {high} with {percent}."
@@ -289,7 +531,9 @@ def how_many(run: Run) -> list[str]:
 
 def _in_table_words(said: str) -> str:
     r"""What is said of the predictions, with a remedy that a table's owner has."""
-    return said.replace(ANOTHER_MODEL, "or measure more")
+    for words, own in IN_TABLES.items():
+        said = said.replace(words, own)
+    return said
 
 
 def often_failed(run: Run) -> list[str]:
@@ -313,14 +557,23 @@ def foreseen(run: Run) -> str:
     Args:
         run: The run.
     """
-    forecast = run.state.forecast()
-    if forecast.observations is None:
-        said = f"How many more measurements it takes cannot be told. {forecast.basis}"
+    with doing("looking ahead", at_once=False):
+        forecast = run.state.forecast()
+    more, budget = forecast.observations, run.settings.budget
+    left = None if budget is None else budget - run.state.n_used
+    if more is None:
+        basis = _in_table_words(forecast.basis)
+        said = f"How many more measurements it takes cannot be told. {basis}"
+    elif left is not None and more > left:
+        return (
+            f"The budget leaves {_counted(left, 'measurement')}; about {more} would "
+            "decide all, so that some candidates will stay undecided."
+        )
     else:
-        more = _counted(forecast.observations, "more measurement")
         is_confirming = not bool(run.state.classification.undecided.any())
         until = "the answer is confirmed" if is_confirming else "all is decided"
-        said = f"About {more} until {until}."
+        said = f"About {_counted(more, 'more measurement')} until {until}."
+        said = said if left is None else f"{said[:-1]}; the budget leaves {left}."
     if run.settings.epsilon == 0:
         said += (
             " Candidates very near to the level take most of them: with an epsilon "
@@ -331,11 +584,6 @@ def foreseen(run: Run) -> str:
 
 def _counted(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
-def _renamed(cells: dict[str, str], table: Table) -> dict[str, str]:
-    r"""The cells of a new line by the names that a file has for the columns."""
-    return {table.column(name) or name: text for name, text in cells.items()}
 
 
 def _joined_header(run: Run, table: Table) -> list[str]:

@@ -8,14 +8,17 @@ without a number was measured elsewhere.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from botorch_lse.table.candidates import REPEAT, SHEET, Candidates
-from botorch_lse.table.cells import Line, Notation, Table, read_table
+from botorch_lse.numerals import MARKS, is_doubtful, number_with, written
+from botorch_lse.table.candidates import REPEAT, SHEET, Candidates, check_marks, is_open
+from botorch_lse.table.cells import Faults, Line, Table, read_table
+from botorch_lse.table.notation import Notation, is_missing
 from botorch_lse.table.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,9 +26,20 @@ if TYPE_CHECKING:
 
 FAILED = ("failed", "fail")
 """Words for a measurement that failed and is asked again."""
-EXCLUDED = ("n/a", "na", "not measurable", "excluded")
-"""Words for a candidate that cannot be measured at all."""
+EXCLUDED = ("n/a", "not measurable", "excluded")
+"""Words for a candidate that cannot be measured at all. (``NA`` is not one of them:
+programs write it where nothing stands.)"""
 OPEN, MEASURED = "open", "measured"
+NOT_FOUND = frozenset(
+    {"nd", "n.d.", "bd", "bdl", "b.d.l.", "lod", "<lod", "loq", "<loq", "not detected"}
+)
+"""Words for a value below a limit that they do not say."""
+LIMITS = {"<": "below", "<=": "below", "\N{LESS-THAN OR EQUAL TO}": "below"}
+LIMITS |= {">": "above", ">=": "above", "\N{GREATER-THAN OR EQUAL TO}": "above"}
+"""Signs of a value that is not known itself, and where it lies of the number behind."""
+UNTOLD = "limit"
+"""The status of a limit on the wrong side of the level, which tells nothing."""
+_LIMIT = re.compile(f"({'|'.join(sorted(LIMITS, reverse=True))})\\s*(.+)")
 WORDS = "failed (asked again) or n/a (cannot be measured, never asked again)"
 """What may stand in a cell in place of a number, in a message."""
 
@@ -40,8 +54,10 @@ class Entry:
         row: The candidate.
         sheet: The number of the sheet that asked for it; 0 if none did.
         repeat: The how-many-th measurement of the candidate; 0 where nobody counted.
-        status: ``"open"``, ``"measured"``, ``"failed"`` or ``"n/a"``.
-        value: What was measured.
+        status: ``"open"``, ``"measured"``, ``"failed"``, ``"n/a"``, or ``"limit"`` for
+            a limit that does not tell the side of the level.
+        value: What was measured, or the limit of it.
+        side: ``"above"`` or ``"below"`` where a limit tells the side of the level.
     """
 
     table: Table = field(repr=False)
@@ -51,11 +67,17 @@ class Entry:
     repeat: int
     status: str
     value: float | None = None
+    side: str | None = None
 
     @property
     def name(self) -> tuple[int, int, int]:
         r"""What tells it from other lines that sheets asked for."""
         return self.sheet, self.row, self.repeat
+
+    @property
+    def said(self) -> tuple[str, float | None, str | None]:
+        r"""What the line says of the measurement."""
+        return self.status, self.value, self.side
 
     @property
     def place(self) -> str:
@@ -73,12 +95,14 @@ class Measurements:
         sheet: The sheet, ``None`` while there is none; the results where both are one.
         taken: Lines of the sheet that the results do not have yet, each with the line
             of the results that waits for it, if one does.
+        missing: The places of cells with a word for what is missing, such as ``NA``.
     """
 
     entries: tuple[Entry, ...]
     results: Table | None
     sheet: Table | None
     taken: tuple[tuple[Entry, int | None], ...]
+    missing: tuple[str, ...] = ()
 
     def having(self, *status: str) -> list[Entry]:
         r"""The lines with one of these statuses."""
@@ -97,7 +121,18 @@ class Measurements:
     @cached_property
     def counts(self) -> Counter[int]:
         r"""For each candidate, how many measurements are there or out."""
-        return Counter(entry.row for entry in self.having(MEASURED, OPEN))
+        return Counter(entry.row for entry in self.having(MEASURED, OPEN, UNTOLD))
+
+    @cached_property
+    def known(self) -> dict[int, Entry]:
+        r"""Candidates whose side a limit tells, each with the limit."""
+        return {entry.row: entry for entry in self.entries if entry.side is not None}
+
+    @cached_property
+    def untold(self) -> dict[int, Entry]:
+        r"""Candidates of which there is only a limit that does not tell the side."""
+        rows = {entry.row for entry in self.having(MEASURED)}
+        return {e.row: e for e in self.having(UNTOLD) if e.row not in rows}
 
     @cached_property
     def owed(self) -> list[int]:
@@ -112,6 +147,40 @@ class Measurements:
             for _ in range(n)
             if row not in self.excluded
         ]
+
+    def remarks(self, sheet_header: Iterable[str]) -> list[str]:
+        r"""Columns that people have added: a date, who measured, a remark.
+
+        Args:
+            sheet_header: The columns of a sheet as it is written.
+        """
+        found = list[str]()
+        for table in (self.results, self.sheet):
+            if table is None:
+                continue
+            ours = {table.column(name) for name in (*sheet_header, *found)}
+            found += [name for name in table.header if name not in ours]
+        return found
+
+    def remarks_of(self, sheet_header: Iterable[str]) -> dict[str, dict[int, str]]:
+        r"""What people have written beside the values, by column and candidate.
+
+        Args:
+            sheet_header: The columns of a sheet as it is written.
+        """
+        names, entries = self.remarks(sheet_header), self.entries
+        said: dict[str, dict[int, list[str]]] = {name: {} for name in names}
+        for entry in entries:
+            for name in names:
+                there = entry.table.column(name)
+                text = "" if there is None else entry.line.cells[there]
+                texts = said[name].setdefault(entry.row, [])
+                if text and text not in texts:
+                    texts.append(text)
+        return {
+            name: {row: "; ".join(texts) for row, texts in rows.items()}
+            for name, rows in said.items()
+        }
 
     @property
     def last_sheet(self) -> int:
@@ -149,29 +218,44 @@ def measurements(found: Settings, candidates: Candidates) -> Measurements:
     Raises:
         ValueError: If a line is not what it should be, or stands there twice.
     """
-    results, sheet = (_table_of(found, name) for name in ("results", "out"))
+    faults = Faults()
+    tables = dict[str, Table | None]()
+    for name in ("results", "out"):
+        with faults.noted():
+            tables[name] = _table_of(found, name)
+    faults.check()
+    results, sheet = tables["results"], tables["out"]
     if results is not None and sheet is not None and results.path == sheet.path:
         sheet = results
-    reader = _Reader(candidates, found.column, found.notation)
-    known = _without_repeats(reader.entries(results), found)
-    if sheet is results:
-        rest: list[Entry] = []
-    else:
-        rest = _without_repeats(reader.entries(sheet), found)
-    entries, taken = _merged(known, rest)
-    _check_order(entries, found)
+    reader = _Reader(candidates, found)
+    files = (results,) if sheet is results else (results, sheet)
+    read = [list[Entry](), list[Entry]()]
+    for entries, table in zip(read, files, strict=False):
+        with faults.noted():
+            entries += _without_repeats(reader.entries(table), found)
+    faults.check()
+    entries, taken = _merged(read[0], read[1], found)
+    with faults.noted():
+        _check_order(entries, found)
     measured = Counter(entry.row for entry in entries if entry.status == MEASURED)
     # A line is answered, too, where its value came without the number of the sheet.
     entries = [e for e in entries if e.status != OPEN or measured[e.row] < e.repeat]
-    _check_excluded(entries)
+    with faults.noted():
+        _check_excluded(entries)
+    with faults.noted():
+        _check_limits(entries, found.level)
+    faults.check()
     excluded = {entry.row for entry in entries if entry.status == "n/a"}
     entries = [e for e in entries if e.status != OPEN or e.row not in excluded]
-    return Measurements(tuple(entries), results, sheet, tuple(taken))
+    missing = tuple(place for table in files for place in reader.missing(table))
+    return Measurements(tuple(entries), results, sheet, tuple(taken), missing)
 
 
 def _table_of(found: Settings, name: str) -> Table | None:
     path = found.file(name).resolve()
-    return read_table(path) if path.exists() else None
+    if not path.exists():
+        return None
+    return read_table(path, found.encoding, found.names)
 
 
 @dataclass(frozen=True)
@@ -180,46 +264,116 @@ class _Reader:
 
     Args:
         candidates: What they are about.
-        column: What is measured.
-        notation: How numbers are written.
+        found: The settings.
     """
 
     candidates: Candidates
-    column: str
-    notation: Notation
+    found: Settings
+
+    @property
+    def notation(self) -> Notation:
+        r"""How numbers are written."""
+        return self.found.notation
+
+    def column_of(self, table: Table) -> str:
+        r"""The column of what is measured.
+
+        Args:
+            table: A file.
+
+        Raises:
+            ValueError: If it has none.
+        """
+        column = table.column(self.found.column)
+        if column is None:
+            raise ValueError(
+                f"{table.name}: expected the column {self.found.column!r} of what is "
+                f"measured, but it has {', '.join(table.header)}. Add it, or name "
+                f"another column with --column.{table.doubt}"
+            )
+        return column
 
     def entries(self, table: Table | None) -> list[Entry]:
         r"""The lines that say something; those that only list a candidate do not."""
         if table is None:
             return []
-        column = table.column(self.column)
-        if column is None:
-            raise ValueError(
-                f"{table.name}: expected the column {self.column!r} of what is "
-                f"measured, but it has {', '.join(table.header)}. Add it, or name "
-                "another column with --column."
-            )
-        found = []
+        found, faults, column = list[Entry](), Faults(), self.column_of(table)
+        with faults.noted():
+            check_marks(table, column, self.notation)
+        is_asked = bool(faults.said)
         for line in table.lines:
-            sheet = self._count(table, line, SHEET)
-            if sheet or line.cells[column]:
-                found.append(self._entry(table, line, column, sheet))
+            with faults.noted():
+                sheet = self._count(table, line, SHEET)
+                text = line.cells[column]
+                if is_asked and is_doubtful(text):
+                    continue
+                if sheet or not is_open(text, self.found.open):
+                    found.append(self._entry(table, line, column, sheet))
+        faults.check()
         return found
 
+    def missing(self, table: Table | None) -> list[str]:
+        r"""The places of cells with a word for what is missing."""
+        if table is None:
+            return []
+        column = self.column_of(table)
+        found = (line for line in table.lines if is_missing(line.cells[column]))
+        return [
+            f"{line.cells[column]} in {table.name}, line {line.number}"
+            for line in found
+        ]
+
     def _entry(self, table: Table, line: Line, column: str, sheet: int) -> Entry:
-        text = line.cells[column]
-        status, value = _status(text), None
-        if status == MEASURED:
-            value = self.notation.number(text)
-            if value is None:
-                remedy = self.notation.repair(text)
-                remedy += f", leave the cell empty, or write {WORDS}" * (
-                    not _digits(text)
-                )
-                raise table.complaint(line, column, "a number", f"got {text!r}", remedy)
-        row = self.candidates.find(line, table)
-        repeat = self._count(table, line, REPEAT) or 1 if sheet else 0
-        return Entry(table, line, row, sheet, repeat, status, value)
+        text, faults = line.cells[column], Faults()
+        is_out = is_open(text, self.found.open)
+        status, value, row, repeat = OPEN if is_out else _status(text), None, 0, 0
+        side, limit = None, _LIMIT.fullmatch(text)
+        with faults.noted():
+            if status == MEASURED:
+                number = text if limit is None else limit[2]
+                value = self._value(table, line, column, number)
+                if limit is not None:
+                    side = _side_of(LIMITS[limit[1]], value, self.found.level)
+                    status = UNTOLD if side is None else MEASURED
+        with faults.noted():
+            row = self.candidates.find(line, table)
+        with faults.noted():
+            repeat = self._count(table, line, REPEAT) or 1 if sheet else 0
+        faults.check()
+        return Entry(table, line, row, sheet, repeat, status, value, side)
+
+    def _value(self, table: Table, line: Line, column: str, number: str) -> float:
+        r"""What was measured, or the limit of it.
+
+        Args:
+            table: The file.
+            line: The line.
+            column: The column of what is measured.
+            number: The cell without the sign of a limit.
+        """
+        text, notation = line.cells[column], self.notation.with_mark(table.mark(column))
+        value = notation.number(number)
+        if value is None and number != text and not is_doubtful(number):
+            # A limit shows no mark to its column, so that it may have another one.
+            found = (number_with(mark, number) for mark in MARKS)
+            value = next((value for value in found if value is not None), None)
+        came = f"got {text!r}"
+        if value is None and text.casefold() in NOT_FOUND:
+            remedy = "write the limit below which it lies, such as <0.5"
+            raise table.complaint(line, column, "a number or a limit", came, remedy)
+        if value is None:
+            remedy = notation.repair(number)
+            if not _digits(text):
+                asked = self.notation.advice("open", text)
+                remedy += f", leave the cell empty, or write {WORDS}; if {text!r} "
+                remedy += f"says that it is not measured yet, {asked}"
+            raise table.complaint(line, column, "a number", came, remedy)
+        if self.found.log_result and value <= 0:
+            wanted = "a number above 0, which has a logarithm"
+            remedy = "write the limit below which it lies, such as <0.1; or set "
+            remedy += f"log_result = false in {self.found.path.name}"
+            raise table.complaint(line, column, wanted, came, remedy)
+        return value
 
     def _count(self, table: Table, line: Line, name: str) -> int:
         r"""The number of the sheet or of the repeat; 0 where the cell is empty."""
@@ -227,7 +381,8 @@ class _Reader:
         text = "" if column is None else line.cells[column]
         if not text:
             return 0
-        number = self.notation.number(text)
+        notation = self.notation.with_mark(table.mark(column))
+        number = notation.number(text)
         if number is None or number != int(number) or number < 1:
             raise table.complaint(
                 line,
@@ -242,11 +397,15 @@ class _Reader:
 def _status(text: str) -> str:
     r"""What a cell of the results says."""
     word = " ".join(text.casefold().split())
-    if not word:
-        return OPEN
     if word in FAILED:
         return "failed"
     return "n/a" if word in EXCLUDED else MEASURED
+
+
+def _side_of(side: str, limit: float, level: float) -> str | None:
+    r"""The side of the level on which a value beyond a limit lies, if it tells one."""
+    tells = limit <= level if side == "below" else limit >= level
+    return side if tells else None
 
 
 def _digits(text: str) -> bool:
@@ -256,6 +415,7 @@ def _digits(text: str) -> bool:
 def _without_repeats(entries: Iterable[Entry], found: Settings) -> list[Entry]:
     r"""The lines of one file; a value that stands there twice is asked about."""
     kept = dict[tuple[int, int, int], list[Entry]]()
+    faults = Faults()
     for entry in entries:
         others = kept.setdefault(entry.name, [])
         before = others[-1] if others else None
@@ -263,14 +423,15 @@ def _without_repeats(entries: Iterable[Entry], found: Settings) -> list[Entry]:
             others[-1:] = [entry]
         elif entry.status == MEASURED == before.status:
             if not found.replicates:
-                raise _repeated(before, entry, found)
+                faults.said.append(str(_repeated(before, entry, found)))
             others.append(entry)
         elif entry.status in (OPEN, before.status):
             continue  # to wait or to fail twice says no more than once
         elif entry.sheet == 0:
             others.append(entry)
         else:
-            raise _contradiction(before, entry)
+            faults.said.append(str(_contradiction(before, entry)))
+    faults.check()
     return [entry for others in kept.values() for entry in others]
 
 
@@ -288,7 +449,7 @@ def _repeated(one: Entry, other: Entry, found: Settings) -> ValueError:
 def _contradiction(one: Entry, other: Entry) -> ValueError:
     r"""That two lines say different things about one measurement."""
     said = [
-        f"{entry.value:g}" if entry.value is not None else entry.status
+        written(entry.value) if entry.value is not None else entry.status
         for entry in (one, other)
     ]
     return ValueError(
@@ -298,11 +459,12 @@ def _contradiction(one: Entry, other: Entry) -> ValueError:
 
 
 def _merged(
-    known: list[Entry], rest: list[Entry]
+    known: list[Entry], rest: list[Entry], found: Settings
 ) -> tuple[list[Entry], list[tuple[Entry, int | None]]]:
     r"""The lines of results and sheet, each once, and what only the sheet has."""
     entries, taken = list(known), list[tuple[Entry, int | None]]()
     places = {entry.name: i for i, entry in enumerate(known)}
+    faults = Faults()
     for entry in rest:
         i = places.get(entry.name)
         if i is None:
@@ -314,9 +476,18 @@ def _merged(
         elif entries[i].status == OPEN:
             taken.append((entry, entries[i].line.number))
             entries[i] = entry
-        elif (entry.status, entry.value) != (entries[i].status, entries[i].value):
+        elif entry.said != entries[i].said:
             # The same stands in both where a call was interrupted between the files.
-            raise _contradiction(entries[i], entry)
+            said = str(_contradiction(entries[i], entry))
+            if entry.status == MEASURED == entries[i].status:
+                replicates = found.notation.advice("replicates", "")
+                said += (
+                    f" If both were measured, move the line of {entry.table.name} to "
+                    f"{entries[i].table.name}, its cells {SHEET} and {REPEAT} empty, "
+                    f"and {replicates}."
+                )
+            faults.said.append(said)
+    faults.check()
     return entries, taken
 
 
@@ -325,22 +496,44 @@ def _check_order(entries: list[Entry], found: Settings) -> None:
     if found.replicates:
         return
     alone = {e.row: e for e in entries if e.sheet == 0 and e.status == MEASURED}
+    faults = Faults()
     for entry in entries:
         before = alone.get(entry.row)
         if before and entry.status == MEASURED and entry.sheet and entry.repeat == 1:
-            raise _repeated(before, entry, found)
+            faults.said.append(str(_repeated(before, entry, found)))
+    faults.check()
 
 
 def _check_excluded(entries: list[Entry]) -> None:
     r"""Complain about candidates that cannot be measured and were measured."""
     measured = {entry.row: entry for entry in entries if entry.status == MEASURED}
+    faults = Faults()
     for entry in entries:
         if entry.status == "n/a" and entry.row in measured:
-            raise ValueError(
+            faults.said.append(
                 f"{entry.place}: expected no value of a candidate that cannot be "
                 f"measured, but {measured[entry.row].place} has one. Write failed in "
                 "place of n/a, or delete the value."
             )
+    faults.check()
+
+
+def _check_limits(entries: list[Entry], level: float) -> None:
+    r"""Complain about limits and values of one candidate on both sides of the level."""
+    limits = {entry.row: entry for entry in entries if entry.side is not None}
+    faults = Faults()
+    for entry in entries:
+        limit = limits.get(entry.row)
+        if limit is None or entry.status != MEASURED or entry.value is None:
+            continue
+        own = entry.side or ("above" if entry.value > level else "below")
+        if own != limit.side:
+            faults.said.append(
+                f"{entry.place}: expected a value {limit.side} the level, as the limit "
+                f"in {limit.place}, says of the same candidate, but got "
+                f"{written(entry.value)}. Correct one, or delete it."
+            )
+    faults.check()
 
 
 def results_with(
@@ -353,16 +546,40 @@ def results_with(
         sheet_header: The header of a new table of results.
     """
     if now.results is None:
-        return tuple(sheet_header), [dict(entry.line.cells) for entry, _ in now.taken]
+        header = (*sheet_header, *now.remarks(sheet_header))
+        return header, [dict(entry.line.cells) for entry, _ in now.taken]
     results, header = now.results, now.results.header
     header += tuple(name for name in (SHEET, REPEAT) if results.column(name) is None)
+    more = now.remarks(sheet_header)
+    header += tuple(name for name in more if results.column(name) is None)
     rows = {line.number: dict(line.cells) for line in results.lines}
     added = []
     for entry, number in now.taken:
-        named = ((results.column(n) or n, t) for n, t in entry.line.cells.items())
-        cells = {name: text for name, text in named if name in header}
+        named = written_as_in(results, entry.line.cells, entry.table)
+        cells = {name: text for name, text in named.items() if name in header}
         if number is None:
             added.append(cells)
         else:
             rows[number].update(cells)
     return header, [*rows.values(), *added]
+
+
+def written_as_in(
+    target: Table, cells: Mapping[str, str], source: Table
+) -> dict[str, str]:
+    r"""Cells with the names of columns and the decimal marks that another file has.
+
+    Args:
+        target: The file to which they go.
+        cells: The cells of a line by column.
+        source: The file from which they come.
+    """
+    found = {}
+    for name, text in cells.items():
+        there = target.column(name)
+        old = source.mark(name) if name in source.header else None
+        new = None if there is None else target.mark(there)
+        if old and new and old != new and number_with(old, text) is not None:
+            text = text.replace(old, new)
+        found[there or name] = text
+    return found

@@ -12,16 +12,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tqdm import tqdm
 
 from botorch_lse import strategies  # loads its names, and torch, on first use
-from botorch_lse.table.candidates import REPEAT, SHEET, Candidates
-from botorch_lse.table.cells import read_table
+from botorch_lse.table.candidates import REPEAT, SHEET, Candidates, is_open
+from botorch_lse.table.cells import Line, read_table
 from botorch_lse.table.measurements import Measurements, measurements
+from botorch_lse.table.progress import doing
+from botorch_lse.table.scale import Scale
 from botorch_lse.table.settings import Settings
 
 if TYPE_CHECKING:
-    from botorch_lse.problem import Observations, Pool
+    from botorch_lse.problem import Classification, Observations, Pool
     from botorch_lse.strategies import ComposedStrategy, State
 
 
@@ -50,16 +51,51 @@ class Run:
             ValueError: If a file is not what it should be.
         """
         candidates = Candidates.of(
-            read_table(found.file("candidates")),
+            read_table(found.file("candidates"), found.encoding, found.names),
             found.column,
             found.notation,
             found.key,
             found.inputs,
             found.ignore,
             found.logs,
+            found.words,
+            found.open,
         )
         found = replace(found, inputs=candidates.inputs)
         return cls(found, candidates, measurements(found, candidates))
+
+    @property
+    def valued_lines(self) -> list[Line]:
+        r"""Lines of the candidates with a value of what is measured, not counted.
+
+        None where the candidates are the table of results, too.
+        """
+        column, table = self.candidates.column, self.candidates.table
+        is_results = self.settings.file("results") == self.settings.file("candidates")
+        if column is None or is_results:
+            return []
+        cells = ((line, line.cells[column]) for line in table.lines)
+        words = self.settings.open
+        return [line for line, text in cells if not is_open(text, words)]
+
+    def check_measured(self) -> None:
+        r"""Ask about a column that is to be measured and has a value in every line.
+
+        Raises:
+            ValueError: If there is a value for every candidate, and nobody said that
+                these are the results.
+        """
+        column, table = self.candidates.column, self.candidates.table
+        if column is None or len(self.valued_lines) < len(table.lines):
+            return
+        notation = self.settings.notation
+        raise ValueError(
+            f"{table.name}, column {column}: expected what is to be measured, but "
+            "every line has a value of it. If these are results, "
+            f"{notation.advice('results', self.settings.candidates)}; if it is an "
+            f"input, {notation.advice('column', 'NAME')}, of what is measured; else "
+            "rename it, or delete it."
+        )
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -80,16 +116,30 @@ class Run:
         r"""The candidates that can be measured."""
         return self.candidates.pool(self.rows)
 
+    @property
+    def scale(self) -> Scale:
+        r"""How the model sees results."""
+        return Scale(bool(self.settings.log_result))
+
+    @property
+    def level(self) -> float:
+        r"""The level, as the model sees it."""
+        return self.scale.level(self.settings.level)
+
+    @property
+    def epsilon(self) -> float:
+        r"""The accuracy, as the model sees it."""
+        return self.scale.accuracy(self.settings.epsilon, self.settings.level)
+
     @cached_property
     def strategy(self) -> ComposedStrategy:
         r"""The default strategy for the question."""
-        found = self.settings
+        found, noise = self.settings, self.settings.noise_std
+        noise = None if noise is None else self.scale.noise(noise)
         strategy = strategies.Strategy(
             self.pool,
-            strategies.Above(found.level, found.epsilon),
-            model=strategies.GaussianProcess(
-                noise_std=found.noise_std, n_initial=found.first
-            ),
+            strategies.Above(self.level, self.epsilon),
+            model=strategies.GaussianProcess(noise_std=noise, n_initial=found.first),
             batch_size=found.batch,
             beta=found.beta,
             max_observations=found.budget,
@@ -104,6 +154,45 @@ class Run:
         r"""What is known after all measurements."""
         return learnt(self, self.strategy)
 
+    @cached_property
+    def answer(self) -> Classification:
+        r"""What is known of the pool, in the units of the results, limits included.
+
+        A candidate whose side a limit tells is decided by it, whatever the model says.
+        """
+        from botorch_lse.problem import SIDES  # not at the top: it brings torch
+
+        found = self.scale.answer(self.state.classification)
+        sides = {side: getattr(found, side).clone() for side in SIDES}
+        ends = {name: getattr(found, name).clone() for name in ("lower", "upper")}
+        mean, p = found.mean.clone(), found.probability_above.clone()
+        for row, entry in self.measured.known.items():
+            at = self.places.get(row)
+            if at is None or entry.value is None:
+                continue
+            is_above = entry.side == "above"
+            for side, held in sides.items():
+                held[at] = side == entry.side
+            p[at] = float(is_above)
+            for held in (mean, *ends.values()):
+                clamp = held[at].clamp_min if is_above else held[at].clamp_max
+                held[at] = clamp(entry.value)
+        return replace(found, **sides, **ends, mean=mean, probability_above=p)
+
+    @property
+    def is_done(self) -> bool:
+        r"""Whether nothing more need be measured."""
+        is_confirmed = not self.settings.audit  # or the audit says so itself
+        open_ = bool(self.answer.undecided.any())
+        return self.state.is_done or (is_confirmed and not open_)
+
+    @property
+    def mark(self) -> str:
+        r"""The decimal mark of the answer, that of the candidates if they show one."""
+        tables = (self.candidates.table, self.measured.results, self.measured.sheet)
+        marks = (table.mark() for table in tables if table is not None)
+        return next((mark for mark in marks if mark), self.settings.notation.mark)
+
     @property
     def open_places(self) -> list[int]:
         r"""The rows of the pool that are out to be measured."""
@@ -114,13 +203,16 @@ class Run:
 
         Nothing where the run has ended.
         """
-        if self.state.is_done:
+        if self.is_done:
             return []
         size = self.settings.batch - len(self.measured.open)
         owed = [self.places[row] for row in self.measured.owed][: max(size, 0)]
-        rows = filled_up(
-            self.strategy, self.state, [*self.open_places, *owed], size - len(owed)
-        )
+        out, size = [*self.open_places, *owed], size - len(owed)
+        if size <= 0:
+            rows = []
+        else:
+            with doing(f"choosing {size} line{'s' * (size > 1)}", at_once=False):
+                rows = filled_up(self.strategy, self.state, out, size)
         return [int(self.rows[row]) for row in [*owed, *rows]]
 
     # --- the sheet --------------------------------------------------------------------
@@ -164,10 +256,22 @@ def learnt(run: Run, strategy: ComposedStrategy) -> State:
         run: The run.
         strategy: A strategy on its pool.
     """
-    groups = run.measured.by_sheet(run.places)
+    groups = [run.scale.told(part) for part in run.measured.by_sheet(run.places)]
     state = strategy.init(run.settings.seed)
-    for group in tqdm(groups, desc="learning", disable=None, leave=False):
-        state = told(strategy, state, group)
+    n = sum(map(len, groups))
+    # An audit goes on to measure candidates that it drew; it would count one that may
+    # not be measured as wrong.
+    limits = {*run.measured.known, *run.measured.untold} & {*run.places}
+    if limits and not run.settings.audit:
+        state = strategy.exclude(state, sorted(run.places[row] for row in limits))
+    if n == 0:
+        return state
+    # While the first measurements are spread no model is learnt, and all is quick.
+    learns = n >= strategy.parts.model.n_first
+    with doing(f"learning from {n} value{'s' * (n > 1)}", at_once=learns) as progress:
+        for i, group in enumerate(groups, 1):
+            progress.place = f"sheet {i} of {len(groups)}"
+            state = told(strategy, state, group)
     return state
 
 

@@ -2,6 +2,7 @@ r"""The settings of a table: a small file that the first call writes and others 
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import json
 import os
@@ -12,13 +13,17 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from botorch_lse.table.cells import Notation, decoded, replace_file
+from botorch_lse.numerals import MARKS, marks_of, written
+from botorch_lse.table.cells import check_is_no_workbook, decoded, replace_file
+from botorch_lse.table.notation import Notation
 
 DEFAULT_FILE = "botorch-lse.toml"
 """Where the settings stand unless another file is named."""
 FILES = ("candidates", "results", "out")
 """Settings that are files; they are relative to the folder of the settings."""
 PROGRAM = "botorch-lse"
+_DECIMAL_COMMA = re.compile(r"\s*(\w+)\s*=\s*([+-]?\d+,\d+)\s*(?:#.*)?$")
+"""A line of settings with a number as many languages write it."""
 
 
 def _setting(default: Any, words: str, kind: type = str) -> Any:
@@ -45,8 +50,12 @@ class Settings:
         inputs: The columns that describe the candidates; empty: all that vary.
         ignore: Columns that are no inputs, used where ``inputs`` is empty.
         logs: Inputs of which the model sees the logarithm.
-        decimal: The decimal mark.
+        words: Inputs that are words, though they may look like numbers.
+        encoding: That of files that are not UTF-8; ``None``: as each file shows it.
+        decimal: The decimal mark; ``None``: as each file shows it.
+        open: Words for what is not measured yet, besides an empty cell.
         replicates: Whether a candidate may have several lines nobody asked for.
+        log_result: Whether the model learns the logarithms of results.
         noise_std: The standard deviation of a measurement's noise.
         beta: The squared width of intervals, where it is not a theorem's.
         first: How many measurements are spread before a model is learnt.
@@ -79,15 +88,34 @@ class Settings:
     logs: tuple[str, ...] = _setting(
         (), "inputs whose ratios count, such as doses: by their logarithm", tuple
     )
-    decimal: str = _setting(".", "the decimal mark, a point or a comma")
+    words: tuple[str, ...] = _setting(
+        (), "inputs that are words, though they may look like numbers", tuple
+    )
+    encoding: str | None = _setting(
+        None, "the encoding of files that are not UTF-8 (default: seen from the file)"
+    )
+    decimal: str | None = _setting(
+        None, "the decimal mark where a file leaves it open: a point or a comma"
+    )
+    open: tuple[str, ...] = _setting(
+        (), "words for what is not measured yet, besides an empty cell", tuple
+    )
     replicates: bool = _setting(
         False, "candidates may stand in several lines that no sheet asked for", bool
     )
+    log_result: bool | None = _setting(
+        None, "learn the logarithms of results, for those whose ratios count", bool
+    )
     noise_std: float | None = _setting(
-        None, "standard deviation of the noise; learnt if it is not given", float
+        None,
+        "standard deviation of the noise (with log_result a share of the value, such "
+        "as 0.1); learnt if it is not given",
+        float,
     )
     beta: float | None = _setting(
-        None, "decide at sqrt(beta) deviations (4, 9), no longer by the theorem", float
+        None,
+        "decide at sqrt(beta) standard deviations (4: two, 9: three); default wider",
+        float,
     )
     first: int | None = _setting(
         None, "spread so many before a model is learnt (default 10 an input)", int
@@ -110,16 +138,31 @@ class Settings:
                 "Expected one level, --above or --below, but got "
                 f"{'none' if self.above is None else 'both'}."
             )
-        if self.decimal not in (".", ","):
+        if self.decimal not in (None, *MARKS):
             raise ValueError(
                 "Expected `decimal` to be a point or a comma, but got "
                 f"{self.decimal!r}."
             )
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError as error:
+                raise ValueError(
+                    "Expected `encoding` to be the name of one, such as gbk, "
+                    f"shift_jis, cp1251 or mac_roman, but got {self.encoding!r}."
+                ) from error
         if self.audit and len(self.audit) != 2:
             raise ValueError(
                 "Expected `audit` to be a tolerance and a probability, as in 0.05,0.05,"
                 f" but got {list(self.audit)}."
             )
+        if self.log_result and self.level <= 0:
+            raise ValueError(
+                "Expected a level above 0, which has a logarithm, with `log_result`, "
+                f"but got {written(self.level)}. Leave `log_result` out."
+            )
+        for name in ("results", "out"):
+            check_is_no_workbook(self.file(name), f"`{name}`")
         if self.file("out") == self.file("candidates"):
             raise ValueError(
                 "Expected `out` to be another file than the candidates, which are "
@@ -142,6 +185,19 @@ class Settings:
     def notation(self) -> Notation:
         r"""How numbers are written in the files."""
         return Notation(self.decimal, self.path.name if self.is_stored else None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        r"""All columns that the settings name."""
+        several = (self.inputs, self.ignore, self.logs, self.words)
+        return tuple(
+            filter(None, (self.column, self.key, *(n for s in several for n in s)))
+        )
+
+    @property
+    def later(self) -> Notation:
+        r"""How options are given from the next call on, when they stand in a file."""
+        return Notation(self.decimal, self.path.name)
 
     def file(self, name: str) -> Path:
         r"""One of the files, found from the folder of the settings.
@@ -189,10 +245,15 @@ def _example(name: str) -> str:
         "inputs": '["time", "heat"]',
         "ignore": '["comment"]',
         "logs": '["dose"]',
+        "words": '["lot"]',
+        "decimal": '","',
+        "open": '["PENDING"]',
+        "encoding": '"gbk"',
         "audit": "[0.05, 0.05]",
         "beta": "9",
         "budget": "100",
         "first": "20",
+        "log_result": "true",
     }
     return examples.get(name, "1.0")
 
@@ -233,6 +294,13 @@ def settings(path: Path, given: Mapping[str, Any]) -> Settings:
     try:
         stored = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
+        for number, line in enumerate(text.splitlines(), 1):
+            if comma := _DECIMAL_COMMA.match(line):
+                wanted = comma[2].replace(",", ".")
+                raise ValueError(
+                    f"{path.name}, line {number}: expected a number with a decimal "
+                    f"point, but got {comma[2]}; write {comma[1]} = {wanted}."
+                ) from error
         raise ValueError(
             f"{path.name}: expected lines such as above = 40, but: {error}. Texts need "
             "quotation marks."
@@ -265,7 +333,7 @@ def _contradiction(name: str, given: Any, found: Settings, text: str) -> str:
     r"""What a call and the settings say about the same thing."""
     option = "" if name == "candidates" else f"--{name.replace('_', '-')} "
     shown = ",".join(map(str, given)) if isinstance(given, tuple) else given
-    shown = f"{given:g}" if isinstance(given, float) else shown
+    shown = written(given) if isinstance(given, float) else shown
     shown = f"{option}{shown}" if given is not True else option.strip()
     number = _line_of(name, text)
     if number is None:
@@ -327,6 +395,7 @@ def _of_kind(value: Any, kind: type, entry: str, name: str) -> Any:
         str: 'a text in quotation marks, "..."',
         bool: "true or false",
     }
-    raise ValueError(
-        f"{name}: expected {entry} to be {words[kind]}, but got {value!r}."
-    )
+    said = f"{name}: expected {entry} to be {words[kind]}, but got {value!r}"
+    if kind in (int, float) and isinstance(value, str) and marks_of(value):
+        said += f"; write {value.replace(',', '.')}, without quotation marks"
+    raise ValueError(f"{said}.")

@@ -11,9 +11,12 @@ from torch import Tensor
 
 from botorch_lse.models.fitted import unfitted_prior
 from botorch_lse.models.gaussian_process import PoolPosterior
+from botorch_lse.numerals import written
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import ComposedStrategy, State
 from botorch_lse.strategies.content import joint_draws
+from botorch_lse.table.candidates import check_marks
+from botorch_lse.table.cells import Faults
 from botorch_lse.table.runs import Run, filled_up, learnt, told
 
 SHARE_BETWEEN = 4.0
@@ -82,19 +85,26 @@ def truth_of(
     """
     seed, known = run.settings.seed, run.settings.noise_std
     noise = known if noise is None else noise
+    noise = None if noise is None else run.scale.noise(noise)
     start = run.strategy.init(seed)
     if column is not None:
-        values = _column(run, column).expand(runs, -1)
+        values = run.scale.inward(_column(run, column)).expand(runs, -1)
         words = f"the column {column}"
         return Truth(values, _given(noise, run), start, words)
     if between is not None:
-        low, high = between
+        if run.scale.is_log and between[0] <= 0:
+            raise ValueError(
+                "Expected --between to be numbers above 0, which have logarithms, with "
+                f"`log_result`, but got {','.join(map(written, between))}."
+            )
+        low, high = run.scale.inward(torch.tensor(between, dtype=torch.float64))
         unfitted = unfitted_prior(run.pool.bounds, dict(run.pool.words.values()))
         prior = PoolPosterior.start(unfitted, run.pool.X)
         values = (low + high) / 2 + _drawn(prior, runs, seed) * (
             (high - low) / SHARE_BETWEEN
         )
-        words = f"functions drawn from the model, mostly between {low:g} and {high:g}"
+        ends = " and ".join(map(written, between))
+        words = f"functions drawn from the model, mostly between {ends}"
         return Truth(values, _given(noise, run), start, words)
     # Without its audit, which has a belief of its own.
     strategy = replace(run.strategy, audit=None)
@@ -144,15 +154,23 @@ def _column(run: Run, column: str) -> Tensor:
             f"{table.name}: expected true values in a column that is no input, but "
             f"{name} is one; {advice}."
         )
-    values = []
+    check_marks(table, name, run.settings.notation)
+    notation = run.settings.notation.with_mark(table.mark(name))
+    values, faults = [], Faults()
     for row in run.rows:
         line = run.candidates.lines[row]
-        value = run.settings.notation.number(line.cells[name])
+        text = line.cells[name]
+        value = notation.number(text)
+        if value is not None and value <= 0 and run.scale.is_log:
+            wanted, remedy = "a number above 0, which has a logarithm", "correct it"
+            complaint = table.complaint(line, name, wanted, f"got {text!r}", remedy)
+            faults.said.append(str(complaint))
         if value is None:
-            remedy = run.settings.notation.repair(line.cells[name])
-            came = f"got {line.cells[name]!r}"
-            raise table.complaint(line, name, "a number", came, remedy)
+            came, remedy = f"got {text!r}", notation.repair(text)
+            complaint = table.complaint(line, name, "a number", came, remedy)
+            faults.said.append(str(complaint))
         values.append(value)
+    faults.check()
     return torch.tensor(values, dtype=torch.float64)
 
 
@@ -189,10 +207,9 @@ def _outcome(
         y = values[rows] + truth.noise_std * noise
         state = told(strategy, state, Observations(rows, y))
         sheets += 1
-    answer, level = state.classification, run.settings.level
-    excess = values - level
-    wrong = (answer.above & (excess < -run.settings.epsilon)) | (
-        answer.below & (excess > run.settings.epsilon)
+    answer, excess = state.classification, values - run.level
+    wrong = (answer.above & (excess < -run.epsilon)) | (
+        answer.below & (excess > run.epsilon)
     )
     return Outcome(
         state.n_used - truth.state.n_used,

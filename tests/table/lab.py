@@ -32,11 +32,14 @@ class Lab:
         r"""What a call that fails says, and that it changed no file."""
         before = self.contents()
         status = command(line.split())
-        said = self.capture.readouterr().err
+        progress, mark, said = self.capture.readouterr().err.partition(
+            "botorch-lse: error: "
+        )
         assert status == 2
-        assert said.startswith("botorch-lse: error: ")
+        assert mark
+        assert all(line.endswith("...") for line in progress.splitlines())
         assert self.contents() == before
-        return said.removeprefix("botorch-lse: error: ").strip()
+        return said.strip()
 
     def contents(self) -> dict[str, bytes]:
         return {p.name: p.read_bytes() for p in sorted(self.folder.iterdir())}

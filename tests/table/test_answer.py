@@ -2,7 +2,10 @@ r"""What is known, as a table and a picture."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from botorch_lse.__main__ import command
 from botorch_lse.confidence.calibration import ANOTHER_MODEL, Calibration
 from botorch_lse.plotting.axes import axes_of
 from botorch_lse.problem import Pool
+from botorch_lse.strategies.loop import ALL_ABOVE, NONE_FOUND
 from botorch_lse.table import answers, commands
 from botorch_lse.table.answers import draw_answer
 from botorch_lse.table.runs import Run
@@ -34,8 +38,13 @@ def test_the_answer_is_the_table_with_sides_in_its_own_order(
     said = lab.call("answer")
     assert "20 candidates: 10 measured, 1 not measurable." in said
     assert " until all is decided." in said  # the forecast
-    assert "Nothing was predicted before it was measured." in said  # the calibration
-    assert "No guarantee if the function varies faster elsewhere" in said
+    assert "are so by a model learnt from your values; check a few." in said
+    for jargon in ("theorem", "hyper-parameter", "probability", "guarantee"):
+        assert jargon not in said
+    more = lab.call("answer --details")
+    assert "Nothing was predicted before it was measured." in more  # the calibration
+    assert "No guarantee if the function varies faster elsewhere" in more
+    assert "check a few" not in more
     table = lab.read("answer.csv")
     assert [line["name"] for line in table] == [f"n{x:02d}" for x in range(19, -1, -1)]
     assert table[0]["side"] == "n/a"
@@ -177,3 +186,104 @@ def test_doses_count_by_their_logarithm(lab: Lab, closed_figures: None) -> None:
     lab.write("candidates.csv", "dose,wood\n1,oak\n9,ash\n4,oak\n")
     said = lab.refused("next candidates.csv --above 4 --column y --logs wood")
     assert "`logs` to name inputs that are numbers, but 'wood' is none" in said
+
+
+def test_large_values_with_small_differences_are_told_apart(
+    lab: Lab, closed_figures: None
+) -> None:
+    def high(line: Mapping[str, str]) -> str:
+        return f"{10000000 + float(hill(line)):.2f}"
+
+    known = "".join(f"{x},{high({'x': str(x)})}\n" for x in range(0, 20, 2))
+    lab.write("results.csv", f"x,y\n{known}")
+    call = NEXT.replace("--above 7", "--above 10000007.5")
+    said = lab.call(f"{call} --first 10 --noise-std 0.3")
+    assert "y against 10000007.5: " in said
+    lab.call("answer")
+    lines = lab.read("answer.csv")
+    for name in ("mean", "lower", "upper"):
+        assert len({line[name] for line in lines}) > 12
+        assert all("e" not in line[name] for line in lines)
+    for line in lines:
+        sigma = float(line["sigma"])
+        assert len(line["sigma"].lstrip("0.")) <= 2
+        assert len(line["mean"].partition(".")[2]) <= 1 - math.floor(math.log10(sigma))
+
+
+def test_what_lies_on_one_side_is_said_as_it_is(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    r"""Values below the level by no more than the noise that was learnt."""
+    lab.write("results.csv", KNOWN)
+    lab.call(f"{NEXT} --first 10 --noise-std 0.7")
+    run = Run.read(settings(Path("botorch-lse.toml"), {}))
+    below = int((run.state.observations.y < 7).sum())
+    assert 0 < below < 10
+    ended = dataclasses.replace(run.state, stop_reason=ALL_ABOVE)
+    monkeypatch.setitem(run.__dict__, "state", ended)
+    said = commands.summary(run)
+    assert "No candidate was clearly below the level, so far." in said
+    assert f"{below} of 10 values were below it, but by no more than the noise" in said
+    monkeypatch.setitem(
+        run.__dict__, "state", dataclasses.replace(ended, stop_reason=NONE_FOUND)
+    )
+    said = commands.summary(run)
+    assert f"above the level, so far. {10 - below} of 10 values were above it" in said
+
+
+@pytest.mark.parametrize(
+    ("lowest", "said"),
+    [
+        (9.0, "Every value so far lies above the level, so nothing is decided."),
+        (6.9, "1 of 10 measured candidates lie below the level, none of them by more"),
+    ],
+)
+def test_while_all_lies_on_one_side_the_forecast_says_what_is_true(
+    lab: Lab, lowest: float, said: str
+) -> None:
+    values = [f"{x},{9 + 0.1 * x if x else lowest}" for x in range(0, 20, 2)]
+    lab.write("results.csv", "\n".join(["x,y", *values, ""]))
+    told = lab.call(f"{NEXT} --first 8 --noise-std 0.7")
+    assert said in told
+    assert "New candidates come first, 10 are left. To end earlier, set budget" in told
+    assert " row" not in told
+    file = lab.folder / "botorch-lse.toml"
+    file.write_text(file.read_text().replace("# budget = 100", "budget = 10"))
+    assert "No candidate was clearly below the level, so far." in lab.call("next")
+
+
+def test_a_budget_changes_what_is_foreseen(lab: Lab) -> None:
+    lab.write("results.csv", KNOWN)
+    call = f"{NEXT} --first 10 --noise-std 0.7"
+    more = re.search(r"About (\d+) more", lab.call(call))
+    assert more is not None
+    n = int(more[1])
+    file = lab.folder / "botorch-lse.toml"
+    text = file.read_text()
+    file.write_text(text.replace("# budget = 100", f"budget = {10 + n}"))
+    said = lab.call("next")
+    wanted = f"About {n} more measurements until all is decided; the budget leaves {n}"
+    assert wanted in said
+    file.write_text(text.replace("# budget = 100", f"budget = {10 + n - 1}"))
+    said = lab.call("next")
+    assert (
+        f"The budget leaves {n - 1} measurement{'s' * (n != 2)}; about {n} would "
+        "decide all, so that some candidates will stay undecided." in said
+    )
+
+
+def test_an_audit_that_was_asked_for_is_told_in_the_end(
+    lab: Lab, closed_figures: None
+) -> None:
+    lab.write("results.csv", KNOWN)
+    lab.call(f"{NEXT} --first 10 --noise-std 0.1 --audit 0.3,0.3 --epsilon 0.6")
+    for _ in range(20):
+        if not lab.read("sheet.csv"):
+            break
+        lab.fill("sheet.csv", hill)
+        lab.call("next")
+    said = lab.call("answer")
+    assert "candidates drawn at random confirmed it." in said
+    assert "Audited: with probability at least 0.7 over the random draws" in said
+    assert "Gotovos" not in said
+    assert "check a few" not in said

@@ -86,6 +86,15 @@ def test_faults_of_files_are_found_before_torch_is_loaded(
     assert loaded(line, tmp_path) == ("2", ["numpy", "pandas"])
 
 
+def test_results_beside_the_candidates_are_asked_about_without_torch(
+    tmp_path: Path,
+) -> None:
+    lines = "".join(f"{x},{x % 5}.5\n" for x in (3, 1, 4, 15, 9, 2, 6, 5))
+    (tmp_path / "candidates.csv").write_text(f"x,y\n{lines}")
+    line = "next candidates.csv --above 7 --column y"
+    assert loaded(line, tmp_path) == ("2", ["numpy", "pandas"])
+
+
 def test_words_are_read_without_torch(tmp_path: Path) -> None:
     lines = "".join(f"{x},{'ab'[x % 2]}\n" for x in (3, 1, 4, 15, 9, 2, 6, 5))
     (tmp_path / "candidates.csv").write_text(f"x,kind\n{lines}")

@@ -227,7 +227,7 @@ def test_settings_are_written_read_and_edited(lab: Lab) -> None:
         ("above = 7", "above = seven", "expected lines such as above = 40"),
         ("above = 7", "", "Expected one level, --above or --below, but got none"),
         ("# below = 1.0", "below = 1.0", "but got both"),
-        ('decimal = "."', 'decimal = ";"', "Expected `decimal` to be a point or"),
+        ('# decimal = ","', 'decimal = ";"', "Expected `decimal` to be a point or"),
         ('out = "sheet.csv"', 'out = "candidates.csv"', "which are never written"),
         ("batch = 4", "batch = 0", "Expected `batch_size` to be at least 1"),
         ("replicates = false", "replicates = 1", "to be true or false, but got 1"),
@@ -288,3 +288,217 @@ def test_what_is_no_command_for_tables_is_the_demo(
 def test_both_ways_to_call_reach_the_table(lab: Lab) -> None:
     assert main(NEXT.split()) == 0
     assert len(lab.read("sheet.csv")) == 4
+
+
+def test_the_first_call_says_what_each_column_is_taken_for(lab: Lab) -> None:
+    rows = [
+        ("R1", "800", "DMF", "yes", "3", "7", "a", ""),
+        ("R2", "3000", "MeOH", "no", "1", "7", "b", "4.5"),
+        ("R3", "1200", "water", "no", "2.5", "7", "b", ""),
+    ]
+    header = "recipe;flow;solvent;dry;dose;lot;remark;y (%)"
+    lab.write("candidates.csv", "\n".join([header, *map(";".join, rows), ""]))
+    call = "next candidates.csv --above 7 --column y --key recipe --batch 2"
+    said = lab.call(f"{call} --ignore remark --logs dose")
+    assert said.startswith(
+        "candidates.csv: 3 lines; semicolons between cells; decimal point.\n"
+        "  recipe: names the candidates\n"
+        "  flow: numbers 800 to 3000\n"
+        "  solvent: 3 words (DMF, MeOH, water)\n"
+        "  dry: yes or no\n"
+        "  dose: numbers 1 to 3, by their logarithm\n"
+        "  lot: not used (7 in every line)\n"
+        "  remark: ignored\n"
+        "  y (%): what is measured\n"
+    )
+    again = lab.call("next")
+    assert "flow" not in again  # once is enough
+    assert "Not used" not in again
+
+
+def test_words_of_which_there_are_many_are_shown_in_part(lab: Lab) -> None:
+    rows = [f"{x},w{x % 9}" for x in range(20)]
+    lab.write("candidates.csv", "\n".join(["x,kind", *rows, ""]))
+    said = lab.call(
+        "next candidates.csv --above 7 --column y --batch 2 --inputs x,kind"
+    )
+    assert "kind: 9 words (w0, w1, w2, w3, w4, w5, and 3 more)" in said
+
+
+def test_a_column_that_a_correction_leaves_out_is_named_in_every_call(
+    lab: Lab,
+) -> None:
+    header, *lines = HILL.splitlines()
+    rows = [f"{line},{i * i % 7 if i != 3 else ''}" for i, line in enumerate(lines)]
+    lab.write("candidates.csv", "\n".join([f"{header},share", *rows]))
+    call = "next candidates.csv --above 7 --column share --key name --batch 4"
+    assert "19 values of share in candidates.csv do not count" in lab.call(call)
+    file = lab.folder / "botorch-lse.toml"
+    file.write_text(file.read_text().replace('column = "share"', 'column = "y"'))
+    (lab.folder / "sheet.csv").unlink()
+    rows = [f"{line},{i * i % 7}" for i, line in enumerate(lines)]
+    lab.write("candidates.csv", "\n".join([f"{header},share", *rows]))
+    for command_ in ("next", "next", "answer"):
+        assert "Not used of candidates.csv: share. To use one, name it in" in (
+            lab.call(command_)
+        )
+    # Each of the two remedies.
+    text = file.read_text()
+    file.write_text(text.replace("# ignore =", 'ignore = ["share"]  #'))
+    assert "Not used" not in lab.call("next")
+    file.write_text(text.replace('inputs = ["x"]', 'inputs = ["x", "share"]'))
+    assert "Not used" not in lab.call("next")
+
+
+def test_a_column_to_be_measured_that_is_full_is_asked_about(lab: Lab) -> None:
+    header, *lines = HILL.splitlines()
+    rows = [f"{line},{i * i % 7}" for i, line in enumerate(lines)]
+    lab.write("candidates.csv", "\n".join([f"{header},share", *rows]))
+    call = "next candidates.csv --above 3 --key name --batch 4"
+    for name in ("next", "answer"):
+        said = lab.refused(f"{call} --column share".replace("next", name))
+        assert "candidates.csv, column share: expected what is to be measured" in said
+        assert "give --results candidates.csv; if it is an input, give --column" in said
+    assert "20 measured" in lab.call(
+        f"{call} --column share --results candidates.csv --noise-std 1 --first 8"
+    )
+    for path in lab.folder.glob("[bs]*"):
+        path.unlink()
+    said = lab.call(f"{call} --column y --inputs x,share")
+    assert "share: numbers 0 to 4" in said
+
+
+@pytest.mark.parametrize("remedy", ["copy", "set"])
+def test_values_beside_the_candidates_are_named_and_can_be_used(
+    lab: Lab, remedy: str
+) -> None:
+    header, *lines = HILL.splitlines()
+    known = [f"{line},{'4.5' if i in (2, 14) else ''}" for i, line in enumerate(lines)]
+    lab.write("candidates.csv", "\n".join([f"{header},y", *known]))
+    said = lab.call(NEXT)
+    assert (
+        "2 values of y in candidates.csv do not count. To use them, copy these lines "
+        'to results.csv, or set results = "candidates.csv" in botorch-lse.toml.' in said
+    )
+    if remedy == "copy":
+        lab.write("results.csv", "\n".join([f"{header},y", known[2], known[14]]))
+    else:
+        file = lab.folder / "botorch-lse.toml"
+        text = file.read_text()
+        file.write_text(text.replace('"results.csv"', '"candidates.csv"'))
+    said = lab.call("next")
+    assert "2 measured" in said
+    assert "do not count" not in said
+
+
+MISSING = ["NA", "NaN", "<NA>", "NULL", "#N/A"]
+
+
+@pytest.mark.parametrize("word", MISSING)
+def test_what_programs_write_for_missing_values_is_an_empty_cell(
+    lab: Lab, word: str
+) -> None:
+    lab.call(NEXT)
+    first = lab.read("sheet.csv")[0]
+    lab.fill("sheet.csv", lambda x: word if x == first else hill(x))
+    said = lab.call("next")
+    assert "3 measured." in said
+    assert "not measurable" not in said
+    assert f"{word} in sheet.csv, line 2: counts as empty, as programs write" in said
+    again = lab.read("sheet.csv")[0]
+    assert again == first
+    lab.fill("sheet.csv", hill)
+    assert "7 measured." in lab.call("next")
+    # In results that nobody asked for such a line says nothing.
+    results = (lab.folder / "results.csv").read_text()
+    lab.write("results.csv", f"{results},19,n19,,{word}\n")
+    assert "7 measured." in lab.call("next")
+    assert len(lab.read("sheet.csv")) == 4
+
+
+@pytest.mark.parametrize("mark", ["failed", "n/a", "not measurable", "Excluded"])
+def test_every_mark_can_be_taken_back(lab: Lab, mark: str) -> None:
+    lab.call(NEXT)
+    name = lab.read("sheet.csv")[0]["name"]
+    lab.fill("sheet.csv", lambda x: mark if x["name"] == name else hill(x))
+    said = lab.call("next")
+    undo = "empty its cell in results.csv to ask for it again"
+    assert (undo in said) == (mark != "failed")
+    lines = (lab.folder / "results.csv").read_text()
+    lab.write("results.csv", lines.replace(f"1,{mark}\n", "1,\n"))
+    lab.call("next")
+    names = [line["name"] for line in lab.read("sheet.csv")]
+    assert name in names
+    lab.fill("sheet.csv", hill)
+    said = lab.call("next")
+    assert "failed" not in said.split("sheet.csv:")[0]
+    assert "measurable" not in said.split("sheet.csv:")[0]
+    results = [x for x in lab.read("results.csv") if x["name"] == name]
+    assert [line["y"] for line in results] == [hill(results[0])] * len(results)
+    # Or the whole line goes.
+    lab.write("results.csv", lines)
+    marked = next(x for x in lines.splitlines(True) if x.endswith(f",{mark}\n"))
+    (lab.folder / "sheet.csv").unlink()
+    lab.write("results.csv", lines.replace(marked, ""))
+    assert "20 candidates: 3 measured.\n" in lab.call("next")
+
+
+def test_columns_that_people_add_are_kept_and_come_back(
+    lab: Lab, closed_figures: None
+) -> None:
+    lab.write("results.csv", "name,y,day\nn03,3.95,Monday\n")
+    lab.call(NEXT)
+    sheet = lab.read("sheet.csv")
+    header = [*sheet[0], "operator"]
+    rows = [[*line.values(), f"op{i}"] for i, line in enumerate(sheet)]
+    for row in rows[:3]:
+        row[4] = "4.5"
+    text = "\n".join(",".join(row) for row in [header, *rows])
+    lab.write("sheet.csv", f"{text}\n")
+    lab.call("next")
+    results = lab.read("results.csv")
+    assert list(results[0]) == ["name", "y", "day", "sheet", "repeat", "operator"]
+    assert [line["operator"] for line in results] == ["", "op0", "op1", "op2"]
+    assert results[0]["day"] == "Monday"
+    assert [line["operator"] for line in lab.read("sheet.csv")] == ["op3", "", "", ""]
+    lab.call("answer")
+    answer = {line["name"]: line for line in lab.read("answer.csv")}
+    assert answer["n03"]["day"] == "Monday"
+    assert answer[sheet[0]["name"]]["operator"] == "op0"
+    assert answer[sheet[3]["name"]]["operator"] == "op3"
+    toml = tomllib.loads((lab.folder / "botorch-lse.toml").read_text())
+    assert toml["inputs"] == ["x"]
+    # The same where there are no results yet.
+    (lab.folder / "results.csv").unlink()
+    lab.write("sheet.csv", f"{text}\n")
+    lab.call("next")
+    assert [line["operator"] for line in lab.read("results.csv")] == [
+        "op0",
+        "op1",
+        "op2",
+    ]
+
+
+@pytest.mark.parametrize("word", ["", "PENDING"])
+def test_another_result_beside_the_one_asked_for_is_no_input(
+    lab: Lab, word: str
+) -> None:
+    header, *lines = HILL.splitlines()
+    known = [
+        f"{line},{f'{i / 2},{i * 3 % 11}' if i in (2, 7, 14) else f'{word},{word}'}"
+        for i, line in enumerate(lines)
+    ]
+    lab.write("candidates.csv", "\n".join([f"{header},yield,ee", *known, ""]))
+    call = NEXT.replace("column y", "column yield --results candidates.csv")
+    if word:
+        said = lab.refused(f"{call} --inputs x")
+        assert "if 'PENDING' says that it is not measured yet, give --open PENDING" in (
+            said
+        )
+        call += " --open PENDING"
+    said = lab.call(call)
+    assert "ee: another result, filled where yield is; not used" in said
+    assert "3 measured." in said
+    toml = tomllib.loads((lab.folder / "botorch-lse.toml").read_text())
+    assert toml["inputs"] == ["x"]
+    assert "3 measured." in lab.call("next")

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, explicit_sides
 from botorch_lse.confidence.regions import Regions
+from botorch_lse.numerals import written
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.problem import Classification, Pool, gaussian_probability_above
 from botorch_lse.strategies.goals import ClassSides, Region
@@ -435,7 +436,7 @@ class ParetoSet(LinearGoal):
         if self.epsilon > 0:
             return (
                 "no Pareto optimal row is rejected and no row accepted that another "
-                f"one exceeds by more than {self.epsilon:g} in every output"
+                f"one exceeds by more than {written(self.epsilon)} in every output"
             )
         return "all accepted rows are Pareto optimal and all rejected ones are not"
 

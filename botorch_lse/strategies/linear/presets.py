@@ -24,6 +24,7 @@ from botorch_lse.checks import (
 from botorch_lse.confidence.classify import accuracy, ratio
 from botorch_lse.estimators import burn_in_size, head_designs
 from botorch_lse.estimators.variance import variance_bounds
+from botorch_lse.numerals import written
 from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.arguments import (
     BURN_IN,
@@ -250,14 +251,14 @@ class LinearStrategy(Strategy):
             low, high = self.burn_in_plan.bounds
             return (
                 "Gaussian noise whose variance is a quadratic form of the features "
-                f"between {low:g} and {high:g}, estimated by {self.burn_in_plan.n} "
-                "measurements"
+                f"between {written(low)} and {written(high)}, estimated by "
+                f"{self.burn_in_plan.n} measurements"
             )
         if isinstance(self.noise_std, Sequence):
-            each = ", ".join(f"{value:g}" for value in self.noise_std)
+            each = ", ".join(written(value) for value in self.noise_std)
             return f"noise sub-Gaussian with sd <= {each}, output by output"
         if self.noise_std is not None:
-            return f"noise sub-Gaussian with sd <= {self.noise_std:g}"
+            return f"noise sub-Gaussian with sd <= {written(self.noise_std)}"
         return "noise sub-Gaussian with the given variances"
 
 
@@ -292,7 +293,7 @@ class MELKLinearStrategy(LinearStrategy):
         elif self.epsilon != 0:
             wanted = "to be left out with a region, whose outputs have their own"
             remedy = "Write `Above(0.5, epsilon=0.1)`."
-            came = f"got {self.epsilon:g}"
+            came = f"got {written(self.epsilon)}"
             raise ValueError(complaint("epsilon", wanted, came, remedy))
         else:
             self.threshold.check(len(self.pool))

@@ -37,6 +37,7 @@ from botorch_lse.estimators import (
     head_from_arms,
     quadratic_features,
 )
+from botorch_lse.numerals import written
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.burn_in import BurnInData
 from botorch_lse.strategies.forecast import Forecast, smallest, squared_gaps
@@ -315,7 +316,7 @@ class LinearGoal(ABC):
 
     @property
     def _up_to(self) -> str:
-        return f" up to {self.epsilon:g}" if self.epsilon > 0 else ""
+        return f" up to {written(self.epsilon)}" if self.epsilon > 0 else ""
 
     @abstractmethod
     def probabilities(self, belief: LinearBelief) -> Tensor:
@@ -781,7 +782,7 @@ class LinearProcedure(Procedure):
         r"""The probability claimed and its assumptions, as a sentence."""
         d = self.X.shape[1]
         return (
-            f"With probability {1 - self.delta:g}, {self.goal.promise}; assumes "
+            f"With probability {written(1 - self.delta)}, {self.goal.promise}; assumes "
             f"{self.noise_in_words}, independent within a batch, f linear in the {d} "
             f"feature{'s' if d > 1 else ''}."
         )
@@ -987,7 +988,7 @@ def intersected(
             belief.sigma,
             contradicted=newly[:, c],
         )
-        claim = f"at all times, with probability {1 - delta:g}"
+        claim = f"at all times, with probability {written(1 - delta)}"
         warn_if_empty(found, claim, "f not linear in the features")
     belief = replace(belief, lower=lower, upper=upper, contradicted=contradicted)
     return belief.reopened() if bool(contradicted.any()) else belief

@@ -1,0 +1,124 @@
+r"""Numbers as people write and read them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import SupportsFloat
+
+MARKS = (".", ",")
+"""Decimal marks."""
+_NUMBER = r"[+-]?(\d+{0}?\d*|{0}\d+)([eE][+-]?\d+)?"
+_NUMBERS = {mark: re.compile(_NUMBER.format(re.escape(mark))) for mark in MARKS}
+_DOUBTFUL = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
+"""A mark before exactly three digits: one of decimals, or one of thousands. (Nobody
+writes 0,125 for 125.)"""
+_BEGINS = re.compile(r"[+-]?[.,]?\d")
+
+
+def plain(text: str) -> str:
+    r"""A text as numbers are read: with a plain minus, without blanks around.
+
+    An apostrophe in front is how spreadsheets keep a number as a text.
+    """
+    return text.replace("\N{MINUS SIGN}", "-").strip().removeprefix("'")
+
+
+def number_with(mark: str, text: str) -> float | None:
+    r"""The number that a text is with a decimal mark, ``None`` if it is no number.
+
+    Args:
+        mark: The decimal mark.
+        text: The text.
+    """
+    text = plain(text)
+    if not _NUMBERS[mark].fullmatch(text):
+        return None
+    number = float(text.replace(mark, "."))
+    return number if abs(number) < float("inf") else None
+
+
+def is_number(text: str) -> bool:
+    r"""Whether a text is a number with either mark."""
+    return any(number_with(mark, text) is not None for mark in MARKS)
+
+
+def marks_of(text: str) -> set[str]:
+    r"""The decimal marks in a text that is a number, of which one counts."""
+    return {m for m in MARKS if m in text and number_with(m, text) is not None}
+
+
+def is_doubtful(text: str) -> bool:
+    r"""Whether the mark in a number may be one of thousands."""
+    return _DOUBTFUL.fullmatch(plain(text)) is not None
+
+
+def clear_mark(texts: Iterable[str]) -> str | None:
+    r"""The mark that most numbers of a column have for sure; ``None`` if none has one.
+
+    Args:
+        texts: The cells.
+    """
+    marked = (text for text in texts if not is_doubtful(text))
+    found = Counter(mark for text in marked for mark in marks_of(text))
+    return max(MARKS, key=lambda mark: found[mark]) if found else None
+
+
+def begins_with_a_number(text: str) -> bool:
+    r"""Whether a word begins as a number does: ``800 ml``, ``16%``, ``1'000``."""
+    return _BEGINS.match(plain(text)) is not None
+
+
+_ALL = 15
+"""Significant digits that every float keeps: 0.1 + 0.2 is 0.3 with them."""
+
+
+def written(value: SupportsFloat, sigma: float | None = None) -> str:
+    r"""A number as a text: as it was given, or with the digits that its error allows.
+
+    Example:
+        >>> written(10000000.5)
+        '10000000.5'
+        >>> written(10000000.4567, sigma=1.3)
+        '10000000.5'
+        >>> written(57.83219, sigma=0.041)
+        '57.832'
+
+    Args:
+        value: The number.
+        sigma: Its standard deviation, of which two digits are shown; ``None`` or 0: it
+            is exact.
+    """
+    number = float(value) + 0.0  # no -0
+    if sigma is None or not 0 < sigma < math.inf or not math.isfinite(number):
+        return f"{number:.{_ALL}g}"
+    decimals = 1 - _exponent(sigma)
+    # Digits in front of the decimal mark are kept: 1,234 is not rounded to 1,200.
+    number = round(number, max(decimals, 0)) + 0.0
+    digits = _exponent(number) + 1 + max(decimals, 0)
+    return f"{number:.{min(max(digits, 1), _ALL)}g}"
+
+
+def significant(low: float, high: float, least: int) -> int:
+    r"""How many digits tell numbers of a range apart: a thousandth of it shows.
+
+    Example:
+        >>> significant(0.0, 1.0, 4), significant(10000000.0, 10000040.0, 4)
+        (4, 10)
+
+    Args:
+        low: The smallest number.
+        high: The largest number.
+        least: The fewest digits.
+    """
+    if not low < high:
+        return _ALL
+    largest = _exponent(max(abs(low), abs(high)))
+    return min(max(least, largest - _exponent(high - low) + 4), _ALL)
+
+
+def _exponent(value: float) -> int:
+    r"""The power of ten of a number's first digit; 0 for 0."""
+    return math.floor(math.log10(abs(value))) if value else 0

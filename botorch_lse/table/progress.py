@@ -1,0 +1,69 @@
+r"""A line at once for whatever may take longer, and on a terminal how it goes on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Event, Thread
+
+PATIENCE = 2.0
+"""Seconds after which somebody at a terminal wants to see that something moves."""
+STEP = 0.5
+"""Seconds between two looks at the clock after that."""
+
+
+@dataclass
+class Progress:
+    r"""What is being done, for how long, and how far it has come.
+
+    Args:
+        words: What is being done: "learning from 18 values".
+        place: How far it has come: "sheet 3 of 12".
+        is_shown: Whether a time was written.
+        done: Set once it is done.
+    """
+
+    words: str
+    place: str = ""
+    is_shown: bool = False
+    done: Event = field(default_factory=Event, repr=False)
+
+    def tick(self) -> None:
+        r"""Write place and time behind the words, in their line, until it is done."""
+        seconds = PATIENCE
+        while not self.done.wait(STEP if seconds > PATIENCE else PATIENCE):
+            place = f"{self.place}, " if self.place else ""
+            sys.stderr.write(f"\r{self.words} ... {place}{seconds:.0f} s ")
+            sys.stderr.flush()
+            self.is_shown = True
+            seconds += STEP
+
+
+@contextmanager
+def doing(words: str, *, at_once: bool = True) -> Iterator[Progress]:
+    r"""Say what is being done inside; on standard error, where results do not go.
+
+    Args:
+        words: What is being done.
+        at_once: Whether to say it in any case, and not only at a terminal once it takes
+            longer than people like to wait.
+    """
+    progress, show = Progress(words), sys.stderr
+    if at_once:
+        show.write(f"{words} ...{'' if show.isatty() else chr(10)}")
+        show.flush()
+    if not show.isatty():  # a file, where a line is written once
+        yield progress
+        return
+    clock = Thread(target=progress.tick, daemon=True)
+    clock.start()
+    try:
+        yield progress
+    finally:
+        progress.done.set()
+        clock.join()
+        if at_once or progress.is_shown:
+            show.write("\n")
+            show.flush()
