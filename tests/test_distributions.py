@@ -201,9 +201,6 @@ def test_weights_are_stored_to_the_last_bit() -> None:
     assert torch.equal(again.weights, pool.weights)
     assert again.is_sample
     assert again.total == 7
-    old = encode_pool(Pool(X))
-    del old["weights"], old["total"], old["is_sample"]  # as earlier versions wrote it
-    assert decode_pool(old).weights is None
 
 
 def test_noise_levels_keep_the_weights() -> None:

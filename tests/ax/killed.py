@@ -17,7 +17,7 @@ from ax.api.client import Client
 from botorch_lse.ax import POOL_INDEX, run_experiment, save_client
 from botorch_lse.strategies import Above, Below
 
-from . import benches, several, test_regions
+from . import benches, several, test_regions_in_ax
 from .test_pareto_in_ax import NOISE, gaussian, measure
 from .worlds import client_for, grid_pool, lse, sqlite_storage
 
@@ -46,12 +46,14 @@ def new_client(name, **options):
         strategy = lse(epsilon=20.0, audit=(0.2, 0.1), max_observations=15)
         return client_for(strategy, **options)
     if name == REGION:
-        return test_regions.client_for(test_regions.build(), **options)
+        return test_regions_in_ax.client_for(test_regions_in_ax.build(), **options)
     if name == REGION_AUDITED:
         # With an accuracy by which all is decided soon.
         region = Above(0.2, 9.0, output="zinc") & Below(0.5, 9.0, output="lead")
         limit = {"audit": (0.2, 0.1), "max_observations": 15}
-        return test_regions.client_for(test_regions.build(region, **limit), **options)
+        return test_regions_in_ax.client_for(
+            test_regions_in_ax.build(region, **limit), **options
+        )
     if name == FRONT_AUDITED:
         limits = {"epsilon": (0.5, 10.0), "audit": (0.3, 0.1), "max_observations": 60}
         strategy = gaussian(pool=grid_pool(4), **limits)
@@ -61,7 +63,7 @@ def new_client(name, **options):
 
 def bench_of(name):
     if name in (REGION, REGION_AUDITED):
-        return test_regions.measure
+        return test_regions_in_ax.measure
     if name == FRONT_AUDITED:
         return front_bench
     return benches.bench if name in ("LSEStrategy", AUDITED) else several.bench

@@ -66,7 +66,7 @@ def test_predictions_before_any_data_are_the_prior():
 def test_predictions_by_the_values_of_a_row():
     client = recipe_client(recipe_strategy(recipe_pool()))
     for trial in client.get_next_trials(100):
-        client.complete_trial(trial, {"y": (0.7, 0.1)})
+        client.complete_trial(trial, {"y": (0.7 + 0.01 * trial, 0.1)})
     point = {"heat": 40.0, "steps": 1, "salt": "KBr", "stirred": True}
     answer = level_set(client)
     there = (answer[list(point)] == list(point.values())).all(axis=1)
@@ -84,7 +84,9 @@ def test_predictions_by_the_values_of_a_row():
     asked = 0
     while asked < left:  # as many as it says
         for trial, parameters in client.get_next_trials(left - asked).items():
-            client.complete_trial(trial, {"y": (parameters["heat"] / 50, 0.1)})
+            client.complete_trial(
+                trial, {"y": (parameters["heat"] / 50 + 0.01 * trial, 0.1)}
+            )
             asked += 1
     assert asked == left
     assert math.isfinite(client.predict([off])[0]["y"][1])

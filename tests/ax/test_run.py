@@ -499,7 +499,7 @@ def test_all_results_of_a_moment_are_recorded_whatever_fails(
         owner, name = {
             "complete_trial": (run_module, "complete_trial"),
             "write": (recording, "write_whole"),
-            "costs": (costs, "trial_cost"),
+            "costs": (costs.TrialCosts, "of_arms"),
         }[failing]
         monkeypatch.setattr(owner, name, failing_once(getattr(owner, name)))
         with pytest.raises(OSError, match="No space left") as error:

@@ -393,7 +393,6 @@ def mutual_information_at(posterior):
     ("make", "message"),
     [
         (lambda: TargetedVariance(tau=-1.0), "`tau`"),
-        (lambda: ExpectedMisclassification("maximum"), "`form`"),
         (lambda: TargetedVariance(batch="greedy"), "`batch`"),
         (lambda: ExpectedMisclassification(batch="all"), "`batch`"),
         (lambda: MutualInformation(batch=""), "`batch`"),

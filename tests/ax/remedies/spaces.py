@@ -19,9 +19,7 @@ from botorch_lse.ax import (
     pool_parameters,
 )
 from botorch_lse.ax.pool_space import PoolSpace
-from botorch_lse.strategies import (
-    RAGEPACStrategy,
-)
+from botorch_lse.papers import RAGEPACStrategy
 
 from ..worlds import (
     NOISE,

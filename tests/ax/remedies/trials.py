@@ -28,14 +28,8 @@ from botorch_lse.ax import (
     pool_parameters,
     run_experiment,
 )
-from botorch_lse.strategies import (
-    Above,
-    Below,
-    GaussianProcess,
-    GEGEStrategy,
-    MELKPACStrategy,
-    Strategy,
-)
+from botorch_lse.papers import MELKPACStrategy
+from botorch_lse.strategies import Above, Below, GaussianProcess, GEGEStrategy, Strategy
 
 from ..worlds import (
     NOISE,
