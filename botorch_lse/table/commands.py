@@ -111,13 +111,13 @@ def understood(run: Run) -> str:
     candidates, found = run.candidates, run.settings
     table, lines = candidates.table, list[str]()
     if not found.is_stored:
-        between = DELIMITERS[table.style.delimiter]
-        mark = table.mark()
-        written = f"; decimal {MARKS[mark]}" if mark else ""
-        page = table.style.encoding
-        written += f"; encoding {page}" if page in CODE_PAGES else ""
+        between = table.style.delimiter
+        between = DELIMITERS.get(between, repr(between))
+        mark, page = table.mark(), table.style.encoding
+        style = f"; decimal {MARKS[mark]}" if mark else ""
+        style += f"; encoding {page}" if page in CODE_PAGES else ""
         n = _counted(len(table.lines), "line")
-        lines.append(f"{table.name}: {n}; {between} between cells{written}.")
+        lines.append(f"{table.name}: {n}; {between} between cells{style}.")
         lines += [f"  {said}" for said in candidates.described()]
     elif unused := candidates.unused:
         lines.append(
@@ -521,7 +521,10 @@ def how_many(run: Run) -> list[str]:
     numbers = [content.estimate, *content.posterior]
     if found.side == "below":
         numbers = [1 - content.estimate, *(1 - end for end in content.posterior[::-1])]
-    best, low, high = (round(n * number) for number in numbers)
+    # What limits tell is known, whatever the model says of it.
+    known = [entry.side for entry in run.measured.known.values()]
+    least, most = known.count(found.side), n - len(known) + known.count(found.side)
+    best, low, high = (min(max(round(n * x), least), most) for x in numbers)
     percent = f"{written(100 * content.confidence)} %"
     return [
         f"Of all {n} about {best} {'is' if best == 1 else 'are'} {found.side}; by the "

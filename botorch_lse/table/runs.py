@@ -103,7 +103,10 @@ class Run:
         excluded = self.measured.excluded
         rows = [row for row in range(len(self.candidates)) if row not in excluded]
         if not rows:
-            raise ValueError("Expected candidates, but all are marked n/a.")
+            raise ValueError(
+                "Expected candidates, but all are marked n/a. Empty a cell that says "
+                f"so in {self.settings.results}."
+            )
         return np.asarray(rows)
 
     @cached_property

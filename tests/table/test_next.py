@@ -502,3 +502,18 @@ def test_another_result_beside_the_one_asked_for_is_no_input(
     toml = tomllib.loads((lab.folder / "botorch-lse.toml").read_text())
     assert toml["inputs"] == ["x"]
     assert "3 measured." in lab.call("next")
+
+
+def test_a_delimiter_that_the_file_says_is_said(lab: Lab) -> None:
+    lab.write("candidates.csv", f"sep=|\n{HILL.replace(',', '|')}")
+    assert "candidates.csv: 20 lines; '|' between cells." in lab.call(NEXT)
+    assert (lab.folder / "sheet.csv").read_text().startswith("sep=|\nsheet|x|name|")
+
+
+def test_a_table_of_which_nothing_can_be_measured_says_what_to_do(lab: Lab) -> None:
+    lab.write("candidates.csv", "x,name\n1,a\n4,b\n")
+    lab.write("results.csv", "name,y\na,n/a\nb,excluded\n")
+    call = "next candidates.csv --above 7 --column y --key name --batch 2"
+    assert "Empty a cell that says so in results.csv." in lab.refused(call)
+    lab.write("results.csv", "name,y\na,n/a\nb,\n")
+    lab.call(call)
