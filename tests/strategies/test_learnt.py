@@ -424,10 +424,16 @@ def false_ones(cls, seeds, functions=(bump, ridge, plateau), **options):
     ]
 
 
+# A value of a region that was met once is asked about.
+asked = pytest.mark.filterwarnings("ignore::botorch_lse.strategies.remarks.DataWarning")
+
+
+@asked
 def test_a_hidden_region_is_not_overlooked_in_silence():
     assert false_ones(StraddleStrategy, [0], [bump], max_observations=40) == []
 
 
+@asked
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in PLAYED_GP if not case.is_implicit])
 def test_hidden_regions_are_overlooked_by_no_rule(case):
