@@ -48,7 +48,7 @@ from botorch_lse.strategies.processes import (
     side_of_all,
     spread_over,
 )
-from botorch_lse.strategies.remarks import DataWarning, Remark, on_few_levels
+from botorch_lse.strategies.remarks import DataWarning, Remark, Slip, on_few_levels
 from botorch_lse.strategies.rules import Belief, Rule, Situation, problems_of
 
 INFORMED_SHARE = 0.5
@@ -396,30 +396,30 @@ class GPProcedure(Procedure):
         is_complete = not self.model.is_fixed and self._is_complete(
             history.indices, belief.lost
         )
+        slips = belief.slips
         if not self.model.allows_answers(fits, history, is_complete):
             learnt = self._uninformed_belief(
                 self.model.with_locations(fits, new), history
             )
         elif self.model.restarts(fits):
-
-            def raise_scale(output: int, prior: GPPrior, own: Observations) -> GPPrior:
-                return self._with_raised_scale(output, prior, own)
-
-            fits = self.model.restarted(fits, history, seed, raise_scale)
-            learnt = self._after_history(self._prior_belief(fits), history)
+            slips = self._slips(fits, history, seed)
+            learnt = self._refitted(fits, _without(history, slips), seed)
         else:
             learnt = self.observe(replace(belief, fits=fits), new)
+        if slips:
+            learnt = self._doubting(learnt, history, slips)
         self.warn_of_contradictions(learnt, belief)
         is_learnt = learnt.fits.is_informed and not self.model.is_fixed
         if is_learnt and self.needs_both_sides:
-            learnt = self._withheld_if_one_sided(learnt, history, is_complete)
+            used = _without(history, slips)
+            learnt = self._withheld_if_one_sided(learnt, used, is_complete)
         learnt = replace(
             learnt,
             memory=self.rule.measured(belief.memory, learnt.memory, new.measured),
             ahead=self._ahead(belief, new),
             lost=belief.lost,
             is_alike=not self.model.is_fixed and self.model.are_alike(history),
-            remarks=() if self.model.is_fixed else self._remarks(history),
+            remarks=() if self.model.is_fixed else self._remarks(learnt, history),
         )
         warned = {remark.subject for remark in belief.remarks}
         for remark in learnt.remarks:
@@ -429,11 +429,71 @@ class GPProcedure(Procedure):
             warnings.warn(learnt.contradiction, CalibrationWarning, stacklevel=2)
         return learnt
 
-    def _remarks(self, history: Observations) -> tuple[Remark, ...]:
+    def _refitted(self, fits: Fits, history: Observations, seed: int) -> Belief:
+        r"""The belief of newly fitted processes after all observations."""
+
+        def raise_scale(output: int, prior: GPPrior, own: Observations) -> GPPrior:
+            return self._with_raised_scale(output, prior, own)
+
+        fits = self.model.restarted(fits, history, seed, raise_scale)
+        return self._after_history(self._prior_belief(fits), history)
+
+    def _slips(self, fits: Fits, history: Observations, seed: int) -> tuple[Slip, ...]:
+        r"""The first values that all others do not explain.
+
+        Few are looked at, those far from all others; they are predicted by a model that
+        is fitted without them.
+        """
+        places = self.model.gross(history)
+        if len(places) == 0:
+            return ()
+        rest = history.select(_but(places, len(history)))
+        if not self.model.allows_fit(rest, self.model.n_first, is_complete=False):
+            return ()
+        without = self._refitted(fits, rest, seed).fits
+        found = []
+        for place in places.tolist():
+            one = history.select(torch.tensor([place]))
+            noise = without.noise_of(one)
+            for j, own in enumerate(self.model.by_output(one)):
+                if len(own) == 0:  # of another output, measured by itself
+                    continue
+                row, posterior = int(own.indices), without.posteriors[j]
+                variance = float(posterior.variance[row] + noise[j])
+                moments = float(posterior.mean[row]), variance**0.5
+                found.append(Slip(place, int(one.indices), float(own.y), *moments, j))
+        return tuple(slip for slip in found if slip.is_clear)
+
+    def _doubting(
+        self, learnt: Belief, history: Observations, slips: tuple[Slip, ...]
+    ) -> Belief:
+        r"""The belief without slips, whose rows stay open until they have other values.
+
+        Args:
+            learnt: What is believed without them.
+            history: All observations.
+            slips: Values that are left out.
+        """
+        used = _without(history, slips).indices
+        rows = torch.tensor(sorted({slip.row for slip in slips}))
+        points = self.model.row_points
+        doubted = rows[~torch.isin(points[rows], points[used])]
+        items = doubted
+        if self.model.assays is not None:
+            items = doubted % len(self.model.assays)
+        is_open = torch.zeros(len(self.items), dtype=torch.bool)
+        if len(self.items) == len(self.model.candidates):
+            is_open[items] = True
+        sides = self.goal.reopened(learnt.sides, is_open)
+        return replace(learnt, slips=slips, doubted=doubted, sides=sides)
+
+    def _remarks(self, learnt: Belief, history: Observations) -> tuple[Remark, ...]:
         r"""What the values show that a learnt model does not say."""
         found = []
         for j, own in enumerate(self.model.by_output(history)):
             found.append(on_few_levels(own.y, own.indices, j))
+        for slip in learnt.slips:
+            found.append(slip.remark(not bool((learnt.doubted == slip.row).any())))
         return tuple(remark for remark in found if remark is not None)
 
     def remarks(self, belief: Belief) -> tuple[Remark, ...]:
@@ -685,6 +745,16 @@ class GPProcedure(Procedure):
             given = (request.size, request.left, request.pending)
             counts = burn_in.plan(data, *given)
             return torch.arange(len(counts)).repeat_interleave(counts)
+        # What is asked about a value that may be a slip is answered by one more.
+        is_asked = request.left[belief.doubted] > 0
+        is_asked &= ~torch.isin(belief.doubted, request.pending)
+        again = belief.doubted[is_asked][: request.size]
+        if len(again) == request.size:
+            return again
+        return torch.cat((again, self._by_model(belief, request.after(again))))
+
+    def _by_model(self, belief: Belief, request: Request) -> Tensor:
+        r"""The rows that the rule chooses, and those that are to tell the noise."""
         repeats = self.model.repeats_due(belief.fits, request)
         rows = self._by_rule(belief, replace(request, size=request.size - repeats))
         if repeats == 0:
@@ -756,13 +826,12 @@ class GPProcedure(Procedure):
     def may_measure(self, belief: Belief, left: Tensor) -> bool:
         r"""Whether a row may be chosen that can tell more.
 
-        Where all values are the same, and a row that was measured again was no
-        exception, further repeats cannot.
+        Where all values are the same, noise that is learnt from them included, repeats
+        cannot.
         """
         usable = self.open_rows(belief) & (left > 0)
-        measured = belief.fits.measured
-        is_repeated = len(measured) > len(measured.unique())
-        if belief.is_alike and is_repeated and not belief.fits.has_known_noise:
+        fits = belief.fits
+        if belief.is_alike and fits.is_informed and not fits.has_known_noise:
             usable &= self.model.unseen(belief.fits.measured, belief.lost)
         return bool(usable.any())
 
@@ -993,6 +1062,17 @@ class GPProcedure(Procedure):
 
     def forecast(self, belief: Belief, told: int) -> Forecast:
         r"""About how many more evaluations until everything is decided."""
+        found, n = self._forecast(belief), len(self.pool)
+        if found.observations is None or found.observations <= n:
+            return found
+        words = (
+            f"That is more than the {n} rows there are: look for a wrong value. Else "
+            "there is much noise, or rows lie very near to the level, which an "
+            "`epsilon` lets go to either side."
+        )
+        return replace(found, basis=f"{found.basis} {words}")
+
+    def _forecast(self, belief: Belief) -> Forecast:
         if self._waits(belief):
             return Forecast(None, self._waiting_in_words(belief))
         if self.model.is_initial(belief.fits):
@@ -1068,6 +1148,21 @@ class GPProcedure(Procedure):
             "By the optimal design of one batch that decides every row at the current "
             "means and the width of the next round.",
         )
+
+
+def _but(places: Tensor, n: int) -> Tensor:
+    r"""All places of ``n`` but some."""
+    kept = torch.ones(n, dtype=torch.bool)
+    kept[places] = False
+    return kept.nonzero().view(-1)
+
+
+def _without(history: Observations, slips: tuple[Slip, ...]) -> Observations:
+    r"""The observations but those that may be slips."""
+    if not slips:
+        return history
+    places = torch.tensor([slip.place for slip in slips])
+    return history.select(_but(places, len(history)))
 
 
 def rows_forecast(

@@ -38,6 +38,7 @@ from botorch_lse.strategies.arguments import points_of
 from botorch_lse.strategies.assays import Assays
 from botorch_lse.strategies.goals import Goal
 from botorch_lse.strategies.loop import Request, round_generator
+from botorch_lse.strategies.remarks import gross
 
 if TYPE_CHECKING:
     from botorch.models import SingleTaskGP, multitask
@@ -689,6 +690,38 @@ class GaussianProcesses:
         pairs = zip(self.outputs, self.by_output(history), strict=True)
         return any(output.are_alike(own) for output, own in pairs)
 
+    def gross(self, history: Observations) -> Tensor:
+        r"""Places in the history of first values that may be slips.
+
+        Those of the first design, whose values nothing predicted before they came; none
+        where measurements are exact, as those of a program are.
+
+        Args:
+            history: All observations, labelled by round.
+        """
+        assert history.round is not None  # labelled by `tell`
+        n, none = self.n_first, history.indices[:0]
+        is_exact = history.yvar is not None and not bool((history.yvar > 0).any())
+        if self.is_fixed or self.burn_in is not None or n == 0 or is_exact:
+            return none
+        last = history.round[min(n, len(history)) - 1]
+        found = [none]
+        for own, places in self._places_by_output(history):
+            found.append(places[gross(own.y)])
+        places = torch.cat(found).unique()
+        return places[history.round[places] <= last]
+
+    def _places_by_output(
+        self, history: Observations
+    ) -> Iterator[tuple[Observations, Tensor]]:
+        r"""For each output its own observations, and their places in the history."""
+        every = torch.arange(len(history))
+        for j, own in enumerate(self.by_output(history)):
+            places = every
+            if self.assays is not None:
+                places = every[history.indices // len(self.assays) == j]
+            yield own, places
+
     def unseen(self, measured: Tensor, lost: Tensor) -> Tensor:
         r"""``N`` bools: rows that can be measured, of points that were not yet.
 
@@ -719,8 +752,12 @@ class GaussianProcesses:
         once = torch.ones(len(self.pool), dtype=torch.long)
         rest = self.repeats_left(fits, history, none, once)
         enough = len(history) >= n or not bool(rest.any())
+        return enough and self.allows_fit(history, n, is_complete)
+
+    def allows_fit(self, history: Observations, least: int, is_complete: bool) -> bool:
+        r"""Whether models can be learnt from the data; see ``OutputModel``."""
         pairs = zip(self.outputs, self.by_output(history), strict=True)
-        return enough and all(out.allows_fit(own, n, is_complete) for out, own in pairs)
+        return all(out.allows_fit(own, least, is_complete) for out, own in pairs)
 
     def with_locations(self, fits: Fits, new: Observations) -> Fits:
         r"""The unfitted processes, knowing which rows were measured but no values.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
@@ -18,6 +19,21 @@ ROWS_PER_LEVEL = 2
 Values of few rows, or of rows that were measured again, are few by themselves."""
 LEAST_ROWS = 8
 """Measured rows before the number of different values is looked at."""
+GROSS = 10.0
+"""Robust deviations from the median beyond which a value may be a slip: 591 for 59.1
+among values of 20 to 100 is 18. No sample of a normal distribution has one."""
+NORMAL = 1.4826
+"""Median absolute deviations of a normal distribution in its standard deviation."""
+DECADE = 10.0
+"""Positive values that span so much are looked at by their logarithms, since of such
+values the largest is always far from the median."""
+LEAST_VALUES = 6
+"""Values before any of them is looked at."""
+ALONE = 0.75
+"""A slip has no other value nearer to it than this share of its distance from the
+median. The largest values of a region, or of a long tail, have."""
+CLEAR_SLIP = 5.0
+"""Deviations of the prediction by all other values beyond which one is asked about."""
 
 
 class DataWarning(BotorchWarning):
@@ -29,7 +45,9 @@ class Remark:
     r"""Something to know, or to ask, about the values that were told.
 
     Args:
-        kind: ``"levels"``: the values take few different numbers.
+        kind: ``"levels"``: the values take few different numbers. ``"slip"``: a value
+            is so far from what the others say that it is left out until its row was
+            measured again.
         text: The remark in whole sentences.
         rows: The rows that it is about; empty where it is about all.
         output: The number of the output.
@@ -71,3 +89,77 @@ def on_few_levels(y: Tensor, rows: Tensor, output: int = 0) -> Remark | None:
         "of finer resolution.",
         output=output,
     )
+
+
+def gross(y: Tensor) -> Tensor:
+    r"""Places of values that lie far from all others, and may be slips.
+
+    Measured by the median of the distances from the median, which one slip does not
+    move, so that it cannot hide itself. A value that another one confirms, of the same
+    row or not, is none; nor are those at the end of a long tail.
+
+    Args:
+        y: ``n`` values.
+    """
+    if len(y) < LEAST_VALUES:
+        return torch.empty(0, dtype=torch.long)
+    found = _far_off(y)
+    rest = y[~found]
+    if bool((y > 0).all()) and float(rest.max()) >= DECADE * float(rest.min()):
+        found &= _far_off(y.log())
+    return found.nonzero().view(-1)
+
+
+def _far_off(y: Tensor) -> Tensor:
+    r"""``n`` bools: values far from the median that have no other one near."""
+    distance = (y - y.median()).abs()
+    spread = NORMAL * distance.median()
+    # Where most values are the same there is no spread to measure others by.
+    found = (distance > GROSS * spread) & (spread > 0)
+    far = found.nonzero().view(-1)
+    apart = (y[far].unsqueeze(-1) - y).abs().scatter_(1, far.unsqueeze(-1), torch.inf)
+    found[far] = apart.amin(dim=-1) > ALONE * distance[far]
+    return found
+
+
+@dataclass(frozen=True)
+class Slip:
+    r"""A value that is left out, as it may have been typed or measured wrongly.
+
+    Args:
+        place: Its place in the history.
+        row: Its row.
+        value: Itself.
+        mean: What all other values predict there.
+        sigma: The deviation of this prediction, noise included.
+        output: The number of the output.
+    """
+
+    place: int
+    row: int
+    value: float
+    mean: float
+    sigma: float
+    output: int = 0
+
+    @property
+    def is_clear(self) -> bool:
+        r"""Whether the others do not explain it."""
+        return abs(self.value - self.mean) > CLEAR_SLIP * self.sigma
+
+    def remark(self, is_repeated: bool) -> Remark:
+        r"""What is asked about it.
+
+        Args:
+            is_repeated: Whether the row was measured again, with another result.
+        """
+        until = "" if is_repeated else " until the row is measured again"
+        return Remark(
+            "slip",
+            f"Row {self.row} has the value {self.value:g}, where all others predict "
+            f"{self.mean:.3g} with a standard deviation of {self.sigma:.2g}: was it "
+            f"typed or measured wrongly? It is left out{until}. If it is right, tell "
+            "it once more; if not, replay the run with the right one.",
+            (self.row,),
+            self.output,
+        )

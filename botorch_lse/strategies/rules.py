@@ -52,7 +52,7 @@ from botorch_lse.strategies.assays import PairCovariances
 from botorch_lse.strategies.goals import Comparison, Goal, Targets, View
 from botorch_lse.strategies.loop import Request, round_generator
 from botorch_lse.strategies.processes import Fits, OneSided
-from botorch_lse.strategies.remarks import Remark
+from botorch_lse.strategies.remarks import Remark, Slip
 
 DESIGNS = ("posterior", "prior")
 STRADDLE_WIDTH = ConstantBeta(1.96**2)
@@ -87,6 +87,8 @@ class Belief:
         lost: Rows that were used up without a result, or excluded.
         is_alike: Whether all values of an output that is learnt are the same.
         remarks: What the values show that a learnt model does not say.
+        slips: Values that are left out, as they may be slips.
+        doubted: The rows of these that have no other value, which stay undecided.
     """
 
     fits: Fits
@@ -100,6 +102,8 @@ class Belief:
     lost: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
     is_alike: bool = False
     remarks: tuple[Remark, ...] = ()
+    slips: tuple[Slip, ...] = ()
+    doubted: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
 
     @cached_property
     def is_contradicted(self) -> bool:

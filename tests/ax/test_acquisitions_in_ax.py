@@ -246,6 +246,7 @@ def test_a_rule_is_told_from_the_acquisition_class_of_its_name():
         acquisition_generator_spec(strategies.Straddle, {"threshold": 0.5})
 
 
+@pytest.mark.some(1)
 @pytest.mark.filterwarnings("ignore")  # of Ax's own model
 @pytest.mark.parametrize("options", [{"acquisition_options": {"threshold": 0.7}}, {}])
 def test_options_that_do_not_arrive_lead_to_our_specification(options):

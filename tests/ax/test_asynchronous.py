@@ -142,8 +142,8 @@ def test_each_row_is_planned_beside_those_that_are_out():
         assert same_state(state, fresh_state(client))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
-@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", ["json", pytest.param("sql", marks=pytest.mark.slow)])
 def test_a_run_that_is_loaded_goes_on_with_the_same_rows(kind, tmp_path):
     strategy, dice = lse(epsilon=0.0), random.Random(4)

@@ -184,7 +184,7 @@ def test_another_row_takes_the_place_in_the_open_round(tmp_path):
     assert gone not in rows_of(client.get_next_trials(100))
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
 @pytest.mark.parametrize("kind", ["json", pytest.param("sql", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("size", [4, None])

@@ -111,6 +111,7 @@ def test_a_run_is_that_of_one_process(executor):
     assert state_of(there).is_done
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_after_a_bench_broke(executor):
     made = client()
     with pytest.raises(Exception, match="broken bench"):

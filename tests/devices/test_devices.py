@@ -175,7 +175,7 @@ def assert_same_outlook(here: State, there: State, device: Device) -> None:
 # --- every strategy -------------------------------------------------------------------
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(5)
 @pytest.mark.parametrize("case", PLAYED)
 def test_every_strategy_asks_and_answers_alike(
     case: StrategyCase, device: Device
@@ -257,7 +257,7 @@ GOALS = {
 }
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", GOALS)
 def test_goals_are_decided_alike(name: str, device: Device) -> None:
     goal = GOALS[name]
@@ -435,6 +435,7 @@ TWO: dict[str, Callable[[], Strategy]] = {
 }
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("name", [*MODELS, *TWO])
 def test_models_are_learnt_and_used_alike(name: str, device: Device) -> None:
     strategy = {**MODELS, **TWO}[name]()

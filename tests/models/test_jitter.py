@@ -125,6 +125,7 @@ def test_the_path_of_exact_repeats_only_narrows(problem) -> None:
         assert_never_more(before, after, gp.outputscale)
 
 
+@pytest.mark.slow
 @given(problems())
 @settings(max_examples=40, deadline=None)
 def test_batches_only_narrow_and_giving_a_row_back_is_as_if_it_never_came(

@@ -228,6 +228,7 @@ def test_the_row_and_output_are_the_best_per_cost_by_definition(model) -> None:
 # --- runs -----------------------------------------------------------------------------
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_region_is_found_by_single_measurements(name) -> None:
     strategy = strategy_of(MODELS[name])
@@ -257,6 +258,7 @@ def test_a_region_is_found_by_single_measurements(name) -> None:
         torch.testing.assert_close(output.mean, mean[:, j], atol=1e-6, rtol=1e-6)
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize(
     "rule",
     [
@@ -282,6 +284,7 @@ def test_every_rule_for_regions_chooses_rows_and_outputs(rule, model) -> None:
     assert set((rows // N_ROWS).tolist()) == {0, 1}
 
 
+@pytest.mark.slow
 def test_a_dear_output_is_measured_less_often() -> None:
     shares = []
     for costs in ((1.0, 8.0), (8.0, 1.0)):
@@ -293,6 +296,7 @@ def test_a_dear_output_is_measured_less_often() -> None:
     assert shares[0] > shares[1]
 
 
+@pytest.mark.slow
 def test_it_costs_less_than_measuring_all_outputs_of_each_row() -> None:
     both, single = 0, 0
     for seed in range(3):

@@ -230,6 +230,7 @@ def learnt(cls=LSEStrategy, **options):
     return cls(POOL, LEVEL, **{**known, **options})
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("cls", "options"),
     [
@@ -361,6 +362,7 @@ def test_a_claim_that_no_value_bears_out_is_not_confirmed() -> None:
     assert state.n_used < 100
 
 
+@pytest.mark.slow
 @more_when_slow("n_runs", 15, 1000)
 def test_a_claim_within_the_tolerance_is_rarely_given_up(n_runs) -> None:
     pool, side, truth = claimed(0.045)
@@ -443,6 +445,7 @@ def test_learnt_noise_is_bounded_from_rows_measured_twice_before_any_is_judged()
     assert again.stop_reason == "audited"
 
 
+@pytest.mark.slow
 @more_when_slow("n_runs", 40, 1000)
 def test_learnt_noise_does_not_let_a_wrong_claim_pass(n_runs) -> None:
     r"""The stated noise is wrong by a factor of ten, and is not used."""
@@ -481,6 +484,7 @@ def test_destructive_samples_with_unknown_noise_are_judged_by_their_side() -> No
     assert "noise of median zero" in state.classification.guarantee
 
 
+@pytest.mark.slow
 def test_a_learnt_run_is_audited_with_learnt_noise() -> None:
     strategy = learnt(noise_std=None)
     state = played(strategy, SMOOTH)

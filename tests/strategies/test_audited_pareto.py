@@ -279,6 +279,7 @@ def test_accepted_rows_that_are_lost_do_not_hold_up_the_audit() -> None:
     assert state.stop_reason in ("audited", "decided", "not confirmed")
 
 
+@pytest.mark.slow
 def test_accepted_rows_that_cannot_be_measured_do_not_hold_up_the_audit() -> None:
     strategy = build()
     accepted = pareto_mask(SIGNS * TRUTH).nonzero().view(-1)[:2]

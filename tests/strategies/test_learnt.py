@@ -424,10 +424,16 @@ def false_ones(cls, seeds, functions=(bump, ridge, plateau), **options):
     ]
 
 
+# A value of a region that was met once is asked about.
+asked = pytest.mark.filterwarnings("ignore::botorch_lse.strategies.remarks.DataWarning")
+
+
+@asked
 def test_a_hidden_region_is_not_overlooked_in_silence():
     assert false_ones(StraddleStrategy, [0], [bump], max_observations=40) == []
 
 
+@asked
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in PLAYED_GP if not case.is_implicit])
 def test_hidden_regions_are_overlooked_by_no_rule(case):
@@ -443,6 +449,7 @@ def test_without_the_cure_one_is(monkeypatch):
     assert false_ones(LSEStrategy, [0], [bump], **options) == [("bump", 0)]
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("budget", range(1, 15))
 @pytest.mark.parametrize("size", [1, 4])
 def test_a_budget_smaller_than_the_first_design_is_used_up(budget, size) -> None:

@@ -352,7 +352,7 @@ def test_a_column_that_a_correction_leaves_out_is_named_in_every_call(
 
 def test_a_column_to_be_measured_that_is_full_is_asked_about(lab: Lab) -> None:
     header, *lines = HILL.splitlines()
-    rows = [f"{line},{i * i % 7}" for i, line in enumerate(lines)]
+    rows = [f"{line},{i * i % 23}" for i, line in enumerate(lines)]
     lab.write("candidates.csv", "\n".join([f"{header},share", *rows]))
     call = "next candidates.csv --above 3 --key name --batch 4"
     for name in ("next", "answer"):
@@ -365,7 +365,7 @@ def test_a_column_to_be_measured_that_is_full_is_asked_about(lab: Lab) -> None:
     for path in lab.folder.glob("[bs]*"):
         path.unlink()
     said = lab.call(f"{call} --column y --inputs x,share")
-    assert "share: numbers 0 to 4" in said
+    assert "share: numbers 0 to 18" in said
 
 
 @pytest.mark.parametrize("remedy", ["copy", "set"])
