@@ -1062,7 +1062,7 @@ class GPProcedure(Procedure):
 
     def forecast(self, belief: Belief, told: int) -> Forecast:
         r"""About how many more evaluations until everything is decided."""
-        found, n = self._forecast(belief), len(self.pool)
+        found, n = self._forecast(belief, told), len(self.pool)
         if found.observations is None or found.observations <= n:
             return found
         words = (
@@ -1072,7 +1072,7 @@ class GPProcedure(Procedure):
         )
         return replace(found, basis=f"{found.basis} {words}")
 
-    def _forecast(self, belief: Belief) -> Forecast:
+    def _forecast(self, belief: Belief, told: int) -> Forecast:
         if self._waits(belief):
             return Forecast(None, self._waiting_in_words(belief))
         if self.model.is_initial(belief.fits):
