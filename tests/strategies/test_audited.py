@@ -398,7 +398,7 @@ def test_levels_as_estimated_are_audited_as_well(cls, options) -> None:
     level = state.belief.claim.judge.level
     best = options.get("omega", 1.0) * float(truth.max())
     assert level == pytest.approx(best, abs=0.15)
-    assert f"the level being {level:.6g} as estimated" in state.classification.guarantee
+    assert f"the level being {level:.9g} as estimated" in state.classification.guarantee
 
 
 # --- sheets ---------------------------------------------------------------------------
