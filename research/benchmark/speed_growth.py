@@ -19,7 +19,6 @@ from botorch_lse.strategies import (
     Above,
     AbsoluteVolumeChange,
     Ambiguity,
-    ContourEntropy,
     ExpectedFeasibility,
     ExpectedMisclassification,
     GaussianProcess,
@@ -30,6 +29,7 @@ from botorch_lse.strategies import (
     Strategy,
     TargetedVariance,
     TruncatedVariance,
+    UFunction,
 )
 from research.benchmark.registry import Options, entry
 from research.benchmark.speed import MIB, in_fresh_process, peak_memory
@@ -56,7 +56,7 @@ def rules() -> dict[str, Any]:
         RandomizedStraddle(),
         Straddle(),
         Ambiguity(),
-        ContourEntropy(),
+        UFunction(),
         ExpectedFeasibility(),
         TruncatedVariance(),
         TargetedVariance(),
