@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 _GOLDEN = (5**0.5 - 1) / 2
+IN_FULL = (pytest.mark.slow, pytest.mark.exhaustive)
+"""Marks of what takes minutes, such as a rate by hundreds of simulated runs."""
 
 
 def chosen(factors: Sequence[Sequence[object]], together: int) -> set[tuple[int, ...]]:
@@ -87,16 +89,22 @@ def spread(cells: Sequence[Mapping[str, int]], n: int, start: int = 0) -> set[in
     return set(taken)
 
 
-def more_when_slow(names: str, few: object, many: object) -> pytest.MarkDecorator:
+def more_when_slow(
+    names: str,
+    few: object,
+    many: object,
+    rest: Sequence[pytest.MarkDecorator] = (pytest.mark.slow,),
+) -> pytest.MarkDecorator:
     r"""Parametrize with little by default and with much behind ``slow``.
 
     Args:
         names: One parameter's name, or several, separated by commas.
         few: Its value (a tuple of values for several names) in the default run.
         many: Its value in the slow run.
+        rest: The marks of ``many``.
     """
     return pytest.mark.parametrize(
-        names, [few, pytest.param(*_values(names, many), marks=pytest.mark.slow)]
+        names, [few, pytest.param(*_values(names, many), marks=rest)]
     )
 
 

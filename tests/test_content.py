@@ -17,7 +17,7 @@ from botorch_lse.content import (
     proportion_limits,
     sampling_limits,
 )
-from tests.covering import more_when_slow
+from tests.covering import IN_FULL, more_when_slow
 
 X = torch.arange(5.0).unsqueeze(-1)
 SIDES = torch.tensor([1, 1, 0, 0, -1], dtype=torch.int8)
@@ -227,7 +227,7 @@ def plays(n_rows: int, n: int, wrong: int, masses, delta: float, runs: int) -> i
 
 
 @pytest.mark.some(2)
-@more_when_slow("runs", 40, 400)
+@more_when_slow("runs", 40, 400, rest=IN_FULL)
 @pytest.mark.parametrize("wrong", [0, 5, 40, 200])
 @pytest.mark.parametrize("uneven", [False, True])
 def test_limits_by_draws_hold_at_every_time(

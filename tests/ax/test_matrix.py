@@ -11,7 +11,7 @@ import torch
 from botorch_lse.ax import POOL_INDEX, CostMetric, LevelSetNode
 from botorch_lse.ax.node import level_set_node
 from botorch_lse.strategies import MELKStrategy
-from tests.covering import covering
+from tests.covering import IN_FULL, covering
 
 from .matrix import RUNS, SHIP, STORES, STRATEGIES, WAYS, trials_of
 from .worlds import (
@@ -88,9 +88,6 @@ def check(name, way, store, folder):
     assert trials == expected
     assert reason == why
     assert same_state(state, in_one_piece)
-
-
-IN_FULL = (pytest.mark.slow, pytest.mark.exhaustive)
 
 
 @pytest.mark.some(4)

@@ -19,7 +19,7 @@ from botorch_lse.strategies import (
 )
 from botorch_lse.strategies.audited import Audited
 from botorch_lse.strategies.judges import ParetoJudge, Values
-from tests.covering import more_when_slow
+from tests.covering import IN_FULL, more_when_slow
 from tests.strategies.test_audited import POOL, N, Stubborn
 
 KERNEL = RBFKernel().double()
@@ -96,7 +96,7 @@ def test_accepted_rows_are_measured_until_they_are_known() -> None:
 
 
 @pytest.mark.slow
-@more_when_slow("n", 300, 5000)
+@more_when_slow("n", 300, 5000, rest=IN_FULL)
 @pytest.mark.parametrize("is_gaussian", [True, False])
 def test_bounds_hold_at_all_counts_together(n, is_gaussian) -> None:
     generator = torch.Generator().manual_seed(0)
@@ -189,7 +189,7 @@ def test_a_front_that_holds_passes(kind) -> None:
 
 
 @pytest.mark.slow
-@more_when_slow("n_runs", 20, 400)
+@more_when_slow("n_runs", 20, 400, rest=IN_FULL)
 @pytest.mark.parametrize("kind", ["known", "learnt"])
 def test_a_front_that_misses_too_many_passes_rarely(kind, n_runs) -> None:
     ends = [audited_claim(20, s, kind, 300).stop_reason for s in range(n_runs)]

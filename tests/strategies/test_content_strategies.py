@@ -20,7 +20,7 @@ from botorch_lse.strategies.content import (
     joint_draws,
     systematic_sample,
 )
-from tests.covering import more_when_slow
+from tests.covering import IN_FULL, more_when_slow
 
 GRID = torch.linspace(0, 1, 14, dtype=torch.float64)
 CELLS = torch.cartesian_prod(GRID, GRID)
@@ -247,7 +247,7 @@ WEIGHTS = torch.linspace(1, 9, N).double()
 
 
 @pytest.mark.slow
-@more_when_slow("runs", 20, 200)
+@more_when_slow("runs", 20, 200, rest=IN_FULL)
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_intervals_of_runs_hold_as_often_as_they_say(weights, runs: int) -> None:
     pool = Pool(CELLS, weights=weights)
@@ -299,7 +299,7 @@ def test_the_most_wrong_rows_are_the_largest_number_not_refuted() -> None:
 
 
 @pytest.mark.some(1)
-@more_when_slow("runs", 6, 60)
+@more_when_slow("runs", 6, 60, rest=IN_FULL)
 @pytest.mark.parametrize("std", [0.0, 0.1])
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_limits_by_an_audit_hold(std: float, weights, runs: int) -> None:
@@ -319,7 +319,7 @@ def test_limits_by_an_audit_hold(std: float, weights, runs: int) -> None:
 
 
 @pytest.mark.slow
-@more_when_slow("runs", 10, 100)
+@more_when_slow("runs", 10, 100, rest=IN_FULL)
 def test_limits_by_an_audit_hold_for_a_model_that_is_wrong(runs: int) -> None:
     # A kernel that is far too smooth, and a width of nearly nothing.
     pool, missed, wrong = Pool(CELLS), 0, 0

@@ -9,7 +9,7 @@ from scipy.stats import binom, expon, lognorm, multivariate_normal, norm
 
 from botorch_lse import Pool
 from botorch_lse.content import sampling_limits
-from tests.covering import more_when_slow
+from tests.covering import IN_FULL, more_when_slow
 
 NORMALS = (norm(), norm())
 
@@ -61,7 +61,7 @@ def test_rows_that_were_there_stay_where_they_are() -> None:
 
 
 @pytest.mark.some(1)
-@more_when_slow("runs", 50, 1000)
+@more_when_slow("runs", 50, 1000, rest=IN_FULL)
 @pytest.mark.parametrize("beta", [norm.isf(1e-5), norm.isf(1e-6)])
 def test_rare_probabilities_are_within_their_limits(beta: float, runs: int) -> None:
     missed, errors, stated = 0, [], []

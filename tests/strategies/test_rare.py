@@ -20,7 +20,7 @@ from botorch_lse.strategies import (
     extended,
 )
 from botorch_lse.strategies.rare import design_points
-from tests.covering import more_when_slow
+from tests.covering import IN_FULL, more_when_slow
 
 KERNEL = ScaleKernel(RBFKernel()).double()
 KERNEL.base_kernel.lengthscale = 5.0
@@ -62,7 +62,7 @@ def known(seed: int, steps: int = 8):
     return state
 
 
-@more_when_slow("runs", 3, 20)
+@more_when_slow("runs", 3, 20, rest=IN_FULL)
 def test_a_probability_of_one_in_a_million_is_found(runs: int) -> None:
     missed = torch.zeros(2, dtype=torch.long)
     for seed in range(runs):
