@@ -65,6 +65,7 @@ class Content:
             watches it (``content_tol``) or in its first rounds. No theorem stands
             behind it: how often it held is measured (``benchmark reliability``).
         confidence: Of ``posterior``, ``design`` and the sampling error, each by itself.
+        meaning: What is counted, in words, such as "above" or "in the region".
     """
 
     estimate: float
@@ -82,6 +83,7 @@ class Content:
     design: tuple[float, float] | None = None
     widened: tuple[float, float] | None = None
     confidence: float = CONFIDENCE
+    meaning: str = "above"
 
     @classmethod
     def of(
@@ -94,6 +96,7 @@ class Content:
         is_sample: bool = False,
         adds_up: bool = True,
         confidence: float = CONFIDENCE,
+        meaning: str = "above",
     ) -> Content:
         r"""The content by decided rows.
 
@@ -105,6 +108,7 @@ class Content:
             is_sample: Whether the rows were drawn from a distribution.
             adds_up: Whether masses are shares of their own sum.
             confidence: Of the sampling error.
+            meaning: What is counted, in words.
         """
         above = sides == 1
         open_ = sides == 0
@@ -134,6 +138,7 @@ class Content:
             population,
             sampled,
             confidence=confidence,
+            meaning=meaning,
         )
 
     @property
@@ -164,8 +169,8 @@ class Content:
 
     def __str__(self) -> str:
         words = [
-            f"{self.estimate:.4g} of the {self.mass_in_words} is above; by decided "
-            f"rows between {self.lower:.4g} and {self.upper:.4g}"
+            f"{self.estimate:.4g} of the {self.mass_in_words} is {self.meaning}; by "
+            f"decided rows between {self.lower:.4g} and {self.upper:.4g}"
         ]
         percent = f"{100 * self.confidence:g} %"
         for limits, source in (

@@ -37,7 +37,7 @@ from botorch_lse.strategies.forecast import (
     smallest,
     squared_gaps,
 )
-from botorch_lse.strategies.goals import Goal, View
+from botorch_lse.strategies.goals import Goal, Region, View
 from botorch_lse.strategies.judges import BY_SIDES, Judge
 from botorch_lse.strategies.loop import ALL_ABOVE, NONE_FOUND, Procedure, Request
 from botorch_lse.strategies.processes import (
@@ -845,14 +845,18 @@ class GPProcedure(Procedure):
 
     def conservative(self, belief: Belief, alpha: float) -> Tensor:
         r"""``T`` bools: items that are above together with probability ``alpha``."""
-        level = self.goal.stated_level
-        if level is None or not belief.fits.is_informed:
-            missing = "no stated level" if level is None else "no model yet"
-            raise UnsupportedError(
-                "Expected a run with a stated level and a model, from which joint "
-                f"draws can be made, but got {missing}."
-            )
-        return conservative_rows(belief.posterior, level, self.item_rows, alpha)
+        goal, fits = self.goal, belief.fits
+        if not isinstance(goal, Region) or not self.can_draw_content:
+            missing = "an estimated level, or correlated outputs"
+        elif not fits.is_informed:
+            missing = "no model yet"
+        else:
+            given = fits.posteriors, goal.cells, self.item_rows
+            return conservative_rows(*given, alpha)
+        raise UnsupportedError(
+            "Expected a run with stated levels of independent outputs and a model, "
+            f"from which joint draws can be made, but got {missing}."
+        )
 
     def takes_any_rows(self, belief: Belief) -> bool:
         r"""Whether rows may be excluded now: a burn-in needs those of its stages."""
@@ -874,18 +878,23 @@ class GPProcedure(Procedure):
 
         Args:
             belief: The belief before the round.
-            new: The round's observations, of one output.
+            new: The round's observations. Where one of them has all outputs, it is
+                worth what they are in the mean.
         """
-        rows = new.indices.unique()
-        if self.model.is_fixed or not belief.fits.is_informed:
-            return float(len(rows))
-        (noise,), posterior = belief.fits.noise_of(new), belief.posterior
-        noise = noise.where(noise > posterior.least_noise, 0.0)  # it counts as exact
-        _, error = row_means(new, noise)
-        variance = posterior.variance[rows].to(error)
-        shares = variance / (variance + error.square())
-        # Of a row that is known exactly, exact values tell all that there is: 0 / 0.
-        return float(shares.nan_to_num(1.0).sum())
+        fits, total = belief.fits, 0.0
+        if self.model.is_fixed or not fits.is_informed:
+            return float(len(new.indices.unique()))
+        each = self.model.by_output(new)
+        for own, noise, posterior in zip(
+            each, fits.noise_of(new), fits.posteriors, strict=True
+        ):
+            noise = noise.where(noise > posterior.least_noise, 0.0)  # it is exact
+            _, error = row_means(own, noise)
+            variance = posterior.variance[own.indices.unique()].to(error)
+            shares = variance / (variance + error.square())
+            # Of a row that is known, exact values tell all that there is: 0 / 0.
+            total += float(shares.nan_to_num(1.0).sum())
+        return total if self.model.assays is not None else total / len(each)
 
     # --- audits -----------------------------------------------------------------------
 
@@ -946,6 +955,22 @@ class GPProcedure(Procedure):
         r"""Whether the level is known beforehand."""
         return self.goal.stated_level is not None
 
+    @property
+    def has_content(self) -> bool:
+        r"""Whether the rows on one side have a share of the pool that is meant."""
+        is_own = self.items is self.pool or self.model.assays is not None
+        is_level = isinstance(self.goal, Region) or self.goal.has_one_level
+        return is_own and is_level
+
+    @property
+    def can_draw_content(self) -> bool:
+        r"""Whether sides follow from draws of the posteriors: of stated levels.
+
+        Not of correlated outputs, which would have to be drawn together.
+        """
+        is_alone = self.model.together is None or self.goal.n_outputs == 1
+        return isinstance(self.goal, Region) and is_alone
+
     def audit_noise(self, belief: Belief, new: Observations) -> Tensor:
         r"""The noise variances of ``n`` values that were told, units of ``y`` squared.
 
@@ -1004,13 +1029,13 @@ class GPProcedure(Procedure):
         Without them where no level is stated, there is no model yet, or it is not to be
         believed, since all values lie on one side.
         """
-        found, level = answer.content(confidence), self.goal.stated_level
+        found, goal = answer.content(confidence), self.goal
         is_unknown = not belief.fits.is_informed or belief.one_sided is not None
-        if level is None or is_unknown:
+        if not (isinstance(goal, Region) and self.can_draw_content) or is_unknown:
             return found
-        side = answer.above.to(torch.int8) - answer.below.to(torch.int8)
-        mass, items = self.items.mass, self.item_rows
-        draws = content_draws(belief.posterior, level, side, mass, items)
+        side, mass, items = answer.sides_of_level, self.items.mass, self.item_rows
+        posteriors = belief.fits.posteriors
+        draws = content_draws(posteriors, goal.cells, side, mass, items)
         tail = torch.tensor((1 - confidence) / 2, dtype=draws.dtype)
         low, high = torch.quantile(draws, torch.stack((tail, 1 - tail))).tolist()
         return replace(found, posterior=(low, high))

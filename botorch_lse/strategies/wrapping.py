@@ -138,6 +138,16 @@ class Wrapping(Procedure):
         return float(self.inner.audit_level(belief.inner))
 
     @property
+    def can_draw_content(self) -> bool:
+        r"""Whether sides follow from draws of the posteriors."""
+        return bool(self.inner.can_draw_content)
+
+    @property
+    def has_content(self) -> bool:
+        r"""Whether the rows on one side have a share of the pool that is meant."""
+        return bool(self.inner.has_content)
+
+    @property
     def has_stated_level(self) -> bool:
         r"""Whether the level is known beforehand."""
         return bool(self.inner.has_stated_level)
