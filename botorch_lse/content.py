@@ -85,6 +85,14 @@ class Content:
     confidence: float = CONFIDENCE
     meaning: str = "above"
 
+    def __post_init__(self) -> None:
+        # Sums of masses exceed 1 by rounding, those of importance weights by chance.
+        for name in ("estimate", "expected", "lower", "upper"):
+            object.__setattr__(self, name, min(getattr(self, name), 1.0))
+        for name in ("population", "sampled", "posterior", "design", "widened"):
+            if (ends := getattr(self, name)) is not None:
+                object.__setattr__(self, name, (min(ends[0], 1.0), min(ends[1], 1.0)))
+
     @classmethod
     def of(
         cls,
@@ -122,8 +130,6 @@ class Content:
             sampled = sampling_limits(mass, guess, adds_up, confidence)
             least, _ = sampling_limits(mass, above, adds_up, confidence)
             _, most = sampling_limits(mass, above | open_, adds_up, confidence)
-            # Importance weights may add up to more than everything.
-            most = max(min(most, 1.0), least)
             population = (least, most)
         return cls(
             estimate,
