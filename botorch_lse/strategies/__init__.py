@@ -63,7 +63,7 @@ from botorch_lse.strategies.presets import (
     TruVaRStrategy,
 )
 from botorch_lse.strategies.processes import GaussianProcess
-from botorch_lse.strategies.rare import extended
+from botorch_lse.strategies.rare import extended, rare_event
 from botorch_lse.strategies.rules import (
     Ambiguity,
     ContourEntropy,
@@ -212,4 +212,5 @@ __all__ = [
     "audit",
     "audit_size",
     "extended",
+    "rare_event",
 ]

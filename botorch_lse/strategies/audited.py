@@ -277,7 +277,7 @@ class Audited(Wrapping):
     make_test: Callable[..., AuditTest] = audit_test
 
     @property
-    def draws_at_random(self) -> bool:
+    def draws_at_random(self) -> bool:  # type: ignore[override]
         r"""They are: that is what an audit is."""
         return True
 

@@ -898,9 +898,6 @@ class GPProcedure(Procedure):
 
     # --- audits -----------------------------------------------------------------------
 
-    draws_at_random = False
-    """Whether rows are drawn at random, so that something holds whatever the model."""
-
     @property
     def audit_accuracy(self) -> float | None:
         r"""The goal's accuracy, where it is about rows of the pool and one output."""

@@ -123,7 +123,7 @@ class Wrapping(Procedure):
     # --- what audits and stops ask ----------------------------------------------------
 
     @property
-    def draws_at_random(self) -> bool:
+    def draws_at_random(self) -> bool:  # type: ignore[override]
         r"""Whether rows are drawn at random, so that something holds in any case."""
         return bool(self.inner.draws_at_random)
 
