@@ -126,10 +126,9 @@ class GPProcedure(Procedure):
         if self.level_z is not None:
             in_interval(self.level_z, "level_z", 0.0, float("inf"))
         truth_value(self.needs_both_sides, "needs_both_sides")
-        for output in self.model.outputs:
-            if self.model.burn_in is None:
-                output.check()
-            if self.model.burn_in is not None or output.known_noise is not None:
+        for output in self.model.outputs if self.model.burn_in is None else ():
+            output.check()
+            if output.known_noise is not None:
                 output.check_noise(is_known=True)
         self._check_norm_bound()
         self.rule.check(self.pool)
