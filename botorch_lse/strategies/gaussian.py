@@ -47,7 +47,13 @@ from botorch_lse.strategies.processes import (
     side_of_all,
     spread_over,
 )
-from botorch_lse.strategies.remarks import DataWarning, Remark, Slip, on_few_levels
+from botorch_lse.strategies.remarks import (
+    DataWarning,
+    Remark,
+    Slip,
+    on_decades,
+    on_few_levels,
+)
 from botorch_lse.strategies.rules import Belief, Rule, Situation, problems_of
 
 INFORMED_SHARE = 0.5
@@ -420,7 +426,7 @@ class GPProcedure(Procedure):
         )
         warned = {remark.subject for remark in belief.remarks}
         for remark in learnt.remarks:
-            if remark.subject not in warned:
+            if remark.subject not in warned and remark.kind != "decades":  # an advice
                 warnings.warn(remark.text, DataWarning, stacklevel=2)
         if learnt.is_contradicted and not belief.is_contradicted:
             warnings.warn(learnt.contradiction, CalibrationWarning, stacklevel=2)
@@ -489,6 +495,9 @@ class GPProcedure(Procedure):
         found = []
         for j, own in enumerate(self.model.by_output(history)):
             found.append(on_few_levels(own.y, own.indices, j))
+            if len(own) and history.yvar is None:  # noise that is known is in units
+                levels = self.goal.levels_near(j, own.y)
+                found.append(on_decades(own.y, levels, j))
         for slip in learnt.slips:
             found.append(slip.remark(not bool((learnt.doubted == slip.row).any())))
         return tuple(remark for remark in found if remark is not None)
