@@ -430,12 +430,11 @@ def test_an_accuracy_widens_the_content_and_does_not_shift_it(name) -> None:
 @pytest.mark.parametrize("name", ["above", "below", "between"])
 @pytest.mark.parametrize("noise_std", [0.0, 0.05])
 def test_limits_by_an_audit_are_of_the_level_itself(name, noise_std) -> None:
-    # Steep at the level: hardly a row is measured before the claim.
-    state, inside = asked(name, noise_std, audit=(0.2, 0.2))
+    state, inside = asked(name, noise_std, audit=(0.02, 0.1))
     assert state.stop_reason == "audited"
     low, high = state.content().design
     assert low <= float(inside.double().mean()) <= high
-    assert high - low < 1.0
+    assert high - low < 0.45
 
 
 @pytest.mark.parametrize("name", ASKED)

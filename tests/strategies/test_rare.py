@@ -205,11 +205,12 @@ def test_an_extension_keeps_what_was_excluded_and_used_up() -> None:
 
 
 def test_no_probability_is_above_one_after_an_extension() -> None:
-    state = extended(strategy(n=64).init(0), 64)
+    states = [extended(strategy(n=64, seed=s).init(s), 64) for s in range(9)]
+    state = max(states, key=lambda s: float(s.strategy.pool.mass.sum()))
+    assert float(state.strategy.pool.mass.sum()) > 1.001
     everything = replace(state.strategy, goal=Above(-50.0), content_tol=None)
     found = everything.replay(Observations([0], [f(everything.pool.X[:1]).item()]))
     content = found.content()
-    assert float(everything.pool.mass.sum()) != pytest.approx(1.0, abs=1e-9)
     for value in (content.estimate, content.upper, content.expected):
         assert value <= 1.0
     for ends in (content.population, content.sampled, content.posterior):
@@ -263,7 +264,7 @@ def test_without_an_event_there_is_no_end_but_the_budget() -> None:
 
 def test_one_excluded_row_does_not_exhaust_a_pool() -> None:
     kernel = RBFKernel().double()
-    kernel.lengthscale = 0.05
+    kernel.lengthscale = 0.01  # neighbours say nothing of the row
     pool = Pool(torch.linspace(0, 1, 40, dtype=torch.float64).unsqueeze(-1))
     model = GaussianProcess(kernel, noise_std=0.0)
     for rule in (ExpectedFeasibility(), Ambiguity(), Straddle()):
@@ -275,7 +276,7 @@ def test_one_excluded_row_does_not_exhaust_a_pool() -> None:
             state = given.tell(state, batch.observe(y))
         assert state.stop_reason == "decided"
         undecided = state.classification.undecided.nonzero().view(-1).tolist()
-        assert undecided in ([], [20])
+        assert undecided == [20]
         assert "Rows were excluded" in state.classification.guarantee
     # Rows that may not be measured again are another matter.
     noisy = GaussianProcess(kernel, noise_std=2.0)
