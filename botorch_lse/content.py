@@ -67,6 +67,7 @@ class Content:
             watches it (``content_tol``) or in its first rounds. No theorem stands
             behind it: how often it held is measured (``benchmark reliability``).
         confidence: Of ``posterior``, ``design`` and the sampling error, each by itself.
+        meaning: What is counted, in words, such as "above" or "in the region".
     """
 
     estimate: float
@@ -84,6 +85,15 @@ class Content:
     design: tuple[float, float] | None = None
     widened: tuple[float, float] | None = None
     confidence: float = CONFIDENCE
+    meaning: str = "above"
+
+    def __post_init__(self) -> None:
+        # Sums of masses exceed 1 by rounding, those of importance weights by chance.
+        for name in ("estimate", "expected", "lower", "upper"):
+            object.__setattr__(self, name, min(getattr(self, name), 1.0))
+        for name in ("population", "sampled", "posterior", "design", "widened"):
+            if (ends := getattr(self, name)) is not None:
+                object.__setattr__(self, name, (min(ends[0], 1.0), min(ends[1], 1.0)))
 
     @classmethod
     def of(
@@ -96,6 +106,7 @@ class Content:
         is_sample: bool = False,
         adds_up: bool = True,
         confidence: float = CONFIDENCE,
+        meaning: str = "above",
     ) -> Content:
         r"""The content by decided rows.
 
@@ -107,6 +118,7 @@ class Content:
             is_sample: Whether the rows were drawn from a distribution.
             adds_up: Whether masses are shares of their own sum.
             confidence: Of the sampling error.
+            meaning: What is counted, in words.
         """
         above = sides == 1
         open_ = sides == 0
@@ -120,8 +132,6 @@ class Content:
             sampled = sampling_limits(mass, guess, adds_up, confidence)
             least, _ = sampling_limits(mass, above, adds_up, confidence)
             _, most = sampling_limits(mass, above | open_, adds_up, confidence)
-            # Importance weights may add up to more than everything.
-            most = max(min(most, 1.0), least)
             population = (least, most)
         return cls(
             estimate,
@@ -136,6 +146,7 @@ class Content:
             population,
             sampled,
             confidence=confidence,
+            meaning=meaning,
         )
 
     @property
@@ -166,8 +177,8 @@ class Content:
 
     def __str__(self) -> str:
         words = [
-            f"{self.estimate:.4g} of the {self.mass_in_words} is above; by decided "
-            f"rows between {self.lower:.4g} and {self.upper:.4g}"
+            f"{self.estimate:.4g} of the {self.mass_in_words} is {self.meaning}; by "
+            f"decided rows between {self.lower:.4g} and {self.upper:.4g}"
         ]
         percent = f"{written(100 * self.confidence)} %"
         for limits, source in (

@@ -1177,6 +1177,10 @@ class Classification:
             units of each output's prior deviation, negative outside of the region.
         classes: Of several levels ``N`` numbers, how many of them a row is above; -1
             where that is not decided. Else ``None``.
+        within: ``N`` bools: decided rows that the accuracy ``epsilon`` decides, so that
+            they may be on either side of the level itself; ``None`` without accuracy.
+        meaning: What it is to be in ``above``, in words, such as "below" where
+            ``Below(0.4)`` is asked.
 
     Raises:
         ValueError: If the three sets are not a partition, or a lower bound is above its
@@ -1196,6 +1200,8 @@ class Classification:
     contradicted: Tensor = field(default=None, repr=False)  # type: ignore[assignment]
     outputs: tuple[OutputEstimate, ...] = field(default=(), repr=False)
     classes: Tensor | None = field(default=None, repr=False)
+    within: Tensor | None = field(default=None, repr=False)
+    meaning: str = field(default="above", repr=False)
 
     def __post_init__(self) -> None:
         if self.contradicted is None:
@@ -1226,6 +1232,15 @@ class Classification:
         p = self.probability_above
         return float(((1 - p) * self.above + p * self.below).sum())
 
+    @property
+    def sides_of_level(self) -> Tensor:
+        r"""``N`` codes: 1 above the level itself, -1 at or below it, 0 not decided.
+
+        Rows that the accuracy lets go to either side are not decided.
+        """
+        side = self.above.to(torch.int8) - self.below.to(torch.int8)
+        return side if self.within is None else side.masked_fill(self.within, 0)
+
     @cached_property
     def best_guess(self) -> Tensor:
         r"""``N`` bools: above, with undecided rows on the likelier side."""
@@ -1236,7 +1251,9 @@ class Classification:
 
         The share of the pool, by weights where it has them, with limits that hold if
         all decided rows are right, and the error of the pool as a sample of a
-        distribution, where it is one. ``State.content`` adds what only a run knows.
+        distribution, where it is one. It is the share above the level itself: rows that
+        an accuracy has decided may be on either side, and count as open.
+        ``State.content`` adds what only a run knows.
 
         Example:
             >>> yes, no = torch.tensor([True, False]), torch.tensor([False, True])
@@ -1260,9 +1277,10 @@ class Classification:
         mass = torch.full((N,), 1 / N, dtype=torch.float64)
         return Content.of(
             mass if pool is None else pool.mass,
-            self.above.to(torch.int8) - self.below.to(torch.int8),
+            self.sides_of_level,
             self.probability_above.double(),
             self.guarantee,
+            meaning=self.meaning,
             is_sample=pool is not None and pool.is_sample,
             adds_up=pool is None or pool.total is None,
             confidence=confidence,

@@ -161,6 +161,22 @@ def test_no_limit_of_a_probability_is_above_one() -> None:
     none, half = torch.zeros(100), torch.full((100,), 0.5).double()
     found = Content.of(mass, none, half, "", is_sample=True, adds_up=False)
     assert found.population[1] == 1.0
+    all_above = Content.of(mass, none + 1, half, "", is_sample=True, adds_up=False)
+    wider = replace(all_above, posterior=(1.005, 1.01), widened=(0.9, 1.1))
+    wider = replace(wider, design=(1.001, 1.002))
+    for content in (found, all_above, wider):
+        for name in ("estimate", "expected", "lower", "upper"):
+            assert 0 <= getattr(content, name) <= 1.0
+        for name in ("population", "sampled", "posterior", "design", "widened"):
+            low, high = getattr(content, name) or (0.0, 0.0)
+            assert 0 <= low <= high <= 1.0
+        assert content.combined is None or content.combined[1] <= 1.0
+    # Rounding alone: ten tenths of a weighted pool.
+    each = Pool(torch.arange(7.0)[:, None], weights=torch.full((7,), 0.1)).mass
+    assert Content.of(each, torch.ones(7), torch.ones(7), "").estimate <= 1.0
+    sums = [torch.full((n,), 1 / n).double() for n in range(1, 400)]
+    found = [Content.of(m, torch.ones(len(m)), m, "", is_sample=True) for m in sums]
+    assert max(content.sampled[1] for content in found) <= 1.0
 
 
 def test_the_population_adds_both_errors() -> None:

@@ -126,8 +126,12 @@ def classify(
     _check_regions(regions)
     threshold = finite_number(threshold, "threshold")
     epsilon = accuracy(epsilon)
-    side = explicit_sides(regions.lower, regions.upper, threshold, epsilon)
-    return from_sides(side, regions, threshold, NO_GUARANTEE)
+    ends = regions.lower, regions.upper
+    side = explicit_sides(*ends, threshold, epsilon)
+    within = None
+    if epsilon > 0:
+        within = may_be_on_either(side, *ends, threshold, threshold)
+    return from_sides(side, regions, threshold, NO_GUARANTEE, within)
 
 
 def classify_implicit(
@@ -154,7 +158,10 @@ def classify_implicit(
     start = Sides.start(regions.lower.numel())
     sides = start.update_implicit(*ends, omega, accuracy(epsilon))
     level = omega * float(regions.mean.max())
-    return from_sides(sides.side, regions, level, NO_GUARANTEE)
+    within = None
+    if accuracy(epsilon) > 0:
+        within = may_be_on_either(sides.side, *ends, *level_ends(omega, *ends))
+    return from_sides(sides.side, regions, level, NO_GUARANTEE, within)
 
 
 def _check_regions(regions: object) -> None:
@@ -166,8 +173,34 @@ def _check_regions(regions: object) -> None:
         )
 
 
+def level_ends(omega: float, lower: Tensor, upper: Tensor) -> tuple[float, float]:
+    r"""The smallest and the largest level ``omega * max f`` that intervals allow."""
+    return omega * float(lower.max()), omega * float(upper.max())
+
+
+def may_be_on_either(
+    side: Tensor, lower: Tensor, upper: Tensor, low: float, high: float
+) -> Tensor:
+    r"""``N`` bools: decided rows whose interval reaches over the level itself.
+
+    An accuracy has decided them.
+
+    Args:
+        side: ``N`` codes.
+        lower: ``N`` lower ends.
+        upper: ``N`` upper ends.
+        low: The smallest level that is possible.
+        high: The largest one; the same where the level is stated.
+    """
+    return ((side == ABOVE) & (lower <= high)) | ((side == BELOW) & (upper > low))
+
+
 def from_sides(
-    side: Tensor, regions: Regions, level: float, guarantee: str
+    side: Tensor,
+    regions: Regions,
+    level: float,
+    guarantee: str,
+    within: Tensor | None = None,
 ) -> Classification:
     r"""A ``Classification`` from codes of sides.
 
@@ -176,6 +209,7 @@ def from_sides(
         regions: The regions of the same rows.
         level: The level for ``probability_above``, units of ``y``.
         guarantee: The sentence about the confidence.
+        within: ``N`` bools: see ``Classification``.
     """
     probability = gaussian_probability_above(regions.mean, regions.sigma, level)
     return Classification(
@@ -190,6 +224,7 @@ def from_sides(
         guarantee=guarantee,
         pool=regions.pool,
         contradicted=regions.contradicted,
+        within=within,
     )
 
 

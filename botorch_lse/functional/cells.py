@@ -110,6 +110,30 @@ class Cells:
         shape[ahead + output] = values.shape[1]
         return values.view(shape)
 
+    def in_last(self, values: Sequence[Tensor]) -> Tensor:
+        r"""``N x ...`` bools: whether points are of the last class.
+
+        Args:
+            values: For each output ``N x ...`` values; of one without levels anything.
+        """
+        ones = [1] * (values[0].ndim - 1)
+        table = self.classes == self.n_classes - 1
+        each = [
+            (own, level.view(-1, *ones))
+            for part, own in zip(self.levels, values, strict=True)
+            for level in part.mT
+        ]
+        if len(each) == 1:  # as a rule; of many draws numbers of cells take memory
+            (own, level), (under, over) = each[0], table.flatten(1).mT
+            return torch.where(own > level, over.view(-1, *ones), under.view(-1, *ones))
+        place = [torch.arange(len(table)).view(-1, *ones)]
+        for part, own in zip(self.levels, values, strict=True):
+            cell = torch.zeros_like(own, dtype=torch.long)
+            for level in part.mT:
+                cell += own > level.view(-1, *ones)
+            place.append(cell)
+        return table[tuple(place)]
+
     # --- what intervals say -----------------------------------------------------------
 
     def allowed(self, above: Sequence[Tensor], below: Sequence[Tensor]) -> Tensor:

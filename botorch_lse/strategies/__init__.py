@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         TruVaRStrategy,
     )
     from botorch_lse.strategies.processes import GaussianProcess
-    from botorch_lse.strategies.rare import extended
+    from botorch_lse.strategies.rare import extended, rare_event
     from botorch_lse.strategies.rules import (
         Ambiguity,
         ContourEntropy,
@@ -115,7 +115,7 @@ else:
                 "MILKStrategy RandomStrategy StraddleStrategy TruVaRStrategy"
             ),
             "processes": "GaussianProcess",
-            "rare": "extended",
+            "rare": "extended rare_event",
             "rules": (
                 "Ambiguity ContourEntropy OptimalDesign ExpectedFeasibility Random "
                 "RandomizedStraddle RanjanImprovement Rule ScoreRule Straddle "
@@ -199,4 +199,5 @@ __all__ = [
     "audit",
     "audit_size",
     "extended",
+    "rare_event",
 ]

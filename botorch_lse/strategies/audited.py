@@ -278,7 +278,7 @@ class Audited(Wrapping):
     make_test: Callable[..., AuditTest] = audit_test
 
     @property
-    def draws_at_random(self) -> bool:
+    def draws_at_random(self) -> bool:  # type: ignore[override]
         r"""They are: that is what an audit is."""
         return True
 
@@ -521,8 +521,15 @@ class Audited(Wrapping):
             risk -= NOISE_SHARE * spent(self.delta, belief.attempt)
         if risk <= 0:
             return found
-        above = float(self.pool.mass[claim.is_above].sum())
+        mass, is_above = self.pool.mass, claim.is_above
+        above = float(mass[is_above].sum())
         less, more = self._differences(belief, claim, risk)
+        if answer.within is not None:
+            # Of rows that were measured before the claim nothing is drawn.
+            known = torch.ones_like(is_above).index_fill(0, claim.rows, False)
+            either = mass * (known & answer.within)
+            less -= float(either[is_above].sum())
+            more += float(either[~is_above].sum())
         limits = max(above + less, 0.0), min(above + more, 1.0)
         return replace(found, design=limits)
 
@@ -532,6 +539,11 @@ class Audited(Wrapping):
         r"""Limits of what is truly above less what is claimed to be."""
         mass, drawn = self.pool.mass, claim.drawn[: len(claim.judged)]
         is_above, wrong = claim.is_above[drawn], ~claim.judged
+        strict = claim.judge.strict()
+        if strict is not claim.judge:
+            # What the accuracy allows for is a difference too, to the level itself.
+            given = claim.labels, self._values(belief), self._test(belief).mistaken
+            wrong = strict.verdicts(*given)[drawn] <= 0
         own = mass[claim.rows]
         is_exact = belief.noise == KNOWN and not bool((claim.variance[drawn] > 0).any())
         if is_exact and claim.judge.n_classes == 2:
@@ -558,8 +570,12 @@ class Audited(Wrapping):
         # A row that was measured and not found right is undecided, unless the model has
         # changed its mind about it.
         now = _labels(answer)
-        now = torch.where(now == claim.labels, UNKNOWN, now)
+        is_same = now == claim.labels
+        now = torch.where(is_same, UNKNOWN, now)
         labels, judge = torch.where(claim.verdict < 0, now, claim.labels), claim.judge
+        within = answer.within
+        if within is not None:  # of rows that are open by now the claim alone says it
+            within = (within | ~is_same) & (labels != UNKNOWN)
         above = labels == judge.n_classes - 1
         words = (
             f"Audited: with probability at least {written(1 - self.delta)} over the "
@@ -574,6 +590,7 @@ class Audited(Wrapping):
             below=(labels != UNKNOWN) & ~above,
             undecided=labels == UNKNOWN,
             classes=None if answer.classes is None else labels,
+            within=within,
             guarantee=f"{answer.guarantee} {words}",
         )
 

@@ -7,12 +7,13 @@ the spreads of its rows: they are drawn together.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import scipy  # which loads its packages when they are first used
 import torch
 from torch import Tensor
 
+from botorch_lse.functional.cells import Cells
 from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
 from botorch_lse.strategies.bounds import LowRank
 
@@ -33,18 +34,6 @@ TINY = 1e-300
 JITTER = 1e-10
 """Added to the covariance of rows, as a share of the largest variance, so that it can
 be factorised; enlarged tenfold until it is enough."""
-
-
-def rows_in_doubt(posterior: PoolPosterior, level: float, rows: Tensor) -> Tensor:
-    r"""Those of the rows whose side is in doubt, by the posterior.
-
-    Args:
-        posterior: On the pool.
-        level: Units of ``y``.
-        rows: The rows that are looked at.
-    """
-    distance = (posterior.mean[rows] - level).abs()
-    return rows[distance < SURE * posterior.sigma[rows]]
 
 
 def joint_draws(
@@ -104,15 +93,17 @@ def _root(covariance: Tensor) -> Tensor:
 
 
 def content_draws(
-    posterior: PoolPosterior,
-    level: float,
+    posteriors: Sequence[PoolPosterior],
+    cells: Cells,
     side: Tensor,
     mass: Tensor,
     items: Tensor,
     n: int = SAMPLES,
     seed: int = 0,
 ) -> Tensor:
-    r"""``n`` draws of the content, by the posterior; decided items are as decided.
+    r"""``n`` draws of the content, by the posteriors; decided items are as decided.
+
+    What is counted are the items of the last class.
 
     Where more than ``MOST_DRAWN`` rows are in doubt, a sample of about so many stands
     for them (see ``systematic_sample``), so that time and memory hardly grow with the
@@ -125,36 +116,98 @@ def content_draws(
     wider than it has to be.
 
     Args:
-        posterior: On the pool.
-        level: Units of ``y``.
-        side: ``T`` codes: 1 above, -1 below, 0 undecided.
+        posteriors: On the pool, of each output, which are independent.
+        cells: The class in each cell, at the items or the same for all.
+        side: ``T`` codes: 1 in the last class, -1 in another one, 0 undecided.
         mass: ``T`` masses.
-        items: ``T`` rows of the posterior that are the items.
+        items: ``T`` rows of the posteriors that are the items.
         n: How many.
         seed: Of the draws.
     """
     open_ = (side == 0).nonzero().view(-1)
-    above = side == 1
-    sure = open_[posterior.mean[items[open_]] > level]
-    known = float(mass[above].sum() + mass[sure].sum())
+    means = [posterior.mean[items[open_]] for posterior in posteriors]
+    counts = cells.at(open_).in_last(means)
+    known = float(mass[side == 1].sum() + mass[open_[counts]].sum())
     total = torch.full((n,), known, dtype=torch.float64)
-    place = torch.zeros(len(posterior.mean), dtype=torch.long)
-    place[items] = torch.arange(len(items))
-    rows = rows_in_doubt(posterior, level, items[open_])
-    if len(rows) == 0:
+    is_open = _in_doubt(posteriors, cells.at(open_), items[open_])
+    doubtful, counts = open_[is_open], counts[is_open]
+    if len(doubtful) == 0:
         return total
-    doubtful = place[rows]
-    total -= float(mass[doubtful[posterior.mean[rows] > level]].sum())
+    total -= float(mass[doubtful[counts]].sum())
     each = mass[doubtful]
-    if len(rows) > MOST_DRAWN:
-        z = (posterior.mean[rows] - level) / posterior.sigma[rows]
-        order = z.argsort(stable=True)
+    if len(doubtful) > MOST_DRAWN:
+        z = _deviations(posteriors, cells.at(doubtful), items[doubtful])
+        order = z.argsort(stable=True)  # neighbours are alike
         # Another seed than that of the draws, so that the two are independent.
         kept, each = systematic_sample(each[order], MOST_DRAWN, seed + 1)
-        rows = rows[order[kept]]
-    for at, values in joint_draws(posterior, rows, n, seed):
-        total += each[at] @ (values > level).to(each)
+        doubtful = doubtful[order[kept]]
+    for at, found in _drawn_members(posteriors, cells, items, doubtful, n, seed):
+        total += each[at] @ found.to(each)
     return total
+
+
+def _drawn_members(
+    posteriors: Sequence[PoolPosterior],
+    cells: Cells,
+    items: Tensor,
+    some: Tensor,
+    n: int,
+    seed: int,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    r"""Whether items are of the last class in joint draws, block by block of items.
+
+    Args:
+        posteriors: On the pool, of each output, which are independent.
+        cells: The class in each cell, at the items or the same for all.
+        items: ``T`` rows of the posteriors that are the items.
+        some: Numbers of the items that are drawn.
+        n: How many draws.
+        seed: Of the draws; of each output but the first another one.
+
+    Yields:
+        Places in ``some``, and for each ``n`` bools.
+    """
+    used = [j for j, levels in enumerate(cells.levels) if levels.shape[1]]
+    drawn = [
+        joint_draws(posteriors[j], items[some], n, seed + 2 * i)
+        for i, j in enumerate(used)
+    ]
+    for blocks in zip(*drawn, strict=True):
+        at = blocks[0][0]
+        values = [blocks[0][1]] * len(posteriors)  # also where there is no level
+        for j, (_, own) in zip(used, blocks, strict=True):
+            values[j] = own
+        yield at, cells.at(some[at]).in_last(values)
+
+
+def _in_doubt(
+    posteriors: Sequence[PoolPosterior], cells: Cells, rows: Tensor
+) -> Tensor:
+    r"""``r`` bools: rows near to a level, by the posterior of its output."""
+    found = torch.zeros(len(rows), dtype=torch.bool)
+    for levels, posterior in zip(cells.levels, posteriors, strict=True):
+        mean, reach = posterior.mean[rows], SURE * posterior.sigma[rows]
+        for level in levels.mT:
+            found |= (mean - level).abs() < reach
+    return found
+
+
+def _deviations(
+    posteriors: Sequence[PoolPosterior], cells: Cells, rows: Tensor
+) -> Tensor:
+    r"""``r`` numbers of deviations by which rows are likely to be of the last class.
+
+    Args:
+        posteriors: On the pool, of each output.
+        cells: The class in each cell, at these rows or the same for all.
+        rows: Rows of the posteriors.
+    """
+    means = [posterior.mean[rows] for posterior in posteriors]
+    sigmas = [posterior.sigma[rows] for posterior in posteriors]
+    if len(means) == 1 and cells.levels[0].shape[1] == 1:
+        z = (means[0] - cells.levels[0][:, 0]) / sigmas[0].clamp_min(TINY)
+        return torch.where(cells.classes[:, 1] > cells.classes[:, 0], z, -z)
+    return torch.special.ndtri(cells.probabilities(means, sigmas)[:, -1])
 
 
 def systematic_sample(mass: Tensor, n: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -194,14 +247,14 @@ def systematic_sample(mass: Tensor, n: int, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def conservative_rows(
-    posterior: PoolPosterior,
-    level: float,
+    posteriors: Sequence[PoolPosterior],
+    cells: Cells,
     items: Tensor,
     alpha: float,
     n: int = SAMPLES,
     seed: int = 0,
 ) -> Tensor:
-    r"""``T`` bools: the largest nested set that lies above as a whole.
+    r"""``T`` bools: the largest nested set that is of the last class as a whole.
 
     Rows enter in the order of their probability of being above, as long as at least a
     share ``alpha`` of the joint draws has all of them above. All rows matter here, and
@@ -212,9 +265,9 @@ def conservative_rows(
     a pool of 10^5, and 12 s for 140,000 of a pool of 10^6.
 
     Args:
-        posterior: On the pool.
-        level: Units of ``y``.
-        items: ``T`` rows of the posterior that are the items.
+        posteriors: On the pool, of each output, which are independent.
+        cells: The class in each cell, at the items or the same for all.
+        items: ``T`` rows of the posteriors that are the items.
         alpha: The probability, in (0, 1).
         n: How many draws.
         seed: Of the draws.
@@ -223,7 +276,7 @@ def conservative_rows(
         Bolin and Lindgren (2015), excursion sets with the one-parameter family of
         marginal probabilities; Azzimonti et al. (2021), conservative estimates.
     """
-    z = (posterior.mean[items] - level) / posterior.sigma[items].clamp_min(TINY)
+    z = _deviations(posteriors, cells, items)
     order = z.argsort(descending=True, stable=True)
     sure = int((z >= SURE).sum())
     # A set is not likelier than its least likely row, and with this probability or a
@@ -238,10 +291,10 @@ def conservative_rows(
         return found
     # For each draw how many rows come before the first that is below.
     alive, length = torch.ones(n, dtype=torch.bool), torch.zeros(n, dtype=torch.long)
-    for _, values in joint_draws(posterior, items[doubtful], n, seed):
-        above = (values > level).to(torch.int8).cumprod(dim=0).sum(dim=0)
+    for at, found_in in _drawn_members(posteriors, cells, items, doubtful, n, seed):
+        above = found_in.to(torch.int8).cumprod(dim=0).sum(dim=0)
         length += torch.where(alive, above, 0)
-        alive &= above == len(values)
+        alive &= above == len(at)
         if int(alive.sum()) < needed:  # longer sets are not likely enough
             break
     # So many rows are above together in at least a share alpha of the draws.

@@ -38,7 +38,7 @@ from botorch_lse.strategies.forecast import (
     smallest,
     squared_gaps,
 )
-from botorch_lse.strategies.goals import Goal, View
+from botorch_lse.strategies.goals import Goal, Region, View
 from botorch_lse.strategies.judges import BY_SIDES, Judge
 from botorch_lse.strategies.loop import ALL_ABOVE, NONE_FOUND, Procedure, Request
 from botorch_lse.strategies.processes import (
@@ -48,7 +48,13 @@ from botorch_lse.strategies.processes import (
     side_of_all,
     spread_over,
 )
-from botorch_lse.strategies.remarks import DataWarning, Remark, Slip, on_few_levels
+from botorch_lse.strategies.remarks import (
+    DataWarning,
+    Remark,
+    Slip,
+    on_decades,
+    on_few_levels,
+)
 from botorch_lse.strategies.rules import Belief, Rule, Situation, problems_of
 
 INFORMED_SHARE = 0.5
@@ -127,10 +133,9 @@ class GPProcedure(Procedure):
         if self.level_z is not None:
             in_interval(self.level_z, "level_z", 0.0, float("inf"))
         truth_value(self.needs_both_sides, "needs_both_sides")
-        for output in self.model.outputs:
-            if self.model.burn_in is None:
-                output.check()
-            if self.model.burn_in is not None or output.known_noise is not None:
+        for output in self.model.outputs if self.model.burn_in is None else ():
+            output.check()
+            if output.known_noise is not None:
                 output.check_noise(is_known=True)
         self._check_norm_bound()
         self.rule.check(self.pool)
@@ -423,7 +428,7 @@ class GPProcedure(Procedure):
         )
         warned = {remark.subject for remark in belief.remarks}
         for remark in learnt.remarks:
-            if remark.subject not in warned:
+            if remark.subject not in warned and remark.kind != "decades":  # an advice
                 warnings.warn(remark.text, DataWarning, stacklevel=2)
         if learnt.is_contradicted and not belief.is_contradicted:
             warnings.warn(learnt.contradiction, CalibrationWarning, stacklevel=2)
@@ -492,6 +497,9 @@ class GPProcedure(Procedure):
         found = []
         for j, own in enumerate(self.model.by_output(history)):
             found.append(on_few_levels(own.y, own.indices, j))
+            if len(own) and history.yvar is None:  # noise that is known is in units
+                levels = self.goal.levels_near(j, own.y)
+                found.append(on_decades(own.y, levels, j))
         for slip in learnt.slips:
             found.append(slip.remark(not bool((learnt.doubted == slip.row).any())))
         return tuple(remark for remark in found if remark is not None)
@@ -847,14 +855,18 @@ class GPProcedure(Procedure):
 
     def conservative(self, belief: Belief, alpha: float) -> Tensor:
         r"""``T`` bools: items that are above together with probability ``alpha``."""
-        level = self.goal.stated_level
-        if level is None or not belief.fits.is_informed:
-            missing = "no stated level" if level is None else "no model yet"
-            raise UnsupportedError(
-                "Expected a run with a stated level and a model, from which joint "
-                f"draws can be made, but got {missing}."
-            )
-        return conservative_rows(belief.posterior, level, self.item_rows, alpha)
+        goal, fits = self.goal, belief.fits
+        if not isinstance(goal, Region) or not self.can_draw_content:
+            missing = "an estimated level, or correlated outputs"
+        elif not fits.is_informed:
+            missing = "no model yet"
+        else:
+            given = fits.posteriors, goal.cells, self.item_rows
+            return conservative_rows(*given, alpha)
+        raise UnsupportedError(
+            "Expected a run with stated levels of independent outputs and a model, "
+            f"from which joint draws can be made, but got {missing}."
+        )
 
     def takes_any_rows(self, belief: Belief) -> bool:
         r"""Whether rows may be excluded now: a burn-in needs those of its stages."""
@@ -876,23 +888,25 @@ class GPProcedure(Procedure):
 
         Args:
             belief: The belief before the round.
-            new: The round's observations, of one output.
+            new: The round's observations. Where one of them has all outputs, it is
+                worth what they are in the mean.
         """
-        rows = new.indices.unique()
-        if self.model.is_fixed or not belief.fits.is_informed:
-            return float(len(rows))
-        (noise,), posterior = belief.fits.noise_of(new), belief.posterior
-        noise = noise.where(noise > posterior.least_noise, 0.0)  # it counts as exact
-        _, error = row_means(new, noise)
-        variance = posterior.variance[rows].to(error)
-        shares = variance / (variance + error.square())
-        # Of a row that is known exactly, exact values tell all that there is: 0 / 0.
-        return float(shares.nan_to_num(1.0).sum())
+        fits, total = belief.fits, 0.0
+        if self.model.is_fixed or not fits.is_informed:
+            return float(len(new.indices.unique()))
+        each = self.model.by_output(new)
+        for own, noise, posterior in zip(
+            each, fits.noise_of(new), fits.posteriors, strict=True
+        ):
+            noise = noise.where(noise > posterior.least_noise, 0.0)  # it is exact
+            _, error = row_means(own, noise)
+            variance = posterior.variance[own.indices.unique()].to(error)
+            shares = variance / (variance + error.square())
+            # Of a row that is known, exact values tell all that there is: 0 / 0.
+            total += float(shares.nan_to_num(1.0).sum())
+        return total if self.model.assays is not None else total / len(each)
 
     # --- audits -----------------------------------------------------------------------
-
-    draws_at_random = False
-    """Whether rows are drawn at random, so that something holds whatever the model."""
 
     @property
     def audit_accuracy(self) -> float | None:
@@ -947,6 +961,22 @@ class GPProcedure(Procedure):
     def has_stated_level(self) -> bool:
         r"""Whether the level is known beforehand."""
         return self.goal.stated_level is not None
+
+    @property
+    def has_content(self) -> bool:
+        r"""Whether the rows on one side have a share of the pool that is meant."""
+        is_own = self.items is self.pool or self.model.assays is not None
+        is_level = isinstance(self.goal, Region) or self.goal.has_one_level
+        return is_own and is_level
+
+    @property
+    def can_draw_content(self) -> bool:
+        r"""Whether sides follow from draws of the posteriors: of stated levels.
+
+        Not of correlated outputs, which would have to be drawn together.
+        """
+        is_alone = self.model.together is None or self.goal.n_outputs == 1
+        return isinstance(self.goal, Region) and is_alone
 
     def audit_noise(self, belief: Belief, new: Observations) -> Tensor:
         r"""The noise variances of ``n`` values that were told, units of ``y`` squared.
@@ -1006,13 +1036,13 @@ class GPProcedure(Procedure):
         Without them where no level is stated, there is no model yet, or it is not to be
         believed, since all values lie on one side.
         """
-        found, level = answer.content(confidence), self.goal.stated_level
+        found, goal = answer.content(confidence), self.goal
         is_unknown = not belief.fits.is_informed or belief.one_sided is not None
-        if level is None or is_unknown:
+        if not (isinstance(goal, Region) and self.can_draw_content) or is_unknown:
             return found
-        side = answer.above.to(torch.int8) - answer.below.to(torch.int8)
-        mass, items = self.items.mass, self.item_rows
-        draws = content_draws(belief.posterior, level, side, mass, items)
+        side, mass, items = answer.sides_of_level, self.items.mass, self.item_rows
+        posteriors = belief.fits.posteriors
+        draws = content_draws(posteriors, goal.cells, side, mass, items)
         tail = torch.tensor((1 - confidence) / 2, dtype=draws.dtype)
         low, high = torch.quantile(draws, torch.stack((tail, 1 - tail))).tolist()
         return replace(found, posterior=(low, high))

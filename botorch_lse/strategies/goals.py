@@ -27,6 +27,8 @@ from botorch_lse.confidence.classify import (
     accuracy,
     explicit_sides,
     from_sides,
+    level_ends,
+    may_be_on_either,
     ratio,
     with_contradictions,
 )
@@ -312,7 +314,12 @@ class Goal(ABC):
         """
         own = view.regions
         claim = with_contradictions(claim, own.contradicted)
-        return from_sides(sides.side, own, self.level(own.mean), claim)
+        within = self.within(sides, view)
+        return from_sides(sides.side, own, self.level(own.mean), claim, within)
+
+    def within(self, sides: Sides, view: View) -> Tensor | None:
+        r"""``T`` bools: decided items that the accuracy decides; ``None``: none."""
+        return None
 
     @property
     def tolerance(self) -> float:
@@ -404,6 +411,11 @@ class Region(Goal):
         Args:
             is_above: For each comparison bools, whether the output is above the level.
         """
+
+    @property
+    def meaning(self) -> str:
+        r"""What it is to be in the region, in words."""
+        return "in the region"
 
     def __and__(self, other: Region) -> And:
         r"""Where both are so."""
@@ -618,6 +630,7 @@ class Region(Goal):
         lower: Sequence[Tensor],
         upper: Sequence[Tensor],
         ties: Sequence[bool] | None = None,
+        accuracies: Sequence[float] | None = None,
     ) -> Tensor:
         r"""``N`` classes that all points of intervals have, else ``UNKNOWN``.
 
@@ -627,11 +640,14 @@ class Region(Goal):
             ties: Allow for the accuracies. An interval that is then on both sides of a
                 level counts as above it if this is true for its output, else as below.
                 ``None``: do not allow for them.
+            accuracies: Others for the outputs than the region's own.
         """
         above, below = [], []
+        if accuracies is None:
+            accuracies = self.accuracies
         parts = zip(self.cells.levels, lower, upper, strict=True)
         for j, (levels, low, high) in enumerate(parts):
-            epsilon = 0.0 if ties is None else self.accuracies[j]
+            epsilon = 0.0 if ties is None else accuracies[j]
             over = low.unsqueeze(-1) + epsilon > levels
             under = high.unsqueeze(-1) - epsilon <= levels
             is_tied = over & under
@@ -717,11 +733,23 @@ class Region(Goal):
         self, rows: Tensor, means: Sequence[Tensor], errors: Sequence[Tensor]
     ) -> Tensor | None:
         r"""The sides that measured values show by themselves, without any model."""
-        above, below = [], []
-        cells = self.cells.at(rows)
-        for levels, mean, error in zip(cells.levels, means, errors, strict=True):
-            above.append((mean - error).unsqueeze(-1) > levels)
-            below.append((mean + error).unsqueeze(-1) <= levels)
+        pairs = list(zip(means, errors, strict=True))
+        ends = [mean - error for mean, error in pairs], [m + e for m, e in pairs]
+        return self._codes_between(self.cells.at(rows), *ends)
+
+    def _codes_between(
+        self, cells: Cells, lower: Sequence[Tensor], upper: Sequence[Tensor]
+    ) -> Tensor:
+        r"""The codes of sides that all points of intervals have, without accuracies.
+
+        Args:
+            cells: The answer in each cell, at the rows of the intervals.
+            lower: For each output the lower ends.
+            upper: For each output the upper ends.
+        """
+        parts = list(zip(cells.levels, lower, upper, strict=True))
+        above = [low.unsqueeze(-1) > levels for levels, low, _ in parts]
+        below = [high.unsqueeze(-1) <= levels for levels, _, high in parts]
         return self.codes(cells.agreed(cells.allowed(above, below)))
 
     def levels_near(self, output: int, values: Tensor) -> list[float]:
@@ -789,6 +817,11 @@ class Region(Goal):
             centre, _ = self.cells.margins(mean, mean, scale)
             spread = [s / unit for s, unit in zip(sigma, scale, strict=True)]
             numbers = centre, torch.stack(spread).amax(dim=0), *ends
+        within = None
+        if any(self.accuracies):
+            lower, upper = [r.lower for r in regions], [r.upper for r in regions]
+            now = self._codes_between(self.cells, lower, upper)
+            within = (sides.side != UNDECIDED) & (now != sides.side)
         names = self.outputs or tuple(f"y{j}" for j in range(self.n_outputs))
         is_plain = len(regions) == 1 and self.stated_level is not None
         levels = [tuple(leaf.levels for leaf in part) for part in self._levels]
@@ -811,6 +844,8 @@ class Region(Goal):
                 for name, r, own_levels in zip(names, regions, levels, strict=True)
             ),
             classes=sides.classes if isinstance(sides, ClassSides) else None,
+            within=within,
+            meaning=self.meaning,
         )
 
 
@@ -911,6 +946,11 @@ class Above(Region):
         r"""The comparison itself."""
         return (self,)
 
+    @property
+    def meaning(self) -> str:
+        r"""What it is to be in the region, in words."""
+        return "above"
+
     def in_words(self, name_of: Callable[[Above], str]) -> str:
         r"""The output and its level."""
         return f"{name_of(self)} above {_level_in_words(self.threshold)}"
@@ -1003,6 +1043,11 @@ class Below(Region):
         r"""The comparison with the level."""
         return (Above(self.threshold, self.epsilon, self.output),)
 
+    @property
+    def meaning(self) -> str:
+        r"""What it is to be in the region, in words."""
+        return "below"
+
     def in_words(self, name_of: Callable[[Above], str]) -> str:
         r"""The output and its level."""
         level = _level_in_words(self.threshold)
@@ -1052,6 +1097,11 @@ class Between(Region):
         r"""The comparisons with both levels."""
         levels = self.low, self.high
         return tuple(Above(level, self.epsilon, self.output) for level in levels)
+
+    @property
+    def meaning(self) -> str:
+        r"""What it is to be in the region, in words."""
+        return "between the levels"
 
     def in_words(self, name_of: Callable[[Above], str]) -> str:
         r"""The output and both levels."""
@@ -1149,6 +1199,12 @@ class Not(Region):
         r"""The comparisons of the region."""
         return self.part.leaves
 
+    @property
+    def meaning(self) -> str:
+        r"""What it is to be in the region, in words."""
+        opposite = {"above": "below", "below": "above"}
+        return opposite.get(self.part.meaning, f"not {self.part.meaning}")
+
     def in_words(self, name_of: Callable[[Above], str]) -> str:
         r"""The region, denied."""
         return f"not ({self.part.in_words(name_of)})"
@@ -1198,6 +1254,11 @@ class Levels(Region):
         r"""The comparisons with each level."""
         return tuple(Above(level, self.epsilon, self.output) for level in self.levels)
 
+    @property
+    def meaning(self) -> str:
+        r"""What it is to be in the last class, in words."""
+        return "above all levels"
+
     def in_words(self, name_of: Callable[[Above], str]) -> str:
         r"""The output and all levels."""
         levels = ", ".join(map(_level_in_words, self.levels))
@@ -1237,6 +1298,13 @@ class _ShareOfMax(Goal):
         high = self.omega * regions.upper.max() + self.epsilon
         above = (sides.side == ABOVE) & (regions.upper < low)
         return above | ((sides.side == BELOW) & (regions.lower > high))
+
+    def within(self, sides: Sides, view: View) -> Tensor | None:
+        r"""``T`` bools: decided items that the accuracy decides; ``None``: none."""
+        if self.epsilon == 0:
+            return None
+        ends = view.regions.lower, view.regions.upper
+        return may_be_on_either(sides.side, *ends, *level_ends(self.omega, *ends))
 
     def question(self, names: Sequence[str]) -> str:
         r"""The output and the share."""

@@ -103,6 +103,10 @@ class Judge(ABC):
             mistaken: The probability that noise makes a wrong row look right.
         """
 
+    def strict(self) -> Judge:
+        r"""The judge that allows for no accuracy: of the level itself."""
+        return self
+
     by_itself: bool = True
     """Whether a row is right or wrong by itself, not beside others."""
     drawn_in_words: str = "rows"
@@ -160,6 +164,10 @@ class LevelJudge(Judge):
             is_gaussian=values.is_gaussian,
         )
 
+    def strict(self) -> LevelJudge:
+        r"""The judge that allows for no accuracy: of the level itself."""
+        return self if self.epsilon == 0 else replace(self, epsilon=0.0)
+
     @property
     def up_to(self) -> str:
         r"""The accuracy, if there is one."""
@@ -197,6 +205,7 @@ class Classes(Protocol):
         lower: Sequence[Tensor],
         upper: Sequence[Tensor],
         ties: Sequence[bool] | None = None,
+        accuracies: Sequence[float] | None = None,
     ) -> Tensor:
         r"""``N`` classes that all points of intervals have, else ``UNKNOWN``."""
 
@@ -218,9 +227,22 @@ class RegionJudge(Judge):
 
     Args:
         region: The region.
+        accuracies: For each output its accuracy; default the region's.
     """
 
     region: Classes
+    accuracies: Sequence[float] | None = None
+
+    def strict(self) -> RegionJudge:
+        r"""The judge that allows for no accuracy: of the levels themselves."""
+        if not any(self._accuracies):
+            return self
+        return replace(self, accuracies=[0.0] * self.n_outputs)
+
+    @property
+    def _accuracies(self) -> Sequence[float]:
+        given = self.accuracies
+        return self.region.accuracies if given is None else given
 
     @property
     def n_outputs(self) -> int:  # type: ignore[override]
@@ -250,7 +272,8 @@ class RegionJudge(Judge):
         is_right = torch.zeros_like(labels, dtype=torch.bool)
         # Near a level both sides are right, up to the accuracy.
         for ties in itertools.product((True, False), repeat=self.n_outputs):
-            found = self.region.class_between(lower, upper, ties)
+            ends = lower, upper, ties, self._accuracies
+            found = self.region.class_between(*ends)
             is_right |= (found == labels) & (found != UNKNOWN)
         now = self.region.class_between(lower, upper)
         is_wrong = (now != labels) & (now != UNKNOWN) & ~is_right
@@ -260,7 +283,7 @@ class RegionJudge(Judge):
     @property
     def up_to(self) -> str:
         r"""That the outputs have accuracies, if they have."""
-        return " by more than epsilon" if any(self.region.accuracies) else ""
+        return " by more than epsilon" if any(self._accuracies) else ""
 
 
 @dataclass(frozen=True, eq=False)

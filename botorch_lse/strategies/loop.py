@@ -205,6 +205,8 @@ class Procedure(ABC):
                 "outputs in one measurement, and no `targets`."
             )
 
+    draws_at_random: bool = False
+    """Whether rows are drawn at random, so that something holds whatever the model."""
     audits_by_itself: bool = True
     """Whether a row is right or wrong by itself to an audit, not beside others."""
     n_columns: int = 1
@@ -801,7 +803,20 @@ class Strategy(ABC):
             return self.procedure.at_limit(state.belief, BUDGET)
         if self.procedure.may_measure(state.belief, request.left):
             return None
+        if self._is_decided_but_for_excluded(state):
+            return DECIDED
         return self.procedure.at_limit(state.belief, EXHAUSTED)
+
+    def _is_decided_but_for_excluded(self, state: State) -> bool:
+        r"""Whether rows that were excluded are the only ones that are undecided.
+
+        Nothing can be said of them; the rows that can be measured are not exhausted.
+        """
+        undecided = state.classification.undecided
+        if self.procedure.draws_at_random or len(undecided) != len(self.pool):
+            return False
+        others = torch.ones_like(undecided).index_fill(0, state.excluded_rows, False)
+        return bool(others.any()) and not bool((undecided & others).any())
 
     # --- arguments ------------------------------------------------------------------
 
@@ -1162,13 +1177,13 @@ class State:
         history: The observations of all complete rounds, each round sorted by row.
         answer: What ``classification`` reads.
         stop_reason: Why the run ended; ``None`` while it goes on. ``"decided"``: no row
-            is undecided; ``"audited"``: and rows drawn at random agreed; ``"none
-            found"`` and ``"all above so far"``: all values lie on one side of the
-            level, so that a learnt model says nothing, or the audit of "all rows lie
-            there" has passed; ``"not confirmed"``: too many of the rows that an audit
-            drew were wrong, or too near to the level to tell; ``"content known"``: the
-            share above is known as well as ``content_tol`` asks; ``"budget"`` and
-            ``"rows exhausted"``: no more may be measured.
+            is undecided, but for some that were excluded; ``"audited"``: and rows drawn
+            at random agreed; ``"none found"`` and ``"all above so far"``: all values
+            lie on one side of the level, so that a learnt model says nothing, or the
+            audit of "all rows lie there" has passed; ``"not confirmed"``: too many of
+            the rows that an audit drew were wrong, or too near to the level to tell;
+            ``"content known"``: the share above is known as well as ``content_tol``
+            asks; ``"budget"`` and ``"rows exhausted"``: no more may be measured.
         plan: The rows of the open round, if some of them are measured already.
         told: The observations of the open round so far.
         deferred: Observations that were not asked for and came while a round is open.

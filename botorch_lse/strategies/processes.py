@@ -688,7 +688,7 @@ class GaussianProcesses:
     def are_alike(self, history: Observations) -> bool:
         r"""Whether all values of an output are the same, so that they have no scale."""
         pairs = zip(self.outputs, self.by_output(history), strict=True)
-        return any(output.are_alike(own) for output, own in pairs)
+        return any(len(own) > 0 and output.are_alike(own) for output, own in pairs)
 
     def gross(self, history: Observations) -> Tensor:
         r"""Places in the history of first values that may be slips.

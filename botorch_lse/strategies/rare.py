@@ -7,15 +7,22 @@ step by step until the event itself is met and its probability known.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
-from botorch_lse.checks import whole_number
+from botorch_lse.checks import in_interval, whole_number
+from botorch_lse.confidence.classify import ABOVE
+from botorch_lse.distributions import Origin
 from botorch_lse.strategies.gaussian import GPProcedure
-from botorch_lse.strategies.loop import State
+from botorch_lse.strategies.goals import Region
+from botorch_lse.strategies.loop import BUDGET, State, Strategy
+from botorch_lse.strategies.stops import ContentKnown
 
 CENTRES = 4
 """Design points around which rows are drawn at most: a system may fail in several
@@ -34,7 +41,8 @@ def extended(state: State, n: int) -> State:
     likeliest under the distribution (design points, at most four). While no row is
     above, they are drawn around the row with the largest mean: the next level on the
     way there, as in subset simulation. What was measured is told to the new run as one
-    round; the rows keep their numbers.
+    round; the rows keep their numbers. Rows that were excluded stay so, and what was
+    used up without a result stays charged to the budget.
 
     A confidence that a theorem claims does not survive this: it holds for rows that
     were chosen before the data. So such runs are refused. The sampling error in
@@ -75,34 +83,142 @@ def extended(state: State, n: int) -> State:
         independent rows around several points and weighs all rows of all steps.
     """
     n = whole_number(n, "n", CENTRES)
-    strategy = state.strategy
-    parts = getattr(strategy, "parts", None)
-    if not isinstance(parts, GPProcedure) or parts.goal.stated_level is None:
+    strategy, pool = state.strategy, state.strategy.pool
+    sign, origin = _direction(strategy)
+    answer = state.classification
+    u = torch.from_numpy(origin.normal_numbers(pool.X))
+    at = design_points(u, answer.best_guess, sign * answer.mean)
+    more = pool.extended(n // len(at) * len(at), at, seed=state.seed)
+    grown = replace(strategy, pool=more)
+    start = grown.init(state.seed)
+    if len(state.excluded_rows):
+        start = grown.exclude(start, state.excluded_rows)
+    if state.abandoned and not start.is_done:
+        lost = torch.tensor(sorted(row for _, row in state.abandoned))
+        # A round of its own, which had just these rows: a replay finds it so.
+        start = replace(start, stored_plan=lost)
+        start = grown.tell(start, None, abandoned=lost)
+    known = state.observations
+    if len(known) == 0:
+        return start
+    return grown.tell(
+        start, replace(known, round=torch.full_like(known.indices, start.round))
+    )
+
+
+def _direction(strategy: Strategy) -> tuple[int, Origin]:
+    r"""1 where larger values are asked for, -1 where smaller ones; how rows were drawn.
+
+    Raises:
+        UnsupportedError: If the strategy has no stated level and no model, or claims a
+            confidence by a theorem.
+        ValueError: If the pool does not know how its rows were drawn.
+    """
+    parts: Any = getattr(strategy, "parts", None)
+    goal: Any = parts.goal if isinstance(parts, GPProcedure) else None
+    is_level = isinstance(goal, Region) and goal.is_alike_in_all_rows
+    if not (is_level and goal.n_outputs == goal.n_comparisons == 1):
         raise UnsupportedError(
             "Expected a strategy on a Gaussian process with a stated level, such as "
-            "`Strategy(pool, Above(0.0))`, but got another one."
+            "`Strategy(pool, Above(0.0))` or `Below(0.0)`, but got another one."
         )
     if parts.model.is_fixed and parts.beta is None:
         raise UnsupportedError(
             "Expected a run that claims no confidence, but this one does by a theorem "
             "for rows that were chosen before the data. Write `beta=9.0`."
         )
-    pool, origin = strategy.pool, strategy.pool.origin
-    if origin is None:
+    if strategy.pool.origin is None:
         raise ValueError(
             "Expected a pool that knows how its rows were drawn, but this one does "
             "not. Make it by `Pool.from_distribution`, without `sampling`."
         )
-    answer = state.classification
-    u = torch.from_numpy(origin.normal_numbers(pool.X))
-    at = design_points(u, answer.best_guess, answer.mean)
-    more = pool.extended(n // len(at) * len(at), at, seed=state.seed)
-    grown = replace(strategy, pool=more)
-    start = grown.init(state.seed)
-    known = state.observations
-    if len(known) == 0:
-        return start
-    return grown.tell(start, replace(known, round=torch.zeros_like(known.indices)))
+    below, above = goal.cells.classes.flatten().tolist()
+    return (1 if above > below else -1), strategy.pool.origin
+
+
+def rare_event(
+    strategy: Strategy,
+    measure: Callable[[Tensor], Any],
+    *,
+    n: int | None = None,
+    variation: float = 0.1,
+    most: int = 20,
+    seed: int = 0,
+) -> State:
+    r"""A run until a rare event is met and its probability is known.
+
+    The run goes on among the rows of the pool until their share is known, then with
+    more rows where the event is (``extended``), and so on. It ends once a value of the
+    event was measured and the coefficient of variation of the sample is small enough,
+    after so many extensions, or with the budget. As long as no value of the event was
+    measured nothing is known of its probability, however sure a model is. So a learnt
+    model may decide while all values lie on one side, as otherwise all measurements go
+    into the first pool; that the event was met is looked at here.
+
+    Example:
+        >>> from scipy.stats import norm
+        >>> from gpytorch.kernels import RBFKernel
+        >>> from botorch_lse import Pool
+        >>> from botorch_lse.strategies import Above, GaussianProcess, Strategy
+        >>> pool = Pool.from_distribution([norm(), norm()], 64)
+        >>> kernel = RBFKernel().double()
+        >>> kernel.lengthscale = 3.0
+        >>> model = GaussianProcess(kernel, noise_std=0.0)
+        >>> strategy = Strategy(pool, Above(0.9), model=model, beta=4.0)
+        >>> state = rare_event(strategy, lambda X: (X.sum(dim=-1) / 4).tanh(), n=256)
+        >>> state.content().variation <= 0.1
+        True
+
+    Args:
+        strategy: On a pool from ``Pool.from_distribution``, with a level. Without
+            ``content_tol`` it gets ``ContentKnown(0.05, until_sampled=True)``.
+        measure: From ``q x d`` points to their ``q`` values.
+        n: Rows of each extension; default as many as the pool has.
+        variation: The coefficient of variation that is small enough.
+        most: How many extensions at most.
+        seed: Of the run.
+
+    Returns:
+        The last state: ``state.content()`` has the probability and its intervals,
+        ``state.content().variation`` says whether it is known.
+
+    Raises:
+        UnsupportedError: As ``extended`` says.
+        ValueError: As ``extended`` says, or if a number is out of range.
+    """
+    in_interval(variation, "variation", 0.0, math.inf)
+    whole_number(most, "most", 0)
+    _direction(strategy)  # it complains
+    strategy = _watching(strategy)
+    state = strategy.init(seed)
+    for step in range(most + 1):
+        while not state.is_done:
+            batch = state.strategy.ask(state)
+            y = measure(batch.pool.X[batch.order].to(batch.pool.device))
+            state = state.strategy.tell(state, batch.observe(y))
+        is_known = _is_met(state) and state.content().variation <= variation
+        if is_known or state.stop_reason == BUDGET or step == most:
+            break
+        state = extended(state, len(strategy.pool) if n is None else n)
+    return state
+
+
+def _watching(strategy: Any) -> Any:
+    r"""The strategy, watching its content and not waiting for values on both sides."""
+    if strategy.content_tol is None:
+        known = ContentKnown(0.05, until_sampled=True)
+        strategy = replace(strategy, content_tol=known)
+    if hasattr(strategy, "needs_both_sides"):
+        return replace(strategy, needs_both_sides=False)
+    model = replace(strategy.model, needs_both_sides=False)
+    return replace(strategy, model=model)
+
+
+def _is_met(state: State) -> bool:
+    r"""Whether a value of the event was measured."""
+    goal, data = state.strategy.parts.goal, state.observations  # type: ignore[attr-defined]
+    exact = torch.zeros_like(data.y)
+    return bool((goal.found_sides(data.indices, [data.y], [exact]) == ABOVE).any())
 
 
 def design_points(u: Tensor, above: Tensor, mean: Tensor) -> Tensor:

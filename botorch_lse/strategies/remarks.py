@@ -6,6 +6,8 @@ answer, and as a ``DataWarning`` when it is first made.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -27,6 +29,8 @@ NORMAL = 1.4826
 DECADE = 10.0
 """Positive values that span so much are looked at by their logarithms, since of such
 values the largest is always far from the median."""
+MANY_DECADES = 2.0
+"""Decades of positive values from which on logarithms are suggested."""
 LEAST_VALUES = 6
 """Values before any of them is looked at."""
 ALONE = 0.75
@@ -47,7 +51,8 @@ class Remark:
     Args:
         kind: ``"levels"``: the values take few different numbers. ``"slip"``: a value
             is so far from what the others say that it is left out until its row was
-            measured again.
+            measured again. ``"decades"``: the values are positive over several decades,
+            so that their logarithms would be easier to learn.
         text: The remark in whole sentences.
         rows: The rows that it is about; empty where it is about all.
         output: The number of the output.
@@ -87,6 +92,28 @@ def on_few_levels(y: Tensor, rows: Tensor, output: int = 0) -> Remark | None:
         "and intervals are rough guides. Tell the mean of several measurements of each "
         "row with its variance, `Observations(rows, means, variances)`, or a number "
         "of finer resolution.",
+        output=output,
+    )
+
+
+def on_decades(y: Tensor, levels: Sequence[float], output: int = 0) -> Remark | None:
+    r"""A remark if values and levels are positive over several decades.
+
+    Args:
+        y: ``n`` values of one output.
+        levels: What they are compared with, units of ``y``.
+        output: Its number.
+    """
+    if len(y) < LEAST_VALUES or not levels or not min(*levels, float(y.min())) > 0:
+        return None
+    decades = math.log10(float(y.max()) / float(y.min()))
+    if decades < MANY_DECADES:
+        return None
+    return Remark(
+        "decades",
+        f"The values are positive and span {decades:.1f} decades: to a model with one "
+        "scale and one noise their logarithms say more. Tell `y.log10()`, with the "
+        "logarithm of the level and an `epsilon` in decades (0.3 is a factor of 2).",
         output=output,
     )
 

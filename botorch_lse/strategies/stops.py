@@ -100,13 +100,13 @@ class Look:
     Args:
         content: How much is above, at the confidence that the rule asks for.
         answer: The answer of the run.
-        level: Units of ``y``.
+        level: Units of ``y``; ``None`` where sides hang on several.
         course: How the estimate has moved, this round included.
     """
 
     content: Content
     answer: Classification
-    level: float
+    level: float | None
     course: Course
 
 
@@ -216,10 +216,11 @@ class ContentKnown(ContentStop):
                 "Expected an `audit` for `by='design'`, whose draws it counts, but got "
                 "none. Write `audit=(0.05, 0.05)`."
             )
-        if self.by == "posterior" and not procedure.has_stated_level:
+        if self.by == "posterior" and not procedure.can_draw_content:
             raise ValueError(
-                "Expected a stated level for `by='posterior'`, but it is estimated "
-                "itself. Write `ContentKnown(..., by='decided')`."
+                "Expected stated levels of independent outputs for `by='posterior'`, "
+                "but the level is estimated itself, or outputs are correlated. Write "
+                "`ContentKnown(..., by='decided')`."
             )
 
     def holds(self, look: Look) -> bool:
@@ -284,11 +285,30 @@ class MinimumU(ContentStop):
         in_interval(self.limit, "limit", 0.0, math.inf)
         whole_number(self.times, "times", 1)
 
+    def check(self, procedure: Any) -> None:
+        r"""Complain where sides hang on several levels."""
+        needs_one_level(procedure, self)
+
     def holds(self, look: Look) -> bool:
         r"""Whether the smallest ratio is large enough."""
         answer = look.answer
+        assert look.level is not None  # it was checked
         ratio = -u_function(answer.mean, answer.sigma, look.level)
         return float(ratio.min()) >= self.limit
+
+
+def needs_one_level(procedure: Any, rule: ContentStop) -> None:
+    r"""Complain where sides do not hang on one level of one output, above it.
+
+    Raises:
+        ValueError: If they do not.
+    """
+    if procedure.audit_accuracy is None:
+        raise ValueError(
+            f"Expected `Above(level)` with one level for `{type(rule).__name__}`, "
+            "which measures distances from it, but got another region. Write "
+            "`ContentKnown(...)`, which takes any."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,7 +360,10 @@ class Watched(Wrapping):
         if not self.rule.may_hold(known, course):
             return WatchedBelief(inner, course)
         content = self.inner.content(inner, answer, self.rule.confidence)
-        look = Look(content, answer, self.inner.audit_level(inner), course)
+        level = None
+        if self.inner.audit_accuracy is not None:
+            level = self.inner.audit_level(inner)
+        look = Look(content, answer, level, course)
         held = belief.held + 1 if self.rule.holds(look) else 0
         return WatchedBelief(inner, course, held)
 
@@ -383,10 +406,11 @@ def watched(inner: Any, content_tol: float | ContentStop | None) -> Procedure:
             "Expected `content_tol` to be a number or a rule such as "
             f"`ContentKnown(0.05)`, but got {kind_of(content_tol)}."
         )
-    if not hasattr(inner, "can_estimate") or inner.audit_accuracy is None:
+    if not getattr(inner, "has_content", False):
         raise ValueError(
-            "Expected no `content_tol` where the value of one row does not show "
-            "whether it is above a level: it needs one output, and no `targets`."
+            "Expected no `content_tol` where no share of the pool is asked for: it "
+            "needs a Gaussian process, a `goal` with levels, and no `targets`. Leave "
+            "it out."
         )
     by_draws = isinstance(content_tol, ContentKnown) and content_tol.by == "design"
     if inner.draws_at_random and not by_draws:

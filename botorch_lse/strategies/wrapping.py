@@ -127,7 +127,7 @@ class Wrapping(Procedure):
     # --- what audits and stops ask ----------------------------------------------------
 
     @property
-    def draws_at_random(self) -> bool:
+    def draws_at_random(self) -> bool:  # type: ignore[override]
         r"""Whether rows are drawn at random, so that something holds in any case."""
         return bool(self.inner.draws_at_random)
 
@@ -140,6 +140,16 @@ class Wrapping(Procedure):
     def audit_level(self, belief: Any) -> float:
         r"""The level by which an audit judges."""
         return float(self.inner.audit_level(belief.inner))
+
+    @property
+    def can_draw_content(self) -> bool:
+        r"""Whether sides follow from draws of the posteriors."""
+        return bool(self.inner.can_draw_content)
+
+    @property
+    def has_content(self) -> bool:
+        r"""Whether the rows on one side have a share of the pool that is meant."""
+        return bool(self.inner.has_content)
 
     @property
     def has_stated_level(self) -> bool:

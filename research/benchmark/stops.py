@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from botorch_lse.checks import in_interval, whole_number
 from botorch_lse.functional.scores import expected_feasibility
 from botorch_lse.strategies import ContentStop
-from botorch_lse.strategies.stops import Look
+from botorch_lse.strategies.stops import Look, needs_one_level
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,13 @@ class MaximumFeasibility(ContentStop):
         in_interval(self.limit, "limit", 0.0, math.inf)
         whole_number(self.times, "times", 1)
 
+    def check(self, procedure: Any) -> None:
+        r"""Complain where sides hang on several levels."""
+        needs_one_level(procedure, self)
+
     def holds(self, look: Look) -> bool:
         r"""Whether the largest expected feasibility is small enough."""
         answer = look.answer
+        assert look.level is not None  # it was checked
         found = expected_feasibility(answer.mean, answer.sigma, look.level)
         return float(found.max()) <= self.limit

@@ -210,3 +210,28 @@ def test_margins_of_what_is_not_known_are_infinite(name) -> None:
     assert (low == -torch.inf).tolist() == (known != region.n_classes - 1).tolist()
     assert bool((high[known == UNKNOWN] == torch.inf).all())
     assert not bool((low.isnan() | high.isnan()).any())
+
+
+@pytest.mark.parametrize("name", REGIONS)
+def test_points_are_of_the_last_class_by_its_definition(name) -> None:
+    region = REGIONS[name]
+    m, last = region.n_outputs, region.n_classes - 1
+    points = list(itertools.product(VALUES, repeat=m))[::7]
+    expected = [answer(region, point) == last for point in points]
+    columns = list(torch.tensor(points, dtype=torch.float64).mT)
+    assert region.cells.in_last(columns).tolist() == expected
+    # The same of many draws of each row.
+    twice = [torch.stack((own, own.flip(0)), dim=-1) for own in columns]
+    found = region.cells.in_last(twice)
+    assert found[:, 0].tolist() == expected
+    assert found[:, 1].tolist() == expected[::-1]
+
+
+def test_levels_of_each_row_say_by_row_what_is_of_the_last_class() -> None:
+    levels = torch.tensor([0.0, 1.0, -1.0])
+    values = torch.tensor([[0.5, -0.5], [0.5, 1.5], [0.5, -2.0]])
+    above = Above(levels.tolist()).cells.in_last([values])
+    assert above.tolist() == [[True, False], [False, True], [True, False]]
+    band = Between((levels - 1).tolist(), levels.tolist()).cells.in_last([values])
+    expected = (values > levels[:, None] - 1) & (values <= levels[:, None])
+    assert torch.equal(band, expected)

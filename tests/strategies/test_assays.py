@@ -82,6 +82,28 @@ def end_of(strategy: Strategy, seed: int = 0) -> State:
     return played(strategy, values, seed=seed)[-1]
 
 
+# --- results of one output alone ------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["learnt", "learnt together", "nothing known"])
+@pytest.mark.parametrize("output", [0, 1])
+def test_values_of_one_output_alone_wait_for_those_of_the_other(name, output) -> None:
+    strategy = strategy_of(MODELS[name])
+    n = strategy.parts.model.n_first + 5
+    rows = torch.arange(N_ROWS)[:n] + output * N_ROWS
+    rows = rows.repeat(-(-n // len(rows)))[:n]
+    state = strategy.tell(strategy.init(), Observations(rows, value_of(rows, 0)))
+    assert state.classification.undecided.all()
+    assert "fitted" in str(state.forecast())
+    assert "equal" not in str(state.forecast())
+    # The other output has all that is to be learnt.
+    asked = strategy.ask(state).order
+    assert bool((asked // N_ROWS != output).any())
+    other = (torch.arange(20) + (1 - output) * N_ROWS).repeat(2)
+    state = strategy.tell(state, Observations(other, value_of(other, 1)))
+    assert torch.isfinite(state.classification.sigma).all()
+
+
 # --- the pool -------------------------------------------------------------------------
 
 

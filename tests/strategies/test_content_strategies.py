@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,18 @@ from scipy.stats import binom
 from botorch_lse import Observations, Pool
 from botorch_lse.confidence.audit import AuditTest, most_wrong
 from botorch_lse.models.gaussian_process import GPPrior, PoolPosterior
-from botorch_lse.strategies import Above, GaussianProcess, ShareOfMax, Strategy
+from botorch_lse.strategies import (
+    Above,
+    Below,
+    Between,
+    ContentKnown,
+    GaussianProcess,
+    Levels,
+    MinimumU,
+    ShareOfMax,
+    ShareOfMaxByPairs,
+    Strategy,
+)
 from botorch_lse.strategies import content as drawn
 from botorch_lse.strategies.content import (
     conservative_rows,
@@ -67,7 +80,9 @@ def test_contents_are_spread_as_dense_draws_are(most_exact, monkeypatch) -> None
     mass = mass / mass.sum()
     side = torch.zeros(N, dtype=torch.int8)
     side[:20], side[20:40] = 1, -1
-    found = content_draws(now, LEVEL, side, mass, items, n=8000, seed=2).numpy()
+    found = content_draws(
+        [now], Above(LEVEL).cells, side, mass, items, n=8000, seed=2
+    ).numpy()
     # By numpy, from the dense covariance of all rows.
     K = now.covariance_with(items).numpy() + 1e-9 * np.eye(N)
     rng = np.random.default_rng(5)
@@ -131,7 +146,7 @@ def test_contents_of_many_rows_rest_on_a_sample(monkeypatch) -> None:
     side = torch.zeros(N, dtype=torch.int8)
     side[:20], side[20:40] = 1, -1
     n = 4000
-    full = content_draws(now, LEVEL, side, mass, items, n)
+    full = content_draws([now], Above(LEVEL).cells, side, mass, items, n)
     drawn_rows = []
 
     def seen(posterior, rows, *rest):
@@ -141,7 +156,10 @@ def test_contents_of_many_rows_rest_on_a_sample(monkeypatch) -> None:
     monkeypatch.setattr(drawn, "MOST_DRAWN", 60)
     monkeypatch.setattr(drawn, "joint_draws", seen)
     # Over places of the comb, so that its own error averages out.
-    parts = [content_draws(now, LEVEL, side, mass, items, n, s) for s in range(1, 9)]
+    parts = [
+        content_draws([now], Above(LEVEL).cells, side, mass, items, n, s)
+        for s in range(1, 9)
+    ]
     assert max(drawn_rows) <= 60
     part = torch.cat(parts)
     open_ = float(mass[side == 0].sum())
@@ -164,7 +182,7 @@ def test_a_conservative_set_does_not_depend_on_blocks(monkeypatch) -> None:
             yield block
 
     monkeypatch.setattr(drawn, "joint_draws", seen)
-    whole = conservative_rows(now, -0.2, items, 0.9)
+    whole = conservative_rows([now], Above(-0.2).cells, items, 0.9)
     assert len(blocks) == 1
     blocks.clear()
     monkeypatch.setattr(
@@ -172,7 +190,7 @@ def test_a_conservative_set_does_not_depend_on_blocks(monkeypatch) -> None:
         "row_blocks",
         lambda n, *_: [slice(i, min(i + 2, n)) for i in range(0, n, 2)],
     )
-    assert torch.equal(conservative_rows(now, -0.2, items, 0.9), whole)
+    assert torch.equal(conservative_rows([now], Above(-0.2).cells, items, 0.9), whole)
     # Drawing ends with the block in which the answer is known.
     z = (now.mean + 0.2) / now.sigma
     more = int(whole.sum()) - int((z >= drawn.SURE).sum())
@@ -182,7 +200,8 @@ def test_a_conservative_set_does_not_depend_on_blocks(monkeypatch) -> None:
 
 def test_draws_are_a_function_of_their_seed() -> None:
     now, items = posterior(), torch.arange(N)
-    given = now, LEVEL, torch.zeros(N, dtype=torch.int8), Pool(CELLS).mass, items
+    side = torch.zeros(N, dtype=torch.int8)
+    given = [now], Above(LEVEL).cells, side, Pool(CELLS).mass, items
     assert torch.equal(content_draws(*given, n=50), content_draws(*given, n=50))
     assert not torch.equal(
         content_draws(*given, n=50), content_draws(*given, n=50, seed=1)
@@ -197,7 +216,7 @@ def test_a_conservative_set_is_the_largest_that_is_above_together(
     monkeypatch.setattr(drawn, "MOST_EXACT", most_exact)
     now, items = posterior(), torch.arange(N)
     level = -0.2
-    member = conservative_rows(now, level, items, alpha, n=4000)
+    member = conservative_rows([now], Above(level).cells, items, alpha, n=4000)
     p = torch.special.ndtr((now.mean - level) / now.sigma)
     assert 0 < int(member.sum()) < N
     assert p[member].min() >= p[~member].max()
@@ -224,7 +243,7 @@ def test_conservative_sets_of_runs() -> None:
         state.conservative(95)
     model = GaussianProcess(KERNEL, noise_std=0.1)
     implicit = Strategy(Pool(CELLS), ShareOfMax(0.5), model=model, beta=4.0)
-    with pytest.raises(UnsupportedError, match="no stated level"):
+    with pytest.raises(UnsupportedError, match="an estimated level"):
         implicit.init().conservative()
 
 
@@ -346,3 +365,128 @@ def test_limits_by_an_audit_hold_for_a_model_that_is_wrong(runs: int) -> None:
         missed += not content.design[0] - 1e-9 <= true <= content.design[1] + 1e-9
     assert missed <= binom.isf(1e-3, runs, 0.1)
     assert wrong >= runs / 5
+
+
+# --- the number is of the level itself, and of the side that is asked for -------------
+
+
+LINE = Pool(torch.linspace(0, 1, 61, dtype=torch.float64).unsqueeze(-1))
+SLOPE = torch.stack((2 * LINE.X[:, 0] - 1, 1 - 2 * LINE.X[:, 0]), dim=-1)
+BY_ROW = [0.1 * (-1) ** i for i in range(61)]
+ASKED = {
+    "above": (Above(0.0, 0.2), "above"),
+    "below": (Below(0.0, 0.2), "below"),
+    "not above": (~Above(0.0, 0.2), "below"),
+    "not below": (~Below(0.0, 0.2), "above"),
+    "between": (Between(-0.51, 0.31, 0.2), "between the levels"),
+    "levels": (Levels((-0.51, 0.31), 0.2), "above all levels"),
+    "or": (Below(-0.61, 0.2) | Above(0.31, 0.2), "in the region"),
+    "by row": (Above(BY_ROW, 0.2), "above"),
+    "two outputs": (Above(0.0, 0.2) & Above(-0.51, 0.2, 1), "in the region"),
+}
+
+
+def asked(name, noise_std=0.02, n=300, **options):
+    r"""A run to its end, what it is asked for, and the share where that is so."""
+    goal, _ = ASKED[name]
+    kernel = RBFKernel().double()
+    kernel.lengthscale = 1.0
+    strategy = Strategy(
+        LINE,
+        goal,
+        model=GaussianProcess(kernel, noise_std=noise_std),
+        batch_size=3,
+        max_observations=n,
+        beta=9.0,
+        **options,
+    )
+    noise, state = torch.Generator().manual_seed(0), strategy.init()
+    while not state.is_done:
+        rows = strategy.ask(state).order
+        y = SLOPE[rows, : strategy.n_outputs].clone()
+        y += noise_std * torch.randn(y.shape, generator=noise, dtype=torch.float64)
+        y = y[:, 0] if strategy.n_outputs == 1 else y
+        state = strategy.tell(state, Observations(rows, y, round=state.round))
+    leaves = {leaf: SLOPE[:, leaf.output] > leaf.levels for leaf in goal.leaves}
+    inside = goal.class_of(leaves).long() == goal.n_classes - 1
+    return state, inside
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_an_accuracy_widens_the_content_and_does_not_shift_it(name) -> None:
+    state, inside = asked(name)
+    assert state.stop_reason == "decided"
+    content, true = state.content(), float(inside.double().mean())
+    assert content.lower <= true <= content.upper
+    assert content.posterior[0] <= true <= content.posterior[1]
+    assert content.combined[0] <= true <= content.combined[1]
+    assert content.estimate == pytest.approx(true, abs=2 / 61)
+    assert f"is {ASKED[name][1]};" in str(content)
+    # Nothing that the accuracy decided is counted as known.
+    answer = state.classification
+    sure = answer.above & ~answer.within
+    assert bool(inside[sure].all())
+    assert content.lower == pytest.approx(float(sure.double().mean()))
+
+
+@pytest.mark.parametrize("name", ["above", "below", "between"])
+@pytest.mark.parametrize("noise_std", [0.0, 0.05])
+def test_limits_by_an_audit_are_of_the_level_itself(name, noise_std) -> None:
+    state, inside = asked(name, noise_std, audit=(0.02, 0.1))
+    assert state.stop_reason == "audited"
+    low, high = state.content().design
+    assert low <= float(inside.double().mean()) <= high
+    assert high - low < 0.45
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_run_ends_once_the_share_of_any_region_is_known(name) -> None:
+    state, inside = asked(name, 0.3, content_tol=ContentKnown(0.1, relative=False))
+    assert state.stop_reason in ("content known", "decided")
+    content = state.content()
+    assert content.widened[0] <= float(inside.double().mean()) <= content.widened[1]
+
+
+def test_of_the_same_data_what_is_below_is_what_is_not_above() -> None:
+    state, _ = asked("above", 0.3, n=9)
+    given = state.strategy
+    other = replace(given, goal=Below(0.0, 0.2)).replay(state.observations)
+    one, two = state.content(), other.content()
+    assert one.estimate + two.estimate == pytest.approx(1.0)
+    assert one.lower + two.upper == pytest.approx(1.0)
+    for a, b in zip(one.posterior, two.posterior[::-1], strict=True):
+        assert a + b == pytest.approx(1.0)
+    safe = other.conservative(0.9)
+    assert bool(safe.any())
+    assert bool((SLOPE[safe, 0] <= 0).all())
+    flipped = replace(given, goal=~Below(0.0, 0.2)).replay(state.observations)
+    assert torch.equal(flipped.conservative(0.9), state.conservative(0.9))
+
+
+def test_an_estimated_level_is_widened_too() -> None:
+    model = GaussianProcess(KERNEL, noise_std=0.05)
+    for goal in (ShareOfMax(0.5, epsilon=0.3), ShareOfMaxByPairs(0.5, epsilon=0.3)):
+        strategy = Strategy(LINE, goal, model=model, beta=4.0, max_observations=80)
+        state = strategy.init()
+        while not state.is_done:
+            rows = strategy.ask(state).order
+            told = Observations(rows, 2 + SLOPE[rows, 0], round=state.round)
+            state = strategy.tell(state, told)
+        true = float((2 + SLOPE[:, 0] > 1.5).double().mean())
+        content = state.content()
+        assert state.stop_reason == "decided"
+        assert content.lower < true < content.upper
+        assert content.lower < content.estimate < content.upper
+
+
+def test_rules_about_one_level_are_refused_with_a_remedy() -> None:
+    model = GaussianProcess(KERNEL, noise_std=0.1)
+    rule = MinimumU()
+    with pytest.raises(ValueError, match=r"`Above\(level\)` with one level"):
+        Strategy(LINE, Below(0.0), model=model, content_tol=rule)
+    Strategy(LINE, Above(0.0), model=model, content_tol=rule)
+    goal = Above(0.0) & Above(0.0, output=1)
+    with pytest.raises(ValueError, match=r"outputs are correlated.*by='decided'"):
+        Strategy(LINE, goal, model=GaussianProcess(correlated=True), content_tol=0.1)
+    rule = ContentKnown(0.1, by="decided")
+    Strategy(LINE, goal, model=GaussianProcess(correlated=True), content_tol=rule)

@@ -384,7 +384,7 @@ def test_no_row_is_measured_again_beyond_its_limit(batch_size) -> None:
 
 
 def test_noise_that_is_known_of_old_values_alone_is_refused_before_it_costs() -> None:
-    match = "noise of all values to be known or of none"
+    match = "known or of none"
     known, unknown = (before(9, "numbers", noise) for noise in ("told", "learnt"))
     with pytest.raises(ValueError, match=match):
         with_old_values(unknown, "numbers", "by row", 1)

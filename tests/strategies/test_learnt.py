@@ -1,6 +1,7 @@
 r"""A model that is learnt from few data decides little: first design, scale, sides."""
 
 import dataclasses
+import math
 
 import pytest
 import torch
@@ -30,7 +31,7 @@ from botorch_lse.strategies import (
     TruVaRStrategy,
 )
 from botorch_lse.strategies import gaussian as base
-from botorch_lse.strategies.remarks import DataWarning, on_few_levels
+from botorch_lse.strategies.remarks import DataWarning, on_decades, on_few_levels
 from tests.covering import more_when_slow
 from tests.registry import PLAYED_GP, case_of
 
@@ -585,3 +586,42 @@ def test_copies_of_a_measured_point_are_not_waited_for():
     state = ended(on_a_line(Pool(X)), low)
     assert state.stop_reason == "decided"
     assert len(state.observations) <= len(LINE) + 4 + 8
+
+
+# --- values over decades --------------------------------------------------------------
+
+
+def test_values_on_the_other_side_are_not_denied():
+    # Log-normal values over five decades: single ones lie below, within the noise.
+    generator = torch.Generator().manual_seed(3)
+    pool = Pool(torch.rand(60, 2, generator=generator, dtype=torch.float64))
+    draws = torch.randn(60, generator=generator, dtype=torch.float64)
+    y = (2.5 * draws).exp()
+    level = float(y.sort().values[17]) * 0.999
+    strategy = Strategy(pool, Above(level), rule=Straddle())
+    told = Observations(torch.arange(50), y[:50])
+    state = strategy.tell(strategy.init(), told)
+    n = int((y[:50] <= level).sum())
+    assert state.belief.one_sided is not None
+    assert state.belief.one_sided.side == "above"
+    said = state.classification.guarantee
+    assert f"{n} of 50 measured rows lie below the level" in said
+    assert "Every value" not in said
+    assert "decades" in said
+    assert [remark.kind for remark in state.remarks] == ["decades"]
+    # What is advised, done.
+    logs = Strategy(pool, Above(math.log10(level)), rule=Straddle())
+    state = logs.tell(logs.init(), Observations(told.indices, told.y.log10()))
+    assert state.remarks == ()
+    assert state.belief.one_sided is None
+
+
+def test_logarithms_are_advised_where_they_can_be_taken():
+    y = torch.logspace(0, 3, 10, dtype=torch.float64)
+    assert on_decades(y, [5.0]) is not None
+    assert "span 3.0 decades" in str(on_decades(y, [5.0]))
+    assert on_decades(y, [-5.0]) is None
+    assert on_decades(y - 2, [5.0]) is None
+    assert on_decades(y, []) is None
+    assert on_decades(y[:3], [5.0]) is None
+    assert on_decades(1 + y / 1000, [1.5]) is None

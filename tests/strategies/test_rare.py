@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from scipy.stats import norm
 
-from botorch_lse import Pool
+from botorch_lse import Observations, Pool
 from botorch_lse.strategies import (
     Above,
+    Ambiguity,
+    Below,
     ContentKnown,
     ExpectedFeasibility,
     GaussianProcess,
@@ -19,7 +23,7 @@ from botorch_lse.strategies import (
     Strategy,
     extended,
 )
-from botorch_lse.strategies.rare import design_points
+from botorch_lse.strategies.rare import design_points, rare_event
 from tests.covering import IN_FULL, more_when_slow
 
 KERNEL = ScaleKernel(RBFKernel()).double()
@@ -41,8 +45,9 @@ def strategy(n: int = 400, seed: int = 0, **options) -> Strategy:
         "beta": 4.0,
         "content_tol": 0.1,
         "max_observations": 60,
+        "goal": Above(0.0),
     }
-    return Strategy(pool, Above(0.0), **{**given, **options})
+    return Strategy(pool, **{**given, **options})
 
 
 def run(state):
@@ -159,3 +164,125 @@ def test_feasibility_counts_rows_by_weight() -> None:
         assert int(both.ask(both.init()).order) == wanted
     with pytest.raises(ValueError, match="by_weight"):
         ExpectedFeasibility(by_weight=2)
+
+
+# --- what an extension keeps ----------------------------------------------------------
+
+
+def test_an_extension_keeps_what_was_excluded_and_used_up() -> None:
+    given = strategy(max_observations=8, content_tol=None)
+    state = given.init(0)
+    for _ in range(2):
+        batch = given.ask(state)
+        state = given.tell(state, batch.observe(f(batch.pool.X[batch.order])))
+    batch = given.ask(state)
+    state = given.tell(state, None, abandoned=batch.order)
+    gone = given.ask(state).order
+    state = given.exclude(state, gone)
+    more = extended(state, 100)
+    assert more.n_used == state.n_used == 3
+    assert more.excluded_rows.tolist() == gone.tolist()
+    assert len(more.abandoned) == 1
+    replayed = more.strategy.replay(
+        more.observations,
+        seed=0,
+        abandoned={0: [row for _, row in more.abandoned]},
+        plans={0: [row for _, row in more.abandoned]},
+        excluded=more.excluded,
+    )
+    assert torch.equal(replayed.classification.mean, more.classification.mean)
+    assert replayed.n_used == more.n_used
+    asked = []
+    while not more.is_done:
+        batch = more.strategy.ask(more)
+        asked += batch.order.tolist()
+        more = more.strategy.tell(more, batch.observe(f(batch.pool.X[batch.order])))
+    assert not set(asked) & set(gone.tolist())
+    assert more.n_used <= 8
+    again = extended(more, 100)
+    assert again.excluded_rows.tolist() == gone.tolist()
+    assert (again.n_used, again.stop_reason) == (8, "budget")
+
+
+def test_no_probability_is_above_one_after_an_extension() -> None:
+    states = [extended(strategy(n=64, seed=s).init(s), 64) for s in range(9)]
+    state = max(states, key=lambda s: float(s.strategy.pool.mass.sum()))
+    assert float(state.strategy.pool.mass.sum()) > 1.001
+    everything = replace(state.strategy, goal=Above(-50.0), content_tol=None)
+    found = everything.replay(Observations([0], [f(everything.pool.X[:1]).item()]))
+    content = found.content()
+    for value in (content.estimate, content.upper, content.expected):
+        assert value <= 1.0
+    for ends in (content.population, content.sampled, content.posterior):
+        assert ends[0] <= ends[1] <= 1.0
+
+
+# --- the whole of it in one call ------------------------------------------------------
+
+
+@more_when_slow("runs", 2, 20)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_rare_event_is_met_before_the_run_ends(runs: int, sign: int) -> None:
+    goal = Above(0.0) if sign > 0 else Below(0.0)
+    missed = 0
+    for seed in range(runs):
+        given = strategy(seed=seed, content_tol=None, goal=goal)
+        state = rare_event(given, lambda X: sign * f(X), n=400, seed=seed)
+        content = state.content()
+        assert content.variation <= 0.1
+        assert bool((sign * state.observations.y > 0).any())
+        assert content.estimate == pytest.approx(1e-6, rel=0.6)
+        missed += not content.combined[0] <= 1e-6 <= content.combined[1]
+    assert missed <= 1 + runs / 4
+
+
+@pytest.mark.filterwarnings(
+    "ignore::botorch_lse.confidence.calibration.CalibrationWarning"
+)
+def test_a_learnt_model_meets_a_rare_event() -> None:
+    pool = Pool.from_distribution([norm()] * 2, 400, method="monte_carlo")
+    model = GaussianProcess(noise_std=0.0)
+    given = Strategy(pool, Above(0.0), model=model, max_observations=120)
+    state = rare_event(given, f, n=400)
+    content = state.content()
+    assert bool((state.observations.y > 0).any())
+    assert content.variation <= 0.1
+    assert content.estimate == pytest.approx(1e-6, rel=0.6)
+
+
+def test_without_an_event_there_is_no_end_but_the_budget() -> None:
+    given = strategy(max_observations=12, content_tol=None)
+    never = rare_event(given, lambda X: f(X) - 40.0, n=64, most=200)
+    assert never.stop_reason == "budget"
+    assert never.n_used == 12
+    assert never.content().variation == float("inf")
+    few = rare_event(given, lambda X: f(X) - 40.0, n=64, most=2)
+    assert len(few.strategy.pool) == 400 + 2 * 64
+    with pytest.raises(UnsupportedError, match="a stated level"):
+        rare_event(strategy(goal=ShareOfMax(0.5), content_tol=None), f)
+
+
+def test_one_excluded_row_does_not_exhaust_a_pool() -> None:
+    kernel = RBFKernel().double()
+    kernel.lengthscale = 0.01  # neighbours say nothing of the row
+    pool = Pool(torch.linspace(0, 1, 40, dtype=torch.float64).unsqueeze(-1))
+    model = GaussianProcess(kernel, noise_std=0.0)
+    for rule in (ExpectedFeasibility(), Ambiguity(), Straddle()):
+        given = Strategy(pool, Above(0.3), model=model, rule=rule, beta=4.0)
+        state = given.exclude(given.init(), [20])
+        while not state.is_done:
+            batch = given.ask(state)
+            y = (6 * batch.pool.X[batch.order, 0]).sin()
+            state = given.tell(state, batch.observe(y))
+        assert state.stop_reason == "decided"
+        undecided = state.classification.undecided.nonzero().view(-1).tolist()
+        assert undecided == [20]
+        assert "Rows were excluded" in state.classification.guarantee
+    # Rows that may not be measured again are another matter.
+    noisy = GaussianProcess(kernel, noise_std=2.0)
+    given = Strategy(pool, Above(0.3), model=noisy, beta=4.0, max_repeats=1)
+    state = given.exclude(given.init(), [20])
+    while not state.is_done:
+        batch = given.ask(state)
+        state = given.tell(state, batch.observe(batch.pool.X[batch.order, 0]))
+    assert state.stop_reason == "rows exhausted"

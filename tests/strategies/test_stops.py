@@ -319,9 +319,9 @@ def test_what_does_not_fit_is_refused(change, message: str) -> None:
         Strategy(POOL, **{**given, **change})
 
 
-def test_several_outputs_have_no_one_number() -> None:
+def test_a_pareto_set_has_no_share_that_is_meant() -> None:
     goal = ParetoByDifferences((True, True))
-    with pytest.raises(ValueError, match="`content_tol` where the value"):
+    with pytest.raises(ValueError, match="no share of the pool is asked for"):
         Strategy(
             POOL, goal, model=GaussianProcess(KERNEL, noise_std=0.1), content_tol=0.1
         )

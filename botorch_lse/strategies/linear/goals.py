@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, explicit_sides
+from botorch_lse.confidence.classify import (
+    ABOVE,
+    BELOW,
+    UNDECIDED,
+    explicit_sides,
+    level_ends,
+    may_be_on_either,
+)
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.numerals import written
 from botorch_lse.pareto import pareto_mask
@@ -54,6 +61,13 @@ class Level(LinearGoal):
         now = explicit_sides(lower, upper, self.threshold, self.epsilon)
         side = torch.where(belief.side == UNDECIDED, now, belief.side)
         return replace(belief, side=side)
+
+    def within(self, belief: LinearBelief) -> Tensor | None:
+        r"""``T`` bools: decided items that the accuracy decides; ``None``: none."""
+        if self.epsilon == 0:
+            return None
+        ends = belief.lower[:, 0], belief.upper[:, 0]
+        return may_be_on_either(belief.side, *ends, self.threshold, self.threshold)
 
     def questions(self, belief: LinearBelief) -> Questions:
         r"""The features of the undecided items, and their distances from the level."""
@@ -282,6 +296,13 @@ class Share(LinearGoal):
     def level(self, belief: LinearBelief) -> float:
         r"""``omega`` times the largest estimate."""
         return self.omega * float(belief.mean[:, 0].max())
+
+    def within(self, belief: LinearBelief) -> Tensor | None:
+        r"""``T`` bools: decided items that the accuracy decides; ``None``: none."""
+        if self.epsilon == 0:
+            return None
+        ends = belief.lower[:, 0], belief.upper[:, 0]
+        return may_be_on_either(belief.side, *ends, *level_ends(self.omega, *ends))
 
     def decided(self, belief: LinearBelief) -> LinearBelief:
         r"""The sides with the items that are certainly on one side of ``omega max f``.

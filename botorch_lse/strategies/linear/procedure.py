@@ -343,7 +343,12 @@ class LinearGoal(ABC):
             guarantee=claim,
             pool=items,
             contradicted=belief.contradicted[:, 0],
+            within=self.within(belief),
         )
+
+    def within(self, belief: LinearBelief) -> Tensor | None:
+        r"""``T`` bools: decided items that the accuracy decides; ``None``: none."""
+        return None
 
 
 # --- the burn-in ----------------------------------------------------------------------
