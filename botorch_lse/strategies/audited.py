@@ -465,6 +465,15 @@ class Audited(Wrapping):
                 break
         return torch.cat(chosen)
 
+    def at_once(self, belief: AuditBelief, request: Request) -> int:
+        r"""What is left of the draw while a claim is open; else as the inner one says.
+
+        A row near the level is measured again, but only once its first value is known.
+        """
+        if belief.claim is None or belief.ended is not None:
+            return super().at_once(belief, request)
+        return len(self.plan(belief, request))
+
     def open_rows(self, belief: AuditBelief) -> Tensor:
         r"""The rows of the claim that are not judged; else as the inner one says."""
         if belief.claim is None or belief.ended is not None:

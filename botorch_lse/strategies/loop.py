@@ -148,6 +148,17 @@ class Procedure(ABC):
         """
         return bool((self.open_rows(belief) & (left > 0)).any())
 
+    def at_once(self, belief: Any, request: Request) -> int:
+        r"""How many measurements may be planned beside those that are pending.
+
+        Args:
+            belief: What the complete rounds say.
+            request: How many are asked for at most, and how often each row may still be
+                measured.
+        """
+        usable = request.left.clamp_max(request.size)
+        return int((usable * self.open_rows(belief)).sum())
+
     def at_limit(self, belief: Any, reason: str) -> str:
         r"""What a run is said to have ended with where no more may be measured.
 
@@ -450,9 +461,7 @@ class Strategy(ABC):
             return 0
         out = row_indices([] if pending is None else pending, "pending", len(self.pool))
         request = self._request(state, out, MOST_AT_ONCE)
-        usable = request.left.clamp_max(MOST_AT_ONCE)
-        usable = usable * self.procedure.open_rows(state.belief)
-        return min(request.size, int(usable.sum()))
+        return min(request.size, self.procedure.at_once(state.belief, request))
 
     def missing(self, state: State) -> Tensor:
         r"""The rows of the open round that are neither measured nor abandoned."""

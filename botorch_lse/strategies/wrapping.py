@@ -98,6 +98,10 @@ class Wrapping(Procedure):
         rows: Tensor = self.inner.plan(belief.inner, request)
         return rows
 
+    def at_once(self, belief: Any, request: Request) -> int:
+        r"""How many measurements may be planned beside those that are pending."""
+        return int(self.inner.at_once(belief.inner, request))
+
     def open_rows(self, belief: Any) -> Tensor:
         r"""``N`` bools: the rows that may be chosen."""
         rows: Tensor = self.inner.open_rows(belief.inner)

@@ -614,3 +614,16 @@ def test_without_an_audit_nothing_changes() -> None:
     strategy = learnt(audit=None)
     assert strategy.procedure is strategy.parts
     assert replace(strategy, audit=(0.1, 0.1)).procedure is not strategy.parts
+
+
+def test_the_room_of_an_audit_is_what_it_can_draw() -> None:
+    strategy = LabelAudit(
+        Pool(GRID[:5, None]), ["above"] * 5, 0.3, noise_std=0.2, batch_size=3
+    )
+    state, out = strategy.init(), list[int]()
+    while (room := strategy.room(state, out)) > 0:
+        assert room == 5 - len(out)  # each row once, until its value is known
+        out += replace(strategy, batch_size=1).ask(state, out).order.tolist()
+    assert sorted(out) == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="Nothing is left to ask"):
+        strategy.ask(state, out)
