@@ -139,6 +139,17 @@ class OutputModel:
                 f"got {self.history.X.shape[-1]}."
             )
         if fixed_prior(self.model) is None:
+            past = self.history
+            if (
+                past is not None
+                and past.yvar is None
+                and self.pool.noise_var is not None
+            ):
+                raise ValueError(
+                    "Expected the noise of `history`, because `pool.noise_var` has "
+                    "that of the rows, and the noise of all values is to be known or "
+                    "of none. Give `History(X, y, yvar)`."
+                )
             return
         assert self.fixed is not None  # it is the prior, after its history
         _one_process(self.fixed)
