@@ -6,12 +6,14 @@ The rule, a function of trials and data alone, whatever order results came in:
   of that round. Everything else in the pool is *measured elsewhere*.
 - Own rounds count in order. What was measured elsewhere in trials between the first
   trial of one round and the first trial of the next is one round between the two.
-- COMPLETED and EARLY_STOPPED trials with data count as measured. The row of a FAILED or
-  STALE trial is asked for again; that of an ABANDONED one, of an abandoned arm and of
-  an EARLY_STOPPED one without data is *used up*: it is not asked for again in this
-  round. Data of failed and abandoned trials are left out, as Ax does. An arm with a
-  value that is nan or infinite failed, whatever became of its trial: Ax lets nobody
-  mark a completed trial. All other rows are *running*.
+- COMPLETED and EARLY_STOPPED trials with data count as measured; of the latter only
+  values without a progression, since one at a step is what the trial had come to when
+  it was stopped, and not what is asked for. The row of a FAILED or STALE trial is asked
+  for again; that of an ABANDONED one, of an abandoned arm and of an EARLY_STOPPED one
+  without data is *used up*: it is not asked for again in this round. Data of failed and
+  abandoned trials are left out, as Ax does. An arm with a value that is nan or infinite
+  failed, whatever became of its trial: Ax lets nobody mark a completed trial. All other
+  rows are *running*.
 - A round is over when each measurement of its plan is made or used up, or when a later
   round has trials (then what is still missing counts as used up).
 - Trials with parameters that are no row of the pool are a *history*: where the model
@@ -328,7 +330,7 @@ class LedgerReader:
         known, self._ledger = self._ledger, None  # after an error all is read again
         before, trials = self._known, experiment.trials
         indices = sorted(to_read & trials.keys())
-        values = _values(self._rows.get(i, ()) for i in indices)
+        values = _values(self._final(trials[i]) for i in indices)
         new = {i: self._entry(trials[i], values.get(i, {})) for i in indices}
         changed = {i: entry for i, entry in new.items() if before.get(i) != entry}
         named = excluded_in(experiment, self.node_name)
@@ -343,6 +345,13 @@ class LedgerReader:
             known = replace(known, points=points, failed=frozenset(spoilt))
         self._ledger = known
         return known
+
+    def _final(self, trial: BaseTrial) -> Sequence[tuple[Any, ...]]:
+        r"""A trial's rows of data, without those that it was stopped short of."""
+        rows = self._rows.get(trial.index, ())
+        if not trial.status.is_early_stopped:
+            return rows
+        return [row for row in rows if _step(row) == math.inf]
 
     def _trials_with_changed_data(self, data: Data) -> set[int]:
         r"""The trials whose rows of data changed, by value."""

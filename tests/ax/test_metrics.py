@@ -194,3 +194,21 @@ def test_the_metrics_of_costs_are_a_list_too():
     strategy = lse(Pool(grid_pool().X, costs=1 + grid_pool().X[:, 0]))
     with pytest.raises(ValueError, match=r"Write `metrics=\['quality'\]`"):
         CostMetric(strategy, metrics="quality")
+
+
+def test_what_a_trial_was_stopped_short_of_does_not_count(tmp_path):
+    client = client_for(lse(batch_size=2))
+    one, two = client.get_next_trials(2)
+    client.attach_data(one, {"y": (2.14, NOISE)}, progression=10)
+    client.complete_trial(two, {"y": (0.1, NOISE)}, progression=20)  # its last step
+    client.mark_trial_early_stopped(one)
+    row = client._experiment.trials[two].arm.parameters["pool_index"]
+    assert state_of(client).observations.indices.tolist() == [row]
+    assert len(state_of(client).abandoned) == 1  # its place is used up
+    client.save_to_json_file(str(tmp_path / "run.json"))
+    loaded = Client.load_from_json_file(str(tmp_path / "run.json"))
+    assert same_state(state_of(loaded), state_of(client))
+    # A value without a step is the trial's own.
+    client.attach_data(one, {"y": (0.14, NOISE)})
+    assert state_of(client).observations.y.sum() == pytest.approx(0.24)
+    assert state_of(client).abandoned == ()

@@ -16,6 +16,9 @@ def tables(experiment, metrics):
     r"""Value and standard error by trial, arm and metric; and all metrics there."""
     values, names = {}, defaultdict(set)
     for row in experiment.lookup_data().df.itertuples():
+        status = experiment.trials[row.trial_index].status.name
+        if status == "EARLY_STOPPED" and not np.isnan(row.step):
+            continue  # what it had come to when it was stopped
         mean, sem = as_stored([row.mean, row.sem])
         names[row.trial_index, row.arm_name].add(row.metric_name)
         if row.metric_name in metrics:
