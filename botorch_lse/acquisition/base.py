@@ -2,6 +2,7 @@ r"""What the acquisition functions share: registration with BoTorch, and checks.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, signature
@@ -10,7 +11,10 @@ from typing import Any, TypeVar
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.input_constructors import acqf_input_constructor
-from botorch.acquisition.objective import PosteriorTransform
+from botorch.acquisition.objective import (
+    PosteriorTransform,
+    ScalarizedPosteriorTransform,
+)
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models.model import Model
 from botorch.models.multitask import KroneckerMultiTaskGP
@@ -30,8 +34,9 @@ Acqf = TypeVar("Acqf", bound=AcquisitionFunction)
 def constructible(acqf_class: type[Acqf]) -> type[Acqf]:
     r"""Let Ax and BoTorch build a class from the arguments that its constructor names.
 
-    A scalarisation of a model with one output is dropped: Ax passes the objective's
-    sign in it, and the sign is not part of a level set. Thresholds are in the units of
+    Of a scalarisation with one weight the named output is taken, whatever the weight:
+    Ax passes the objective's sign in it, and the sign is not part of a level set. So it
+    is too beside further metrics, which have no weight. Thresholds are in the units of
     ``y``.
 
     Args:
@@ -54,10 +59,19 @@ def constructible(acqf_class: type[Acqf]) -> type[Acqf]:
                 "class). Write `botorch_lse.ax.acquisition_generator_spec("
                 f"{acqf_class.__name__}, {{{options}}})`."
             )
+        if "posterior_transform" in known.parameters:  # else it takes all outputs
+            model, transform = named_output(model, given.get("posterior_transform"))
+            given = {**given, "posterior_transform": transform}
+        if "threshold" in given and is_standardised(model):
+            warnings.warn(
+                "The model's values have mean 0 and standard deviation 1: Ax has "
+                "standardised them, and `threshold` is compared with these. Write "
+                f"`botorch_lse.ax.acquisition_generator_spec({acqf_class.__name__}, "
+                "options)` for a level in the units of the metric.",
+                stacklevel=2,
+            )
         bound = known.bind(model, **given)
         bound.apply_defaults()
-        if model.num_outputs == 1 and "posterior_transform" in bound.arguments:
-            bound.arguments["posterior_transform"] = None
         return dict(bound.arguments)
 
     # BoTorch passes what the signature names, and names the function in its errors.
@@ -65,6 +79,52 @@ def constructible(acqf_class: type[Acqf]) -> type[Acqf]:
     construct_inputs.__name__ = acqf_class.__name__
     acqf_input_constructor(acqf_class)(construct_inputs)
     return acqf_class
+
+
+def named_output(
+    model: Model, transform: PosteriorTransform | None
+) -> tuple[Model, PosteriorTransform | None]:
+    r"""The output that a scalarisation names, without its sign and scale.
+
+    Args:
+        model: With one output or several.
+        transform: Only of scalarisations the output is taken.
+
+    Raises:
+        UnsupportedError: If it weighs several outputs.
+    """
+    if not isinstance(transform, ScalarizedPosteriorTransform):
+        return model, transform
+    if model.num_outputs == 1:
+        return model, None
+    weights: Any = transform.weights
+    named = weights.nonzero().view(-1).tolist()
+    if len(named) != 1:
+        raise UnsupportedError(
+            "Expected an objective of one metric, which the level is about, but got "
+            f"the weights {weights.tolist()} of several. Write "
+            '`client.configure_optimization(objective="y")` and '
+            '`client.configure_tracking_metrics(["z"])`, and make the generation '
+            "strategy anew with its specification; a sum is a metric of its own."
+        )
+    try:
+        return model.subset_output(named), None
+    except (NotImplementedError, UnsupportedError):  # its outputs are correlated
+        return model, ScalarizedPosteriorTransform((weights != 0).to(weights))
+
+
+ROUGHLY = 1e-4
+"""How near to 0 and 1 mean and standard deviation of standardised values are: Ax
+computes in float64, a model may hold float32."""
+
+
+def is_standardised(model: Model) -> bool:
+    r"""Whether a model holds standardised values and does not transform them back."""
+    y = getattr(model, "train_targets", None)
+    has_own = getattr(model, "outcome_transform", None) is not None
+    if not isinstance(y, Tensor) or y.ndim != 1 or len(y) < 3 or has_own:
+        return False
+    return abs(float(y.mean())) < ROUGHLY and abs(float(y.std()) - 1) < ROUGHLY
 
 
 Forward = Callable[[Any, Tensor], Tensor]

@@ -15,7 +15,7 @@ import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import UnsupportedError
-from botorch.models.model import Model
+from botorch.models.model import Model, ModelList
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.utils.transforms import (
     average_over_ensemble_models,
@@ -487,6 +487,8 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
                 posterior transform is given.
             ValueError: If ``beta`` is negative or ``rounds`` do not fit.
         """
+        if isinstance(model, ModelList) and model.num_outputs == 1:
+            model = model.subset_output([0])  # the one model itself
         super().__init__(model=model)
         if posterior_transform is not None:
             raise UnsupportedError(

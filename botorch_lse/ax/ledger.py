@@ -202,6 +202,8 @@ class Ledger:
         newly_excluded: The rows that were excluded since then, likewise.
         points: What was measured off the pool.
         failed: The arms, by trial and name, whose values are nan or infinite.
+        unfilled: Where the node is asynchronous, the trials that are completed without
+            their data.
     """
 
     complete: tuple[Round, ...]
@@ -214,6 +216,7 @@ class Ledger:
     newly_excluded: tuple[int, ...] = ()
     points: tuple[Point, ...] = ()
     failed: frozenset[tuple[int, str]] = frozenset()
+    unfilled: tuple[int, ...] = ()
 
     def refilled(self, rows: Sequence[int]) -> Ledger:
         r"""The ledger with rows in the free places of the open round.
@@ -606,10 +609,11 @@ class LedgerReader:
 
     def _by_arrival(self) -> Ledger:
         r"""The rounds of an asynchronous node, by when results were learnt from."""
-        came, out = dict[int, Round](), list[int]()
+        came, out, unfilled = dict[int, Round](), list[int](), list[int]()
         for trial, entry in self._known.items():
             parts = [part for _, part in entry.parts]
             out += [row for part in parts for row in part.running]
+            unfilled += [index for part in parts for index in part.unfilled]
             both = _round(None, (), parts)
             if both.results or both.used_up:
                 came[trial] = both
@@ -638,6 +642,7 @@ class LedgerReader:
             tuple(sorted(waiting)),
             unseen,
             tuple(sorted(since)),
+            unfilled=tuple(unfilled),
         )
 
     def _assembled(self) -> Ledger:

@@ -25,6 +25,7 @@ from ax.core import (
     Data,
     Experiment,
     GeneratorRun,
+    Metric,
     ObservationFeatures,
     SearchSpace,
 )
@@ -419,10 +420,28 @@ class LevelSetNode(ExternalGenerationNode):
         r"""Read the experiment at the beginning of a call of ``gen``."""
         self._warn_of_unknown_metrics(experiment, data)
         self._warn_of_constraints(experiment)
-        self._ledger = self.ledger(experiment, data)
+        self._ledger = self._caught_up(experiment, data)
         self.stored.keep_pool(experiment)
         self._issued, self._runs_issued = [], 0
         self._runs_left, self._runs_promised = self._runs_promised, 1
+
+    def _caught_up(self, experiment: Experiment, data: Data | None = None) -> Ledger:
+        r"""The rounds, once what completed trials lack was fetched.
+
+        Where one trial's fetch fails, Ax's orchestrator attaches nothing of the others
+        that ended with it, and does not fetch again what is completed: the round would
+        wait for ever.
+        """
+        ledger = self.ledger(experiment, data)
+        unfilled = ledger.unfilled if ledger.open is None else ledger.open.unfilled
+        names = self.metric_names(experiment)
+        metrics = [
+            experiment.metrics[name] for name in names if name in experiment.metrics
+        ]
+        if unfilled and any(can_fetch(metric) for metric in metrics):
+            experiment.fetch_trials_data_results(trial_indices=unfilled)
+            ledger = self.ledger(experiment)
+        return ledger
 
     def get_next_candidate(
         self, pending_parameters: list[TParameterization]
@@ -444,7 +463,7 @@ class LevelSetNode(ExternalGenerationNode):
         ``_take`` gives each of them fewer rows, so that every trial announced here gets
         at least one.
         """
-        ledger = self.ledger(self.experiment)
+        ledger = self._caught_up(self.experiment)
         if self._is_done(ledger):
             rest = 0
         elif ledger.open is None and self.asks_one_by_one:
@@ -671,6 +690,12 @@ def _checked_metrics(metrics: Any) -> tuple[str, ...] | None:
             f"strategy, but got {metrics!r}. Write `metrics={one}`."
         )
     return tuple(names)
+
+
+def can_fetch(metric: Metric) -> bool:
+    r"""Whether a metric knows where its values are: a client's own does not."""
+    names = ("fetch_trial_data", "bulk_fetch_trial_data", "bulk_fetch_experiment_data")
+    return any(getattr(type(metric), n) is not getattr(Metric, n) for n in names)
 
 
 def _objective_signs(experiment: Experiment) -> dict[str, float]:

@@ -3,9 +3,17 @@ r"""What every acquisition class promises."""
 import pytest
 import torch
 from botorch.acquisition.input_constructors import get_acqf_input_constructor
-from botorch.acquisition.objective import ScalarizedPosteriorTransform
+from botorch.acquisition.objective import (
+    ExpectationPosteriorTransform,
+    ScalarizedPosteriorTransform,
+)
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
-from botorch.models import KroneckerMultiTaskGP, MultiTaskGP, SingleTaskGP
+from botorch.models import (
+    KroneckerMultiTaskGP,
+    ModelListGP,
+    MultiTaskGP,
+    SingleTaskGP,
+)
 from botorch.models.deterministic import GenericDeterministicModel
 from botorch.models.map_saas import EnsembleMapSaasSingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
@@ -24,7 +32,7 @@ from botorch_lse.acquisition import (
     UFunction,
 )
 from tests.acquisition.conftest import assert_differentiable, make_model
-from tests.registry import INTERVALS, MOMENTS, ONE_POINT
+from tests.registry import ACQUISITIONS, INTERVALS, MOMENTS, ONE_POINT
 
 # float32 and raw outcomes are part of what is tested here
 pytestmark = pytest.mark.filterwarnings(
@@ -168,6 +176,81 @@ def test_input_constructor_drops_the_sign_of_the_objective(acqf_class, options):
         )
         values.append(acqf_class(**arguments)(X))
     torch.testing.assert_close(*values)
+
+
+OF_ONE = {case.cls: case.options(POOL) for case in ACQUISITIONS
+          if not case.has_several_outputs}  # fmt: skip
+
+
+@pytest.mark.parametrize(("acqf_class", "options"), OF_ONE.items())
+@pytest.mark.parametrize("weights", [[1.0, 0.0], [-1.0, 0.0], [0.0, -2.0]])
+@pytest.mark.parametrize("as_list", [True, False])
+def test_the_metric_of_the_objective_is_taken_whatever_its_sign(
+    acqf_class, options, weights, as_list
+):
+    _, X, Y, _ = make_model()
+    other = Y.flip(0) + 1.0
+    model = SingleTaskGP(X, torch.cat((Y, other), dim=-1), outcome_transform=None)
+    if as_list:  # as Ax has it, with data of its own for each metric
+        parts = (SingleTaskGP(X, y, outcome_transform=None) for y in (Y, other))
+        model = ModelListGP(*parts)
+    model.eval()
+    objective = ScalarizedPosteriorTransform(torch.tensor(weights).double())
+    arguments = get_acqf_input_constructor(acqf_class)(
+        model=model, posterior_transform=objective, X_pending=POOL[:2], **options
+    )
+    named = model.subset_output([int(weights[0] == 0.0)])
+    wanted = acqf_class(named, **options, X_pending=POOL[:2])
+    points = POOL[5:].unsqueeze(-2)
+    torch.testing.assert_close(acqf_class(**arguments)(points), wanted(points))
+
+
+@pytest.mark.parametrize(("acqf_class", "options"), OF_ONE.items())
+def test_an_objective_of_several_metrics_is_refused(acqf_class, options):
+    _, X, Y, _ = make_model()
+    model = SingleTaskGP(X, torch.cat((Y, -Y), dim=-1), outcome_transform=None)
+    both = ScalarizedPosteriorTransform(torch.tensor([1.0, -1.0]).double())
+    construct = get_acqf_input_constructor(acqf_class)
+    with pytest.raises(UnsupportedError, match="configure_tracking_metrics"):
+        construct(model=model, posterior_transform=both, **options)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # GPyTorch's, once
+def test_other_transforms_and_correlated_models_keep_theirs():
+    _, X, Y, _ = make_model()
+    construct = get_acqf_input_constructor(Straddle)
+    mean = ExpectationPosteriorTransform(n_w=2)
+    model = SingleTaskGP(X, Y, outcome_transform=None)
+    found = construct(model=model, threshold=0.0, posterior_transform=mean)
+    assert found["posterior_transform"] is mean
+    tasks = torch.cat([torch.cat((X, torch.full_like(Y, j)), -1) for j in (0, 1)])
+    joint = MultiTaskGP(tasks, torch.cat((Y, -Y)), task_feature=-1)
+    sign = ScalarizedPosteriorTransform(torch.tensor([-3.0, 0.0]).double())
+    found = construct(model=joint, threshold=0.0, posterior_transform=sign)
+    first = ScalarizedPosteriorTransform(torch.tensor([1.0, 0.0]).double())
+    wanted = Straddle(joint, 0.0, posterior_transform=first)
+    points = POOL[:5].unsqueeze(-2)
+    torch.testing.assert_close(Straddle(**found)(points), wanted(points))
+
+
+def test_a_level_among_standardised_values_is_warned_of():
+    _, X, Y, _ = make_model()
+    construct = get_acqf_input_constructor(Straddle)
+    standard = (Y - Y.mean()) / Y.std()
+    bare = SingleTaskGP(X, standard, outcome_transform=None)
+    with pytest.warns(UserWarning, match=r"acquisition_generator_spec\(Straddle, opt"):
+        construct(model=bare, threshold=21.0)
+    construct(model=SingleTaskGP(X, Y, outcome_transform=None), threshold=21.0)
+    own = SingleTaskGP(X, Y, outcome_transform=Standardize(1))
+    construct(model=own, threshold=21.0)
+
+
+@pytest.mark.parametrize("acqf_class", [case.cls for case in INTERVALS])
+def test_a_list_of_one_model_is_that_model(acqf_class):
+    model, options = make_model()[0], TABLE[acqf_class]
+    points = POOL.unsqueeze(-2)
+    found = acqf_class(ModelListGP(model), **options)(points)
+    torch.testing.assert_close(found, acqf_class(model, **options)(points))
 
 
 @pytest.mark.parametrize("acqf_class", [case.cls for case in MOMENTS])

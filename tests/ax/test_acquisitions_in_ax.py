@@ -1,3 +1,4 @@
+import warnings
 from inspect import signature
 
 import pandas as pd
@@ -13,6 +14,7 @@ from ax.generation_strategy.transition_criterion import MinTrials
 from ax.storage.botorch_modular_registry import ACQUISITION_FUNCTION_REGISTRY
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.logei import qLogExpectedImprovement
+from botorch.exceptions.errors import UnsupportedError
 
 from botorch_lse import Pool, acquisition, strategies
 from botorch_lse.acquisition import (
@@ -42,17 +44,25 @@ def value(parameters):
     return 20 + 45 * parameters["a"] + 5 * parameters["b"]
 
 
+def generation_strategy(spec):
+    sobol = GenerationNode(
+        name="Sobol",
+        generator_specs=[GeneratorSpec(Generators.SOBOL, generator_kwargs={"seed": 1})],
+        transition_criteria=[
+            MinTrials(
+                threshold=N_SOBOL, transition_to="LSE", use_all_trials_in_exp=True
+            )
+        ],
+    )
+    node = GenerationNode(name="LSE", generator_specs=[spec])
+    return GenerationStrategy(nodes=[sobol, node])
+
+
 def modular_client(spec, objective="y", parameters=UNIT, evaluate=value, n=N_SOBOL):
     client = Client(random_seed=0)
     client.configure_experiment(parameters=parameters, name="modular")
     client.configure_optimization(objective=objective)
-    sobol = GenerationNode(
-        name="Sobol",
-        generator_specs=[GeneratorSpec(Generators.SOBOL, generator_kwargs={"seed": 1})],
-        transition_criteria=[MinTrials(threshold=N_SOBOL, transition_to="LSE")],
-    )
-    node = GenerationNode(name="LSE", generator_specs=[spec])
-    client.set_generation_strategy(GenerationStrategy(nodes=[sobol, node]))
+    client.set_generation_strategy(generation_strategy(spec))
     for _ in range(n):
         for trial, point in client.get_next_trials(1).items():
             client.complete_trial(trial, {"y": (evaluate(point), 1.0)})
@@ -113,6 +123,35 @@ def test_the_objectives_sign_does_not_matter():
     ((_, one),) = up.get_next_trials(1).items()
     ((_, other),) = down.get_next_trials(1).items()
     assert one == pytest.approx(other, abs=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", ["y", "-y"])
+@pytest.mark.parametrize("constraints", [["w <= 0.9"], ["w >= -5"], []])
+def test_neither_the_sign_nor_constraints_move_the_level(objective, constraints):
+    client = modular_client(STRADDLE)
+    for trial in client._experiment.trials:
+        client.attach_data(trial, {"w": (0.3 + 0.1 * trial, 0.1)})
+    client.configure_optimization(objective, outcome_constraints=constraints)
+    ((_, point),) = client.get_next_trials(1).items()
+    plain = modular_client(STRADDLE)
+    ((_, wanted),) = plain.get_next_trials(1).items()
+    assert point == pytest.approx(wanted, abs=1e-2)
+
+
+@pytest.mark.filterwarnings("ignore")  # of Ax's own model
+def test_an_objective_of_several_metrics_is_refused_with_the_way_out():
+    client = modular_client(STRADDLE)
+    for trial in client._experiment.trials:
+        client.attach_data(trial, {"w": (0.3 + 0.1 * trial, 0.1)})
+    client.configure_optimization("y, -w")
+    with pytest.raises(UnsupportedError, match=r"`client.configure_tracking_metrics"):
+        client.get_next_trials(1)
+    client.configure_optimization(objective="y")
+    client.configure_tracking_metrics(["w"])
+    spec = acquisition_generator_spec(Straddle, {"threshold": 70.0, "beta": 4.0})
+    client.set_generation_strategy(generation_strategy(spec))  # Ax keeps fits in specs
+    assert client.get_next_trials(1)
 
 
 @pytest.mark.some(1)
@@ -327,3 +366,18 @@ def test_every_class_takes_by_ax_what_its_constructor_names():
         cls = getattr(acquisition, name)
         if isinstance(cls, type) and issubclass(cls, AcquisitionFunction):
             assert {"model", "X_pending"} <= set(signature(cls).parameters), name
+
+
+@pytest.mark.filterwarnings("ignore")  # of Ax's own model
+def test_a_level_in_standardised_units_is_warned_of():
+    given = {
+        "botorch_acqf_class": Straddle,
+        "botorch_acqf_options": {"threshold": 70.0},
+    }
+    spec = GeneratorSpec(Generators.BOTORCH_MODULAR, generator_kwargs=given)
+    with pytest.warns(UserWarning, match=r"Ax has standardised them.*acquisition_gene"):
+        modular_client(spec).get_next_trials(1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        modular_client(STRADDLE).get_next_trials(1)
+    assert not [w for w in caught if "standardised" in str(w.message)]

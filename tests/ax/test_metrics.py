@@ -2,10 +2,17 @@ r"""Which metrics a strategy learns from, and what is said when they are not the
 
 import math
 
+import pandas as pd
 import pytest
 from ax.api.client import Client
 from ax.api.configs import RangeParameterConfig
+from ax.core.data import Data
+from ax.core.metric import Metric, MetricFetchE
+from ax.core.runner import Runner
+from ax.core.trial_status import TrialStatus
 from ax.exceptions.core import DataRequiredError
+from ax.orchestration.orchestrator import Orchestrator, OrchestratorOptions
+from ax.utils.common.result import Err, Ok
 from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Pool
@@ -25,6 +32,7 @@ from .worlds import (
     grid_pool,
     kernel,
     lse,
+    measure,
     node_of,
     same_state,
     state_of,
@@ -212,3 +220,65 @@ def test_what_a_trial_was_stopped_short_of_does_not_count(tmp_path):
     client.attach_data(one, {"y": (0.14, NOISE)})
     assert state_of(client).observations.y.sum() == pytest.approx(0.24)
     assert state_of(client).abandoned == ()
+
+
+# --- fetched by Ax ----------------------------------------------------------------
+
+
+class Unsure(Metric):
+    r"""A bench whose fetches fail: once for some trials, for ever, or with nan."""
+
+    def __init__(self, name, how):
+        super().__init__(name)
+        self.how, self.failed = how, set()
+
+    def fetch_trial_data(self, trial, **kwargs):
+        fails = trial.index == 5 or (self.how == "once" and trial.index % 6 == 5)
+        if self.how != "nan" and fails and trial.index not in self.failed:
+            self.failed |= {trial.index} if self.how == "once" else set()
+            return Err(MetricFetchE("the database is down", None))
+        y = measure(grid_pool(), trial.arm.parameters["pool_index"])
+        row = {
+            "trial_index": trial.index,
+            "arm_name": trial.arm.name,
+            "metric_name": "y",
+            "metric_signature": "y",
+            "mean": math.nan if self.how == "nan" and trial.index in (3, 8) else y,
+            "sem": NOISE,
+        }
+        return Ok(Data(df=pd.DataFrame([row])))
+
+
+class AtOnce(Runner):
+    r"""Trials end at once."""
+
+    def run(self, trial):
+        return {}
+
+    def poll_trial_status(self, trials):
+        return {TrialStatus.COMPLETED: {trial.index for trial in trials}}
+
+
+@pytest.mark.filterwarnings("ignore")  # Ax's, of the fetches that fail
+@pytest.mark.parametrize("how", ["once", "always", "nan"])
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_orchestrator_goes_on_after_a_fetch_that_failed(how, asynchronous):
+    strategy = lse(batch_size=4, max_observations=16)
+    client = client_for(strategy)
+    client.configure_metrics([Unsure("y", how)])
+    experiment = client._experiment
+    experiment.runner = AtOnce()
+    gs = level_set_generation_strategy(strategy, asynchronous=asynchronous)
+    options = OrchestratorOptions(
+        max_pending_trials=4,
+        init_seconds_between_polls=0,
+        min_seconds_before_poll=0.0,
+        tolerated_trial_failure_rate=0.9,
+    )
+    Orchestrator(experiment, gs, options).run_n_trials(max_trials=24)
+    (node,) = gs.nodes_by_name.values()
+    state = node.state(experiment)
+    assert state.stop_reason == "budget"
+    completed = experiment.trial_indices_by_status[TrialStatus.COMPLETED]
+    nan = 2 if how == "nan" else 0
+    assert len(state.observations) == len(completed) - nan  # nothing is lost

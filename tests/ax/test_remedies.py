@@ -7,7 +7,7 @@ Each place of the package that raises has a case in ``remedies/``, or stands in
 import pytest
 
 from .remedies import acquisitions, spaces, stores, trials  # noqa: F401  (register)
-from .remedies.cases import CASES, PACKAGE, refused, sites_of
+from .remedies.cases import REMEDIES
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*out-of-design"),  # Ax says so, and goes on
@@ -39,25 +39,10 @@ NO_REMEDY = {
 
 
 def test_each_place_that_raises_has_a_case_or_a_reason():
-    there = {s for p in PACKAGE.glob("*.py") for s, _, _ in sites_of(p)}
-    with_case = {site for site, _ in CASES if not site.startswith("checks")}
-    assert with_case.isdisjoint(NO_REMEDY)
-    assert with_case | NO_REMEDY.keys() == there
+    REMEDIES.check_all_there(NO_REMEDY)
 
 
-@pytest.mark.parametrize("key", CASES, ids=lambda key: f"{key[0]}, {key[1]}")
+@pytest.mark.parametrize("key", REMEDIES.cases, ids=", ".join)
 def test_what_the_message_says_can_be_done(key, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    steps, remedy = CASES[key]
-    going = steps(tmp_path)
-    call = next(going)
-    while True:
-        error, site = refused(call)
-        if not key[0].startswith("checks"):
-            assert site == key[0], site
-        said = " ".join([str(error), *getattr(error, "__notes__", [])])
-        assert remedy in said, said
-        try:
-            call = going.send(said)  # there may be another remedy for the same message
-        except StopIteration:
-            return
+    REMEDIES.play(key, tmp_path)

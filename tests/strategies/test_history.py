@@ -224,6 +224,11 @@ def test_what_does_not_fit_is_refused():
         History(X, Y[:3])
     with pytest.raises(ValueError, match="`yvar`"):
         History(X, Y, -1.0)
+    noisy = Pool(grid(), noise_var=torch.full((36,), 0.1))
+    learnt = {"model": None, "noise_std": None, "pool": noisy}
+    with pytest.raises(ValueError, match="noise of all values to be known or of none"):
+        make(LSEStrategy, history=History(X, Y), **learnt)
+    make(LSEStrategy, history=History(X, Y, 0.04), **learnt)
     bounds = {"variance_bounds": (0.01, 0.1), "noise_std": None}
     burning = make(HRAGEStrategy, **bounds)
     assert not burning.takes_history

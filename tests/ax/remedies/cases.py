@@ -1,15 +1,7 @@
-r"""Cases: a state, a call that is refused in it, and what its message says to do.
+r"""What the cases of ``botorch_lse.ax`` share."""
 
-A case is a generator: it builds a state, yields the call that is refused, is sent the
-message, and then does what the message says, from the state in which it was said.
-"""
-
-import ast
-import functools
-import traceback
 from pathlib import Path
 
-import pytest
 import torch
 from ax.adapter.registry import Generators
 from ax.api.client import Client
@@ -22,7 +14,6 @@ from ax.generation_strategy.generation_node import GenerationNode
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generation_strategy.transition_criterion import MinTrials
-from botorch.exceptions.errors import BotorchError
 from gpytorch.kernels import RBFKernel
 
 import botorch_lse.ax
@@ -33,69 +24,14 @@ from botorch_lse.ax import (
     grid_pool,
     level_set_generation_strategy,
 )
-from botorch_lse.strategies import (
-    LSEStrategy,
-)
+from botorch_lse.strategies import LSEStrategy
+from tests.remedies import Remedies
 
-from ..worlds import (
-    NOISE,
-)
-
-CASES = {}
-
-
-def case(site, remedy):
-    r"""Register a case: where it raises, and what the message must name."""
-
-    def register(steps):
-        CASES[site, steps.__name__] = (steps, remedy)
-        return steps
-
-    return register
-
-
-def refused(call):
-    r"""The error of a call, and the place of the package that raised it."""
-    with pytest.raises((ValueError, AxError, BotorchError)) as raised:
-        call()
-    frames = [
-        f
-        for f in traceback.extract_tb(raised.value.__traceback__)
-        if Path(f.filename).parent == PACKAGE
-    ]
-    return raised.value, site_at(frames[-1].filename, frames[-1].lineno)
-
+from ..worlds import NOISE
 
 PACKAGE = Path(botorch_lse.ax.__file__).parent
-
-
-@functools.cache
-def sites_of(path):
-    r"""The places in a file that raise, as (name, first line, last line)."""
-    found = []
-
-    def walk(node, name):
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
-                walk(child, f"{name}.{child.name}" if name else child.name)
-                continue
-            if isinstance(child, ast.Raise) and isinstance(child.exc, ast.Call):
-                found.append((name, child.lineno, child.end_lineno))
-            walk(child, name)
-
-    walk(ast.parse(path.read_text()), "")
-    numbers, named = {}, []
-    for name, first, last in found:
-        numbers[name] = numbers.get(name, 0) + 1
-        named.append((f"{path.stem}:{name}#{numbers[name]}", first, last))
-    return named
-
-
-def site_at(file, line):
-    for name, first, last in sites_of(Path(file)):
-        if first <= line <= last:
-            return name
-    return f"{Path(file).stem}: a check of `checks`, or what was called"
+REMEDIES = Remedies(sorted(PACKAGE.glob("*.py")), (AxError,))
+case = REMEDIES.case
 
 
 # --- what the cases share ---------------------------------------------------------
