@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 OUT ?= out
 # Processes of a test run.
 WORKERS ?= 2
+# Of random sequences and kills.
+MINUTES ?= 10
+SEED ?= 0
 # Small matrices: one thread is faster than several on most machines.
 export OMP_NUM_THREADS ?= 1
 PIP := $(BIN)/python -m pip install --quiet -c constraints.txt
@@ -19,7 +22,7 @@ NUMERICAL := tests/models/test_jitter.py tests/models/test_path.py tests/models/
 # Not empty: the site's tutorials run with the small numbers of the tests.
 TUTORIAL_QUICK ?=
 
-.PHONY: demo test budget slow research engines exhaustive processors gpu coverage metrics wheel \
+.PHONY: demo test budget slow research engines exhaustive fuzz kills processors gpu coverage metrics wheel \
 	lint types tutorials docs clean
 
 # The marker is newer than the recipe's inputs, so an install runs when they change.
@@ -62,6 +65,14 @@ engines: $(VENV)/.test $(VENV)/.engines
 ## What takes longest: rates by simulation, every storage in full. Before an issue is called resolved.
 exhaustive: $(VENV)/.test
 	$(PYTEST) -m "exhaustive and not engine"
+
+## Random sequences of operations over all strategies, regions, rules, for ten minutes.
+fuzz: $(VENV)/.test
+	$(BIN)/python -W ignore -m tests.reference.fuzz --minutes $(MINUTES) --seed $(SEED)
+
+## Table commands and stored runs killed at random moments and resumed, for ten minutes.
+kills: $(VENV)/.test
+	$(BIN)/python -W ignore -m tests.reference.kills --minutes $(MINUTES) --seed $(SEED)
 
 ## The numerical tests with the instructions of several processors: they round otherwise.
 processors: $(VENV)/.test

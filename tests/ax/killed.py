@@ -2,7 +2,8 @@ r"""Runs that are killed.
 
 One process forks one run for each number of notes. Each run notes, before and after
 each evaluation, what it evaluates; the notes reach the disk at once. When so many are
-there, the run is killed after a random part of the seconds given.
+there, the run is killed after a random part of the seconds given, by SIGKILL or what
+else is asked for.
 """
 
 import os
@@ -113,7 +114,7 @@ def run(folder, number, kind, name, ready):
     run_experiment(client, noting(folder, number, bench_of(name)), storage=path)
 
 
-def main(folder, kind, name, seconds, moments):
+def main(folder, kind, name, seconds, moments, number_of_signal=signal.SIGKILL):
     torch.set_num_threads(1)
     rng = random.Random(0)
     for number, n_notes in enumerate(moments):
@@ -130,5 +131,5 @@ def main(folder, kind, name, seconds, moments):
             time.sleep(0.002)
         else:
             time.sleep(rng.uniform(0, seconds))
-            os.kill(child, signal.SIGKILL)
+            os.kill(child, number_of_signal)
             os.waitpid(child, 0)

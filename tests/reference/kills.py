@@ -1,0 +1,269 @@
+r"""Runs that are killed at random moments, and resumed.
+
+``python -m tests.reference.kills --minutes 10 --seed 0`` kills until the time is over
+(or ``--count`` times), says how often, and ends with 1 if something was lost;
+``--only K`` plays kill ``K`` alone. What a kill is about is a function of the seed and
+its number; the moment, a share of the time that an uninterrupted run takes, is too,
+though not what the machine has done by then.
+
+Half of them are calls of ``botorch-lse next`` on a folder of tables, half are stored
+runs of Ax (a JSON file or SQLite). Each process gets SIGKILL or SIGTERM. Then: every
+file is whole, as it was before or as it is after; what was measured is there, once; the
+next call goes on to the files, and the answer, of a run that nobody killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import logging
+import math
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from botorch_lse.__main__ import command
+from tests.ax import killed
+from tests.ax.test_killed import check, uninterrupted
+from tests.registry import SEVERAL
+
+SIGNALS = (signal.SIGKILL, signal.SIGTERM)
+RUNS = [
+    "LSEStrategy",
+    killed.AUDITED,
+    killed.REGION,
+    killed.REGION_AUDITED,
+    killed.FRONT_AUDITED,
+    *(case.__name__ for case in SEVERAL),
+]
+"""What ``tests/ax/killed.py`` knows by name: every strategy of several outputs, too."""
+
+
+def must(holds: bool, words: str) -> None:
+    r"""Complain unless something holds."""
+    if not holds:
+        raise AssertionError(words)
+
+
+def killed_within(call: Any, seconds: float, number: signal.Signals) -> bool:
+    r"""Fork a process that calls something, and kill it after so many seconds.
+
+    Returns:
+        Whether it was killed; it may have ended by itself before.
+    """
+    child = os.fork()
+    if child == 0:
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, 1)
+        os.dup2(silent, 2)
+        os._exit(call())
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            must(status == 0, f"a call that nobody killed ended with {status}")
+            return False
+        time.sleep(0.001)
+    os.kill(child, number)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
+# --- tables ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bench:
+    r"""A folder with a table of candidates, and a bench that measures them.
+
+    Args:
+        rng: The random numbers.
+        line: The first call.
+        folder: Where the files are.
+    """
+
+    rng: random.Random
+    line: str
+    folder: Path
+
+    @classmethod
+    def begin(cls, rng: random.Random, folder: Path) -> Bench:
+        r"""A new table, and the first call of a run on it."""
+        n = rng.choice([6, 12, 20])
+        lines = [f"n{i:02d},{i / 2},{rng.randrange(9)}\n" for i in range(n)]
+        (folder / "candidates.csv").write_text("name,x,z\n" + "".join(lines))
+        options = [f"--batch {rng.choice([1, 3, 5])}", "--epsilon 0.5", "--key name"]
+        options += rng.choice([[], ["--noise-std 0.1"], ["--noise-std 0"]])
+        options += rng.choice([[], [f"--budget {rng.choice([4, 9])}"]])
+        options += rng.choice([[], ["--replicates"], ["--first 4"]])
+        level = rng.choice(["--above 7", "--below 5"])
+        call = f"next candidates.csv {level} --column y {' '.join(options)}"
+        return cls(rng, call, folder)
+
+    def contents(self, folder: Path) -> dict[str, bytes]:
+        r"""The files, without those that a killed process left half written."""
+        names = (p for p in sorted(folder.iterdir()) if not p.name.startswith("."))
+        return {p.name: p.read_bytes() for p in names}
+
+    def call(self, folder: Path, line: str) -> int:
+        r"""The status of a call in a folder."""
+        os.chdir(folder)
+        with redirect_stdout(io.StringIO()):
+            return command(line.split())
+
+    def fill(self) -> None:
+        r"""Measure a few open lines of the sheet: a value, a failure, or never."""
+        path = self.folder / "sheet.csv"
+        with path.open(newline="") as file:
+            lines = list(csv.DictReader(file))
+        for line in lines:
+            if line["y"] or self.rng.random() < 0.2:
+                continue
+            x = 2 * float(line["x"])
+            noise = self.rng.gauss(0, 0.1)
+            words = f"{10 - 0.2 * (x - 8.5) ** 2 + noise:.4f}"
+            line["y"] = self.rng.choices([words, "failed", "n/a"], [12, 1, 1])[0]
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, lines[0].keys())
+            writer.writeheader()
+            writer.writerows(lines)
+
+    def told(self, contents: Mapping[str, bytes]) -> Counter[tuple[str, str]]:
+        r"""Every value, with its candidate, in results and sheet."""
+        found = Counter[tuple[str, str]]()
+        for name in ("results.csv", "sheet.csv"):
+            text = contents.get(name, b"").decode().splitlines()
+            lines = (line for line in csv.DictReader(text) if line["y"])
+            own = Counter((line["name"], line["y"]) for line in lines)
+            found |= own  # between two writes a line may stand in both
+        return found
+
+
+def kill_a_table(rng: random.Random) -> str:
+    r"""A run by tables, one of whose calls is killed; what became of it.
+
+    Returns:
+        A word: ``killed``, or ``too late`` if the call had ended.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        real, twin = Path(name, "real"), Path(name, "twin")
+        real.mkdir()
+        bench, line = Bench.begin(rng, real), ""
+        for _ in range(rng.randint(0, 4)):  # rounds before the one that is killed
+            must(bench.call(real, line or bench.line) == 0, "a call failed")
+            line = "next"
+            with (real / "sheet.csv").open() as file:
+                if len(file.readlines()) < 2:
+                    break  # nothing more is to be measured
+            bench.fill()
+        line = line or bench.line
+        shutil.copytree(real, twin)
+        before, start = bench.contents(real), time.monotonic()
+        must(bench.call(twin, line) == 0, "a call failed")
+        after, seconds = bench.contents(twin), time.monotonic() - start
+        # Most of a call is reading and learning: every second moment is at its end.
+        share = rng.choice([rng.random(), rng.uniform(0.9, 1.1)])
+        was_killed = killed_within(
+            lambda: bench.call(real, line), share * seconds, rng.choice(SIGNALS)
+        )
+        now = bench.contents(real)
+        for file, content in now.items():
+            whole = content in (before.get(file), after.get(file))
+            must(whole, f"{file} is neither as before nor as after")
+        must({*before} <= {*now}, "a file is gone")
+        lost = bench.told(before) - bench.told(now)
+        must(not lost, f"lost: {lost}")
+        # The first call may not have written its settings: then it is made again.
+        must(bench.call(real, line) == 0, "the call after the kill failed")
+        must(bench.contents(real) == after, "the files are not those of a whole run")
+        return "table killed" if was_killed else "table, too late"
+
+
+# --- runs of Ax -----------------------------------------------------------------------
+
+
+def kill_a_run(rng: random.Random) -> str:
+    r"""A stored run of Ax that is killed; what became of it in a word."""
+    name, kind = rng.choice(RUNS), rng.choice(["json", "db"])
+    with tempfile.TemporaryDirectory() as folder:
+        expected, reason, seconds = uninterrupted(Path(folder), kind, name)
+        n_notes = 2 * len(expected)
+        moments = [rng.randrange(n_notes)]
+        part, number = seconds / n_notes, rng.choice(SIGNALS)
+        child = os.fork()
+        if child == 0:
+            logging.disable(logging.CRITICAL)
+            killed.main(folder, kind, name, part, moments, number)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        must(status == 0, f"the process that kills ended with {status}")
+        done, _ = check(folder, 0, kind, name, expected, reason)
+    return "run killed" if done < len(expected) else "run, too late"
+
+
+def play(seed: int, number: int) -> str:
+    r"""What became of a kill; ``FAILED: ...`` if something was lost."""
+    rng = random.Random(f"{seed}/{number}")
+    here = Path.cwd()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return rng.choice([kill_a_table, kill_a_run])(rng)
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{Path(last.filename).name}:{last.lineno}"
+            return f"FAILED: {type(error).__name__} at {where}: {str(error)[:200]}"
+        finally:
+            os.chdir(here)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    r"""Kill, and say what became of it."""
+    summary = (__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(description=summary)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--count", type=int, help="kills at most")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first")
+    parser.add_argument("--only", type=int, help="the number of one")
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    logging.disable(logging.CRITICAL)
+    if options.only is not None:
+        print(play(options.seed, options.only))
+        return 0
+    ends, failed = Counter[str](), dict[int, str]()
+    end, number = time.monotonic() + 60 * options.minutes, options.first
+    last = math.inf if options.count is None else options.first + options.count
+    while time.monotonic() < end and number < last:
+        found = play(options.seed, number)
+        if found.startswith("FAILED"):
+            failed[number] = found
+            print(f"{number}: {found}", flush=True)
+        ends[found.partition(":")[0]] += 1
+        number += 1
+    counts = ", ".join(f"{n} {words}" for words, n in ends.most_common())
+    print(f"{sum(ends.values())} kills: {counts}.")
+    if failed:
+        how = f"--seed {options.seed} --only {min(failed)}"
+        print(f"{len(failed)} lost something; play one: {how}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
