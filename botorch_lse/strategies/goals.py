@@ -1008,8 +1008,7 @@ def _part_in_words(part: Region, name_of: Callable[[Above], str]) -> str:
 
 def _one_level(goal: Above) -> float:
     r"""The level, where it is one number."""
-    level = goal.stated_level
-    if level is None:
+    if (level := goal.stated_level) is None:
         raise UnsupportedError(
             "Expected a `goal` with one level for all rows of one output. A rule that "
             "is written for any region reads `situation.comparisons`."

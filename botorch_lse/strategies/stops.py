@@ -167,7 +167,8 @@ class ContentKnown(ContentStop):
         times: After how many rounds in a row it must hold.
         settled: By how much the estimate has moved in so many rounds, or in a tenth of
             all rounds if these are more, is added to the half width. With noise it
-            takes more rounds, until they are worth so many exact measurements.
+            takes more rounds, until they are worth so many exact measurements; never
+            more than undecided rows allow.
             A learnt model that still changes its mind is surer than it is right: most
             of all just after its first design, which is not made for the level. With 0
             the interval counts as it is.
@@ -225,7 +226,7 @@ class ContentKnown(ContentStop):
 
     def holds(self, look: Look) -> bool:
         r"""Whether half width and drift are together at most the tolerance."""
-        half = self.half_width(look.content) + look.course.moved(self.settled)
+        half = self.half_width(look.content) + self._drift(look.content, look.course)
         most = self.tol * self._scale(look.course)
         if self.until_sampled:
             most = max(most, look.content.sampling_error)
@@ -233,11 +234,19 @@ class ContentKnown(ContentStop):
 
     def may_hold(self, content: Content, course: Course) -> bool:
         r"""Whether something is above, and the estimate has settled."""
-        scale, moved = self._scale(course), course.moved(self.settled)
+        scale, moved = self._scale(course), self._drift(content, course)
         if self.until_sampled:
             return moved <= max(self.tol * scale, content.sampling_error)
         # Of nothing no share is known: while none is found above, the run goes on.
         return scale > 0 and moved <= self.tol * scale
+
+    def _drift(self, content: Content, course: Course) -> float:
+        r"""What the estimate may still move by: no farther than open rows allow.
+
+        A row at the level itself is never decided and teaches nothing more, so that
+        rest would be waited for without end.
+        """
+        return min(course.moved(self.settled), content.upper - content.lower)
 
     def _scale(self, course: Course) -> float:
         return course.estimates[-1] if self.relative else 1.0

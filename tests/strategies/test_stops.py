@@ -17,6 +17,7 @@ from botorch_lse.ax.storage import decode_strategy, encode_strategy
 from botorch_lse.content import Content
 from botorch_lse.strategies import (
     Above,
+    Below,
     ContentKnown,
     GaussianProcess,
     LSEStrategy,
@@ -27,6 +28,7 @@ from botorch_lse.strategies import (
     Strategy,
     UFunction,
 )
+from botorch_lse.strategies.goals import Region
 from botorch_lse.strategies.stops import Course
 
 GRID = torch.linspace(0, 1, 12, dtype=torch.float64)
@@ -118,7 +120,7 @@ def test_what_the_estimate_moved_by_widens_the_interval() -> None:
                 continue
             moved = max(abs(estimates[i] - e) for e in recent)
             low, high = content.posterior
-            wanted = max(0.0, low - moved), high + moved
+            wanted = max(0.0, low - moved), min(1.0, high + moved)
             assert content.widened == pytest.approx(wanted, abs=1e-12)
             assert "moved by lately" in str(content)
     assert played(None, most=20)[-1].content().widened is None
@@ -205,6 +207,21 @@ def test_a_noisy_run_does_not_take_rest_for_knowledge() -> None:
         assert sum(worth) >= 5 or state.belief.held == 0
         has_looked = len(worth) >= 5
         assert (state.content().widened is None) == (not has_looked)
+
+
+@pytest.mark.parametrize("goal", [Above(0.0), Below(0.0)])
+def test_a_row_at_the_level_does_not_keep_a_run_from_its_end(goal: Region) -> None:
+    # It can never be decided, and measuring it again moves nothing: all others are.
+    X = torch.linspace(-0.5, 0.5, 101, dtype=torch.float64).unsqueeze(-1)
+    model = GaussianProcess(noise_std=0.01)
+    strategy = Strategy(Pool(X), goal, model=model, content_tol=0.05, batch_size=5)
+    state = strategy.init()
+    while not state.is_done and len(state.observations) < 80:
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(X[batch.order, 0]))
+    assert state.stop_reason == "content known"
+    content = state.content()
+    assert content.lower <= 0.5 <= content.upper
 
 
 def test_the_smallest_number_of_deviations_ends_where_it_says() -> None:
