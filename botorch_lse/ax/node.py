@@ -331,9 +331,11 @@ class LevelSetNode(ExternalGenerationNode):
         at = f" at delta = {written(delta)}" if claimed and delta is not None else ""
         goes_without_saying = state.stop_reason in (None, "decided")
         reason = "" if goes_without_saying else f" ({state.stop_reason})"
+        gone = len(state.excluded_rows)
+        excluded = f" ({gone:,} excluded)" if gone else ""
         return (
-            f"{decided:,} of {len(answer):,} rows decided{at}; {state.n_used:,} "
-            f"evaluations{reason}"
+            f"{decided:,} of {len(answer):,} rows decided{at}{excluded}; "
+            f"{state.n_used:,} evaluations{reason}"
         )
 
     def metric_names(self, experiment: Experiment) -> tuple[str, ...]:
