@@ -201,6 +201,15 @@ class OutputModel:
             return None
         return torch.full_like(self.history.y, self.noise_std**2)
 
+    @property
+    def exact_in_history(self) -> Tensor:
+        r"""``n`` bools: which values of history count as exact; it has some."""
+        assert self.history is not None
+        y, noise = self.history.y, self._known_noise_of_history()
+        if noise is None:
+            return torch.zeros(len(y), dtype=torch.bool)
+        return noise <= least_of_values(y)
+
     @cached_property
     def known_noise(self) -> Tensor | None:
         r"""``N`` noise variances, where the strategy or the pool knows them."""
@@ -732,6 +741,7 @@ class GaussianProcesses:
         points = self.row_points
         is_seen = torch.zeros(len(points), dtype=torch.bool)
         is_seen[points[measured]] = True
+        is_seen[points[self.known_before]] = True
         return ~is_seen[points].index_fill(0, lost, True)
 
     def allows_answers(
@@ -923,9 +933,14 @@ class GaussianProcesses:
             measured_exactly &= (
                 is_exact[data.indices] if yvar is None else yvar <= least
             )
-        if not bool(exact.any()) and not bool(measured_exactly.any()):
+        before = data.indices[:0]
+        if fits.is_informed and len(data):  # else there is no answer to end with
+            before = self.known_before
+        is_any_exact = bool(exact.any()) or bool(measured_exactly.any())
+        if not is_any_exact and len(before) == 0:
             return left
-        known = torch.cat((data.indices[measured_exactly], pending[exact[pending]]))
+        told = data.indices[measured_exactly]
+        known = torch.cat((told, pending[exact[pending]], before))
         return repeats_left(left, exact, known, self.row_points)
 
     def _pairs_left(
@@ -965,6 +980,21 @@ class GaussianProcesses:
             (least_of_values(own.y), output.known_noise)
             for own, output in zip(self.by_output(data), self.outputs, strict=True)
         ]
+
+    @cached_property
+    def known_before(self) -> Tensor:
+        r"""The rows at points that history has measured exactly, all outputs of them.
+
+        Exactly means as precisely as values that are told count as exact.
+        """
+        before, n = self.outputs[0].history, len(self.candidates)
+        if before is None:
+            return torch.empty(0, dtype=torch.long)
+        is_exact = torch.ones(len(before), dtype=torch.bool)
+        for output in self.outputs:
+            is_exact &= output.exact_in_history
+        points = points_of(torch.cat((self.candidates.X, before.X[is_exact])))
+        return torch.isin(points[:n], points[n:]).nonzero().view(-1)
 
     @cached_property
     def row_points(self) -> Tensor:

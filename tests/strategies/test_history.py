@@ -1,5 +1,6 @@
 r"""Measurements off the pool, and what a model says anywhere."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.exceptions.warnings import InputDataWarning
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
 from gpytorch.kernels import RBFKernel, ScaleKernel
@@ -495,3 +497,79 @@ def test_old_values_on_the_other_side_count_as_values_on_both_sides() -> None:
         state = strategy.tell(strategy.init(), told)
         found = state.belief.one_sided
         assert (found and found.side) == expected
+
+
+def smooth(X):
+    return (3 * X[:, 0]).sin()
+
+
+def exact_kernel(lengthscale=0.5):
+    kernel = RBFKernel().double()
+    kernel.lengthscale = lengthscale
+    return kernel
+
+
+def single_precision():
+    X = torch.linspace(0, 1, 9).unsqueeze(-1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputDataWarning)
+        model = SingleTaskGP(X, smooth(X).unsqueeze(-1), covar_module=RBFKernel())
+    model.covar_module.lengthscale = 0.3
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "error"), [(exact_kernel(), 1e-5), (single_precision(), 1e-3)]
+)
+@pytest.mark.parametrize("place", ["on rows", "twice", "anywhere"])
+def test_exact_values_can_be_told_after_many_exact_old_values(
+    model, error, place
+) -> None:
+    pool = Pool(torch.linspace(0, 1, 121, dtype=torch.float64).unsqueeze(-1))
+    generator = torch.Generator().manual_seed(0)
+    at = {
+        "on rows": pool.X[::2],
+        "twice": torch.cat((pool.X[::3], pool.X[::3])),
+        "anywhere": 2 * torch.rand(80, 1, generator=generator).double() - 0.5,
+    }[place]
+    known = GaussianProcess(model, noise_std=0.0, history=History(at, smooth(at)))
+    strategy = Strategy(pool, Above(0.5), model=known, rule=Straddle(), batch_size=1)
+    state, truth = strategy.init(), smooth(pool.X)
+    for row in range(1, 121, 2):
+        state = strategy.tell(state, Observations([row], truth[[row]]))
+    mean, sigma = state.predict(pool.X)
+    assert float((mean - truth).abs().max()) < error
+    assert float(sigma.max()) < error
+
+
+@pytest.mark.parametrize("model", [exact_kernel(0.2), fitted, None])
+def test_rows_that_exact_old_values_tell_are_not_measured_again(model) -> None:
+    pool = Pool(torch.linspace(0, 1, 31, dtype=torch.float64).unsqueeze(-1))
+    truth = smooth(pool.X)
+    known = History(pool.X[:25], truth[:25])
+    strategy = Strategy(
+        pool,
+        Above(float(truth[4])),  # which no measurement can decide
+        model=GaussianProcess(model, noise_std=0.0, history=known),
+        batch_size=3,
+    )
+    state = strategy.init()
+    while not state.is_done:
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(truth[batch.order]))
+        assert state.round == 1 or bool((batch.order >= 25).all())
+    assert state.stop_reason == "rows exhausted"
+    assert state.classification.undecided.nonzero().tolist() == [[4]]
+    # All values on one side: every row is known, so that none has to be seen.
+    above = Strategy(
+        pool,
+        Above(-1.0),
+        model=GaussianProcess(model, noise_std=0.0, history=History(pool.X, truth)),
+        batch_size=3,
+    )
+    state = above.init()
+    if not state.is_done:
+        batch = above.ask(state)
+        state = above.tell(state, batch.observe(truth[batch.order]))
+    assert (state.is_done, state.stop_reason) == (True, "decided")
+    assert bool(state.classification.above.all())
