@@ -438,9 +438,14 @@ class GPPrior:
         return value * self.scale.double().square().unsqueeze(-1)
 
     def least_noise(self, F: Tensor) -> Tensor:
-        r"""The least noise variance of an observation among features: ``S``."""
+        r"""The least noise variance of an observation among features: ``S``.
+
+        After values were ``given`` it stays what it was before: a covariance given
+        exact values is off by rounding of the covariance before them.
+        """
+        bare = self if self.before is None else self.before
         with torch.no_grad():
-            return least_noise(self.variance(F), self.dtype)
+            return least_noise(bare.variance(F), self.dtype)
 
 
 class GivenKernel(Kernel):
@@ -954,16 +959,20 @@ class PoolPosterior:
 
     @property
     def scale(self) -> float:
-        r"""The prior's largest standard deviation, units of ``y``.
+        r"""The prior's largest standard deviation, before history, units of ``y``.
 
         Scores that differ by less than a tiny share of it count as equal.
         """
-        return float(self.prior_variance.max().sqrt())
+        return float(self._bare_variance.max().sqrt())
 
     @cached_property
     def least_noise(self) -> Tensor:
         r"""The least noise variance of an observation, units of ``y`` squared."""
-        return least_noise(self.prior_variance, self.prior.dtype)
+        return least_noise(self._bare_variance, self.prior.dtype)
+
+    @cached_property
+    def _bare_variance(self) -> Tensor:
+        return self.before_history(slice(None))[1]
 
     def observe(self, indices: Tensor, y: Tensor, noise_var: Tensor) -> PoolPosterior:
         r"""The posterior after ``q`` more observations.

@@ -53,6 +53,7 @@ from botorch_lse.strategies.remarks import (
     Remark,
     Slip,
     on_decades,
+    on_far_values,
     on_few_levels,
 )
 from botorch_lse.strategies.rules import Belief, Rule, Situation, problems_of
@@ -343,11 +344,12 @@ class GPProcedure(Procedure):
             seed: The run's seed; not used, since nothing here is random.
         """
         fits = self.model.start()
-        return (
+        belief = (
             self._prior_belief(fits)
             if fits.is_informed
             else self._uninformed_belief(fits)
         )
+        return _warned(belief, replace(belief, remarks=self._on_history))
 
     def _prior_belief(self, fits: Fits) -> Belief:
         r"""The belief of given or fitted processes before any observation.
@@ -424,12 +426,10 @@ class GPProcedure(Procedure):
             ahead=self._ahead(belief, new),
             lost=belief.lost,
             is_alike=not self.model.is_fixed and self.model.are_alike(history),
-            remarks=() if self.model.is_fixed else self._remarks(learnt, history),
+            remarks=self._on_history
+            + (() if self.model.is_fixed else self._remarks(learnt, history)),
         )
-        warned = {remark.subject for remark in belief.remarks}
-        for remark in learnt.remarks:
-            if remark.subject not in warned and remark.kind != "decades":  # an advice
-                warnings.warn(remark.text, DataWarning, stacklevel=2)
+        learnt = _warned(belief, learnt)
         if learnt.is_contradicted and not belief.is_contradicted:
             warnings.warn(learnt.contradiction, CalibrationWarning, stacklevel=2)
         return learnt
@@ -503,6 +503,15 @@ class GPProcedure(Procedure):
         for slip in learnt.slips:
             found.append(slip.remark(not bool((learnt.doubted == slip.row).any())))
         return tuple(remark for remark in found if remark is not None)
+
+    @cached_property
+    def _on_history(self) -> tuple[Remark, ...]:
+        r"""What the points of values from before the run show."""
+        first, pool = self.model.outputs[0], self.model.candidates
+        if first.history is None:  # all outputs were measured at the same points
+            return ()
+        found = on_far_values(first.history.X, pool.bounds, pool.names)
+        return () if found is None else (found,)
 
     def remarks(self, belief: Belief) -> tuple[Remark, ...]:
         r"""What the values show that a learnt model does not say."""
@@ -599,7 +608,10 @@ class GPProcedure(Procedure):
             fits = belief.fits
             given = fits.by_output(history), fits.noise_of(history)
             before = [
-                (output.history.y, output.noise_of_history(posterior.prior))
+                (
+                    output.history.y[output.within_reach],
+                    output.noise_of_history(posterior.prior)[output.within_reach],
+                )
                 for output, posterior in zip(
                     self.model.outputs, fits.posteriors, strict=True
                 )
@@ -1178,6 +1190,15 @@ class GPProcedure(Procedure):
             "By the optimal design of one batch that decides every row at the current "
             "means and the width of the next round.",
         )
+
+
+def _warned(before: Belief, after: Belief) -> Belief:
+    r"""The belief afterwards; warns of its remarks that are new."""
+    known = {remark.subject for remark in before.remarks}
+    for remark in after.remarks:
+        if remark.subject not in known and remark.kind != "decades":  # an advice
+            warnings.warn(remark.text, DataWarning, stacklevel=3)
+    return after
 
 
 def _but(places: Tensor, n: int) -> Tensor:

@@ -38,7 +38,7 @@ from botorch_lse.strategies.arguments import points_of
 from botorch_lse.strategies.assays import Assays
 from botorch_lse.strategies.goals import Goal
 from botorch_lse.strategies.loop import Request, round_generator
-from botorch_lse.strategies.remarks import gross
+from botorch_lse.strategies.remarks import gross, widths_beyond
 
 if TYPE_CHECKING:
     from botorch.models import SingleTaskGP, multitask
@@ -63,6 +63,9 @@ REPEATS = 4
 """Rows of the first design that are measured again where the noise is learnt. Values of
 different rows alone do not tell noise from a function that varies fast; a fit then took
 all of a region for noise, and said that nothing is above the level."""
+REACH = 0.2
+"""Widths of the pool's range beyond it, in any input, up to which old values count for
+the first design: about the likeliest lengthscale of one input by the default prior."""
 LEVEL_Z = 1.5
 """Prior standard deviations within which a learnt model must hold the level. Anything
 between 1 and 2 serves; it must stay below the width that decides."""
@@ -202,6 +205,21 @@ class OutputModel:
         return torch.full_like(self.history.y, self.noise_std**2)
 
     @cached_property
+    def within_reach(self) -> Tensor:
+        r"""``n`` bools: which points of history tell of the pool; it has some."""
+        assert self.history is not None
+        return widths_beyond(self.history.X, self.pool.bounds).amax(dim=-1) <= REACH
+
+    @property
+    def exact_in_history(self) -> Tensor:
+        r"""``n`` bools: which values of history count as exact; it has some."""
+        assert self.history is not None
+        y, noise = self.history.y, self._known_noise_of_history()
+        if noise is None:
+            return torch.zeros(len(y), dtype=torch.bool)
+        return noise <= least_of_values(y)
+
+    @cached_property
     def known_noise(self) -> Tensor | None:
         r"""``N`` noise variances, where the strategy or the pool knows them."""
         if self.noise_std is None:
@@ -257,7 +275,7 @@ class OutputModel:
         if rows == len(self.pool) or (is_complete and rows > 0):
             return True
         if self.history is not None:
-            rows += len(self.history.X.unique(dim=0))
+            rows += len(self.history.X[self.within_reach].unique(dim=0))
         return not self.are_alike(own) and rows >= min(least, self.pool.d + 1)
 
     def are_alike(self, own: Observations) -> bool:
@@ -313,15 +331,12 @@ class OutputModel:
         if self.fixed is not None:
             return self.fixed
         X, values, noise = self.pool.X[history.indices], history.y, history.yvar
-        bounds = self.pool.bounds
         if self.history is not None:
             before = self._known_noise_of_history()
             X = torch.cat((self.history.X, X))
             values = torch.cat((self.history.y, values))
             if before is not None and noise is not None:
                 noise = torch.cat((before, noise))
-            low, high = bounds.minimum(X.amin(0)), bounds.maximum(X.amax(0))
-            bounds = torch.stack((low[0], high[1]))
         y, yvar = values.unsqueeze(-1), None
         if noise is not None:
             spread = float(values.var(correction=0)) or 1.0  # 1: as Standardize has
@@ -331,14 +346,14 @@ class OutputModel:
             if callable(self.model):
                 prior = GPPrior.from_model(self.model(X, y, yvar))
             else:
-                prior = GPPrior.from_model(self._default(X, y, yvar, bounds))
+                prior = GPPrior.from_model(self._default(X, y, yvar))
         _one_process(prior)
         return prior
 
-    def _default(
-        self, X: Tensor, y: Tensor, yvar: Tensor | None, bounds: Tensor
-    ) -> SingleTaskGP:
-        words = self.pool.words
+    def _default(self, X: Tensor, y: Tensor, yvar: Tensor | None) -> SingleTaskGP:
+        # Scaled by the pool alone: one old value far from it would shrink it to a
+        # point, where the prior of the lengthscales expects nothing to vary.
+        bounds, words = self.pool.bounds, self.pool.words
         if not words:
             return fitted.fit_single_task_gp(X, y, yvar, bounds)
         return fitted.fit_mixed_gp(X, y, yvar, bounds, dict(words.values()))
@@ -548,12 +563,15 @@ class GaussianProcesses:
 
     @cached_property
     def _told_before(self) -> tuple[int, int]:
-        r"""How many points history has, and how many measurements that repeat one."""
-        history = self.outputs[0].history  # all outputs were measured at the same
-        if history is None:
+        r"""How many points of history tell of the pool, and how many values repeat one.
+
+        What a repeated value says of the noise does not depend on where it is.
+        """
+        first = self.outputs[0]  # all outputs were measured at the same points
+        if first.history is None:
             return 0, 0
-        n_points = len(history.X.unique(dim=0))
-        return n_points, len(history) - n_points
+        X = first.history.X
+        return len(X[first.within_reach].unique(dim=0)), len(X) - len(X.unique(dim=0))
 
     @property
     def _per_candidate(self) -> int:
@@ -732,6 +750,7 @@ class GaussianProcesses:
         points = self.row_points
         is_seen = torch.zeros(len(points), dtype=torch.bool)
         is_seen[points[measured]] = True
+        is_seen[points[self.known_before]] = True
         return ~is_seen[points].index_fill(0, lost, True)
 
     def allows_answers(
@@ -923,9 +942,14 @@ class GaussianProcesses:
             measured_exactly &= (
                 is_exact[data.indices] if yvar is None else yvar <= least
             )
-        if not bool(exact.any()) and not bool(measured_exactly.any()):
+        before = data.indices[:0]
+        if fits.is_informed and len(data):  # else there is no answer to end with
+            before = self.known_before
+        is_any_exact = bool(exact.any()) or bool(measured_exactly.any())
+        if not is_any_exact and len(before) == 0:
             return left
-        known = torch.cat((data.indices[measured_exactly], pending[exact[pending]]))
+        told = data.indices[measured_exactly]
+        known = torch.cat((told, pending[exact[pending]], before))
         return repeats_left(left, exact, known, self.row_points)
 
     def _pairs_left(
@@ -965,6 +989,21 @@ class GaussianProcesses:
             (least_of_values(own.y), output.known_noise)
             for own, output in zip(self.by_output(data), self.outputs, strict=True)
         ]
+
+    @cached_property
+    def known_before(self) -> Tensor:
+        r"""The rows at points that history has measured exactly, all outputs of them.
+
+        Exactly means as precisely as values that are told count as exact.
+        """
+        before, n = self.outputs[0].history, len(self.candidates)
+        if before is None:
+            return torch.empty(0, dtype=torch.long)
+        is_exact = torch.ones(len(before), dtype=torch.bool)
+        for output in self.outputs:
+            is_exact &= output.exact_in_history
+        points = points_of(torch.cat((self.candidates.X, before.X[is_exact])))
+        return torch.isin(points[:n], points[n:]).nonzero().view(-1)
 
     @cached_property
     def row_points(self) -> Tensor:

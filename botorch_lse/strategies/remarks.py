@@ -36,6 +36,10 @@ LEAST_VALUES = 6
 ALONE = 0.75
 """A slip has no other value nearer to it than this share of its distance from the
 median. The largest values of a region, or of a long tail, have."""
+FAR = 1.0
+"""Widths of the pool's range beyond it from which an old value is asked about."""
+NAMED = 3
+"""Old values that a remark names; it counts the others."""
 CLEAR_SLIP = 5.0
 """Deviations of the prediction by all other values beyond which one is asked about."""
 
@@ -52,7 +56,8 @@ class Remark:
         kind: ``"levels"``: the values take few different numbers. ``"slip"``: a value
             is so far from what the others say that it is left out until its row was
             measured again. ``"decades"``: the values are positive over several decades,
-            so that their logarithms would be easier to learn.
+            so that their logarithms would be easier to learn. ``"far"``: old values
+            were measured far from the pool.
         text: The remark in whole sentences.
         rows: The rows that it is about; empty where it is about all.
         output: The number of the output.
@@ -115,6 +120,52 @@ def on_decades(y: Tensor, levels: Sequence[float], output: int = 0) -> Remark | 
         "scale and one noise their logarithms say more. Tell `y.log10()`, with the "
         "logarithm of the level and an `epsilon` in decades (0.3 is a factor of 2).",
         output=output,
+    )
+
+
+def widths_beyond(X: Tensor, bounds: Tensor) -> Tensor:
+    r"""How far points lie beyond the range of each input, in widths of that range.
+
+    Args:
+        X: ``n x d`` points.
+        bounds: ``2 x d``: the smallest and the largest value of each input.
+
+    Returns:
+        ``n x d``, 0 within the range.
+    """
+    low, high = bounds
+    return (torch.maximum(low - X, X - high) / (high - low)).clamp_min(0.0)
+
+
+def on_far_values(
+    X: Tensor, bounds: Tensor, names: Sequence[str] | None = None
+) -> Remark | None:
+    r"""A remark if old values were measured far from the pool.
+
+    Args:
+        X: ``n x d`` points of history.
+        bounds: ``2 x d``: the smallest and the largest value of each input of the pool.
+        names: Those of the inputs.
+    """
+    beyond, widest = widths_beyond(X, bounds).max(dim=-1)
+    far = (beyond > FAR).nonzero().view(-1)
+    if len(far) == 0:
+        return None
+    found = []
+    for place in far[:NAMED].tolist():
+        column = int(widest[place])
+        name = f"input {column}" if names is None else names[column]
+        low, high = bounds[:, column].tolist()
+        found.append(
+            f"old value {place} has {name} = {float(X[place, column]):g} "
+            f"(the pool: {low:g} to {high:g})"
+        )
+    more = f", and {len(far) - NAMED} more" if len(far) > NAMED else ""
+    return Remark(
+        "far",
+        f"Far from the pool: {'; '.join(found)}{more}. In another unit, or mistyped? "
+        "Values so far away tell next to nothing of the pool, and do not count for the "
+        "first design.",
     )
 
 

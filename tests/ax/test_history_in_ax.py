@@ -23,6 +23,7 @@ from botorch_lse.strategies import (
     MELKLinearStrategy,
     Strategy,
 )
+from botorch_lse.strategies.remarks import DataWarning
 
 from .worlds import NOISE, fresh_state, node_of, same_state, state_of
 
@@ -277,3 +278,24 @@ def test_another_value_of_a_fixed_parameter_is_another_point():
     attach(client, other, 0.7)
     with pytest.raises(ValueError, match=r"'reactor' of trial 0 .*got 'R3'"):
         client.get_next_trials(1)
+
+
+def test_a_trial_far_from_the_pool_is_named_and_spares_no_first_row():
+    pool = Pool(
+        torch.linspace(20, 30, 41, dtype=torch.float64).view(-1, 1), names=["T"]
+    )
+    strategy = Strategy(pool, Above(0.3, epsilon=0.1), batch_size=1)
+    client = Client()
+    temperature = RangeParameterConfig(
+        name="T", bounds=(0, 5000), parameter_type="float"
+    )
+    client.configure_experiment(parameters=[temperature], name="far")
+    client.configure_optimization(objective="y")
+    client.set_generation_strategy(level_set_generation_strategy(strategy))
+    for number in (2500.0, 45.0, 31.0):  # of these only 31 tells of the pool
+        attach(client, {"T": number}, 1.0, sem=0.1)
+    with pytest.warns(DataWarning, match=r"old value 0 has T = 2500 \(the pool: 20"):
+        state = state_of(client)
+    assert [remark.kind for remark in state.remarks] == ["far"]
+    assert "old value 1 has T = 45" in state.remarks[0].text
+    assert state.strategy.parts.model.wanted == 9

@@ -1,5 +1,6 @@
 r"""Measurements off the pool, and what a model says anywhere."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.exceptions.warnings import InputDataWarning
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
 from gpytorch.kernels import RBFKernel, ScaleKernel
@@ -27,6 +29,7 @@ from botorch_lse.strategies import (
     Strategy,
     TruVaRStrategy,
 )
+from botorch_lse.strategies.remarks import DataWarning
 from tests.covering import covering
 
 from .runs import GP, NOISE_STD, assert_same, grid, make, measure, played, step
@@ -495,3 +498,146 @@ def test_old_values_on_the_other_side_count_as_values_on_both_sides() -> None:
         state = strategy.tell(strategy.init(), told)
         found = state.belief.one_sided
         assert (found and found.side) == expected
+
+
+def smooth(X):
+    return (3 * X[:, 0]).sin()
+
+
+def exact_kernel(lengthscale=0.5):
+    kernel = RBFKernel().double()
+    kernel.lengthscale = lengthscale
+    return kernel
+
+
+def single_precision():
+    X = torch.linspace(0, 1, 9).unsqueeze(-1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputDataWarning)
+        model = SingleTaskGP(X, smooth(X).unsqueeze(-1), covar_module=RBFKernel())
+    model.covar_module.lengthscale = 0.3
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "error"), [(exact_kernel(), 1e-5), (single_precision(), 1e-3)]
+)
+@pytest.mark.parametrize("place", ["on rows", "twice", "anywhere"])
+def test_exact_values_can_be_told_after_many_exact_old_values(
+    model, error, place
+) -> None:
+    pool = Pool(torch.linspace(0, 1, 121, dtype=torch.float64).unsqueeze(-1))
+    generator = torch.Generator().manual_seed(0)
+    at = {
+        "on rows": pool.X[::2],
+        "twice": torch.cat((pool.X[::3], pool.X[::3])),
+        "anywhere": 2 * torch.rand(80, 1, generator=generator).double() - 0.5,
+    }[place]
+    known = GaussianProcess(model, noise_std=0.0, history=History(at, smooth(at)))
+    strategy = Strategy(pool, Above(0.5), model=known, rule=Straddle(), batch_size=1)
+    state, truth = strategy.init(), smooth(pool.X)
+    for row in range(1, 121, 12):
+        state = strategy.tell(state, Observations([row], truth[[row]]))
+    mean, sigma = state.predict(pool.X)
+    assert float((mean - truth).abs().max()) < error
+    assert float(sigma.max()) < error
+
+
+@pytest.mark.parametrize("model", [exact_kernel(0.2), fitted, None])
+def test_rows_that_exact_old_values_tell_are_not_measured_again(model) -> None:
+    pool = Pool(torch.linspace(0, 1, 31, dtype=torch.float64).unsqueeze(-1))
+    truth = smooth(pool.X)
+    known = History(pool.X[:25], truth[:25])
+    strategy = Strategy(
+        pool,
+        Above(float(truth[4])),  # which no measurement can decide
+        model=GaussianProcess(model, noise_std=0.0, history=known),
+        batch_size=3,
+    )
+    state = strategy.init()
+    while not state.is_done:
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(truth[batch.order]))
+        assert state.round == 1 or bool((batch.order >= 25).all())
+    assert state.stop_reason == "rows exhausted"
+    assert state.classification.undecided.nonzero().tolist() == [[4]]
+    # All values on one side: every row is known, so that none has to be seen.
+    above = Strategy(
+        pool,
+        Above(-1.0),
+        model=GaussianProcess(model, noise_std=0.0, history=History(pool.X, truth)),
+        batch_size=3,
+    )
+    state = above.init()
+    if not state.is_done:
+        batch = above.ask(state)
+        state = above.tell(state, batch.observe(truth[batch.order]))
+    assert (state.is_done, state.stop_reason) == (True, "decided")
+    assert bool(state.classification.above.all())
+
+
+OVEN = Pool(torch.linspace(20, 30, 41, dtype=torch.float64).view(-1, 1), names=["T"])
+
+
+def oven(X):
+    return (0.9 * (X[:, 0] - 20)).sin()
+
+
+def old_oven(place, seed):
+    r"""Eleven old values near the pool, of which some were written down wrongly."""
+    generator = torch.Generator().manual_seed(seed)
+    at = 20 + 10 * torch.rand(11, 1, generator=generator, dtype=torch.float64)
+    y = oven(at) + 0.1 * torch.randn(11, generator=generator, dtype=torch.float64)
+    if place == "one a hundred times as large":
+        at[3] *= 100
+    if place == "kelvin":
+        at += 273.15
+    if place == "beside":
+        at += 10
+    return History(at, y)
+
+
+@pytest.mark.parametrize("noise_std", [None, 0.1])
+@pytest.mark.parametrize("place", ["one a hundred times as large", "kelvin", "beside"])
+def test_old_values_far_from_the_pool_are_named_and_do_no_harm(
+    place, noise_std
+) -> None:
+    model = GaussianProcess(noise_std=noise_std, history=old_oven(place, 1))
+    strategy = Strategy(OVEN, Above(0.3, epsilon=0.1), model=model, batch_size=15)
+    # Of ten rows those that old values within reach spare; four to be repeated.
+    spared = int((model.history.X <= 32).sum())
+    least = 1 if noise_std else 4
+    assert strategy.parts.model.wanted == max(least, 10 - spared)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", DataWarning)
+        state = strategy.init()
+        generator = torch.Generator().manual_seed(1)
+        while not state.is_done:
+            batch = strategy.ask(state)
+            noise = torch.randn(len(batch), generator=generator, dtype=torch.float64)
+            y = oven(OVEN.X[batch.order]) + 0.1 * noise
+            state = strategy.tell(state, batch.observe(y))
+    answer, truth = state.classification, oven(OVEN.X)
+    assert not bool((answer.above & (truth < 0.2)).any())
+    assert not bool((answer.below & (truth > 0.4)).any())
+    if place == "beside":  # by less than the width of the pool's range
+        assert (state.remarks, said) == ((), [])
+        return
+    (remark,), (warning,) = state.remarks, said
+    assert warning.category is DataWarning
+    assert str(warning.message) == remark.text
+    assert remark.kind == "far"
+    assert "(the pool: 20 to 30)" in remark.text
+    assert ", and 8 more" in remark.text or place != "kelvin"
+    assert "In another unit" in answer.guarantee
+
+
+def test_far_old_values_on_the_other_side_are_none_on_both_sides() -> None:
+    strategy = Strategy(OVEN, Above(-2.0), batch_size=14)
+    known = strategy.with_history(History([[3000.0]], [-5.0]))
+    with pytest.warns(DataWarning, match="T = 3000"):
+        state = known.init()
+    rows = torch.cat((torch.arange(0, 40, 4), torch.tensor([0, 12, 24, 36])))
+    state = known.tell(state, Observations(rows, oven(OVEN.X)[rows]))
+    assert bool(state.classification.undecided.all())
+    assert "Every value so far lies above the level" in state.classification.guarantee
