@@ -49,7 +49,17 @@ from botorch_lse.distributions import (
 )
 from botorch_lse.encoding import LEVEL_OF, encode
 from botorch_lse.numerals import written
-from botorch_lse.rows import Rows, with_index
+from botorch_lse.rows import (
+    Inputs,
+    Rows,
+    are_named,
+    chosen,
+    in_order,
+    is_counted,
+    named_lines,
+    places_of,
+    with_index,
+)
 from botorch_lse.transfer import at_home
 
 if TYPE_CHECKING:
@@ -74,7 +84,8 @@ class Pool:
     A ``DataFrame`` given as ``X`` is encoded (numbers as they are, also those written
     as text, booleans as 0 and 1, words one column per level) and kept as ``table``, so
     that answers come back as the same table with columns added. What names the rows
-    belongs in the index, or in ``table`` alone.
+    belongs in the index, or in ``table`` alone. Whatever is given with the labels of
+    the index, such as costs as a series, goes by these labels.
 
     Example:
         >>> import pandas as pd
@@ -136,9 +147,12 @@ class Pool:
         if device is None:
             device = X.device if isinstance(X, Tensor) else "cpu"
         _set_fields(self, device=usable_device(device, "device"))
+        labels = None
         if isinstance(X, pd.DataFrame):
-            encoded = encode(X)
+            encoded, labels = encode(X), X.index
             names = list(encoded.columns) if names is None else names
+            if isinstance(table, pd.DataFrame):
+                table = in_order(table, labels, "table", others="the rows of `X`")
             table = X if table is None else table
             X = encoded.to_numpy(dtype=float)
         # In one layout, also where it came column by column from a table: sums depend
@@ -146,13 +160,20 @@ class Pool:
         X = at_home(real_matrix(X, "X").contiguous())
         N, d = X.shape
         _set_fields(self, X=X, names=_check_names(names, d))
+        if isinstance(table, pd.DataFrame) and (
+            labels is None or is_counted(labels)  # nobody has named the rows of `X`
+        ):
+            labels = table.index
+        labels = pd.RangeIndex(N) if labels is None else labels
         if self.features is not None:
-            features = at_home(real_matrix(self.features, "features"))
+            given = in_order(self.features, labels, "features")
+            features = at_home(real_matrix(given, "features"))
             _set_fields(self, features=features)
             real_vector(self.features[:, 0], "features", N, "row of `X`")
         for name in ("costs", "noise_var", "weights"):
             given = getattr(self, name)
             if given is not None:
+                given = in_order(given, labels, name)
                 numbers = non_negative_vector(given, name, N, "row of `X`")
                 _set_fields(self, **{name: at_home(numbers)})
         if self.weights is not None and not float(self.weights.sum()) > 0:
@@ -192,7 +213,8 @@ class Pool:
             (256, True)
 
         Args:
-            bounds: ``2 x d``: the smallest and the largest value of each input.
+            bounds: ``2 x d``: the smallest and the largest value of each input. The
+                columns of a table are the names of the inputs.
             n: How many points; a power of two is evenest.
             seed: Of the scrambling.
             names: The names of the ``d`` inputs.
@@ -202,6 +224,9 @@ class Pool:
                 one, ``n`` is less than 1, or ``seed`` less than 0.
             BotorchTensorDimensionError: If ``bounds`` has another shape.
         """
+        if are_named(bounds):
+            names = tuple(map(str, bounds.columns)) if names is None else names
+            bounds = chosen(bounds, names, "bounds", "inputs")
         box = real_matrix(bounds, "bounds")
         wanted = "to have two rows, lower and upper"
         check_shape(len(box) == 2, box, "bounds", wanted)
@@ -246,7 +271,9 @@ class Pool:
 
         Args:
             marginals: ``d`` frozen distributions of ``scipy.stats``, one for each
-                input, or a dictionary from names of inputs to them.
+                input, or a dictionary from names of inputs to them. By these names go
+                ``sampling``, if it is a dictionary, and ``correlation``, if it is a
+                table.
             n: How many rows; for ``"sobol"`` a power of two is evenest.
             seed: Of the draws.
             correlation: ``d x d`` correlation of the normal numbers behind the inputs
@@ -266,13 +293,18 @@ class Pool:
         own, meant = marginals_of(marginals, "marginals")
         n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
         one_of(method, "method", DRAWS)
+        if isinstance(correlation, pd.DataFrame) and own is not None:
+            for _ in range(2):  # its columns, and then its rows
+                correlation = chosen(correlation, own, "correlation", "inputs").T
         factor = copula_factor(correlation, len(meant))
         names = own if names is None else names
         if sampling is None:
             X = drawn(meant, factor, n, seed, method)
             origin = Origin(tuple(meant), factor, np.zeros((1, len(meant))), (n,))
             return cls(X, names=names, is_sample=True, origin=origin)
-        _, other = marginals_of(sampling, "sampling")
+        theirs, other = marginals_of(sampling, "sampling")
+        if own is not None and theirs is not None:
+            other = [other[i] for i in places_of(theirs, own, "sampling", "inputs")]
         if len(other) != len(meant):
             raise BotorchTensorDimensionError(
                 f"Expected `sampling` to have one distribution per marginal "
@@ -325,7 +357,7 @@ class Pool:
 
         Args:
             n: How many rows more, the same number around each row of ``at``.
-            at: Rows of this pool.
+            at: Rows of this pool, by their numbers or by labels of its index.
             seed: Of the draws; the same seed may be given again for the next extension.
 
         Raises:
@@ -347,7 +379,7 @@ class Pool:
                 f"Expected a pool of bare points, but it has {' and '.join(own)}, "
                 "which are not known for new rows. Leave it out."
             )
-        rows = row_indices(at, "at", len(self))
+        rows = self.rows(at, "at")
         n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
         if len(rows) == 0 or n % len(rows):
             wanted = f"to be a multiple of the {len(rows)} rows in `at`, at least one"
@@ -472,20 +504,100 @@ class Pool:
             digest.update(b"is_sample")
         return digest.hexdigest()
 
+    @property
+    def labels(self) -> pd.Index:
+        r"""``N`` labels of the rows: the index of the table, else 0, 1, 2, ..."""
+        return pd.RangeIndex(len(self)) if self.table is None else self.table.index
+
+    @cached_property
+    def _inputs(self) -> Inputs:
+        r"""What points whose inputs have names are read by."""
+        assert self.names is not None  # set in __post_init__
+        return Inputs(self.names, self.X.cpu().numpy(), self.described.columns)
+
+    def points(self, X: Any, name: str = "X") -> Tensor:
+        r"""Points of the model, from a table or from bare numbers.
+
+        What has names goes by them: a table, a dictionary of columns or a list of
+        dictionaries is read as the pool's table is, with its words, and further columns
+        are left out. Bare numbers stand in the order of ``names``.
+
+        Example:
+            >>> import pandas as pd
+            >>> table = pd.DataFrame({"depth": [1.0, 2.0], "soil": ["clay", "loam"]})
+            >>> Pool(table).points([{"soil": "loam", "depth": 1.5}])
+            tensor([[1.5000, 0.0000, 1.0000]], dtype=torch.float64)
+
+        Args:
+            X: ``M`` points; of a dictionary or a labelled series one.
+            name: The argument's name, for messages.
+
+        Returns:
+            ``M x d`` numbers, in the columns of ``X``.
+
+        Raises:
+            ValueError: If a column is missing, or an entry is no value of its input.
+            BotorchTensorDimensionError: If bare numbers have other columns.
+        """
+        lines = named_lines(X)
+        points = real_matrix(X if lines is None else self._inputs.of(lines, name), name)
+        wanted = f"to have {self.d} columns"
+        check_shape(points.shape[-1] == self.d, points, name, wanted)
+        return at_home(points)
+
+    def rows(self, rows: Any, name: str = "rows") -> Tensor:
+        r"""The numbers of rows, from numbers or from labels of the table's index.
+
+        A pandas index holds labels, and so do texts; anything else is numbers.
+
+        Example:
+            >>> import pandas as pd
+            >>> pool = Pool(pd.DataFrame({"x": [1.0, 2.0]}, index=["first", "second"]))
+            >>> pool.rows(["second"]), pool.rows([0])
+            (tensor([1]), tensor([0]))
+
+        Args:
+            rows: ``n`` rows.
+            name: The argument's name, for messages.
+
+        Raises:
+            ValueError: If one is no row, or a label names several.
+            BotorchTensorDimensionError: If they are no vector.
+        """
+        texts = [rows] if isinstance(rows, str) else rows
+        if not isinstance(texts, pd.Index):
+            entries = texts if isinstance(texts, list | tuple | pd.Series) else ()
+            if not len(entries) or not all(isinstance(t, str) for t in entries):
+                return row_indices(rows, name, len(self))
+        places = [np.flatnonzero(self.labels == label) for label in texts]
+        for label, found in zip(texts, places, strict=True):
+            if len(found) != 1:
+                wanted = "to hold labels of the pool's index, each of one row"
+                came = f"{label!r} is that of {len(found) or 'no'} rows"
+                remedy = "Give the numbers of the rows, from 0."
+                raise ValueError(complaint(name, wanted, came, remedy))
+        return torch.tensor([int(found[0]) for found in places], dtype=torch.long)
+
     def nearest(self, x: Any) -> int:
         r"""The row nearest to a point, inputs scaled to the pool's bounds.
 
         Args:
-            x: ``d`` numbers.
+            x: ``d`` numbers, or values under the names of the inputs.
 
         Raises:
-            BotorchTensorDimensionError: If ``x`` has another length.
+            ValueError: If an input is missing, or a value is none of its input.
+            BotorchTensorDimensionError: If ``x`` has another length, or is several
+                points.
         """
-        point = at_home(
-            real_vector(x, "x", self.d, "column of the pool", booleans=True)
-        )
+        if named_lines(x) is None:
+            point = real_vector(x, "x", self.d, "column of the pool", booleans=True)
+        else:
+            points = self.points(x, "x")
+            check_shape(len(points) == 1, points, "x", "to be one point")
+            point = points[0]
         low, high = self.bounds
-        return int(((self.X - point) / (high - low)).square().sum(dim=-1).argmin())
+        scaled = (self.X - at_home(point)) / (high - low)
+        return int(scaled.square().sum(dim=-1).argmin())
 
     def row_of(self, values: Mapping[str, Any]) -> int | None:
         r"""The first row with these inputs, or ``None`` if there is none.
@@ -538,6 +650,8 @@ class Pool:
                 "Expected a pool of bare points, but it has "
                 f"{' and '.join(own) or NOISE_LEVEL} already. Leave it out."
             )
+        if isinstance(noise_var, pd.Series):
+            costs = in_order(costs, noise_var.index, "costs", others="the levels")
         variances = real_vector(noise_var, "noise_var")
         K, N = len(variances), len(self)
         level_costs = non_negative_vector(costs, "costs", K, "noise level")
@@ -576,7 +690,8 @@ class Pool:
 
         Args:
             outputs: The names of the outputs in the order of the region, or how many.
-            costs: ``M`` costs of measuring one output.
+            costs: ``M`` costs of measuring one output, or a series or dictionary by
+                the names of the outputs; so ``noise_var``.
             noise_var: ``M`` known noise variances of a measurement, squares of the
                 units of the outputs.
 
@@ -601,10 +716,14 @@ class Pool:
                 "Expected a pool of bare points, but it has "
                 f"{' and '.join(own) or OUTPUT} already. Leave it out."
             )
-        M, N = len(words), len(self)
+        M, N, each_output = len(words), len(self), pd.Index(words)
+        costs = in_order(costs, each_output, "costs", others="the outputs")
         each = non_negative_vector(costs, "costs", M, "output")
         noise = None
         if noise_var is not None:
+            noise_var = in_order(
+                noise_var, each_output, "noise_var", others="the outputs"
+            )
             noise = non_negative_vector(noise_var, "noise_var", M, "output")
             noise = noise.repeat_interleave(N)
         number = torch.arange(M, dtype=torch.float64).repeat_interleave(N).unsqueeze(-1)
@@ -680,6 +799,8 @@ class Observations:
             for them, so that they are a round of their own.
         counts: How many measurements each entry is the mean of; ``None``: one each.
         lines: What the ``n`` lines of a table say of their rows, for ``check_rows``.
+        outputs: The names of the ``m`` outputs, where they are known: of a table ``y``
+            its columns. A strategy whose goal names outputs takes them by name.
 
     Raises:
         ValueError: If a value is not finite or a variance negative, or if known and
@@ -693,14 +814,19 @@ class Observations:
     round: Tensor | None = None
     counts: Tensor | None = None
     lines: pd.DataFrame | None = field(default=None, repr=False)
+    outputs: tuple[str, ...] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        indices = row_indices(self.indices, "indices")
+        given, values = self.indices, self.y
+        indices = row_indices(given, "indices")
         n = indices.numel()
-        y = at_home(_values(self.y, n))
-        _set_fields(self, indices=indices, y=y)
+        if isinstance(given, pd.Series):
+            values = in_order(values, given.index, "y", others="the `indices`")
+        values, noise, outputs = _measured(values, self.yvar, self.outputs)
+        y = at_home(_values(values, n))
+        _set_fields(self, indices=indices, y=y, outputs=outputs)
         if self.yvar is not None:
-            _set_fields(self, yvar=at_home(_variances(self.yvar, y)))
+            _set_fields(self, yvar=at_home(_variances(noise, y)))
         for name, least in (("round", 0), ("counts", 1)):
             given = getattr(self, name)
             if given is None:
@@ -821,7 +947,8 @@ class Observations:
         if pool is not None:
             numbers = None if rows is None else row_indices(rows, POOL_INDEX).tolist()
             rows = torch.tensor(pool.described.find(said, numbers), dtype=torch.long)
-        return cls(rows, values, noise, labels, lines=said)
+        outputs = tuple(map(str, names)) if several else None
+        return cls(rows, values, noise, labels, lines=said, outputs=outputs)
 
     def check_rows(self, pool: Pool) -> None:
         r"""Complain about lines that describe another row than that of their number.
@@ -850,11 +977,25 @@ class Observations:
             column: Its column in ``y``.
         """
         yvar = None if self.yvar is None else self.yvar[:, column]
-        return replace(self, y=self.y[:, column], yvar=yvar)
+        return replace(self, y=self.y[:, column], yvar=yvar, outputs=None)
+
+    def of_outputs(self, wanted: Sequence[str]) -> Observations:
+        r"""The observations with the outputs of a goal, in its order, by their names.
+
+        Args:
+            wanted: The names in the order of the goal. Where these are not known, or
+                the outputs have no names, they stay as they are.
+
+        Raises:
+            ValueError: If one of them is missing.
+        """
+        y, yvar = _by_name(self, wanted)
+        return replace(self, y=y, yvar=yvar, outputs=None)
 
     def select(self, rows: Tensor) -> Observations:
         r"""The entries at ``rows`` (indices or mask), in that order, without lines."""
-        return Observations(**{name: part[rows] for name, part in self._parts.items()})
+        parts: dict[str, Any] = {n: part[rows] for n, part in self._parts.items()}
+        return Observations(**parts, outputs=self.outputs)
 
     def at_round(self, round: int) -> Observations:
         r"""The same entries, all with the round number ``round``."""
@@ -883,13 +1024,49 @@ class Observations:
             raise BotorchTensorDimensionError(complaint("y", wanted, came))
         if (self.round is None) != (other.round is None):
             raise ValueError("Expected `round` for all observations or for none.")
+        if self.outputs and other.outputs:
+            other = other.of_outputs(self.outputs)
         first, second = self._parts, other._parts
         if "counts" in first | second:
             first["counts"], second["counts"] = self.replicates, other.replicates
         joined: dict[str, Any] = {
             name: torch.cat((first[name], second[name])) for name in first
         }
-        return Observations(**joined)
+        return Observations(**joined, outputs=self.outputs or other.outputs)
+
+
+def _measured(
+    y: Any, yvar: Any, outputs: Sequence[str] | None, labels: pd.Index | None = None
+) -> tuple[Any, Any, tuple[str, ...] | None]:
+    r"""Values and their variances, entry by entry, and the names of their outputs.
+
+    Args:
+        y: Values; where they have labels, their variances go by these.
+        yvar: Variances.
+        outputs: Names that are known already.
+        labels: The labels of the points.
+    """
+    if labels is not None:
+        y = in_order(y, labels, "y", others="the points")
+    if isinstance(y, pd.Series | pd.DataFrame):
+        yvar = in_order(yvar, y.index, "yvar", others="the values")
+    if are_named(y):
+        outputs = tuple(map(str, y.columns))
+        if are_named(yvar):
+            yvar = chosen(yvar, outputs, "yvar", "outputs")
+    return y, yvar, None if outputs is None else tuple(outputs)
+
+
+def _by_name(
+    told: Observations | History, wanted: Sequence[str]
+) -> tuple[Tensor, Tensor | None]:
+    r"""Values and variances of the wanted outputs, a vector if only one is wanted."""
+    if not wanted or not told.outputs or told.y.ndim == 1:
+        return told.y, told.yvar
+    places = places_of(told.outputs, wanted, "y")
+    chosen = places[0] if len(places) == 1 else places
+    yvar = None if told.yvar is None else told.yvar[:, chosen]
+    return told.y[:, chosen], yvar
 
 
 def _labels(given: Any) -> list[Any]:
@@ -983,9 +1160,12 @@ class History:
         2
 
     Args:
-        X: ``n x d`` points, in the columns of ``Pool.X``.
-        y: ``n`` measured values, or ``n x m`` for ``m`` outputs.
+        X: ``n x d`` points, in the columns of ``Pool.X``; or a table with the columns
+            of the pool's table, in any order and with further ones.
+        y: ``n`` measured values, or ``n x m`` for ``m`` outputs. A table's columns are
+            the names of its outputs.
         yvar: Their noise variances, units of ``y`` squared; ``None`` if unknown.
+        outputs: The names of the outputs, where they are known.
 
     Raises:
         ValueError: If an entry is not finite, or a variance negative.
@@ -995,27 +1175,56 @@ class History:
     X: Any
     y: Any
     yvar: Any = None
+    outputs: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        X = at_home(real_matrix(self.X, "X"))
-        y = at_home(_values(self.y, len(X)))
-        yvar = None if self.yvar is None else at_home(_variances(self.yvar, y))
-        _set_fields(self, X=X, y=y, yvar=yvar)
+        labels = self.X.index if isinstance(self.X, pd.DataFrame) else None
+        lines = named_lines(self.X)
+        X = at_home(real_matrix(self.X, "X")) if lines is None else lines
+        y, yvar, outputs = _measured(self.y, self.yvar, self.outputs, labels)
+        y = at_home(_values(y, len(X)))
+        yvar = None if yvar is None else at_home(_variances(yvar, y))
+        _set_fields(self, X=X, y=y, yvar=yvar, outputs=outputs)
 
     def __len__(self) -> int:
         return len(self.X)
+
+    def on(self, pool: Pool, outputs: Sequence[str] = ()) -> History:
+        r"""The same measurements with their points as the model of a pool has them.
+
+        Args:
+            pool: The pool, whose names a table goes by.
+            outputs: The names of the outputs in the order of the goal, if it has them.
+
+        Raises:
+            ValueError: If a column or an output is missing, or an entry is no value of
+                its input.
+            BotorchTensorDimensionError: If there are other columns.
+        """
+        y, yvar = _by_name(self, outputs)
+        X, names = self.X, None if outputs else self.outputs
+        if not isinstance(X, Tensor):  # bare columns are checked with the model
+            X = pool.points(X, "history.X")
+        return History(X, y, yvar, names)
 
     def append(self, other: History) -> History:
         r"""These measurements, and others after them.
 
         Raises:
-            ValueError: If the noise is known of one part only.
+            ValueError: If the noise is known of one part only, or points have names in
+                one part only.
             BotorchTensorDimensionError: If the columns or outputs differ.
         """
-        if (
-            self.X.shape[1:] != other.X.shape[1:]
-            or self.y.shape[1:] != other.y.shape[1:]
-        ):
+        if isinstance(self.X, Tensor) != isinstance(other.X, Tensor):
+            wanted = "whose points have names in all parts or in none"
+            remedy = "Write `history.on(pool)`, which puts them into the pool's order."
+            raise ValueError(f"Expected a `history` {wanted}, but got both. {remedy}")
+        if self.outputs and other.outputs:
+            y, yvar = _by_name(other, self.outputs)
+            other = replace(other, y=y, yvar=yvar, outputs=self.outputs)
+        is_bare = isinstance(self.X, Tensor)
+        columns = self.X.shape[1:] == other.X.shape[1:] or not is_bare
+        if not columns or self.y.shape[1:] != other.y.shape[1:]:
             raise BotorchTensorDimensionError(
                 "Expected a `history` of the same columns and outputs, but got shapes "
                 f"{tuple(other.X.shape)} and {tuple(other.y.shape)} after "
@@ -1027,8 +1236,9 @@ class History:
                 "one part has it. Give it everywhere, or nowhere."
             )
         yvar = None if self.yvar is None else torch.cat((self.yvar, other.yvar))
-        X, y = torch.cat((self.X, other.X)), torch.cat((self.y, other.y))
-        return History(X, y, yvar)
+        y, both = torch.cat((self.y, other.y)), (self.X, other.X)
+        X = torch.cat(both) if is_bare else pd.concat(both, ignore_index=True)
+        return History(X, y, yvar, self.outputs or other.outputs)
 
     def output(self, c: int) -> History:
         r"""The measurements of one output."""
@@ -1093,7 +1303,9 @@ class Batch:
 
         Args:
             y: One value per replicate, in the order ``.order``; with ``means=True`` one
-                mean per row of ``.indices``.
+                mean per row of ``.indices``. A series or table goes by its labels, if
+                these are the lines of ``to_frame()`` or the labels of the rows, and by
+                the names of its outputs.
             yvar: The known variances of these values; with ``means=True`` required, the
                 variance of each mean.
             means: Whether ``y`` holds means over the replicates of a row.
@@ -1108,6 +1320,7 @@ class Batch:
                 "Expected `yvar`, the variance of each mean, with `means=True`, but "
                 "got None. For k replicates of noise variance v it is v / k."
             )
+        y = self._in_order(y, rows)
         length = 1 if is_number(y) else len(y)
         if length != rows.numel():
             remedy = (
@@ -1122,6 +1335,30 @@ class Batch:
             )
         counts = self.counts if means else None
         return Observations(rows, y, yvar, torch.tensor(self.round), counts)
+
+    def _in_order(self, y: Any, rows: Tensor) -> Any:
+        r"""Values under labels in the order of the rows: of lines, or of the pool."""
+        if not isinstance(y, pd.Series | pd.DataFrame | Mapping):
+            return y
+        labels, n = self.pool.labels, rows.numel()
+        own = labels[rows.cpu().numpy()]
+        if not isinstance(y, Mapping):
+            lines = pd.RangeIndex(n)
+            if y.index.equals(lines) or y.index.equals(own):
+                return y
+            by_line, by_label = (
+                len(y) == n and y.index.is_unique and bool(to.isin(y.index).all())
+                for to in (lines, own)
+            )
+            if by_line and by_label:
+                wanted = "in the order of the batch"
+                came = "its labels may be those of lines or of rows"
+                remedy = "Write `y.to_numpy()` in the order `.order`."
+                raise ValueError(complaint("y", wanted, came, remedy))
+            if by_line:
+                return y.loc[lines]
+        are_names = not is_counted(labels)
+        return in_order(y, own, "y", are_names=are_names, others="the batch's rows")
 
 
 SIDES = ("above", "below", "undecided")

@@ -23,8 +23,10 @@ from ax.core.parameter import DerivedParameter
 from ax.exceptions.core import AxError
 
 from botorch_lse.checks import of_type, whole_number
+from botorch_lse.encoding import LEVEL_OF
 from botorch_lse.numerals import written
 from botorch_lse.problem import Pool
+from botorch_lse.rows import Column, way_to
 
 POOL_INDEX = "pool_index"
 """The parameter that is the number of a pool's row, from 0."""
@@ -234,9 +236,9 @@ class PoolSpace:
                     f"because what the model takes as {name!r} of other points is not "
                     f"known: {read}."
                 )
-            source, value_of = read
-            value = value_of(parameters[source])
-            if value is None:
+            source, way = read
+            value = way(parameters[source])
+            if math.isnan(value):
                 raise ValueError(
                     f"Expected {source!r} of {where} to be a value that is in the "
                     f"pool, because it is not a number, but got "
@@ -255,22 +257,15 @@ class PoolSpace:
     def _reader(self, name: str, column: np.ndarray) -> Any:
         r"""The parameter that a column of ``X`` comes from, and the way to it.
 
-        Tried on all rows: the number itself, its logarithm, and a table of words.
+        Words count only under their own name.
         """
         for source in self.names:
-            values = self._table[source]
-            is_number = pd.api.types.is_numeric_dtype(values)
-            if is_number and not pd.api.types.is_bool_dtype(values):
-                numbers = values.to_numpy(dtype=float)
-                if np.allclose(numbers, column, rtol=_SAME, atol=0.0):
-                    return source, float
-                if (numbers > 0).all() and np.allclose(np.log10(numbers), column):
-                    return source, _log10
-            elif name == source or name.startswith(f"{source}="):
-                codes = dict[Any, float]()
-                pairs = zip(values.astype(object), column.tolist(), strict=True)
-                if all(codes.setdefault(v, code) == code for v, code in pairs):
-                    return source, codes.get
+            own = Column.of(self._table[source])
+            is_named = name == source or name.startswith(f"{source}{LEVEL_OF}")
+            if own.span is None and not is_named:
+                continue
+            if (way := way_to(own, column)) is not None:
+                return source, way
         return "it is no column of the search space, nor the logarithm of one"
 
     def _nearest(self, values: tuple[Any, ...]) -> tuple[int, float]:
@@ -331,10 +326,6 @@ def _check_alone(free: Sequence[str]) -> None:
             "Leave them out, or leave "
             f"`{POOL_INDEX}` out and give the pool's columns as parameters."
         )
-
-
-def _log10(value: Any) -> float | None:
-    return math.log10(value) if value > 0 else None
 
 
 def _row_of_number(parameters: Mapping[str, Any], n_rows: int, where: str) -> int:

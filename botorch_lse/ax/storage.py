@@ -45,7 +45,7 @@ from botorch_lse.checks import of_type, whole_number
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.models.kernels import GramKernel, LearntKernel, TanimotoKernel
-from botorch_lse.problem import Pool
+from botorch_lse.problem import History, Pool
 from botorch_lse.strategies import RowCosts, Strategy
 from botorch_lse.strategies.lookahead import EpochBeta
 
@@ -163,6 +163,8 @@ def _encode(value: Any, name: str, pool: Pool) -> Any:
                 f"`pool` of {len(pool)} rows, but it has another one. Make it of that "
                 "pool, such as `RowCosts(strategy.pool)`."
             )
+        if isinstance(value, History):
+            value = value.on(pool)  # as numbers, in the columns of the pool
         part = reference_to(type(value), name)
         arguments = _encode_arguments(value, pool)
         return {"kind": "part", "class": part, "arguments": arguments}

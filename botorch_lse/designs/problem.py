@@ -46,6 +46,7 @@ from botorch_lse.designs.basis import (
     spanning_rows,
 )
 from botorch_lse.designs.certificate import information, row_blocks, whiten
+from botorch_lse.rows import are_named, beside_rows, chosen
 
 SAFETY = tuple(10.0**k for k in range(-12, -2))
 """Masses tried in turn on spanning rows where ``gamma = 0`` and the information of a
@@ -400,6 +401,9 @@ def read_arguments(
     kernel: Kernel | Covariance | None = None,
 ) -> Arguments:
     r"""The checked arguments; for meaning and errors see ``optimal_design``."""
+    noise_var = beside_rows(noise_var, X, "noise_var")
+    if are_named(X) and are_named(targets):
+        targets = chosen(targets, X.columns, "targets", "columns")
     points = real_matrix(X, "X")
     if kernel is not None and (isinstance(kernel, type) or not callable(kernel)):
         raise ValueError(

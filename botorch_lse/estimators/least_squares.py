@@ -17,6 +17,7 @@ from botorch_lse.checks import (
 )
 from botorch_lse.designs.basis import outside_span
 from botorch_lse.problem import Observations
+from botorch_lse.rows import beside_rows
 
 RANK_TOLERANCE = 1e-10
 """Singular values below this, relative to the largest, count as zero."""
@@ -70,6 +71,7 @@ def weighted_least_squares(X: Any, y: Any, weights: Any = None) -> LeastSquares:
     Source:
         Weltz et al. (2023), Eq. (2). Deviation: on the span of the features.
     """
+    y, weights = beside_rows(y, X, "y"), beside_rows(weights, X, "weights")
     X = real_matrix(X, "X")
     n = X.shape[0]
     y = real_vector(y, "y", n, "row of `X`")

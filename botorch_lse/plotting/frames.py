@@ -16,6 +16,7 @@ from botorch_lse.confidence.calibration import Calibration, rank_interval, recen
 from botorch_lse.datasets import f1_score
 from botorch_lse.plotting.axes import Axis, axes_of, shown_axes
 from botorch_lse.problem import SIDES, Classification, Observations, Pool, beside
+from botorch_lse.rows import in_order
 from botorch_lse.strategies import ParetoEstimate, State
 
 WORDS = {"above": "accepted", "below": "rejected", "undecided": "open"}
@@ -254,7 +255,9 @@ def progress_frame(
     end = np.nan if more is None else float(used[-1] + more)
     frame["forecast"] = [*[np.nan] * (len(used) - 1), end]
     if truth is not None:
-        N = len(answers[0])
+        N, pool = len(answers[0]), answers[0].pool
+        if pool is not None:
+            truth = in_order(truth, pool.labels, "truth")
         above = real_vector(truth, "truth", N, "row of the pool", booleans=True) > 0.5
         frame["f1"] = [f1_score(answer.best_guess.cpu(), above) for answer in answers]
     return frame

@@ -37,6 +37,7 @@ from botorch_lse.plotting.frames import (
     slices_frame,
 )
 from botorch_lse.problem import SIDES, Classification, Observations
+from botorch_lse.rows import in_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -179,6 +180,8 @@ def level_set(
     if threshold is not None:
         threshold = finite_number(threshold, "threshold")
     if truth is not None:
+        if pool is not None:
+            truth = in_order(truth, pool.labels, "truth")
         truth = real_vector(truth, "truth", N, "row of the pool", booleans=True).numpy()
     words = side_words(classification) if words is None else words
     names = [] if pool is None else [axis.name for axis in axes_of(pool)]

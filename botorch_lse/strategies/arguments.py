@@ -8,8 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, of_type
+from botorch_lse.checks import (
+    complaint,
+    finite_number,
+    in_interval,
+    of_type,
+    real_vector,
+)
 from botorch_lse.problem import Pool
+from botorch_lse.rows import in_order
 
 NOISY = (
     "Its widths are multiples of the noise. For exact measurements give a small scale, "
@@ -115,3 +122,53 @@ def check_targets(targets: Any) -> None:
         ValueError: If they are anything else.
     """
     of_type(targets, Pool | None, "targets", "a Pool", "Write `Pool(X)`.")
+
+
+class LabelledLevels(tuple[float, ...]):
+    r"""The levels of a pool's rows, with the labelled series they come from."""
+
+    given: Any
+
+
+def check_labels(goal: Any, pool: Pool) -> None:
+    r"""Complain about levels whose labels are not those of the pool in its order.
+
+    Args:
+        goal: What is asked about the rows of the pool.
+        pool: The rows.
+
+    Raises:
+        ValueError: If there are such levels.
+    """
+    for leaf in getattr(goal, "leaves", ()):  # regions have levels
+        for name in ("threshold", "low", "high"):
+            levels = getattr(leaf, name, None)
+            if not isinstance(levels, LabelledLevels):
+                continue
+            ordered = in_order(levels.given, pool.labels, name)
+            if not ordered.index.equals(levels.given.index):
+                wanted = "to have one level per row, in the order of the pool's labels"
+                remedy = f"Write `{name}.loc[pool.labels]`."
+                raise ValueError(complaint(name, wanted, "got another order", remedy))
+
+
+def checked_level(value: Any, name: str) -> float | tuple[float, ...]:
+    r"""A level as a number, or as a tuple of one per row.
+
+    Args:
+        value: A number, or one for each row, with the labels of the rows or without.
+        name: The argument's name.
+
+    Raises:
+        ValueError: If it is neither.
+    """
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
+        return finite_number(value, name)
+    if isinstance(value, Tensor) and value.ndim == 0:
+        return finite_number(value, name)
+    numbers = real_vector(value, name, len(value), "row of the pool").tolist()
+    if not hasattr(value, "iloc"):  # a series has labels
+        return value if isinstance(value, LabelledLevels) else tuple(numbers)
+    found = LabelledLevels(numbers)
+    found.given = value.copy()
+    return found

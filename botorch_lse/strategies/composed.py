@@ -150,7 +150,9 @@ class ComposedStrategy(Strategy):
             self.candidates,
             self.goal,
             self._rule.on(self.pool),
-            self.model.on(self.pool, self.goal.n_outputs, *given),
+            self.model.on(
+                self.pool, self.goal.n_outputs, *given, outputs=self.goal.outputs
+            ),
             self.batch_size or 1,
             self.delta,
             None if self.beta is None else beta_schedule(self.beta),
@@ -226,8 +228,9 @@ class ComposedStrategy(Strategy):
 
     def with_history(self, history: History) -> Strategy:
         r"""The same strategy, which knows measurements made before the run."""
-        before = self.model.history
-        past = history if before is None else before.append(history)
+        before, past = self.model.history, history.on(self.pool, self.outputs)
+        if before is not None:
+            past = before.on(self.pool, self.outputs).append(past)
         return replace(self, model=replace(self.model, history=past))
 
     @property

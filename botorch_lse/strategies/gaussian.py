@@ -29,7 +29,7 @@ from botorch_lse.numerals import written
 from botorch_lse.planning import PosteriorProblem, Relaxation, relaxed_counts
 from botorch_lse.planning.designed import TOLERANCE
 from botorch_lse.problem import Classification, Observations, Pool
-from botorch_lse.strategies.arguments import first_of_each, points_of
+from botorch_lse.strategies.arguments import check_labels, first_of_each, points_of
 from botorch_lse.strategies.content import conservative_rows, content_draws
 from botorch_lse.strategies.forecast import (
     ROUGH,
@@ -141,6 +141,7 @@ class GPProcedure(Procedure):
         self._check_norm_bound()
         self.rule.check(self.pool)
         self.goal.check(len(self.items))
+        check_labels(self.goal, self.items)
         is_one_level = self.goal.n_outputs == 1 and self.goal.n_comparisons == 1
         if not (is_one_level or self.rule.serves_regions or self.rule.several_outputs):
             raise ValueError(

@@ -18,7 +18,7 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
-from botorch_lse.checks import complaint, finite_number, kind_of, real_vector
+from botorch_lse.checks import complaint, kind_of, real_vector
 from botorch_lse.confidence.classify import (
     ABOVE,
     BELOW,
@@ -39,6 +39,7 @@ from botorch_lse.models.correlated import correlation_at
 from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
 from botorch_lse.numerals import written
 from botorch_lse.problem import Classification, OutputEstimate
+from botorch_lse.strategies.arguments import checked_level
 from botorch_lse.strategies.forecast import squared_gaps
 from botorch_lse.strategies.judges import Judge, RegionJudge
 
@@ -871,15 +872,6 @@ Level = float | Sequence[float] | Tensor
 """What may be given as a level: a number, or one for each row of the pool."""
 
 
-def _checked_level(value: Any, name: str) -> float | tuple[float, ...]:
-    r"""A level as a number, or as a tuple of one per row."""
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
-        return finite_number(value, name)
-    if isinstance(value, Tensor) and value.ndim == 0:
-        return finite_number(value, name)
-    return tuple(real_vector(value, name, len(value), "row of the pool").tolist())
-
-
 def _checked_output(value: Any) -> int | str:
     r"""An output as a name or a number.
 
@@ -936,7 +928,7 @@ class Above(Region):
     theorem: ClassVar[str] = "Theorem 1"
 
     def __post_init__(self) -> None:
-        threshold = _checked_level(self.threshold, "threshold")
+        threshold = checked_level(self.threshold, "threshold")
         object.__setattr__(self, "threshold", threshold)  # as plain numbers
         accuracy(self.epsilon)
         _checked_output(self.output)
@@ -1033,7 +1025,7 @@ class Below(Region):
     theorem: ClassVar[str] = "Theorem 1"
 
     def __post_init__(self) -> None:
-        threshold = _checked_level(self.threshold, "threshold")
+        threshold = checked_level(self.threshold, "threshold")
         object.__setattr__(self, "threshold", threshold)
         self.leaves  # noqa: B018  (checks the rest)
 
@@ -1079,8 +1071,8 @@ class Between(Region):
     theorem: ClassVar[str] = "Theorem 1"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", _checked_level(self.low, "low"))
-        object.__setattr__(self, "high", _checked_level(self.high, "high"))
+        object.__setattr__(self, "low", checked_level(self.low, "low"))
+        object.__setattr__(self, "high", checked_level(self.high, "high"))
         low, high = (leaf.levels for leaf in self.leaves)
         if min(len(low), len(high)) > 1 and len(low) != len(high):
             came = f"got {len(low)} and {len(high)} numbers"

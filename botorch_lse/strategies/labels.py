@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
@@ -22,6 +21,8 @@ from botorch_lse.confidence.audit import KNOWN, check_statement
 from botorch_lse.confidence.classify import ABOVE, BELOW, accuracy
 from botorch_lse.numerals import written
 from botorch_lse.problem import Classification, Observations, Pool
+from botorch_lse.rows import in_order
+from botorch_lse.strategies.arguments import check_labels
 from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.goals import Above, Region
@@ -159,7 +160,8 @@ class LabelAudit(Strategy):
 
     Args:
         pool: The rows, all of them labelled.
-        sides: ``N`` labels: ``"above"`` and ``"below"``, or true for above.
+        sides: ``N`` labels: ``"above"`` and ``"below"``, or true for above. A series
+            goes by the labels of the pool's index.
         threshold: What a value is compared with, units of ``y``, or a region such as
             ``Between(20, 30)``, whose rows are labelled above. The default is for
             values that are sides themselves, told as 1 (above) and 0 (below).
@@ -176,8 +178,7 @@ class LabelAudit(Strategy):
             row whose one value is too near to the level for its noise counts as wrong).
 
     Raises:
-        ValueError: If ``sides`` are not one label per row or a column in another order
-            than the pool's rows, or a number is out of range.
+        ValueError: If ``sides`` are not one label per row, or a number is out of range.
 
     Example:
         >>> import torch
@@ -228,6 +229,7 @@ class LabelAudit(Strategy):
 
     def _check_region(self, region: Region) -> None:
         region.check(len(self.pool))
+        check_labels(region, self.pool)
         if region.n_classes > 2:
             wanted, came = "to have two answers", f"got {region.n_classes} classes"
             remedy = "Audit the labels of each level by themselves."
@@ -329,22 +331,19 @@ def checked_sides(given: Any, pool: Pool) -> Tensor:
     r"""``N`` codes, above or below, from words, bools or codes.
 
     Raises:
-        ValueError: If they are not one label for each row, or a table's column whose
-            rows are numbered or named in another order than the pool's.
+        ValueError: If they are not one label for each row, or if the index of a table's
+            column may mean rows or places.
     """
     n_rows = len(pool)
     wanted = f"to be {n_rows} labels, true or 'above', false or 'below', one per row"
     if isinstance(given, Classification):
         given = given.side
+    given = in_order(given, pool.labels, "sides")
     entries = given.tolist() if hasattr(given, "tolist") else given
     if not isinstance(entries, Sequence) or isinstance(entries, str):
         raise ValueError(complaint("sides", wanted, f"got {given!r}"))
     if len(entries) != n_rows:
         raise ValueError(complaint("sides", wanted, f"got {len(entries)} of them"))
-    if isinstance(given, pd.Series) and not _is_in_order(given.index, pool):
-        came = "its index is neither the pool's nor 0, 1, 2, ..."
-        remedy = "Bring it into the pool's order: `sides.loc[pool.to_frame().index]`."
-        raise ValueError(complaint("sides", "in the order of the pool", came, remedy))
     codes = []
     for row, entry in enumerate(entries):
         if isinstance(entry, bool | np.bool_):
@@ -358,7 +357,3 @@ def checked_sides(given: Any, pool: Pool) -> Tensor:
             came = f"row {row} has {entry!r}"
             raise ValueError(complaint("sides", wanted, came, remedy))
     return torch.tensor(codes, dtype=torch.int8)
-
-
-def _is_in_order(index: pd.Index, pool: Pool) -> bool:
-    return index.equals(pool.to_frame().index) or index.equals(pd.RangeIndex(len(pool)))

@@ -21,11 +21,9 @@ from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse.checks import (
-    check_shape,
     complaint,
     in_interval,
     plain_number,
-    real_matrix,
     row_indices,
     whole_number,
 )
@@ -435,7 +433,7 @@ class Strategy(ABC):
                 f"Expected a `state` that is not done, but it stopped: "
                 f"{state.stop_reason}. Read `state.classification`."
             )
-        out = row_indices([] if pending is None else pending, "pending", len(self.pool))
+        out = self.pool.rows([] if pending is None else pending, "pending")
         if size is not None:
             self._check_size(size)
         missing = self.missing(state) if size is None else out[:0]
@@ -478,7 +476,7 @@ class Strategy(ABC):
         check_state(self, state)
         if state.is_done:
             return 0
-        out = row_indices([] if pending is None else pending, "pending", len(self.pool))
+        out = self.pool.rows([] if pending is None else pending, "pending")
         request = self._request(state, out, MOST_AT_ONCE)
         return min(request.size, self.procedure.at_once(state.belief, request))
 
@@ -532,14 +530,14 @@ class Strategy(ABC):
         if observations is not None and len(observations):
             row_indices(observations.indices, "indices", len(self.pool))
             observations.check_rows(self.pool)
-            complete = self._complete(observations)
+            complete = self._complete(observations.of_outputs(self.outputs))
             missing = None if state.plan is None else self.missing(state)
             check_new(state, complete, missing)
             state.observations.append(complete.at_round(state.round))  # or it raises
             for group in by_round(complete):
                 state = self._tell_round(state, group)
         if abandoned is not None:
-            rows = row_indices(abandoned, "abandoned", len(self.pool))
+            rows = self.pool.rows(abandoned, "abandoned")
             state = self._abandon(state, rows) if len(rows) else state
         return state
 
@@ -564,7 +562,8 @@ class Strategy(ABC):
 
         Args:
             state: Where the run stands.
-            rows: Rows of the pool; those that are excluded already change nothing.
+            rows: Rows of the pool, by their numbers or by labels of its index; those
+                that are excluded already change nothing.
 
         Raises:
             ValueError: If a row is not in the pool, or another strategy made the state
@@ -572,7 +571,7 @@ class Strategy(ABC):
             UnsupportedError: If the algorithm needs the rows that it asks for.
         """
         check_state(self, state)
-        found = row_indices(rows, "rows", len(self.pool)).unique()
+        found = self.pool.rows(rows).unique()
         new = found[~torch.isin(found, state.excluded_rows)]
         done = torch.cat((state.told.measured, state.abandoned_in(state.round)))
         return self._exclude(state, new, done) if new.numel() else state
@@ -633,6 +632,7 @@ class Strategy(ABC):
             )
         row_indices(observations.indices, "indices", len(self.pool))
         observations.check_rows(self.pool)
+        observations = observations.of_outputs(self.outputs)
         state = self.init(seed)
         lost = _rows_by_round(abandoned, "abandoned", len(self.pool))
         asked = _rows_by_round(plans, "plans", len(self.pool))
@@ -1291,7 +1291,8 @@ class State:
         r"""Posterior means and standard deviations of the function at any points.
 
         Args:
-            X: ``M x d`` points, in the columns of the candidates.
+            X: ``M x d`` points, in the columns of the candidates; or a table, or
+                dictionaries, with the names that the pool's table has.
             data: Observations to predict from, in place of those of the run; the model
                 stays as it was learnt. Without some of them it is cross-validation.
 
@@ -1300,15 +1301,14 @@ class State:
             outputs ``M x m``.
 
         Raises:
-            BotorchTensorDimensionError: If ``X`` has other columns.
+            ValueError: If a column is missing, or an entry is no value of its input.
+            BotorchTensorDimensionError: If bare numbers have other columns.
             UnsupportedError: If the strategy has no Gaussian process, or none was
                 fitted yet.
         """
-        points = real_matrix(X, "X")
-        d = self.strategy.candidates.d
-        check_shape(points.shape[-1] == d, points, "X", f"to have {d} columns")
+        points = self.strategy.candidates.points(X)
         if data is not None:
-            data = self.strategy._complete(data)
+            data = self.strategy._complete(data.of_outputs(self.strategy.outputs))
         return self.strategy.procedure.predict(self.belief, points, data)
 
     @property

@@ -661,7 +661,9 @@ class GPParetoStrategy(Strategy):
 
     def with_history(self, history: History) -> Strategy:
         r"""The same strategy, which knows measurements made before the run."""
-        past = history if self.history is None else self.history.append(history)
+        past = history.on(self.pool)
+        if self.history is not None:
+            past = self.history.on(self.pool).append(past)
         return replace(self, history=past)
 
     @cached_property

@@ -225,7 +225,7 @@ class GPStrategy(Strategy):
     @cached_property
     def gp(self) -> OutputModel:
         r"""The model, and what is known of the noise."""
-        (past,) = history_of_each(self.history, 1)
+        (past,) = history_of_each(self.history, 1, self.pool)
         return OutputModel(self.pool, self.model, self.noise_std, past)
 
     @property
@@ -235,7 +235,9 @@ class GPStrategy(Strategy):
 
     def with_history(self, history: History) -> Strategy:
         r"""The same strategy, which knows measurements made before the run."""
-        past = history if self.history is None else self.history.append(history)
+        past = history.on(self.pool)
+        if self.history is not None:
+            past = self.history.on(self.pool).append(past)
         return replace(self, history=past)
 
     @cached_property

@@ -1053,6 +1053,7 @@ class GaussianProcess:
         max_observations: int | None = None,
         max_repeats: int | None = None,
         assays: Assays | None = None,
+        outputs: Sequence[str] = (),
     ) -> GaussianProcesses:
         r"""The processes of this model on the rows of a pool.
 
@@ -1063,6 +1064,7 @@ class GaussianProcess:
             max_repeats: How often one row may be measured.
             assays: How rows are pairs of a candidate and an output, where a measurement
                 gives one output; ``None``: it gives all.
+            outputs: The names of the outputs, where the goal has them.
 
         Raises:
             ValueError: If there is not one model, or one noise, for each output, or a
@@ -1077,7 +1079,7 @@ class GaussianProcess:
             given = list(given.models)
         models = one_each(given, "model", n_outputs)
         stds = one_each(self.noise_std, "noise_std", n_outputs)
-        pasts = history_of_each(self.history, n_outputs)
+        pasts = history_of_each(self.history, n_outputs, pool, outputs)
         if assays is not None and self.history is not None:
             raise UnsupportedError(
                 "Expected no `history` where a measurement gives one output. Leave it "
@@ -1161,15 +1163,25 @@ def one_each(value: Any, name: str, n_outputs: int) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def history_of_each(history: History | None, n_outputs: int) -> list[History | None]:
-    r"""The history of each output.
+def history_of_each(
+    history: History | None, n_outputs: int, pool: Pool, outputs: Sequence[str] = ()
+) -> list[History | None]:
+    r"""The history of each output, with its points as the pool's model has them.
+
+    Args:
+        history: All measurements.
+        n_outputs: How many outputs there are.
+        pool: The pool, whose names the points go by.
+        outputs: The names of the outputs, where the goal has them.
 
     Raises:
+        ValueError: If a column or an output is missing.
         BotorchTensorDimensionError: If it has other outputs.
     """
     if history is None:
         return [None] * n_outputs
     of_type(history, History, "history", "a History", "Write `History(X, y)`.")
+    history = history.on(pool, outputs)
     found = 1 if history.y.ndim == 1 else history.y.shape[-1]
     if found != n_outputs:
         raise BotorchTensorDimensionError(

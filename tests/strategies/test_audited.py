@@ -562,14 +562,13 @@ def test_labels_that_cannot_be_audited_are_refused(sides, options, message) -> N
         LabelAudit(Pool([[0.0], [1.0], [2.0]]), sides, **options)
 
 
-def test_a_column_of_labels_is_in_the_order_of_the_pool() -> None:
+def test_a_column_of_labels_goes_by_its_index() -> None:
     table = pd.DataFrame({"x": [0.0, 1.0, 2.0]}, index=["a", "b", "c"])
-    pool, sides = Pool(table), pd.Series([True, False, True], index=["c", "b", "a"])
+    pool, sides = Pool(table), pd.Series([True, False, False], index=["c", "b", "a"])
+    for given in (sides, sides.loc[pool.labels]):
+        assert audit(pool, given).sides.tolist() == [-1, -1, 1]
     with pytest.raises(ValueError, match=r"`sides`.*order.*sides\.loc\["):
-        audit(pool, sides)
-    sides["a"] = False
-    found = audit(pool, sides.loc[pool.to_frame().index]).sides
-    assert found.tolist() == [-1, -1, 1]
+        audit(Pool(table.reset_index(drop=True)), sides.set_axis([2, 1, 0]))
     by_position = sides.reset_index(drop=True)
     assert audit(pool, by_position).sides.tolist() == [1, -1, -1]
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from gpytorch.kernels import RBFKernel
@@ -331,3 +332,13 @@ def a_calibration_of_no_output(_: Path) -> Going:
     state = measured(lse(), 2)
     yield lambda: state.calibration(1)
     assert str(state.calibration(0))
+
+
+@case("arguments:check_labels#1", "Write `threshold.loc[pool.labels]`")
+def levels_in_another_order(_: Path) -> Going:
+    table = pd.DataFrame({"x": [0.0, 0.5, 1.0]}, index=["a", "b", "c"])
+    pool, threshold = Pool(table), pd.Series([3.0, 2.0, 1.0], index=["c", "b", "a"])
+    model = GaussianProcess(RBFKernel().double(), noise_std=0.1)
+    yield lambda: Strategy(pool, Above(threshold), model=model)
+    goal = Strategy(pool, Above(threshold.loc[pool.labels]), model=model).goal
+    assert goal == Above((1.0, 2.0, 3.0))

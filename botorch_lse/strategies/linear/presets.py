@@ -29,6 +29,7 @@ from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies.arguments import (
     BURN_IN,
     check_budget,
+    check_labels,
     check_noise_once,
     check_targets,
 )
@@ -297,6 +298,7 @@ class MELKLinearStrategy(LinearStrategy):
             raise ValueError(complaint("epsilon", wanted, came, remedy))
         else:
             self.threshold.check(len(self.pool))
+            check_labels(self.threshold, self.pool)
         super().__post_init__()
 
     def _check_noise(self) -> None:
