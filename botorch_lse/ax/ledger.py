@@ -19,8 +19,9 @@ The rule, a function of trials and data alone, whatever order results came in:
 - Trials with parameters that are no row of the pool are a *history*: where the model
   takes points, their results count as measured before the run, in the order of the
   trials. What is running there does not matter.
-- Where the plan of a round changes while it is asked for (it grows, or another row
-  takes the place of an excluded one), that of its newest trial counts.
+- Where the plan of a round changes while it is asked for (it grows, another row takes
+  the place of an excluded one, or what was measured elsewhere leaves the budget fewer
+  places), that of its newest trial counts.
 - Asynchronous nodes have no rounds that are waited for. Each of their generator runs
   holds the trials whose results were in when its row was planned: these are a round,
   and what came since is one more. So the order in which results came is that in which
@@ -184,6 +185,11 @@ class Round:
         plan = tuple(sorted([*self.plan, *rows]))
         return replace(self, plan=plan, n_free=0)
 
+    def asking_only(self, rows: Sequence[int]) -> Round:
+        r"""The round whose plan has these rows in place of all that are to be asked."""
+        kept = Counter(self.plan) - Counter(self.to_ask) + Counter(rows)
+        return replace(self, plan=tuple(sorted(kept.elements())))
+
 
 @dataclass(frozen=True)
 class Ledger:
@@ -218,13 +224,11 @@ class Ledger:
     failed: frozenset[tuple[int, str]] = frozenset()
     unfilled: tuple[int, ...] = ()
 
-    def refilled(self, rows: Sequence[int]) -> Ledger:
-        r"""The ledger with rows in the free places of the open round.
+    def going_on_with(self, round_: Round) -> Ledger:
+        r"""The ledger with another plan of the open round.
 
-        The round is over if it was waiting for these places alone and no row is left.
+        The round is over if it was waiting only for places that the plan gives up.
         """
-        assert self.open is not None  # it has free places
-        round_ = self.open.refilled(rows)
         if not round_.is_over:
             return replace(self, open=round_)
         new = (round_.close(), *_elsewhere(self.measured_meanwhile))

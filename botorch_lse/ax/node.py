@@ -194,28 +194,42 @@ class LevelSetNode(ExternalGenerationNode):
             given = (strategy, space, names, limit, self.asynchronous)
             found = LedgerReader(self.name, *given)
             self._reader = found
-        return self._refilled(found.read(experiment, data))
+        read = found.read(experiment, data)
+        if self._filled is None or self._filled[0] is not read:
+            self._filled = read, self._within_budget(self._refilled(read))
+        return self._filled[1]
 
     def _refilled(self, ledger: Ledger) -> Ledger:
         r"""The ledger with other rows in the places that excluded ones left.
 
         They are computed anew until a trial asks for one of them and stores the plan.
         """
-        if ledger.open is None or ledger.open.n_free == 0:
+        current = ledger.open
+        if current is None or current.n_free == 0:
             return ledger
-        if self._filled is None or self._filled[0] is not ledger:
-            current, state = ledger.open, self._complete(ledger)
-            rows: list[int] = []
-            if not state.is_done:
-                event = (state.round, current.excluded)
-                state = replace(state, excluded=(*state.excluded, event))
-                # What is measured elsewhere need not be measured here as well.
-                other = [*ledger.pending, *(m.row for m in ledger.measured_meanwhile)]
-                kept = torch.tensor([*current.plan, *other]).long()
-                found = state.strategy.refill(state, kept, current.n_free)
-                rows = found.tolist()
-            self._filled = ledger, ledger.refilled(rows)
-        return self._filled[1]
+        state, rows = self._complete(ledger), list[int]()
+        if not state.is_done:
+            event = (state.round, current.excluded)
+            state = replace(state, excluded=(*state.excluded, event))
+            # What is measured elsewhere need not be measured here as well.
+            other = [*ledger.pending, *(m.row for m in ledger.measured_meanwhile)]
+            kept = torch.tensor([*current.plan, *other]).long()
+            rows = state.strategy.refill(state, kept, current.n_free).tolist()
+        return ledger.going_on_with(current.refilled(rows))
+
+    def _within_budget(self, ledger: Ledger) -> Ledger:
+        r"""The ledger with no more rows to ask for than the budget allows.
+
+        What is measured elsewhere while a round is open takes of it too.
+        """
+        current, limit = ledger.open, self.strategy.max_observations
+        if current is None or limit is None or not current.to_ask:
+            return ledger
+        state, out = self._state(ledger), [*current.running, *ledger.pending]
+        if len(current.to_ask) <= limit - state.n_used - len(out):
+            return ledger
+        rows = state.strategy.missing(state, out).tolist()
+        return ledger.going_on_with(current.asking_only(rows))
 
     def space(self, experiment: Experiment) -> PoolSpace:
         r"""The rows as parameterizations of the experiment's search space."""

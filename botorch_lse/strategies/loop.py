@@ -436,9 +436,9 @@ class Strategy(ABC):
         out = self.pool.rows([] if pending is None else pending, "pending")
         if size is not None:
             self._check_size(size)
-        missing = self.missing(state) if size is None else out[:0]
-        foreign = out[~matching(out, missing)]
-        rest = remove(missing, out)
+        unfilled = self._unfilled(state) if size is None else out[:0]
+        foreign = out[~matching(out, unfilled)]
+        rest = self.missing(state, out) if size is None else unfilled
         if rest.numel() and (foreign.numel() == 0 or state.plan is not None):
             plan = procedure.visiting_order(state.belief, self.planned(state), out[:0])
             return Batch(self.pool, plan[matching(plan, rest)], state.round)
@@ -480,14 +480,47 @@ class Strategy(ABC):
         request = self._request(state, out, MOST_AT_ONCE)
         return min(request.size, self.procedure.at_once(state.belief, request))
 
-    def missing(self, state: State) -> Tensor:
-        r"""The rows of the open round that are neither measured nor abandoned."""
+    def missing(self, state: State, pending: Any = None) -> Tensor:
+        r"""The rows of the open round that are neither measured nor abandoned.
+
+        No more than the budget allows: what came since the round was planned, and was
+        not asked for, takes of it too.
+
+        Args:
+            state: Where the run stands.
+            pending: Rows that are being measured, to be left out and charged.
+
+        Raises:
+            ValueError: If a row is not in the pool, or another strategy made the state
+                for other rows or another goal.
+        """
         check_state(self, state)
+        out = row_indices([] if pending is None else pending, "pending", len(self.pool))
+        rest, room = remove(self._unfilled(state), out), self._room(state, out)
+        if room is None or len(rest) <= room:
+            return rest
+        # By ranks of the places of the plan: what is given up does not change while
+        # the others are measured, and hangs on no order of the rows.
+        plan = self.planned(state)
+        ranks = torch.randperm(
+            len(plan), generator=round_generator(state.seed, state.round)
+        )
+        order = plan[ranks]
+        kept = order[matching(order, rest)][:room]
+        return rest[matching(rest, kept)]
+
+    def _unfilled(self, state: State) -> Tensor:
+        r"""The rows of the open round that have no result, whatever the budget."""
         if state.plan is None and state.is_done:
             return torch.empty(0, dtype=torch.long)
-        plan = state.plan if state.plan is not None else self.planned(state)
         gone = torch.cat((state.told.measured, state.abandoned_in(state.round)))
-        return remove(plan, gone)
+        return remove(self.planned(state), gone)
+
+    def _room(self, state: State, pending: Tensor) -> int | None:
+        r"""How many measurements the budget allows beside some; ``None``: any."""
+        if self.max_observations is None:
+            return None
+        return max(0, self.max_observations - state.n_used - pending.numel())
 
     def planned(self, state: State) -> Tensor:
         r"""All rows of the open round, a function of the complete rounds alone."""
@@ -531,7 +564,7 @@ class Strategy(ABC):
             row_indices(observations.indices, "indices", len(self.pool))
             observations.check_rows(self.pool)
             complete = self._complete(observations.of_outputs(self.outputs))
-            missing = None if state.plan is None else self.missing(state)
+            missing = None if state.plan is None else self._unfilled(state)
             check_new(state, complete, missing)
             state.observations.append(complete.at_round(state.round))  # or it raises
             for group in by_round(complete):
@@ -666,9 +699,7 @@ class Strategy(ABC):
     def _request(
         self, state: State, pending: Tensor, size: int | None = None
     ) -> Request:
-        used = state.n_used + pending.numel()
-        limit = self.max_observations
-        room = None if limit is None else max(0, limit - used)
+        room = self._room(state, pending)
         if size is None:
             size = self.procedure.round_size(state.belief, room)
         elif room is not None:
@@ -696,18 +727,19 @@ class Strategy(ABC):
             # A value of a row that this round excludes waits for its end: a replay
             # would take it for one that came before the exclusion, and had a place.
             late = torch.isin(group.indices, state.excluded_in(state.round))
-            asked = matching(group.indices, self.missing(state))
+            asked = matching(group.indices, self._unfilled(state))
             if not bool(asked.any()) and not bool(late.any()):
                 return self._close(state, group)
             state = replace(state, plan=self.planned(state))
-        asked = matching_at_random(group, self.missing(state), state.seed, state.round)
+        wanted = self._unfilled(state)
+        asked = matching_at_random(group, wanted, state.seed, state.round)
         told = state.told.append(group.select(asked).at_round(state.round))
         rest = group.select(~asked)
         deferred = (*state.deferred, rest) if len(rest) else state.deferred
         return self._close_if_full(replace(state, told=told, deferred=deferred))
 
     def _abandon(self, state: State, rows: Tensor) -> State:
-        missing = self.missing(state)
+        missing = self._unfilled(state)
         foreign = rows[~matching(rows, missing)]
         if foreign.numel():
             raise ValueError(

@@ -127,6 +127,35 @@ def test_failures_abandoned_and_foreign_trials_out_of_order():
     assert table["n_observations"].sum() == 5 + 3 * (1 + len(asked)) - 1
 
 
+def test_what_is_measured_elsewhere_takes_of_the_budget():
+    strategy = lse(batch_size=8, max_observations=8, epsilon=0.0)
+    client = client_for(strategy)
+    first = client.get_next_trials(2)
+    asked = rows_of(first)
+    plan = strategy.planned(strategy.init(3)).tolist()
+    elsewhere = [row for row in range(36) if row not in plan][:3]
+    trials = [client.attach_trial({POOL_INDEX: row}) for row in elsewhere]
+    complete(client, strategy, trials[0], {POOL_INDEX: elsewhere[0]})
+    rest = client.get_next_trials(100)  # 2 + 3 of 8 are measured or out
+    assert len(rest) == 3
+    assert not {*asked, *rows_of(rest)} - {*plan}
+    with pytest.raises(DataRequiredError, match="Round 0 is open: 5 of its 5 rows"):
+        client.get_next_trials(1)
+    client.mark_trial_failed(trials[1])  # which gives a place back
+    for trial, parameters in {**first, **rest}.items():
+        complete(client, strategy, trial, parameters)
+    assert same_state(state_of(client), fresh_state(client))
+    last = client.get_next_trials(100)
+    assert len(last) == 1
+    for trial, parameters in last.items():
+        complete(client, strategy, trial, parameters)
+    complete(client, strategy, trials[2], {POOL_INDEX: elsewhere[2]})
+    with pytest.raises(GenerationStrategyCompleted, match="8 evaluations"):
+        client.get_next_trials(1)
+    assert state_of(client).n_used == 8
+    assert same_state(state_of(client), fresh_state(client))
+
+
 def test_the_order_of_results_leaves_no_trace():
     def run(order):
         strategy = lse(model=None, batch_size=6)

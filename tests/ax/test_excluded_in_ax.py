@@ -242,6 +242,8 @@ def test_a_place_that_nobody_can_take_is_given_up():
     state = state_of(client)
     assert (state.round, len(state.history)) == (1, 1)
     assert same_state(state, fresh_state(client))
+    # The only row that may be measured is decided.
+    assert state.stop_reason == "decided"
     said = r"1 of 36 rows decided \(35 excluded\); 1 evaluations"
     with pytest.raises(GenerationStrategyCompleted, match=said):
         client.get_next_trials(1)

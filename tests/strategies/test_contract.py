@@ -421,6 +421,53 @@ def test_budget_is_kept_exactly(case: StrategyCase, batch_size: int) -> None:
 
 @pytest.mark.some(4)
 @every
+def test_what_came_unasked_takes_of_the_budget(case: StrategyCase) -> None:
+    strategy = make(case, batch_size=7, max_observations=9, beta=25.0, epsilon=0.0)
+    plan = strategy.ask(strategy.init()).order
+    others = [row for row in range(36) if row not in plan.tolist()]
+    state = strategy.tell(strategy.init(), told([int(plan[3]), *others[:4]]))
+    rest = strategy.ask(state).order
+    assert len(rest) == 4  # 5 of 9 are used, though 6 rows of the round are missing
+    assert not set(rest.tolist()) - set(plan.tolist())
+    given_up = remove(remove(plan, plan[3:4]), rest)
+    out = strategy.ask(state, pending=given_up[:1]).order
+    assert torch.equal(out, rest[torch.isin(rest, out)])
+    assert len(out) == 3  # nor with those that are out besides
+    for row in rest[[2, 0]].tolist():  # what is asked for stays as it is
+        state = strategy.tell(state, told([row]))
+        rest = remove(rest, torch.tensor([row]))
+        assert torch.equal(strategy.ask(state).order, rest)
+        again = strategy.replay(state.observations)
+        assert_same(strategy, again, state)
+    end = run_on(strategy, state)
+    assert end.stop_reason == "budget"
+    assert end.n_used == 9
+    assert_same(strategy, strategy.replay(end.observations), end)
+
+
+@pytest.mark.some(4)
+@covering("case, size, budget", PLAYED, [3, 7], [14, 15])
+def test_workers_keep_the_budget(case: StrategyCase, size: int, budget: int) -> None:
+    # Six are out at a time, and the one that has been out for the shortest time ends
+    # first, so that rows of the round after come before those of the round.
+    options = {"batch_size": size, "max_observations": budget}
+    strategy = make(case, beta=25.0, epsilon=0.0, **options)
+    state, out = strategy.init(), list[int]()
+    while not state.is_done:
+        while len(out) < 6 and state.n_used + len(out) < budget:
+            rows = strategy.ask(state, pending=out).order.tolist()
+            out += rows[: 6 - len(out)]
+        assert out
+        state = strategy.tell(state, told([out.pop()], state.n_used))
+        assert state.n_used + len(out) <= budget
+        if state.n_used == budget - 4:
+            assert_same(strategy, strategy.replay(state.observations), state)
+    assert (state.n_used, out) == (budget, [])
+    assert_same(strategy, strategy.replay(state.observations), state)
+
+
+@pytest.mark.some(4)
+@every
 def test_rows_are_repeated_no_more_often_than_allowed(case: StrategyCase) -> None:
     strategy = make(case, batch_size=5, max_repeats=1, beta=25.0, epsilon=0.0)
     end = run_on(strategy, strategy.init())

@@ -20,7 +20,7 @@ from botorch_lse.strategies import (
     StraddleStrategy,
     Strategy,
 )
-from tests.registry import PLAYED
+from tests.registry import PLAYED, STRATEGIES
 
 from .runs import assert_same, grid, make, measure, step, truth
 
@@ -253,3 +253,24 @@ def test_only_excluded_rows_are_left_in_question(rule) -> None:
     assert state.stop_reason in ("rows exhausted", "decided", "budget")
     if rule is None:
         assert state.stop_reason != "rows exhausted"
+
+
+@pytest.mark.parametrize("case", [case for case in STRATEGIES if case.is_linear])
+def test_no_row_is_left_of_linear_features(case):
+    features = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]).double()
+    aim = {"maximize": (True, False)} if case.has_several_outputs else case.aim(0.3)
+    given = {"batch_size": 1, "noise_std": 0.3, "max_repeats": 1}
+    strategy = case.make(Pool(features), **aim, **given)
+    state = strategy.init()
+    with pytest.raises(ValueError, match="Nothing is left to ask while 3 rows are"):
+        strategy.ask(state, pending=[0, 1, 2])
+    for rest in ([0, 1, 2], [1, 2]):
+        gone = strategy.exclude(strategy.exclude(state, [0]), rest)
+        assert gone.stop_reason == "rows exhausted"
+        assert gone.excluded_rows.tolist() == [0, 1, 2]
+    y = torch.zeros(1, 2) if case.has_several_outputs else torch.zeros(1)
+    state = strategy.tell(state, strategy.ask(state).observe(y))
+    gone = strategy.exclude(state, [0, 1, 2])
+    assert gone.stop_reason == "rows exhausted"
+    again = strategy.replay(gone.observations, excluded=gone.excluded)
+    assert again.stop_reason == gone.stop_reason

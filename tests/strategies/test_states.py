@@ -9,11 +9,13 @@ from botorch_lse import Pool
 from botorch_lse.papers import PALStrategy
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
+    Above,
     GEGEStrategy,
     LSEStrategy,
     MaxVarianceStrategy,
     MELKStrategy,
     StraddleStrategy,
+    Strategy,
     TruVaRStrategy,
 )
 from tests.registry import GAUSSIAN, PLAYED, STRATEGIES, case_of
@@ -131,6 +133,30 @@ def test_a_row_pending_twice_is_asked_no_more(case):
     out = strategy.ask(state).order
     ahead = strategy.ask(state, pending=[*out.tolist(), 7, 7, 7])
     assert not torch.isin(ahead.order, torch.tensor([*out.tolist(), 7])).any()
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "batch_size", "max_repeats", "seed"),
+    [(5, 3, 2, 0), (8, 4, 2, 6)],
+)
+def test_rows_measured_again_to_tell_the_noise_keep_the_limit(
+    n_rows, batch_size, max_repeats, seed
+):
+    # Three of ten measurements fail, and are used up.
+    pool = Pool(torch.linspace(0, 1, n_rows).double().unsqueeze(-1))
+    given = {"batch_size": batch_size, "max_repeats": max_repeats}
+    strategy = Strategy(pool, Above(0.3), **given)
+    generator = torch.Generator().manual_seed(seed)
+    state, asked = strategy.init(), torch.zeros(n_rows, dtype=torch.long)
+    while not state.is_done:
+        rows = strategy.ask(state).order
+        asked += torch.bincount(rows, minlength=n_rows)
+        is_lost = torch.rand(len(rows), generator=generator) < 0.3 * (n_rows > 5)
+        told = rows[~is_lost]
+        noise = 0.2 * torch.randn(len(told), generator=generator).double()
+        y = (6 * pool.X[told, 0]).sin() + noise
+        state = strategy.tell(state, Observations(told, y), abandoned=rows[is_lost])
+    assert asked.max() == max_repeats
 
 
 @pytest.mark.parametrize("case", GAUSSIAN)

@@ -609,6 +609,8 @@ class LinearProcedure(Procedure):
         known = torch.zeros_like(self.W) if belief.martingale else belief.sums.V
         out = rows[request.pending]
         usable = (request.left > 0).nonzero().view(-1)
+        if len(usable) == 0:  # all are excluded, out, or measured as often as allowed
+            return torch.zeros_like(request.left)
         weights = torch.zeros_like(rows[:, 0])
         weights[usable] = next_weights(
             rows[usable],
