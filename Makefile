@@ -5,9 +5,11 @@ BIN := $(VENV)/bin
 OUT ?= out
 # Processes of a test run.
 WORKERS ?= 2
-# Of random sequences and kills.
+# Of kills.
 MINUTES ?= 10
+# Of a campaign and of kills.
 SEED ?= 0
+RUNS ?= 1000
 # Small matrices: one thread is faster than several on most machines.
 export OMP_NUM_THREADS ?= 1
 PIP := $(BIN)/python -m pip install --quiet -c constraints.txt
@@ -22,7 +24,7 @@ NUMERICAL := tests/models/test_jitter.py tests/models/test_path.py tests/models/
 # Not empty: the site's tutorials run with the small numbers of the tests.
 TUTORIAL_QUICK ?=
 
-.PHONY: demo test budget slow research engines exhaustive fuzz kills processors gpu coverage metrics wheel \
+.PHONY: demo test budget slow research engines exhaustive campaign kills processors gpu coverage metrics wheel \
 	lint types tutorials docs clean
 
 # The marker is newer than the recipe's inputs, so an install runs when they change.
@@ -66,9 +68,9 @@ engines: $(VENV)/.test $(VENV)/.engines
 exhaustive: $(VENV)/.test
 	$(PYTEST) -m "exhaustive and not engine"
 
-## Random sequences of operations over all strategies, regions, rules, for ten minutes.
-fuzz: $(VENV)/.test
-	$(BIN)/python -W ignore -m tests.reference.fuzz --minutes $(MINUTES) --seed $(SEED)
+## Whole runs over a covering of all features, hosts and events; what became of them.
+campaign: $(VENV)/.test
+	$(BIN)/python -W ignore -m tests.reference.campaign --seed $(SEED) --runs $(RUNS)
 
 ## Table commands and stored runs killed at random moments and resumed, for ten minutes.
 kills: $(VENV)/.test

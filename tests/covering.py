@@ -3,8 +3,9 @@ r"""Products of parameters of which a covering part runs by default."""
 from __future__ import annotations
 
 import itertools
+import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pytest
 
@@ -87,6 +88,102 @@ def spread(cells: Sequence[Mapping[str, int]], n: int, start: int = 0) -> set[in
         used.update(cells[best].items())
         taken.append(best)
     return set(taken)
+
+
+Level = tuple[str, str]
+"""A factor and one of its levels."""
+Need = tuple[str, Collection[str], str, Collection[str]]
+"""A factor at one of some levels needs another factor at one of some levels."""
+
+
+def pairwise(
+    factors: Mapping[str, Collection[str]],
+    needs: Sequence[Need],
+    rng: random.Random,
+) -> Iterator[dict[str, str]]:
+    r"""Cases without end in which all pairs of levels meet, and then meet anew.
+
+    Greedy: each case begins with a pair that was not met yet; to it come, in random
+    order, the levels that meet most new pairs with those that are there.
+
+    Args:
+        factors: The levels of each factor. One that stands several times is taken as
+            often where several levels meet as much.
+        needs: Which levels go only with which others.
+        rng: Random numbers.
+
+    Yields:
+        A level of each factor.
+    """
+    levels = [
+        (name, level) for name in factors for level in dict.fromkeys(factors[name])
+    ]
+    fits = {one: {two for two in levels if two[0] != one[0]} for one in levels}
+    for factor, some, other, allowed in needs:
+        refused = {(other, level) for level in factors[other] if level not in allowed}
+        for one in ((factor, level) for level in some):
+            fits[one] -= refused
+            for two in refused:
+                fits[two].discard(one)
+    pairs = [
+        (one, two) for one, two in itertools.combinations(levels, 2) if two in fits[one]
+    ]
+    impossible: set[tuple[Level, Level]] = set()
+    while True:
+        missing = {*pairs} - impossible
+        order = rng.sample(pairs, len(pairs))
+        for pair in order:
+            if pair not in missing:
+                continue
+            case = _filled(pair, factors, fits, missing, rng)
+            if case is None:
+                impossible.add(pair)
+                continue
+            missing -= {*itertools.combinations(case, 2)}
+            yield dict(case)
+
+
+TRIES = 20
+"""Orders of the factors that are tried before two levels count as incompatible."""
+
+
+def _filled(
+    pair: tuple[Level, Level],
+    factors: Mapping[str, Collection[str]],
+    fits: Mapping[Level, set[Level]],
+    missing: set[tuple[Level, Level]],
+    rng: random.Random,
+) -> list[Level] | None:
+    r"""A case with two given levels, in the order of the factors, if there is one."""
+    names = [*factors]
+    place = {name: i for i, name in enumerate(names)}
+
+    def news(level: Level, case: Sequence[Level]) -> int:
+        ordered = (
+            (own, level) if place[own[0]] < place[level[0]] else (level, own)
+            for own in case
+        )
+        return sum(two in missing for two in ordered)
+
+    for _ in range(TRIES):
+        case = [*pair]
+        rest = [name for name in names if name not in dict(pair)]
+        for name in rng.sample(rest, len(rest)):
+            open_ = [
+                (name, level)
+                for level in factors[name]
+                if all((name, level) in fits[own] for own in case)
+            ]
+            if not open_:
+                break
+            worth = [news(level, case) for level in open_]
+            best = max(worth)
+            case.append(
+                rng.choice([x for x, n in zip(open_, worth, strict=True) if n == best])
+            )
+        else:
+            return sorted(case, key=lambda level: place[level[0]])
+    return None
 
 
 def more_when_slow(

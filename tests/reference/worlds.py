@@ -1,115 +1,149 @@
-r"""What random sequences are drawn from: a maker for each exported name.
+r"""The table of everything a run can be made of, and the worlds made from it.
 
-A strategy has its row in ``tests/registry.py``, a goal, a rule or a stop has one here;
-``tests/reference/test_fuzz.py`` names the exported class that has none.
+``FACTORS`` has a level for each exported strategy, goal, rule, stop, model and width,
+and for what data, budgets, events and hosts may be like; ``NEEDS`` says which levels go
+only with which others. ``tests/reference/test_campaign.py`` names what is exported and
+has no level. A world is made of one level of each factor and of random numbers.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import pandas as pd
 import torch
-from gpytorch.kernels import RBFKernel, ScaleKernel
+from botorch.models import MultiTaskGP, SingleTaskGP
+from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from scipy.stats import norm, uniform
 from torch import Tensor
 
 from botorch_lse import History, Pool
+from botorch_lse import papers as P
 from botorch_lse import strategies as S
+from botorch_lse.confidence import ConstantBeta, UnionBeta
+from botorch_lse.models import (
+    GPPrior,
+    GramKernel,
+    LearntKernel,
+    QuadraticNoise,
+    TanimotoKernel,
+    fit_heteroscedastic_gp,
+    fit_single_task_gp,
+)
+from botorch_lse.problem import Classification
 from botorch_lse.strategies import Strategy
-from tests.registry import OMEGA, STRATEGIES, StrategyCase
+from tests.covering import Need, pairwise
+from tests.registry import OMEGA, STRATEGIES, StrategyCase, travel
 
 Rng = random.Random
-MOST = 24
-"""Measurements after which every sequence ends."""
+OWN = "own"
+"""The level of a factor whose value the strategy itself has, or that it has not."""
+
+
+# --- goals ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class World:
-    r"""A strategy, and what there is to be measured.
+class Asked:
+    r"""What goals are drawn from.
 
     Args:
-        strategy: Who asks.
-        F: ``N`` true values of the rows, or ``N x m``.
-        std: The standard deviation of the noise.
-        gives_noise: Whether each value is told with its noise variance.
-        words: What was drawn, for a report.
+        rng: Random numbers.
+        shift: What is added to all levels.
+        epsilon: The accuracy.
+        names: The names of the outputs, or their numbers.
+        n_rows: How many rows are decided about.
     """
 
-    strategy: Strategy
-    F: Tensor
-    std: float
-    gives_noise: bool
-    words: str
+    rng: Rng
+    shift: float
+    epsilon: float
+    names: tuple[Any, ...]
+    n_rows: int
+
+    def level(self) -> float:
+        return self.shift + self.rng.choice([0.3, -0.2, 0.0])
+
+    def above(self, output: int = 0) -> Any:
+        return S.Above(self.level(), self.epsilon, output=self.names[output])
+
+    def below(self, output: int = 0) -> Any:
+        return S.Below(self.level(), self.epsilon, output=self.names[output])
+
+    def by_row(self) -> Any:
+        levels = [self.level() for _ in range(self.n_rows)]
+        return S.Above(tuple(levels), self.epsilon, output=self.names[0])
+
+    def between(self) -> Any:
+        low = self.level() - 0.3
+        high = low + self.rng.choice([0.5, 1.0])
+        return S.Between(low, high, self.epsilon, output=self.names[0])
+
+    def levels(self) -> Any:
+        some = [self.shift + x for x in (-0.4, 0.1, 0.7)]
+        return S.Levels(tuple(some), self.epsilon, output=self.names[0])
+
+    def pareto(self, kind: Any) -> Any:
+        ups = self.rng.choice([(True, True), (True, False)])
+        return kind(ups, (self.epsilon, self.epsilon))
 
 
-def level_of(rng: Rng) -> float:
-    return rng.choice([0.3, -0.2, 0.0, 3.0])
-
-
-def accuracy_of(rng: Rng) -> float:
-    return rng.choice([0.0, 0.05, 0.2])
-
-
-def above(rng: Rng, output: int = 0) -> Any:
-    return S.Above(level_of(rng), accuracy_of(rng), output=output)
-
-
-def below(rng: Rng, output: int = 0) -> Any:
-    return S.Below(level_of(rng), accuracy_of(rng), output=output)
-
-
-def between(rng: Rng) -> Any:
-    low = level_of(rng)
-    return S.Between(low, low + rng.choice([0.3, 1.0]), accuracy_of(rng))
-
-
-def both_directions(rng: Rng) -> tuple[bool, bool]:
-    return rng.choice([(True, True), (True, False)])
-
-
-GOALS: dict[str, Callable[[Rng], Any]] = {
-    "Above": above,
-    "Below": below,
-    "Between": between,
-    "Levels": lambda rng: S.Levels(sorted(rng.sample([-0.4, 0.0, 0.4, 0.9], 2))),
-    "And": lambda rng: above(rng) & below(rng, rng.choice([0, 1])),
-    "Or": lambda rng: above(rng) | below(rng, rng.choice([0, 1])),
-    "Not": lambda rng: ~(above(rng) & below(rng, rng.choice([0, 1]))),
-    "ShareOfMax": lambda rng: S.ShareOfMax(OMEGA, accuracy_of(rng)),
-    "ShareOfMaxByPairs": lambda rng: S.ShareOfMaxByPairs(OMEGA, accuracy_of(rng)),
-    "Maximiser": lambda rng: S.Maximiser(accuracy_of(rng)),
-    "MaximiserByPairs": lambda rng: S.MaximiserByPairs(accuracy_of(rng)),
-    "ParetoByDifferences": lambda rng: S.ParetoByDifferences(
-        both_directions(rng), (0.1, 0.1)
+GOALS: dict[str, Callable[[Asked], Any]] = {
+    "Above": Asked.above,
+    "Above, by row": Asked.by_row,
+    "Below": Asked.below,
+    "Between": Asked.between,
+    "Levels": Asked.levels,
+    "And": lambda asked: asked.above() & asked.below(1),
+    "And, one output": lambda asked: asked.above() & S.Below(
+        asked.shift + 0.9, asked.epsilon, output=asked.names[0]
     ),
-}
+    "Or": lambda asked: asked.above() | asked.below(1),
+    "Not": lambda asked: ~asked.between(),
+    "ShareOfMax": lambda asked: S.ShareOfMax(OMEGA, asked.epsilon),
+    "ShareOfMaxByPairs": lambda asked: S.ShareOfMaxByPairs(OMEGA, asked.epsilon),
+    "Maximiser": lambda asked: S.Maximiser(asked.epsilon),
+    "MaximiserByPairs": lambda asked: S.MaximiserByPairs(asked.epsilon),
+    "ParetoByDifferences": lambda asked: asked.pareto(S.ParetoByDifferences),
+    "ParetoByRectangles": lambda asked: asked.pareto(P.ParetoByRectangles),
+}  # fmt: skip
+REGIONS = [name for name in GOALS if name in (
+    "Above", "Above, by row", "Below", "Between", "Levels", "And", "And, one output",
+    "Or", "Not",
+)]  # fmt: skip
+OF_TWO = ("And", "Or", "ParetoByDifferences", "ParetoByRectangles")
+
+
+# --- rules and stops ------------------------------------------------------------------
 
 
 def costs_of(rng: Rng, pool: Pool) -> Any:
-    return rng.choice([None, S.RowCosts(pool, way)])
-
-
-def way(previous: int | None, rows: Tensor) -> Tensor:
-    r"""The cost of a measurement: one, and the distance in rows of the pool."""
-    return 1.0 + (rows - (0 if previous is None else previous)).abs().double()
+    if pool.costs is not None:
+        return None
+    return rng.choice([None, S.RowCosts(pool, travel)])
 
 
 def pair(rng: Rng, pool: Pool) -> tuple[Any, Any]:
-    names = [
-        n for n in RULES if n not in ("AlternatingRules", "SwitchingRule", "FinalRuns")
-    ]
-    return RULES[rng.choice(names)](rng, pool), RULES[rng.choice(names)](rng, pool)
+    one, two = rng.sample(TOGETHER, 2)
+    return RULES[one](rng, pool), RULES[two](rng, pool)
 
 
 BATCHES = ("believer", "joint")
+TOGETHER = ("Straddle", "Ambiguity", "Width", "Variance", "Random", "UFunction",
+            "ExpectedMisclassification", "MisclassificationProbability")  # fmt: skip
+"""Rules that may choose by turns for any region."""
 RULES: dict[str, Callable[[Rng, Pool], Any]] = {
     "Straddle": lambda rng, pool: S.Straddle(),
     "RandomizedStraddle": lambda rng, pool: S.RandomizedStraddle(),
+    "StraddleRank": lambda rng, pool: P.StraddleRank(),
     "Ambiguity": lambda rng, pool: S.Ambiguity(),
     "Width": lambda rng, pool: S.Width(),
+    "Diameter": lambda rng, pool: P.Diameter(),
     "Variance": lambda rng, pool: S.Variance(),
     "Random": lambda rng, pool: S.Random(),
     "OptimalDesign": lambda rng, pool: S.OptimalDesign(
@@ -142,6 +176,7 @@ RULES: dict[str, Callable[[Rng, Pool], Any]] = {
 }
 
 STOPS: dict[str, Callable[[Rng], Any]] = {
+    "a number": lambda rng: 0.1,
     "ContentKnown": lambda rng: S.ContentKnown(
         0.1, by=rng.choice(["posterior", "decided"])
     ),
@@ -149,181 +184,657 @@ STOPS: dict[str, Callable[[Rng], Any]] = {
 }
 
 
-# --- pools and functions --------------------------------------------------------------
+# --- pools ----------------------------------------------------------------------------
 
 
-def pool_of(rng: Rng) -> Pool:
-    r"""A few rows: in words too, some equal, with weights, costs or noise."""
+def scattered(rng: Rng, n: int, d: int) -> Tensor:
     generator = torch.Generator().manual_seed(rng.randrange(2**31))
-    N, d = rng.choice([1, 2, 3, 5, 8, 12, 20]), rng.choice([1, 1, 2, 3])
-    X = torch.rand(N, d, generator=generator, dtype=torch.float64)
-    X = (X * rng.choice([4, 1000])).round() / rng.choice([4.0, 1000.0, 1e-3])
-    options: dict[str, Any] = {}
-    for name, chance in (("weights", 0.15), ("costs", 0.15), ("noise_var", 0.1)):
-        if rng.random() < chance:
-            draws = torch.rand(N, generator=generator, dtype=torch.float64)
-            options[name] = 0.01 + draws
-    if rng.random() < 0.15:
-        table = pd.DataFrame(X.numpy(), columns=[f"x{i}" for i in range(d)])
-        table["salt"] = [rng.choice(["a", "b"]) for _ in range(N)]
-        if table["salt"].nunique() > 1:
-            return Pool(table, **options)
-    return Pool(X, **options)
+    return torch.rand(n, d, generator=generator, dtype=torch.float64)
 
 
-def arms_of(rng: Rng) -> Pool:
-    r"""Features of unit length, for functions that are linear in them."""
-    generator = torch.Generator().manual_seed(rng.randrange(2**31))
-    N, h = rng.choice([4, 6, 9]), rng.choice([2, 3])
-    X = torch.randn(N, h, generator=generator, dtype=torch.float64)
-    return Pool(X / X.norm(dim=1, keepdim=True))
+def in_words(rng: Rng, given: Mapping[str, Any]) -> Pool:
+    salt = [rng.choice(["none", "kitchen", "sea"]) for _ in range(24)]
+    table = pd.DataFrame({"heat": scattered(rng, 24, 1)[:, 0].numpy(), "salt": salt})
+    return Pool(table, **given)
 
 
-def function_of(rng: Rng, pool: Pool, m: int, is_linear: bool) -> Tensor:
-    r"""``N`` values, or ``N x m``: smooth, linear, all equal, or all on one side."""
-    generator = torch.Generator().manual_seed(rng.randrange(2**31))
-    X = pool.X if pool.features is None else pool.features
-    X = X.double()
-    if not is_linear:
-        X = X / X.abs().amax().clamp_min(1e-9)
-    w = torch.randn(X.shape[1], m, generator=generator, dtype=torch.float64)
-    F = X @ w if is_linear else (3 * X @ w).sin()
-    shape = "linear" if is_linear else rng.choice(["smooth"] * 5 + ["equal", "high"])
-    if shape == "equal":
-        F = torch.full_like(F, 0.5)
-    elif shape == "high":
-        F = F + 9.0
-    return F.squeeze(-1) if m == 1 else F
+def with_copies(rng: Rng, given: Mapping[str, Any]) -> Pool:
+    X = scattered(rng, 6, 2)
+    return Pool(X[[rng.randrange(6) for _ in range(18)]], **given)
 
 
-def kernel_of(pool: Pool) -> Any:
-    found = ScaleKernel(RBFKernel()).double()
-    found.base_kernel.lengthscale = 0.4 * float(pool.X.abs().amax().clamp_min(1e-9))
-    found.outputscale = 1.5
-    return found
+def of_inputs(rng: Rng, given: Mapping[str, Any]) -> Pool:
+    marginals = {"load": norm(5.0, 1.0), "strength": uniform(6.0, 4.0)}
+    drawn = Pool.from_distribution(marginals, 32, seed=rng.randrange(99))
+    return Pool(drawn.X, names=drawn.names, is_sample=True, **given)
 
 
-def history_of(rng: Rng, pool: Pool, m: int, noise: float | None) -> History | None:
-    if rng.random() > 0.2:
-        return None
-    n = rng.choice([1, 3, 6])
-    generator = torch.Generator().manual_seed(rng.randrange(2**31))
-    X = pool.X[torch.randint(len(pool), (n,), generator=generator)]
-    y = torch.randn(n, m, generator=generator, dtype=torch.float64)
-    return History(X, y.squeeze(-1) if m == 1 else y, noise)
+POOLS: dict[str, Callable[[Rng, Mapping[str, Any]], Pool]] = {
+    "one number": lambda rng, given: Pool(torch.linspace(20, 30, 21).view(-1, 1),
+                                          names=("heat",), **given),
+    "two numbers": lambda rng, given: Pool(scattered(rng, 25, 2), **given),
+    "few rows": lambda rng, given: Pool(scattered(rng, 5, 1), **given),
+    "words": in_words,
+    "equal rows": with_copies,
+    "other units": lambda rng, given: Pool(
+        scattered(rng, 20, 2) * torch.tensor([1e5, 1e-4]) + torch.tensor([3e5, 0.0]),
+        **given,
+    ),
+    "weights": lambda rng, given: Pool(
+        scattered(rng, 20, 2), weights=scattered(rng, 20, 1)[:, 0], **given
+    ),
+    "costs": lambda rng, given: Pool(
+        scattered(rng, 20, 2), costs=0.5 + scattered(rng, 20, 1)[:, 0], **given
+    ),
+    "sample": of_inputs,
+    "box": lambda rng, given: Pool.from_box([[0.0, 10.0], [1.0, 30.0]], 16),
+    "one output a row": lambda rng, given: Pool(scattered(rng, 12, 2)).at_outputs(
+        ("f", "g"), costs=(1.0, 2.0), noise_var=given.get("noise_var") and (0.01, 0.02)
+    ),
+    "noise levels": lambda rng, given: Pool(scattered(rng, 12, 2)).at_noise_levels(
+        [0.01, 0.1], costs=[3.0, 1.0]
+    ),
+    "row numbers": lambda rng, given: Pool(
+        torch.arange(15).view(-1, 1).double(), names=("item",), **given
+    ),
+    "fingerprints": lambda rng, given: Pool(
+        (scattered(rng, 18, 6) < 0.5).double() + torch.eye(18, 6).double(), **given
+    ),
+    "features": lambda rng, given: Pool(
+        torch.nn.functional.normalize(2 * scattered(rng, 9, 3) - 1, dim=-1), **given
+    ),
+    "own features": lambda rng, given: Pool(
+        scattered(rng, 8, 1), features=torch.cat(
+            (torch.ones(8, 1).double(), scattered(rng, 8, 1)), dim=-1), **given
+    ),
+}  # fmt: skip
+SIZES = {"one number": 21, "two numbers": 25, "few rows": 5, "words": 24,
+         "equal rows": 18, "other units": 20, "weights": 20, "costs": 20, "sample": 32,
+         "row numbers": 15, "fingerprints": 18, "features": 9,
+         "own features": 8}  # fmt: skip
+"""Rows of the pools that may have noise variances of their own."""
+LINEAR_POOLS = ("features", "own features")
 
 
-# --- strategies -----------------------------------------------------------------------
+# --- the table ------------------------------------------------------------------------
+
+NAMED = {
+    case.__name__: case for case in STRATEGIES if case.cls is not S.ComposedStrategy
+}
+OF_LINEAR_REGION, LABELS = "MELKLinearStrategy, region", "LabelAudit"
+GAUSSIAN = [name for name, case in NAMED.items() if case.family == "gaussian"]
+LINEAR = [name for name, case in NAMED.items() if case.family == "linear"]
+OF_PAPERS = [n for n, case in NAMED.items() if case.family in ("confidence", "budget")]
+WITHOUT_MODEL = [*LINEAR, *OF_PAPERS, OF_LINEAR_REGION, LABELS]
+BY_PAIRS = [name for name, case in NAMED.items() if case.has_several_outputs]
+
+FIXED = ("RBFKernel", "MaternKernel", "GPPrior", "norm bound", "GramKernel")
+FACTORS: dict[str, tuple[str, ...]] = {
+    "asks": (*NAMED, *GOALS, OF_LINEAR_REGION, LABELS),
+    "rule": (OWN, *RULES),
+    "model": (
+        OWN,
+        "learnt",
+        "refit=3",
+        "refit=1.5",
+        *FIXED,
+        "SingleTaskGP",
+        "fit_single_task_gp",
+        "HeteroscedasticGP",
+        "LearntKernel",
+        "TanimotoKernel",
+        "correlated",
+        "MultiTaskGP",
+    ),
+    "prior": ("as it is", "level_z=None", "needs_both_sides=False"),
+    "history": (
+        "none", "on rows", "many on rows", "near", "far", "one typing error",
+        "on one side",
+    ),
+    "noise": ("learnt", "known", "exact", "by row", "told", "burn-in"),
+    "pool": tuple(POOLS),
+    "batch": ("None", "1", "3", "7", "12"),
+    "repeats": ("None", "1", "2"),
+    "budget": ("None", "6", "14", "30"),
+    "epsilon": ("0", "0.05", "0.3"),
+    "audit": ("none", "audited"),
+    "content": ("none", *STOPS),
+    "width": ("theorem", "delta=0.2", "beta=4", "ConstantBeta", "UnionBeta"),
+    "initial": ("None", "0", "2", "8"),
+    "variant": ("as it is", "other options"),
+    "truth": (
+        "smooth", "low", "high", "all equal", "at the level", "rough", "steps", "noisy",
+    ),
+    "events": (
+        "none", "in parts", "abandoned", "excluded", "pending", "unasked", "any",
+    ),
+    "host": (*7 * ("ask and tell",), "Ax", "Ax, asynchronous"),
+}  # fmt: skip
+"""The levels of each factor; one that stands often is taken more often."""
 
 
-def limits_of(rng: Rng, N: int) -> dict[str, Any]:
-    r"""Batches, the budget and how often a row may be measured."""
-    limits: dict[str, Any] = {
-        "batch_size": rng.choice([None, 1, 2, 3, 5]),
-        "max_observations": rng.choice([3, 8, 14, MOST]),
-        "max_repeats": rng.choice([None, None, 1, 2]),
-    }
-    if limits["batch_size"] is not None and limits["max_repeats"] is not None:
-        limits["batch_size"] = min(limits["batch_size"], N * limits["max_repeats"])
-    return limits
+def but(factor: str, *levels: str) -> list[str]:
+    r"""All levels of a factor but some."""
+    return [level for level in FACTORS[factor] if level not in levels]
 
 
-def believed(rng: Rng, pool: Pool, m: int) -> dict[str, Any]:
-    r"""The model and its noise, by the names that strategies give them."""
-    found: dict[str, Any] = {"n_initial": rng.choice([None, 2, 4])}
-    if rng.random() < 0.65:
-        found["model"] = kernel_of(pool)
-    else:
-        found["refit"] = rng.choice([1, 1.5, 3])
-    knows = pool.noise_var is not None
-    if not knows and ("model" in found or rng.random() < 0.6):
-        found["noise_std"] = rng.choice([0.3, 0.1, 0.02, 0.0])
-    noise = None if "model" not in found and "noise_std" not in found else 0.01
-    if (past := history_of(rng, pool, m, noise)) is not None:
-        found["history"] = past
-    return found
+ONE_OUTPUT = [
+    name for name in but("asks", *OF_TWO) if name not in BY_PAIRS and name != LABELS
+]
+NOT_STORED = ["SingleTaskGP", "GPPrior", "fit_single_task_gp", "HeteroscedasticGP",
+              "MultiTaskGP"]  # fmt: skip
+"""Models that are no kernels and that another process could not import."""
+STATED = [*REGIONS, *(n for n in GAUSSIAN if NAMED[n].goal == "threshold")]
+"""What has a level that is stated, on a model: its share above may be asked for."""
+OF_ONE_LEVEL = ["AbsoluteVolumeChange", "ContentVariance", "MutualInformation",
+                "TruncatedVariance"]  # fmt: skip
+"""Rules that are refused for several levels or outputs."""
+NEEDS: list[Need] = [
+    ("asks", but("asks", *GOALS), "rule", [OWN]),
+    ("asks", WITHOUT_MODEL, "model", [OWN]),
+    ("asks", [*GAUSSIAN, *GOALS], "model", but("model", OWN)),
+    ("asks", [*WITHOUT_MODEL, *BY_PAIRS], "prior", ["as it is"]),
+    ("content", list(STOPS), "audit", ["none"]),
+    ("content", list(STOPS), "asks", STATED),
+    ("content", ["MinimumU"], "asks", [n for n in STATED if n in (*NAMED, "Above")]),
+    ("content", list(STOPS), "model", but("model", "correlated", "MultiTaskGP")),
+    ("pool", ["costs"], "asks", but("asks", "TruVaRStrategy, costs")),
+    ("rule", OF_ONE_LEVEL, "asks", [*NAMED, "Above", "Below", "ShareOfMax",
+                                    "ShareOfMaxByPairs", "Maximiser",
+                                    "MaximiserByPairs"]),
+    ("asks", ["ParetoByDifferences", "ParetoByRectangles"], "rule",
+     [OWN, "OptimalDesign", "Variance", "Random", "Diameter"]),
+    ("rule", ["Diameter"], "asks", [*NAMED, "ParetoByDifferences",
+                                    "ParetoByRectangles"]),
+    ("model", NOT_STORED, "host", but("host", "Ax", "Ax, asynchronous")),
+    ("asks", WITHOUT_MODEL, "history", ["none"]),
+    ("asks", WITHOUT_MODEL, "initial", ["None"]),
+    ("asks", WITHOUT_MODEL, "width", ["theorem", "delta=0.2"]),
+    ("asks", [*OF_PAPERS, LABELS], "audit", ["none"]),
+    ("asks", OF_PAPERS, "batch", ["None"]),
+    ("asks", OF_PAPERS, "repeats", ["None"]),
+    ("asks", OF_PAPERS, "budget", ["None"]),
+    ("asks", OF_PAPERS, "noise", ["known"]),
+    ("asks", OF_PAPERS, "events", ["none", "in parts", "abandoned"]),
+    ("asks", [LABELS], "batch", but("batch", "None")),
+    ("asks", [LABELS], "noise", ["known", "exact", "by row"]),
+    ("asks", [*LINEAR, OF_LINEAR_REGION], "noise", ["known", "by row", "burn-in"]),
+    ("noise", ["burn-in"], "asks", ["HRAGEStrategy", "HRAGELinearStrategy"]),
+    ("noise", ["burn-in"], "initial", ["None"]),
+    ("noise", ["burn-in"], "history", ["none"]),
+    ("noise", ["burn-in"], "budget", ["None", "30"]),
+    ("asks", [*LINEAR, *OF_PAPERS, OF_LINEAR_REGION], "pool", LINEAR_POOLS),
+    ("asks", [*GAUSSIAN, *GOALS, LABELS], "pool", but("pool", *LINEAR_POOLS)),
+    ("pool", ["one output a row"], "asks", ["And", "Or"]),
+    ("pool", ["one output a row", "noise levels"], "history", ["none"]),
+    ("pool", ["noise levels"], "asks", ["TruVaRStrategy"]),
+    ("pool", ["noise levels"], "noise", ["by row"]),
+    ("pool", ["noise levels"], "model", ["learnt", "RBFKernel"]),
+    ("noise", ["by row"], "pool", [*SIZES, "one output a row", "noise levels"]),
+    ("model", [*FIXED, "MultiTaskGP"], "noise", ["known", "exact", "by row"]),
+    ("model", ["SingleTaskGP"], "noise", ["learnt"]),
+    ("model", ["HeteroscedasticGP"], "noise", ["learnt", "told"]),
+    ("model", ["GramKernel"], "pool", ["row numbers"]),
+    ("model", ["TanimotoKernel"], "pool", ["fingerprints"]),
+    ("model", ["GramKernel", "TanimotoKernel"], "history", ["none", "on rows"]),
+    ("model", ["correlated", "MultiTaskGP"], "asks", ["And", "Or",
+                                                      "ParetoByDifferences"]),
+    ("model", ["correlated", "MultiTaskGP"], "history", ["none"]),
+    ("model", ["norm bound"], "history", ["none"]),
+    ("model", ["norm bound"], "width", ["theorem", "delta=0.2"]),
+    ("model", ["norm bound"], "asks", ONE_OUTPUT),
+    ("model", [*FIXED, "SingleTaskGP", "MultiTaskGP"], "prior", ["as it is"]),
+    ("asks", [*GAUSSIAN, *GOALS], "pool", but("pool", *LINEAR_POOLS)),
+    ("truth", ["rough", "steps"], "asks", but("asks", *LINEAR, *OF_PAPERS,
+                                              OF_LINEAR_REGION)),
+    ("truth", ["at the level"], "asks", but("asks", *OF_PAPERS)),
+    ("audit", ["audited"], "noise", but("noise", "burn-in")),
+    ("variant", ["other options"], "asks", [
+        n for n in NAMED if n.startswith(("MELKS", "MILKS", "HRAGES", "TruVaR"))
+    ] + LINEAR),
+]  # fmt: skip
+"""Which levels go only with which others; all else may meet."""
 
 
-def width_of(rng: Rng) -> dict[str, Any]:
-    return {"beta": rng.choice([None, 4.0, 9.0]), "delta": rng.choice([0.05, 0.2])}
+def cases(seed: int) -> Iterator[dict[str, str]]:
+    r"""The cases of a seed, without end: each pair of levels, again and again."""
+    return pairwise(FACTORS, NEEDS, Rng(seed))
 
 
-def of_row(rng: Rng, case: StrategyCase) -> tuple[Strategy, int, bool]:
-    r"""A strategy with a name of its own, how many outputs it has, if it is linear."""
-    m = 2 if case.has_several_outputs else 1
-    aim: dict[str, Any] = {"maximize": (True, False)} if m == 2 else case.aim(0.3)
-    if case.family != "gaussian":
-        options = dict(case.small) | {"delta": 0.2}
-        known = case.family in ("budget",) or "noise_std" in case.options
-        if case.family == "linear":
-            options |= limits_of(rng, 9) | {"noise_std": 0.3}
-            options["max_repeats"] = None
-        elif not known and "variance_bounds" not in case.options:
-            options = {"noise_std": 0.3} | options
-        return case.make(arms_of(rng), **aim, **options), m, True
-    pool = pool_of(rng)
-    options = believed(rng, pool, m) | limits_of(rng, len(pool)) | width_of(rng)
-    options["epsilon"] = accuracy_of(rng)
-    if "audit" in case.options or rng.random() < 0.1:
-        options["audit"] = (0.4, 0.2)
-    return case.make(pool, **aim, **options), m, False
+def case_of(seed: int, number: int) -> dict[str, str]:
+    r"""One case of a seed."""
+    return next(itertools.islice(cases(seed), number, None))
 
 
-def of_parts(rng: Rng) -> tuple[Strategy, int, bool]:
-    r"""A strategy of a goal, a rule and a model."""
-    goal = GOALS[rng.choice([*GOALS])](rng)
-    pool, m = pool_of(rng), goal.n_outputs
-    told = believed(rng, pool, m)
-    if m > 1 and rng.random() < 0.2 and "model" not in told:
-        told["correlated"] = True
-        told.pop("history", None)
-    options = limits_of(rng, len(pool)) | width_of(rng)
-    if m > 1 and rng.random() < 0.2 and pool.costs is None and pool.noise_var is None:
-        pool = pool.at_outputs(m, costs=(1.0,) * m)
-        told.pop("history", None)
-    if rng.random() < 0.75:
-        options["rule"] = RULES[rng.choice([*RULES])](rng, pool)
-    if rng.random() < 0.15:
-        options["audit"] = (0.4, 0.2)
-    if rng.random() < 0.15:
-        options["content_tol"] = STOPS[rng.choice([*STOPS])](rng)
-    model = S.GaussianProcess(**told)
-    return Strategy(pool, goal, model=model, **options), m, False
+# --- worlds ---------------------------------------------------------------------------
 
 
-def of_labels(rng: Rng) -> tuple[Strategy, int, bool]:
-    r"""An audit of somebody else's labels."""
-    pool = pool_of(rng)
-    labels = [rng.choice(["above", "below"]) for _ in range(len(pool))]
-    noise = None if pool.noise_var is not None else rng.choice([0.0, 0.2])
-    limits = limits_of(rng, len(pool))
-    limits["batch_size"] = limits["batch_size"] or 1
-    region = rng.choice([0.3, above(rng), above(rng) & below(rng, 1)])
-    found = S.LabelAudit(pool, labels, region, noise_std=noise, **limits)
-    return found, found.n_outputs, False
+def side_of(goal: Any, low: Tensor, high: Tensor, slack: float = 0.0) -> Tensor:
+    r"""On which side of a region items are for certain: 1 inside, -1 outside, or 0.
+
+    Independent of the package: a leaf is compared with its level, further parts are
+    Kleene's logic.
+
+    Args:
+        goal: The region.
+        low: ``N x m``, the least that each output may be.
+        high: ``N x m``, the most.
+        slack: What comes to the accuracy of each comparison.
+    """
+    own = partial(side_of, low=low, high=high, slack=slack)
+    if isinstance(goal, S.And):
+        return torch.stack([own(part) for part in goal.parts]).amin(dim=0)
+    if isinstance(goal, S.Or):
+        return torch.stack([own(part) for part in goal.parts]).amax(dim=0)
+    if isinstance(goal, S.Not):
+        return -own(goal.part)
+    j = {"f": 0, "g": 1}.get(goal.output, goal.output)
+    accuracy = goal.epsilon + slack
+
+    def above(level: Any) -> Tensor:
+        level = torch.as_tensor(level, dtype=torch.float64)
+        over = (low[:, j] > level + accuracy).int()
+        return over - (high[:, j] <= level - accuracy).int()
+
+    if isinstance(goal, S.Between):
+        return torch.minimum(above(goal.low), -above(goal.high))
+    if isinstance(goal, S.Below):
+        return -above(goal.threshold)
+    return above(goal.threshold)
 
 
-def world_of(rng: Rng) -> World:
-    r"""A strategy and a function, whatever the random numbers say.
+@dataclass(frozen=True)
+class World:
+    r"""A strategy, and what there is to be measured.
+
+    Args:
+        strategy: Who asks.
+        goal: What is asked: a goal, ``None`` for labels.
+        F: ``N x m`` true values of the rows that can be measured.
+        items: ``T x m`` true values of the items that are decided about.
+        std: ``N x m`` standard deviations of the noise.
+        tells_noise: Whether each value is told with its noise variance.
+        claims: Whether what a theorem assumes is so.
+    """
+
+    strategy: Strategy
+    goal: Any
+    F: Tensor
+    items: Tensor
+    std: Tensor
+    tells_noise: bool
+    claims: bool
+
+    @cached_property
+    def is_one_number(self) -> bool:
+        return self.F.shape[1] == 1
+
+    def wrong(self, answer: Classification) -> Tensor | None:
+        r"""``T`` bools: rows that are decided, and wrong by more than the accuracy."""
+        goal, F = self.goal, self.items
+        if goal is None:
+            return None
+        if isinstance(goal, S.Levels):
+            leaves = [S.Above(x, goal.epsilon) for x in goal.levels]
+            sides = torch.stack([side_of(leaf, F, F, 1e-9) for leaf in leaves])
+            least, most = (sides == 1).sum(dim=0), (sides >= 0).sum(dim=0)
+            found = answer.classes
+            assert found is not None
+            return (found >= 0) & ((found < least) | (found > most))
+        if isinstance(goal, S.Region):
+            truth = side_of(goal, F, F, 1e-9)
+        elif isinstance(goal, S.ShareOfMax | S.ShareOfMaxByPairs):
+            level = goal.omega * float(F.max())
+            truth = side_of(S.Above(level, goal.epsilon), F, F, 1e-9)
+        elif goal.directions is None:
+            best = F[:, 0].max() - goal.epsilon - 1e-9
+            truth = -(F[:, 0] < best).int()
+            if not bool((answer.above & (truth == 0)).any()):
+                truth = torch.where(F[:, 0] == F[:, 0].max(), 1, truth)
+        else:
+            ups = torch.tensor([1.0 if up else -1.0 for up in goal.directions])
+            gaps = (F * ups).unsqueeze(0) - (F * ups).unsqueeze(1)  # of others
+            each = torch.as_tensor(goal.tolerances, dtype=torch.float64)
+            is_beaten = (gaps > each + 1e-9).all(dim=-1).any(dim=-1)
+            is_best = ~(gaps >= -1e-9).all(dim=-1).fill_diagonal_(False).any(dim=-1)
+            truth = is_best.int() - is_beaten.int()
+        return (answer.above & (truth == -1)) | (answer.below & (truth == 1))
+
+
+class Maker:
+    r"""Makes the world of a case.
+
+    Args:
+        case: A level of each factor.
+        rng: Random numbers.
+    """
+
+    def __init__(self, case: Mapping[str, str], rng: Rng) -> None:
+        self.case, self.rng = case, rng
+        asks, truth = case["asks"], case["truth"]
+        self.row = NAMED.get(asks)
+        self.m = 2 if asks in (*OF_TWO, *BY_PAIRS) else 1
+        self.is_linear = case["pool"] in LINEAR_POOLS
+        self.epsilon = float(case["epsilon"])
+        self.noise = 0.8 if truth == "noisy" else 0.1
+        # With a share of the maximum the function itself is shifted.
+        self.shifts = asks in (*REGIONS, OF_LINEAR_REGION, LABELS) or (
+            self.row is not None and self.row.goal == "threshold"
+        )
+        self.pool = self.pool_of()
+        self.generator = torch.Generator().manual_seed(rng.randrange(2**31))
+
+    def pool_of(self) -> Pool:
+        name, given = self.case["pool"], dict[str, Any]()
+        if self.case["noise"] == "by row":
+            size = SIZES.get(name, 1)
+            given["noise_var"] = (
+                self.noise**2 * (0.5 + scattered(self.rng, size, 1)[:, 0])
+            )  # fmt: skip
+        if name == "one output a row":
+            given = {"noise_var": True} if given else {}
+        return POOLS[name](self.rng, given)
+
+    @cached_property
+    def points(self) -> Tensor:
+        r"""The pool's inputs without the number of an output or a noise level."""
+        is_level = self.case["pool"] in ("one output a row", "noise levels")
+        return self.pool.X[:, :-1] if is_level else self.pool.X
+
+    @cached_property
+    def scale(self) -> Tensor:
+        X = self.points
+        width = X.amax(dim=0) - X.amin(dim=0)
+        return torch.where(width > 0, width, 1.0)
+
+    @cached_property
+    def kernel(self) -> Any:
+        r"""The process from which functions are drawn, in the units of the inputs."""
+        name, d = self.case["model"], self.points.shape[1]
+        if name == "GramKernel":
+            rows = torch.arange(len(self.pool)).double()
+            gaps = (rows.unsqueeze(0) - rows.unsqueeze(1)).abs() / 4
+            return GramKernel(1.5 * (-gaps).exp())
+        base: Any = RBFKernel(ard_num_dims=d)
+        if name == "MaternKernel":
+            base = MaternKernel(nu=2.5, ard_num_dims=d)
+        found = ScaleKernel(base).double()
+        found.base_kernel.lengthscale = 0.35 * self.scale
+        found.outputscale = 1.5
+        return found
+
+    def drawn(self, X: Tensor) -> Tensor:
+        r"""``m`` functions at some points, before shifts: ``n x m``."""
+        truth, m = self.case["truth"], self.m
+        normal = torch.randn(len(X), m, generator=self.generator, dtype=torch.float64)
+        if truth == "all equal":
+            return torch.full_like(normal, 0.5)
+        if truth == "rough":
+            return 1.2 * normal
+        # Kernels do not look at words as models do, but differ between them.
+        with torch.no_grad():
+            K = self.kernel(X).to_dense()
+        values, vectors = torch.linalg.eigh(K)
+        F = vectors * values.clamp_min(0).sqrt() @ normal
+        return F.sign() if truth == "steps" else F
+
+    # --- data -------------------------------------------------------------------------
+
+    def past_points(self) -> Tensor:
+        r"""Where there are old values."""
+        name, rng, X = self.case["history"], self.rng, self.points
+        n = {"none": 0, "many on rows": 60, "one typing error": 8}.get(
+            name, rng.choice([1, 5, 12])
+        )
+        H = X[[rng.randrange(len(X)) for _ in range(n)]].clone()
+        if name in ("near", "one typing error", "on one side") and n:
+            H[:, 0] += 0.3 * self.scale[0] * (scattered(rng, n, 1)[:, 0] - 0.5)
+        if name == "far":
+            H[:, 0] += rng.choice([20.0, 50.0]) * self.scale[0]
+        return H
+
+    def data(self) -> tuple[Tensor, History | None]:
+        r"""True values of the rows, and old ones."""
+        X, H = self.points, self.past_points()
+        if self.is_linear:
+            features = self.pool.X if self.pool.features is None else self.pool.features
+            w = torch.randn(features.shape[1], self.m, generator=self.generator,
+                            dtype=torch.float64)  # fmt: skip
+            w = 0 * w if self.case["truth"] == "all equal" else w
+            return features @ w, None
+        is_repeated = self.case["pool"] in ("one output a row", "noise levels")
+        first = X[: len(X) // 2] if is_repeated else X
+        both = self.drawn(torch.cat((first, H)))
+        F, old = both[: len(first)], both[len(first) :]
+        if self.case["truth"] == "at the level":
+            F, old = torch.full_like(F, 0.3), torch.full_like(old, 0.3)
+        shift = {"low": -9.0, "high": 9.0}.get(self.case["truth"], 0.0)
+        if not self.shifts:
+            F, old = F + shift, old + shift
+        if self.case["pool"] == "noise levels":
+            F = F.repeat(2, 1)
+        return F, self.history_of(H, old)
+
+    def history_of(self, H: Tensor, old: Tensor) -> History | None:
+        name = self.case["history"]
+        if not len(H):
+            return None
+        std = 0.0 if self.case["noise"] == "exact" else self.noise
+        old = old + std * torch.randn(
+            old.shape, generator=self.generator, dtype=torch.float64
+        )
+        if name == "on one side":
+            old = old.abs() + 1.0
+        if name == "one typing error":
+            H[0, 0] *= 100
+        known = self.case["noise"] in ("told", "by row")
+        if self.case["noise"] in ("by row", "known") and self.rng.random() < 0.2:
+            known = not known  # which is refused, or harmless
+        yvar = max(std, 0.01) ** 2 if known else None
+        return History(H, old if self.m > 1 else old[:, 0], yvar)
+
+    # --- strategies -------------------------------------------------------------------
+
+    def asked(self) -> Asked:
+        # Functions that lie above a level are the same as levels that lie lower.
+        shift = {"low": 9.0, "high": -9.0}.get(self.case["truth"], 0.0)
+        if self.case["truth"] == "at the level":
+            shift = 0.0
+        names = ("f", "g") if self.case["host"] == "gest-api" else (0, 1)
+        n = len(self.pool) // (2 if self.case["pool"] == "one output a row" else 1)
+        return Asked(self.rng, shift if self.shifts else 0.0, self.epsilon, names, n)
+
+    def limits(self) -> dict[str, Any]:
+        read = {
+            "batch_size": self.case["batch"],
+            "max_observations": self.case["budget"],
+            "max_repeats": self.case["repeats"],
+        }
+        found = {name: None if x == "None" else int(x) for name, x in read.items()}
+        most, repeats = found["batch_size"], found["max_repeats"]
+        if most is not None and repeats is not None:
+            found["batch_size"] = min(most, len(self.pool) * repeats)
+        return found
+
+    def believed(self, past: History | None) -> dict[str, Any]:
+        r"""The model and its noise, by the names that strategies give them."""
+        found: dict[str, Any] = {}
+        name, noise = self.case["model"], self.case["noise"]
+        if name.startswith("refit"):
+            found["refit"] = {"refit=3": 3, "refit=1.5": 1.5}[name]
+        elif name == "correlated":
+            found["correlated"] = True
+        elif name not in (OWN, "learnt"):
+            found["model"] = self.model_of(name)
+        if noise in ("known", "exact"):
+            found["noise_std"] = self.noise if noise == "known" else 0.0
+        if self.case["initial"] != "None":
+            found["n_initial"] = int(self.case["initial"])
+        if past is not None:
+            found["history"] = past
+        prior = {"level_z=None": {"level_z": None},
+                 "needs_both_sides=False": {"needs_both_sides": False}}  # fmt: skip
+        return found | prior.get(self.case["prior"], {})
+
+    def model_of(self, name: str) -> Any:
+        X, bounds = self.points, Pool(self.points).bounds
+        y = torch.randn(len(X), 1, generator=self.generator, dtype=torch.float64)
+        if name == "GPPrior":
+            return GPPrior.from_kernel(self.kernel)
+        if name == "SingleTaskGP":
+            model = SingleTaskGP(X, y, covar_module=self.kernel, outcome_transform=None)
+            model.likelihood.noise = self.noise**2
+            return model
+        if name == "fit_single_task_gp":
+            return partial(fit_single_task_gp, bounds=bounds)
+        if name == "HeteroscedasticGP":
+            noise = QuadraticNoise(0.01 * torch.eye(X.shape[1]), (1e-4, 1.0))
+            return partial(fit_heteroscedastic_gp, noise=noise, bounds=bounds)
+        if name == "LearntKernel":
+            return LearntKernel(self.kernel)
+        if name == "TanimotoKernel":
+            return LearntKernel(ScaleKernel(TanimotoKernel()))
+        if name == "MultiTaskGP":
+            number = torch.arange(2).repeat_interleave(len(X)).view(-1, 1)
+            long = torch.cat((X.repeat(2, 1), number.to(X)), dim=-1)
+            return MultiTaskGP(long, y.repeat(2, 1), task_feature=-1,
+                               outcome_transform=None)  # fmt: skip
+        return self.kernel
+
+    def width(self) -> dict[str, Any]:
+        n = len(self.pool)
+        return {
+            "theorem": {},
+            "delta=0.2": {"delta": 0.2},
+            "beta=4": {"beta": 4.0},
+            "ConstantBeta": {"beta": ConstantBeta(9.0)},
+            "UnionBeta": {"beta": UnionBeta(n, 0.1)},
+        }[self.case["width"]]
+
+    def ends(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if self.case["audit"] == "audited":
+            found["audit"] = (0.4, 0.2)
+        if self.case["content"] != "none":
+            found["content_tol"] = STOPS[self.case["content"]](self.rng)
+        return found
+
+    def other_options(self) -> dict[str, Any]:
+        if self.case["variant"] == "as it is" or self.row is None:
+            return {}
+        if self.row.is_linear:
+            return {"design": "gaps"}
+        rng, name = self.rng, self.row.cls.__name__
+        if name != "TruVaRStrategy":
+            return rng.choice([
+                {"rounding": "quota"}, {"rounding": "sample"},
+                {"rounding": "quota", "design": "prior"},
+            ])  # fmt: skip
+        return rng.choice([
+            {"eta": 0.5, "monotone": False}, {"only_open": True, "prefilter": 9},
+            {"anticipates": True, "delta_bar": 0.2}, {"eta_ratio": 0.5},
+        ])  # fmt: skip
+
+    def world(self) -> World:
+        F, past = self.data()
+        asked, limits = self.asked(), self.limits()
+        asks, noise = self.case["asks"], self.case["noise"]
+        believed = self.believed(past)
+        if self.case["model"] == "norm bound":
+            K = self.kernel(self.points).to_dense().detach()
+            inverse = torch.linalg.pinv(K, hermitian=True, rtol=1e-9)
+            believed["norm_bound"] = max(1.0, 1.1 * float((F.mT @ inverse @ F).sqrt()))
+        goal: Any = None
+        if asks in GOALS:
+            goal = GOALS[asks](asked)
+            strategy = self.of_parts(goal, believed, limits)
+        elif asks == OF_LINEAR_REGION:
+            goal = asked.rng.choice([Asked.between, Asked.by_row, Asked.below])(asked)
+            known = {"noise_std": self.noise} if noise == "known" else {}
+            strategy = S.MELKLinearStrategy(
+                self.pool, goal, **known, **limits, **self.width(), **self.ends()
+            )
+        elif asks == LABELS:
+            strategy = self.of_labels(asked, limits)
+        else:
+            assert self.row is not None
+            goal, strategy = self.of_name(self.row, asked, believed, limits)
+        items, std = F, torch.full_like(F, 0.0 if noise == "exact" else self.noise)
+        if strategy.n_outputs != self.m:  # a row measures one of the outputs
+            F, std = F.T.reshape(-1, 1), std.T.reshape(-1, 1)
+        if self.pool.noise_var is not None:
+            std = self.pool.noise_var.sqrt().unsqueeze(-1).expand(F.shape)
+        return World(strategy, goal, F, items, std, noise == "told", self.claims())
+
+    def claims(self) -> bool:
+        r"""Whether the function and the noise are as a theorem assumes them."""
+        case = self.case
+        if case["truth"] not in ("smooth", "noisy") or case["asks"] == LABELS:
+            return False
+        if self.is_linear:
+            return True
+        is_given = case["model"] in FIXED and case["history"] != "one typing error"
+        return is_given and case["history"] not in ("on one side", "far")
+
+    def of_parts(self, goal: Any, believed: Any, limits: Any) -> Strategy:
+        options = self.width() | limits | self.ends()
+        if self.case["rule"] != OWN:
+            options["rule"] = RULES[self.case["rule"]](self.rng, self.pool)
+        model = S.GaussianProcess(**believed)
+        return Strategy(self.pool, goal, model=model, **options)
+
+    def of_labels(self, asked: Asked, limits: Any) -> Strategy:
+        labels = [self.rng.choice(["above", "below"]) for _ in range(len(self.pool))]
+        known = {"exact": 0.0, "known": self.noise}
+        region = self.rng.choice([asked.level(), asked.above(), asked.between()])
+        std = known.get(self.case["noise"])
+        own = {"epsilon": self.epsilon} if isinstance(region, float) else {}
+        return S.audit(self.pool, labels, region, 0.3, 0.2, noise_std=std,
+                       **own, **limits)  # fmt: skip
+
+    def of_name(
+        self, row: StrategyCase, asked: Asked, believed: Any, limits: Any
+    ) -> tuple[Any, Strategy]:
+        level, noise = asked.level(), self.case["noise"]
+        aim: dict[str, Any] = row.aim(level)
+        if row.has_several_outputs:
+            aim = {"maximize": (True, False)}
+        options = dict(self.width())
+        if row.family in ("confidence", "budget"):
+            options |= dict(row.batches if row.family == "budget" else row.small)
+            if row.family == "confidence" and "variance_bounds" not in row.options:
+                options = {"noise_std": self.noise} | options
+            epsilon = float(options.get("epsilon", 0.0))
+        else:
+            epsilon = self.epsilon
+            options |= limits | self.ends() | {"epsilon": epsilon}
+            if row.family == "gaussian":
+                options |= believed
+            elif noise == "known":
+                options["noise_std"] = self.noise
+            if noise == "burn-in":
+                options |= {"variance_bounds": (0.001, 0.8), "burn_in": 16}
+            options |= self.other_options()
+        if "cost" in row.options and self.pool.costs is not None:
+            row = NAMED["TruVaRStrategy"]
+        strategy = row.make(self.pool, **aim, **options)
+        if row.has_several_outputs:
+            kind = S.ParetoByDifferences
+            each = torch.as_tensor(options.get("epsilon", 0.0)).expand(2).tolist()
+            return kind((True, False), tuple(each)), strategy
+        if row.goal == "omega":
+            return S.ShareOfMax(OMEGA, epsilon), strategy
+        if row.goal is None:
+            return S.Maximiser(epsilon), strategy
+        return S.Above(level, epsilon), strategy
+
+
+def world_of(case: Mapping[str, str], seed: int, number: int) -> World:
+    r"""The world of a case: the same for the same numbers.
 
     Raises:
-        ValueError: If the strategy refuses what was drawn; so do its other errors.
+        ValueError: If the strategy refuses the case; so do its other errors.
     """
-    kind = rng.choices(["row", "parts", "labels"], [9, 10, 1])[0]
-    if kind == "row":
-        strategy, m, is_linear = of_row(rng, rng.choice(STRATEGIES))
-    else:
-        strategy, m, is_linear = (of_parts if kind == "parts" else of_labels)(rng)
-    pool = strategy.candidates
-    F = function_of(rng, pool, m, is_linear)
-    if strategy.n_outputs != m:  # a row measures one of the outputs
-        F = F.T.reshape(-1)
-    knows = strategy.noise_std_of(0)
-    std = 0.1 if knows is None else max(float(s) for s in knows)
-    gives = not is_linear and kind != "labels" and rng.random() < 0.2
-    if knows is None and pool.noise_var is None:
-        past = getattr(getattr(strategy, "model", None), "history", None)
-        past = getattr(strategy, "history", past)
-        # The noise of all values is known, or of none.
-        gives = gives if past is None else past.yvar is not None
-    return World(strategy, F, std, gives, f"{strategy}")
+    with torch.random.fork_rng():  # BoTorch's task kernels begin at random
+        torch.manual_seed(number)
+        return Maker(case, Rng(f"{seed}/{number}")).world()

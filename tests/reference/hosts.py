@@ -1,0 +1,375 @@
+r"""The hosts of a run: ways in which engines and people play it to its end.
+
+A host is made of a run (``campaign.Run``) and has ``play()``, which returns the state
+at the end. What happens on the way says the factor ``events``.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from ax.api.client import Client
+from ax.exceptions.core import AxError, DataRequiredError
+from ax.exceptions.generation_strategy import GenerationStrategyCompleted
+from botorch.exceptions.errors import BotorchError
+
+from botorch_lse.ax import (
+    POOL_INDEX,
+    exclude_rows,
+    level_set,
+    level_set_generation_strategy,
+    pool_parameters,
+    save_client,
+)
+from botorch_lse.strategies import State
+from tests.ax.worlds import fresh_state, node_of, same_state
+
+REFUSALS = (ValueError, TypeError, BotorchError, AxError)
+TOO_LONG = 1_000
+"""Measurements of a round that is not played: papers' algorithms ask for millions."""
+EVENTS = 12
+"""Steps with events at most; then what is asked for is measured, to the end."""
+
+
+class RefusedError(Exception):
+    r"""The strategy refused, in words, what was asked for."""
+
+
+class BrokenError(AssertionError):
+    r"""Something that must hold does not."""
+
+
+class CutError(Exception):
+    r"""The run is longer than it is played."""
+
+
+def must(holds: bool, words: str) -> None:
+    r"""Complain unless something holds."""
+    if not holds:
+        raise BrokenError(words)
+
+
+def must_be_same(state: State, other: State, what: str) -> None:
+    r"""Complain unless two states are the same."""
+    try:
+        same_state(state, other)
+    except AssertionError as error:
+        words = str(error).partition("\n")[0]
+        raise BrokenError(f"{what} is another state: {words}") from error
+
+
+def is_refusal(error: Exception) -> bool:
+    r"""Whether an error is one of ours: its type, and words that name an argument."""
+    says = str(error)
+    return isinstance(error, REFUSALS) and "Expected" in says and says.count("`") > 1
+
+
+WEIGHTS: dict[str, Mapping[str, int]] = {
+    "none": {"ask": 1, "tell_all": 2},
+    "in parts": {"ask": 2, "tell": 3},
+    "abandoned": {"ask": 2, "tell": 2, "abandon": 2},
+    "excluded": {"ask": 2, "tell_all": 2, "exclude": 1, "exclude_many": 1},
+    "pending": {"ask_for_more": 3, "tell": 2},
+    "unasked": {"ask": 2, "tell": 2, "tell_others": 1},
+    "any": {"ask": 4, "ask_for_more": 2, "tell": 5, "tell_others": 1, "abandon": 1,
+            "exclude": 1, "read": 1},
+}  # fmt: skip
+"""How often each step is taken, by the level of the events."""
+
+
+class ByHand:
+    r"""A run through ``ask`` and ``tell``."""
+
+    def __init__(self, run: Any) -> None:
+        self.run, self.rng, self.strategy = run, run.rng, run.strategy
+        self.seed = self.rng.randrange(100)
+        self.state = self.strategy.init(self.seed)
+        self.out: list[int] = []
+
+    def play(self) -> State:
+        r"""The state at the end.
+
+        Raises:
+            CutError: If it is longer than it is played.
+        """
+        run = self.run
+        run.check(self.state)
+        weights = WEIGHTS[run.case["events"]]
+        n_steps = self.rng.randint(4, EVENTS)
+        store = self.rng.randrange(n_steps)
+        for i in range(n_steps):
+            (name,) = self.rng.choices([*weights], [*weights.values()])
+            run.says(f"{name}, out {self.out}")
+            getattr(self, name)()
+            run.check(self.state)
+            if i == store:
+                self.store()
+        while not self.state.is_done:
+            # What was asked for beside the open round is measured first.
+            self.ask() if not self.out else self.tell_all()
+            run.check(self.state)
+        self.store()
+        return self.state
+
+    def took(self, rows: list[int]) -> None:
+        r"""Rows come to those that are out."""
+        must(len(rows) > 0, "nothing is asked for, and the run goes on")
+        self.run.check_new(self.state, rows, self.out)
+        self.out = sorted([*self.out, *rows])
+        self.run.says(f"  {rows}")
+        if self.run.n_told + len(self.out) > self.run.most:
+            raise CutError
+
+    def ask(self) -> None:
+        if self.state.is_done:
+            return None
+        if len(self.strategy.planned(self.state)) > TOO_LONG:
+            raise CutError
+        missing = Counter(self.strategy.missing(self.state).tolist())
+        if Counter(self.out) - missing:  # to ask without them would lose them
+            return self.ask_for_more()
+        rows = self.strategy.ask(self.state).order.tolist()
+        again = self.strategy.ask(self.state).order.tolist()
+        must(rows == again, "asking twice gives other rows")
+        lost = Counter(self.out) - Counter(rows)
+        must(not lost, f"{lost} are missing, and not asked for again")
+        if new := [*(Counter(rows) - Counter(self.out)).elements()]:
+            self.took(new)
+        return None
+
+    def ask_for_more(self) -> None:
+        if self.state.is_done or len(self.out) > 20:
+            return
+        size = None
+        if self.strategy.procedure.size_is_open:
+            size = self.rng.choice([None, 1, 3])
+        try:
+            batch = self.strategy.ask(self.state, pending=self.out, size=size)
+        except ValueError as error:
+            if not (str(error).startswith("Nothing is left") and self.out):
+                raise
+            return
+        if len(batch) > TOO_LONG:
+            raise CutError
+        self.took(batch.order.tolist())
+
+    def told(self, rows: list[int]) -> None:
+        told = self.run.observed(torch.tensor(rows, dtype=torch.long))
+        self.state = self.strategy.tell(self.state, told)
+
+    def tell(self, least: int = 1) -> None:
+        if not self.out:
+            return
+        rows = self.run.some(self.out, least)
+        self.out = sorted((Counter(self.out) - Counter(rows)).elements())
+        self.told(rows)
+
+    def tell_all(self) -> None:
+        self.tell(len(self.out))
+
+    def tell_others(self) -> None:
+        N = len(self.strategy.pool)
+        self.told([self.rng.randrange(N) for _ in range(self.rng.randint(1, 3))])
+
+    def abandon(self) -> None:
+        missing = self.strategy.missing(self.state).tolist()
+        out = Counter(missing) & Counter(self.out)
+        if not out:
+            return
+        rows = self.run.some(sorted(out.elements()))
+        self.out = sorted((Counter(self.out) - Counter(rows)).elements())
+        self.state = self.strategy.tell(self.state, None, abandoned=rows)
+
+    def exclude(self, most: int = 2) -> None:
+        N = len(self.strategy.pool)
+        rows = self.rng.sample(range(N), self.rng.randint(1, min(most, N)))
+        if self.rng.random() < 0.5:  # those that are out will not come
+            self.out = [row for row in self.out if row not in rows]
+        try:
+            self.state = self.strategy.exclude(self.state, rows)
+        except BotorchError as error:
+            takes = self.strategy.procedure.takes_any_rows(self.state.belief)
+            if takes or not is_refusal(error):
+                raise
+
+    def exclude_many(self) -> None:
+        self.exclude(len(self.strategy.pool))
+
+    def store(self) -> None:
+        self.state = self.run.replayed(self.state, self.seed)
+        self.strategy = self.run.strategy = self.state.strategy
+
+    def read(self) -> None:
+        self.run.read(self.state)
+
+
+IN_AX: dict[str, Mapping[str, int]] = {
+    "none": {"ask": 1, "end_all": 2},
+    "in parts": {"ask": 1, "end_one": 3},
+    "abandoned": {"ask": 2, "end_one": 3, "lose_one": 2},
+    "excluded": {"ask": 2, "end_one": 3, "exclude": 2},
+    "pending": {"ask": 2, "end_one": 2},
+    "unasked": {"ask": 2, "end_one": 3, "measure_elsewhere": 1},
+    "any": {"ask": 4, "end_one": 6, "lose_one": 2, "measure_elsewhere": 1,
+            "exclude": 1, "store": 1, "read": 1},
+}  # fmt: skip
+"""The same for Ax."""
+
+
+class InAx:
+    r"""A run through an Ax client.
+
+    Args:
+        run: The run.
+        is_one_by_one: Whether each result is learnt from as it comes.
+    """
+
+    def __init__(self, run: Any, is_one_by_one: bool = False) -> None:
+        self.run, self.rng = run, run.rng
+        self.strategy = strategy = run.strategy
+        self.metrics = ["y", "z"][: strategy.n_outputs]
+        ups = strategy.directions or (True,) * len(self.metrics)
+        signs = zip(self.metrics, ups, strict=True)
+        self.client = Client()
+        self.client.configure_experiment(
+            parameters=pool_parameters(strategy.pool), name="campaign"
+        )
+        self.client.configure_optimization(
+            objective=", ".join(name if up else f"-{name}" for name, up in signs)
+        )
+        try:
+            made = level_set_generation_strategy(
+                strategy, seed=self.rng.randrange(9), asynchronous=is_one_by_one
+            )
+        except Exception as error:
+            if is_refusal(error):
+                raise RefusedError(str(error)) from error
+            raise
+        self.client.set_generation_strategy(made)
+        self.is_done = False
+
+    @property
+    def running(self) -> list[int]:
+        r"""The trials that run."""
+        trials = self.client._experiment.trials.items()
+        return [i for i, trial in trials if trial.status.is_running]
+
+    @property
+    def state(self) -> State:
+        r"""Where the run stands."""
+        return node_of(self.client).state(self.client._experiment)
+
+    def row_of(self, trial: int) -> int:
+        return int(self.client._experiment.trials[trial].arm.parameters[POOL_INDEX])
+
+    def play(self) -> State:
+        r"""The state at the end.
+
+        Raises:
+            CutError: If it is longer than it is played.
+        """
+        weights = IN_AX[self.run.case["events"]]
+        for _ in range(self.rng.randint(4, EVENTS)):
+            (name,) = self.rng.choices([*weights], [*weights.values()])
+            self.run.says(f"Ax: {name}, running {self.running}")
+            getattr(self, name)()
+            self.run.check(self.state)
+        self.store()
+        while not self.is_done or self.running:
+            self.end_all()
+            self.ask(TOO_LONG)
+        self.read()
+        self.store()
+        return self.state
+
+    def ask(self, n: int | None = None) -> None:
+        n = self.rng.choice([1, 2, 5, 10]) if n is None else n
+        out = [self.row_of(i) for i in self.running]
+        if self.run.n_told + len(out) > self.run.most:
+            raise CutError
+        try:
+            trials = self.client.get_next_trials(n)
+        except GenerationStrategyCompleted:
+            self.is_done = True
+            return
+        except DataRequiredError as error:
+            must(len(self.running) > 0, f"it waits for nothing: {error}")
+            return
+        self.is_done = False
+        must(len(trials) > 0, "no trial, and the run goes on")
+        new = [int(p[POOL_INDEX]) for p in trials.values()]
+        self.run.says(f"  {new}")
+        self.run.check_new(self.state, new, out)
+
+    def end_one(self) -> None:
+        if self.running:
+            self.complete(self.rng.choice(self.running))
+
+    def end_all(self) -> None:
+        for trial in self.rng.sample(self.running, len(self.running)):
+            self.complete(trial)
+
+    def lose_one(self) -> None:
+        if not self.running:
+            return
+        trial, chance = self.rng.choice(self.running), self.rng.random()
+        if chance < 0.3:
+            self.client.mark_trial_failed(trial)
+        elif chance < 0.7:
+            self.client.mark_trial_abandoned(trial)
+        else:
+            self.complete(trial, math.nan)
+
+    def complete(self, trial: int, value: float | None = None) -> None:
+        row = self.row_of(trial)
+        y = self.run.values(torch.tensor([row])).view(-1).tolist()
+        std = self.run.world.std[row].clamp_min(0.01).tolist()
+        if value is not None:
+            y[-1] = value
+        tells = self.run.world.tells_noise
+        each = zip(self.metrics, y, std, strict=True)
+        data = {m: (v, s) if tells else v for m, v, s in each}
+        self.client.complete_trial(trial, data)
+
+    def measure_elsewhere(self) -> None:
+        row = self.rng.randrange(len(self.strategy.pool))
+        trial = self.client.attach_trial({POOL_INDEX: row})
+        if self.rng.random() < 0.7:
+            self.complete(trial)
+
+    def exclude(self) -> None:
+        rows = [self.rng.randrange(len(self.strategy.pool))]
+        try:
+            exclude_rows(self.client, rows)
+        except BotorchError as error:
+            if not is_refusal(error):
+                raise
+
+    def store(self) -> None:
+        state = self.state
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "run.json")
+            save_client(self.client, path)
+            self.client = Client.load_from_json_file(str(path))
+        must_be_same(state, self.state, "what was loaded")
+
+    def read(self) -> None:
+        frame = level_set(self.client)
+        must(len(frame) == len(self.strategy.candidates), "another number of lines")
+        self.run.read(self.state)
+        must_be_same(self.state, fresh_state(self.client), "what is remembered")
+        if self.strategy.can_predict:
+            self.client.predict([{POOL_INDEX: 0}])
+
+
+HOSTS: dict[str, Callable[[Any], Any]] = {
+    "ask and tell": ByHand,
+    "Ax": InAx,
+    "Ax, asynchronous": lambda run: InAx(run, True),
+}

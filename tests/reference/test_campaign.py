@@ -1,0 +1,214 @@
+r"""The table of everything that runs are made of, and whole runs, a few by default."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from types import ModuleType
+from typing import Any
+
+import gpytorch
+import pytest
+
+from botorch_lse import confidence, models, papers, strategies
+from botorch_lse.strategies import ContentStop, Goal, Rule, Strategy
+from tests.covering import IN_FULL, pairwise
+from tests.registry import STRATEGIES
+
+from . import campaign, hosts, worlds
+
+PARTS = (Strategy, Goal, Rule, ContentStop)
+ELSEWHERE = {
+    "Strategy": "it is ComposedStrategy",
+    "ComposedStrategy": "each goal is asked through it",
+    "GPStrategy": "it has no goal of its own",
+}
+
+
+def concrete(base: type, *packages: ModuleType) -> set[str]:
+    r"""The classes of a kind that packages export and that can be made."""
+    named = [
+        (name, getattr(package, name))
+        for package in packages
+        for name in package.__all__
+    ]
+    return {
+        name
+        for name, cls in named
+        if inspect.isclass(cls)
+        and issubclass(cls, base)
+        and not inspect.isabstract(cls)
+    }
+
+
+# --- the table ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("base", "table"),
+    [(Goal, worlds.GOALS), (Rule, worlds.RULES), (ContentStop, worlds.STOPS)],
+)
+def test_every_exported_part_has_a_level(base: type, table: Mapping[str, Any]) -> None:
+    assert concrete(base, strategies, papers) <= {*table}
+
+
+def test_every_exported_strategy_has_a_level() -> None:
+    asked = {case.cls.__name__ for case in STRATEGIES} | {worlds.LABELS}
+    assert concrete(Strategy, strategies, papers) - {*ELSEWHERE} == asked - {*ELSEWHERE}
+    rows = {case.__name__ for case in STRATEGIES if case.cls.__name__ not in ELSEWHERE}
+    assert rows <= {*worlds.FACTORS["asks"]}
+
+
+def test_every_exported_model_and_width_has_a_level() -> None:
+    kernels = concrete(gpytorch.kernels.Kernel, models)
+    given = {"LearntKernel", "GPPrior", "HeteroscedasticGP", "fit_single_task_gp"}
+    assert given <= {*models.__all__}
+    assert kernels | given <= {*worlds.FACTORS["model"]}
+    widths = {n for n in confidence.__all__ if n.endswith("Beta") and n[0].isupper()}
+    assert widths <= {*worlds.FACTORS["width"]}
+
+
+def test_a_part_without_a_level_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(worlds.RULES, "Straddle")
+    assert concrete(Rule, strategies, papers) - {*worlds.RULES} == {"Straddle"}
+
+
+UNVARIED = {
+    "memory_budget": "it changes no answer: tests/models",
+    "goal": "its own factor",
+    "pool": "its own factor",
+}
+"""Arguments of strategies and models that no case gives, and why."""
+
+
+def made(n: int) -> Iterable[worlds.World]:
+    for number, case in zip(range(n), worlds.cases(0), strict=False):
+        try:
+            yield worlds.world_of(case, 0, number)
+        except ValueError:
+            continue
+
+
+@pytest.mark.slow
+def test_every_argument_of_strategies_and_models_varies() -> None:
+    seen: dict[tuple[str, str], set[str]] = {}
+    for world in made(700):
+        parts = [world.strategy, getattr(world.strategy, "model", None)]
+        for part in parts:
+            if not is_dataclass(part) or "botorch_lse" not in type(part).__module__:
+                continue
+            for entry in fields(part):
+                key = type(part).__name__, entry.name
+                seen.setdefault(key, set()).add(repr(getattr(part, entry.name))[:99])
+    names = {name for _, name in seen}
+    alike = {
+        name
+        for name in names
+        if all(len(values) == 1 for key, values in seen.items() if key[1] == name)
+    }
+    assert alike == {"memory_budget"}
+
+
+# --- coverings ------------------------------------------------------------------------
+
+FACTORS = {"a": "xyz", "b": "pqr", "c": "uvw"}
+NEEDS = [("a", "x", "b", "pq"), ("b", "p", "c", "uv")]
+
+
+def test_all_pairs_that_may_meet_meet() -> None:
+    met = set()
+    for case in itertools.islice(pairwise(FACTORS, NEEDS, random.Random(0)), 15):
+        assert not (case["a"] == "x" and case["b"] == "r")
+        assert not (case["b"] == "p" and case["c"] == "w")
+        met |= {(n, case[n], m, case[m]) for n in case for m in case if n < m}
+    assert len(met) == 3 * 9 - 2
+
+
+def test_pairs_meet_in_few_cases() -> None:
+    factors = {f"f{i}": "abcde" for i in range(9)}
+    met = set()
+    for case in itertools.islice(pairwise(factors, [], random.Random(0)), 60):
+        met |= {(f, case[f], g, case[g]) for f in case for g in case if f < g}
+    assert len(met) == 36 * 25
+
+
+def test_what_cannot_meet_is_left_out() -> None:
+    needs = [("a", "x", "b", "p"), ("a", "x", "c", "u"), ("b", "p", "c", "v")]
+    cases = pairwise(FACTORS, needs, random.Random(0))
+    assert all(case["a"] != "x" for case in itertools.islice(cases, 20))
+
+
+# --- runs -----------------------------------------------------------------------------
+
+
+def test_a_case_is_a_function_of_its_seed_and_number() -> None:
+    one, other = [], []
+    case = worlds.case_of(0, 1)
+    assert case == worlds.case_of(0, 1)
+    found = campaign.play(case, 0, 1, says=one.append)
+    assert found.end == campaign.play(case, 0, 1, says=other.append).end
+    assert one[:-1] == other[:-1]  # the last line has the seconds
+    assert len(one) > 3
+
+
+@pytest.mark.parametrize(
+    ("error", "is_ours"),
+    [
+        (ValueError("Expected `y` to be finite, but got nan."), True),
+        (ValueError("Expected y to be finite, but got nan."), False),
+        (ValueError("operands could not be broadcast"), False),
+        (RuntimeError("Expected `one`"), False),
+    ],
+)
+def test_only_refusals_in_words_are_refusals(error: Exception, is_ours: bool) -> None:
+    assert hosts.is_refusal(error) == is_ours
+
+
+def test_what_must_not_happen_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("cannot reshape tensor")
+
+    monkeypatch.setattr(campaign.Run, "check", broken)
+    assert campaign.main(["--runs", "3"]) == 1
+    said = capsys.readouterr().out
+    assert "RuntimeError at test_campaign.py" in said
+    assert "cannot reshape tensor" in said
+    assert "Play one alone: --seed 0 --case " in said
+
+
+def test_reasons_are_those_that_states_document() -> None:
+    assert {"decided", "budget", "rows exhausted", "none found"} <= campaign.REASONS
+
+
+def test_guarantees_may_be_broken_as_often_as_they_say() -> None:
+    def runs(n: int, wrong: int) -> campaign.Campaign:
+        claim = ("theorem", 0.1)
+        of = [campaign.Outcome("decided", wrong=i < wrong, claim=claim) for i in
+              range(n)]  # fmt: skip
+        return campaign.Campaign({}, dict(enumerate(of)))
+
+    assert runs(100, 10).holds()
+    assert not runs(100, 30).holds()
+
+
+def test_some_runs_hold() -> None:
+    assert campaign.main(["--runs", "4", "--host", "ask and tell"]) == 0
+
+
+@pytest.mark.slow
+def test_sixty_runs_hold() -> None:
+    assert campaign.main(["--runs", "60"]) == 0
+
+
+@pytest.mark.parametrize("host", [*hosts.HOSTS])
+@pytest.mark.usefixtures("capsys")
+@IN_FULL[0]
+@IN_FULL[1]
+def test_many_runs_hold(host: str) -> None:
+    runs = 1000 if host == "ask and tell" else 100
+    assert campaign.main(["--seed", "1", "--runs", str(runs), "--host", host]) == 0

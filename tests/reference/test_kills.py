@@ -1,0 +1,43 @@
+r"""The kills of ``kills.py``, a few by default."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from botorch_lse.table import cells
+
+from . import kills
+
+fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+
+
+@fork
+@pytest.mark.filterwarnings("ignore:TypeDecorator")
+@pytest.mark.parametrize("number", [3, 4, 7])  # two tables, and a run of Ax
+def test_some_kills_lose_nothing(number: int) -> None:
+    found = kills.play(0, number)
+    assert not found.startswith("FAILED"), found
+
+
+@pytest.mark.slow
+@fork
+@pytest.mark.filterwarnings("ignore:TypeDecorator")
+def test_many_kills_lose_nothing() -> None:
+    assert kills.main(["--first", "1000", "--count", "20", "--minutes", "60"]) == 0
+
+
+@fork
+def test_what_a_kill_loses_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def losing(path: Path, content: bytes) -> None:
+        path.write_bytes(content[: len(content) // 2])
+
+    monkeypatch.setattr(cells, "replace_file", losing)
+    assert kills.main(["--first", "3", "--count", "1"]) == 1
+    said = capsys.readouterr().out
+    assert "3: FAILED: " in said
+    assert "1 kills: 1 FAILED." in said
