@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 OUT ?= out
 # Processes of a test run.
 WORKERS ?= 2
-# Of kills.
+# Of fuzzing and kills.
 MINUTES ?= 10
 # Of a campaign and of kills.
 SEED ?= 0
@@ -24,7 +24,7 @@ NUMERICAL := tests/models/test_jitter.py tests/models/test_path.py tests/models/
 # Not empty: the site's tutorials run with the small numbers of the tests.
 TUTORIAL_QUICK ?=
 
-.PHONY: demo test budget slow research engines exhaustive campaign kills processors gpu coverage metrics wheel \
+.PHONY: demo test budget slow research engines exhaustive campaign fuzz kills processors gpu coverage metrics wheel \
 	lint types tutorials docs clean
 
 # The marker is newer than the recipe's inputs, so an install runs when they change.
@@ -71,6 +71,10 @@ exhaustive: $(VENV)/.test
 ## Whole runs over a covering of all features, hosts and events; what became of them.
 campaign: $(VENV)/.test
 	$(BIN)/python -W ignore -m tests.reference.campaign --seed $(SEED) --runs $(RUNS)
+
+## The same for ten minutes.
+fuzz: $(VENV)/.test
+	$(BIN)/python -W ignore -m tests.reference.campaign --seed $(SEED) --minutes $(MINUTES)
 
 ## Table commands and stored runs killed at random moments and resumed, for ten minutes.
 kills: $(VENV)/.test
