@@ -154,8 +154,17 @@ def problem_of(
     first.scatter_reduce_(0, where[:N], rows, "amin")
     targets = first[where[N:]]  # N means: not among the choices
     outside = targets == N
+    if covariance.is_of_averages:  # what is measured in a row is none of the targets
+        outside = torch.ones_like(outside)
     targets[outside] = N + torch.arange(int(outside.sum()), device=where.device)
-    points = covariance.prepare(torch.cat((choices, acq_function.targets[outside])))
+    rows_and_others = (
+        covariance.measured(choices),
+        covariance.prepare(acq_function.targets[outside]),
+    )
+    points = PreparedPoints(
+        torch.cat([part.F for part in rows_and_others], dim=-2),
+        torch.cat([part.V for part in rows_and_others], dim=-2),
+    )
     weights = acq_function.factors
     if weights is not None and acq_function.is_of_pairs:
         weights = weights.unsqueeze(-1).repeat(1, len(targets))

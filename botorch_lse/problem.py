@@ -60,7 +60,7 @@ from botorch_lse.rows import (
     places_of,
     with_index,
 )
-from botorch_lse.transfer import at_home
+from botorch_lse.transfer import at_home, ordinary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,6 +141,7 @@ class Pool:
     origin: Origin | None = field(default=None, repr=False)
     device: Any = None
 
+    @ordinary
     def __post_init__(self) -> None:
         X, names, table = self.X, self.names, self.table
         device = self.device
@@ -400,6 +401,7 @@ class Pool:
         return self.X.shape[-2]
 
     @cached_property
+    @ordinary
     def mass(self) -> Tensor:
         r"""``N`` shares of ``total``: the weights, or the same for all rows without.
 
@@ -448,6 +450,7 @@ class Pool:
         return self.X.shape[-1]
 
     @cached_property
+    @ordinary
     def bounds(self) -> Tensor:
         r"""``2 x d``: the smallest and largest value of each input.
 
@@ -816,6 +819,7 @@ class Observations:
     lines: pd.DataFrame | None = field(default=None, repr=False)
     outputs: tuple[str, ...] | None = field(default=None, repr=False)
 
+    @ordinary
     def __post_init__(self) -> None:
         given, values = self.indices, self.y
         indices = row_indices(given, "indices")
@@ -1177,6 +1181,7 @@ class History:
     yvar: Any = None
     outputs: tuple[str, ...] | None = None
 
+    @ordinary
     def __post_init__(self) -> None:
         labels = self.X.index if isinstance(self.X, pd.DataFrame) else None
         lines = named_lines(self.X)
@@ -1270,6 +1275,7 @@ class Batch:
     counts: Tensor = field(init=False)
     X: Tensor = field(init=False, repr=False)
 
+    @ordinary
     def __post_init__(self) -> None:
         order = row_indices(self.order, "order", len(self.pool))
         indices, counts = torch.unique(order, return_counts=True)

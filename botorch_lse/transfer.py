@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, is_dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from types import MethodType
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn import Module
 
 CPU = torch.device("cpu")
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -54,6 +55,35 @@ def at_home(values: Tensor) -> Tensor:
     That is the CPU, and the pool's device only while a strategy computes there.
     """
     return values.to(torch.get_default_device())
+
+
+def ordinary(function: Callable[P, T]) -> Callable[P, T]:
+    r"""A function that computes as always, also where gradients are switched off.
+
+    Loops that measure often stand inside ``torch.no_grad()`` or
+    ``torch.inference_mode()``. A fit needs gradients there, too, and what is kept of
+    one call must be of use to the next one outside: a decorator.
+
+    Args:
+        function: Any function; what it makes of tensors are its own ones.
+    """
+
+    @wraps(function)
+    def called(*arguments: P.args, **options: P.kwargs) -> T:
+        if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
+            return function(*arguments, **options)
+        with torch.inference_mode(mode=False), torch.enable_grad():
+            given: Any = tuple(map(_usable, arguments))
+            named: Any = {name: _usable(value) for name, value in options.items()}
+            return function(*given, **named)
+
+    return called
+
+
+def _usable(value: Any) -> Any:
+    r"""A tensor of inference mode as one that gradients may need; others unchanged."""
+    is_of_inference = isinstance(value, Tensor) and value.is_inference()
+    return value.clone() if is_of_inference else value
 
 
 @dataclass(eq=False)

@@ -10,13 +10,15 @@ Covariances are those of the latent function, float64, in units of ``y`` squared
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import UnsupportedError
-from botorch.models.model import Model
+from botorch.models.model import Model, ModelList
+from botorch.models.transforms.input import ChainedInputTransform, InputPerturbation
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.utils.transforms import is_ensemble
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
@@ -88,6 +90,12 @@ class ExactCovariance:
         V = path_rows(self.path.L, self.prior.covariance(self.path.F, F)).mT
         return PreparedPoints(_split(F, batch), _split(V, batch))
 
+    def measured(self, X: Tensor) -> PreparedPoints:
+        r"""Prepare points where the function is measured, which is what is meant."""
+        return self.prepare(X)
+
+    is_of_averages = False
+
     def between(self, left: PreparedPoints, right: PreparedPoints) -> Tensor:
         r"""Covariances ``b x S x p x p'`` of ``left`` with ``right``.
 
@@ -127,6 +135,179 @@ class ExactCovariance:
         return ExactCovariance(self.path.after(self.prior.features(X), noise_var))
 
 
+class Averages:
+    r"""What a posterior is about, and what is measured, where these are not the same.
+
+    A model with an ``InputPerturbation`` makes several points of one, and a transform
+    such as ``ExpectationPosteriorTransform`` takes the average of the function at them:
+    ``g(x) = sum_w weight_w f(x + e_w)`` is what matters. A measurement is one of
+    ``f(x)`` at the point itself. Both are averages over ``n_w`` points, ``f(x)`` over
+    copies of one, and so have one joint posterior. For other models ``n_w = 1`` and
+    both are the function.
+
+    Args:
+        model: A fitted model.
+        posterior_transform: To one output.
+    """
+
+    def __init__(
+        self, model: Model, posterior_transform: PosteriorTransform | None
+    ) -> None:
+        if isinstance(model, ModelList) and len(model.models) == 1:
+            (model,) = model.models  # type: ignore[assignment]  # a Module
+        self.model, self.posterior_transform = model, posterior_transform
+        self.n_w = int(getattr(posterior_transform, "n_w", 1))
+
+    @property
+    def are_meant(self) -> bool:
+        r"""Whether averages are meant rather than the function itself."""
+        return makes_several(self.model)
+
+    def meant(self, X: Tensor) -> Tensor:
+        r"""Points ``... x p x d`` for what matters there: ``... x p x (n_w d')``."""
+        if not self.are_meant:
+            return X
+        self.model.eval()
+        return self._side_by_side(self.model.transform_inputs(X), X.shape[-2])
+
+    def measured(self, X: Tensor) -> Tensor:
+        r"""Points ``... x p x d`` for measurements there: ``... x p x (n_w d')``.
+
+        Raises:
+            UnsupportedError: If it is not known what is measured at a point.
+        """
+        if not self.are_meant:
+            self._check_parts()
+            return X
+        copies = self._unperturbed(X).repeat_interleave(self.n_w, dim=-2)
+        return self._side_by_side(copies, X.shape[-2])
+
+    def _check_parts(self) -> None:
+        r"""Refuse several models of which one makes several points of one."""
+        parts = self.model.models if isinstance(self.model, ModelList) else ()
+        if any(makes_several(part) for part in parts):
+            raise UnsupportedError(
+                "Expected one model where a point becomes several, but got a "
+                f"{type(self.model).__name__}. Take one: `model.subset_output([i])`."
+            )
+
+    def _unperturbed(self, X: Tensor) -> Tensor:
+        r"""The model's features of the points themselves."""
+        transform: Any = self.model.input_transform
+        chain = isinstance(transform, ChainedInputTransform)
+        self.model.eval()
+        for part in transform.values() if chain else [transform]:
+            if isinstance(part, InputPerturbation):
+                continue
+            if part.is_one_to_many:
+                raise UnsupportedError(
+                    "Expected an `InputPerturbation` where a point becomes several, "
+                    f"but got {type(part).__name__}, with which it is not known where "
+                    "a measurement is made. Take a class for one point, such as "
+                    "`Straddle`, without `X_pending`."
+                )
+            X = part(X)
+        return X
+
+    def _side_by_side(self, X: Tensor, p: int) -> Tensor:
+        r"""The ``n_w`` points of each of ``p`` ones as the columns of one row."""
+        n_w = X.shape[-2] // p
+        if n_w != self.n_w:
+            raise UnsupportedError(_wrong_number(n_w * p, p, self.n_w))
+        return X.unflatten(-2, (p, n_w)).flatten(-2)
+
+    def posterior(self, F: Tensor) -> Any:
+        r"""The joint posterior at what ``meant`` and ``measured`` gave.
+
+        Raises:
+            UnsupportedError: If it has not one number for each.
+        """
+        if not self.are_meant:
+            is_one = not isinstance(self.model, ModelList)
+            if is_one and self.n_w > 1:  # BoTorch would fail with a bare error
+                raise UnsupportedError(_wrong_number(F.shape[-2], 1, self.n_w))
+            found = self.model.posterior(
+                F, posterior_transform=self.posterior_transform
+            )
+        else:
+            points = F.unflatten(-1, (self.n_w, -1)).flatten(-3, -2)
+            found = self._bare.posterior(
+                points, posterior_transform=self.posterior_transform
+            )
+        check_posterior(found, F.shape[-2])
+        return found
+
+    def variances(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Variances of measurements at ``... x q x d``, with the noise and without."""
+        model, transform = self.model, self.posterior_transform
+        if self.are_meant:
+            X, model, transform = self._unperturbed(X), self._bare, None
+        with torch.no_grad():
+            posteriors: list[Any] = [
+                model.posterior(
+                    X, observation_noise=is_noisy, posterior_transform=transform
+                )
+                for is_noisy in (True, False)
+            ]
+        noisy, latent = (posterior.variance.squeeze(-1) for posterior in posteriors)
+        return noisy, latent
+
+    @property
+    def _bare(self) -> Model:
+        r"""The model on features, which no input transform changes any more."""
+        self.model.eval()  # which brings its training inputs there
+        bare = copy(self.model)
+        parts = bare.__dict__["_modules"]
+        bare.__dict__["_modules"] = {
+            name: part for name, part in parts.items() if name != "input_transform"
+        }
+        return bare
+
+
+def makes_several(model: Any) -> bool:
+    r"""Whether an input transform of a model makes several points of one."""
+    transform = getattr(model, "input_transform", None)
+    several = getattr(transform, "is_one_to_many", False)
+    return bool(several and getattr(transform, "transform_on_eval", True))
+
+
+def check_posterior(posterior: Any, n_points: int) -> None:
+    r"""Complain about a posterior that has not one number for each point.
+
+    Args:
+        posterior: At ``... x n_points x d`` points.
+        n_points: How many there are.
+
+    Raises:
+        UnsupportedError: If it has others.
+    """
+    found = posterior.mean.shape[-2:]
+    if found[0] != n_points:
+        raise UnsupportedError(_wrong_number(found[0], n_points, 1))
+    if found[1] != 1:
+        raise UnsupportedError(
+            f"Expected one output, but the posterior has {found[1]}. Take one with "
+            "`model.subset_output([i])`, or give a `ScalarizedPosteriorTransform`."
+        )
+
+
+def _wrong_number(n_found: int, n_points: int, n_w: int) -> str:
+    r"""What is wrong where points become more or fewer, and what to do."""
+    wanted = f"Expected the posterior at {n_points} points to have as many numbers"
+    if n_w == 1 and n_found > n_points:
+        return (
+            f"{wanted}, but it has {n_found}: an input transform of `model`, such as "
+            "`InputPerturbation`, makes several points of one. Give "
+            "`posterior_transform=ExpectationPosteriorTransform(n_w="
+            f"{n_found // n_points})`: the level is then one of the average over them."
+        )
+    return (
+        f"{wanted}, but there are {n_found} before `posterior_transform` averages over "
+        f"{n_w} each. Give it the number of points that the input transform of `model` "
+        "makes of one; without such a transform leave it out."
+    )
+
+
 class JointCovariance:
     r"""Posterior covariances of any model, from its joint posteriors at the points.
 
@@ -135,7 +316,7 @@ class JointCovariance:
     Args:
         model: A model with a Gaussian posterior, no ensemble.
         posterior_transform: To one output.
-        X_pending: ``p x d``, or ``None``.
+        X_pending: ``p x (n_w d')`` as ``Averages.measured`` gives them, or ``None``.
         noise_var: ``p`` noise variances at the pending points, or ``None``.
     """
 
@@ -149,11 +330,23 @@ class JointCovariance:
         noise_var: Tensor | None = None,
     ) -> None:
         self.model, self.posterior_transform = model, posterior_transform
+        self.averages = Averages(model, posterior_transform)
         self.X_pending, self.noise_var = X_pending, noise_var
 
     def prepare(self, X: Tensor) -> PreparedPoints:
-        r"""Points ``b x p x d`` unchanged: there is nothing to compute beforehand."""
-        return PreparedPoints(X, X[..., :0])
+        r"""Points ``b x p x d`` for what is meant: nothing is computed beforehand."""
+        F = self.averages.meant(X)
+        return PreparedPoints(F, F[..., :0])
+
+    def measured(self, X: Tensor) -> PreparedPoints:
+        r"""Points ``b x p x d`` for what is measured there."""
+        F = self.averages.measured(X)
+        return PreparedPoints(F, F[..., :0])
+
+    @property
+    def is_of_averages(self) -> bool:
+        r"""Whether what is meant at a point is not what is measured there."""
+        return self.averages.are_meant
 
     def between(self, left: PreparedPoints, right: PreparedPoints) -> Tensor:
         r"""Covariances ``b x p x p'`` of ``left`` with ``right``, in blocks.
@@ -182,9 +375,7 @@ class JointCovariance:
 
     def _joint(self, X: Tensor) -> Tensor:
         r"""The covariance matrix of the model's posterior at ``X``."""
-        posterior = self.model.posterior(
-            X, posterior_transform=self.posterior_transform
-        )
+        posterior = self.averages.posterior(X)
         if not isinstance(posterior, GPyTorchPosterior):
             raise UnsupportedError(
                 "Expected `model` to have a Gaussian posterior, but got "
@@ -213,7 +404,7 @@ class JointCovariance:
 
         The difference of the posterior variances with and without noise.
         """
-        noisy, latent = predicted_variances(self.model, X, self.posterior_transform)
+        noisy, latent = self.averages.variances(X)
         return (noisy.double() - latent.double()).clamp_min(0.0)
 
     def after(self, X: Tensor, noise_var: Tensor) -> JointCovariance:
@@ -221,7 +412,8 @@ class JointCovariance:
 
         Only for an object without pending points of its own.
         """
-        return JointCovariance(self.model, self.posterior_transform, X, noise_var)
+        at = self.averages.measured(X)
+        return JointCovariance(self.model, self.posterior_transform, at, noise_var)
 
 
 PosteriorCovariance = ExactCovariance | JointCovariance
@@ -284,23 +476,6 @@ def check_noise(noise_var: NoiseVar | None, model: Model) -> NoiseVar | None:
     if callable(noise_var):
         return noise_var
     return in_interval(noise_var, "noise_var", 0.0, float("inf"), closed_low=True)
-
-
-def predicted_variances(
-    model: Model, X: Tensor, posterior_transform: PosteriorTransform | None
-) -> tuple[Tensor, Tensor]:
-    r"""Posterior variances at ``... x q x d`` with and without the model's noise."""
-    with torch.no_grad():
-        posteriors: list[Any] = [
-            model.posterior(
-                X,
-                observation_noise=is_noisy,
-                posterior_transform=posterior_transform,
-            )
-            for is_noisy in (True, False)
-        ]
-    noisy, latent = (posterior.variance.squeeze(-1) for posterior in posteriors)
-    return noisy, latent
 
 
 def _merge(T: Tensor, n_batch: int) -> Tensor:

@@ -29,7 +29,7 @@ from botorch_lse.acquisition.base import (
     of_one_point,
     pending_matrix,
 )
-from botorch_lse.acquisition.covariance import predicted_variances
+from botorch_lse.acquisition.covariance import Averages
 from botorch_lse.checks import check_columns, in_interval, real_matrix
 from botorch_lse.confidence.classify import ratio
 from botorch_lse.confidence.regions import intersect_path, path_betas, safe_sqrt
@@ -111,9 +111,7 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         super().set_X_pending(X_pending)
         self._pending_noise = None
         if X_pending is not None:
-            noisy, latent = predicted_variances(
-                self.model, X_pending, self.posterior_transform
-            )
+            noisy, latent = self._averages.variances(X_pending)
             self._pending_noise = (noisy - latent).clamp_min(0.0)
 
     def _mean_and_sigma(self, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -132,7 +130,9 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
             return mean[..., 0, 0], safe_sqrt(variance[..., 0, 0])
         pending = self.X_pending.to(X)
         pending = pending.expand(*X.shape[:-2], *pending.shape)
-        posterior = self._posterior(torch.cat((X, pending), dim=-2))
+        averages = self._averages
+        both = averages.meant(X), averages.measured(pending)
+        posterior = averages.posterior(torch.cat(both, dim=-2))
         if not isinstance(posterior, GPyTorchPosterior):
             raise UnsupportedError(
                 "Expected a Gaussian posterior with `X_pending`, but got "
@@ -151,7 +151,12 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
 
     def _posterior(self, X: Tensor) -> Any:
         r"""The model's posterior at ``X``, after the posterior transform if any."""
-        return self.model.posterior(X, posterior_transform=self.posterior_transform)
+        return self._averages.posterior(self._averages.meant(X))
+
+    @property
+    def _averages(self) -> Averages:
+        r"""What the posterior is about, and what is measured."""
+        return Averages(self.model, self.posterior_transform)
 
     @abstractmethod
     def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:

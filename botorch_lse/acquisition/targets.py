@@ -42,10 +42,12 @@ from botorch_lse.acquisition.base import (
     pending_matrix,
 )
 from botorch_lse.acquisition.covariance import (
+    Averages,
     NoiseVar,
     PosteriorCovariance,
     PreparedPoints,
     check_noise,
+    makes_several,
     posterior_covariance,
 )
 from botorch_lse.checks import (
@@ -197,10 +199,8 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
     def _means(self, rows: slice) -> Tensor:
         r"""``S x r`` posterior means of targets, which pending points do not change."""
         X = self.targets[rows].unsqueeze(-2)
-        posterior = self.model.posterior(
-            X, posterior_transform=self.posterior_transform
-        )
-        mean: Tensor = posterior.mean  # type: ignore[attr-defined]  # a Gaussian's
+        averages = Averages(self.model, self.posterior_transform)
+        mean: Tensor = averages.posterior(averages.meant(X)).mean
         return mean[..., 0, 0].movedim(0, -1).double()
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
@@ -312,7 +312,8 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         """
         self._check_columns(X, "X")
         flat = X.reshape(-1, *X.shape[-2:]).to(self.targets)
-        batch, noise = self._prepare(flat), self.future_noise(flat)
+        batch = self.covariance.measured(self._for_members(flat))
+        noise = self.future_noise(flat)
         block = self.covariance.between(batch, batch)
         return batch, factorize(block, noise, self.least_noise)
 
@@ -732,6 +733,13 @@ def independent_outputs(model: Model) -> list[Output]:
         UnsupportedError: If they are correlated, or one is an ensemble.
     """
     check_model(model)
+    if makes_several(model):
+        raise UnsupportedError(
+            "Expected `model` without an input transform that makes several points of "
+            f"one, but got {type(model.input_transform).__name__}. Leave it out; or "
+            "take `qNegMaxPosteriorVariance` of one output, with a "
+            "`posterior_transform`."
+        )
     if model.num_outputs == 1:
         return [(model, None)]
     found: list[Output] = []

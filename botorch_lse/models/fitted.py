@@ -42,6 +42,7 @@ from botorch_lse.encoding import SAME_ROW
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Pool
+from botorch_lse.transfer import ordinary
 
 LEAST_NOISE = 1e-4
 """BoTorch's bound of a noise variance, relative to the variance of the values."""
@@ -673,6 +674,7 @@ class HeteroscedasticGP(SingleTaskGP):
         )
 
 
+@ordinary
 def fit_heteroscedastic_gp(
     train_X: Tensor,
     train_Y: Tensor,

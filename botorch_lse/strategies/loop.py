@@ -34,6 +34,7 @@ from botorch_lse.problem import Batch, Classification, History, Observations, Po
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.judges import Judge, LevelJudge
 from botorch_lse.strategies.remarks import Remark
+from botorch_lse.transfer import ordinary
 
 DECIDED, AUDITED, NOT_CONFIRMED = "decided", "audited", "not confirmed"
 BUDGET, EXHAUSTED = "budget", "rows exhausted"
@@ -372,6 +373,11 @@ class Strategy(ABC):
     max_observations: int | None
     max_repeats: int | None
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__post_init__" in vars(cls):  # what it makes is kept for the whole run
+            cls.__post_init__ = ordinary(cls.__post_init__)  # type: ignore[attr-defined]
+
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
         r"""``Strategy(pool, goal, ...)`` itself is a ``ComposedStrategy``."""
         if cls is Strategy:
@@ -383,6 +389,7 @@ class Strategy(ABC):
 
     # --- the loop -------------------------------------------------------------------
 
+    @ordinary
     def init(self, seed: int = 0) -> State:
         r"""The state before any measurement.
 
@@ -403,6 +410,7 @@ class Strategy(ABC):
         )
         return replace(blank, stop_reason=self._stop_reason(blank))
 
+    @ordinary
     def ask(
         self, state: State, pending: Any = None, *, size: int | None = None
     ) -> Batch:
@@ -459,6 +467,7 @@ class Strategy(ABC):
         is_next = rest.numel() == 0 and size is None
         return Batch(self.pool, rows, state.round + int(is_next))
 
+    @ordinary
     def room(self, state: State, pending: Any = None) -> int:
         r"""How many more measurements may be asked for beside those that are out.
 
@@ -480,6 +489,7 @@ class Strategy(ABC):
         request = self._request(state, out, MOST_AT_ONCE)
         return min(request.size, self.procedure.at_once(state.belief, request))
 
+    @ordinary
     def missing(self, state: State, pending: Any = None) -> Tensor:
         r"""The rows of the open round that are neither measured nor abandoned.
 
@@ -522,6 +532,7 @@ class Strategy(ABC):
             return None
         return max(0, self.max_observations - state.n_used - pending.numel())
 
+    @ordinary
     def planned(self, state: State) -> Tensor:
         r"""All rows of the open round, a function of the complete rounds alone."""
         check_state(self, state)
@@ -537,6 +548,7 @@ class Strategy(ABC):
         rows = self.procedure.plan(belief, request) if request.size else request.pending
         return rows.sort().values
 
+    @ordinary
     def tell(
         self, state: State, observations: Observations | None, *, abandoned: Any = None
     ) -> State:
@@ -574,6 +586,7 @@ class Strategy(ABC):
             state = self._abandon(state, rows) if len(rows) else state
         return state
 
+    @ordinary
     def exclude(self, state: State, rows: Any) -> State:
         r"""The state once it is known that rows cannot be measured.
 
@@ -609,6 +622,7 @@ class Strategy(ABC):
         done = torch.cat((state.told.measured, state.abandoned_in(state.round)))
         return self._exclude(state, new, done) if new.numel() else state
 
+    @ordinary
     def refill(self, state: State, kept: Tensor, size: int) -> Tensor:
         r"""Rows for places of the open round that became free, at most ``size``.
 
@@ -632,6 +646,7 @@ class Strategy(ABC):
         belief = self.procedure.planning_belief(state.belief)
         return self.procedure.plan(belief, request)
 
+    @ordinary
     def replay(
         self,
         observations: Observations,
@@ -1191,6 +1206,7 @@ class Answer:
     words: tuple[str, ...] = ()
 
     @cached_property
+    @ordinary
     def classification(self) -> Classification:
         r"""The side of every row, with bounds and what is guaranteed."""
         found = self.procedure.classification(self.belief)
@@ -1251,6 +1267,7 @@ class State:
         return self.answer.classification
 
     @cached_property
+    @ordinary
     def planned_rows(self) -> Tensor:
         r"""The rows of the round, sorted: a function of the complete rounds.
 
@@ -1267,6 +1284,7 @@ class State:
         r"""Whether the run has ended, so that nothing more is to be asked."""
         return self.stop_reason is not None
 
+    @ordinary
     def forecast(self) -> Forecast:
         r"""About how many more evaluations until everything is decided.
 
@@ -1276,6 +1294,7 @@ class State:
             return Forecast(0, "Everything is decided.")
         return self.strategy.procedure.forecast(self.belief, self.told.n_measured)
 
+    @ordinary
     def content(self, confidence: float = CONFIDENCE) -> Content:
         r"""How much is above: a probability of failure, an area, a share of a library.
 
@@ -1295,6 +1314,7 @@ class State:
         procedure = self.strategy.procedure
         return procedure.content(self.belief, self.classification, confidence)
 
+    @ordinary
     def conservative(self, alpha: float = CONFIDENCE) -> Tensor:
         r"""A set of rows that all lie above the level, with one joint probability.
 
@@ -1317,6 +1337,7 @@ class State:
         in_interval(alpha, "alpha", 0.0, 1.0)
         return self.strategy.procedure.conservative(self.belief, alpha)
 
+    @ordinary
     def predict(
         self, X: Any, *, data: Observations | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -1344,6 +1365,7 @@ class State:
         return self.strategy.procedure.predict(self.belief, points, data)
 
     @property
+    @ordinary
     def remarks(self) -> tuple[Remark, ...]:
         r"""What to know, or to ask, about the values that were told.
 
@@ -1352,6 +1374,7 @@ class State:
         """
         return self.strategy.procedure.remarks(self.belief)
 
+    @ordinary
     def calibration(self, output: int = 0) -> Calibration:
         r"""Whether the model's predictions were as good as it said they would be.
 
