@@ -293,12 +293,14 @@ class Audited(Wrapping):
             sums = zero, zero, none.long()
         return self._claimed(AuditBelief(inner, seed, none, none, sums=sums))
 
-    def lose(self, belief: AuditBelief, rows: Tensor) -> AuditBelief:
+    def lose(
+        self, belief: AuditBelief, rows: Tensor, history: Observations, seed: int
+    ) -> AuditBelief:
         r"""After rows were used up without a result: drawn ones count as wrong."""
         claim = None if belief.claim is None else belief.claim.without(rows)
         after = replace(
             belief,
-            inner=self.inner.lose(belief.inner, rows),
+            inner=self.inner.lose(belief.inner, rows, history, seed),
             measured=belief.measured.index_fill(0, rows, True),
             lost=belief.lost.index_fill(0, rows, True),
             claim=claim,

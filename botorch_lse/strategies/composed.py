@@ -223,8 +223,9 @@ class ComposedStrategy(Strategy):
 
     @property
     def takes_history(self) -> bool:
-        r"""True but for bounded norms, whose kernel is given, and single assays."""
-        return self.model.norm_bound is None and self.assays is None
+        r"""True but for bounded norms, correlated outputs and single assays."""
+        is_alone = self.assays is None and self.parts.model.together is None
+        return is_alone and self.model.norm_bound is None
 
     def with_history(self, history: History) -> Strategy:
         r"""The same strategy, which knows measurements made before the run."""

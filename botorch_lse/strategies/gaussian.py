@@ -405,7 +405,7 @@ class GPProcedure(Procedure):
             history.indices, belief.lost
         )
         slips = belief.slips
-        if not self.model.allows_answers(fits, history, is_complete):
+        if not self.model.allows_answers(fits, history, belief.lost, is_complete):
             learnt = self._uninformed_belief(
                 self.model.with_locations(fits, new), history
             )
@@ -518,15 +518,20 @@ class GPProcedure(Procedure):
         r"""What the values show that a learnt model does not say."""
         return belief.remarks
 
-    def lose(self, belief: Belief, rows: Tensor) -> Belief:
+    def lose(
+        self, belief: Belief, rows: Tensor, history: Observations, seed: int
+    ) -> Belief:
         r"""The belief once rows were used up without a result, or excluded.
 
-        One does not wait for them to see all rows on one side.
+        One does not wait for them to see all rows on one side, nor to learn a model.
         """
         belief = replace(belief, lost=torch.cat((belief.lost, rows)).unique())
-        if belief.held_back is None:
-            return belief
         if not self._is_complete(belief.fits.measured, belief.lost):
+            return belief
+        fits = belief.fits
+        if not (fits.is_informed or fits.learns_noise) and len(history):
+            return self.learn(belief, history.select(rows[:0]), history, seed)
+        if belief.held_back is None:
             return belief
         sides = belief.held_back
         return replace(belief, sides=sides, one_sided=None, held_back=None)

@@ -126,8 +126,15 @@ class Procedure(ABC):
         r"""The belief after one more round that holds just what was planned for it."""
         return self.learn(belief, new, history, seed)
 
-    def lose(self, belief: Any, rows: Tensor) -> Any:
-        r"""The belief after rows of a round were used up without a result."""
+    def lose(self, belief: Any, rows: Tensor, history: Observations, seed: int) -> Any:
+        r"""The belief after rows of a round were used up without a result.
+
+        Args:
+            belief: What the complete rounds say.
+            rows: The rows, those that were excluded in the round among them.
+            history: All observations of the complete rounds.
+            seed: The run's seed.
+        """
         return belief
 
     def takes_any_rows(self, belief: Any) -> bool:
@@ -724,9 +731,10 @@ class Strategy(ABC):
             out = torch.bincount(pending, minlength=len(self.pool))
             # A user may tell a row more often than `max_repeats` lets it be asked for.
             left = (self.max_repeats - state.uses(len(self.pool)) - out).clamp_min(0)
+        # Before it is said which of several copies of a point is measured.
+        left = left.index_fill(0, state.excluded_rows, 0)
         told = state.observations
         left = self.procedure.open_again(state.belief, told, pending, left)
-        left = left.index_fill(0, state.excluded_rows, 0)
         return Request(size, left, pending, state.seed, state.round)
 
     def _is_round(self, state: State, group: Observations) -> bool:
@@ -813,7 +821,7 @@ class Strategy(ABC):
         now = state.excluded_in(state.round)
         lost = torch.cat((state.abandoned_in(state.round), now))
         if lost.numel():
-            belief = procedure.lose(belief, lost)
+            belief = procedure.lose(belief, lost, state.history, state.seed)
         if len(new) and not (state.is_done and procedure.needs_its_rows):
             planned = procedure.needs_plans and self._is_as_planned(state, new)
             learn = procedure.learn_planned if planned else procedure.learn

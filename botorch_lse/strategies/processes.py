@@ -754,13 +754,14 @@ class GaussianProcesses:
         return ~is_seen[points].index_fill(0, lost, True)
 
     def allows_answers(
-        self, fits: Fits, history: Observations, is_complete: bool
+        self, fits: Fits, history: Observations, lost: Tensor, is_complete: bool
     ) -> bool:
         r"""Whether there is a model, or the data suffice to fit one.
 
         Args:
             fits: The posteriors, this round counted.
             history: All observations.
+            lost: Rows that were used up without a result, or excluded.
             is_complete: Whether no new row is left to measure.
         """
         if fits.is_informed or fits.burn_in is not None:
@@ -768,7 +769,7 @@ class GaussianProcesses:
         n, none = self.n_first, history.indices[:0]
         if history.yvar is not None:
             n = min(n, self.wanted)  # the noise is known, as it turns out
-        once = torch.ones(len(self.pool), dtype=torch.long)
+        once = torch.ones(len(self.pool), dtype=torch.long).index_fill(0, lost, 0)
         rest = self.repeats_left(fits, history, none, once)
         enough = len(history) >= n or not bool(rest.any())
         return enough and self.allows_fit(history, n, is_complete)
@@ -1215,8 +1216,9 @@ def repeats_left(left: Tensor, exact: Tensor, known: Tensor, points: Tensor) -> 
         known: Rows that were measured exactly or are being so.
         points: A number for each row, the same for rows that are one point.
     """
-    # Of several exact copies of a point one is enough: the first.
-    copies = torch.where(exact, torch.arange(len(left)), len(left))
+    # Of several exact copies of a point one is enough: the first that may be measured.
+    may_be = exact & (left > 0)
+    copies = torch.where(may_be, torch.arange(len(left)), len(left))
     first = torch.full_like(points, len(left)).scatter_reduce(0, points, copies, "amin")
     is_first = first[points] == torch.arange(len(left))
     left = torch.where(exact, left.clamp_max(1) * is_first, left)

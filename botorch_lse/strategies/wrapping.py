@@ -54,9 +54,10 @@ class Wrapping(Procedure):
         inner = self.inner.learn_planned(belief.inner, new, history, seed)
         return self.after(belief, inner, new)
 
-    def lose(self, belief: Any, rows: Tensor) -> Any:
+    def lose(self, belief: Any, rows: Tensor, history: Observations, seed: int) -> Any:
         r"""After rows were used up without a result."""
-        return replace(belief, inner=self.inner.lose(belief.inner, rows))
+        inner = self.inner.lose(belief.inner, rows, history, seed)
+        return replace(belief, inner=inner)
 
     @property
     def needs_plans(self) -> bool:

@@ -13,13 +13,17 @@ from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     Above,
     Ambiguity,
+    Below,
     GaussianProcess,
     HRAGELinearStrategy,
+    Levels,
     LSEStrategy,
     MELKLinearStrategy,
+    ShareOfMax,
     StraddleStrategy,
     Strategy,
 )
+from tests.covering import covering
 from tests.registry import PLAYED, STRATEGIES
 
 from .runs import assert_same, grid, make, measure, step, truth
@@ -274,3 +278,47 @@ def test_no_row_is_left_of_linear_features(case):
     assert gone.stop_reason == "rows exhausted"
     again = strategy.replay(gone.observations, excluded=gone.excluded)
     assert again.stop_reason == gone.stop_reason
+
+
+REGIONS = {
+    "one level": Above(1.0),
+    "levels": Levels((0.9, 1.9)),
+    "two outputs": Above(1.0) & Below(4.0, output=1),
+    "share": ShareOfMax(0.6),
+}
+
+
+@covering(
+    "goal, is_equal, when",
+    [*REGIONS],
+    [True, False],
+    ["before", "meanwhile", "after"],
+)
+def test_exact_values_of_all_rows_that_may_be_measured_end_the_run(
+    goal, is_equal, when
+):
+    # Rows 6 and 7 are copies of 1 and 2; of the first pair the first is excluded, of
+    # the second the last, and row 4 has no copy. All values lie above the level.
+    X = torch.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 1.0, 2.0]).double().unsqueeze(-1)
+    gone, model = [1, 7, 4], GaussianProcess(noise_std=0.0)
+    strategy = Strategy(Pool(X), REGIONS[goal], model=model, batch_size=1)
+    state = strategy.init()
+    if when == "before":
+        state = strategy.exclude(state, gone)
+    while not state.is_done:
+        rows = strategy.ask(state).order
+        if rows.tolist()[0] in gone:
+            state = strategy.exclude(state, rows if when == "meanwhile" else gone)
+            continue
+        y = 2.0 + (0.0 if is_equal else 0.1) * X[rows, 0]
+        both = torch.stack((y, y + 1.0), dim=-1)
+        state = strategy.tell(state, Observations(rows, both if "two" in goal else y))
+    measured = state.history.indices.unique()
+    assert X[measured].unique().tolist() == [0.0, 1.0, 2.0, 3.0, 5.0]
+    assert len(state.history) == 5
+    assert state.stop_reason == "decided"
+    answer = state.classification
+    assert not answer.undecided[[0, 1, 2, 3, 5, 6, 7]].any()
+    assert answer.lower.isfinite().all()
+    again = strategy.replay(state.observations, excluded=state.excluded)
+    assert_same(strategy, again, state)

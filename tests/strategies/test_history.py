@@ -19,6 +19,7 @@ from botorch_lse.papers import PALStrategy
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     Above,
+    Below,
     GaussianProcess,
     GEGEStrategy,
     HRAGEStrategy,
@@ -239,6 +240,13 @@ def test_what_does_not_fit_is_refused():
         burning.with_history(History(X, Y))
     linear = MELKLinearStrategy(Pool(torch.eye(4)), threshold=0.4, noise_std=0.3)
     assert not linear.takes_history
+    region = Above(0.1) & Below(0.4, output=1)
+    together = Strategy(Pool(grid()), region, model=GaussianProcess(correlated=True))
+    assert not together.takes_history  # so that Ax refuses points as they come
+    past = History([[0.5, 0.5]], [[0.1, 0.2]])
+    with pytest.raises(UnsupportedError, match="no `history` where outputs are corr"):
+        together.with_history(past)
+    assert replace(together, model=GaussianProcess()).with_history(past).takes_history
     with pytest.raises(UnsupportedError, match="rows of its pool only"):
         linear.with_history(History(X, Y))
     with pytest.raises(UnsupportedError, match="not of other points"):
