@@ -9,9 +9,10 @@ from botorch.exceptions.errors import UnsupportedError as NoModelYet
 
 from botorch_lse.ax import POOL_INDEX, level_set
 from botorch_lse.ax.compat import as_stored
+from botorch_lse.strategies import Above, Strategy
 
 from .test_pool_space import recipe_client, recipe_pool, recipe_strategy
-from .worlds import NOISE, client_for, complete, kernel, lse, measure
+from .worlds import NOISE, client_for, complete, grid_pool, kernel, lse, measure
 
 
 def two_rounds(strategy):
@@ -61,6 +62,13 @@ def test_predictions_before_any_data_are_the_prior():
     ((mean, sem),) = client_for(lse()).predict([{POOL_INDEX: 4}])[0].values()
     assert mean == pytest.approx(0.0)
     assert sem == pytest.approx(math.sqrt(1.3))
+
+
+def test_predictions_before_any_data_of_a_learnt_model_are_in_standard_units():
+    assays = grid_pool(3).at_outputs(2, (1.0, 1.0))
+    region = Above(0.0) & Above(0.0, output=1)
+    client = client_for(Strategy(assays, region))
+    assert client.predict([{POOL_INDEX: 4}])[0] == {"y": (0.0, 1.0)}
 
 
 def test_predictions_by_the_values_of_a_row():
