@@ -852,7 +852,7 @@ def _of_values(data: Observations) -> tuple[Tensor, Tensor]:
 
     Before there are two that differ, 0 and 1: a process in standard units.
     """
-    y = data.y.view(len(data), data.y.numel() // max(len(data), 1))
+    y = data.y if data.y.ndim > 1 else data.y.unsqueeze(-1)
     if len(y) < 2 or bool((y.amax(dim=0) <= y.amin(dim=0)).any()):
         return torch.zeros(1, dtype=y.dtype), torch.ones(1, dtype=y.dtype)
     return y.mean(dim=0), y.std(dim=0)

@@ -46,7 +46,7 @@ from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.models.kernels import GramKernel, LearntKernel, TanimotoKernel
 from botorch_lse.problem import History, Pool
-from botorch_lse.strategies import RowCosts, Strategy
+from botorch_lse.strategies import RowCosts, Strategy, TruVaRStrategy
 from botorch_lse.strategies.lookahead import EpochBeta
 
 _SCALARS = (bool, int, float, str, type(None))
@@ -113,7 +113,7 @@ def encode_strategy(strategy: Any) -> dict[str, Any]:
         ValueError: If an argument cannot be stored; the message names it.
     """
     of_type(strategy, Strategy, "strategy", "a Strategy such as `LSEStrategy`")
-    arguments = _encode_arguments(strategy, strategy.pool)
+    arguments = _encode_arguments(strategy, strategy)
     name = reference_to(type(strategy), "strategy")
     return {"class": name, "arguments": arguments, "pool": strategy.pool.hash}
 
@@ -140,7 +140,8 @@ def decode_strategy(stored: dict[str, Any], pool: Pool) -> Strategy:
     return strategy_class(pool=pool, **arguments)
 
 
-def _encode(value: Any, name: str, pool: Pool) -> Any:
+def _encode(value: Any, name: str, strategy: Strategy) -> Any:
+    pool = strategy.pool
     if isinstance(value, _SCALARS):
         return value
     if isinstance(value, np.generic):
@@ -150,11 +151,12 @@ def _encode(value: Any, name: str, pool: Pool) -> Any:
     if isinstance(value, Tensor):
         return {"kind": "tensor", **encode_tensor(value)}
     if isinstance(value, Kernel):
-        return {"kind": "kernel", **encode_kernel(value, name, pool.X)}
+        return {"kind": "kernel", **encode_kernel(value, name, _inputs(strategy))}
     if isinstance(value, LearntKernel) and isinstance(value.kernel, Kernel):
-        return {"kind": "learnt_kernel", **_encode_learnt(value.kernel, name, pool.X)}
+        learnt = _encode_learnt(value.kernel, name, _inputs(strategy))
+        return {"kind": "learnt_kernel", **learnt}
     if type(value) in _SCHEDULES.values():
-        arguments = _encode_arguments(value, pool)
+        arguments = _encode_arguments(value, strategy)
         return {"kind": "schedule", "class": type(value).__name__, **arguments}
     if isinstance(value, PARTS):
         if getattr(value, "pool", pool).hash != pool.hash:
@@ -166,10 +168,10 @@ def _encode(value: Any, name: str, pool: Pool) -> Any:
         if isinstance(value, History):
             value = value.on(pool)  # as numbers, in the columns of the pool
         part = reference_to(type(value), name)
-        arguments = _encode_arguments(value, pool)
+        arguments = _encode_arguments(value, strategy)
         return {"kind": "part", "class": part, "arguments": arguments}
     if isinstance(value, (list, tuple)):
-        return {"kind": "tuple", "items": [_encode(v, name, pool) for v in value]}
+        return {"kind": "tuple", "items": [_encode(v, name, strategy) for v in value]}
     if isinstance(value, (Model, GPPrior)):
         raise ValueError(
             f"Expected `{name}` of the strategy to be storable, but a fixed "
@@ -177,6 +179,13 @@ def _encode(value: Any, name: str, pool: Pool) -> Any:
             "importable function (train_X, train_Y, train_Yvar) -> model."
         )
     return {"kind": "function", "name": reference_to(value, name)}
+
+
+def _inputs(strategy: Strategy) -> Tensor:
+    r"""``N x d`` inputs as kernels see them: without numbers of outputs or levels."""
+    X: Tensor = strategy.candidates.X
+    has_levels = isinstance(strategy, TruVaRStrategy) and strategy.has_levels
+    return X[:, :-1] if has_levels else X
 
 
 def _decode(value: Any, name: str, pool: Pool) -> Any:
@@ -225,9 +234,9 @@ def _arguments_of(target: Any) -> list[str]:
     return [name for name in names if name != "pool"]
 
 
-def _encode_arguments(source: Any, pool: Pool) -> dict[str, Any]:
+def _encode_arguments(source: Any, strategy: Strategy) -> dict[str, Any]:
     names = _arguments_of(source)
-    return {name: _encode(getattr(source, name), name, pool) for name in names}
+    return {name: _encode(getattr(source, name), name, strategy) for name in names}
 
 
 def _decode_arguments(

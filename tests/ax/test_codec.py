@@ -57,6 +57,7 @@ from botorch_lse.strategies import (
     SwitchingRule,
     TargetedVariance,
     TruncatedVariance,
+    TruVaRStrategy,
     UFunction,
     Variance,
 )
@@ -193,6 +194,18 @@ def test_kernels_come_back_to_the_last_bit(make):
     one, other = (GPPrior.from_kernel(k).covar_module for k in (given, again))
     with torch.no_grad():
         assert torch.equal(one(X, X).to_dense(), other(X, X).to_dense())
+
+
+def test_kernels_of_rows_with_a_number_of_a_level_or_an_output_are_stored():
+    points = grid_pool(3)
+    levels = points.at_noise_levels([0.01, 0.1], costs=[3.0, 1.0])
+    wanted = {"threshold": 0.5, "model": kernel()}
+    again = through_json(TruVaRStrategy(levels, **wanted))
+    assert torch.equal(again.model.outputscale, wanted["model"].outputscale)
+    assays, both = points.at_outputs(2, (1.0, 1.0)), Above(0) & Above(0, output=1)
+    model = GaussianProcess(kernel(), noise_std=0.1)
+    again = through_json(Strategy(assays, both, model=model))
+    assert torch.equal(again.model.model.outputscale, model.model.outputscale)
 
 
 def test_storing_a_kernel_leaves_it_as_it_is():

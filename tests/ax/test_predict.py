@@ -3,22 +3,20 @@ import re
 
 import pytest
 import torch
-from ax.api.client import Client
 from ax.core.observation import ObservationFeatures
 from ax.exceptions.core import UnsupportedError
 from botorch.exceptions.errors import UnsupportedError as NoModelYet
 
-from botorch_lse import Above, Below, Pool, Strategy
+from botorch_lse import Above, Strategy
 from botorch_lse.ax import (
     POOL_INDEX,
     level_set,
-    level_set_generation_strategy,
-    pool_parameters,
 )
 from botorch_lse.ax.compat import as_stored
+from botorch_lse.strategies import Above, Strategy
 
 from .test_pool_space import recipe_client, recipe_pool, recipe_strategy
-from .worlds import NOISE, client_for, complete, kernel, lse, measure
+from .worlds import NOISE, client_for, complete, grid_pool, kernel, lse, measure
 
 
 def two_rounds(strategy):
@@ -70,16 +68,11 @@ def test_predictions_before_any_data_are_the_prior():
     assert sem == pytest.approx(math.sqrt(1.3))
 
 
-def test_predictions_of_several_outputs_before_any_data_are_wide():
-    goal = Above(0.0) & Below(1.0, output=1)
-    strategy = Strategy(Pool(torch.rand(20, 1, dtype=torch.float64)), goal)
-    client = Client()
-    client.configure_experiment(parameters=pool_parameters(strategy.pool))
-    client.configure_optimization(objective="a, b")
-    strategy = level_set_generation_strategy(strategy, metrics=["a", "b"])
-    client.set_generation_strategy(strategy)
-    client.get_next_trials(2)
-    assert client.predict([{POOL_INDEX: 4}]) == [{"a": (0.0, 1.0), "b": (0.0, 1.0)}]
+def test_predictions_before_any_data_of_a_learnt_model_are_in_standard_units():
+    assays = grid_pool(3).at_outputs(2, (1.0, 1.0))
+    region = Above(0.0) & Above(0.0, output=1)
+    client = client_for(Strategy(assays, region))
+    assert client.predict([{POOL_INDEX: 4}])[0] == {"y": (0.0, 1.0)}
 
 
 def test_predictions_by_the_values_of_a_row():
