@@ -7,10 +7,10 @@ complaint can name the place, and what nobody asked to change is written back as
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import os
 import re
-import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from botorch_lse.files import ChangedError, Seen, read_whole, write_whole
 from botorch_lse.numerals import clear_mark, is_doubtful, is_number, marks_of
 
 MOST_FAULTS = 40
@@ -148,12 +149,14 @@ class Table:
         header: The names of its columns.
         lines: Its lines, without empty ones.
         style: How it is written.
+        seen: What its file held.
     """
 
     path: Path
     header: tuple[str, ...]
     lines: tuple[Line, ...] = field(repr=False)
     style: Style = Style()
+    seen: Seen = field(default=Seen(None), repr=False)
 
     @property
     def name(self) -> str:
@@ -289,10 +292,9 @@ def read_table(
         ValueError: If it is no table: not there, an Excel workbook, empty, two columns
             of one name, or a line with more cells than the header.
     """
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror}).") from error
+    raw = content_of(path)
+    if raw is None:
+        raise ValueError(f"{path}: cannot be read ({os.strerror(errno.ENOENT)}).")
     text, encoding = decoded(raw, path.name, encoding, names)
     newline = "\r\n" if "\r\n" in text else "\n"
     if not text.strip(f'{"".join(DELIMITERS)}" \r\n'):
@@ -321,7 +323,23 @@ def read_table(
             for (number, _), cells in zip(lines, padded, strict=True)
         ),
         Style(reading.delimiter, encoding, newline, reading.before),
+        Seen.of(raw),
     )
+
+
+def content_of(path: Path) -> bytes | None:
+    r"""What a file holds; ``None`` if there is no such file.
+
+    Args:
+        path: The file, or a link to it.
+
+    Raises:
+        ValueError: If it cannot be read, or is a link to nowhere.
+    """
+    try:
+        return read_whole(path)
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
 @dataclass(frozen=True)
@@ -535,6 +553,7 @@ def write_table(
     header: Sequence[str],
     rows: Iterable[Mapping[str, str]],
     style: Style,
+    over: Seen | None = None,
 ) -> None:
     r"""Write a CSV file at once: whoever reads it finds the old one or the new one.
 
@@ -543,10 +562,11 @@ def write_table(
         header: The names of its columns.
         rows: The cells of each line by column; what is missing stays empty.
         style: How it is to be written.
+        over: What the caller saw in the file; default: whatever it holds is replaced.
 
     Raises:
         ValueError: If the file cannot be written, for example because Excel has it
-            open.
+            open, or was saved meanwhile.
     """
     text = io.StringIO(newline="")
     text.write(style.before)
@@ -557,7 +577,7 @@ def write_table(
         content = text.getvalue().encode(style.encoding)
     except UnicodeEncodeError:  # a letter that the file's encoding does not have
         content = text.getvalue().encode("utf-8-sig")
-    replace_file(path, content)
+    replace_file(path, content, over)
 
 
 def check_is_no_workbook(path: Path, name: str) -> None:
@@ -577,38 +597,44 @@ def check_is_no_workbook(path: Path, name: str) -> None:
         )
 
 
-def replace_file(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes, over: Seen | None = None) -> None:
     r"""Put content in place of a file, as a whole.
 
     Args:
         path: The file.
         content: What it is to hold.
+        over: What the caller saw in it; default: whatever it holds is replaced.
 
     Raises:
-        ValueError: If it cannot be written.
+        ValueError: If it cannot be written, or was saved meanwhile.
     """
-    temporary = None
+    with writing(path):
+        write_whole(path, content, over)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    r"""A context in which errors of writing a file become complaints about it.
+
+    Args:
+        path: The file.
+    """
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        # Not the mode that temporary files have, which others could not read.
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
-    except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+        yield
+    except ChangedError as error:
         raise ValueError(
-            f"{path}: cannot be written ({error.strerror}). If it is open in another "
-            "program, close it there; nothing was changed in it."
+            f"{path}: was saved by something else while this call computed, and is "
+            "left as that has it. Call again."
         ) from error
-
-
-def _umask() -> int:
-    r"""The permissions that new files do not get."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    except OSError as error:
+        remedies = {
+            errno.ENOSPC: "Make room on its drive",
+            errno.EACCES: "Change its rights or those of its folder, or name another",
+            errno.ENOENT: "Bring back what is not there, or name another file",
+        }
+        is_open = "If it is open in another program, close it there"
+        remedy = remedies.get(error.errno or 0, is_open)
+        raise ValueError(
+            f"{path}: cannot be written ({error.strerror}). {remedy}; nothing was "
+            "changed in it."
+        ) from error

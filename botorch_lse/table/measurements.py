@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from botorch_lse.numerals import MARKS, is_doubtful, number_with, written
 from botorch_lse.table.candidates import REPEAT, SHEET, Candidates, check_marks, is_open
-from botorch_lse.table.cells import Faults, Line, Table, read_table
+from botorch_lse.table.cells import Faults, Line, Table, content_of, read_table
 from botorch_lse.table.notation import Notation, is_missing
 from botorch_lse.table.settings import Settings
 
@@ -252,10 +252,10 @@ def measurements(found: Settings, candidates: Candidates) -> Measurements:
 
 
 def _table_of(found: Settings, name: str) -> Table | None:
-    path = found.file(name).resolve()
-    if not path.exists():
+    path = found.file(name)
+    if content_of(path) is None:
         return None
-    return read_table(path, found.encoding, found.names)
+    return read_table(path.resolve(), found.encoding, found.names)
 
 
 @dataclass(frozen=True)

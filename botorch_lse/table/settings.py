@@ -13,8 +13,14 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from botorch_lse.files import Seen
 from botorch_lse.numerals import MARKS, marks_of, written
-from botorch_lse.table.cells import check_is_no_workbook, decoded, replace_file
+from botorch_lse.table.cells import (
+    check_is_no_workbook,
+    content_of,
+    decoded,
+    replace_file,
+)
 from botorch_lse.table.notation import Notation
 
 DEFAULT_FILE = "botorch-lse.toml"
@@ -208,7 +214,7 @@ class Settings:
         return self.path.parent / str(getattr(self, name))
 
     def write(self) -> None:
-        r"""Write the file of the settings."""
+        r"""Write the file of the settings, which is not there yet."""
         lines = [
             f"# The settings of {PROGRAM}. Edit them here; every call reads them.",
             "# A line that begins with # is not set.",
@@ -220,7 +226,7 @@ class Settings:
             shown = _toml(value) if is_set else _example(part.name)
             text = f"{'' if is_set else '# '}{part.name} = {shown}"
             lines.append(f"{text}  # {part.metadata['words']}")
-        replace_file(self.path, ("\n".join(lines) + "\n").encode())
+        replace_file(self.path, ("\n".join(lines) + "\n").encode(), Seen(None))
 
 
 def _stored() -> list[Any]:
@@ -288,9 +294,10 @@ def settings(path: Path, given: Mapping[str, Any]) -> Settings:
         ValueError: If the file is not what it should be, or an option contradicts it.
     """
     options = {name: _from_here(name, given[name], path) for name in given}
-    if not path.exists():
+    content = content_of(path)
+    if content is None:
         return Settings(path=path, **options)
-    text, _ = decoded(path.read_bytes(), path.name)
+    text, _ = decoded(content, path.name)
     try:
         stored = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
