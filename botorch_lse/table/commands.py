@@ -31,6 +31,7 @@ from botorch_lse.strategies.loop import (
     NOT_CONFIRMED,
 )
 from botorch_lse.table.answers import draw_answer, write_answer
+from botorch_lse.table.candidates import SHEET
 from botorch_lse.table.cells import CODE_PAGES, Table, write_table, writing
 from botorch_lse.table.measurements import (
     FAILED,
@@ -394,10 +395,29 @@ def summary(run: Run) -> str:
         )
     else:
         lines.append(foreseen(run))
-    lines += [*often_failed(run), *of_marks(run), *of_limits(run), *of_scale(run)]
+    lines += [*of_ends(run), *often_failed(run), *of_marks(run), *of_limits(run)]
+    lines += of_scale(run)
     if state.history.n_measured and state.calibration().has_failed:
         lines.append(too_narrow(run))
     return "\n".join(lines)
+
+
+def of_ends(run: Run) -> list[str]:
+    r"""What to know of files that do not end as they are written, in sentences.
+
+    Some spreadsheets leave off the last line break, and so does a copy that was cut
+    short within the last cell.
+
+    Args:
+        run: The run.
+    """
+    tables = {id(t): t for t in (run.measured.results, run.measured.sheet) if t}
+    return [
+        f"{table.last_words}, as this program writes it. If the file was cut short "
+        "there, correct that line."
+        for table in tables.values()
+        if table.unended is not None and table.column(SHEET) is not None
+    ]
 
 
 def one_sided(run: Run) -> str:

@@ -255,7 +255,15 @@ def _table_of(found: Settings, name: str) -> Table | None:
     path = found.file(name)
     if content_of(path) is None:
         return None
-    return read_table(path.resolve(), found.encoding, found.names)
+    table = read_table(path.resolve(), found.encoding, found.names)
+    is_ours = table.column(SHEET) is not None  # and was written with all cells
+    if is_ours and table.unended is not None and table.unended < len(table.header):
+        raise ValueError(
+            f"{table.last_words}, and has {table.unended} cells of "
+            f"{len(table.header)}: the file was cut short. Restore it from a copy, or "
+            "complete the line and end it with a line break."
+        )
+    return table
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ DEFAULT_FILE = "botorch-lse.toml"
 FILES = ("candidates", "results", "out")
 """Settings that are files; they are relative to the folder of the settings."""
 PROGRAM = "botorch-lse"
+_TITLE = f"# The settings of {PROGRAM}"
+"""How the file begins."""
 _DECIMAL_COMMA = re.compile(r"\s*(\w+)\s*=\s*([+-]?\d+,\d+)\s*(?:#.*)?$")
 """A line of settings with a number as many languages write it."""
 
@@ -134,6 +136,13 @@ class Settings:
     def __post_init__(self) -> None:
         if not self.candidates or not self.column:
             missing = "the table of candidates" if self.column else "--column"
+            if self.is_stored:
+                name = "column" if self.candidates else "candidates"
+                example = "strength" if self.candidates else "candidates.csv"
+                raise ValueError(
+                    f"{self.path.name}: expected {missing}, but got none. Add a line "
+                    f'such as {name} = "{example}".'
+                )
             raise ValueError(
                 f"Expected {missing}, but got none, and there is no {self.path.name} "
                 f"yet. Write: {PROGRAM} next candidates.csv --above 40 --column "
@@ -141,7 +150,8 @@ class Settings:
             )
         if (self.above is None) == (self.below is None):
             raise ValueError(
-                "Expected one level, --above or --below, but got "
+                f"{f'{self.path.name}: e' if self.is_stored else 'E'}xpected one "
+                "level, --above or --below, but got "
                 f"{'none' if self.above is None else 'both'}."
             )
         if self.decimal not in (None, *MARKS):
@@ -216,7 +226,7 @@ class Settings:
     def write(self) -> None:
         r"""Write the file of the settings, which is not there yet."""
         lines = [
-            f"# The settings of {PROGRAM}. Edit them here; every call reads them.",
+            f"{_TITLE}. Edit them here; every call reads them.",
             "# A line that begins with # is not set.",
             "",
         ]
@@ -298,6 +308,13 @@ def settings(path: Path, given: Mapping[str, Any]) -> Settings:
     if content is None:
         return Settings(path=path, **options)
     text, _ = decoded(content, path.name)
+    if text.startswith(_TITLE) and not text.endswith(("\n", "\r")):
+        last = text.splitlines()[-1]
+        raise ValueError(
+            f"{path.name}, line {len(text.splitlines())}: no line break ends {last!r}, "
+            "as every call writes it: the file was cut short. Restore it from a copy, "
+            "or add what is missing and end the line with a line break."
+        )
     try:
         stored = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
