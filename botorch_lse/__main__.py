@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from botorch_lse import __version__
-from botorch_lse._command_line import options_of, parsed
+from botorch_lse._command_line import answered, options_of, parsed
 from botorch_lse.table import main as table
 
 DESCRIPTION = """\
@@ -70,6 +70,16 @@ def demo(arguments: Sequence[str]) -> int:
     Returns:
         The exit status, as of ``main``.
     """
+    needs = dict.fromkeys(("ax", "filelock", "matplotlib", "plotly"), "ax,plot")
+    return answered("python -m botorch_lse", lambda: _run(arguments), needs)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    r"""Run the demo, where errors are answered.
+
+    Args:
+        arguments: Its options.
+    """
     options = parse(arguments)
     logging.disable(logging.INFO)  # Ax logs a line per trial
     try:
@@ -77,15 +87,6 @@ def demo(arguments: Sequence[str]) -> int:
         from botorch_lse.demo import run_demo  # not at the top: it brings Ax
 
         run_demo(options)
-    except (ValueError, OSError) as error:
-        notes = getattr(error, "__notes__", [])
-        said = " ".join(" ".join((str(error), *notes)).split())
-        print(f"python -m botorch_lse: error: {said}", file=sys.stderr)
-        return 2
-    except ImportError as error:
-        print(f"The demo needs Ax and matplotlib ({error}).", file=sys.stderr)
-        print("Install them with: pip install 'botorch-lse[ax,plot]'", file=sys.stderr)
-        return 1
     finally:
         logging.disable(logging.NOTSET)
     return 0

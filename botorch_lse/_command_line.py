@@ -3,9 +3,12 @@ r"""What the command lines share: options read and checked before anything is lo
 from __future__ import annotations
 
 import math
+import os
 import re
+import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 
 
@@ -22,6 +25,90 @@ def parsed(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
         name = unknown.partition("=")[0]
         parser.error(f"{name} is no option.{did_you_mean(name, options_of(parser))}")
     return found
+
+
+def answered(
+    program: str, act: Callable[[], int], needs: Mapping[str, str] | None = None
+) -> int:
+    r"""The status of a call, whose foreseeable ends are said in a line.
+
+    Args:
+        program: What the line begins with.
+        act: The call; it writes its files before it says a word.
+        needs: Modules that need not be installed, each with the extra that has it.
+
+    Returns:
+        The exit status; 2 if an option or a file is not what it should be, 1 if a
+        package is missing, 130 after Ctrl-C.
+    """
+    try:
+        try:
+            status = act()
+        except SystemExit:  # a parser's, which has said something
+            _flush()
+            raise
+        _flush()
+    except BrokenPipeError:  # whoever reads has seen enough, as in `| head -1`
+        _silence()
+    except KeyboardInterrupt:
+        _complain(f"{program}: stopped; no file was left half written")
+        return 130
+    except ImportError as error:
+        _complain(f"{program}: error: {_of_missing(error, needs or {})}")
+        return 1
+    except (ValueError, OSError) as error:
+        said = [str(error), *getattr(error, "__notes__", [])]
+        if isinstance(error, OSError) and error.strerror:
+            is_output = error.filename is None
+            said[0] = f"{error.filename or 'standard output'}: {error.strerror}."
+            if is_output:
+                _silence()
+        _complain(f"{program}: error: {' '.join(part.strip() for part in said)}")
+        return 2
+    else:
+        return status
+    return 0
+
+
+def say(said: str) -> None:
+    r"""Print to standard output; a reader that has gone away ends no run.
+
+    Args:
+        said: What is said.
+    """
+    try:
+        print(said, flush=True)
+    except BrokenPipeError:
+        _silence()
+
+
+def _of_missing(error: ImportError, needs: Mapping[str, str]) -> str:
+    r"""What to do about a module that cannot be imported."""
+    module = (error.name or "").partition(".")[0]
+    if module not in needs:
+        return f"{error}. The installation seems to be damaged."
+    return (
+        f"{module} is needed, which is not installed ({error}). Install it with: pip "
+        f"install 'botorch-lse[{needs[module]}]'"
+    )
+
+
+def _complain(said: str) -> None:
+    r"""Print to standard error, if there is one that takes it."""
+    with suppress(OSError):
+        print(said, file=sys.stderr, flush=True)
+
+
+def _flush() -> None:
+    r"""Write what is buffered now, where an error can be answered."""
+    if sys.stdout is not None:  # ``None`` where the shell closed it
+        sys.stdout.flush()
+
+
+def _silence() -> None:
+    r"""Send standard output nowhere: at its end Python would write the rest again."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def options_of(parser: ArgumentParser) -> list[str]:

@@ -17,6 +17,7 @@ from ax.api.client import Client
 from torch import Tensor
 from tqdm import tqdm
 
+from botorch_lse._command_line import say
 from botorch_lse.ax import (
     POOL_INDEX,
     level_set_generation_strategy,
@@ -28,6 +29,7 @@ from botorch_lse.ax.node import level_set_node
 from botorch_lse.checks import real_vector
 from botorch_lse.confidence.calibration import CalibrationWarning
 from botorch_lse.datasets import bathymetry, f1_score
+from botorch_lse.files import write_figure, write_whole
 from botorch_lse.numerals import written
 from botorch_lse.problem import Classification, Pool
 from botorch_lse.strategies import (
@@ -118,25 +120,25 @@ class Survey:
 def run_demo(options: Namespace) -> None:
     r"""Run every method, print the table, write the pictures and the answer."""
     survey = load_survey(options.pool, options.raw)
-    print(
+    say(
         f"{survey.title}\n{len(survey.pool):,} rows; level {written(options.threshold)}"
     )
-    print(
+    say(
         f"Noise {written(options.noise)} {survey.unit} (standard deviation), batches "
         f"of {options.batch}, at most {options.budget} measurements, accuracy "
         f"epsilon = {written(options.epsilon)} {survey.unit}"
     )
     first, *_ = options.methods
-    print(f"{first} runs through Ax, the others by ask and tell\n")
+    say(f"{first} runs through Ax, the others by ask and tell\n")
     time_left = TimeLeft(options.methods, options.budget)
     with warnings.catch_warnings():
         # Whether the predictions held is said at the end, and drawn.
         warnings.simplefilter("ignore", CalibrationWarning)
         runs = {m: run_method(m, survey, options, time_left) for m in options.methods}
     rows = [row for _, milestones in runs.values() for row in milestones]
-    print(f"{pd.DataFrame(rows).to_string(index=False)}\n")
+    say(f"{pd.DataFrame(rows).to_string(index=False)}\n")
     end, _ = runs[first]
-    print(how_it_ended(first, end, survey, options))
+    say(how_it_ended(first, end, survey, options))
     write_files(options.out, end, survey, options)
 
 
@@ -349,7 +351,7 @@ def watched(
                 bar.set_postfix_str(f"{undecided}; {left}")
                 bar.update(n - bar.n)
             elif now - shown_at >= LINES_APART:
-                print(f"{method}: {n} soundings, {undecided}; {left}", flush=True)
+                say(f"{method}: {n} soundings, {undecided}; {left}")
                 shown_at = now
 
 
@@ -407,10 +409,10 @@ def write_files(out: Path, state: State, survey: Survey, options: Namespace) -> 
     assert figure is not None  # drawn just now
     picture, table = out / "level_set.png", out / "level_set.csv"
     residuals = out / "calibration.png"
-    figure.savefig(picture, dpi=150, bbox_inches="tight")
-    plot_calibration(state.calibration()).savefig(residuals, dpi=150)
+    write_figure(figure, picture, dpi=150, bbox_inches="tight")
+    write_figure(plot_calibration(state.calibration()), residuals, dpi=150)
     soundings = observations.times_measured(len(survey.pool)).numpy()
     columns = {"soundings": soundings, "true_value": survey.truth.numpy()}
     frame = answer.to_frame().assign(**columns)
-    frame.to_csv(table, index=False, float_format="%.6g")
-    print(f"\nWrote {picture}, {residuals} and {table}")
+    write_whole(table, frame.to_csv(index=False, float_format="%.6g").encode())
+    say(f"\nWrote {picture}, {residuals} and {table}")

@@ -14,12 +14,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-import shutil
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,15 @@ from ax.core.trial_status import TrialStatus
 from filelock import FileLock, Timeout
 
 from botorch_lse.ax import compat
+from botorch_lse.files import (
+    ChangedError,
+    Seen,
+    check_writable,
+    followed,
+    read_whole,
+    remove_leftovers,
+    write_whole,
+)
 
 _NOT_AN_EXPERIMENT = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """What reading a file as an experiment raises if it is something else."""
@@ -85,12 +92,13 @@ class Record(AbstractContextManager["Record"]):
     def _check_file(self, file: HeldFile) -> None:
         r"""Refuse a file with anything that the client does not know."""
         path = file.path
-        # A file is replaced by renaming another, which its protection does not prevent.
-        if path.exists() and not os.access(path, os.W_OK):
+        try:
+            check_writable(path)
+        except OSError as error:
             raise ValueError(
                 f"Expected `storage` to be a file that can be written, but {path} is "
                 "protected. Change its rights, or take another name."
-            )
+            ) from error
         if (content := file.read()) is None:
             return
         try:
@@ -338,7 +346,7 @@ class HeldFile:
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self._name = path, name
-        self._last: bytes | None = None  # the digest of what it held at the last look
+        self._last = Seen(None)  # at the last look
 
     def read(self) -> bytes | None:
         r"""The content; ``None`` if there is no such file.
@@ -347,15 +355,14 @@ class HeldFile:
             ValueError: If it can not be read.
         """
         try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
-            return None
+            content = read_whole(self.path)
         except OSError as error:
             raise ValueError(
                 f"Expected `{self._name}` to be a file that can be read, but "
                 f"{self.path} can not: {error}."
             ) from error
-        self._last = hashlib.sha256(content).digest()
+        if content is not None:
+            self._last = Seen.of(content)
         return content
 
     def write(self, content: bytes) -> None:
@@ -365,17 +372,18 @@ class HeldFile:
             ValueError: If the file is not as it was read or written last.
             OSError: If it cannot be written; what was there before stays.
         """
-        expected = self._last
-        if self.read() is not None and self._last != expected:
-            self._last = expected
+        # One that is gone is written again: nothing of somebody else's is lost.
+        over = self._last if self.path.exists() else Seen(None)
+        try:
+            write_whole(self.path, content, over)
+        except ChangedError as error:
             raise ValueError(
                 f"Expected `{self._name}` to be written by this run alone, but "
                 f"{self.path} was changed by something else. It is left as it is; "
                 "what this run has is in the client: `save_client(client, "
                 '"other.json")` writes it elsewhere.'
-            )
-        write_whole(self.path, content)
-        self._last = hashlib.sha256(content).digest()
+            ) from error
+        self._last = Seen.of(content)
 
 
 @contextmanager
@@ -401,10 +409,11 @@ def held(
         ValueError: If somebody else holds it, or no lock can be made.
     """
     try:
-        target = Path(path).resolve()  # symbolic links are followed
-    except (OSError, RuntimeError) as error:
+        target = followed(path)
+    except OSError as error:
         raise ValueError(
-            f"Expected `{name}` to lead to a file, but {path} does not: {error}."
+            f"Expected `{name}` to lead to a file, but {path} does not: "
+            f"{error.strerror}. Take another name, or remove the link."
         ) from error
     label = label or str(target)
     lock = FileLock(target.with_name(f".{target.name}.lock"))
@@ -423,34 +432,5 @@ def held(
             "rights of this one."
         ) from error
     with locked:
-        ours = re.compile(rf"\.{re.escape(target.name)}\.\d+\.tmp")
-        for found in target.parent.iterdir():
-            if ours.fullmatch(found.name):  # of a dead one: a live one holds the lock
-                found.unlink(missing_ok=True)
+        remove_leftovers(target.parent)
         yield HeldFile(target, name)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    r"""Write a file so that it is there as a whole, or as it was before.
-
-    The bytes reach the disk before the name does: a crash at any moment leaves the old
-    file or the new one, with the rights of the old one. It is for one writer at a time:
-    see ``held``.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileNotFoundError):
-            shutil.copymode(path, temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    if os.name == "posix":  # the folder's entry as well
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

@@ -39,10 +39,11 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from botorch_lse.ax.compat import properties_of, save_properties
-from botorch_lse.ax.recording import held, path_of, write_whole
+from botorch_lse.ax.recording import held, path_of
 from botorch_lse.ax.references import PARTS, find, reference_to
 from botorch_lse.checks import of_type, whole_number
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
+from botorch_lse.files import write_whole
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.models.kernels import GramKernel, LearntKernel, TanimotoKernel
 from botorch_lse.problem import History, Pool

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from botorch_lse.files import Seen, write_figure
 from botorch_lse.numerals import written
 from botorch_lse.plotting import level_set_frame, plot_level_set
 from botorch_lse.problem import Pool
-from botorch_lse.table.cells import without_unit, write_table
+from botorch_lse.table.cells import without_unit, write_table, writing
 from botorch_lse.table.runs import Run
 
 UNMEASURABLE = "n/a"
@@ -61,12 +62,13 @@ def columns(run: Run, frame: pd.DataFrame) -> dict[str, str]:
     return {name.removesuffix("_lse"): name for name in reversed(names)}
 
 
-def write_answer(run: Run, path: Path) -> None:
+def write_answer(run: Run, path: Path, over: Seen | None = None) -> None:
     r"""Write the answer's table in the style of the candidates' file.
 
     Args:
         run: The run.
         path: The file.
+        over: What the caller saw in it; default: whatever it holds is replaced.
     """
     frame, mark = answer_frame(run), run.mark
     names, ours = [str(name) for name in frame.columns], columns(run, frame)
@@ -86,15 +88,17 @@ def write_answer(run: Run, path: Path) -> None:
         {name: text(name, row[name], float(row[ours["sigma"]])) for name in names}
         for row in frame.to_dict(orient="records")
     ]
-    write_table(path, names, rows, run.candidates.table.style.of_another)
+    style = run.candidates.table.style.of_another
+    write_table(path, names, rows, style, over)
 
 
-def draw_answer(run: Run, path: Path) -> None:
+def draw_answer(run: Run, path: Path, over: Seen | None = None) -> None:
     r"""Draw the answer: a map of two inputs, else every candidate's interval.
 
     Args:
         run: The run.
         path: The file.
+        over: What the caller saw in it; default: whatever it holds is replaced.
 
     Raises:
         ImportError: If matplotlib is not installed.
@@ -117,7 +121,9 @@ def draw_answer(run: Run, path: Path) -> None:
         axes.set_xlabel("candidates, sorted by what is expected")
     figure = axes.get_figure(root=True)
     assert figure is not None  # drawn just now
-    try:
-        figure.savefig(path, dpi=150, bbox_inches="tight")
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: the picture cannot be written ({error}).") from error
+    with writing(path):
+        try:
+            write_figure(figure, path, over, dpi=150, bbox_inches="tight")
+        except ValueError as error:  # the end of its name is no format
+            said = f"{path}: the picture cannot be written ({error})."
+            raise ValueError(said) from error

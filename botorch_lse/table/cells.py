@@ -7,17 +7,19 @@ complaint can name the place, and what nobody asked to change is written back as
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import os
 import re
-import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 
+from botorch_lse.files import ChangedError, Seen, read_whole, write_whole
 from botorch_lse.numerals import clear_mark, is_doubtful, is_number, marks_of
 
 MOST_FAULTS = 40
@@ -148,17 +150,28 @@ class Table:
         header: The names of its columns.
         lines: Its lines, without empty ones.
         style: How it is written.
+        seen: What its file held.
+        unended: How many cells the last line has, if no line break ends it.
     """
 
     path: Path
     header: tuple[str, ...]
     lines: tuple[Line, ...] = field(repr=False)
     style: Style = Style()
+    seen: Seen = field(default=Seen(None), repr=False)
+    unended: int | None = None
 
     @property
     def name(self) -> str:
         r"""The file's name, as complaints call it."""
         return self.path.name
+
+    @property
+    def last_words(self) -> str:
+        r"""How the file ends if no line break ends it, for messages."""
+        line = self.lines[-1]
+        words = self.style.delimiter.join(line.cells.values())
+        return f"{self.name}, line {line.number}: no line break ends {words!r}"
 
     @cached_property
     def _columns(self) -> dict[str, str | None]:
@@ -287,12 +300,13 @@ def read_table(
 
     Raises:
         ValueError: If it is no table: not there, an Excel workbook, empty, two columns
-            of one name, or a line with more cells than the header.
+            of one name, a quotation mark that is not closed, or a line with more cells
+            than the header. A line with fewer cells is taken, as spreadsheets leave off
+            empty ones.
     """
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror}).") from error
+    raw = content_of(path)
+    if raw is None:
+        raise ValueError(f"{path}: cannot be read ({os.strerror(errno.ENOENT)}).")
     text, encoding = decoded(raw, path.name, encoding, names)
     newline = "\r\n" if "\r\n" in text else "\n"
     if not text.strip(f'{"".join(DELIMITERS)}" \r\n'):
@@ -302,6 +316,8 @@ def read_table(
     if not reading.rows:
         raise ValueError(f"{path.name}: expected a header, but there are only remarks.")
     header, lines = reading.header, reading.body
+    faults.said += [f"{path.name}, {said}" for said in _faults_of_marks(text, reading)]
+    faults.check()  # of lines that a mark swallows nothing more can be said
     with faults.noted():
         _check_header(reading, path.name)
     long = [(n, cells) for n, cells in lines if any(cells[len(header) :])]
@@ -321,7 +337,24 @@ def read_table(
             for (number, _), cells in zip(lines, padded, strict=True)
         ),
         Style(reading.delimiter, encoding, newline, reading.before),
+        Seen.of(raw),
+        None if text.endswith(("\n", "\r")) else len(reading.rows[-1][1]),
     )
+
+
+def content_of(path: Path) -> bytes | None:
+    r"""What a file holds; ``None`` if there is no such file.
+
+    Args:
+        path: The file, or a link to it.
+
+    Raises:
+        ValueError: If it cannot be read, or is a link to nowhere.
+    """
+    try:
+        return read_whole(path)
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
 @dataclass(frozen=True)
@@ -434,12 +467,132 @@ def _cells(
 
     A cell may hold line breaks: the number is that of the line on which a row begins.
     """
-    reader = csv.reader(lines[start:], delimiter=delimiter)
-    rows, last = list[tuple[int, list[str]]](), start
-    for cells in reader:
-        rows.append((last + 1, [cell.strip(blank) for cell in cells]))
-        last = start + reader.line_num
+    rows = (
+        (start + first + 1, [cell.strip(blank) for cell in cells])
+        for first, _, cells in _spans(lines[start:], delimiter)
+    )
     return [(number, cells) for number, cells in rows if any(cells)]
+
+
+def _spans(lines: list[str], delimiter: str) -> Iterator[tuple[int, int, list[str]]]:
+    r"""Each row of cells, with its first line and the one behind its last.
+
+    Args:
+        lines: The lines with their ends.
+        delimiter: What stands between two cells.
+    """
+    reader, first = csv.reader(lines, delimiter=delimiter), 0
+    try:
+        for cells in reader:
+            yield first, reader.line_num, cells
+            first = reader.line_num
+    except csv.Error:  # the rest of a large file is one cell, since a mark is open
+        yield first, len(lines), []
+
+
+def _faults_of_marks(text: str, reading: _Reading) -> list[str]:
+    r"""Complaints about quotation marks by which lines are lost.
+
+    A cell in quotation marks may hold line breaks. One that is not closed in its line
+    takes the lines below with it, up to the next mark: it ends there within a cell, or
+    some of these lines have cells like any other line.
+
+    Args:
+        text: What the file holds.
+        reading: How it is read.
+    """
+    if '"' not in text:
+        return []
+    lines, start = list(io.StringIO(text, newline="")), reading.rows[0][0] - 1
+    cell, is_line, said = _cell_of(reading.delimiter), _LineLike.of(reading), []
+    for first, last, _ in _spans(lines[start:], reading.delimiter):
+        rows, at = lines[start + first : start + last], 0
+        row = "".join(rows)
+        while at <= len(row):
+            here = _line_at(rows, at)
+            place = f"line {here + start + first}"
+            if (found := cell.match(row, at)) is None:
+                is_open = len(rows) > 1 or row.count('"', at) == 1
+                said.append(f"{place}: {_NOT_CLOSED if is_open else _BEHIND}")
+                break
+            inside = found[0].rstrip("\r\n").splitlines()
+            there = here + len(inside) - 1
+            below = rows[here : there - 1]
+            if len(inside) > 1 and reading.delimiter in inside[-1]:
+                below.append(rows[there - 1])
+            if any(map(is_line, below)):
+                said.append(f"{place}: {_NOT_CLOSED}")
+            at = found.end() + 1
+    return said
+
+
+_NOT_CLOSED = (
+    "a quotation mark opens here that is not closed in its line, so that lines below "
+    "would be taken for its text. Delete it, or close it (inches are written "
+    '"2"" pipe", with marks around the cell); a text that is to have several lines '
+    "must not look like lines of the table."
+)
+_BEHIND = (
+    "text stands behind a quotation mark that closes a cell. A mark inside such a cell "
+    'is written twice, as in "2"" pipe"; or delete the marks around it.'
+)
+
+
+def _cell_of(delimiter: str) -> re.Pattern[str]:
+    r"""A cell as CSV has it, up to a delimiter or the end of the row.
+
+    A mark that does not stand at the beginning of a cell is a letter like others.
+    """
+    closed = r'"(?:[^"]|"")*+"[ \t]*'
+    return re.compile(
+        rf"(?:{closed}|(?!\")[^{re.escape(delimiter)}\r\n]*+)"
+        rf"(?:(?={re.escape(delimiter)})|[\r\n]*\Z)"
+    )
+
+
+def _line_at(lines: Sequence[str], at: int) -> int:
+    r"""The number of the line in which a letter of the joined lines stands, from 1."""
+    ends = accumulate(map(len, lines))
+    return next((i for i, end in enumerate(ends, 1) if at < end), len(lines))
+
+
+@dataclass(frozen=True)
+class _LineLike:
+    r"""Tells whether a text reads like a line of a table.
+
+    Args:
+        delimiter: What stands between two cells.
+        width: How many cells a line has.
+        numeric: The places of the cells that are numbers as a rule.
+    """
+
+    delimiter: str
+    width: int
+    numeric: tuple[int, ...]
+
+    @classmethod
+    def of(cls, reading: _Reading) -> _LineLike:
+        r"""The form of most lines of a table."""
+        width = len(reading.header)
+        whole = [cells for _, cells in reading.body if len(cells) == width]
+        columns = (
+            [cell for cell in column if cell] for column in zip(*whole, strict=True)
+        )
+        shares = [sum(map(is_number, own)) / max(1, len(own)) for own in columns]
+        return cls(
+            reading.delimiter,
+            width,
+            tuple(i for i, share in enumerate(shares) if share > 0.5),
+        )
+
+    def __call__(self, text: str) -> bool:
+        cells = [cell.strip(' "\r\n\t') for cell in text.split(self.delimiter)]
+        return (
+            self.width > 1
+            and len(cells) == self.width
+            and any(cells)
+            and all(not cells[i] or is_number(cells[i]) for i in self.numeric)
+        )
 
 
 def _is_padded(cells: Sequence[str], n: int) -> bool:
@@ -472,6 +625,15 @@ def decoded(
         )
     marked = [page for bom, page in _BOMS if raw.startswith(bom)]
     given = [encoding] if encoding else []
+    if b"\0" in raw and not marked:
+        text = _text(raw, encoding) if encoding else None
+        if encoding and text is not None and "\0" not in text:
+            return text, encoding
+        raise ValueError(
+            f"{name}, line {raw[: raw.index(0)].count(10) + 1}: expected text, but got "
+            "a byte 0, as in files that were damaged or not saved whole. Restore it "
+            "from a copy, or save it anew; if it is UTF-16, save it as 'CSV UTF-8'."
+        )
     for page in (*marked, "utf-8", *given):
         if (text := _text(raw, page)) is not None:
             return text, page
@@ -535,6 +697,7 @@ def write_table(
     header: Sequence[str],
     rows: Iterable[Mapping[str, str]],
     style: Style,
+    over: Seen | None = None,
 ) -> None:
     r"""Write a CSV file at once: whoever reads it finds the old one or the new one.
 
@@ -543,10 +706,11 @@ def write_table(
         header: The names of its columns.
         rows: The cells of each line by column; what is missing stays empty.
         style: How it is to be written.
+        over: What the caller saw in the file; default: whatever it holds is replaced.
 
     Raises:
         ValueError: If the file cannot be written, for example because Excel has it
-            open.
+            open, or was saved meanwhile.
     """
     text = io.StringIO(newline="")
     text.write(style.before)
@@ -557,7 +721,7 @@ def write_table(
         content = text.getvalue().encode(style.encoding)
     except UnicodeEncodeError:  # a letter that the file's encoding does not have
         content = text.getvalue().encode("utf-8-sig")
-    replace_file(path, content)
+    replace_file(path, content, over)
 
 
 def check_is_no_workbook(path: Path, name: str) -> None:
@@ -577,38 +741,44 @@ def check_is_no_workbook(path: Path, name: str) -> None:
         )
 
 
-def replace_file(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes, over: Seen | None = None) -> None:
     r"""Put content in place of a file, as a whole.
 
     Args:
         path: The file.
         content: What it is to hold.
+        over: What the caller saw in it; default: whatever it holds is replaced.
 
     Raises:
-        ValueError: If it cannot be written.
+        ValueError: If it cannot be written, or was saved meanwhile.
     """
-    temporary = None
+    with writing(path):
+        write_whole(path, content, over)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    r"""A context in which errors of writing a file become complaints about it.
+
+    Args:
+        path: The file.
+    """
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        # Not the mode that temporary files have, which others could not read.
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
-    except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+        yield
+    except ChangedError as error:
         raise ValueError(
-            f"{path}: cannot be written ({error.strerror}). If it is open in another "
-            "program, close it there; nothing was changed in it."
+            f"{path}: was saved by something else while this call computed, and is "
+            "left as that has it. Call again."
         ) from error
-
-
-def _umask() -> int:
-    r"""The permissions that new files do not get."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    except OSError as error:
+        remedies = {
+            errno.ENOSPC: "Make room on its drive",
+            errno.EACCES: "Change its rights or those of its folder, or name another",
+            errno.ENOENT: "Bring back what is not there, or name another file",
+        }
+        is_open = "If it is open in another program, close it there"
+        remedy = remedies.get(error.errno or 0, is_open)
+        raise ValueError(
+            f"{path}: cannot be written ({error.strerror}). {remedy}; nothing was "
+            "changed in it."
+        ) from error

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botorch_lse import __version__
-from botorch_lse._command_line import at_least, did_you_mean, options_of, parsed
+from botorch_lse._command_line import (
+    answered,
+    at_least,
+    did_you_mean,
+    options_of,
+    parsed,
+)
 from botorch_lse.numerals import MARKS, is_doubtful, number_with
 from botorch_lse.table.cells import check_is_no_workbook
 from botorch_lse.table.settings import DEFAULT_FILE, FILES, PROGRAM, options, settings
@@ -36,6 +43,8 @@ COMMANDS = {
     "answer": "write what is known of each candidate, as a table and a picture",
     "simulate": "say how many measurements to expect, from simulated ones",
 }
+_TRIES = 3
+"""How often a call begins anew because a file was saved while it computed."""
 LEAST = {
     "batch": 1,
     "budget": 1,
@@ -54,29 +63,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The command line; default ``sys.argv[1:]``.
 
     Returns:
-        The exit status; 2 if a file or an option is not what it should be.
+        The exit status; see ``answered``.
     """
-    call = parse(sys.argv[1:] if arguments is None else arguments)
-    try:
+    given = sys.argv[1:] if arguments is None else arguments
+    return answered(PROGRAM, lambda: _carry_out(given), {"matplotlib": "plot"})
+
+
+def _carry_out(arguments: Sequence[str]) -> int:
+    r"""Carry out a command, again where somebody saved a file meanwhile.
+
+    Args:
+        arguments: The command line.
+    """
+    call = parse(arguments)
+    for is_last in (*[False] * _TRIES, True):
         run = read(call)
         # Not at the top: it brings torch, which no wrong call should wait for.
         from botorch_lse.table.commands import carry_out
+        from botorch_lse.table.runs import SavedMeanwhileError
 
-        carry_out(run, call)
-    except ValueError as error:
-        said = " ".join((str(error), *getattr(error, "__notes__", [])))
-        print(f"{PROGRAM}: error: {said}", file=sys.stderr)
-        return 2
-    except ImportError as error:
-        print(
-            f"{PROGRAM}: pictures need matplotlib ({error}). Install it with: pip "
-            "install 'botorch-lse[plot]'",
-            file=sys.stderr,
-        )
-        return 1
-    except KeyboardInterrupt:
-        print(f"{PROGRAM}: stopped; no file was left half written", file=sys.stderr)
-        return 130
+        try:
+            carry_out(run, call)
+            break
+        except SavedMeanwhileError:
+            if is_last:
+                raise
     return 0
 
 
@@ -253,9 +264,9 @@ def read(call: argparse.Namespace) -> Run:
     found = settings(call.settings, given)
     if call.command == "answer":
         check_is_no_workbook(call.table, "--table")
-        own = {found.file(name).resolve() for name in FILES}
+        own = {os.path.realpath(found.file(name)) for name in FILES}
         for path in (call.table, call.picture):
-            if path.resolve() in own:
+            if os.path.realpath(path) in own:
                 raise ValueError(
                     f"Expected another file for the answer, but {path} is one of the "
                     "tables it rests on. Name another one."

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 
@@ -16,6 +17,7 @@ from botorch_lse.confidence.calibration import (
     recent,
     share_within,
 )
+from botorch_lse.files import Seen, seen_to_write
 from botorch_lse.numerals import written
 from botorch_lse.problem import SIDES
 from botorch_lse.strategies.loop import (
@@ -29,7 +31,8 @@ from botorch_lse.strategies.loop import (
     NOT_CONFIRMED,
 )
 from botorch_lse.table.answers import draw_answer, write_answer
-from botorch_lse.table.cells import CODE_PAGES, Table, write_table
+from botorch_lse.table.candidates import SHEET
+from botorch_lse.table.cells import CODE_PAGES, Table, write_table, writing
 from botorch_lse.table.measurements import (
     FAILED,
     MEASURED,
@@ -94,10 +97,13 @@ def carry_out(run: Run, call: argparse.Namespace) -> None:
             simulate_command(run, call)
 
 
-def _tell(said: str) -> None:
-    r"""Print what there is to say, at once."""
-    if said:
-        print(said, flush=True)
+def _tell(*said: str) -> None:
+    r"""Print what there is to say, once the files are written.
+
+    A reader that closes its end, as in ``next | head -1``, must not keep a file from
+    being written.
+    """
+    print("\n".join(filter(None, said)), flush=True)
 
 
 def understood(run: Run) -> str:
@@ -153,15 +159,13 @@ def next_command(run: Run) -> None:
     Args:
         run: The run.
     """
-    _tell(understood(run))
-    _tell(uncounted(run))
-    print(summary(run))
-    rows = run.next_rows()
-    lines = run.sheet_lines(rows)
-    save_settings(run)
-    save_results(run)
+    run.check_files()  # before anything that takes long, and again behind it
+    said = [understood(run), uncounted(run), summary(run)]
+    lines = run.sheet_lines(run.next_rows())
+    run.check_files()
+    said += [save_settings(run), save_results(run)]
     save_sheet(run, lines)
-    print(to_do(run, lines))
+    _tell(*said, to_do(run, lines))
 
 
 def answer_command(run: Run, call: argparse.Namespace) -> None:
@@ -171,15 +175,16 @@ def answer_command(run: Run, call: argparse.Namespace) -> None:
         run: The run.
         call: The options.
     """
-    _tell(understood(run))
-    _tell(uncounted(run))
-    print(summary(run))
-    _tell(details(run) if call.details else closing(run))
-    save_settings(run)
-    write_answer(run, call.table)
+    seen = dict[Path, Seen]()
+    for path in (call.table, call.picture):
+        with writing(path):
+            seen[path] = seen_to_write(path)
+    said = [understood(run), uncounted(run), summary(run)]
+    said += [details(run) if call.details else closing(run), save_settings(run)]
+    write_answer(run, call.table, seen[call.table])
     with doing(f"drawing {call.picture}", at_once=False):
-        draw_answer(run, call.picture)
-    print(f"Wrote {call.table} and {call.picture}.")
+        draw_answer(run, call.picture, seen[call.picture])
+    _tell(*said, f"Wrote {call.table} and {call.picture}.")
 
 
 def closing(run: Run) -> str:
@@ -224,9 +229,9 @@ def simulate_command(run: Run, call: argparse.Namespace) -> None:
         call: The options.
     """
     truth = truth_of(run, call.runs, call.truth, call.between, call.noise)
-    _tell(understood(run))
-    save_settings(run)
-    print(f"Truth: {truth.words}; {run.scale.noise_in_words(truth.noise_std)}.")
+    noise = run.scale.noise_in_words(truth.noise_std)
+    said = (understood(run), save_settings(run))
+    _tell(*said, f"Truth: {truth.words}; {noise}.")
     outcomes, runs = list[Outcome](), simulated(run, truth, call.most)
     for i in range(1, len(truth.values) + 1):
         with doing(f"run {i}", at_once=False):
@@ -268,31 +273,32 @@ def expected(outcomes: Sequence[Outcome], begun: int) -> str:
     return f"{said}."
 
 
-def save_settings(run: Run) -> None:
-    r"""Write the settings of a first call.
+def save_settings(run: Run) -> str:
+    r"""Write the settings of a first call, and say where they are.
 
     Args:
         run: The run.
     """
-    if not run.settings.is_stored:
-        run.settings.write()
-        print(f"Settings are in {run.settings.path}: edit them there.")
+    if run.settings.is_stored:
+        return ""
+    run.settings.write()
+    return f"Settings are in {run.settings.path}: edit them there."
 
 
-def save_results(run: Run) -> None:
-    r"""Add what came back in the sheet to the results.
+def save_results(run: Run) -> str:
+    r"""Add what came back in the sheet to the results, and say how many these are.
 
     Args:
         run: The run.
     """
     if not run.measured.taken:
-        return
+        return ""
     path, now = run.settings.file("results"), run.measured
     header, rows = results_with(now, run.sheet_header)
     like = now.sheet or run.candidates.table
     style = now.results.style if now.results else like.style.of_another
-    write_table(path, header, rows, style)
-    print(
+    write_table(path, header, rows, style, run.seen[path])
+    return (
         f"{_counted(len(now.taken), 'result')} of {run.settings.out} "
         f"added to {run.settings.results}."
     )
@@ -323,7 +329,7 @@ def save_sheet(run: Run, lines: list[dict[str, str]]) -> None:
         candidates = run.candidates.table
         lines = [written_as_in(table, cells, candidates) for cells in lines]
     style = table.style if table else run.candidates.table.style.of_another
-    write_table(path, header, [*kept, *lines], style)
+    write_table(path, header, [*kept, *lines], style, run.seen[path])
 
 
 def _open_cells(run: Run, entry: Entry) -> dict[str, str]:
@@ -389,10 +395,29 @@ def summary(run: Run) -> str:
         )
     else:
         lines.append(foreseen(run))
-    lines += [*often_failed(run), *of_marks(run), *of_limits(run), *of_scale(run)]
+    lines += [*of_ends(run), *often_failed(run), *of_marks(run), *of_limits(run)]
+    lines += of_scale(run)
     if state.history.n_measured and state.calibration().has_failed:
         lines.append(too_narrow(run))
     return "\n".join(lines)
+
+
+def of_ends(run: Run) -> list[str]:
+    r"""What to know of files that do not end as they are written, in sentences.
+
+    Some spreadsheets leave off the last line break, and so does a copy that was cut
+    short within the last cell.
+
+    Args:
+        run: The run.
+    """
+    tables = {id(t): t for t in (run.measured.results, run.measured.sheet) if t}
+    return [
+        f"{table.last_words}, as this program writes it. If the file was cut short "
+        "there, correct that line."
+        for table in tables.values()
+        if table.unended is not None and table.column(SHEET) is not None
+    ]
 
 
 def one_sided(run: Run) -> str:

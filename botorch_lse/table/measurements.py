@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from botorch_lse.numerals import MARKS, is_doubtful, number_with, written
 from botorch_lse.table.candidates import REPEAT, SHEET, Candidates, check_marks, is_open
-from botorch_lse.table.cells import Faults, Line, Table, read_table
+from botorch_lse.table.cells import Faults, Line, Table, content_of, read_table
 from botorch_lse.table.notation import Notation, is_missing
 from botorch_lse.table.settings import Settings
 
@@ -252,10 +252,18 @@ def measurements(found: Settings, candidates: Candidates) -> Measurements:
 
 
 def _table_of(found: Settings, name: str) -> Table | None:
-    path = found.file(name).resolve()
-    if not path.exists():
+    path = found.file(name)
+    if content_of(path) is None:
         return None
-    return read_table(path, found.encoding, found.names)
+    table = read_table(path.resolve(), found.encoding, found.names)
+    is_ours = table.column(SHEET) is not None  # and was written with all cells
+    if is_ours and table.unended is not None and table.unended < len(table.header):
+        raise ValueError(
+            f"{table.last_words}, and has {table.unended} cells of "
+            f"{len(table.header)}: the file was cut short. Restore it from a copy, or "
+            "complete the line and end it with a line break."
+        )
+    return table
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
 
@@ -35,8 +35,7 @@ class Progress:
         seconds = PATIENCE
         while not self.done.wait(STEP if seconds > PATIENCE else PATIENCE):
             place = f"{self.place}, " if self.place else ""
-            sys.stderr.write(f"\r{self.words} ... {place}{seconds:.0f} s ")
-            sys.stderr.flush()
+            _show(f"\r{self.words} ... {place}{seconds:.0f} s ")
             self.is_shown = True
             seconds += STEP
 
@@ -51,10 +50,10 @@ def doing(words: str, *, at_once: bool = True) -> Iterator[Progress]:
             longer than people like to wait.
     """
     progress, show = Progress(words), sys.stderr
+    is_terminal = show is not None and show.isatty()
     if at_once:
-        show.write(f"{words} ...{'' if show.isatty() else chr(10)}")
-        show.flush()
-    if not show.isatty():  # a file, where a line is written once
+        _show(f"{words} ...{'' if is_terminal else chr(10)}")
+    if not is_terminal:  # a file, where a line is written once
         yield progress
         return
     clock = Thread(target=progress.tick, daemon=True)
@@ -65,5 +64,16 @@ def doing(words: str, *, at_once: bool = True) -> Iterator[Progress]:
         progress.done.set()
         clock.join()
         if at_once or progress.is_shown:
-            show.write("\n")
-            show.flush()
+            _show("\n")
+
+
+def _show(words: str) -> None:
+    r"""Write to standard error, if there is one: what is computed does not end with it.
+
+    Args:
+        words: What is written.
+    """
+    if sys.stderr is not None:  # ``None`` where the shell closed it
+        with suppress(OSError):
+            sys.stderr.write(words)
+            sys.stderr.flush()

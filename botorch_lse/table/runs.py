@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from botorch_lse import strategies  # loads its names, and torch, on first use
+from botorch_lse.files import Seen, seen_to_write
 from botorch_lse.table.candidates import REPEAT, SHEET, Candidates, is_open
-from botorch_lse.table.cells import Line, read_table
+from botorch_lse.table.cells import Line, read_table, writing
 from botorch_lse.table.measurements import Measurements, measurements
 from botorch_lse.table.progress import doing
 from botorch_lse.table.scale import Scale
@@ -24,6 +26,10 @@ from botorch_lse.table.settings import Settings
 if TYPE_CHECKING:
     from botorch_lse.problem import Classification, Observations, Pool
     from botorch_lse.strategies import ComposedStrategy, State
+
+
+class SavedMeanwhileError(ValueError):
+    r"""A file was saved while a call computed on what it had read there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +69,34 @@ class Run:
         )
         found = replace(found, inputs=candidates.inputs)
         return cls(found, candidates, measurements(found, candidates))
+
+    @property
+    def seen(self) -> dict[Path, Seen]:
+        r"""The files that ``next`` writes, each with what was read in it."""
+        tables = {"results": self.measured.results, "out": self.measured.sheet}
+        found = {
+            self.settings.file(name): Seen(None) if table is None else table.seen
+            for name, table in tables.items()
+        }
+        if not self.settings.is_stored:
+            found[self.settings.path] = Seen(None)
+        return found
+
+    def check_files(self) -> None:
+        r"""Look at the files that ``next`` writes once more.
+
+        Raises:
+            SavedMeanwhileError: If somebody saved one since it was read.
+            ValueError: If one cannot be written.
+        """
+        for path, seen in self.seen.items():
+            with writing(path):
+                now = seen_to_write(path)
+            if now != seen:
+                raise SavedMeanwhileError(
+                    f"{path.name} was saved while this call computed: nothing was "
+                    "written. Call again."
+                )
 
     @property
     def valued_lines(self) -> list[Line]:

@@ -13,8 +13,14 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from botorch_lse.files import Seen
 from botorch_lse.numerals import MARKS, marks_of, written
-from botorch_lse.table.cells import check_is_no_workbook, decoded, replace_file
+from botorch_lse.table.cells import (
+    check_is_no_workbook,
+    content_of,
+    decoded,
+    replace_file,
+)
 from botorch_lse.table.notation import Notation
 
 DEFAULT_FILE = "botorch-lse.toml"
@@ -22,6 +28,8 @@ DEFAULT_FILE = "botorch-lse.toml"
 FILES = ("candidates", "results", "out")
 """Settings that are files; they are relative to the folder of the settings."""
 PROGRAM = "botorch-lse"
+_TITLE = f"# The settings of {PROGRAM}"
+"""How the file begins."""
 _DECIMAL_COMMA = re.compile(r"\s*(\w+)\s*=\s*([+-]?\d+,\d+)\s*(?:#.*)?$")
 """A line of settings with a number as many languages write it."""
 
@@ -128,6 +136,13 @@ class Settings:
     def __post_init__(self) -> None:
         if not self.candidates or not self.column:
             missing = "the table of candidates" if self.column else "--column"
+            if self.is_stored:
+                name = "column" if self.candidates else "candidates"
+                example = "strength" if self.candidates else "candidates.csv"
+                raise ValueError(
+                    f"{self.path.name}: expected {missing}, but got none. Add a line "
+                    f'such as {name} = "{example}".'
+                )
             raise ValueError(
                 f"Expected {missing}, but got none, and there is no {self.path.name} "
                 f"yet. Write: {PROGRAM} next candidates.csv --above 40 --column "
@@ -135,7 +150,8 @@ class Settings:
             )
         if (self.above is None) == (self.below is None):
             raise ValueError(
-                "Expected one level, --above or --below, but got "
+                f"{f'{self.path.name}: e' if self.is_stored else 'E'}xpected one "
+                "level, --above or --below, but got "
                 f"{'none' if self.above is None else 'both'}."
             )
         if self.decimal not in (None, *MARKS):
@@ -208,9 +224,9 @@ class Settings:
         return self.path.parent / str(getattr(self, name))
 
     def write(self) -> None:
-        r"""Write the file of the settings."""
+        r"""Write the file of the settings, which is not there yet."""
         lines = [
-            f"# The settings of {PROGRAM}. Edit them here; every call reads them.",
+            f"{_TITLE}. Edit them here; every call reads them.",
             "# A line that begins with # is not set.",
             "",
         ]
@@ -220,7 +236,7 @@ class Settings:
             shown = _toml(value) if is_set else _example(part.name)
             text = f"{'' if is_set else '# '}{part.name} = {shown}"
             lines.append(f"{text}  # {part.metadata['words']}")
-        replace_file(self.path, ("\n".join(lines) + "\n").encode())
+        replace_file(self.path, ("\n".join(lines) + "\n").encode(), Seen(None))
 
 
 def _stored() -> list[Any]:
@@ -288,9 +304,17 @@ def settings(path: Path, given: Mapping[str, Any]) -> Settings:
         ValueError: If the file is not what it should be, or an option contradicts it.
     """
     options = {name: _from_here(name, given[name], path) for name in given}
-    if not path.exists():
+    content = content_of(path)
+    if content is None:
         return Settings(path=path, **options)
-    text, _ = decoded(path.read_bytes(), path.name)
+    text, _ = decoded(content, path.name)
+    if text.startswith(_TITLE) and not text.endswith(("\n", "\r")):
+        last = text.splitlines()[-1]
+        raise ValueError(
+            f"{path.name}, line {len(text.splitlines())}: no line break ends {last!r}, "
+            "as every call writes it: the file was cut short. Restore it from a copy, "
+            "or add what is missing and end the line with a line break."
+        )
     try:
         stored = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -7,7 +7,6 @@ from ax.core.observation import ObservationFeatures
 from ax.exceptions.core import UnsupportedError
 from botorch.exceptions.errors import UnsupportedError as NoModelYet
 
-from botorch_lse import Above, Strategy
 from botorch_lse.ax import (
     POOL_INDEX,
     level_set,

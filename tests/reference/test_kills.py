@@ -33,7 +33,7 @@ def test_many_kills_lose_nothing() -> None:
 def test_what_a_kill_loses_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def losing(path: Path, content: bytes) -> None:
+    def losing(path: Path, content: bytes, over: object = None) -> None:
         path.write_bytes(content[: len(content) // 2])
 
     monkeypatch.setattr(cells, "replace_file", losing)

@@ -77,6 +77,101 @@ def test_lines_are_counted_where_a_cell_holds_a_line_break(tmp_path: Path) -> No
     assert [line.number for line in read_table(path).lines] == [2, 4]
 
 
+OPEN = [
+    'b,2,"2 inch\nc,3,\nd,4,\n',
+    'b,2,"2 inch\nc,3,"3 inch"\nd,4,\n',
+    'b,2,"2 inch\nc,3,"3 inch\nd,4,\n',
+    'b,2,"\nc,3,"\nd,4,\n',
+    'b,2,"half\nc,3,\nd,4,2"\ne,5,\n',
+    '"b,2,\nc,3,\n"d",4,\n',
+    '"b\nb",2,"open\nd,4,\n',
+]
+"""A line whose mark is not closed, and what stands below it."""
+
+
+@pytest.mark.parametrize("lines", OPEN)
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_a_mark_that_is_not_closed_is_named_where_it_opens(
+    tmp_path: Path, lines: str, delimiter: str
+) -> None:
+    path = tmp_path / "table.csv"
+    text = f"name,x,note\na,1,ok\n{lines}".replace(",", delimiter)
+    path.write_text(text)
+    line = 4 if lines.startswith('"b\nb') else 3
+    with pytest.raises(ValueError, match=f"line {line}: a quotation mark opens here"):
+        read_table(path)
+    if lines == OPEN[0]:  # the remedy
+        path.write_text(text.replace('"2 inch', '"2"" inch"'))
+        assert [line.number for line in read_table(path).lines] == [2, 3, 4, 5]
+
+
+def test_a_mark_that_is_not_closed_in_a_large_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    rest = "".join(f"n{i},{i},{i}.25\n" for i in range(20_000))
+    path.write_text(f'name,x,y\na,1,"2 inch\n{rest}')
+    with pytest.raises(ValueError, match="line 2: a quotation mark opens here"):
+        read_table(path)
+
+
+def test_marks_and_line_breaks_that_are_meant_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    cells = ["Alloy\nA", '2" pipe', "b, c\nd, e", 'say "hi"', "1\n2, kg\n", '"', ""]
+    rows = [{"note": cell, "x": str(i), "y": ""} for i, cell in enumerate(cells)]
+    write_table(path, ["note", "x", "y"], rows, Style())
+    found = [line.cells["note"] for line in read_table(path).lines]
+    assert found == [cell.strip() for cell in cells]
+    path.write_text('a,b\n1,2" pipe\n2,"x" \n')
+    assert read_table(path).texts("b") == ['2" pipe', "x"]
+    path.write_text('a,b\n1,2\n2,"2" pipe"\n')
+    with pytest.raises(ValueError, match="line 3: text stands behind a quotation"):
+        read_table(path)
+
+
+def test_a_byte_0_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"a,b\n1,2\n2,\0\n")
+    with pytest.raises(ValueError, match="line 3: expected text, but got a byte 0"):
+        read_table(path)
+    path.write_bytes("a,b\n1,2\n".encode("utf-16-le"))
+    assert read_table(path, "utf-16-le").texts("b") == ["2"]
+
+
+def test_every_cut_of_what_was_written_is_refused_or_said(lab: Lab) -> None:
+    lab.call(NEXT + " --noise-std 0.1")
+    lab.fill("sheet.csv", hill)
+    whole = (lab.folder / "sheet.csv").read_bytes()
+    found = read_table(lab.folder / "sheet.csv")
+    end = whole.rindex(b"\n", 0, -1) + 1
+    n_cells = len(found.header)
+    for at in range(end + 1, len(whole)):
+        lab.write("sheet.csv", whole[:at].decode())
+        if whole[end:at].count(b",") < n_cells - 1:
+            assert "the file was cut short" in lab.refused("next")
+    lab.write("sheet.csv", whole[:-2].decode())
+    said = lab.call("next")
+    assert f"sheet.csv, line 5: no line break ends '{whole[end:-2].decode()}'" in said
+    assert "no line break" not in lab.call("next")
+    text = (lab.folder / "botorch-lse.toml").read_text()
+    for at in range(text.index("column"), len(text), 40):
+        lab.write("botorch-lse.toml", text[: at - (text[at - 1] == "\n")])
+        assert "botorch-lse.toml, line" in lab.refused("next")
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ('candidates = "candidates.csv"\nabove = 7\n', "toml: expected --column, but"),
+        ('column = "y"\nabove = 7\n', "toml: expected the table of candidates, but"),
+        ('candidates = "candidates.csv"\ncolumn = "y"\n', "toml: expected one level"),
+    ],
+)
+def test_settings_without_what_they_need_are_named(
+    lab: Lab, kept: str, said: str
+) -> None:
+    lab.write("botorch-lse.toml", kept)
+    assert said in lab.refused("next")
+
+
 def test_a_file_is_replaced_as_a_whole_and_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text("old")
