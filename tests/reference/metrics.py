@@ -30,14 +30,15 @@ from botorch_lse.strategies import LSEStrategy
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 48_300, 27_200
-"""Of the core: lines, and lines of code; 4,000 and 2,300 of them for repairs."""
+MOST_LINES, MOST_CODE = 50_500, 28_500
+"""Of the core: lines, and lines of code; 6,200 and 3,600 of them for repairs."""
 MOST_IN_A_FILE = 1_700
 MOST_IN_A_ROOM = 17_000
 MOST_ANCESTORS = 2
 """Own classes above a class."""
-MOST_FILES = 10
-"""Files through which one ``ask`` of LSE passes."""
+MOST_FILES = 12
+"""Files through which one ``ask`` of LSE passes; two of them let it work in inference
+mode and take rows by their labels."""
 _NO_CODE = (
     tokenize.COMMENT,
     tokenize.NL,
