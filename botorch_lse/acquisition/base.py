@@ -16,9 +16,12 @@ from botorch.acquisition.objective import (
     ScalarizedPosteriorTransform,
 )
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
-from botorch.models.model import Model
+from botorch.models.likelihoods.sparse_outlier_noise import (
+    SparseOutlierGaussianLikelihood,
+)
+from botorch.models.model import Model, ModelList
 from botorch.models.multitask import KroneckerMultiTaskGP
-from botorch.utils.transforms import t_batch_mode_transform
+from botorch.utils.transforms import is_ensemble, t_batch_mode_transform
 from gpytorch.likelihoods import (
     Likelihood,
     LikelihoodList,
@@ -26,7 +29,8 @@ from gpytorch.likelihoods import (
 )
 from torch import Tensor
 
-from botorch_lse.checks import check_shape, finite_number
+from botorch_lse.checks import check_shape, complaint, finite_number
+from botorch_lse.models.gaussian_process import check_parameters
 
 Acqf = TypeVar("Acqf", bound=AcquisitionFunction)
 
@@ -127,6 +131,63 @@ def is_standardised(model: Model) -> bool:
     return abs(float(y.mean())) < ROUGHLY and abs(float(y.std()) - 1) < ROUGHLY
 
 
+def batch_of(model: Model) -> torch.Size:
+    r"""The batch shape of several models in one, such as fantasies; of others none.
+
+    The members of an ensemble are one model.
+    """
+    if isinstance(model, ModelList) or is_ensemble(model):
+        return torch.Size()
+    try:
+        return model.batch_shape
+    except NotImplementedError:  # a model that BoTorch knows nothing of
+        return torch.Size()
+
+
+def check_is_one(model: Model, name: str) -> None:
+    r"""Complain about several models in one.
+
+    Args:
+        model: A model.
+        name: The class that takes one.
+
+    Raises:
+        UnsupportedError: If it has a batch shape and is no ensemble.
+    """
+    if len(shape := batch_of(model)):
+        raise UnsupportedError(
+            f"Expected `model` without batch shape, but got {tuple(shape)}: {name} "
+            "prepares its points for one model. Fit the models one by one; of "
+            "fantasies take `model.condition_on_observations(X, Y)` with one value "
+            "for each point."
+        )
+
+
+def check_fits(model: Model, X: Tensor) -> None:
+    r"""Complain about points that do not fit the batch shape of several models.
+
+    Args:
+        model: A model.
+        X: ``batch_shape x q x d``.
+
+    Raises:
+        BotorchTensorDimensionError: If their batch shapes have no common one.
+    """
+    shape = batch_of(model)
+    try:
+        torch.broadcast_shapes(X.shape[:-2], shape)
+    except RuntimeError as error:
+        wanted = f"to fit {tuple(shape)}, the batch shape of `model`"
+        remedy = (
+            "Write `acqf(X.unsqueeze(-3))`: one value for each of the models, of which "
+            "`.mean(dim=-1)` is the average over fantasies."
+        )
+        came = f"got {tuple(X.shape)}"
+        raise BotorchTensorDimensionError(
+            complaint("X", wanted, came, remedy)
+        ) from error
+
+
 Forward = Callable[[Any, Tensor], Tensor]
 
 
@@ -145,9 +206,13 @@ def of_one_point(forward: Forward) -> Forward:
             raise BotorchTensorDimensionError(
                 "Expected `X` to hold one point, of shape `batch_shape x q=1 x d`, but "
                 f"got {tuple(X.shape)}: {type(acqf).__name__} has no value of several "
-                "points together. Write `optimize_acqf(..., sequential=True)`, or take "
-                "a class of batches, whose name begins with q."
+                "points together. Write `optimize_acqf(..., sequential=True)`; or "
+                "choose one point at a time, `q=1`, and say "
+                "`acqf.set_X_pending(chosen)` with those chosen before; or take a "
+                "class of batches, whose name begins with q."
             )
+        if X.ndim > 1:
+            check_fits(acqf.model, X)
         return batched(acqf, X)
 
     return checked
@@ -192,16 +257,20 @@ def check_model(model: Model) -> None:
     Raises:
         UnsupportedError: If it is no BoTorch model, or a likelihood is a link, without
             a noise variance.
+        ValueError: If a parameter is not finite.
     """
     if not isinstance(model, Model):
         raise UnsupportedError(
             "Expected `model` to be a fitted BoTorch model, but got "
             f"{type(model).__name__}."
         )
+    check_parameters(model)
     for module in model.modules():
         if not isinstance(module, Likelihood) or isinstance(module, LikelihoodList):
             continue
-        gaussian = isinstance(module, MultitaskGaussianLikelihood)
+        gaussian = isinstance(
+            module, MultitaskGaussianLikelihood | SparseOutlierGaussianLikelihood
+        )
         if not gaussian and not hasattr(module, "noise"):
             raise UnsupportedError(
                 "Expected `model` to have a likelihood that adds noise to the "

@@ -222,35 +222,48 @@ class Averages:
         Raises:
             UnsupportedError: If it has not one number for each.
         """
-        if not self.are_meant:
+        if self.are_meant:
+            points = F.unflatten(-1, (self.n_w, -1)).flatten(-3, -2)
+            found = self._asked(points, False, self._bare)
+        else:
             is_one = not isinstance(self.model, ModelList)
             if is_one and self.n_w > 1:  # BoTorch would fail with a bare error
                 raise UnsupportedError(_wrong_number(F.shape[-2], 1, self.n_w))
-            found = self.model.posterior(
-                F, posterior_transform=self.posterior_transform
-            )
-        else:
-            points = F.unflatten(-1, (self.n_w, -1)).flatten(-3, -2)
-            found = self._bare.posterior(
-                points, posterior_transform=self.posterior_transform
-            )
+            found = self._asked(F)
         check_posterior(found, F.shape[-2])
         return found
 
     def variances(self, X: Tensor) -> tuple[Tensor, Tensor]:
         r"""Variances of measurements at ``... x q x d``, with the noise and without."""
-        model, transform = self.model, self.posterior_transform
-        if self.are_meant:
-            X, model, transform = self._unperturbed(X), self._bare, None
+        noisy: Any
+        latent: Any
         with torch.no_grad():
-            posteriors: list[Any] = [
-                model.posterior(
-                    X, observation_noise=is_noisy, posterior_transform=transform
-                )
-                for is_noisy in (True, False)
-            ]
-        noisy, latent = (posterior.variance.squeeze(-1) for posterior in posteriors)
-        return noisy, latent
+            if self.are_meant:  # of the function itself, which is measured
+                X, bare = self._unperturbed(X), self._bare
+                noisy = bare.posterior(X, observation_noise=True)
+                latent = bare.posterior(X)
+            else:
+                noisy, latent = self._asked(X, True), self._asked(X)
+        return noisy.variance.squeeze(-1), latent.variance.squeeze(-1)
+
+    def _asked(
+        self, X: Tensor, is_noisy: bool = False, model: Model | None = None
+    ) -> Any:
+        r"""A model's posterior at ``... x p x d`` points, after the transform."""
+        try:
+            return (model or self.model).posterior(
+                X,
+                observation_noise=is_noisy,
+                posterior_transform=self.posterior_transform,
+            )
+        except (NotImplementedError, AttributeError, IndexError) as error:
+            if not isinstance(self.model, ModelList):
+                raise
+            raise UnsupportedError(
+                "Expected a model list whose joint posterior `posterior_transform` can "
+                f"take, but BoTorch says: {error}. Take the output by itself: "
+                "`model.subset_output([i])`, and leave `posterior_transform` out."
+            ) from error
 
     @property
     def _bare(self) -> Model:
@@ -379,8 +392,8 @@ class JointCovariance:
         if not isinstance(posterior, GPyTorchPosterior):
             raise UnsupportedError(
                 "Expected `model` to have a Gaussian posterior, but got "
-                f"{type(posterior).__name__}. Use a Gaussian process without such an "
-                "outcome transform."
+                f"{type(posterior).__name__}. Use a Gaussian process, without a "
+                "transform of outcomes such as `Log`: transform the values beforehand."
             )
         return posterior.distribution.covariance_matrix.double()
 

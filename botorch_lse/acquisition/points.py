@@ -23,6 +23,7 @@ from botorch.utils.transforms import (
 from torch import Tensor
 
 from botorch_lse.acquisition.base import (
+    check_is_one,
     check_outputs,
     constructible,
     level_buffer,
@@ -135,9 +136,11 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         posterior = averages.posterior(torch.cat(both, dim=-2))
         if not isinstance(posterior, GPyTorchPosterior):
             raise UnsupportedError(
-                "Expected a Gaussian posterior with `X_pending`, but got "
-                f"{type(posterior).__name__}. Leave `X_pending` out, or use a model "
-                "without such an outcome transform."
+                "Expected a Gaussian posterior where points chosen before count as "
+                f"measured (`X_pending`), but got {type(posterior).__name__}. Choose "
+                "one point at a time, with `q=1` and no `X_pending`; or use a Gaussian "
+                "process without a transform of outcomes such as `Log`, on values "
+                "transformed beforehand."
             )
         covariance = posterior.distribution.covariance_matrix
         noise = self._pending_noise.to(X)  # type: ignore[union-attr]  # set together
@@ -421,6 +424,7 @@ class ImplicitStraddle(MarginalAcquisitionFunction):
             BotorchTensorDimensionError: If ``pool`` has other columns than the model.
         """
         super().__init__(model, posterior_transform, X_pending)
+        check_is_one(model, type(self).__name__)
         self.omega = ratio(omega)
         self.beta = in_interval(beta, "beta", 0.0, math.inf, closed_low=True)
         X = pool.X if isinstance(pool, Pool) else real_matrix(pool, "pool")

@@ -35,6 +35,7 @@ from torch import Tensor
 from torch.nn import ModuleList
 
 from botorch_lse.acquisition.base import (
+    check_is_one,
     check_model,
     check_outputs,
     constructible,
@@ -144,6 +145,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         """
         super().__init__(model=model)
         check_outputs(model, posterior_transform)
+        check_is_one(model, type(self).__name__)
         self.posterior_transform = posterior_transform
         self.noise_var = check_noise(noise_var, model)
         X = targets.X if isinstance(targets, Pool) else real_matrix(targets, "targets")

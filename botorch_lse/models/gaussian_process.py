@@ -52,6 +52,7 @@ from torch.nn import Module, Parameter
 
 from botorch_lse.checks import complaint, whole_number, whole_numbers
 from botorch_lse.models.stationary import Stationary
+from botorch_lse.numerals import written
 
 JITTER = 1e-10
 """The least noise as a share of the prior variance, in float64. A Cholesky factor of
@@ -522,6 +523,27 @@ def frozen(module: Module) -> Module:
     return module.requires_grad_(False)
 
 
+def check_parameters(model: Any) -> None:
+    r"""Complain about a model whose fit has failed, or that was never finite.
+
+    Args:
+        model: A module.
+
+    Raises:
+        ValueError: If a parameter is not finite.
+    """
+    for name, parameter in model.named_parameters():
+        bad = ~torch.isfinite(parameter.detach())
+        if bool(bad.any()):
+            wanted = "to have finite parameters"
+            came = f"{name!r} is {written(parameter.detach()[bad][0])}"
+            remedy = (
+                "Its fit failed: make the model anew and fit it to values that are "
+                "standardised and have no nan among them."
+            )
+            raise ValueError(complaint("model", wanted, came, remedy))
+
+
 def _refuse_inexact(model: Any) -> None:
     r"""Complain about a model that is not one exact GP of one output."""
     # Not at the top: they bring SciPy, and whoever has a model has them.
@@ -546,6 +568,7 @@ def _refuse_inexact(model: Any) -> None:
         raise UnsupportedError(complaint("model", "to have one output", came, remedy))
     if model.train_inputs is None or model.train_targets is None:
         raise UnsupportedError(complaint("model", "to have data", f"{name} has none"))
+    check_parameters(model)
     if not (hasattr(model, "mean_module") and hasattr(model, "covar_module")):
         wanted = "to have `mean_module` and `covar_module`"
         raise UnsupportedError(complaint("model", wanted, f"{name} has not", _REMEDY))
