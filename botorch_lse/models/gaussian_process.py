@@ -1138,6 +1138,29 @@ class PoolPosterior:
             _expected=(),
         )
 
+    def at_rows(self, rows: Tensor) -> PoolPosterior:
+        r"""The posterior at some rows of the pool alone, where no more is observed.
+
+        For what is planned on few rows of a large pool.
+
+        Args:
+            rows: ``M`` rows; they are numbered from 0 there.
+        """
+        kept = _Rows(len(rows), self._kept)
+        kept.data[:] = self._path[:, rows]
+        kept.used = self._kept
+        return replace(
+            self,
+            F=self.F[rows],
+            mean=self.mean[rows],
+            variance=self.variance[rows],
+            prior_variance=self.prior_variance[rows],
+            data=self._data,
+            _rows=kept,
+            _gram=None,
+            _expected=tuple(row[rows] for row in self._expected),
+        )
+
     def expect(self, index: int, noise_var: float) -> PoolPosterior:
         r"""The posterior after one more observation whose value is not known yet.
 

@@ -411,24 +411,28 @@ class Relaxation:
         }
         return cls(stated, factor * float(unit))
 
-    def solve(self, tol: float) -> Design:
+    def solve(self, tol: float, initial: Design | None = None) -> Design:
         r"""The optimal design within ``tol``; with a ``DesignWarning`` if not.
 
         Its ``lower_bound / q``, times the noise variance where that is the same for all
         rows, is what no batch of ``q`` rows can beat.
+
+        Args:
+            tol: The relative gap to reach.
+            initial: A design to start from.
         """
-        return optimal_design(**self.stated, tol=tol)
+        return optimal_design(**self.stated, tol=tol, initial=initial)
 
     def for_size(self, q: int) -> Relaxation:
         r"""The relaxation for another number of observations, on the same features."""
         gamma = ridge_of(q, self.stated["X"], self.stated["noise_var"])
         return replace(self, stated={**self.stated, "gamma": gamma})
 
-    def nearly(self, tol: float) -> Design:
+    def nearly(self, tol: float, initial: Design | None = None) -> Design:
         r"""``solve`` without a warning: a missed gap costs less than rounding does."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DesignWarning)
-            return self.solve(tol)
+            return self.solve(tol, initial)
 
 
 def features(problem: PosteriorProblem, q: int, tol: float) -> Tensor:

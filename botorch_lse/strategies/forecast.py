@@ -6,7 +6,8 @@ other), which an interval must be narrower than to decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,14 +15,26 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
+    from botorch_lse.models.gaussian_process import PoolPosterior
     from botorch_lse.planning import Relaxation
 
 ROUGH = 0.1
 """The tolerance of a forecast's designs: estimated gaps are far less exact."""
 HALVINGS = 4
 """Bisections of the exponent after the first doubling that suffices: within 5 %."""
+NEAR = 1.05
+"""Two numbers of evaluations count as the same forecast up to this factor."""
+CHECKS = 10
+"""A plan for several outputs is checked whenever a tenth of it was added."""
+MOST_PLANNED = 1000
+"""The longest plan for several outputs: about a second of work."""
+DESIGNS = 6
+"""Designs of one forecast at most; two or three are usual."""
 MOST = 2**24
 """No more evaluations than this are forecast: nobody would make them."""
+PER_ROW, FEW = 3, 10_000
+"""A forecast for the rows of a pool ends at so many evaluations per row, or at ``FEW``
+in a small pool. Nobody makes more; their exact number is not worth the wait."""
 NEAREST = 0.1
 """The gap guessed for a row whose estimate lies on the level, in its standard
 deviations: 8 % of the rows are nearer."""
@@ -33,14 +46,22 @@ class Forecast:
 
     Args:
         observations: About how many more evaluations decide everything; ``None`` where
-            no number does.
+            no number does, or more than are worth counting.
         basis: What the number rests on, as a sentence.
+        more_than: How many evaluations do not decide everything, where the forecast
+            ended there.
     """
 
     observations: int | None
     basis: str
+    more_than: int | None = None
 
     def __str__(self) -> str:
+        if self.more_than is not None:
+            return (
+                f"More than {self.more_than} more evaluations until everything is "
+                f"decided. {self.basis}"
+            )
         if self.observations is None:
             return f"No number of further evaluations is foreseen. {self.basis}"
         return (
@@ -49,26 +70,153 @@ class Forecast:
         )
 
 
-def observations_needed(relaxation: Relaxation, beta: float) -> int | None:
+def most_worth_saying(n_rows: int) -> int:
+    r"""How many evaluations a forecast for a pool counts at most.
+
+    Args:
+        n_rows: The rows of the pool.
+    """
+    return max(PER_ROW * n_rows, FEW)
+
+
+def observations_needed(
+    relaxation: Relaxation, beta: float, most: int = MOST
+) -> int | None:
     r"""The smallest ``n`` whose optimal design makes every interval narrow enough.
 
     Estimates are taken to stay where they are, so that a row is decided once its
-    interval is as narrow as its gap.
+    interval is as narrow as its gap. The design of ``n`` leaves ``value / n`` of the
+    variance, so that about ``beta * value`` would do. The first design is that of
+    ``most``; each next one starts from the last.
 
     Args:
         relaxation: The design of the targets, each weighted by one over its squared
             gap.
         beta: The squared width of the intervals.
+        most: Where to end.
 
     Returns:
-        A number within about 5 %; ``None`` above ``MOST``.
+        A number within about 5 %; ``None`` above ``most``.
+    """
+    n, last, design = most, None, None
+    enough: int | None = None
+    for _ in range(DESIGNS):
+        ahead = relaxation.for_size(n)
+        design = ahead.nearly(ROUGH, design)
+        needed = max(beta * ahead.unit * design.value, 1.0)
+        if needed <= n:
+            enough = n
+        elif enough is None:
+            return None
+        if max(n / needed, needed / n) <= NEAR:
+            return max(n, math.ceil(needed))
+        guess = _where_equal(last, (n, needed))
+        last = n, needed
+        n = min(max(math.ceil(guess), 1), enough - 1)
+    return enough
+
+
+def _where_equal(last: tuple[int, float] | None, now: tuple[int, float]) -> float:
+    r"""Where as many evaluations are made as are needed.
+
+    By ``1 / needed = a + b / n``, which is exact for unrelated rows: ``n`` evaluations
+    of one row add ``n`` times their precision to that of the prior.
+
+    Args:
+        last: A number of evaluations, and how many its design says are needed; ``None``
+            at first.
+        now: Another such pair.
+    """
+    n, needed = now
+    if last is None:
+        return needed
+    b = (1 / needed - 1 / last[1]) / (1 / n - 1 / last[0])
+    a = 1 / needed - b / n
+    # The error of the designs can turn the line round: then the step without it.
+    return (1 - b) / a if 0 <= b < 1 and a > 0 else needed
+
+
+def planned_for_all(
+    posteriors: Sequence[PoolPosterior],
+    noise: Sequence[Tensor],
+    items: Tensor,
+    gives_all: bool,
+    open_after: Callable[[tuple[PoolPosterior, ...]], Tensor],
+) -> int | None:
+    r"""The length of a plan for several outputs after which no item is open.
+
+    Each step is for the open item and output with the largest variance, in units of the
+    prior's: it measures the row that lowers it most. Correlations of outputs are left
+    out: the plan is rather too long.
+
+    Args:
+        posteriors: One per output, on ``P`` points, of which the first are rows.
+        noise: For each output ``N`` noise variances of the rows.
+        items: ``T`` points that are to be decided.
+        gives_all: Whether a measurement gives all outputs.
+        open_after: From the posteriors after a part of the plan to ``T`` bools: which
+            items are still open.
+
+    Returns:
+        A number within about 10 %; ``None`` above ``MOST_PLANNED``.
+    """
+    plans = [OutputPlan(*pair) for pair in zip(posteriors, noise, strict=True)]
+    n = check = 0
+    is_open = torch.ones(len(items), dtype=torch.bool)
+    while n <= MOST_PLANNED:
+        if n == check:
+            is_open = open_after(tuple(plan.posterior_after for plan in plans))
+            if not bool(is_open.any()):
+                return max(n, 1)
+            check = n + 1 + n // CHECKS
+        widths = [plan.left[items[is_open]] / plan.start.scale**2 for plan in plans]
+        output, item = divmod(int(torch.cat(widths).argmax()), len(widths[0]))
+        row = plans[output].best_row(int(items[is_open][item]))
+        for plan in plans if gives_all else [plans[output]]:
+            plan.measure(row)
+        n += 1
+    return None
+
+
+class OutputPlan:
+    r"""The variances of one output along a plan, measurement by measurement.
+
+    Args:
+        start: The posterior before it, on ``P`` points.
+        noise: ``N`` noise variances of new observations.
     """
 
-    def suffices(n: int) -> bool:
-        ahead = relaxation.for_size(n)
-        return beta * ahead.unit * ahead.nearly(ROUGH).value / n <= 1.0
+    def __init__(self, start: PoolPosterior, noise: Tensor) -> None:
+        every = torch.arange(len(start.mean))
+        self.start, self.left = start, start.variance
+        self.noise = torch.maximum(noise, start.least_noise)
+        self.covariance = start.covariance_between(every, every)
+        self.path = self.covariance.new_empty(MOST_PLANNED + 1, len(every))
+        self.n = 0
 
-    return smallest(suffices)
+    @property
+    def posterior_after(self) -> PoolPosterior:
+        r"""The posterior after the plan so far."""
+        return self.start.less(self.path[: self.n])
+
+    def best_row(self, point: int) -> int:
+        r"""The row whose measurement lowers the variance of a point most."""
+        rows = len(self.noise)
+        gain = self._with(point)[:rows].square() / (self.left[:rows] + self.noise)
+        return int(gain.argmax())
+
+    def measure(self, row: int) -> None:
+        r"""Add the measurement of a row."""
+        new = self._with(row)
+        new = new / (new[row].clamp_min(0.0) + self.noise[row]).sqrt()
+        self.path[self.n] = new
+        self.left = (self.left - new.square()).clamp_min(0.0)
+        self.n += 1
+
+    def _with(self, point: int) -> Tensor:
+        r"""The ``P`` covariances of a point with all, after the plan so far."""
+        past = self.path[: self.n]
+        return self.covariance[point] - past[:, point] @ past
 
 
 def smallest(suffices: Callable[[int], bool]) -> int | None:

@@ -26,21 +26,28 @@ from botorch_lse.content import Content
 from botorch_lse.models import correlated
 from botorch_lse.models.gaussian_process import EXACT_NOTE, GPPrior, PoolPosterior
 from botorch_lse.numerals import written
-from botorch_lse.planning import PosteriorProblem, Relaxation, relaxed_counts
-from botorch_lse.planning.designed import TOLERANCE
+from botorch_lse.planning import PosteriorProblem, Relaxation
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.arguments import check_labels, first_of_each, points_of
 from botorch_lse.strategies.content import conservative_rows, content_draws
 from botorch_lse.strategies.forecast import (
+    MOST_PLANNED,
     ROUGH,
     Forecast,
+    most_worth_saying,
     observations_needed,
-    smallest,
+    planned_for_all,
     squared_gaps,
 )
 from botorch_lse.strategies.goals import Goal, Region, View
 from botorch_lse.strategies.judges import BY_SIDES, Judge
-from botorch_lse.strategies.loop import ALL_ABOVE, NONE_FOUND, Procedure, Request
+from botorch_lse.strategies.loop import (
+    ALL_ABOVE,
+    NONE_FOUND,
+    Procedure,
+    Request,
+    round_generator,
+)
 from botorch_lse.strategies.processes import (
     Fits,
     GaussianProcesses,
@@ -67,9 +74,24 @@ its variance to a quarter or so; with larger shares rows in gaps of the data, of
 nothing is known, are decided by the prior."""
 MOST_STEPS = 300
 """The longest forecast that is made measurement by measurement."""
-WORK = 2e10
-"""Multiplications that such a forecast may take (some seconds): on a large pool it has
-fewer steps."""
+FORECAST_ROWS = 1024
+"""Undecided rows that count in the forecast of a larger pool, a second of work at most:
+those that need the most measurements. These and as many others, drawn at random, are
+measured."""
+PAIRED_ROWS = 256
+"""The same where each row is compared with each other one."""
+LARGEST = 2 * FORECAST_ROWS
+"""Rows of the largest pool of which all count in a forecast."""
+BY_PLAN = (
+    "By a plan for the undecided row of which least is known, each time, until the "
+    "current means decide every row at the width of the next round."
+)
+"""What the forecast for several outputs or levels rests on."""
+ENDLESS = (
+    "Rows very near to the level, or noise, take most of them: ask for less by a "
+    "larger `epsilon`, or look for a wrong value."
+)
+"""What a forecast says that ended where no number is worth the wait."""
 SO_FAR = {"below": NONE_FOUND, "above": ALL_ABOVE}
 """What a run ends with whose values all lie on one side."""
 BEFOREHAND = (
@@ -1111,6 +1133,8 @@ class GPProcedure(Procedure):
     def forecast(self, belief: Belief, told: int) -> Forecast:
         r"""About how many more evaluations until everything is decided."""
         found, n = self._forecast(belief, told), len(self.pool)
+        if found.more_than is not None:
+            return replace(found, basis=ENDLESS)
         if found.observations is None or found.observations <= n:
             return found
         words = (
@@ -1129,7 +1153,7 @@ class GPProcedure(Procedure):
         posterior = belief.posterior
         beta = self.width_of(belief.n_intervals + 1, posterior)
         if self.goal.n_outputs > 1 or self.goal.n_comparisons != 1:
-            return self._one_batch_forecast(belief, beta)
+            return self._planned_forecast(belief, beta)
         if not self.forecasts_by_design:
             distances = self.goal.distances(posterior.mean, self.points)
             return rows_forecast(
@@ -1140,10 +1164,13 @@ class GPProcedure(Procedure):
         relaxation = Relaxation.of(problem, self.batch_size, ROUGH)
         if relaxation is None:
             return Forecast(self.batch_size, "Nothing is uncertain any more.")
+        most = most_worth_saying(len(self.pool))
+        needed = observations_needed(relaxation, beta, most)
         return Forecast(
-            observations_needed(relaxation, beta),
+            needed,
             "By the optimal design for the gaps of the current estimate and the width "
             "of the next round.",
+            most if needed is None else None,
         )
 
     def _missing(self, belief: Belief, told: int = 0) -> str:
@@ -1174,28 +1201,71 @@ class GPProcedure(Procedure):
             "`max_observations`, or an `audit` that tests rows drawn at random."
         )
 
-    def _one_batch_forecast(self, belief: Belief, beta: float) -> Forecast:
-        r"""The size of the smallest designed batch that decides every open row.
+    def _planned_forecast(self, belief: Belief, beta: float) -> Forecast:
+        r"""The length of a plan that decides every open row at the current means.
 
-        The means are assumed to stay as they are.
+        Designs would need features as exact as the narrowest interval asks for, and
+        took minutes.
         """
-        targets = self.goal.targets(belief.sides, self.item_rows)
-        problems = problems_of(belief.fits, targets)
-        usable = torch.ones(len(self.pool), dtype=torch.bool)
+        few, n, basis = self, len(self.pool), BY_PLAN
+        if n > (2 * PAIRED_ROWS if self.goal.bytes_for(n) else LARGEST):
+            if self.items is not self.pool or belief.fits.assays is not None:
+                words = (
+                    f"It would take too long to tell for more than {LARGEST:,} rows "
+                    "that measure one output each, or are not those to decide."
+                )
+                return Forecast(None, words)
+            rows = belief.sides.candidates.nonzero().view(-1)
+            # Pairs of rows are compared again and again: fewer rows then.
+            most = PAIRED_ROWS if self.goal.bytes_for(n) else FORECAST_ROWS
+            rows = rows[some_rows(len(rows), rows[:0], most)]
+            others = some_rows(n, rows, most)
+            few, belief = self._at_rows(belief, torch.cat((rows, others)))
+            basis += f" Of the {n:,} rows {len(few.pool):,} drawn at random count."
+        needed = few._smallest_plan(belief, beta)
+        return Forecast(needed, basis, MOST_PLANNED if needed is None else None)
+
+    def _at_rows(self, belief: Belief, rows: Tensor) -> tuple[GPProcedure, Belief]:
+        r"""The same question about some rows of the pool, and what is believed of them.
+
+        Args:
+            belief: What the complete rounds say.
+            rows: ``M`` rows, the only ones that may be measured there.
+        """
+        pool, fits = Pool(self.pool.X[rows], device=self.pool.device), belief.fits
+        at_rows = replace(
+            fits,
+            posteriors=tuple(posterior.at_rows(rows) for posterior in fits.posteriors),
+            noise=tuple(noise[rows] for noise in fits.noise),
+        )
+        regions = tuple(
+            Regions(r.lower[rows], r.upper[rows], r.mean[rows], r.sigma[rows], pool)
+            for r in belief.all_regions
+        )
+        model = replace(self.model, pool=pool, X=None, points=None)
+        few = replace(self, pool=pool, items=pool, model=model)
+        sides = few.goal.start(len(rows))
+        beta = self.width_of(belief.n_intervals, fits.posteriors[0])
+        found = replace(belief, fits=at_rows, all_regions=regions, sides=sides)
+        return few, few._with_regions(found, beta, beta)
+
+    def _smallest_plan(self, belief: Belief, beta: float) -> int | None:
+        r"""The length of a plan that decides every row; ``None`` if it is too long.
+
+        Args:
+            belief: What the complete rounds say.
+            beta: The squared width after the plan.
+        """
         width = max(beta**0.5 - STRAY, 0.0) ** 2
 
-        def suffices(n: int) -> bool:
-            counts = relaxed_counts(problems, n, usable, TOLERANCE)
-            rows = torch.arange(len(counts)).repeat_interleave(counts)
-            ahead = replace(belief, fits=belief.fits.expecting(rows))
-            sides = self._with_regions(ahead, width, width).sides
-            return not bool((sides.side == UNDECIDED).any())
+        def open_after(posteriors: tuple[PoolPosterior, ...]) -> Tensor:
+            fits = replace(belief.fits, posteriors=posteriors)
+            sides = self._with_regions(replace(belief, fits=fits), width, width).sides
+            return sides.side == UNDECIDED
 
-        return Forecast(
-            smallest(suffices),
-            "By the optimal design of one batch that decides every row at the current "
-            "means and the width of the next round.",
-        )
+        fits = belief.fits
+        given = fits.posteriors, fits.noise, self.item_rows, fits.assays is None
+        return planned_for_all(*given, open_after)
 
 
 def _warned(before: Belief, after: Belief) -> Belief:
@@ -1242,28 +1312,52 @@ def rows_forecast(
         epsilon: The accuracy.
         size: Observations of a batch.
     """
-    rows = (belief.sides.side == UNDECIDED).nonzero().view(-1)
     posterior = belief.posterior
-    variance = posterior.variance[rows]
-    gaps = squared_gaps(distances[rows], variance, epsilon)
-    work = len(posterior.mean) * (len(posterior.indices) + MOST_STEPS)
-    steps = min(MOST_STEPS, max(1, int(WORK / work)))
-    planned = planned_observations(posterior, rows, gaps / beta, belief.noise, steps)
+    noise = belief.noise.expand(len(posterior.mean))
+    most = most_worth_saying(len(noise))
+    rows = (belief.sides.side == UNDECIDED).nonzero().view(-1)
+    gaps = squared_gaps(distances[rows], posterior.variance[rows], epsilon)
+    words = ""
+    if len(noise) > LARGEST:
+        n = min(FORECAST_ROWS, len(rows))
+        kept = (posterior.variance[rows] / gaps).topk(n).indices.sort().values
+        if n < len(rows):
+            words = f" Of the {len(rows)} undecided rows the {n} widest count."
+        rows, gaps = rows[kept], gaps[kept]
+        used = torch.cat((rows, some_rows(len(noise), rows, FORECAST_ROWS)))
+        posterior, noise = posterior.at_rows(used), noise[used]
+        rows = torch.arange(n)
+    planned = planned_observations(posterior, rows, gaps / beta, noise, MOST_STEPS)
     if planned is not None:
         return Forecast(
             planned,
             "By a plan that narrows the widest interval each time until all are as "
-            "narrow as the gaps of the current estimate ask for.",
+            f"narrow as the gaps of the current estimate ask for.{words}",
         )
-    problem = PosteriorProblem(posterior, belief.noise, rows, 1 / gaps)
+    problem = PosteriorProblem(posterior, noise, rows, 1 / gaps)
     relaxation = Relaxation.of(problem, size, ROUGH)
     assert relaxation is not None  # else the plan would have decided all
-    needed = observations_needed(relaxation, beta)
+    needed = observations_needed(relaxation, beta, most)
     return Forecast(
-        None if needed is None else max(needed, steps),
+        None if needed is None else max(needed, MOST_STEPS),
         "By the optimal design for the gaps of the current estimate and the width of "
-        "the next round; a rule that does not plan by designs may need more.",
+        f"the next round; a rule that does not plan by designs may need more.{words}",
+        most if needed is None else None,
     )
+
+
+def some_rows(n_rows: int, without: Tensor, size: int) -> Tensor:
+    r"""Rows of a pool drawn at random, always the same ones.
+
+    Args:
+        n_rows: The rows of the pool.
+        without: Rows that are not drawn.
+        size: How many.
+    """
+    generator = round_generator(0, 0)
+    drawn = torch.randperm(n_rows, generator=generator, device=generator.device)
+    drawn = drawn.to(without.device)
+    return drawn[~torch.isin(drawn, without)][:size]
 
 
 def planned_observations(
@@ -1286,11 +1380,17 @@ def planned_observations(
         The length of a plan that measures, each time, the row whose variance is the
         largest multiple of the wanted one; ``None`` above ``most``.
     """
-    noise = noise_var.expand(len(posterior.mean))
+    noise = noise_var.expand(len(posterior.mean))[rows]
+    noise = torch.maximum(noise, posterior.least_noise)
+    covariance = posterior.covariance_between(rows, rows)
+    left, path = posterior.variance[rows], covariance.new_empty(most, len(rows))
     for n in range(most + 1):
-        ratio = posterior.variance[rows] / wanted
-        worst = int(rows[ratio.argmax()])
-        if float(ratio.max()) <= 1.0:
+        ratio = left / wanted
+        worst = int(ratio.argmax())
+        if float(ratio[worst]) <= 1.0:
             return max(n, 1)
-        posterior = posterior.expect(worst, float(noise[worst]))
+        if n < most:
+            row = covariance[worst] - path[:n, worst] @ path[:n]
+            path[n] = row / (row[worst].clamp_min(0.0) + noise[worst]).sqrt()
+            left = (left - path[n].square()).clamp_min(0.0)
     return None

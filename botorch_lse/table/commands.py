@@ -589,24 +589,29 @@ def foreseen(run: Run) -> str:
         forecast = run.state.forecast()
     more, budget = forecast.observations, run.settings.budget
     left = None if budget is None else budget - run.state.n_used
-    if more is None:
+    beyond = forecast.more_than
+    about = f"about {more}" if beyond is None else f"more than {beyond}"
+    if more is None and beyond is None:
         basis = _in_table_words(forecast.basis)
         said = f"How many more measurements it takes cannot be told. {basis}"
-    elif left is not None and more > left:
+    elif left is not None and (more or beyond or 0) > left:
         return (
-            f"The budget leaves {_counted(left, 'measurement')}; about {more} would "
+            f"The budget leaves {_counted(left, 'measurement')}; {about} would "
             "decide all, so that some candidates will stay undecided."
         )
     else:
         is_confirming = not bool(run.state.classification.undecided.any())
         until = "the answer is confirmed" if is_confirming else "all is decided"
-        said = f"About {_counted(more, 'more measurement')} until {until}."
+        plural = "" if more == 1 else "s"
+        said = f"{about.capitalize()} more measurement{plural} until {until}."
         said = said if left is None else f"{said[:-1]}; the budget leaves {left}."
     if run.settings.epsilon == 0:
         said += (
             " Candidates very near to the level take most of them: with an epsilon "
             "these may go to either side."
         )
+    elif beyond is not None:
+        said += " A larger epsilon takes fewer."
     return said
 
 

@@ -26,8 +26,9 @@ from botorch_lse.strategies import (
     State,
     Strategy,
     TruVaRStrategy,
+    gaussian,
 )
-from botorch_lse.strategies.forecast import observations_needed
+from botorch_lse.strategies.forecast import observations_needed, planned_for_all
 from botorch_lse.strategies.gaussian import MOST_STEPS, planned_observations
 from tests.covering import more_when_slow
 from tests.reference.dense_gp import DenseGP
@@ -50,6 +51,89 @@ def test_needed_observations_equal_the_closed_form(beta: float) -> None:
         {**BARE, "X": variance.sqrt().diag(), "target_weights": gaps**-2.0}, unit=1.0
     )
     assert observations_needed(relaxation, beta) == pytest.approx(exact, rel=0.15)
+
+
+def test_the_number_of_evaluations_is_found_with_few_designs(monkeypatch) -> None:
+    given, asked = Relaxation.nearly, []
+
+    def counted(self, tol, initial=None):
+        asked.append(initial)
+        return given(self, tol, initial)
+
+    monkeypatch.setattr(Relaxation, "nearly", counted)
+    stated = {**BARE, "X": torch.eye(3), "target_weights": torch.tensor([4.0, 1, 9])}
+    # v / (1 + n v) <= gap^2 / width^2, summed: 9 (4 + 1 + 9) - 3.
+    found = observations_needed(Relaxation(stated, 1.0), 9.0, 10_000)
+    assert found == pytest.approx(123, rel=0.15)
+    assert len(asked) <= 4
+    assert asked[0] is None
+    assert all(design is not None for design in asked[1:])
+
+
+def test_a_forecast_ends_where_no_number_is_worth_the_wait() -> None:
+    strategy = make(LSEStrategy, noise_std=500.0, epsilon=0.0)
+    forecast = strategy.init().forecast()
+    assert forecast.observations is None
+    assert forecast.more_than == 10_000
+    said = "More than 10000 more evaluations until everything is decided. Rows very"
+    assert said in str(forecast)
+    assert "larger `epsilon`" in str(forecast)
+    enough = make(LSEStrategy, noise_std=500.0, epsilon=1e5)
+    assert enough.init().forecast().more_than is None
+
+
+def test_a_forecast_is_kept_with_its_state(monkeypatch) -> None:
+    state = make(LSEStrategy).init()
+    asked = state.forecast()
+    monkeypatch.setattr(type(state.strategy.procedure), "forecast", None)
+    assert state.forecast() is asked
+
+
+@pytest.mark.parametrize("level", [0.0, 0.8])
+def test_a_large_pool_is_foreseen_from_a_part_of_it(monkeypatch, level: float) -> None:
+    gp, X = DenseGP((0.3,), 1.0, is_rbf=True), torch.linspace(0, 1, 400).unsqueeze(-1)
+    strategy = make(
+        LSEStrategy,
+        pool=Pool(X.double()),
+        model=gp.kernel(),
+        threshold=level,
+        noise_std=3.0,
+        epsilon=0.1,
+        beta=9.0,
+    )
+    rows = torch.arange(0, 400, 40)
+    state = strategy.tell(
+        strategy.init(), Observations(rows, (6 * X[rows, 0]).sin().double())
+    )
+    whole = strategy.procedure.forecast(state.belief, 0).observations
+    monkeypatch.setattr(gaussian, "FORECAST_ROWS", 60)
+    monkeypatch.setattr(gaussian, "LARGEST", 120)
+    part = strategy.procedure.forecast(state.belief, 0)
+    assert "undecided rows the 60 widest count" in part.basis
+    # What is promised of any forecast: the part has features of its own.
+    assert whole / 2 <= part.observations <= 2 * whole
+
+
+def test_a_plan_for_several_outputs_equals_the_closed_form() -> None:
+    # Of unrelated rows of variance 1: 1 / (1 + n / s2) below v in both outputs.
+    gp = DenseGP((1e-3,), 1.0, is_rbf=True)
+    pool = Pool(torch.arange(3.0).unsqueeze(-1))
+    posterior = make(LSEStrategy, pool=pool, model=gp.kernel(), noise_std=0.5)
+    posterior = posterior.init().belief.posterior
+    noise = [torch.full((3,), s2).double() for s2 in (0.25, 0.5)]
+
+    def open_after(posteriors) -> torch.Tensor:
+        left = torch.stack([p.variance for p in posteriors])
+        return (left > 0.051).any(dim=0)
+
+    exact = 3 * 10  # 0.5 (1 / 0.051 - 1) = 9.3 of each row, whatever 0.25 takes
+    given = (posterior, posterior), noise, torch.arange(3)
+    found = planned_for_all(*given, True, open_after)
+    assert exact <= found <= 1.1 * exact
+    # One output at a time: 0.25 (1 / 0.051 - 1) = 4.7 of each row besides.
+    found = planned_for_all(*given, False, open_after)
+    assert exact + 15 <= found <= 1.1 * (exact + 15)
+    assert planned_for_all(*given, True, lambda p: torch.ones(3).bool()) is None
 
 
 def test_nothing_is_foreseen_where_nothing_suffices() -> None:
