@@ -55,6 +55,7 @@ from botorch_lse.strategies.remarks import (
     on_decades,
     on_far_values,
     on_few_levels,
+    on_noise,
 )
 from botorch_lse.strategies.rules import Belief, Rule, Situation, problems_of
 
@@ -70,6 +71,8 @@ MOST_STEPS = 300
 WORK = 2e10
 """Multiplications that such a forecast may take (some seconds): on a large pool it has
 fewer steps."""
+ADVICE = ("decades", "noise")
+"""Kinds of remarks that nobody is warned of: the answer holds as it is."""
 SO_FAR = {"below": NONE_FOUND, "above": ALL_ABOVE}
 """What a run ends with whose values all lie on one side."""
 BEFOREHAND = (
@@ -494,8 +497,12 @@ class GPProcedure(Procedure):
 
     def _remarks(self, learnt: Belief, history: Observations) -> tuple[Remark, ...]:
         r"""What the values show that a learnt model does not say."""
-        found = []
+        found: list[Remark | None] = []
         for j, own in enumerate(self.model.by_output(history)):
+            between = learnt.fits.posteriors[j].prior.noise_between
+            if between is not None:
+                is_repeated = self.model.n_replicates(own) > 0
+                found.append(on_noise(between, is_repeated, j))
             found.append(on_few_levels(own.y, own.indices, j))
             if len(own) and history.yvar is None:  # noise that is known is in units
                 levels = self.goal.levels_near(j, own.y)
@@ -1196,7 +1203,7 @@ def _warned(before: Belief, after: Belief) -> Belief:
     r"""The belief afterwards; warns of its remarks that are new."""
     known = {remark.subject for remark in before.remarks}
     for remark in after.remarks:
-        if remark.subject not in known and remark.kind != "decades":  # an advice
+        if remark.subject not in known and remark.kind not in ADVICE:
             warnings.warn(remark.text, DataWarning, stacklevel=3)
     return after
 
