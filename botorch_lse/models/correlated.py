@@ -34,6 +34,7 @@ from botorch_lse.models.gaussian_process import (
     PoolPosterior,
     factorize,
     frozen,
+    noise_between,
     path_rows,
     row_blocks,
 )
@@ -208,7 +209,13 @@ def priors_of(model: Any) -> tuple[GPPrior, ...]:
     one = torch.ones((), dtype=torch.float64, device=scale.device)
     found = tuple(
         GPPrior(
-            mean, kernel, one, 0.0 * one, noise[j], WithOutput(column, t, j, transform)
+            mean,
+            kernel,
+            one,
+            0.0 * one,
+            noise[j],
+            WithOutput(column, t, j, transform),
+            noise_between=noise_between(model, float(scale[j])),
         )
         for j, t in enumerate(tasks)
     )

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import scipy  # which loads its packages when they are first used
 import torch
@@ -40,12 +40,11 @@ from torch import Tensor
 from botorch_lse.checks import check_map, check_shape, real_matrix
 from botorch_lse.encoding import SAME_ROW
 from botorch_lse.estimators.variance import variance_bounds
+from botorch_lse.models.explanations import LEAST_NOISE, AnyGP, explained, fitted
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.problem import Pool
 from botorch_lse.transfer import ordinary
 
-LEAST_NOISE = 1e-4
-"""BoTorch's bound of a noise variance, relative to the variance of the values."""
 NOISE_DELTA = 0.05
 """One minus the confidence of the bound of the noise from replicates."""
 FAST = 0.1
@@ -136,13 +135,21 @@ def fit_with_inputs(
         input_transform=input_transform,
         outcome_transform=Standardize(1, min_stdv=TINY),
     )
-    if train_Yvar is not None or bound is not None:
+    if train_Yvar is not None:
         return fitted(model)[1]
-    other = deepcopy(model)
-    for part in other.covar_module.modules():
+    starts = [model]
+    if bound is None:
+        starts.append(faster(model))
+    return explained(starts, n_replicates(train_X))
+
+
+def faster(model: AnyGP) -> AnyGP:
+    r"""A copy of a model that is not fitted yet, with short initial lengthscales."""
+    found = deepcopy(model)
+    for part in found.covar_module.modules():
         if isinstance(part, RBFKernel):
             part.lengthscale = _double(FAST * part.lengthscale.shape[-1] ** 0.5)
-    return max((fitted(model), fitted(other)), key=lambda pair: pair[0])[1]
+    return found
 
 
 class TaskKernel(IndexKernel):
@@ -201,11 +208,13 @@ def fit_multi_task_gp(
     half = torch.full((M,), 0.5, dtype=torch.float64)
     tasks.initialize(covar_factor=half.sqrt().diag(), var=half)
     model.covar_module = kernel * tasks
-    if train_Yvar is not None or bound is not None:
+    if train_Yvar is not None:
         return fitted(model)[1]
-    other = deepcopy(model)
-    other.covar_module.kernels[0].lengthscale = _double(FAST * d**0.5)
-    return max((fitted(model), fitted(other)), key=lambda pair: pair[0])[1]
+    starts = [model]
+    if bound is None:
+        starts.append(faster(model))
+    fewest = min(n_replicates(train_X[number == j]) for j in range(M))
+    return explained(starts, fewest)
 
 
 def _likelihood_by_task(
@@ -229,20 +238,6 @@ def _likelihood_by_task(
         task_feature_index=column,
     )
     return found.double()
-
-
-AnyGP = TypeVar("AnyGP", SingleTaskGP, MultiTaskGP)
-
-
-def fitted(model: AnyGP) -> tuple[float, AnyGP]:
-    r"""A model fitted from its present values, and the logarithm of what it attains."""
-    mll = ExactMarginalLogLikelihood(model.likelihood, model)
-    fit_gpytorch_mll(mll)
-    model.train()
-    with torch.no_grad():
-        inputs: Any = model.train_inputs
-        value = mll(model(*inputs), model.train_targets, *inputs)
-    return float(value), model.eval()
 
 
 def default_kernel(d: int) -> RBFKernel:
@@ -370,6 +365,11 @@ def default_likelihood(largest: float | None = None) -> GaussianLikelihood:
         bounds = _between(LEAST_NOISE, max(largest, 2 * LEAST_NOISE), prior.mode)
     noise.register_constraint("raw_noise", bounds)
     return likelihood
+
+
+def n_replicates(X: Tensor) -> int:
+    r"""How many of ``n x d`` points repeat one before them."""
+    return len(X) - len(X.unique(dim=0))
 
 
 def largest_noise(train_X: Tensor, train_Y: Tensor) -> float | None:

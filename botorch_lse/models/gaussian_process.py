@@ -214,6 +214,8 @@ class GPPrior:
         predict_noise: Noise variances at points, ``... x d`` in the user's space to
             ``...``, units of ``y`` squared; ``None`` where ``noise_var`` is all.
         before: The process before it was ``given`` any values; ``None`` if it was not.
+        noise_between: The noise variances between which the data that it was fitted to
+            do not tell, units of ``y`` squared; ``None`` where they do.
     """
 
     mean_module: Module
@@ -226,6 +228,7 @@ class GPPrior:
     is_ensemble: bool = False
     predict_noise: Callable[[Tensor], Tensor] | None = None
     before: GPPrior | None = None
+    noise_between: tuple[float, float] | None = None
 
     @classmethod
     def from_kernel(
@@ -289,6 +292,9 @@ class GPPrior:
             model.batch_shape if hasattr(model, "batch_shape") else torch.Size(),
             is_ensemble(model),
             getattr(model, "predict_noise", None),
+            noise_between=noise_between(model, float(scale))
+            if scale.ndim == 0
+            else None,
         )
 
     def at_least(self, sigma: float, X: Tensor) -> GPPrior:
@@ -334,6 +340,7 @@ class GPPrior:
             self,
             scale=self.scale * factor,
             noise_var=None if noise is None else noise * factor**2,
+            noise_between=None,  # values that are alike have no noise to tell
         )
 
     def _widest(self, X: Tensor) -> float:
@@ -496,6 +503,17 @@ class GivenMean(Mean):
     def forward(self, x: Tensor) -> Tensor:
         r"""Means at ``N x d'`` points."""
         return self.base(x) + self.a @ self.kernel.path(x)
+
+
+def noise_between(model: Any, unit: float) -> tuple[float, float] | None:
+    r"""The noise variances between which a model's data do not tell, if it says so.
+
+    Args:
+        model: See ``explained``, which fits such models.
+        unit: The deviation by which its values were standardised.
+    """
+    found = getattr(model, "noise_between", None)
+    return None if found is None else (found[0] * unit**2, found[1] * unit**2)
 
 
 def training_data(model: ExactGP, prior: GPPrior) -> tuple[Tensor, Tensor, Tensor]:

@@ -224,11 +224,12 @@ class LearntKernel:
             train_Yvar: ``n x 1``, or ``None`` to learn one noise variance.
         """
         # Not at the top: they bring SciPy, which only a fit needs.
+        from botorch_lse.models.explanations import explained, fitted
         from botorch_lse.models.fitted import (
             TINY,
             default_likelihood,
-            fitted,
             largest_noise,
+            n_replicates,
         )
 
         noise = None
@@ -242,7 +243,9 @@ class LearntKernel:
             covar_module=self._copy(),
             outcome_transform=Standardize(1, min_stdv=TINY),
         )
-        return fitted(model)[1]
+        if train_Yvar is not None:
+            return fitted(model)[1]
+        return explained([model], n_replicates(train_X))
 
     def unfitted(self, X: Tensor) -> GPPrior:
         r"""The process before any data, by which first rows are chosen.

@@ -62,6 +62,7 @@ from botorch_lse.strategies.remarks import (
     on_decades,
     on_far_values,
     on_few_levels,
+    on_noise,
 )
 from botorch_lse.strategies.rules import Belief, Rule, Situation, problems_of
 
@@ -92,6 +93,8 @@ ENDLESS = (
     "larger `epsilon`, or look for a wrong value."
 )
 """What a forecast says that ended where no number is worth the wait."""
+ADVICE = ("decades", "noise")
+"""Kinds of remarks that nobody is warned of: the answer holds as it is."""
 SO_FAR = {"below": NONE_FOUND, "above": ALL_ABOVE}
 """What a run ends with whose values all lie on one side."""
 BEFOREHAND = (
@@ -517,8 +520,12 @@ class GPProcedure(Procedure):
 
     def _remarks(self, learnt: Belief, history: Observations) -> tuple[Remark, ...]:
         r"""What the values show that a learnt model does not say."""
-        found = []
+        found: list[Remark | None] = []
         for j, own in enumerate(self.model.by_output(history)):
+            between = learnt.fits.posteriors[j].prior.noise_between
+            if between is not None:
+                is_repeated = self.model.n_replicates(own) > 0
+                found.append(on_noise(between, is_repeated, j))
             found.append(on_few_levels(own.y, own.indices, j))
             if len(own) and history.yvar is None:  # noise that is known is in units
                 levels = self.goal.levels_near(j, own.y)
@@ -1272,7 +1279,7 @@ def _warned(before: Belief, after: Belief) -> Belief:
     r"""The belief afterwards; warns of its remarks that are new."""
     known = {remark.subject for remark in before.remarks}
     for remark in after.remarks:
-        if remark.subject not in known and remark.kind != "decades":  # an advice
+        if remark.subject not in known and remark.kind not in ADVICE:
             warnings.warn(remark.text, DataWarning, stacklevel=3)
     return after
 

@@ -573,6 +573,14 @@ class GaussianProcesses:
         X = first.history.X
         return len(X[first.within_reach].unique(dim=0)), len(X) - len(X.unique(dim=0))
 
+    def n_replicates(self, own: Observations) -> int:
+        r"""How many values of an output repeat a row or a point, history's included.
+
+        Args:
+            own: The output's observations.
+        """
+        return len(own) - len(own.indices.unique()) + self._told_before[1]
+
     @property
     def _per_candidate(self) -> int:
         r"""How many measurements give all outputs of a candidate."""

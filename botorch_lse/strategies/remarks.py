@@ -57,7 +57,8 @@ class Remark:
             is so far from what the others say that it is left out until its row was
             measured again. ``"decades"``: the values are positive over several decades,
             so that their logarithms would be easier to learn. ``"far"``: old values
-            were measured far from the pool.
+            were measured far from the pool. ``"noise"``: hardly any row was measured
+            twice, and the data do not tell how large the noise is.
         text: The remark in whole sentences.
         rows: The rows that it is about; empty where it is about all.
         output: The number of the output.
@@ -119,6 +120,28 @@ def on_decades(y: Tensor, levels: Sequence[float], output: int = 0) -> Remark | 
         f"The values are positive and span {decades:.1f} decades: to a model with one "
         "scale and one noise their logarithms say more. Tell `y.log10()`, with the "
         "logarithm of the level and an `epsilon` in decades (0.3 is a factor of 2).",
+        output=output,
+    )
+
+
+def on_noise(
+    between: tuple[float, float], is_repeated: bool, output: int = 0
+) -> Remark:
+    r"""The remark that the data do not tell how large the noise is.
+
+    Args:
+        between: The noise variances that they allow.
+        is_repeated: Whether any row was measured twice.
+        output: The number of the output.
+    """
+    rows = "Hardly any row" if is_repeated else "No row"
+    low, high = (variance**0.5 for variance in between)
+    return Remark(
+        "noise",
+        f"{rows} was measured twice, so the noise is a guess: the values go with a "
+        f"standard deviation of {low:.2g} if the function varies fast, and of "
+        f"{high:.2g} if it does not. The intervals cover both, and are wide. Measure "
+        "four rows again, or give `noise_std`.",
         output=output,
     )
 

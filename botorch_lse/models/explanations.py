@@ -1,0 +1,172 @@
+r"""What the data allow the noise to be, and a model that covers all of it.
+
+Where no row was measured twice, a function that varies fast and is measured exactly may
+explain the values as well as a smooth one with much noise. Their likelihoods are then
+alike, and the priors choose. Each by itself is far too sure: of sixty values in four
+inputs with as much noise as signal, every second truth was outside of the intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any, TypeVar
+
+import torch
+from botorch.exceptions.errors import ModelFittingError
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.models.multitask import MultiTaskGP
+from gpytorch.kernels import AdditiveKernel, Kernel, ScaleKernel
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from gpytorch.module import Module
+from torch import Tensor
+
+LEAST_NOISE = 1e-4
+"""BoTorch's bound of a noise variance, relative to the variance of the values."""
+TELLING = 4
+"""Replicates from which on they tell the noise by themselves: what it may be at most is
+then known to a factor of 2.4, of the standard deviation. A run makes so many."""
+ALIKE = 1.92
+"""Nats by which log likelihoods may differ while the data do not tell explanations
+apart: half of the quantile of 95 % of chi-square with one degree of freedom."""
+APART = 4.0
+"""Noise variances that differ by this factor make different explanations."""
+MUCH, LITTLE = 0.5, 0.01
+"""Noise variances, relative to the variance of the values, of the opposite explanation:
+where the likeliest fit has little noise much, and the reverse."""
+ROUNDING = 1e-6
+"""By how much another start must be likelier, for each datum, to be no rounding."""
+MOST_NOISE, N_NOISES = 2.0, 44
+"""The largest noise variance that is looked at, and how many are, to a factor of 1.25
+or so."""
+
+AnyGP = TypeVar("AnyGP", SingleTaskGP, MultiTaskGP)
+
+
+def fitted(model: AnyGP) -> tuple[float, AnyGP]:
+    r"""A model fitted from its present values, and the logarithm of what it attains."""
+    mll = ExactMarginalLogLikelihood(model.likelihood, model)
+    fit_gpytorch_mll(mll)
+    model.train()
+    with torch.no_grad():
+        inputs: Any = model.train_inputs
+        value = mll(model(*inputs), model.train_targets, *inputs)
+    return float(value), model.eval()
+
+
+def explained(starts: Sequence[AnyGP], replicates: int) -> AnyGP:
+    r"""The likeliest model, or one that covers all noise that the data allow.
+
+    Where they allow another noise than the likeliest, the model has the mean of the
+    kernels of both explanations and the largest noise allowed: its intervals hold a
+    function that varies fast, and one that does not. That costs one more fit, with the
+    noise held at the other extreme. The noise variances between which the data do not
+    tell are in the attribute ``noise_between``.
+
+    Args:
+        starts: Models that are not fitted yet, alike but for their initial values, the
+            one of the shortest lengthscales last. They learn their noise.
+        replicates: How many values repeat a point, of the output that has the fewest.
+    """
+    other: Any = deepcopy(starts[0]), deepcopy(starts[-1])
+    value, best = fitted(starts[0])
+    for start in starts[1:]:
+        attained, model = fitted(start)
+        if attained > value + ROUNDING:
+            value, best = attained, model
+    targets: Any = best.train_targets
+    if replicates >= TELLING or not bool(targets.any()):  # all values are alike
+        return best
+    likelihood: Any = best.likelihood
+    own = likelihood.noise.detach().clone()
+    has_much = float(own.max()) > (MUCH * LITTLE) ** 0.5
+    rival = _fitted_with(other[has_much], LITTLE if has_much else MUCH)
+    if rival is None:
+        return best
+    noises = _noises(best)
+    profiles = torch.stack([profile(model, noises) for model in (best, rival)])
+    likely = float(profiles.max()) - ALIKE
+    allowed = noises[(profiles > likely).any(dim=0)]
+    low, high = float(allowed.min()), float(allowed.max())
+    # Noise that is little anyway may be what it likes. Where much was found, only
+    # another kernel can make less of it, or be likelier by itself.
+    is_more = high > max(APART * float(own.min()), LITTLE)
+    is_unlikely = _log_likelihood(best, value) < likely
+    is_less = has_much and (is_unlikely or APART * low < float(own.max()))
+    if not (is_more or is_less):
+        return best
+    best.covar_module = AdditiveKernel(_half(best), _half(rival))
+    likelihood.noise = own.clamp_min(high)
+    setattr(best, "noise_between", (min(low, float(own.min())), high))  # noqa: B010
+    return best.eval()
+
+
+def _half(model: Any) -> ScaleKernel:
+    r"""The kernel of a model with half of its variance."""
+    half: ScaleKernel = ScaleKernel(deepcopy(model.covar_module)).double()
+    half.outputscale = torch.tensor(0.5, dtype=torch.float64)
+    return half
+
+
+def _noises(model: Any) -> Tensor:
+    r"""Noise variances between the bounds of a model's likelihood."""
+    bound = model.likelihood.noise_covar.raw_noise_constraint.upper_bound
+    most = min(MOST_NOISE, 0.999 * float(bound))
+    ends = math.log(LEAST_NOISE), math.log(most)
+    return torch.linspace(*ends, N_NOISES, dtype=torch.float64).exp()
+
+
+def _fitted_with(model: AnyGP, noise: float) -> AnyGP | None:
+    r"""A model fitted with a given noise; ``None`` where that fails."""
+    likelihood = model.likelihood
+    wanted = min(noise, float(_noises(model)[-1]))
+    likelihood.noise = torch.full_like(likelihood.noise, wanted)
+    for parameter in likelihood.parameters():
+        parameter.requires_grad_(False)
+    try:
+        return fitted(model)[1]
+    except ModelFittingError:  # there is no other explanation to be found
+        return None
+
+
+def profile(model: Any, noises: Tensor) -> Tensor:
+    r"""The log likelihood of a fitted model's kernel, at each of ``k`` noise variances.
+
+    With the priors of the kernel, without that of the noise.
+
+    Args:
+        model: A fitted exact GP.
+        noises: In the units of the standardised values squared, for all outputs.
+    """
+    with torch.no_grad():
+        model.train()  # in which mode a call says what is believed before the values
+        prior = model(*model.train_inputs)
+        model.eval()
+        residual = model.train_targets - prior.mean
+        values, vectors = torch.linalg.eigh(prior.covariance_matrix)
+        squared = (vectors.mT @ residual).square().unsqueeze(-1)
+        variance = values.clamp_min(0.0).unsqueeze(-1) + noises
+        found = -0.5 * (squared / variance + variance.log() + _LOG_2PI).sum(dim=0)
+        return found + _log_priors(model.covar_module)
+
+
+_LOG_2PI = math.log(2 * math.pi)
+
+
+def _log_likelihood(model: Any, value: float) -> float:
+    r"""What ``profile`` would say at the model's own noise.
+
+    Args:
+        model: Fitted.
+        value: What the fit attained, for each datum, with the noise's prior.
+    """
+    with torch.no_grad():
+        return value * len(model.train_targets) - _log_priors(model.likelihood)
+
+
+def _log_priors(module: Module | Kernel) -> float:
+    r"""The logarithm of the priors of a module's parameters."""
+    found = module.named_priors()
+    return sum(float(p.log_prob(value(of)).sum()) for _, of, p, value, _ in found)
