@@ -1588,10 +1588,18 @@ class Classification:
         ``upper``; of several levels ``class``, where it is decided; of several
         outputs for each ``NAME_mean``, ``NAME_lower``, ``NAME_upper``; where intervals
         contradict each other, ``contradicted`` says of which rows. Where the table has
-        such a name already, ours ends in ``_lse``.
+        such a name already, ours ends in ``_lse``. Where ``Below`` is asked, ``side``
+        and ``probability_above`` are those of the level all the same.
         """
-        answer = pd.DataFrame({"side": self.side})
-        for name in ("probability_above", "mean", "sigma", "lower", "upper"):
+        side, above = (
+            pd.Series(self.side),
+            self.probability_above.detach().cpu().numpy(),
+        )
+        if self.meaning == "below":  # what is in the set is not above the level
+            side = side.replace({"above": "below", "below": "above"})
+            above = 1 - above
+        answer = pd.DataFrame({"side": side, "probability_above": above})
+        for name in ("mean", "sigma", "lower", "upper"):
             answer[name] = getattr(self, name).detach().cpu().numpy()
         if self.classes is not None:
             classes = pd.Series(self.classes.cpu().numpy(), dtype="Int64")

@@ -738,3 +738,23 @@ def test_points_that_may_be_of_thousands_are_asked_about() -> None:
     whole = table["flow"].str.replace(".", "")
     assert Pool(table.assign(flow=pd.to_numeric(whole))).X[:, 0].max() == 3000
     assert Pool(pd.DataFrame({"x": ["0.125", "1.000", "2.5"]})).X[2] == 2.5
+
+
+def test_a_table_says_the_side_of_the_level_where_below_is_asked() -> None:
+    values = torch.tensor([0.0, 1.0, 0.5], dtype=torch.float64)
+    in_set = torch.tensor([True, False, False])
+    answer = Classification(
+        above=in_set,
+        below=torch.tensor([False, True, False]),
+        undecided=torch.tensor([False, False, True]),
+        lower=values - 0.1,
+        upper=values + 0.1,
+        mean=values,
+        sigma=torch.full_like(values, 0.05),
+        probability_above=torch.tensor([1.0, 0.0, 0.6], dtype=torch.float64),
+        meaning="below",
+    )
+    frame = answer.to_frame()
+    assert frame["side"].tolist() == ["below", "above", "undecided"]
+    assert frame["probability_above"].tolist() == [0.0, 1.0, 0.4]
+    assert answer.side.tolist() == ["above", "below", "undecided"]  # of the set

@@ -29,7 +29,7 @@ from botorch.exceptions.errors import UnsupportedError
 from plotly.graph_objects import Figure
 
 from botorch_lse import plotting
-from botorch_lse.ax.compat import experiment_of, generation_strategy_of
+from botorch_lse.ax.compat import parts_of
 from botorch_lse.ax.costs import TrialCosts
 from botorch_lse.ax.modular import acquisition_options, model_answer
 from botorch_lse.ax.node import LevelSetNode, level_set_node, level_set_nodes
@@ -88,17 +88,15 @@ def level_set(
         ValueError: If no level-set strategy is there to ask, and no acquisition
             function with a level.
     """
-    if isinstance(experiment, Client):
-        generation_strategy = generation_strategy_of(experiment)
-        experiment = experiment_of(experiment)
+    whole, generation_strategy = parts_of(experiment, generation_strategy)
     has_node = bool(level_set_nodes(generation_strategy)[1])
     if not has_node and acquisition_options(generation_strategy):
-        answer, observations, _ = model_answer(experiment, generation_strategy)
+        answer, observations, _ = model_answer(whole, generation_strategy)
         frame = plotting.level_set_frame(answer, observations)
         frame.attrs["guarantee"] = answer.guarantee
         return frame
     node = level_set_node(generation_strategy)
-    return answer_frame(node, experiment)
+    return answer_frame(node, whole)
 
 
 def level_set_content(
@@ -132,11 +130,9 @@ def level_set_content(
         ValueError: If no level-set strategy is there to ask, or ``confidence`` is
             outside (0, 1).
     """
-    if isinstance(experiment, Client):
-        generation_strategy = generation_strategy_of(experiment)
-        experiment = experiment_of(experiment)
+    whole, generation_strategy = parts_of(experiment, generation_strategy)
     node = level_set_node(generation_strategy)
-    return node.state(experiment).content(confidence)
+    return node.state(whole).content(confidence)
 
 
 def named_outputs(

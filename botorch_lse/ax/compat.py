@@ -24,6 +24,8 @@ from ax.storage.json_store.encoder import object_to_json
 from ax.storage.json_store.encoders import data_to_dict, generation_strategy_to_dict
 from ax.storage.json_store.registry import CORE_ENCODER_REGISTRY
 
+from botorch_lse.checks import of_type
+
 OLDEST_AX = (1, 3, 1)
 TESTED_AX = "1.3.1"
 
@@ -45,6 +47,39 @@ def check_ax_version(installed: str | None = None) -> None:
 
 
 check_ax_version()
+
+
+def check_client(client: Any) -> None:
+    r"""Complain about something else than a ``Client``.
+
+    Raises:
+        ValueError: If it is, such as an ``AxClient``.
+    """
+    remedy = "Write `from ax.api.client import Client` and `client = Client()`."
+    of_type(client, Client, "client", "a `Client` of `ax.api.client`", remedy)
+
+
+def parts_of(
+    experiment: Any, generation_strategy: GenerationStrategy | None
+) -> tuple[Experiment, GenerationStrategy | None]:
+    r"""An experiment and its generation strategy, of a client or as they are given.
+
+    Args:
+        experiment: A ``Client`` or an experiment.
+        generation_strategy: With an experiment.
+
+    Raises:
+        ValueError: If it is neither, such as an ``AxClient``.
+    """
+    if isinstance(experiment, Client):
+        return experiment_of(experiment), generation_strategy_of(experiment)
+    wanted = "a `Client` of `ax.api.client` or an Experiment"
+    remedy = (
+        "Of another client give its parts: `client.experiment`, "
+        "`client.generation_strategy`."
+    )
+    of_type(experiment, Experiment, "experiment", wanted, remedy)
+    return experiment, generation_strategy
 
 
 def experiment_of(client: Client) -> Experiment:

@@ -9,7 +9,7 @@ from ax.core import Experiment
 from ax.core.outcome_constraint import OutcomeConstraint
 from ax.core.types import ComparisonOp
 
-from botorch_lse.ax.compat import experiment_of
+from botorch_lse.ax.compat import parts_of
 from botorch_lse.strategies import Above, And, Below, Region
 
 
@@ -39,8 +39,9 @@ def goal_from_constraints(
         ('strength', 'leaching')
 
     The goal names its metrics, so that ``level_set_generation_strategy`` needs no
-    ``metrics``; the objective itself is not learnt. A value on a bound counts as below
-    it.
+    ``metrics``; the objective itself is not learnt. For a level of it as well write
+    ``goal_from_constraints(client) & Below(3.0, output="cost")``. A value on a bound
+    counts as below it.
 
     Args:
         experiment: A ``Client`` whose optimisation is configured, or an experiment.
@@ -50,14 +51,13 @@ def goal_from_constraints(
         ValueError: If there are no constraints, one is relative to a status quo or
             about several metrics, or ``epsilon`` names a metric without constraint.
     """
-    if isinstance(experiment, Client):
-        experiment = experiment_of(experiment)
-    constraints = outcome_constraints(experiment)
+    constraints = outcome_constraints(parts_of(experiment, None)[0])
     if not constraints:
         raise ValueError(
             "Expected an experiment with `outcome_constraints`, but it has none. Call "
             '`client.configure_optimization(objective="cost", '
-            'outcome_constraints=["strength >= 40"])`.'
+            'outcome_constraints=["strength >= 40"])`. For a level of the objective '
+            'write the goal itself: `Above(40, output="cost")`.'
         )
     known = dict(epsilon or {})
     parts = tuple(_part(constraint, known) for constraint in constraints)

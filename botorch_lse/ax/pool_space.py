@@ -544,7 +544,9 @@ def _check_rows(n_rows: int) -> None:
     if not 1 <= n_rows <= MOST_ROWS:
         raise ValueError(
             f"Expected `parameters` to make between 1 and {MOST_ROWS:,} rows, but they "
-            f"make {n_rows:,}. Take fewer `points`, or larger steps."
+            f"make {n_rows:,}. Take fewer `points`, or larger steps; or, of many "
+            "reals, points that fill their box evenly: `Pool.from_box([lower, upper], "
+            "1024, names=names)`."
         )
 
 

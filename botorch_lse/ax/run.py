@@ -143,6 +143,7 @@ def run_experiment(
         OSError: If the disk is full.
         DataRequiredError: If the strategy waits for trials that nobody evaluates.
     """
+    compat.check_client(client)
     one_of(on_error, "on_error", ON_ERROR)
     retries = whole_number(max_retries, "max_retries", 0)
     if max_trials is not None:

@@ -19,7 +19,7 @@ from gest_api import vocs as kinds  # type: ignore[import-untyped]
 from torch.quasirandom import SobolEngine
 
 from botorch_lse.checks import complaint, whole_number
-from botorch_lse.problem import Observations, Pool
+from botorch_lse.problem import History, Observations, Pool
 from botorch_lse.strategies import Above, Below, Between, Region, State, Strategy
 
 __all__ = ["LevelSetGenerator", "region_of"]
@@ -153,40 +153,61 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
 
         Args:
             results: Points with the outputs of the goal. A point without ``_id``, or
-                with one that is yet to be given (of an earlier run), must be a row of
-                the pool.
+                with one that is yet to be given (of an earlier run), is a row of the
+                pool, or else old data, from which the model learns.
 
         Raises:
-            ValueError: If an ``_id`` was told before, a point is no row of the pool, or
-                an output is missing; nothing is learnt then.
+            ValueError: If an ``_id`` was told before, a point is no row of the pool
+                where the strategy takes no old data, or an output is missing; nothing
+                is learnt then.
         """
-        rows = [self._row_of(result) for result in results]
+        places = [self._row_of(result) for result in results]
         outputs = self.strategy.outputs
-        values = [[_number(result, o) for o in outputs] for result in results]
-        told = [i for i, own in enumerate(values) if all(map(math.isfinite, own))]
-        state = self.state
+        numbers = [[_number(result, o) for o in outputs] for result in results]
+        is_known = [all(map(math.isfinite, own)) for own in numbers]
+        off = [i for i, row in enumerate(places) if row is None and is_known[i]]
+        state = self._with_old([results[i] for i in off], [numbers[i] for i in off])
+        rows = [row for row in places if row is not None]
+        pairs = zip(places, numbers, is_known, strict=True)
+        kept = [(own, known) for row, own, known in pairs if row is not None]
+        values = [own for own, _ in kept]
+        told = [i for i, (_, known) in enumerate(kept) if known]
         if told and not state.is_done:
             y = torch.tensor([values[i] for i in told], dtype=torch.float64)
             at = torch.tensor([rows[i] for i in told])
-            state = self.strategy.tell(state, Observations(at, y.squeeze(-1)))
+            state = state.strategy.tell(state, Observations(at, y.squeeze(-1)))
         for i in set(range(len(rows))) - set(told):
             self._failures[rows[i]] = self._failures.get(rows[i], 0) + 1
             if self._failures[rows[i]] == MAX_FAILURES and not state.is_done:
-                state = self.strategy.exclude(state, [rows[i]])
-        for number in [int(result.get("_id") or 0) for result in results]:
+                state = state.strategy.exclude(state, [rows[i]])
+        for number in map(_id_of, results):
             self._out.pop(number, None)
             self._next = max(self._next, number)  # of an earlier run: not given again
-        self.state = state
+        self.strategy, self.state = state.strategy, state
 
-    def _row_of(self, result: Mapping[str, Any]) -> int:
-        number = int(result.get("_id") or 0)
+    def _with_old(
+        self, points: list[dict[str, Any]], values: list[list[float]]
+    ) -> State:
+        r"""The state once points that are no rows of the pool are known as well."""
+        if not points:
+            return self.state
+        y = torch.tensor(values, dtype=torch.float64).squeeze(-1)
+        strategy = self.strategy.with_history(History(points, y))
+        before = self.state
+        return strategy.replay(
+            before.observations, before.seed, excluded=before.excluded
+        )
+
+    def _row_of(self, result: Mapping[str, Any]) -> int | None:
+        r"""The row of a point; ``None`` for old data that is none."""
+        number = _id_of(result)
         if number in self._out:
             return self._out[number]
         if 0 < number <= self._next:
             wanted = "to be one that was suggested and is out"
             raise ValueError(complaint("_id", wanted, f"got {number}"))
         row = self.strategy.pool.row_of(result)
-        if row is None:
+        if row is None and not self.strategy.takes_history:
             point = {name: result[name] for name in self.vocs.variables}
             wanted, remedy = "to be rows of the pool", "Give it a `pool` with them."
             raise ValueError(complaint("results", wanted, f"got {point}", remedy))
@@ -231,6 +252,12 @@ def _points_of(vocs: kinds.VOCS, n: int, seed: int) -> Pool:
             low, high = variable.domain
             columns[name] = low + share * (high - low)
     return Pool(pd.DataFrame(columns))
+
+
+def _id_of(result: Mapping[str, Any]) -> int:
+    r"""The number of a suggested point; 0 where it has none, in a table nan."""
+    number = result.get("_id")
+    return 0 if number is None or number != number else int(number)
 
 
 def _number(result: Mapping[str, Any], output: str) -> float:

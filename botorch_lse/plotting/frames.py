@@ -77,7 +77,9 @@ def bare_frame(
 
     Where there are classes, also their numbers, -1 for undecided ones.
     """
-    frame = level_set_frame(replace(classification, pool=None), observations)[[*_BARE]]
+    # As members of what is asked for, which pictures have words for.
+    members = replace(classification, pool=None, meaning="above")
+    frame = level_set_frame(members, observations)[[*_BARE]]
     if classification.classes is None:
         return frame
     return frame.assign(class_number=_array(classification.classes))

@@ -1058,6 +1058,10 @@ class GPProcedure(Procedure):
     def classification(self, belief: Belief) -> Classification:
         r"""The side of every item, with bounds and what is guaranteed."""
         words = [self.guarantee]
+        if not belief.fits.is_informed and self.model.burn_in is None:
+            # There is no model under which anything could have been decided.
+            said = self.guarantee.removesuffix(self._learnt_in_words)
+            words = [f"{said}No model is fitted yet."]
         if belief.one_sided is not None:
             words.append(f"{belief.one_sided}, so nothing is decided.")
         words += [remark.text for remark in belief.remarks]

@@ -89,6 +89,8 @@ class Notation:
         """
         if self.settings is None:
             quoted = shlex.quote(value) if value else ""  # "heat [C]" is one word
+            if value in MARKS:  # which must not run into those of the sentence
+                quoted = f"'{value}'"
             return f"give --{name.replace('_', '-')} {quoted}".strip()
         quoted = f'"{value}"' if value else "true"
         if name in LISTS:

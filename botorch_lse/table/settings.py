@@ -146,7 +146,7 @@ class Settings:
             raise ValueError(
                 f"Expected {missing}, but got none, and there is no {self.path.name} "
                 f"yet. Write: {PROGRAM} next candidates.csv --above 40 --column "
-                "strength."
+                f"strength.{self._lost}"
             )
         if (self.above is None) == (self.below is None):
             raise ValueError(
@@ -184,6 +184,17 @@ class Settings:
                 "Expected `out` to be another file than the candidates, which are "
                 f"never written, but got {self.out}. Name another sheet."
             )
+
+    @property
+    def _lost(self) -> str:
+        r"""A hint where there are results, whose settings there must have been."""
+        if not self.results or not (self.path.parent / self.results).exists():
+            return ""
+        return (
+            f" There is {self.results} beside it, whose settings are lost: say "
+            "candidates, level and column again as in the first call; the values in "
+            f"{self.results} stay and count."
+        )
 
     @property
     def level(self) -> float:

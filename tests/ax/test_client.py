@@ -2,8 +2,15 @@ import pytest
 import torch
 from ax.exceptions.core import DataRequiredError, UnsupportedError
 from ax.exceptions.generation_strategy import GenerationStrategyCompleted
+from ax.service.ax_client import AxClient
 
-from botorch_lse.ax import POOL_INDEX, level_set
+from botorch_lse.ax import (
+    POOL_INDEX,
+    goal_from_constraints,
+    level_set,
+    level_set_content,
+    run_experiment,
+)
 from botorch_lse.ax.compat import as_stored
 from botorch_lse.strategies import (
     ImplicitLSEStrategy,
@@ -311,3 +318,13 @@ def test_max_repeats_and_replicates():
     assert len(client.get_next_trials(100)) == 2
     counts = torch.bincount(torch.tensor(rows_of(trials)), minlength=4)
     assert int(counts.max()) == 2
+
+
+@pytest.mark.filterwarnings("ignore:The `AxClient` class is deprecated")
+def test_another_client_is_told_from_the_one_that_is_taken():
+    other = AxClient(verbose_logging=False)
+    for door in (level_set, level_set_content, goal_from_constraints):
+        with pytest.raises(ValueError, match=r"Client.*`client\.experiment`"):
+            door(other)
+    with pytest.raises(ValueError, match=r"`client` to be a `Client` .*`client = Cl"):
+        run_experiment(other, lambda parameters: 0.0)

@@ -170,8 +170,11 @@ def test_what_does_not_fit_is_refused() -> None:
         with pytest.raises(ValueError, match=r"`num_points` to be"):
             generator.suggest(size)
     assert generator.suggest(0) == []
+    bounded = GaussianProcess(RBFKernel().double(), noise_std=0.05, norm_bound=1.0)
+    one = vocs_of(constraints={"f": ["GREATER_THAN", 0.5]})
+    given = LevelSetGenerator(one, n=8, model=bounded)  # its kernel learns no old data
     with pytest.raises(ValueError, match=r"`results` to be rows of the pool, but got"):
-        generator.ingest([{"x": 7.0, "y": 0.0, "f": 1.0, "g": 1.0}])
+        given.ingest([{"x": 7.0, "y": 0.0, "f": 1.0}])
     with pytest.raises(ValueError, match=r"`values` to have 'y', but it has"):
         generator.ingest([{"x": 7.0, "f": 1.0, "g": 1.0}])
     generator.ingest([measured(point)])
@@ -318,3 +321,27 @@ def test_blop_runs_it():
     RunEngine({})(optimize(problem, iterations=None, n_points=4))
     assert given.stop_reason is not None
     check_answer(given)
+
+
+def test_points_that_are_no_rows_are_old_data() -> None:
+    model = GaussianProcess(RBFKernel().double(), noise_std=(0.05, 0.05))
+    first, again = (LevelSetGenerator(vocs_of(), n=64, model=model) for _ in range(2))
+    old = [
+        measured({"x": 0.33, "y": 0.11, "_id": math.nan}),
+        measured({"x": 1.9, "y": -0.5}),
+    ]
+    rows = [measured(point) for point in first.suggest(3)]
+    for results in ([old[0]], rows, [old[1]]):
+        first.ingest(results)
+    bare = [{k: v for k, v in row.items() if k != "_id"} for row in rows]
+    again.ingest([*old, *bare])
+    assert first.state.n_used == again.state.n_used == 3
+    near = {"x": [0.33, 1.9], "y": [0.11, -0.5]}
+    means, sigmas = first.state.predict(near)
+    others, _ = again.state.predict(near)
+    assert abs(means[0, 0] - old[0]["f"]) < 0.1
+    assert sigmas.max() < 0.06
+    assert (means - others).abs().max() < 1e-9
+    failed = measured({"x": 0.4, "y": 0.4}) | {"f": math.nan}
+    first.ingest([failed])
+    assert first.state.n_used == 3

@@ -625,3 +625,19 @@ def test_logarithms_are_advised_where_they_can_be_taken():
     assert on_decades(y, []) is None
     assert on_decades(y[:3], [5.0]) is None
     assert on_decades(1 + y / 1000, [1.5]) is None
+
+
+def test_the_guarantee_names_a_fitted_model_once_there_is_one() -> None:
+    pool = Pool(torch.linspace(0, 1, 30, dtype=torch.float64).unsqueeze(-1))
+    strategy = Strategy(pool, Above(0.5), batch_size=12)
+    state = strategy.init()
+    said = state.classification.guarantee
+    assert "fitted model" not in said
+    assert said.endswith("does not cover fitting. No model is fitted yet.")
+    for _ in range(2):  # the first rows, and repeats of some of them
+        batch = strategy.ask(state)
+        y = (5 * pool.X[batch.order, 0]).sin() + 0.01 * (batch.order % 3)
+        state = strategy.tell(state, batch.observe(y))
+    said = state.classification.guarantee
+    assert "Decided under the fitted model" in said
+    assert "No model is fitted yet" not in said

@@ -379,3 +379,16 @@ def test_numbers_kept_as_texts_by_an_apostrophe_are_numbers(lab: Lab) -> None:
     said = lab.call("next candidates.csv --above 7 --column y --key name --batch 2")
     assert "heat: numbers '20 to '50" in said
     assert "1 measured" in said
+
+
+def test_settings_that_were_lost_are_missed_where_there_are_results(lab: Lab) -> None:
+    bare = "next candidates.csv --above 7"
+    assert "are lost" not in lab.refused(bare)
+    lab.call(NEXT)
+    lab.write("results.csv", f"{KEYED}")
+    (lab.folder / "botorch-lse.toml").unlink()
+    assert "There is results.csv beside it, whose settings are lost" in lab.refused(
+        bare
+    )
+    lab.call(NEXT)  # the remedy: the options of the first call
+    assert lab.read("results.csv")[0]["y"] == "4"

@@ -99,13 +99,13 @@ CALL = "next candidates.csv --above 7 --column y --key name --batch 2"
             "",
             "line 3, column flow: expected a number that can be read in one way, but "
             "got '1.000', and every such mark in the column stands before three "
-            "digits; if it is the decimal mark, give --decimal .; if it is one of "
+            "digits; if it is the decimal mark, give --decimal '.'; if it is one of "
             "thousands, write 1000.",
             [0, "."],
         ),
-        (["800", "1.000", "3.000"], "", "give --decimal .", ["--decimal ."]),
+        (["800", "1.000", "3.000"], "", "give --decimal '.'", ["--decimal ."]),
         (["800", "1,000", "3,000"], "", "one of thousands, write 1000", [0, ","]),
-        (["1,250", "1,000", "3,000"], "", "give --decimal ,", ["--decimal ,"]),
+        (["1,250", "1,000", "3,000"], "", "give --decimal ','", ["--decimal ,"]),
         (
             ["1,250", "1,000", "3,000"],
             "--decimal .",

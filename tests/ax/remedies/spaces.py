@@ -8,6 +8,7 @@ from ax.api.client import Client
 from ax.api.configs import (
     ChoiceParameterConfig,
     DerivedParameterConfig,
+    RangeParameterConfig,
 )
 from ax.core.parameter import ParameterType, RangeParameter
 from ax.core.search_space import SearchSpace
@@ -16,10 +17,12 @@ from botorch_lse import Pool
 from botorch_lse.ax import (
     POOL_INDEX,
     grid_pool,
+    level_set_generation_strategy,
     pool_parameters,
 )
 from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.papers import RAGEPACStrategy
+from botorch_lse.strategies import StraddleStrategy
 
 from ..worlds import (
     NOISE,
@@ -302,6 +305,19 @@ def a_grid_that_is_too_large(_):
     assert grid_pool([dataclasses.replace(HEAT, step_size=0.5)])
     yield lambda: grid_pool([HEAT, DOSE], 2000)
     assert grid_pool([HEAT, DOSE], 20)
+    names = [f"x{i}" for i in range(6)]
+    reals = [
+        RangeParameterConfig(name=name, parameter_type="float", bounds=(0.0, 1.0))
+        for name in names
+    ]
+    yield lambda: grid_pool(reals)
+    pool = Pool.from_box([[0.0] * 6, [1.0] * 6], 64, names=names)
+    client = Client()
+    client.configure_experiment(parameters=reals, name="test")
+    client.configure_optimization(objective="y")
+    strategy = StraddleStrategy(pool, 0.5, batch_size=2)
+    client.set_generation_strategy(level_set_generation_strategy(strategy))
+    assert len(client.get_next_trials(2)) == 2
 
 
 @case("pool_space:_points#1", "Take fewer")
