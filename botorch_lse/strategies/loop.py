@@ -554,7 +554,8 @@ class Strategy(ABC):
         Args:
             state: Where the run stands.
             observations: What was measured; part of a round is welcome.
-            abandoned: Rows of the open round that are used up without a result. (Rows
+            abandoned: Rows of the open round that are used up without a result; where
+                the strategy has no ``batch_size``, any rows that were asked for. (Rows
                 that failed and shall be asked again: do not tell them at all.)
 
         Raises:
@@ -747,6 +748,9 @@ class Strategy(ABC):
         return self._close_if_full(replace(state, told=told, deferred=deferred))
 
     def _abandon(self, state: State, rows: Tensor) -> State:
+        if self.procedure.size_is_open and state.plan is None:
+            # What was asked for the calls know: what is lost together is a round.
+            state = replace(state, plan=rows.sort().values)
         missing = self._unfilled(state)
         foreign = rows[~matching(rows, missing)]
         if foreign.numel():
