@@ -501,7 +501,8 @@ def test_workers_keep_the_budget(case: StrategyCase, size: int, budget: int) -> 
 def test_rows_are_repeated_no_more_often_than_allowed(case: StrategyCase) -> None:
     strategy = make(case, batch_size=5, max_repeats=1, beta=25.0, epsilon=0.0)
     end = run_on(strategy, strategy.init())
-    assert end.stop_reason == "rows exhausted"
+    # Some end once the rows that are left tell nothing of those that are open.
+    assert end.stop_reason in ("rows exhausted", "out of reach")
     assert torch.bincount(end.history.indices).max() == 1
 
 
