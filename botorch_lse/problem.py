@@ -1221,7 +1221,8 @@ class Classification:
         contradicted = self.contradicted
         if contradicted is None:
             contradicted = torch.zeros_like(self.above, dtype=torch.bool)
-        outside = [_is_outside(part) for part in (self, *self.outputs)]
+        parts: tuple[OutputEstimate | Classification, ...] = (self, *self.outputs)
+        outside = [_is_outside(part) for part in parts]
         newly = torch.stack(outside).any(dim=0) & ~contradicted
         _set_fields(self, contradicted=contradicted | newly)
         if bool(newly.any()):  # it is said once, however often the record is copied

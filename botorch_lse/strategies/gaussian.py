@@ -143,17 +143,18 @@ class GPProcedure(Procedure):
         self._check_norm_bound()
         self.rule.check(self.pool)
         self.goal.check(len(self.items))
+        # Before the others: of their remedies some serve levels only.
+        if self.goal.directions is not None and not self.rule.several_outputs:
+            raise ValueError(
+                "Expected a `rule` for several outputs, such as `OptimalDesign()` or "
+                f"`Variance()`, but got {type(self.rule).__name__}."
+            )
         is_one_level = self.goal.n_outputs == 1 and self.goal.n_comparisons == 1
         if not (is_one_level or self.rule.serves_regions or self.rule.several_outputs):
             raise ValueError(
                 "Expected a `rule` for several levels or outputs, such as "
                 "`ExpectedMisclassification()`, `Straddle()` or `OptimalDesign()`, but "
                 f"got {kind_of(self.rule)}, which is about one level of one output."
-            )
-        if self.goal.directions is not None and not self.rule.several_outputs:
-            raise ValueError(
-                "Expected a `rule` for several outputs, such as `OptimalDesign()` or "
-                f"`Variance()`, but got {type(self.rule).__name__}."
             )
         if self.rule.anticipates and not self.goal.can_anticipate:
             raise UnsupportedError(
