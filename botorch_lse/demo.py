@@ -52,6 +52,7 @@ from botorch_lse.strategies.loop import (
     EXHAUSTED,
     NONE_FOUND,
     NOT_CONFIRMED,
+    OUT_OF_REACH,
 )
 
 METRIC = "y"
@@ -93,6 +94,7 @@ ENDS = {
     ALL_ABOVE: "no row was clearly below the level, so far",
     BUDGET: "the budget is used up",
     EXHAUSTED: "no row is left to measure",
+    OUT_OF_REACH: "no row that may be measured decides more",
 }
 """Why a run ended, for each reason to stop."""
 

@@ -1395,6 +1395,16 @@ class OutputEstimate:
         refuse_crossed(self.lower, self.upper)
 
 
+ROUNDING = 1e-12
+"""A mean that is outside of its bounds by this share of its size is within them."""
+
+
+def _is_outside(part: OutputEstimate | Classification) -> Tensor:
+    r"""``N`` bools: whether the mean is outside of its bounds by more than rounding."""
+    slack = ROUNDING * part.mean.abs()
+    return (part.mean < part.lower - slack) | (part.mean > part.upper + slack)
+
+
 @dataclass(frozen=True, eq=False)
 class Classification:
     r"""Above, below or undecided, for each of ``N`` rows.
@@ -1412,9 +1422,13 @@ class Classification:
             an implicit level, above ``omega`` times the largest posterior mean.
         guarantee: A sentence: the probability claimed, and what it assumes.
         pool: The rows' pool, for ``to_frame``.
-        contradicted: ``N`` bools: earlier confidence intervals of this row have nothing
-            in common with each other or with the current one, which alone counts. Under
-            a width that claims a confidence an assumption is then wrong. Default none.
+        contradicted: ``N`` bools: the data of some rounds contradict those of others in
+            this row. Either earlier confidence intervals have nothing in common with
+            each other or with the current one, which alone counts: under a width that
+            claims a confidence an assumption is then wrong. Or ``mean``, which rests on
+            all data, lies outside of what all intervals have in common, which is what
+            ``lower``, ``upper`` and the side say: rows with a ``mean`` outside of its
+            bounds are always marked. Default: these alone.
         outputs: Of a region the outputs by themselves, with their levels. Of several of
             them ``mean`` and its bounds say how far a row is from another answer, in
             units of each output's prior deviation, negative outside of the region.
@@ -1447,10 +1461,18 @@ class Classification:
     meaning: str = field(default="above", repr=False)
 
     def __post_init__(self) -> None:
-        if self.contradicted is None:
-            _set_fields(
-                self, contradicted=torch.zeros_like(self.above, dtype=torch.bool)
-            )
+        contradicted = self.contradicted
+        if contradicted is None:
+            contradicted = torch.zeros_like(self.above, dtype=torch.bool)
+        parts: tuple[OutputEstimate | Classification, ...] = (self, *self.outputs)
+        outside = [_is_outside(part) for part in parts]
+        newly = torch.stack(outside).any(dim=0) & ~contradicted
+        _set_fields(self, contradicted=contradicted | newly)
+        if bool(newly.any()):  # it is said once, however often the record is copied
+            n = int(newly.sum())
+            means = f"The mean of {n} rows lies" if n > 1 else "The mean of a row lies"
+            said = f"{means} outside of what its intervals have in common."
+            _set_fields(self, guarantee=f"{self.guarantee} {said}")
         refuse_crossed(self.lower, self.upper)
         times = self.above.int() + self.below.int() + self.undecided.int()
         if not bool((times == 1).all()):

@@ -62,6 +62,7 @@ def test_another_pool_comes_from_a_file(tmp_path, capsys):
         ("all above so far", "no row was clearly below the level"),
         ("budget", "the budget is used up"),
         ("rows exhausted", "no row is left"),
+        ("out of reach", "no row that may be measured decides more"),
     ],
 )
 def test_the_end_is_told_whatever_its_reason(reason, words):

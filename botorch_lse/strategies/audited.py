@@ -492,6 +492,11 @@ class Audited(Wrapping):
             return super().may_measure(belief, left)
         return bool((self.open_rows(belief) & (left > 0)).any())
 
+    def is_out_of_reach(self, belief: AuditBelief, left: Tensor) -> bool:
+        r"""As the inner one says while no claim is open, whose rows tell of it."""
+        is_open = belief.claim is not None and belief.ended is None
+        return not is_open and super().is_out_of_reach(belief, left)
+
     # --- the answer -------------------------------------------------------------------
 
     def stop_reason(self, belief: AuditBelief, answer: Classification) -> str | None:

@@ -102,6 +102,9 @@ BEFOREHAND = (
     "that were chosen whatever its values."
 )
 """What an answer says that rests on a history as well."""
+MOST_FORESEEN = 1000
+"""Rows whose exact values are foreseen at most, to see whether these could decide more:
+it takes the time of a fit. With more rows a run is not found out of reach."""
 STRAY = 0.5
 """Standard deviations by which the width of a forecast is reduced. Estimates vary from
 round to round, and a row is decided the first time that its interval clears the level,
@@ -167,17 +170,18 @@ class GPProcedure(Procedure):
         self.rule.check(self.pool)
         self.goal.check(len(self.items))
         check_labels(self.goal, self.items)
+        # Before the others: of their remedies some serve levels only.
+        if self.goal.directions is not None and not self.rule.several_outputs:
+            raise ValueError(
+                "Expected a `rule` for several outputs, such as `OptimalDesign()` or "
+                f"`Variance()`, but got {type(self.rule).__name__}."
+            )
         is_one_level = self.goal.n_outputs == 1 and self.goal.n_comparisons == 1
         if not (is_one_level or self.rule.serves_regions or self.rule.several_outputs):
             raise ValueError(
                 "Expected a `rule` for several levels or outputs, such as "
                 "`ExpectedMisclassification()`, `Straddle()` or `OptimalDesign()`, but "
                 f"got {kind_of(self.rule)}, which is about one level of one output."
-            )
-        if self.goal.directions is not None and not self.rule.several_outputs:
-            raise ValueError(
-                "Expected a `rule` for several outputs, such as `OptimalDesign()` or "
-                f"`Variance()`, but got {type(self.rule).__name__}."
             )
         if self.rule.anticipates and not self.goal.can_anticipate:
             raise UnsupportedError(
@@ -509,14 +513,17 @@ class GPProcedure(Procedure):
         rows = torch.tensor(sorted({slip.row for slip in slips}))
         points = self.model.row_points
         doubted = rows[~torch.isin(points[rows], points[used])]
-        items = doubted
-        if self.model.assays is not None:
-            items = doubted % len(self.model.assays)
-        is_open = torch.zeros(len(self.items), dtype=torch.bool)
-        if len(self.items) == len(self.model.candidates):
-            is_open[items] = True
-        sides = self.goal.reopened(learnt.sides, is_open)
+        sides = self.goal.reopened(learnt.sides, self._items_of(doubted))
         return replace(learnt, slips=slips, doubted=doubted, sides=sides)
+
+    def _items_of(self, rows: Tensor) -> Tensor:
+        r"""``T`` bools: the items that rows measure, where items are the candidates."""
+        found = torch.zeros(len(self.items), dtype=torch.bool)
+        if self.model.assays is not None:
+            rows = rows % len(self.model.assays)
+        if len(self.items) == len(self.model.candidates):
+            found[rows] = True
+        return found
 
     def _remarks(self, learnt: Belief, history: Observations) -> tuple[Remark, ...]:
         r"""What the values show that a learnt model does not say."""
@@ -889,6 +896,72 @@ class GPProcedure(Procedure):
         if belief.is_alike and fits.is_informed and not fits.has_known_noise:
             usable &= self.model.unseen(belief.fits.measured, belief.lost)
         return bool(usable.any())
+
+    def is_out_of_reach(self, belief: Belief, left: Tensor) -> bool:
+        r"""Whether no more is decided, however often rows are measured that may be.
+
+        Were their values known exactly, the variance ``v`` of an item would become
+        ``w``, and its mean would move by at most ``r = sqrt(beta (v - w))``, if its
+        intervals hold. A new interval of half width ``sqrt(beta w)`` around any mean
+        within ``r`` decides no more than one of ``sqrt(beta w) - r`` around the present
+        mean: nothing is out of reach that this one decides. So it is under the present
+        model and width; a width that grows decides less.
+        """
+        usable = self.open_rows(belief) & (left > 0)
+        if bool(usable.all()) and self.items is self.pool:
+            return False
+        is_asked_about = bool((left[belief.doubted] > 0).any())
+        if is_asked_about or not self.can_estimate(belief):
+            return False
+        if int(usable.sum()) > MOST_FORESEEN or self._is_any_open_usable(
+            belief, usable
+        ):
+            return False
+        fits, goal = belief.fits, self.goal
+        exact = tuple(torch.zeros_like(noise) for noise in fits.noise)
+        rows = usable.nonzero().view(-1)
+        ahead = replace(fits, noise=exact).expecting(rows)
+        beta = self.width_of(belief.n_intervals, belief.posterior)
+        width = self.rule.width(belief.memory, beta)
+        regions, share = [], torch.ones((), dtype=torch.float64)
+        for past, now, then in zip(
+            belief.all_regions, fits.posteriors, ahead.posteriors, strict=True
+        ):
+            mean, sigma = self._moments(now)
+            _, left_over = self._moments(then)
+            moves = (sigma.square() - left_over.square()).clamp_min(0.0).sqrt()
+            least = (left_over - moves).clamp_min(0.0)
+            last = Regions.of_interval(mean, least, width, self.items)
+            low = past.lower.maximum(last.lower)
+            high = past.upper.minimum(last.upper)
+            holds = (low <= high) & self.rule.intersects & self.model.is_fixed
+            low = torch.where(holds, low, last.lower)
+            high = torch.where(holds, high, last.upper)
+            regions.append(replace(last, lower=low, upper=high))
+            unknown = left_over[left_over > self._known_sigma(now)]
+            if len(unknown) == 0:
+                return False
+            # Of the difference of two items the means move by no more than twice that.
+            share = share.minimum((1 - 2 * moves.max() / unknown.min()).clamp_min(0.0))
+        view = self.view(ahead, tuple(regions), beta * float(share) ** 2)
+        sides = goal.update(belief.sides, view)
+        if not self.is_theorem:
+            sides = sides.reopened(self._sure_by_prior_alone(ahead, view))
+        was_open = belief.sides.side == UNDECIDED
+        doubted = self._items_of(belief.doubted)
+        return not bool((was_open & ~doubted & (sides.side != UNDECIDED)).any())
+
+    def _is_any_open_usable(self, belief: Belief, usable: Tensor) -> bool:
+        r"""Whether an open item is a row that may be measured, and decided by it."""
+        is_own = self.items is self.pool and self.model.assays is None
+        if not (is_own and isinstance(self.goal, Region)):
+            return False  # sides hang on several items, or a row on several rows
+        is_open = belief.sides.side == UNDECIDED
+        return bool(torch.isin(self.points[is_open], self.points[usable]).any())
+
+    def _known_sigma(self, posterior: PoolPosterior) -> float:
+        r"""The deviation that an exact measurement may leave of a row by rounding."""
+        return 2 * float(posterior.least_noise) ** 0.5
 
     def open_again(
         self, belief: Belief, data: Observations, pending: Tensor, left: Tensor

@@ -38,6 +38,8 @@ from botorch_lse.transfer import ordinary
 
 DECIDED, AUDITED, NOT_CONFIRMED = "decided", "audited", "not confirmed"
 BUDGET, EXHAUSTED = "budget", "rows exhausted"
+OUT_OF_REACH = "out of reach"
+"""Why a run ended that could go on measuring, but decide no more by it."""
 NONE_FOUND, ALL_ABOVE = "none found", "all above so far"
 """Why a run ended whose values all lie on one side of the level: nothing of the other
 side was found, which is not to say that there is none."""
@@ -167,6 +169,15 @@ class Procedure(ABC):
         """
         return bool((self.open_rows(belief) & (left > 0)).any())
 
+    def is_out_of_reach(self, belief: Any, left: Tensor) -> bool:
+        r"""Whether no more is decided, however often rows are measured that may be.
+
+        Args:
+            belief: What the complete rounds say.
+            left: ``N`` counts of how often each row may still be measured.
+        """
+        return False
+
     def at_once(self, belief: Any, request: Request) -> int:
         r"""How many measurements may be planned beside those that are pending.
 
@@ -183,7 +194,8 @@ class Procedure(ABC):
 
         Args:
             belief: What the complete rounds say.
-            reason: ``"budget"`` or ``"rows exhausted"``, where nothing tells more.
+            reason: ``"budget"``, ``"rows exhausted"`` or ``"out of reach"``, where
+                nothing tells more.
         """
         return reason
 
@@ -564,7 +576,8 @@ class Strategy(ABC):
         Args:
             state: Where the run stands.
             observations: What was measured; part of a round is welcome.
-            abandoned: Rows of the open round that are used up without a result. (Rows
+            abandoned: Rows of the open round that are used up without a result; where
+                the strategy has no ``batch_size``, any rows that were asked for. (Rows
                 that failed and shall be asked again: do not tell them at all.)
 
         Raises:
@@ -762,6 +775,9 @@ class Strategy(ABC):
         return self._close_if_full(replace(state, told=told, deferred=deferred))
 
     def _abandon(self, state: State, rows: Tensor) -> State:
+        if self.procedure.size_is_open and state.plan is None:
+            # What was asked for the calls know: what is lost together is a round.
+            state = replace(state, plan=rows.sort().values)
         missing = self._unfilled(state)
         foreign = rows[~matching(rows, missing)]
         if foreign.numel():
@@ -856,11 +872,14 @@ class Strategy(ABC):
         request = self._request(state, torch.empty(0, dtype=torch.long))
         if request.size == 0:
             return self.procedure.at_limit(state.belief, BUDGET)
+        reason = EXHAUSTED
         if self.procedure.may_measure(state.belief, request.left):
-            return None
+            if not self.procedure.is_out_of_reach(state.belief, request.left):
+                return None
+            reason = OUT_OF_REACH
         if self._is_decided_but_for_excluded(state):
             return DECIDED
-        return self.procedure.at_limit(state.belief, EXHAUSTED)
+        return self.procedure.at_limit(state.belief, reason)
 
     def _is_decided_but_for_excluded(self, state: State) -> bool:
         r"""Whether rows that were excluded are the only ones that are undecided.
@@ -1239,7 +1258,9 @@ class State:
             audit of "all rows lie there" has passed; ``"not confirmed"``: too many of
             the rows that an audit drew were wrong, or too near to the level to tell;
             ``"content known"``: the share above is known as well as ``content_tol``
-            asks; ``"budget"`` and ``"rows exhausted"``: no more may be measured.
+            asks; ``"out of reach"``: rows may still be measured, but were their values
+            known exactly, wherever in their intervals, no open row would be decided;
+            ``"budget"`` and ``"rows exhausted"``: no more may be measured.
         plan: The rows of the open round, if some of them are measured already.
         told: The observations of the open round so far.
         deferred: Observations that were not asked for and came while a round is open.

@@ -109,6 +109,10 @@ class Wrapping(Procedure):
         rows: Tensor = self.inner.open_rows(belief.inner)
         return rows
 
+    def is_out_of_reach(self, belief: Any, left: Tensor) -> bool:
+        r"""Whether no more is decided, however often rows are measured."""
+        return bool(self.inner.is_out_of_reach(belief.inner, left))
+
     def may_measure(self, belief: Any, left: Tensor) -> bool:
         r"""Whether a row is left that may be chosen."""
         return bool(self.inner.may_measure(belief.inner, left))

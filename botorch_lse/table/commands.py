@@ -29,6 +29,7 @@ from botorch_lse.strategies.loop import (
     EXHAUSTED,
     NONE_FOUND,
     NOT_CONFIRMED,
+    OUT_OF_REACH,
 )
 from botorch_lse.table.answers import draw_answer, write_answer
 from botorch_lse.table.candidates import SHEET
@@ -54,6 +55,7 @@ ENDS = {
     ALL_ABOVE: "No candidate was clearly below the level, so far.",
     BUDGET: "The budget is used up; for more, set budget in the settings.",
     EXHAUSTED: "No candidate is left to measure.",
+    OUT_OF_REACH: "What is undecided, no candidate that may be measured can decide.",
 }
 """Why a run ended, for each reason to stop."""
 CHECK_A_FEW = (

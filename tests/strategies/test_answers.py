@@ -16,6 +16,9 @@ from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.papers import PALStrategy
 from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies import (
+    Above,
+    Below,
+    GaussianProcess,
     GEGELinearStrategy,
     HRAGEStrategy,
     LSEStrategy,
@@ -23,6 +26,7 @@ from botorch_lse.strategies import (
     MELKLinearStrategy,
     MELKStrategy,
     StraddleStrategy,
+    Strategy,
     TruVaRStrategy,
 )
 from tests.registry import EXPLICIT, GAUSSIAN, IMPLICIT, PLAYED_GP
@@ -147,6 +151,42 @@ def test_so_it_is_with_several_outputs_on_linear_features():
     estimate = strategy.estimate(state)
     assert (estimate.lower <= estimate.upper).all()
     assert bool(state.classification.contradicted.any())
+
+
+@pytest.mark.parametrize("kind", ["level", "region", "features"])
+def test_a_mean_outside_of_its_bounds_is_marked(kind):
+    # Of 30 values of 1 and 30 of -1 the mean leaves what the intervals have in common
+    # before an interval does.
+    strategy, m = small(MELKLinearStrategy if kind == "features" else LSEStrategy), 1
+    if kind == "region":
+        region = Above(LEVEL) & Below(LEVEL, output=1)
+        model = GaussianProcess(GP.kernel(), noise_std=NOISE_STD)
+        strategy, m = Strategy(strategy.pool, region, model=model, beta=4.0), 2
+    state, marked = strategy.init(), 0
+    values = [(row, 0.0) for row in range(9)]
+    for row, value in values + [(4, 1.0)] * 30 + [(4, -1.0)] * 30:
+        y = [[0.0, value]] if m == 2 else [value]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            state = strategy.tell(state, Observations([row], y))
+        answer = state.classification
+        parts = answer.outputs or (answer,)
+        slack = [1e-9 * (1 + part.mean.abs()) for part in parts]
+        inside = [
+            (part.lower - s <= part.mean) & (part.mean <= part.upper + s)
+            for part, s in zip(parts, slack, strict=True)
+        ]
+        outside = ~torch.stack(inside).all(dim=0)
+        assert bool(answer.contradicted[outside].all())
+        assert answer.guarantee.count("outside of what") <= 1
+        is_told = "contradict each other" not in answer.guarantee
+        if bool(outside[4]) and is_told:  # the intervals themselves do not
+            marked += 1
+            assert "outside of what its intervals have in common" in answer.guarantee
+            assert bool(answer.to_frame()["contradicted"][4])
+            again = dataclasses.replace(answer, pool=None)
+            assert again.guarantee == answer.guarantee
+    assert marked > 0
 
 
 def test_no_contradiction_no_column():

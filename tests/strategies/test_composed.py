@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+import re
 from dataclasses import dataclass, replace
 
 import pytest
@@ -14,7 +15,7 @@ from botorch.models import SingleTaskGP
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from scipy.stats import chi2, kstest
 
-from botorch_lse import Observations, Pool, acquisition
+from botorch_lse import Observations, Pool, acquisition, strategies
 from botorch_lse.papers import PALStrategy
 from botorch_lse.papers.kone2025 import Diameter, ParetoByRectangles
 from botorch_lse.strategies import (
@@ -22,12 +23,14 @@ from botorch_lse.strategies import (
     AbsoluteVolumeChange,
     AlternatingRules,
     Ambiguity,
+    Below,
     ComposedStrategy,
     ContourEntropy,
     ExpectedFeasibility,
     ExpectedMisclassification,
     GaussianProcess,
     GEGEStrategy,
+    Levels,
     LSEStrategy,
     Maximiser,
     MaximiserByPairs,
@@ -417,6 +420,35 @@ def test_rules_that_do_not_fit_are_refused(goal, rule, error, message) -> None:
     model = GaussianProcess(MODEL, noise_std=0.1)
     with pytest.raises(error, match=message):
         Strategy(POOL, goal, model=model, rule=rule)
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        ParetoByDifferences((True, False)),
+        ParetoByDifferences((True,)),
+        Above(0.3) & Below(0.4, output=1),
+        Levels((0.2, 0.4)),
+    ],
+)
+def test_every_rule_that_a_refusal_names_fits_the_goal(goal) -> None:
+    refused = 0
+    for rule in (
+        AbsoluteVolumeChange(),
+        MutualInformation(),
+        TruncatedVariance(),
+        SwitchingRule((AbsoluteVolumeChange(), Straddle())),
+        UFunction(),
+    ):
+        try:
+            Strategy(POOL, goal, rule=rule)
+        except ValueError as refusal:
+            names = re.findall(r"`(\w+)\(\)`", str(refusal))
+            assert len(names) >= 2
+            for name in names:
+                Strategy(POOL, goal, rule=getattr(strategies, name)())
+            refused += 1
+    assert refused >= 4
 
 
 @pytest.mark.parametrize("cls", [GEGEStrategy, PALStrategy])

@@ -16,10 +16,14 @@ from botorch_lse.strategies import (
     Below,
     GaussianProcess,
     HRAGELinearStrategy,
+    HRAGEStrategy,
     Levels,
     LSEStrategy,
+    Maximiser,
     MELKLinearStrategy,
+    ParetoByDifferences,
     ShareOfMax,
+    ShareOfMaxByPairs,
     StraddleStrategy,
     Strategy,
 )
@@ -322,3 +326,88 @@ def test_exact_values_of_all_rows_that_may_be_measured_end_the_run(
     assert answer.lower.isfinite().all()
     again = strategy.replay(state.observations, excluded=state.excluded)
     assert_same(strategy, again, state)
+
+
+# --- what cannot become known ---------------------------------------------------------
+
+
+UNREACHED = {
+    "one level": Above(0.3),
+    "levels": Levels((0.2, 0.4)),
+    "two outputs": Above(0.3) & Below(0.4, output=1),
+    "share": ShareOfMax(0.6),
+    "share by pairs": ShareOfMaxByPairs(0.6),
+    "best": Maximiser(),
+    "Pareto set": ParetoByDifferences((True, True), (0.1, 0.1)),
+}
+
+
+def short_line() -> tuple[Pool, torch.Tensor, GaussianProcess]:
+    r"""Eight rows that hardly tell of each other, their values, and noise."""
+    X = torch.linspace(0, 1, 8).double().unsqueeze(-1)
+    F = torch.stack((torch.sin(6 * X[:, 0]), torch.cos(5 * X[:, 0])), dim=-1)
+    kernel = RBFKernel().double()
+    kernel.lengthscale = 0.15
+    return Pool(X), F, GaussianProcess(kernel, noise_std=0.2)
+
+
+@pytest.mark.parametrize("goal", UNREACHED)
+def test_a_run_ends_once_no_measurement_that_may_be_made_decides_more(goal):
+    pool, F, model = short_line()
+    F = F if UNREACHED[goal].n_outputs == 2 else F[:, 0]
+    strategy = Strategy(pool, UNREACHED[goal], model=model, batch_size=2)
+    state = strategy.exclude(strategy.init(), [0, 1, 3, 4, 5, 6, 7])
+    generator = torch.Generator().manual_seed(0)
+
+    def go_on(state):
+        y = F[[2, 2]] + 0.2 * torch.randn(F[[2, 2]].shape, generator=generator).double()
+        return strategy.tell(state, strategy.ask(state).observe(y))
+
+    while not state.is_done:
+        state = go_on(state)
+    assert len(state.history) <= 20
+    is_row_open = bool(state.classification.undecided[2])
+    assert state.stop_reason == ("out of reach" if is_row_open else "decided")
+    before = state.classification.undecided
+    for _ in range(15):  # as if it had not ended
+        state = go_on(dataclasses.replace(state, stop_reason=None))
+    assert torch.equal(state.classification.undecided, before)
+
+
+def test_what_is_out_of_reach_by_the_definition():
+    # The intervals are computed densely: with the values of the rows that may still be
+    # measured known exactly, anywhere in their intervals, no open row is decided.
+    pool, F, model = short_line()
+    strategy = Strategy(pool, Above(0.3), model=model, beta=4.0, max_repeats=3)
+    state, kernel = strategy.exclude(strategy.init(), [0, 3, 5, 7]), model.model
+    K = kernel(pool.X).to_dense().detach()
+    ends = []
+    while not state.is_done:
+        row = strategy.ask(state).order
+        state = strategy.tell(state, Observations(row, F[row, 0]))
+        answer, uses = state.classification, state.uses(8)
+        usable = torch.tensor([r for r in (1, 2, 4, 6) if uses[r] < 3]).long()
+        rows = state.history.indices
+        inverse = (K[rows][:, rows] + 0.04 * torch.eye(len(rows))).inverse()
+        S = K - K[:, rows] @ inverse @ K[rows]
+        left = S - S[:, usable] @ S[usable][:, usable].pinverse() @ S[usable]
+        moves = (S - left).diagonal().clamp_min(0).sqrt()
+        best = (answer.mean - 0.3).abs() + 2 * moves
+        may_be = answer.undecided & (best > 2 * left.diagonal().clamp_min(0).sqrt())
+        ends.append((state.is_done, not bool(may_be.any()) or len(usable) == 0))
+    assert len(ends) > 2
+    assert all(is_done == as_defined for is_done, as_defined in ends)
+
+
+def test_targets_that_the_pool_does_not_tell_are_out_of_reach():
+    pool, F, model = short_line()
+    given = {"model": model.model, "noise_std": 0.2, "beta": 4.0}
+    far = torch.tensor([[1.4], [0.5]]).double()
+    strategy = HRAGEStrategy(pool, 0.8, targets=Pool(far), **given)
+    state = strategy.init()
+    while not state.is_done:
+        rows = strategy.ask(state).order
+        state = strategy.tell(state, Observations(rows, F[rows, 0]))
+    assert state.stop_reason == "out of reach"
+    assert state.classification.undecided.tolist() == [True, False]
+    assert len(state.history) < 60

@@ -12,11 +12,21 @@ import pytest
 import torch
 from matplotlib.axes import Axes
 
+from botorch_lse import demo
 from botorch_lse.__main__ import command
 from botorch_lse.confidence.calibration import ANOTHER_MODEL, Calibration
 from botorch_lse.plotting.axes import axes_of
 from botorch_lse.problem import Pool
-from botorch_lse.strategies.loop import ALL_ABOVE, NONE_FOUND
+from botorch_lse.strategies.loop import (
+    ALL_ABOVE,
+    AUDITED,
+    BUDGET,
+    DECIDED,
+    EXHAUSTED,
+    NONE_FOUND,
+    NOT_CONFIRMED,
+    OUT_OF_REACH,
+)
 from botorch_lse.table import answers, commands
 from botorch_lse.table.answers import draw_answer
 from botorch_lse.table.runs import Run
@@ -287,3 +297,8 @@ def test_an_audit_that_was_asked_for_is_told_in_the_end(
     assert "Audited: with probability at least 0.7 over the random draws" in said
     assert "Gotovos" not in said
     assert "check a few" not in said
+
+
+def test_every_end_has_a_sentence() -> None:
+    kinds = (BUDGET, DECIDED, AUDITED, NOT_CONFIRMED, NONE_FOUND, ALL_ABOVE)
+    assert {*commands.ENDS} == {*demo.ENDS} == {*kinds, EXHAUSTED, OUT_OF_REACH}
