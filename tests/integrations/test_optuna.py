@@ -70,6 +70,16 @@ def test_running_trials_count_as_being_measured() -> None:
     assert study.sampler.state(study).n_used == 5
 
 
+def test_trials_asked_for_by_hand_end_without_an_error() -> None:
+    study = optuna.create_study(sampler=LevelSetSampler(build(max_observations=3)))
+    for _ in range(5):
+        trial = study.ask()
+        study.tell(trial, objective(trial))
+    state = study.sampler.state(study)
+    assert (state.n_used, state.is_done) == (3, True)
+    assert len(study.trials) == 5
+
+
 def test_named_outputs_are_user_attributes() -> None:
     region = Above(0.3, output="f") & Below(0.5, output="g")
     sampler = LevelSetSampler(Strategy(POOL, region, model=GaussianProcess(None, 0.02)))

@@ -6,19 +6,27 @@ at the end. What happens on the way says the factor ``events``.
 
 from __future__ import annotations
 
+import io
+import itertools
 import math
+import os
 import tempfile
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from ax.api.client import Client
 from ax.exceptions.core import AxError, DataRequiredError
 from ax.exceptions.generation_strategy import GenerationStrategyCompleted
 from botorch.exceptions.errors import BotorchError
 
+from botorch_lse.__main__ import command
 from botorch_lse.ax import (
     POOL_INDEX,
     exclude_rows,
@@ -28,6 +36,8 @@ from botorch_lse.ax import (
     save_client,
 )
 from botorch_lse.strategies import State
+from botorch_lse.table.runs import Run
+from botorch_lse.table.settings import settings
 from tests.ax.worlds import fresh_state, node_of, same_state
 
 REFUSALS = (ValueError, TypeError, BotorchError, AxError)
@@ -368,8 +378,304 @@ class InAx:
             self.client.predict([{POOL_INDEX: 0}])
 
 
+# --- other engines --------------------------------------------------------------------
+
+
+class OneByOne(ABC):
+    r"""A run through an engine that asks for points and gives each its value.
+
+    Args:
+        run: The run.
+    """
+
+    def __init__(self, run: Any) -> None:
+        self.run, self.rng, self.strategy = run, run.rng, run.strategy
+        self.out: dict[int, int] = {}
+        self.begin()
+
+    @abstractmethod
+    def begin(self) -> None:
+        r"""Make the engine."""
+
+    @property
+    @abstractmethod
+    def state(self) -> State:
+        r"""Where the run stands."""
+
+    @abstractmethod
+    def asked(self, n: int) -> dict[int, int]:
+        r"""New measurements, at most ``n``: their rows, by a number."""
+
+    @abstractmethod
+    def tell(self, number: int, y: list[float] | None) -> None:
+        r"""Tell what came of a measurement; ``None``: it failed."""
+
+    def tell_other(self, row: int, y: list[float]) -> None:  # noqa: B027
+        r"""Tell a value that nobody asked for, if that can be done."""
+
+    def play(self) -> State:
+        r"""The state at the end.
+
+        Raises:
+            CutError: If it is longer than it is played.
+        """
+        events = self.run.case["events"]
+        n_steps = self.rng.randint(4, EVENTS)
+        for _ in range(n_steps):
+            self.ask(1 if events == "none" else self.rng.choice([1, 2, 4]))
+            n = self.rng.randint(0, len(self.out)) if events == "pending" else 1
+            for _ in range(min(n, len(self.out))):
+                fails = events in ("abandoned", "any") and self.rng.random() < 0.4
+                self.end(self.rng.choice([*self.out]), fails)
+            if events in ("unasked", "any") and self.rng.random() < 0.4:
+                row = self.rng.randrange(len(self.strategy.pool))
+                self.tell_other(row, self.measured(row))
+            self.run.check(self.state)
+        self.run.replayed(self.state, self.state.seed)
+        while not self.state.is_done:
+            for number in [*self.out]:
+                self.end(number)
+            self.ask(3)
+            self.run.check(self.state)
+        return self.state
+
+    def ask(self, n: int) -> None:
+        r"""Ask for more, as long as there is room."""
+        state, out = self.state, [*self.out.values()]
+        room = self.strategy.room(state, out)
+        if self.run.n_told + len(out) > self.run.most:
+            raise CutError
+        must(room > 0 or len(out) > 0 or state.is_done, "no room, and the run goes on")
+        if room > 0:
+            new = self.asked(min(n, room))
+            self.run.says(f"  {[*new.values()]}")
+            self.run.check_new(state, [*new.values()], out)
+            self.out |= new
+
+    def measured(self, row: int) -> list[float]:
+        return self.run.values(torch.tensor([row])).view(-1).tolist()
+
+    def end(self, number: int, fails: bool = False) -> None:
+        row = self.out.pop(number)
+        self.tell(number, None if fails else self.measured(row))
+
+
+class InGest(OneByOne):
+    r"""A run through a generator of gest-api."""
+
+    def begin(self) -> None:
+        from gest_api.vocs import VOCS  # here: an extra
+
+        from botorch_lse.integrations.gest import LevelSetGenerator
+
+        own = self.strategy
+        frame = own.pool.to_frame()
+        variables: dict[str, Any] = {}
+        for name in frame:
+            column = frame[name]
+            is_number = column.dtype.kind == "f"
+            variables[name] = (
+                [float(column.min()), float(column.max())] if is_number else {*column}
+            )
+        names = [field.name for field in fields(own)]
+        options = {n: getattr(own, n) for n in names if n not in ("pool", "goal", "_")}
+        self.generator = LevelSetGenerator(
+            VOCS(variables=variables, objectives={"cost": "EXPLORE"}),
+            own.goal,
+            pool=own.pool,
+            seed=self.rng.randrange(9),
+            **options,
+        )
+        self.strategy = self.run.strategy = self.generator.strategy
+        self.points: dict[int, dict[str, Any]] = {}
+
+    @property
+    def state(self) -> State:
+        return self.generator.state
+
+    def asked(self, n: int) -> dict[int, int]:
+        points = self.generator.suggest(n)
+        must(len(points) > 0, "nothing is suggested, and the run goes on")
+        self.points |= {point["_id"]: point for point in points}
+        return {point["_id"]: self.generator._out[point["_id"]] for point in points}
+
+    def tell(self, number: int, y: list[float] | None) -> None:
+        names = self.strategy.outputs
+        values = [math.nan] * len(names) if y is None else y
+        told = dict(zip(names, values, strict=True))
+        self.generator.ingest([self.points[number] | told])
+
+    def tell_other(self, row: int, y: list[float]) -> None:
+        point = self.strategy.pool.to_frame().iloc[[row]].to_dict("records")[0]
+        told = dict(zip(self.strategy.outputs, y, strict=True))
+        self.generator.ingest([point | told])
+
+
+class InOptuna(OneByOne):
+    r"""A run through a study of Optuna."""
+
+    def begin(self) -> None:
+        import optuna  # here: an extra
+
+        from botorch_lse.integrations.optuna import LevelSetSampler
+
+        self.sampler = LevelSetSampler(self.strategy, seed=self.rng.randrange(9))
+        m = self.strategy.n_outputs
+        directions = ["minimize"] * m
+        self.study = optuna.create_study(sampler=self.sampler, directions=directions)
+        self.failed = optuna.trial.TrialState.FAIL
+
+    @property
+    def state(self) -> State:
+        return self.sampler.state(self.study)
+
+    def asked(self, n: int) -> dict[int, int]:
+        from botorch_lse.integrations.optuna import ROW
+
+        number = self.study.ask().number
+        (trial,) = [t for t in self.study.get_trials() if t.number == number]
+        return {number: trial.system_attrs[ROW]}
+
+    def tell(self, number: int, y: list[float] | None) -> None:
+        if y is None:
+            self.study.tell(number, state=self.failed)
+        else:
+            self.study.tell(number, y)
+
+
+# --- tables ---------------------------------------------------------------------------
+
+
+class ByTables:
+    r"""A run by the command line, through files that are filled in.
+
+    Args:
+        run: The run.
+    """
+
+    def __init__(self, run: Any) -> None:
+        self.run, self.rng, self.world = run, run.rng, run.world
+        frame = run.strategy.pool.to_frame()
+        frame.insert(0, "name", [f"r{i:02d}" for i in range(len(frame))])
+        self.frame, self.valued = frame, set[str]()
+
+    @property
+    def options(self) -> list[str]:
+        r"""The first call."""
+        case, goal = self.run.case, self.world.goal
+        side = self.rng.choice(["above", "below"])
+        found = [f"--{side}={goal.threshold}", f"--epsilon={goal.epsilon}"]
+        found += [f"--batch={case['batch']}", f"--seed={self.rng.randrange(9)}"]
+        given = {
+            "--budget": case["budget"],
+            "--first": case["initial"],
+            "--beta": {"beta=4": "4"}.get(case["width"], "None"),
+            "--noise-std": {"known": "0.1", "exact": "0"}.get(case["noise"], "None"),
+            "--audit": "0.4,0.2" if case["audit"] == "audited" else "None",
+        }
+        found += [f"{name}={x}" for name, x in given.items() if x != "None"]
+        found += ["--replicates"] if case["events"] in ("unasked", "any") else []
+        return ["next", "candidates.csv", *found, "--column=y", "--key=name"]
+
+    def play(self) -> State:
+        r"""The state at the end.
+
+        Raises:
+            CutError: If it is longer than it is played.
+        """
+        here = Path.cwd()
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                return self.to_the_end()
+            finally:
+                os.chdir(here)
+
+    def call(self, *words: str) -> None:
+        said = io.StringIO()
+        with redirect_stdout(said), redirect_stderr(said):
+            status = command([*words])
+        must(status == 0, f"{' '.join(words)} ends with {status}: {said.getvalue()}")
+
+    def to_the_end(self) -> State:
+        self.frame.to_csv("candidates.csv", index=False)
+        self.call(*self.options)
+        for step in itertools.count():
+            found = Run.read(settings(Path("botorch-lse.toml"), {}))
+            with redirect_stderr(io.StringIO()):
+                state = found.state
+            rows = torch.as_tensor(found.rows)
+            self.run.world = replace(self.world, items=self.world.items[rows])
+            self.run.strategy = found.strategy
+            self.run.check(state)
+            sheet = pd.read_csv("sheet.csv", dtype=str, keep_default_na=False)
+            self.run.says(f"sheet {sheet['name'].tolist()}")
+            if sheet.empty:
+                break
+            self.check_sheet(state, sheet)
+            self.fill(sheet, is_late=step > EVENTS)
+            self.call("next")
+            if self.rng.random() < 0.2:
+                files = [Path("sheet.csv"), Path("results.csv")]
+                before = [file.read_bytes() for file in files]
+                self.call("next")
+                after = [file.read_bytes() for file in files]
+                must(before == after, "the same call twice gives other files")
+        must(found.is_done, "an empty sheet, and the run goes on")
+        self.call("answer")
+        answer = pd.read_csv("answer.csv")
+        must(len(answer) == len(self.frame), "another number of lines")
+        # It ends, too, where limits decide what the model leaves open.
+        return state if state.is_done else replace(state, stop_reason="decided")
+
+    def check_sheet(self, state: State, sheet: pd.DataFrame) -> None:
+        limit = self.run.strategy.max_observations
+        n = state.n_used + int((sheet["y"] == "").sum())
+        must(limit is None or n <= limit, f"{n} measurements, and {limit} are allowed")
+        if self.run.n_told > self.run.most:
+            raise CutError
+
+    def fill(self, sheet: pd.DataFrame, is_late: bool) -> None:
+        events = "none" if is_late else self.run.case["events"]
+        row_of = {name: i for i, name in enumerate(self.frame["name"])}
+
+        def value(name: str) -> str:
+            return f"{float(self.run.values(torch.tensor([row_of[name]]))):.6f}"
+
+        for line in sheet.index[sheet["y"] == ""]:
+            chance, word = self.rng.random(), value(sheet.loc[line, "name"])
+            if events in ("in parts", "any") and chance < 0.3:
+                continue
+            if events in ("abandoned", "any") and chance > 0.85:
+                word = "failed"
+            elif events in ("excluded", "any") and chance > 0.75:
+                name = sheet.loc[line, "name"]
+                is_alone = (sheet["name"] == name).sum() == 1
+                word = "n/a" if is_alone and name not in self.valued else word
+            self.valued |= {sheet.loc[line, "name"]} if word[-1].isdigit() else set()
+            sheet.loc[line, "y"] = word
+        sheet.to_csv("sheet.csv", index=False)
+        results = Path("results.csv")
+        if not (events in ("unasked", "any") and results.exists()):
+            return
+        known = pd.read_csv(results, dtype=str, keep_default_na=False)
+        other = self.frame.iloc[[self.rng.randrange(len(self.frame))]].astype(str)
+        name = other["name"].iloc[0]
+        if name in {*known["name"][known["y"] == "n/a"]} | {
+            *sheet["name"][sheet["y"] == "n/a"]
+        }:
+            return
+        other, self.valued = other.assign(y=value(name)), {*self.valued, name}
+        pd.concat([known, other], ignore_index=True).fillna("").to_csv(
+            results, index=False
+        )
+
+
 HOSTS: dict[str, Callable[[Any], Any]] = {
     "ask and tell": ByHand,
     "Ax": InAx,
     "Ax, asynchronous": lambda run: InAx(run, True),
+    "gest-api": InGest,
+    "Optuna": InOptuna,
+    "command line": ByTables,
 }

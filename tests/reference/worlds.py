@@ -308,7 +308,10 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "events": (
         "none", "in parts", "abandoned", "excluded", "pending", "unasked", "any",
     ),
-    "host": (*7 * ("ask and tell",), "Ax", "Ax, asynchronous"),
+    "host": (
+        *9 * ("ask and tell",), "Ax", "Ax, asynchronous", "gest-api", "Optuna",
+        "command line",
+    ),
 }  # fmt: skip
 """The levels of each factor; one that stands often is taken more often."""
 
@@ -324,6 +327,9 @@ ONE_OUTPUT = [
 NOT_STORED = ["SingleTaskGP", "GPPrior", "fit_single_task_gp", "HeteroscedasticGP",
               "MultiTaskGP"]  # fmt: skip
 """Models that are no kernels and that another process could not import."""
+ENGINES = ["gest-api", "Optuna"]
+IN_COLUMNS = ["one number", "two numbers", "few rows", "words", "other units", "sample"]
+"""Pools whose rows are known by the values of their inputs."""
 STATED = [*REGIONS, *(n for n in GAUSSIAN if NAMED[n].goal == "threshold")]
 """What has a level that is stated, on a model: its share above may be asked for."""
 OF_ONE_LEVEL = ["AbsoluteVolumeChange", "ContentVariance", "MutualInformation",
@@ -347,6 +353,22 @@ NEEDS: list[Need] = [
     ("rule", ["Diameter"], "asks", [*NAMED, "ParetoByDifferences",
                                     "ParetoByRectangles"]),
     ("model", NOT_STORED, "host", but("host", "Ax", "Ax, asynchronous")),
+    ("host", ENGINES, "events", ["none", "abandoned", "pending", "unasked", "any"]),
+    ("host", ENGINES, "noise", but("noise", "told")),
+    ("host", ["gest-api"], "asks", REGIONS),
+    ("host", [*ENGINES, "command line"], "pool", IN_COLUMNS),
+    ("host", ["gest-api"], "batch", ["None"]),
+    ("host", ["command line"], "asks", ["Above"]),
+    ("host", ["command line"], "rule", [OWN]),
+    ("host", ["command line"], "model", ["learnt"]),
+    ("host", ["command line"], "prior", ["as it is"]),
+    ("host", ["command line"], "history", ["none"]),
+    ("host", ["command line"], "noise", ["learnt", "known", "exact"]),
+    ("host", ["command line"], "batch", but("batch", "None")),
+    ("host", ["command line"], "repeats", ["None"]),
+    ("host", ["command line"], "content", ["none"]),
+    ("host", ["command line"], "width", ["theorem", "beta=4"]),
+    ("host", ["command line"], "events", but("events", "pending")),
     ("asks", WITHOUT_MODEL, "history", ["none"]),
     ("asks", WITHOUT_MODEL, "initial", ["None"]),
     ("asks", WITHOUT_MODEL, "width", ["theorem", "delta=0.2"]),
