@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from ax import Client
@@ -26,11 +26,8 @@ from botorch_lse.ax.costs import add_cost, follow_costs
 from botorch_lse.ax.ledger import is_noise, round_of
 from botorch_lse.ax.node import LevelSetNode, learnt_metrics, level_set_nodes
 from botorch_lse.ax.recording import Record, uninterrupted
-from botorch_lse.checks import one_of, real_numbers, whole_number
-
-Parameters = dict[str, Any]
-Evaluate = Callable[[Parameters], Any]
-MakeExecutor = Callable[[], Executor]
+from botorch_lse.ax.workers import Evaluate, Evaluation, MakeExecutor, Workers
+from botorch_lse.checks import in_interval, one_of, real_numbers, whole_number
 
 ON_ERROR = ("raise", "retry", "fail")
 FAILED = (
@@ -50,6 +47,7 @@ def run_experiment(
     max_pending: int | None = None,
     on_error: Literal["raise", "retry", "fail"] = "raise",
     max_retries: int = 2,
+    timeout: float | None = None,
     progress: bool | None = None,
 ) -> str:
     r"""Ask, evaluate and record until the strategy is done.
@@ -77,6 +75,12 @@ def run_experiment(
     ``dask.distributed.Client(...).get_executor(pure=False)`` (not pure: a repeated row
     is measured again), ``botorch_lse.integrations.ray.RayExecutor()``, or Slurm by
     ``botorch_lse.integrations.submitit.SubmititExecutor(executor)``.
+
+    Ctrl-C ends the call at once, whatever the evaluations do: worker processes are
+    ended, jobs cancelled, and the error's notes name the trials that were being
+    evaluated and what may still run. For that, an evaluation on a pool of threads runs
+    in a thread of its own beside the pool's. ``SystemExit`` in an evaluation is an
+    error like others.
 
     Set ``OMP_NUM_THREADS=1`` for workers that use torch or numpy.
 
@@ -130,6 +134,11 @@ def run_experiment(
             asks for that row again in this call, its trial is abandoned at once; the
             run ends when a whole round holds only such rows.
         max_retries: See ``on_error``.
+        timeout: Seconds that an evaluation may take, from the moment at which it is
+            handed to the executor, whose queue counts: then it has failed, and
+            ``on_error`` says what becomes of its trial. A job or a process that an
+            executor made here runs it in is ended; a thread goes on beside the run,
+            and what it returns is not used. Default: any time.
         progress: Show a bar; default only in a terminal.
 
     Returns:
@@ -146,13 +155,15 @@ def run_experiment(
     compat.check_client(client)
     one_of(on_error, "on_error", ON_ERROR)
     retries = whole_number(max_retries, "max_retries", 0)
+    if timeout is not None:
+        in_interval(timeout, "timeout", 0.0, math.inf)
     if max_trials is not None:
         whole_number(max_trials, "max_trials", 1)
     if max_pending is not None:
         whole_number(max_pending, "max_pending", 1)
     with (
         Record(client, storage) as record,
-        closing(Workers(evaluate, executor)) as workers,
+        closing(Workers(evaluate, executor, timeout)) as workers,
     ):
         limit = math.inf if max_trials is None else max_trials
         run = _Run(client, record, workers, limit, max_pending, on_error, retries)
@@ -166,6 +177,8 @@ def run_experiment(
                 return run.go(bar)
         except BaseException as cause:
             run.rescue(cause)
+            if not isinstance(cause, Exception):  # Ctrl-C
+                workers.abandon(cause)
             raise
 
 
@@ -498,168 +511,3 @@ def _outcome(value: Any, name: str, is_learnt: bool) -> Any:
             "None, if it is not known."
         )
     return (mean, sem) if len(numbers) == 2 else mean
-
-
-# --- evaluations in flight ------------------------------------------------------------
-
-
-class Evaluation(NamedTuple):
-    r"""A trial that is to be evaluated, or was.
-
-    Args:
-        trial: Its index.
-        parameters: Its parameterization.
-        value: What the evaluation returned.
-        error: What it raised, if it did.
-    """
-
-    trial: int
-    parameters: Parameters
-    value: Any = None
-    error: Exception | None = None
-
-
-class Workers:
-    r"""Evaluates parameterizations, in this process or on an executor.
-
-    When a worker process dies, an executor gives up all that it holds, and nobody knows
-    which evaluation was the cause. They are then run again one at a time on a new
-    executor: the one that kills a worker alone is the cause, the others are not blamed.
-
-    Args:
-        evaluate: A function of a parameterization.
-        executor: An executor, or a function that makes one and can make another after a
-            crash; ``None``: one evaluation after the other in this process.
-
-    Raises:
-        ValueError: If one of them is something else.
-    """
-
-    def __init__(
-        self, evaluate: Evaluate, executor: Executor | MakeExecutor | None = None
-    ) -> None:
-        if not callable(evaluate):
-            raise ValueError(
-                "Expected `evaluate` to be a function of a parameterization, but got "
-                f"{evaluate!r}. Write `def evaluate(parameters): return value`."
-            )
-        self._evaluate = evaluate
-        self._make: MakeExecutor | None = None
-        if executor is not None and not isinstance(executor, Executor):
-            self._make, executor = executor, _executor_from(executor)
-        self._executor = executor
-        self._queue: deque[Evaluation] = deque()
-        self._suspects: deque[Evaluation] = deque()
-        self._running: dict[Future[Any], Evaluation] = {}
-        self.finished: deque[Evaluation] = deque()
-        r"""Evaluations that have ended and that nobody has taken from here yet."""
-
-    def __len__(self) -> int:
-        return len(self._queue) + len(self._suspects) + len(self._running)
-
-    def submit(self, trial: int, parameters: Parameters) -> None:
-        r"""Put a trial in the queue; ``wait`` starts it.
-
-        Args:
-            trial: Its index.
-            parameters: Its parameterization.
-        """
-        self._queue.append(Evaluation(trial, parameters))
-
-    def wait(self) -> None:
-        r"""Start what is queued and wait until an evaluation ends.
-
-        It is then in ``finished``, from where the caller takes one after the other once
-        it is recorded, so that an interrupt at any moment loses none.
-
-        Raises:
-            BrokenExecutor: If a worker died and no other executor can be made.
-        """
-        self._start_evaluations()
-        if self._running:
-            done, _ = wait(self._running, return_when=FIRST_COMPLETED)
-            self._collect(done)
-
-    def collect_finished(self) -> None:
-        r"""Move evaluations with a result to ``finished``, without waiting."""
-        done = (f for f in self._running if f.done() and not f.cancelled())
-        self._collect({future for future in done if future.exception() is None})
-
-    def close(self) -> None:
-        r"""Cancel what has not begun; shut down the executor if it was made here."""
-        for future in self._running:
-            future.cancel()
-        if self._make is not None and self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
-
-    def _start_evaluations(self) -> None:
-        while self._queue or self._suspects:
-            source = self._suspects or self._queue
-            if self._running and (self._suspects or self._executor is None):
-                return  # suspects run alone, as all do in this process
-            try:
-                future = self._start(source[0].parameters)
-            except BrokenExecutor:
-                if not self._running:
-                    raise
-                return  # the crash is noticed by those in flight
-            self._running[future] = source[0]
-            source.popleft()
-            if source is self._suspects:
-                return
-
-    def _start(self, parameters: Parameters) -> Future[Any]:
-        if self._executor is not None:
-            return self._executor.submit(self._evaluate, parameters)
-        future: Future[Any] = Future()
-        try:
-            future.set_result(self._evaluate(parameters))
-        except Exception as error:  # the caller decides what becomes of it
-            future.set_exception(error)
-        return future
-
-    def _was_lost(self, future: Future[Any]) -> bool:
-        if self._executor is None or future.cancelled():
-            return False
-        return isinstance(future.exception(), BrokenExecutor)
-
-    def _collect(self, done: set[Future[Any]]) -> None:
-        if any(self._was_lost(future) for future in done):
-            wait(self._running)  # a broken executor ends all of them
-            done = set(self._running)
-        lost: list[Evaluation] = []
-        for future in sorted(done, key=lambda f: self._running[f].trial):
-            to = lost if self._was_lost(future) else self.finished
-            asked = self._running.pop(future)
-            try:
-                to.append(asked._replace(value=future.result()))
-            except Exception as error:
-                to.append(asked._replace(error=error))
-        if lost and self._make is None:
-            trials = ", ".join(str(evaluation.trial) for evaluation in lost)
-            assert lost[0].error is not None
-            lost[0].error.add_note(
-                f"A worker died while trials {trials} were evaluated; they are still "
-                "running in the experiment and will be asked again. To go on by itself "
-                "after a crash, a run needs a function that makes an executor, such as "
-                "`executor=lambda: ProcessPoolExecutor(2)`."
-            )
-            raise lost[0].error
-        if lost and self._make is not None:
-            self._executor = self._make()
-            if len(lost) == 1:
-                self.finished += lost
-            else:
-                self._suspects += [asked._replace(error=None) for asked in lost]
-
-
-def _executor_from(make: MakeExecutor) -> Executor:
-    executor = make() if callable(make) else None
-    if not hasattr(executor, "submit"):
-        found = f"it made {executor!r}" if callable(make) else f"got {make!r}"
-        raise ValueError(
-            "Expected `executor` to be an Executor or a function that makes one, but "
-            f"{found}. Write `executor=lambda: ThreadPoolExecutor(2)`, or "
-            "`ProcessPoolExecutor`, from `concurrent.futures`."
-        )
-    return executor

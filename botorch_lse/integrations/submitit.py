@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from concurrent.futures import wait as await_all
 from threading import Lock, Thread
 from typing import Any
 
@@ -15,12 +16,18 @@ from botorch_lse.checks import in_interval, of_type
 __all__ = ["SubmititExecutor"]
 
 
+_PATIENCE = 600.0
+"""Seconds for which a job cannot be looked at before its call ends with the error."""
+
+
 class SubmititExecutor(Executor):
     r"""Calls functions as jobs of a cluster.
 
     Each call is a job of its own. Its result is noticed within ``poll`` seconds after
     submitit knows of it, which on Slurm takes up to a minute. A job that fails or is
     cancelled ends its call with submitit's error, which holds the job's own traceback.
+    ``future.cancel()`` cancels the job. While the folder of the jobs cannot be read it
+    is looked at again, for ten minutes.
 
     Example:
         >>> from tempfile import mkdtemp  # on Slurm a folder that all nodes see
@@ -63,8 +70,7 @@ class SubmititExecutor(Executor):
             kwargs: Its arguments by name.
         """
         job = self._cluster.submit(fn, *args, **kwargs)
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
+        future = _JobFuture(job)
         with self._lock:
             self._jobs[future] = job
             if self._watcher is None:
@@ -80,21 +86,34 @@ class SubmititExecutor(Executor):
             cancel_futures: Whether to cancel these before.
         """
         with self._lock:
-            jobs, watcher = list(self._jobs.values()), self._watcher
+            jobs = dict(self._jobs)
         if cancel_futures:
-            for job in jobs:
+            for job in jobs.values():
                 job.cancel(check=False)
-        if wait and watcher is not None:
-            watcher.join()
+        if wait:  # not for jobs whose calls were cancelled, which may not obey
+            await_all([future for future in jobs if not future.cancelled()])
 
     def _watch(self) -> None:
         r"""Look at the jobs until there are none."""
+        failing = dict[Future[Any], float]()
         while True:
             for future, job in list(self._jobs.items()):
-                if job.done():
+                try:
+                    # One that was cancelled, too: its process is still to end.
+                    if not job.done():
+                        failing.pop(future, None)
+                        continue
+                except OSError as error:  # a drive that is away for a moment
+                    since = failing.setdefault(future, time.monotonic())
+                    if time.monotonic() - since < _PATIENCE:
+                        continue
+                    _finish(future, error)
+                except Exception as error:
+                    _finish(future, error)
+                else:
                     _finish(future, job)
-                    with self._lock:
-                        del self._jobs[future]
+                with self._lock:
+                    del self._jobs[future]
             with self._lock:
                 if not self._jobs:
                     self._watcher = None
@@ -102,8 +121,31 @@ class SubmititExecutor(Executor):
             time.sleep(self._poll)
 
 
-def _finish(future: Future[Any], job: submitit.Job[Any]) -> None:
+class _JobFuture(Future[Any]):
+    r"""The result of a job, which is cancelled with it.
+
+    Args:
+        job: The job.
+    """
+
+    def __init__(self, job: submitit.Job[Any]) -> None:
+        super().__init__()
+        self._job = job
+
+    def cancel(self) -> bool:
+        r"""Cancel the job, whether it waits or runs."""
+        if not self.done():
+            self._job.cancel(check=False)
+        return super().cancel()
+
+
+def _finish(future: Future[Any], job: submitit.Job[Any] | Exception) -> None:
+    r"""Give a call its result, or the error with which it ended."""
+    if not future.set_running_or_notify_cancel():
+        return
     try:
+        if isinstance(job, Exception):
+            raise job
         future.set_result(job.result())
     except Exception as error:  # that of the function, or of the cluster
         future.set_exception(error)

@@ -1,7 +1,9 @@
 r"""Functions for workers elsewhere: this module imports nothing that takes long."""
 
 import os
+import signal
 import time
+from pathlib import Path
 
 WORKER = "BOTORCH_LSE_TEST_WORKER"
 
@@ -28,3 +30,31 @@ def slow_bench(parameters):
     r"""The same, so slow that a run can be killed meanwhile."""
     time.sleep(1.0)
     return bench(parameters)
+
+
+def hang_in(parameters, rows):
+    r"""Hang for ever in some rows."""
+    if parameters["pool_index"] in rows:
+        time.sleep(10_000)
+    return bench(parameters)
+
+
+def interrupt_and_hang(parameters, main):
+    r"""Press Ctrl-C, as Jupyter's stop does: the main process alone gets the signal."""
+    os.kill(main, signal.SIGINT)
+    time.sleep(10_000)
+
+
+def leave(parameters):
+    raise SystemExit(3)
+
+
+def die_the_first_time(parameters, notes):
+    r"""End the worker, and note each time that this begins."""
+    with Path(notes).open("a") as file:
+        file.write("begun\n")
+    os._exit(9)
+
+
+def leave_by_error(parameters):
+    raise KeyError("as if the worker had died")

@@ -33,7 +33,8 @@ from botorch_lse.ax import (
 )
 from botorch_lse.ax import run as run_module
 from botorch_lse.ax.recording import Record
-from botorch_lse.ax.run import Evaluation, Workers, _Run, by_metric
+from botorch_lse.ax.run import _Run, by_metric
+from botorch_lse.ax.workers import Evaluation, Workers
 
 from . import benches, several
 from .test_pareto_in_ax import plain

@@ -302,7 +302,7 @@ def a_result_with_a_negative_sem(_):
     assert again(0.3)
 
 
-@case("run:Workers.__init__#1", "`def evaluate(parameters): return value`")
+@case("workers:Workers.__init__#1", "`def evaluate(parameters): return value`")
 def no_function(_):
     client = client_for(lse())
     yield lambda: run_experiment(client, 0.3)
@@ -313,7 +313,7 @@ def no_function(_):
     assert run_experiment(client, evaluate, max_trials=1)
 
 
-@case("run:_executor_from#1", "`executor=lambda: ThreadPoolExecutor(2)`")
+@case("workers:_executor_from#1", "`executor=lambda: ThreadPoolExecutor(2)`")
 def no_executor(_):
     client = client_for(lse())
     yield lambda: run(client, executor=2)
