@@ -41,6 +41,7 @@ from botorch_lse.checks import check_map, check_shape, real_matrix
 from botorch_lse.encoding import SAME_ROW
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.models.gaussian_process import GPPrior
+from botorch_lse.models.memory import remembered
 from botorch_lse.problem import Pool
 
 LEAST_NOISE = 1e-4
@@ -235,13 +236,16 @@ AnyGP = TypeVar("AnyGP", SingleTaskGP, MultiTaskGP)
 
 def fitted(model: AnyGP) -> tuple[float, AnyGP]:
     r"""A model fitted from its present values, and the logarithm of what it attains."""
-    mll = ExactMarginalLogLikelihood(model.likelihood, model)
-    fit_gpytorch_mll(mll)
-    model.train()
-    with torch.no_grad():
-        inputs: Any = model.train_inputs
-        value = mll(model(*inputs), model.train_targets, *inputs)
-    return float(value), model.eval()
+
+    def fit() -> float:
+        mll = ExactMarginalLogLikelihood(model.likelihood, model)
+        fit_gpytorch_mll(mll)
+        model.train()
+        with torch.no_grad():
+            inputs: Any = model.train_inputs
+            return float(mll(model(*inputs), model.train_targets, *inputs))
+
+    return remembered(model, fit), model.eval()
 
 
 def default_kernel(d: int) -> RBFKernel:

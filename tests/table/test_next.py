@@ -10,6 +10,7 @@ import tomllib
 import pytest
 
 from botorch_lse.__main__ import command, main
+from botorch_lse.models import fitted
 from botorch_lse.table import commands
 from botorch_lse.table import main as table
 from tests.table.lab import HILL, NEXT, Lab, Line, hill
@@ -517,3 +518,27 @@ def test_a_table_of_which_nothing_can_be_measured_says_what_to_do(lab: Lab) -> N
     assert "Empty a cell that says so in results.csv." in lab.refused(call)
     lab.write("results.csv", "name,y\na,n/a\nb,\n")
     lab.call(call)
+
+
+@pytest.mark.parametrize("kept", ["kept", "lost", "spoilt"])
+def test_a_new_call_fits_the_past_only_if_its_file_is_lost(
+    lab: Lab, monkeypatch, kept: str
+) -> None:
+    made = []
+    given = fitted.fit_gpytorch_mll
+    monkeypatch.setattr(
+        fitted, "fit_gpytorch_mll", lambda mll: (made.append(mll), given(mll))
+    )
+    lab.call(f"{NEXT} --first 8 --noise-std 2")
+    for _ in range(3):
+        lab.fill("sheet.csv", hill)
+        lab.call("next")
+    sheet = lab.contents()["sheet.csv"]
+    assert len(made) == 2  # one for each sheet with a model, and none again
+    if kept == "lost":
+        (lab.folder / ".botorch-lse.fits.json").unlink()
+    elif kept == "spoilt":
+        lab.write(".botorch-lse.fits.json", '{"a": [1')
+    lab.call("next")
+    assert len(made) == (2 if kept == "kept" else 4)
+    assert lab.contents()["sheet.csv"] == sheet
