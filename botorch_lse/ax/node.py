@@ -61,6 +61,7 @@ from botorch_lse.ax.ledger import (
 from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.ax.storage import StoredStrategy
 from botorch_lse.checks import row_indices, truth_value, whole_number
+from botorch_lse.models.memory import FitMemory, remembering
 from botorch_lse.numerals import written
 from botorch_lse.problem import History, Observations
 from botorch_lse.strategies import State, Strategy
@@ -69,6 +70,8 @@ MAX_FAILURES = 3
 """How often a row may fail before it is not asked for any more. One failure is often
 chance (a worker died), and asking again costs one trial; a row that failed three times
 in a row will most likely fail again, and others would wait for it for ever."""
+FITS = "level_set_fits"
+"""Where a generator run stores the fits from which its rows were planned."""
 _KEPT = 3
 """How many states are cached: the newest, the one before it, and one more, from which
 replaying begins when a result of an earlier round arrives late."""
@@ -160,6 +163,7 @@ class LevelSetNode(ExternalGenerationNode):
         self._past: tuple[Any, Strategy] | None = None
         self._one: tuple[Strategy, Strategy] | None = None
         self._ledger: Ledger | None = None
+        self._fits: FitMemory | None = None
         self._issued: list[int] = []
         self._runs_issued = 0
         self._measurements_per_run = self._runs_promised = self._runs_left = 1
@@ -270,7 +274,8 @@ class LevelSetNode(ExternalGenerationNode):
         r"""The states before the first and after each complete round, not cached."""
         ledger = self.ledger(experiment)
         first = self._knowing(ledger).init(self.seed)
-        return list(accumulate(ledger.complete, self._tell, initial=first))
+        with remembering(self._memory):
+            return list(accumulate(ledger.complete, self._tell, initial=first))
 
     def _knowing(self, ledger: Ledger) -> Strategy:
         r"""The strategy, with what was measured off the pool as its history."""
@@ -313,10 +318,29 @@ class LevelSetNode(ExternalGenerationNode):
             fitting = [((), strategy.init(self.seed))]
             self._states += fitting
         done, state = max(fitting, key=lambda known: len(known[0]))
-        for n, round_ in enumerate(rounds[len(done) :], len(done) + 1):
-            state = self._tell(state, round_)
-            self._states.append((rounds[:n], state))
+        with remembering(self._memory):
+            for n, round_ in enumerate(rounds[len(done) :], len(done) + 1):
+                state = self._tell(state, round_)
+                self._states.append((rounds[:n], state))
         return state
+
+    @property
+    def _memory(self) -> FitMemory:
+        r"""The fits that were made, also those that stored generator runs have."""
+        if self._fits is None:
+            self._fits = FitMemory()
+            experiment = self._known_experiment
+            for trial in () if experiment is None else experiment.trials.values():
+                for run in trial.generator_runs:
+                    self._fits.learn((run.gen_metadata or {}).get(FITS))
+        return self._fits
+
+    def _new_fits(self) -> dict[str, Any]:
+        r"""The fits that no generator run has yet: stored once, they are known."""
+        memory = self._memory
+        new = {k: fit for k, fit in memory.used.items() if k not in memory.known}
+        memory.known |= new
+        return {FITS: new} if new else {}
 
     def _tell(self, state: State, round_: Round) -> State:
         # The plan is set before telling: the round then consists of exactly these rows,
@@ -521,7 +545,10 @@ class LevelSetNode(ExternalGenerationNode):
             fit_time=self.fit_time_since_gen,
             gen_time=time.monotonic() - start,
             generator_key=self.name,
-            gen_metadata={METADATA: {**stored, "pool": self.strategy.pool.hash}},
+            gen_metadata={
+                METADATA: {**stored, "pool": self.strategy.pool.hash},
+                **self._new_fits(),
+            },
         )
         # Ax sets the int 0 here; with it, SQL storage loses the arms of later trials.
         self.fit_time_since_gen = 0.0

@@ -23,6 +23,8 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.module import Module
 from torch import Tensor
 
+from botorch_lse.models.memory import remembered
+
 LEAST_NOISE = 1e-4
 """BoTorch's bound of a noise variance, relative to the variance of the values."""
 TELLING = 4
@@ -47,13 +49,16 @@ AnyGP = TypeVar("AnyGP", SingleTaskGP, MultiTaskGP)
 
 def fitted(model: AnyGP) -> tuple[float, AnyGP]:
     r"""A model fitted from its present values, and the logarithm of what it attains."""
-    mll = ExactMarginalLogLikelihood(model.likelihood, model)
-    fit_gpytorch_mll(mll)
-    model.train()
-    with torch.no_grad():
-        inputs: Any = model.train_inputs
-        value = mll(model(*inputs), model.train_targets, *inputs)
-    return float(value), model.eval()
+
+    def fit() -> float:
+        mll = ExactMarginalLogLikelihood(model.likelihood, model)
+        fit_gpytorch_mll(mll)
+        model.train()
+        with torch.no_grad():
+            inputs: Any = model.train_inputs
+            return float(mll(model(*inputs), model.train_targets, *inputs))
+
+    return remembered(model, fit), model.eval()
 
 
 def explained(starts: Sequence[AnyGP], replicates: int) -> AnyGP:

@@ -6,16 +6,18 @@ came back, and the state after these rounds says which candidates come next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from botorch_lse import strategies  # loads its names, and torch, on first use
-from botorch_lse.files import Seen, seen_to_write
+from botorch_lse.files import Seen, seen_to_write, write_whole
 from botorch_lse.table.candidates import REPEAT, SHEET, Candidates, is_open
 from botorch_lse.table.cells import Line, read_table, writing
 from botorch_lse.table.measurements import Measurements, measurements
@@ -188,8 +190,24 @@ class Run:
 
     @cached_property
     def state(self) -> State:
-        r"""What is known after all measurements."""
-        return learnt(self, self.strategy)
+        r"""What is known after all measurements.
+
+        Fits of earlier calls are read from a file beside the settings, and those of
+        this one written there: it may be deleted, and the next call makes them again.
+        """
+        from botorch_lse.models.memory import FitMemory, remembering  # brings torch
+
+        memory = FitMemory(_read_fits(self.fits_file))
+        with remembering(memory):
+            found = learnt(self, self.strategy)
+        if {*memory.used} - {*memory.known}:
+            _write_fits(self.fits_file, memory.used)
+        return found
+
+    @property
+    def fits_file(self) -> Path:
+        r"""The file in which the fits of this run are remembered."""
+        return self.settings.path.with_name(f".{self.settings.path.stem}.fits.json")
 
     @cached_property
     def answer(self) -> Classification:
@@ -284,6 +302,20 @@ class Run:
             cells |= {SHEET: str(number), REPEAT: str(counts[row])}
             lines.append({**cells, self.result_column: ""})
         return lines
+
+
+def _read_fits(path: Path) -> Any:
+    r"""What stands in a file of fits; nothing where there is none, or none to read."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _write_fits(path: Path, fits: Mapping[str, Any]) -> None:
+    r"""Keep fits for the next call, if the folder may be written to."""
+    with suppress(OSError):
+        write_whole(path, json.dumps(fits).encode())
 
 
 def learnt(run: Run, strategy: ComposedStrategy) -> State:

@@ -5,6 +5,8 @@ from ax.api.client import Client
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_lse.ax import POOL_INDEX, level_set
+from botorch_lse.models import fitted
+from botorch_lse.strategies import Above, GaussianProcess, Strategy
 from tests.processes import in_a_new_process
 
 from . import fitting
@@ -12,6 +14,7 @@ from .worlds import (
     client_for,
     complete,
     go_on,
+    grid_pool,
     lse,
     node_of,
     same_state,
@@ -110,3 +113,31 @@ def test_sqlite_keeps_every_arm_and_goes_on(tmp_path):
     assert level_set(third).equals(level_set(again))
     memory, out = cut_run(strategy, tmp_path / "x.json")
     assert go_on(memory, strategy, out) == (asked, reason)
+
+
+def test_a_loaded_run_fits_nothing_that_was_fitted_before(tmp_path, monkeypatch):
+    pool = grid_pool()
+    model = GaussianProcess(n_initial=4, noise_std=0.1)
+    strategy = Strategy(pool, Above(0.3), model=model)
+    client, made, given = client_for(strategy), [], fitted.fit_gpytorch_mll
+    monkeypatch.setattr(
+        fitted, "fit_gpytorch_mll", lambda mll: (made.append(mll), given(mll))
+    )
+
+    def next_of(client, trials):
+        for trial, parameters in trials.items():
+            value = float(pool.X[parameters[POOL_INDEX]].sum().sin())
+            client.complete_trial(trial, raw_data={"y": value})
+        return client.get_next_trials(max_trials=1)
+
+    trials = client.get_next_trials(max_trials=1)
+    for _ in range(7):
+        trials = next_of(client, trials)
+    client.save_to_json_file(str(tmp_path / "run.json"))
+    before = len(made)
+    rows = next_of(client, trials)
+    one_round = len(made) - before
+    assert 0 < one_round < before
+    loaded = Client.load_from_json_file(str(tmp_path / "run.json"))
+    assert next_of(loaded, trials) == rows
+    assert len(made) == before + 2 * one_round

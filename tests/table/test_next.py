@@ -10,6 +10,7 @@ import tomllib
 import pytest
 
 from botorch_lse.__main__ import command, main
+from botorch_lse.models import fitted
 from botorch_lse.table import commands
 from botorch_lse.table import main as table
 from tests.table.lab import HILL, NEXT, Lab, Line, hill
@@ -225,7 +226,11 @@ def test_settings_are_written_read_and_edited(lab: Lab) -> None:
         ("batch", "bach", "line 11: expected settings, but 'bach' is none; did you "),
         ("# budget", "x = 1  #", "line 12: expected settings, but 'x' is none. Delete"),
         ("above = 7", "above = seven", "expected lines such as above = 40"),
-        ("above = 7", "", "botorch-lse.toml: expected one level, --above or --below, but got none"),
+        (
+            "above = 7",
+            "",
+            "botorch-lse.toml: expected one level, --above or --below, but got none",
+        ),
         ("# below = 1.0", "below = 1.0", "but got both"),
         ('# decimal = ","', 'decimal = ";"', "Expected `decimal` to be a point or"),
         ('out = "sheet.csv"', 'out = "candidates.csv"', "which are never written"),
@@ -517,3 +522,27 @@ def test_a_table_of_which_nothing_can_be_measured_says_what_to_do(lab: Lab) -> N
     assert "Empty a cell that says so in results.csv." in lab.refused(call)
     lab.write("results.csv", "name,y\na,n/a\nb,\n")
     lab.call(call)
+
+
+@pytest.mark.parametrize("kept", ["kept", "lost", "spoilt"])
+def test_a_new_call_fits_the_past_only_if_its_file_is_lost(
+    lab: Lab, monkeypatch, kept: str
+) -> None:
+    made = []
+    given = fitted.fit_gpytorch_mll
+    monkeypatch.setattr(
+        fitted, "fit_gpytorch_mll", lambda mll: (made.append(mll), given(mll))
+    )
+    lab.call(f"{NEXT} --first 8 --noise-std 2")
+    for _ in range(3):
+        lab.fill("sheet.csv", hill)
+        lab.call("next")
+    sheet = lab.contents()["sheet.csv"]
+    assert len(made) == 2  # one for each sheet with a model, and none again
+    if kept == "lost":
+        (lab.folder / ".botorch-lse.fits.json").unlink()
+    elif kept == "spoilt":
+        lab.write(".botorch-lse.fits.json", '{"a": [1')
+    lab.call("next")
+    assert len(made) == (2 if kept == "kept" else 4)
+    assert lab.contents()["sheet.csv"] == sheet

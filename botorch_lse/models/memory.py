@@ -1,0 +1,128 @@
+r"""Fits that are remembered, so that a new process need not repeat those of the past.
+
+A fit is a function of the model before it, its data included, and of the random numbers
+from there. What is remembered is found by a hash of both, and of the versions that
+compute it: it changes no digit, and may be lost without harm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import torch
+from gpytorch.models import ExactGP
+from torch import Tensor
+
+PACKAGES = ("botorch-lse", "botorch", "gpytorch", "torch", "scipy")
+"""What computes a fit, or says what is fitted."""
+Fit = list[Any]
+"""What the fit attained, and the values of each parameter in turn: plain JSON."""
+
+
+class FitMemory:
+    r"""Fits by their hashes: those known from before, and those that were used.
+
+    Args:
+        known: Fits of an earlier process; whatever is none is left out.
+    """
+
+    def __init__(self, known: Any = None) -> None:
+        self.known: dict[str, Fit] = {}
+        self.used: dict[str, Fit] = {}
+        self.learn(known)
+
+    def learn(self, known: Any) -> None:
+        r"""Add fits of an earlier process; whatever is none is left out."""
+        if isinstance(known, Mapping):
+            self.known |= {str(k): fit for k, fit in known.items() if _is_fit(fit)}
+
+    def fits(self, model: ExactGP, fit: Callable[[], float]) -> float:
+        r"""What a fit attains; it is carried out if it is not known.
+
+        Args:
+            model: The model, which has the fitted parameters then.
+            fit: Fits it and returns what it attains.
+        """
+        parameters, before = list(model.parameters()), torch.get_rng_state()
+        key = _hash_of(model, before)
+        found = self.used.get(key, self.known.get(key))
+        if found is not None and _set(parameters, found[1:]):
+            self.used[key] = found
+            model.train()
+            model.eval()
+            return float(found[0])
+        value = fit()
+        # Were random numbers drawn, the next fit would begin with others.
+        if math.isfinite(value) and torch.equal(before, torch.get_rng_state()):
+            flat = [p.detach().double().flatten().tolist() for p in parameters]
+            self.used[key] = [value, *flat]
+        return value
+
+
+_MEMORY: ContextVar[FitMemory | None] = ContextVar("fits", default=None)
+
+
+@contextmanager
+def remembering(memory: FitMemory) -> Iterator[None]:
+    r"""A context in which fits of default models are looked up and remembered."""
+    token = _MEMORY.set(memory)
+    try:
+        yield
+    finally:
+        _MEMORY.reset(token)
+
+
+def remembered(model: ExactGP, fit: Callable[[], float]) -> float:
+    r"""What a fit attains, looked up where fits are remembered; see ``FitMemory``."""
+    memory = _MEMORY.get()
+    return fit() if memory is None else memory.fits(model, fit)
+
+
+def _is_fit(found: Any) -> bool:
+    if not isinstance(found, list) or not found:
+        return False
+    lists = [part for part in found[1:] if isinstance(part, list)]
+    numbers = [found[0], *(value for part in lists for value in part)]
+    are_numbers = all(isinstance(value, int | float) for value in numbers)
+    return are_numbers and len(lists) == len(found) - 1
+
+
+def _set(parameters: Iterable[Tensor], values: list[list[float]]) -> bool:
+    r"""Whether values are those of the parameters, which they are set to then."""
+    parameters = list(parameters)
+    if [p.numel() for p in parameters] != [len(own) for own in values]:
+        return False
+    with torch.no_grad():
+        for parameter, own in zip(parameters, values, strict=True):
+            new = torch.tensor(own, dtype=torch.float64).view(parameter.shape)
+            parameter.copy_(new)
+    return True
+
+
+def _hash_of(model: ExactGP, random: Tensor) -> str:
+    r"""A hash of all that a fit is a function of."""
+    digest = hashlib.sha256(f"{_versions()}|{model}".encode())
+    inputs: Any = model.train_inputs
+    noise = getattr(model.likelihood, "noise", None)  # where it is known, no parameter
+    parts = [*inputs, model.train_targets, noise, random]
+    named = [*model.state_dict().items(), *((str(i), p) for i, p in enumerate(parts))]
+    # What is held as it is.
+    held = [name for name, p in model.named_parameters() if not p.requires_grad]
+    digest.update(f"{held}|".encode())
+    for name, part in named:
+        if isinstance(part, Tensor):
+            digest.update(f"{name}|{tuple(part.shape)}|{part.dtype}|".encode())
+            digest.update(part.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:32]
+
+
+@cache
+def _versions() -> str:
+    return "|".join(f"{name} {version(name)}" for name in PACKAGES)

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import pytest
+import torch
+from gpytorch.models import ExactGP
+
+from botorch_lse.models import fitted
+from botorch_lse.models.fitted import (
+    fit_mixed_gp,
+    fit_multi_task_gp,
+    fit_single_task_gp,
+)
+from botorch_lse.models.memory import FitMemory, remembering
+
+X = torch.linspace(0, 1, 7).double().unsqueeze(-1)
+Y = (6 * X).sin()
+BOUNDS = torch.tensor([[0.0], [1.0]]).double()
+NOISE = torch.full_like(Y, 0.01)
+WORD = (torch.arange(7) % 2).double().unsqueeze(-1)
+MIXED = torch.cat((X, WORD, 1 - WORD), dim=-1)
+CUBE = torch.tensor([[0.0] * 3, [1.0] * 3]).double()
+CASES = {
+    "learnt noise": partial(fit_single_task_gp, X, Y, None, BOUNDS),
+    "known noise": partial(fit_single_task_gp, X, Y, NOISE, BOUNDS),
+    "words": partial(fit_mixed_gp, MIXED, Y, None, CUBE, {1: 2}),
+    "outputs": partial(fit_multi_task_gp, torch.cat((X, WORD), -1), Y, None, BOUNDS),
+}
+
+
+@pytest.fixture
+def made(monkeypatch) -> list[ExactGP]:
+    r"""The models that were fitted, not looked up."""
+    given, found = fitted.fit_gpytorch_mll, []
+
+    def fit(mll):
+        found.append(mll.model)
+        return given(mll)
+
+    monkeypatch.setattr(fitted, "fit_gpytorch_mll", fit)
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_remembered_fit_is_the_same_to_the_last_bit(name, made) -> None:
+    first, points = FitMemory(), X if name.endswith("noise") else MIXED
+    if name == "outputs":
+        points = torch.cat((X, WORD), dim=-1)
+    torch.manual_seed(0)  # as each fit of a run has it: task kernels are drawn
+    with remembering(first):
+        model = CASES[name]()
+    n = len(made)
+    assert n == len(first.used) > 0
+    # As a file, or an experiment, has it.
+    again = FitMemory(json.loads(json.dumps(first.used)))
+    torch.manual_seed(0)
+    with remembering(again):
+        other = CASES[name]()
+    assert len(made) == n
+    assert again.used == first.used
+    for (key, one), two in zip(
+        model.state_dict().items(), other.state_dict().values(), strict=True
+    ):
+        assert torch.equal(one, two), key
+    one, two = model.posterior(points), other.posterior(points)
+    assert torch.equal(one.mean, two.mean)
+    assert torch.equal(one.variance, two.variance)
+    CASES[name]()  # outside of the context nothing is looked up
+    assert len(made) == 2 * n
+
+
+def test_another_question_is_fitted(made) -> None:
+    memory = FitMemory()
+    with remembering(memory):
+        fit_single_task_gp(X, Y, NOISE, BOUNDS)
+        fit_single_task_gp(X, Y + 0.1 * X, NOISE, BOUNDS)
+        fit_single_task_gp(X, Y, 2 * NOISE, BOUNDS)
+        fit_single_task_gp(X, Y, NOISE, 2 * BOUNDS)
+        torch.manual_seed(1)  # from which a fit that fails would begin again
+        fit_single_task_gp(X, Y, NOISE, BOUNDS)
+    assert len(made) == len(memory.used) == 5
+
+
+@pytest.mark.parametrize("found", [None, 3, [], {"a": 1}, {"a": [0.0, 1.0]}])
+def test_what_is_no_memory_is_forgotten(found) -> None:
+    assert FitMemory(found).known == {}
+
+
+def test_a_fit_of_another_form_is_made_again(made) -> None:
+    memory = FitMemory()
+    with remembering(memory):
+        fit_single_task_gp(X, Y, NOISE, BOUNDS)
+        (key,) = memory.used
+        wrong = FitMemory({key: [0.0, [1.0, 2.0, 3.0]]})
+    with remembering(wrong):
+        fit_single_task_gp(X, Y, NOISE, BOUNDS)
+    assert len(made) == 2
+    assert wrong.used == memory.used
