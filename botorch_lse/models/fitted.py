@@ -42,7 +42,6 @@ from botorch_lse.encoding import SAME_ROW
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.models.explanations import LEAST_NOISE, AnyGP, explained, fitted
 from botorch_lse.models.gaussian_process import GPPrior
-from botorch_lse.models.memory import remembered
 from botorch_lse.problem import Pool
 from botorch_lse.transfer import ordinary
 

@@ -30,10 +30,10 @@ from botorch_lse.strategies import LSEStrategy
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 50_500, 28_500
-"""Of the core: lines, and lines of code; 6,200 and 3,600 of them for repairs."""
+MOST_LINES, MOST_CODE = 51_500, 29_200
+"""Of the core: lines, and lines of code; 7,200 and 4,300 of them for repairs."""
 MOST_IN_A_FILE = 1_700
-MOST_IN_A_ROOM = 17_000
+MOST_IN_A_ROOM = 17_500
 MOST_ANCESTORS = 2
 """Own classes above a class."""
 MOST_FILES = 12
