@@ -139,7 +139,7 @@ def batch_of(model: Model) -> torch.Size:
     if isinstance(model, ModelList) or is_ensemble(model):
         return torch.Size()
     try:
-        return model.batch_shape
+        return model.batch_shape or torch.Size()  # of deterministic models none
     except NotImplementedError:  # a model that BoTorch knows nothing of
         return torch.Size()
 

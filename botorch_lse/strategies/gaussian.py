@@ -648,18 +648,24 @@ class GPProcedure(Procedure):
         side = None
         if not is_complete and self.goal.directions is None:
             fits = belief.fits
-            given = fits.by_output(history), fits.noise_of(history)
+            priors = [posterior.prior for posterior in fits.posteriors]
+            # Of noise that is a guess the least that the values allow: they lie where
+            # they lie, and a value is not taken for one of the other side.
+            noise = [
+                noise
+                if prior.noise_between is None
+                else noise.clamp_max(prior.noise_between[0])
+                for noise, prior in zip(fits.noise_of(history), priors, strict=True)
+            ]
             before = [
                 (
                     output.history.y[output.within_reach],
-                    output.noise_of_history(posterior.prior)[output.within_reach],
+                    output.noise_of_history(prior)[output.within_reach],
                 )
-                for output, posterior in zip(
-                    self.model.outputs, fits.posteriors, strict=True
-                )
+                for output, prior in zip(self.model.outputs, priors, strict=True)
                 if output.history is not None
             ]
-            side = side_of_all(*given, self.goal, before)
+            side = side_of_all(fits.by_output(history), noise, self.goal, before)
         if side is None:
             return replace(belief, one_sided=None, held_back=None)
         none = self.goal.start(len(self.items))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from gpytorch.models import ExactGP
 
-from botorch_lse.models import fitted
+from botorch_lse.models import explanations
 from botorch_lse.models.fitted import (
     fit_mixed_gp,
     fit_multi_task_gp,
@@ -33,13 +33,13 @@ CASES = {
 @pytest.fixture
 def made(monkeypatch) -> list[ExactGP]:
     r"""The models that were fitted, not looked up."""
-    given, found = fitted.fit_gpytorch_mll, []
+    given, found = explanations.fit_gpytorch_mll, []
 
     def fit(mll):
         found.append(mll.model)
         return given(mll)
 
-    monkeypatch.setattr(fitted, "fit_gpytorch_mll", fit)
+    monkeypatch.setattr(explanations, "fit_gpytorch_mll", fit)
     return found
 
 

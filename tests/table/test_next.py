@@ -10,7 +10,7 @@ import tomllib
 import pytest
 
 from botorch_lse.__main__ import command, main
-from botorch_lse.models import fitted
+from botorch_lse.models import explanations
 from botorch_lse.table import commands
 from botorch_lse.table import main as table
 from tests.table.lab import HILL, NEXT, Lab, Line, hill
@@ -529,9 +529,9 @@ def test_a_new_call_fits_the_past_only_if_its_file_is_lost(
     lab: Lab, monkeypatch, kept: str
 ) -> None:
     made = []
-    given = fitted.fit_gpytorch_mll
+    given = explanations.fit_gpytorch_mll
     monkeypatch.setattr(
-        fitted, "fit_gpytorch_mll", lambda mll: (made.append(mll), given(mll))
+        explanations, "fit_gpytorch_mll", lambda mll: (made.append(mll), given(mll))
     )
     lab.call(f"{NEXT} --first 8 --noise-std 2")
     for _ in range(3):
