@@ -8,6 +8,7 @@ widths how far the truth may be from that, the rule which rows to measure next.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -29,6 +30,12 @@ from botorch_lse.numerals import written
 from botorch_lse.planning import PosteriorProblem, Relaxation
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.arguments import check_labels, first_of_each, points_of
+from botorch_lse.strategies.assumptions import (
+    Refuted,
+    are_many,
+    norm_refuted,
+    off_their_values,
+)
 from botorch_lse.strategies.content import conservative_rows, content_draws
 from botorch_lse.strategies.forecast import (
     MOST_PLANNED,
@@ -62,7 +69,10 @@ from botorch_lse.strategies.remarks import (
     on_decades,
     on_far_values,
     on_few_levels,
+    on_model,
     on_noise,
+    on_norm,
+    on_stated_noise,
 )
 from botorch_lse.strategies.rules import Belief, Rule, Situation, problems_of
 
@@ -430,6 +440,10 @@ class GPProcedure(Procedure):
             seed: The run's seed, for fits.
         """
         fits = self.model.count_round(belief.fits, new)
+        refuted = self.model.refuted(history)
+        floors = self.model.floors(refuted, history)
+        has_other_noise = not _are_same(floors, fits.floors)
+        fits = replace(fits, floors=floors)
         is_complete = not self.model.is_fixed and self._is_complete(
             history.indices, belief.lost
         )
@@ -438,7 +452,7 @@ class GPProcedure(Procedure):
             learnt = self._uninformed_belief(
                 self.model.with_locations(fits, new), history
             )
-        elif self.model.restarts(fits):
+        elif self.model.restarts(fits) or has_other_noise:
             slips = self._slips(fits, history, seed)
             learnt = self._refitted(fits, _without(history, slips), seed)
         else:
@@ -457,9 +471,13 @@ class GPProcedure(Procedure):
             lost=belief.lost,
             is_alike=not self.model.is_fixed and self.model.are_alike(history),
             remarks=self._on_history
+            + self._on_noise(refuted, history)
+            + self._on_model(learnt, _without(history, slips))
             + (() if self.model.is_fixed else self._remarks(learnt, history)),
         )
         learnt = _warned(belief, learnt)
+        if learnt.is_refuted:
+            learnt = replace(learnt, sides=self.goal.start(len(self.items)))
         if learnt.is_contradicted and not belief.is_contradicted:
             warnings.warn(learnt.contradiction, CalibrationWarning, stacklevel=2)
         return learnt
@@ -549,6 +567,54 @@ class GPProcedure(Procedure):
             return ()
         found = on_far_values(first.history.X, pool.bounds, pool.names)
         return () if found is None else (found,)
+
+    def _on_noise(
+        self, refuted: Sequence[Refuted | None], history: Observations
+    ) -> tuple[Remark, ...]:
+        r"""What repeated measurements say against the noise that was stated."""
+        found = []
+        for j, one in enumerate(refuted):
+            if one is None:
+                continue
+            own = self.model.by_output(history)[j]
+            rows = own.indices[one.places].unique().tolist()
+            if self.model.assays is not None:
+                rows = [j * len(self.model.assays) + row for row in rows]
+            found.append(on_stated_noise(one, rows, j))
+        return tuple(found)
+
+    def _on_model(self, learnt: Belief, used: Observations) -> tuple[Remark, ...]:
+        r"""What measured values say against a model, or a norm, that was stated.
+
+        Args:
+            learnt: What is believed.
+            used: The observations that it rests on.
+        """
+        fits, found = learnt.fits, []
+        if not fits.is_informed or self.model.burn_in is not None:
+            return ()
+        parts = zip(
+            self.model.outputs,
+            self.model.by_output(used),
+            fits.posteriors,
+            fits.noise_of(used),
+            strict=True,
+        )
+        for j, (output, own, posterior, noise) in enumerate(parts):
+            # The default model with a noise of its own has nothing that was stated.
+            is_stated = output.model is not None or own.yvar is not None
+            is_own = torch.equal(posterior.indices, own.indices)
+            if not (is_stated and is_own) or posterior.is_correlated:
+                continue
+            noise = torch.maximum(noise, posterior.least_noise)
+            is_off = off_their_values(posterior.L, posterior.a, own.y, noise)
+            given = posterior.L, posterior.a, noise
+            if self.norm_bound is not None and norm_refuted(*given, self.norm_bound):
+                found.append(on_norm(self.norm_bound))
+            if are_many(is_off):
+                rows = own.indices[is_off].unique().tolist()
+                found.append(on_model(int(is_off.sum()), len(own), rows, j))
+        return tuple(found)
 
     def remarks(self, belief: Belief) -> tuple[Remark, ...]:
         r"""What the values show that a learnt model does not say."""
@@ -858,7 +924,7 @@ class GPProcedure(Procedure):
 
         Because all values lie on one side, or none of them differs from the others.
         """
-        if belief.one_sided is not None:
+        if belief.one_sided is not None or belief.is_refuted:
             return True
         fits = belief.fits
         is_first = len(fits.measured) < self.model.n_first or fits.learns_noise
@@ -895,11 +961,12 @@ class GPProcedure(Procedure):
         r"""Whether a row may be chosen that can tell more.
 
         Where all values are the same, noise that is learnt from them included, repeats
-        cannot.
+        cannot, nor can they where the model does not fit what was measured.
         """
         usable = self.open_rows(belief) & (left > 0)
         fits = belief.fits
-        if belief.is_alike and fits.is_informed and not fits.has_known_noise:
+        is_alike = belief.is_alike and fits.is_informed and not fits.has_known_noise
+        if is_alike or belief.is_refuted:
             usable &= self.model.unseen(belief.fits.measured, belief.lost)
         return bool(usable.any())
 
@@ -1286,6 +1353,8 @@ class GPProcedure(Procedure):
             why = f"{belief.one_sided}, so nothing is decided."
         elif belief.is_alike:
             why = "All values so far are equal, so no model can be fitted."
+        elif belief.is_refuted:
+            why = "What was stated does not fit the values, so nothing is decided."
         return (
             f"{why} New rows come first, {n} are left. To end earlier, give "
             "`max_observations`, or an `audit` that tests rows drawn at random."
@@ -1356,6 +1425,13 @@ class GPProcedure(Procedure):
         fits = belief.fits
         given = fits.posteriors, fits.noise, self.item_rows, fits.assays is None
         return planned_for_all(*given, open_after)
+
+
+def _are_same(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
+    if len(some) != len(others):
+        return False
+    pairs = zip(some, others, strict=True)
+    return all(torch.equal(one, other) for one, other in pairs)
 
 
 def _warned(before: Belief, after: Belief) -> Belief:

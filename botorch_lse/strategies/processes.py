@@ -36,6 +36,7 @@ from botorch_lse.models.kernels import LearntKernel
 from botorch_lse.problem import History, Observations, Pool
 from botorch_lse.strategies.arguments import points_of
 from botorch_lse.strategies.assays import Assays
+from botorch_lse.strategies.assumptions import Refuted, by_repeats
 from botorch_lse.strategies.goals import Goal
 from botorch_lse.strategies.loop import Request, round_generator
 from botorch_lse.strategies.remarks import gross, widths_beyond
@@ -383,6 +384,8 @@ class Fits:
         has_known_noise: Whether values come with their noise variances.
         assays: How rows are pairs of a candidate and an output, where a measurement
             gives one output; ``None``: it gives all.
+        floors: For each output ``N`` noise variances that repeats say there is at
+            least, where they refute the stated ones; 0 elsewhere. Empty: none are.
     """
 
     posteriors: tuple[PoolPosterior, ...]
@@ -393,6 +396,7 @@ class Fits:
     burn_in: BurnInData | None = None
     has_known_noise: bool = False
     assays: Assays | None = None
+    floors: tuple[Tensor, ...] = ()
 
     @property
     def learns_noise(self) -> bool:
@@ -428,9 +432,13 @@ class Fits:
     def noise_of(self, new: Observations) -> tuple[Tensor, ...]:
         r"""For each output the noise variances of measurements, given or estimated."""
         pairs = zip(self.by_output(new), self.noise, strict=True)
-        return tuple(
+        found = [
             noise[own.indices] if own.yvar is None else own.yvar for own, noise in pairs
-        )
+        ]
+        for j, floor in enumerate(self.floors):
+            rows = self.by_output(new)[j].indices
+            found[j] = torch.maximum(found[j], floor[rows])
+        return tuple(found)
 
     def surprises(self, new: Observations) -> tuple[Tensor, ...]:
         r"""For each output the standardised residuals of values from predictions."""
@@ -837,19 +845,70 @@ class GaussianProcesses:
         if variances is not None and history.yvar is None:
             history = replace(history, yvar=variances[history.indices])
         priors, fitted_rounds = self._given, fits.fitted_rounds
+        if fits.floors and history.yvar is not None:
+            history = replace(history, yvar=self._raised(history, fits.floors))
         if not self.is_fixed:
             fitted = self._fitted(history, seed, fits.n_rounds)
             priors = self._transformed(fitted, history, transform)
             fitted_rounds = fits.n_rounds
         found = self.of_priors(priors, history)
+        noise = found.noise if variances is None else (variances,)
+        if fits.floors:
+            pairs = zip(noise, fits.floors, strict=True)
+            noise = tuple(torch.maximum(*pair) for pair in pairs)
         return replace(
             found,
-            noise=found.noise if variances is None else (variances,),
+            noise=noise,
+            floors=fits.floors,
             fitted_rounds=fitted_rounds,
             n_rounds=fits.n_rounds,
             burn_in=fits.burn_in,
             has_known_noise=fits.has_known_noise,
         )
+
+    def _raised(self, history: Observations, floors: Sequence[Tensor]) -> Tensor:
+        r"""Told noise variances, at least what repeats say."""
+        assert history.yvar is not None
+        rows = history.indices
+        if self.assays is not None:
+            return torch.maximum(history.yvar, torch.cat(list(floors))[rows])
+        least = torch.stack([floor[rows] for floor in floors], dim=-1)
+        return torch.maximum(history.yvar, least.view(history.yvar.shape))
+
+    def refuted(self, history: Observations) -> list[Refuted | None]:
+        r"""For each output what repeats say against the noise that was stated.
+
+        Args:
+            history: All observations.
+        """
+        found: list[Refuted | None] = []
+        for j, own in enumerate(self.by_output(history)):
+            X, noise, fixed = self.candidates.X, own.yvar, self.outputs[j].fixed
+            if noise is None and fixed is not None:
+                noise = fixed.new_noise(X[own.indices])
+            # Means of several values, and estimates, are no statements.
+            is_stated = self.burn_in is None and own.counts is None and len(own) > 0
+            one = None
+            if noise is not None and is_stated:
+                one = by_repeats(points_of(X[own.indices]), own.y, noise)
+            found.append(one)
+        return found
+
+    def floors(
+        self, refuted: Sequence[Refuted | None], history: Observations
+    ) -> tuple[Tensor, ...]:
+        r"""For each output ``N`` noise variances at least; empty if none is refuted."""
+        if not any(refuted):
+            return ()
+        floors = []
+        for one, own in zip(refuted, self.by_output(history), strict=True):
+            floor = torch.zeros(len(self.candidates), dtype=torch.float64)
+            if one is not None and one.is_everywhere:
+                floor += one.largest
+            elif one is not None:
+                floor[own.indices[one.places]] = one.variances[one.places]
+            floors.append(floor)
+        return tuple(floors)
 
     def _fitted(
         self, history: Observations, seed: int, n_rounds: int
@@ -937,6 +996,8 @@ class GaussianProcesses:
             return self._pairs_left(fits, data, pending, left)
         m, N = len(self.outputs), len(left)
         columns: list[Tensor | None] = [None] * m
+        if data.yvar is not None and fits.floors:
+            data = replace(data, yvar=self._raised(data, fits.floors))
         if data.yvar is not None:
             columns = list(data.yvar.view(len(data), m).unbind(dim=-1))
         exact = torch.ones(N, dtype=torch.bool)
@@ -974,6 +1035,8 @@ class GaussianProcesses:
         least = least.repeat_interleave(len(self.candidates))
         exact = torch.cat(parts) <= least
         known = exact[data.indices]
+        if data.yvar is not None and fits.floors:
+            data = replace(data, yvar=self._raised(data, fits.floors))
         if data.yvar is not None:
             known = data.yvar <= least[data.indices]
         if not bool(exact.any()) and not bool(known.any()):

@@ -14,6 +14,8 @@ import torch
 from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
+from botorch_lse.strategies.assumptions import Refuted
+
 MOST_LEVELS = 5
 """Values that take no more different numbers than this are hardly measurements."""
 ROWS_PER_LEVEL = 2
@@ -58,7 +60,10 @@ class Remark:
             measured again. ``"decades"``: the values are positive over several decades,
             so that their logarithms would be easier to learn. ``"far"``: old values
             were measured far from the pool. ``"noise"``: hardly any row was measured
-            twice, and the data do not tell how large the noise is.
+            twice, and the data do not tell how large the noise is. ``"stated noise"``:
+            values of one row differ by more than the noise that was stated.
+            ``"model"``, ``"norm"``: a stated model, or bound of the norm, does not fit
+            the values, so that nothing is decided.
         text: The remark in whole sentences.
         rows: The rows that it is about; empty where it is about all.
         output: The number of the output.
@@ -72,7 +77,8 @@ class Remark:
     @property
     def subject(self) -> tuple[str, tuple[int, ...], int]:
         r"""What it is about: of a remark that says more by now it is the same."""
-        return self.kind, self.rows, self.output
+        rows = () if self.kind in ("stated noise", "model") else self.rows
+        return self.kind, rows, self.output
 
     def __str__(self) -> str:
         return self.text
@@ -143,6 +149,64 @@ def on_noise(
         f"{high:.2g} if it does not. The intervals cover both, and are wide. Measure "
         "four rows again, or give `noise_std`.",
         output=output,
+    )
+
+
+def on_stated_noise(refuted: Refuted, rows: Sequence[int], output: int = 0) -> Remark:
+    r"""The remark that repeated measurements differ by more than the stated noise.
+
+    Args:
+        refuted: What they refute.
+        rows: The rows whose values do.
+        output: The number of the output.
+    """
+    named = ", ".join(map(str, rows[:NAMED]))
+    more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+    sigma = refuted.largest**0.5
+    where = "for all rows" if refuted.is_everywhere else "for these rows"
+    return Remark(
+        "stated noise",
+        f"Values of row{'s' * (len(rows) > 1)} {named}{more} differ by more than the "
+        "noise that was stated for them: were they typed or measured wrongly, or is "
+        f"the noise larger? A standard deviation of up to {sigma:.2g}, which they "
+        f"allow, is used {where}. State what noise there is, or leave `noise_std` and "
+        "variances out to learn it.",
+        tuple(rows),
+        output,
+    )
+
+
+def on_model(n_off: int, n: int, rows: Sequence[int], output: int = 0) -> Remark:
+    r"""The remark that a model does not fit the values that it knows.
+
+    Args:
+        n_off: How many values lie off their own predictions.
+        n: How many there are.
+        rows: The rows of those that do.
+        output: The number of the output.
+    """
+    return Remark(
+        "model",
+        f"{n_off} of {n} measured values lie more than 5 noise deviations from what "
+        "the model itself says there, so it is not believed and nothing is decided. "
+        "Look at its lengthscale, its scale and the stated noise, or leave `model` and "
+        "`noise_std` out to learn them.",
+        tuple(rows),
+        output,
+    )
+
+
+def on_norm(bound: float) -> Remark:
+    r"""The remark that values need a function of a larger norm than was stated.
+
+    Args:
+        bound: The stated one.
+    """
+    return Remark(
+        "norm",
+        "The values need a function whose norm in the space of the kernel is larger "
+        f"than `norm_bound` = {bound:g}, so nothing is decided. Give a larger one, or "
+        "a kernel with a larger scale.",
     )
 
 

@@ -111,6 +111,11 @@ class Belief:
         return any(are_too_wide(ahead) for ahead in self.ahead)
 
     @property
+    def is_refuted(self) -> bool:
+        r"""Whether measured values refute a model, or a norm, that was stated."""
+        return any(remark.kind in ("model", "norm") for remark in self.remarks)
+
+    @property
     def contradiction(self) -> str:
         r"""What to say of the first output whose predictions were too narrow."""
         return next(in_words(a) for a in self.ahead if are_too_wide(a))
