@@ -908,7 +908,9 @@ class Observations:
             frame: One line a measurement, with the columns ``pool_index`` (or, with
                 ``pool``, what describes its rows) and, for what was asked for,
                 ``round``; sheets of several batches one below the other.
-            y: The column of the results, or ``m`` columns for ``m`` outputs.
+            y: The column of the results, or ``m`` columns for ``m`` outputs. Where the
+                goal of a strategy names its outputs, these are the names of columns,
+                in any order; else the order is that of the outputs.
             yvar: The column of their known noise variances, ``m`` of them for ``m``
                 outputs, in the order of ``y``.
             pool: The pool whose rows were measured.

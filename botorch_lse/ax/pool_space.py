@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -260,9 +260,12 @@ class PoolSpace:
         Words count only under their own name.
         """
         for source in self.names:
-            own = Column.of(self._table[source])
-            is_named = name == source or name.startswith(f"{source}{LEVEL_OF}")
-            if own.span is None and not is_named:
+            values = self._table[source]
+            if name.startswith(f"{source}{LEVEL_OF}"):  # of words or numbers
+                codes = dict(zip(values.astype(object), column.tolist(), strict=True))
+                return source, partial(_code_of, codes)
+            own = Column.of(values)
+            if own.span is None and name != source:
                 continue
             if (way := way_to(own, column)) is not None:
                 return source, way
@@ -314,6 +317,10 @@ def _with_derived(
     records: list[Any] = table.astype(object).to_dict("records")
     columns: dict[str, Any] = {p.name: [p.compute(r) for r in records] for p in missing}
     return table.assign(**columns)
+
+
+def _code_of(codes: Mapping[Any, float], value: Any) -> float:
+    return codes.get(value, math.nan)
 
 
 def _check_alone(free: Sequence[str]) -> None:
@@ -612,7 +619,9 @@ def _model_column(parameter: Config, column: pd.Series) -> pd.Series:
     if isinstance(parameter, RangeParameterConfig):
         return np.log10(column) if parameter.scaling == "log" else column.astype(float)
     if parameter.parameter_type in ("int", "float", "bool"):
-        return column if parameter.is_ordered is not False else column.astype(str)
+        if parameter.is_ordered is not False:
+            return column
+        return column.astype(str).astype("category")  # whose order says nothing
     if parameter.is_ordered:
         order = {value: i for i, value in enumerate(parameter.values)}
         return column.map(order).astype(float)

@@ -21,7 +21,7 @@ from gpytorch.kernels import (
 )
 from gpytorch.priors import LogNormalPrior
 
-from botorch_lse import Pool
+from botorch_lse import History, Pool
 from botorch_lse.ax import LevelSetNode, level_set_generation_strategy
 from botorch_lse.ax.storage import (
     decode_pool,
@@ -354,3 +354,19 @@ def test_strategies_are_stored_at_their_public_address():
     stored = encode_strategy(lse())
     assert stored["class"] == "botorch_lse.strategies:LSEStrategy"
     assert type(decode_strategy(stored, lse().pool)) is type(lse())
+
+
+def test_old_values_of_a_table_are_stored_as_points_of_the_pool():
+    table = pd.DataFrame({"T": [0.0, 1.0, 2.0], "salt": ["a", "b", "a"]})
+    y = pd.DataFrame({"cost": [5.0, 6.0], "yield": [1.0, 2.0]})
+    old = History(pd.DataFrame({"salt": ["b", "a"], "T": [0.5, 1.5]}), y)
+    goal = Above(1.0, output="yield") & Above(4.0, output="cost")
+    model = GaussianProcess(RBFKernel().double(), noise_std=0.1, history=old)
+    strategy = Strategy(Pool(table), goal, model=model)
+    stored = json.loads(json.dumps(encode_strategy(strategy)))
+    again = decode_strategy(stored, strategy.pool)
+    X, found = strategy.pool.points({"T": [0.2, 1.4], "salt": ["a", "b"]}), []
+    for one in (strategy, again):
+        found.append(torch.cat(one.init().predict(X)))
+    assert torch.equal(*found)
+    assert again.model.history.outputs == ("cost", "yield")

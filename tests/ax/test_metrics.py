@@ -234,7 +234,7 @@ class Unsure(Metric):
 
     def fetch_trial_data(self, trial, **kwargs):
         fails = trial.index == 5 or (self.how == "once" and trial.index % 6 == 5)
-        if self.how != "nan" and fails and trial.index not in self.failed:
+        if self.how in ("once", "always") and fails and trial.index not in self.failed:
             self.failed |= {trial.index} if self.how == "once" else set()
             return Err(MetricFetchE("the database is down", None))
         y = measure(grid_pool(), trial.arm.parameters["pool_index"])
@@ -255,19 +255,25 @@ class AtOnce(Runner):
     def run(self, trial):
         return {}
 
+    def __init__(self, fails=frozenset()):
+        super().__init__()
+        self.fails = fails
+
     def poll_trial_status(self, trials):
-        return {TrialStatus.COMPLETED: {trial.index for trial in trials}}
+        known = {trial.index for trial in trials}
+        lost = known & self.fails
+        return {TrialStatus.COMPLETED: known - lost, TrialStatus.FAILED: lost}
 
 
 @pytest.mark.filterwarnings("ignore")  # Ax's, of the fetches that fail
-@pytest.mark.parametrize("how", ["once", "always", "nan"])
+@pytest.mark.parametrize("how", ["once", "always", "nan", "runner"])
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_an_orchestrator_goes_on_after_a_fetch_that_failed(how, asynchronous):
     strategy = lse(batch_size=4, max_observations=16)
     client = client_for(strategy)
     client.configure_metrics([Unsure("y", how)])
     experiment = client._experiment
-    experiment.runner = AtOnce()
+    experiment.runner = AtOnce({2, 5, 6} if how == "runner" else set())
     gs = level_set_generation_strategy(strategy, asynchronous=asynchronous)
     options = OrchestratorOptions(
         max_pending_trials=4,

@@ -29,7 +29,8 @@ from botorch_lse.ax import (
     level_set_generation_strategy,
     pool_parameters,
 )
-from botorch_lse.ax.compat import as_stored
+from botorch_lse.ax.compat import as_stored, generation_strategy_of
+from botorch_lse.ax.node import level_set_node
 from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.strategies import Above, GaussianProcess, LSEStrategy, Strategy
 
@@ -538,3 +539,28 @@ def test_dependent_parameters_are_refused_by_name():
     rows = pd.DataFrame({"kind": ["acid", "base"], "acid": [0.5, None]})
     own = Pool([[0.5], [1.0]], table=rows)
     assert client_of(pool_parameters(own), own).get_next_trials(1)
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0, 5.0], [True, False], ["b", "a"]])
+def test_choices_without_order_are_levels_whatever_they_are(values):
+    kind = type(values[0]).__name__
+    parameters = [
+        RangeParameterConfig(name="x", bounds=(0.0, 1.0), parameter_type="float"),
+        ChoiceParameterConfig(
+            name="c", values=values, parameter_type=kind, is_ordered=False
+        ),
+    ]
+    pool = grid_pool(parameters, 5)
+    assert pool.names[1:] == tuple(f"c={value}" for value in sorted(values, key=str))
+    client = Client()
+    client.configure_experiment(parameters=parameters, name="test")
+    client.configure_optimization(objective="y")
+    strategy = Strategy(pool, Above(0.5), batch_size=3)
+    client.set_generation_strategy(level_set_generation_strategy(strategy))
+    old = client.attach_trial({"x": 0.13, "c": values[1]})  # no row of the grid
+    client.complete_trial(old, {"y": (0.2, 0.1)})
+    assert len(client.get_next_trials(2)) == 2
+    node = level_set_node(generation_strategy_of(client))
+    state = node.state(client._experiment)
+    history = state.strategy.model.history
+    assert torch.equal(history.X, pool.points([{"x": 0.13, "c": values[1]}]))
