@@ -25,6 +25,8 @@ from botorch_lse.strategies import (
     LSEStrategy,
     MELKStrategy,
     Random,
+    ShareOfMax,
+    ShareOfMaxByPairs,
     Straddle,
     StraddleStrategy,
     Strategy,
@@ -625,3 +627,17 @@ def test_logarithms_are_advised_where_they_can_be_taken():
     assert on_decades(y, []) is None
     assert on_decades(y[:3], [5.0]) is None
     assert on_decades(1 + y / 1000, [1.5]) is None
+
+
+@pytest.mark.parametrize("goal", [ShareOfMax(0.6), ShareOfMaxByPairs(0.6)])
+@pytest.mark.parametrize("noise_std", [None, 0.0])
+def test_where_all_values_are_negative_no_share_of_the_largest_is_reached(
+    goal, noise_std
+):
+    # Six tenths of the largest value, about -1, is above every value.
+    model = GaussianProcess(noise_std=noise_std)
+    strategy = Strategy(LINE, goal, model=model, batch_size=3)
+    state = ended(strategy, lambda X: -2.0 + 0.5 * (6 * X[:, 0]).sin())
+    assert state.stop_reason == "decided"
+    assert state.classification.below.all()
+    assert len(state.observations) <= len(LINE) + 5
