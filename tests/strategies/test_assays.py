@@ -16,6 +16,7 @@ from botorch_lse.strategies import (
     Ambiguity,
     Below,
     ExpectedMisclassification,
+    FinalRuns,
     GaussianProcess,
     MisclassificationProbability,
     OptimalDesign,
@@ -26,6 +27,7 @@ from botorch_lse.strategies import (
     Straddle,
     Strategy,
     TargetedVariance,
+    UFunction,
     Variance,
     Width,
 )
@@ -364,7 +366,14 @@ def test_pairs_can_be_excluded() -> None:
 
 @pytest.mark.parametrize(
     "rule",
-    [Straddle(), Ambiguity(), MisclassificationProbability(), RandomizedStraddle()],
+    [
+        Straddle(),
+        Ambiguity(),
+        MisclassificationProbability(),
+        RandomizedStraddle(),
+        UFunction(),
+        FinalRuns((UFunction(), MisclassificationProbability()), after=4),
+    ],
 )
 def test_an_output_that_is_known_is_not_measured_for_one_that_is_not(rule):
     # By the prior alone no row is in the region, which is not to decide: each output
