@@ -74,10 +74,14 @@ from botorch_lse.strategies.remarks import (
     on_norm,
     on_stated_noise,
 )
-from botorch_lse.strategies.rules import Belief, Rule, Situation, problems_of
+from botorch_lse.strategies.rules import (
+    Belief,
+    Rule,
+    Situation,
+    is_informed,
+    problems_of,
+)
 
-INFORMED_SHARE = 0.5
-"""The data inform about a row once its variance is below this share of the prior's."""
 LEAST_SHARE = 0.5
 """The distance of the level from the data's mean, as a share of the width that decides,
 may be at most this for a learnt prior. A row is then decided once the data have reduced
@@ -847,8 +851,7 @@ class GPProcedure(Procedure):
             mean, prior = posterior.before_history(items)
             half = (self.width_of(1, posterior) * prior).sqrt()
             sure = self.goal.ruled_out(output, mean - half, mean + half)
-            little = posterior.variance[items] > INFORMED_SHARE * prior
-            unsure.append(sure & little)
+            unsure.append(sure & ~is_informed(posterior, items))
         return self.goal.hangs_on(view, unsure)
 
     # --- choosing ---------------------------------------------------------------------

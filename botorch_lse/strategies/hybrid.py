@@ -99,4 +99,9 @@ class FinalRuns(Combined):
         )
         if len(found):
             situation = replace(situation, fits=situation.fits.expecting(found))
-        return torch.cat((found, self.rules[1].rows(self._seen_by(1, situation), rest)))
+        last = self.rules[1].rows(self._seen_by(1, situation), rest)
+        if len(last):
+            return torch.cat((found, last))
+        # All rows that the last runs may choose are excluded or used up.
+        others = self.rules[0].rows(self._seen_by(0, situation), rest)
+        return torch.cat((found, others))

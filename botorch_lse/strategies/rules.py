@@ -68,6 +68,19 @@ would not do: the criteria fall as ``exp(-t^2 / 2)``, and where all rows are six
 deviations off the first of them would be as good as the best."""
 
 
+INFORMED_SHARE = 0.5
+"""The data inform about a row once its variance is below this share of the prior's."""
+
+
+def is_informed(posterior: PoolPosterior, rows: Tensor) -> Tensor:
+    r"""``T`` bools: whether data have reduced the variance of rows enough to decide.
+
+    What was measured before the run is a part of the data.
+    """
+    _, prior = posterior.before_history(rows)
+    return posterior.variance[rows] <= INFORMED_SHARE * prior
+
+
 @dataclass(frozen=True, eq=False)
 class Belief:
     r"""What is believed after the complete rounds: the state of a ``GPProcedure``.
@@ -171,7 +184,9 @@ class Situation:
         r"""The outputs and levels on which sides hang, and where each still matters.
 
         In a row that is open all of them matter if none seems to: its intervals agree
-        then, but by the prior alone, which is not to decide.
+        then, but by the prior alone, which is not to decide. Where the data inform of
+        some outputs these are those of the others: more of the former, a row would be
+        measured for ever that stays open.
         """
         given = self.belief.all_regions, self.fits.posteriors
         view = View(*given, self.items, self.points, self.beta)
@@ -180,8 +195,16 @@ class Situation:
         if not known:
             return found
         by_prior = self.belief.sides.candidates & ~torch.stack(known).any(dim=0)
+        unsure = [~is_informed(p, self.items) for p in self.fits.posteriors]
+        if len(unsure) > 1:
+            all_known = ~torch.stack(unsure).any(dim=0)
+            unsure = [own | all_known for own in unsure]
+        else:
+            unsure = [torch.ones_like(by_prior)]
         return tuple(
-            one if one.matters is None else replace(one, matters=one.matters | by_prior)
+            one
+            if one.matters is None
+            else replace(one, matters=one.matters | by_prior & unsure[one.output])
             for one in found
         )
 

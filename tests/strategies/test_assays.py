@@ -16,15 +16,18 @@ from botorch_lse.strategies import (
     Ambiguity,
     Below,
     ExpectedMisclassification,
+    FinalRuns,
     GaussianProcess,
     MisclassificationProbability,
     OptimalDesign,
     ParetoByDifferences,
     Random,
+    RandomizedStraddle,
     State,
     Straddle,
     Strategy,
     TargetedVariance,
+    UFunction,
     Variance,
     Width,
 )
@@ -359,3 +362,36 @@ def test_pairs_can_be_excluded() -> None:
         batch = strategy.ask(state)
         state = strategy.tell(state, batch.observe(value_of(batch.order, state.round)))
     assert not bool(torch.isin(state.observations.indices, none).any())
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Straddle(),
+        Ambiguity(),
+        MisclassificationProbability(),
+        RandomizedStraddle(),
+        UFunction(),
+        FinalRuns((UFunction(), MisclassificationProbability()), after=4),
+    ],
+)
+def test_an_output_that_is_known_is_not_measured_for_one_that_is_not(rule):
+    # By the prior alone no row is in the region, which is not to decide: each output
+    # of each row must be known a little. More of one output does not help.
+    pool = Pool(torch.linspace(0, 1, 8).double().unsqueeze(-1))
+    kernel = RBFKernel().double()
+    kernel.lengthscale = 0.2
+    region = Above(3.0) | Below(-4.0, output=1)
+    model = GaussianProcess(kernel, noise_std=0.3)
+    given = {"rule": rule, "batch_size": 1, "beta": 4.0, "max_observations": 24}
+    strategy = Strategy(
+        pool.at_outputs(2, costs=(1.0, 1.0)), region, model=model, **given
+    )
+    state = strategy.init()
+    while not state.is_done:
+        rows = strategy.ask(state).order
+        y = (6 * pool.X[rows % 8, 0] + rows // 8).sin()
+        state = strategy.tell(state, Observations(rows, y))
+    assert state.stop_reason == "decided"
+    assert state.history.indices.bincount(minlength=16).max() <= 2
+    assert len(state.history) <= 12

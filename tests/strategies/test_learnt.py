@@ -25,6 +25,8 @@ from botorch_lse.strategies import (
     LSEStrategy,
     MELKStrategy,
     Random,
+    ShareOfMax,
+    ShareOfMaxByPairs,
     Straddle,
     StraddleStrategy,
     Strategy,
@@ -644,3 +646,17 @@ def test_the_guarantee_names_a_fitted_model_once_there_is_one() -> None:
     said = state.classification.guarantee
     assert "Decided under the fitted model" in said
     assert "No model is fitted yet" not in said
+
+
+@pytest.mark.parametrize("goal", [ShareOfMax(0.6), ShareOfMaxByPairs(0.6)])
+@pytest.mark.parametrize("noise_std", [None, 0.0])
+def test_where_all_values_are_negative_no_share_of_the_largest_is_reached(
+    goal, noise_std
+):
+    # Six tenths of the largest value, about -1, is above every value.
+    model = GaussianProcess(noise_std=noise_std)
+    strategy = Strategy(LINE, goal, model=model, batch_size=3)
+    state = ended(strategy, lambda X: -2.0 + 0.5 * (6 * X[:, 0]).sin())
+    assert state.stop_reason == "decided"
+    assert state.classification.below.all()
+    assert len(state.observations) <= len(LINE) + 5

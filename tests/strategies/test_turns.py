@@ -18,12 +18,14 @@ from botorch_lse.strategies import (
     Ambiguity,
     ExpectedFeasibility,
     ExpectedMisclassification,
+    FinalRuns,
     GaussianProcess,
     OptimalDesign,
     ParetoByDifferences,
     Random,
     RowCosts,
     Rule,
+    ShareOfMax,
     State,
     Straddle,
     Strategy,
@@ -358,3 +360,20 @@ def test_rules_that_measure_only_rows_in_question_end_together(rule: Rule) -> No
     assert state.stop_reason == "rows exhausted"
     assert state.classification.undecided.nonzero().view(-1).tolist() == [3]
     assert state.n_used == 4
+
+
+@pytest.mark.parametrize("omega", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("max_repeats", [1, 2])
+def test_last_runs_without_a_row_pass_their_turn_on(omega, max_repeats):
+    # Rows that are open are used up before the others, which may still tell of them.
+    pool = Pool(torch.linspace(0, 1, 8).double().unsqueeze(-1))
+    model = GaussianProcess(RBFKernel().double(), noise_std=0.2)
+    rule = FinalRuns((ExpectedMisclassification(), UFunction()), after=3)
+    limits = {"batch_size": 2, "max_repeats": max_repeats}
+    strategy = Strategy(pool, ShareOfMax(omega), model=model, rule=rule, **limits)
+    state = strategy.init()
+    while not state.is_done:
+        batch = strategy.ask(state)
+        y = (6 * pool.X[batch.order, 0]).sin() + 0.2 * (-1.0) ** batch.order
+        state = strategy.tell(state, batch.observe(y))
+    assert state.uses(8).max() <= max_repeats
