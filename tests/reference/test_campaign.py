@@ -72,6 +72,11 @@ def test_every_exported_model_and_width_has_a_level() -> None:
     assert widths <= {*worlds.FACTORS["width"]}
 
 
+def test_every_host_and_event_has_a_level() -> None:
+    assert {*worlds.FACTORS["host"]} == {*hosts.HOSTS}
+    assert {*worlds.FACTORS["events"]} == {*hosts.WEIGHTS} == {*hosts.IN_AX}
+
+
 def test_a_part_without_a_level_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(worlds.RULES, "Straddle")
     assert concrete(Rule, strategies, papers) - {*worlds.RULES} == {"Straddle"}

@@ -378,6 +378,8 @@ NEEDS: list[Need] = [
     ("asks", OF_PAPERS, "budget", ["None"]),
     ("asks", OF_PAPERS, "noise", ["known"]),
     ("asks", OF_PAPERS, "events", ["none", "in parts", "abandoned"]),
+    ("asks", OF_PAPERS, "host", but("host", "Ax, asynchronous")),
+    ("noise", ["burn-in"], "host", but("host", "Ax, asynchronous")),
     ("asks", [LABELS], "batch", but("batch", "None")),
     ("asks", [LABELS], "noise", ["known", "exact", "by row"]),
     ("asks", [*LINEAR, OF_LINEAR_REGION], "noise", ["known", "by row", "burn-in"]),
