@@ -58,6 +58,7 @@ MOST = 120
 ALONE = 5_000
 """Measurements after which a run that is played alone is cut."""
 NUMBERS = ("lower", "upper", "mean", "sigma", "probability_above")
+QUARTER = 0.25
 RARE = 1e-3
 """A campaign is broken if so many wrong runs were less likely than this."""
 DOCUMENTED = (State.__doc__ or "").partition("stop_reason:")[2].partition("plan:")[0]
@@ -358,6 +359,9 @@ class Campaign:
         for name, (n, n_wrong, p) in self.too_often_wrong().items():
             mark = "" if p > RARE else ": more than is allowed"
             lines.append(f"{name:22}{n:5} runs,{n_wrong:3} with a wrong row{mark}")
+        doubtful = [n for n, found in self.outcomes.items()
+                    if found.wrong > max(2, QUARTER * found.decided)]  # fmt: skip
+        lines += ["", f"more than a quarter of the decided rows wrong: {doubtful}"]
         for end in ("refused", "broken"):
             by_words = defaultdict[str, list[int]](list)
             for n, found in self.outcomes.items():

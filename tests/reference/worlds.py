@@ -378,6 +378,8 @@ NEEDS: list[Need] = [
     ("asks", OF_PAPERS, "budget", ["None"]),
     ("asks", OF_PAPERS, "noise", ["known"]),
     ("asks", OF_PAPERS, "events", ["none", "in parts", "abandoned"]),
+    ("asks", OF_PAPERS, "host", but("host", "Ax, asynchronous")),
+    ("noise", ["burn-in"], "host", but("host", "Ax, asynchronous")),
     ("asks", [LABELS], "batch", but("batch", "None")),
     ("asks", [LABELS], "noise", ["known", "exact", "by row"]),
     ("asks", [*LINEAR, OF_LINEAR_REGION], "noise", ["known", "by row", "burn-in"]),
@@ -412,8 +414,10 @@ NEEDS: list[Need] = [
     ("truth", ["at the level"], "asks", but("asks", *OF_PAPERS)),
     ("audit", ["audited"], "noise", but("noise", "burn-in")),
     ("variant", ["other options"], "asks", [
-        n for n in NAMED if n.startswith(("MELKS", "MILKS", "HRAGES", "TruVaR"))
-    ] + LINEAR),
+        *LINEAR, *(n for n in NAMED if n.startswith((
+            "MELKS", "MILKS", "HRAGES", "TruVaR", "ImplicitLSES"
+        )))
+    ]),
 ]  # fmt: skip
 """Which levels go only with which others; all else may meet."""
 
@@ -744,18 +748,25 @@ class Maker:
     def other_options(self) -> dict[str, Any]:
         if self.case["variant"] == "as it is" or self.row is None:
             return {}
+        rng, name, pool = self.rng, self.row.cls.__name__, self.pool
+        if name.startswith("HRAGE") and rng.random() < 0.5:
+            features = None if pool.features is None else pool.features[::2]
+            return {"targets": Pool(pool.X[::2], features=features)}
         if self.row.is_linear:
             return {"design": "gaps"}
-        rng, name = self.rng, self.row.cls.__name__
+        if name == "ImplicitLSEStrategy":
+            return {"drop_maximisers": True}
         if name != "TruVaRStrategy":
             return rng.choice([
                 {"rounding": "quota"}, {"rounding": "sample"},
                 {"rounding": "quota", "design": "prior"},
             ])  # fmt: skip
-        return rng.choice([
-            {"eta": 0.5, "monotone": False}, {"only_open": True, "prefilter": 9},
-            {"anticipates": True, "delta_bar": 0.2}, {"eta_ratio": 0.5},
-        ])  # fmt: skip
+        found = {"eta": 0.5, "eta_ratio": 0.5, "delta_bar": 0.2, "monotone": False,
+                 "only_open": True, "prefilter": 9, "anticipates": True}  # fmt: skip
+        is_free = self.case["width"] in ("theorem", "delta=0.2")
+        if is_free and self.case["model"] != "norm bound":
+            found["beta_factor"] = 1.0
+        return {name: x for name, x in found.items() if rng.random() < 0.5}
 
     def world(self) -> World:
         F, past = self.data()
@@ -781,7 +792,8 @@ class Maker:
         else:
             assert self.row is not None
             goal, strategy = self.of_name(self.row, asked, believed, limits)
-        items, std = F, torch.full_like(F, 0.0 if noise == "exact" else self.noise)
+        items = F if getattr(strategy, "targets", None) is None else F[::2]
+        std = torch.full_like(F, 0.0 if noise == "exact" else self.noise)
         if strategy.n_outputs != self.m:  # a row measures one of the outputs
             F, std = F.T.reshape(-1, 1), std.T.reshape(-1, 1)
         if self.pool.noise_var is not None:
@@ -820,7 +832,8 @@ class Maker:
         level, noise = asked.level(), self.case["noise"]
         aim: dict[str, Any] = row.aim(level)
         if row.has_several_outputs:
-            aim = {"maximize": (True, False)}
+            ups = self.rng.choice([(True, True), (True, False)])
+            aim = {"maximize": ups}
         options = dict(self.width())
         if row.family in ("confidence", "budget"):
             options |= dict(row.batches if row.family == "budget" else row.small)
@@ -843,7 +856,7 @@ class Maker:
         if row.has_several_outputs:
             kind = S.ParetoByDifferences
             each = torch.as_tensor(options.get("epsilon", 0.0)).expand(2).tolist()
-            return kind((True, False), tuple(each)), strategy
+            return kind(aim["maximize"], tuple(each)), strategy
         if row.goal == "omega":
             return S.ShareOfMax(OMEGA, epsilon), strategy
         if row.goal is None:
