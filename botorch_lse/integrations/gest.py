@@ -6,6 +6,7 @@ Needs ``pip install 'botorch-lse[gest]'``.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
@@ -35,6 +36,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
     your own. Results may come in any order and number, together or one by one; what is
     known is a function of them, so that ``ingest`` of all earlier results resumes a run
     (points without an ``_id`` of this generator count where they are rows of the pool).
+    How results of an earlier generator had come nobody knows: each counts as a look of
+    its own at the intervals, which are then at least as wide as those of the run.
 
     Example:
         >>> from gest_api.vocs import VOCS
@@ -157,23 +160,33 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
                 the pool.
 
         Raises:
-            ValueError: If an ``_id`` was told before, a point is no row of the pool, or
-                an output is missing; nothing is learnt then.
+            ValueError: If an ``_id`` was told before, or twice, or belongs to another
+                point, a point is no row of the pool, or an output is missing; nothing
+                is learnt then.
         """
+        numbers = [int(result.get("_id") or 0) for result in results]
+        twice = [n for n, times in Counter(numbers).items() if n and times > 1]
+        if twice:
+            remedy = "Leave the `_id` out of what was measured once more."
+            came = f"got {twice[0]} twice"
+            raise ValueError(complaint("_id", "to be told once", came, remedy))
         rows = [self._row_of(result) for result in results]
         outputs = self.strategy.outputs
         values = [[_number(result, o) for o in outputs] for result in results]
         told = [i for i, own in enumerate(values) if all(map(math.isfinite, own))]
         state = self.state
         if told and not state.is_done:
-            y = torch.tensor([values[i] for i in told], dtype=torch.float64)
-            at = torch.tensor([rows[i] for i in told])
-            state = self.strategy.tell(state, Observations(at, y.squeeze(-1)))
+            ours = [i for i in told if numbers[i] in self._out]
+            foreign = [[i] for i in told if numbers[i] not in self._out]
+            for group in filter(None, (ours, *foreign)):
+                y = torch.tensor([values[i] for i in group], dtype=torch.float64)
+                at = torch.tensor([rows[i] for i in group])
+                state = self.strategy.tell(state, Observations(at, y.squeeze(-1)))
         for i in set(range(len(rows))) - set(told):
             self._failures[rows[i]] = self._failures.get(rows[i], 0) + 1
             if self._failures[rows[i]] == MAX_FAILURES and not state.is_done:
                 state = self.strategy.exclude(state, [rows[i]])
-        for number in [int(result.get("_id") or 0) for result in results]:
+        for number in numbers:
             self._out.pop(number, None)
             self._next = max(self._next, number)  # of an earlier run: not given again
         self.state = state
@@ -181,6 +194,7 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
     def _row_of(self, result: Mapping[str, Any]) -> int:
         number = int(result.get("_id") or 0)
         if number in self._out:
+            self._check_point(result, number)
             return self._out[number]
         if 0 < number <= self._next:
             wanted = "to be one that was suggested and is out"
@@ -191,6 +205,20 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
             wanted, remedy = "to be rows of the pool", "Give it a `pool` with them."
             raise ValueError(complaint("results", wanted, f"got {point}", remedy))
         return row
+
+    def _check_point(self, result: Mapping[str, Any], number: int) -> None:
+        r"""Complain about values of variables that are not those of the point."""
+        line = self.table.iloc[self._out[number]]
+        for name in self.vocs.variables:
+            if name in result and not _is_same(result[name], line[name]):
+                raise ValueError(
+                    complaint(
+                        "_id",
+                        f"to be that of its point, whose {name!r} is {line[name]!r}",
+                        f"{number} came with {result[name]!r}",
+                        "Leave the `_id` out of a point that was measured instead.",
+                    )
+                )
 
 
 def region_of(vocs: kinds.VOCS) -> Region:
@@ -231,6 +259,14 @@ def _points_of(vocs: kinds.VOCS, n: int, seed: int) -> Pool:
             low, high = variable.domain
             columns[name] = low + share * (high - low)
     return Pool(pd.DataFrame(columns))
+
+
+def _is_same(theirs: Any, ours: Any) -> bool:
+    r"""Whether a value is that of a point, perhaps in the precision of another tool."""
+    try:
+        return math.isclose(float(theirs), float(ours), rel_tol=1e-6, abs_tol=1e-9)
+    except (TypeError, ValueError):
+        return bool(theirs == ours)
 
 
 def _number(result: Mapping[str, Any], output: str) -> float:
