@@ -14,6 +14,7 @@ import jupytext
 import pandas as pd
 from papers import write_tables
 
+from botorch_lse.files import write_figure, write_whole
 from research.benchmark.speed_growth import draw_growth
 
 OTHERS = {
@@ -61,7 +62,7 @@ def write_notebook(script: Path, folder: Path) -> Path:
     text = jupytext.writes(notebook, fmt="ipynb")
     path = folder / f"{script.stem}.ipynb"
     if not path.exists() or path.read_text() != text:
-        path.write_text(text)
+        write_whole(path, text.encode())
     return path
 
 
@@ -82,7 +83,7 @@ def write_growth(docs: Path) -> Path:
     records = pd.read_csv(docs / "results" / "growth.csv").to_dict("records")
     path = docs / "generated" / "growth.svg"
     path.parent.mkdir(parents=True, exist_ok=True)
-    draw_growth(records).savefig(path)
+    write_figure(draw_growth(records), path)
     return path
 
 

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from botorch_lse.files import write_whole
+
 KEPT = Path(__file__).parent / "results"
 MARKS = {"yes": "✓", "no": "✗"}
 
@@ -75,7 +77,7 @@ def write_tables(folder: Path) -> Iterator[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     for path in sorted(KEPT.glob("*.json")):
         written = folder / f"{path.stem}.md"
-        written.write_text(table(json.loads(path.read_text())))
+        write_whole(written, table(json.loads(path.read_text())).encode())
         yield written
 
 
@@ -92,7 +94,8 @@ def main() -> None:
     KEPT.mkdir(exist_ok=True)
     path = KEPT / f"{chosen.folder.name}.json"
     content = kept(results, chosen.command)
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    write_whole(path, text.encode())
     print(path)
 
 

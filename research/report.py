@@ -10,6 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from botorch_lse.files import write_figure, write_whole
+
 
 @dataclass(frozen=True)
 class Table:
@@ -101,12 +103,11 @@ class Report:
         r"""``results.json`` and one PNG per figure; makes the directory if needed."""
         directory.mkdir(parents=True, exist_ok=True)
         results = directory / "results.json"
-        results.write_text(json.dumps(self._content(), indent=1) + "\n")
+        write_whole(results, (json.dumps(self._content(), indent=1) + "\n").encode())
         paths = [results]
         for name, draw in self.figures.items():
             paths.append(directory / f"{name}.png")
-            figure = draw()
-            figure.savefig(paths[-1], dpi=150)
+            write_figure(draw(), paths[-1], dpi=150)
         return paths
 
     def _content(self) -> dict[str, Any]:

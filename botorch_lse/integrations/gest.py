@@ -6,6 +6,7 @@ Needs ``pip install 'botorch-lse[gest]'``.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
@@ -35,6 +36,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
     your own. Results may come in any order and number, together or one by one; what is
     known is a function of them, so that ``ingest`` of all earlier results resumes a run
     (points without an ``_id`` of this generator count where they are rows of the pool).
+    How results of an earlier generator had come nobody knows: each counts as a look of
+    its own at the intervals, which are then at least as wide as those of the run.
 
     Example:
         >>> from gest_api.vocs import VOCS
@@ -157,30 +160,36 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
                 pool, or else old data, from which the model learns.
 
         Raises:
-            ValueError: If an ``_id`` was told before, a point is no row of the pool
-                where the strategy takes no old data, or an output is missing; nothing
-                is learnt then.
+            ValueError: If an ``_id`` was told before, or twice, or belongs to another
+                point, a point is no row of the pool where the strategy takes no old
+                data, or an output is missing; nothing is learnt then.
         """
-        places = [self._row_of(result) for result in results]
+        ids = [_id_of(result) for result in results]
+        twice = [n for n, times in Counter(ids).items() if n and times > 1]
+        if twice:
+            remedy = "Leave the `_id` out of what was measured once more."
+            came = f"got {twice[0]} twice"
+            raise ValueError(complaint("_id", "to be told once", came, remedy))
+        rows = [self._row_of(result) for result in results]
         outputs = self.strategy.outputs
-        numbers = [[_number(result, o) for o in outputs] for result in results]
-        is_known = [all(map(math.isfinite, own)) for own in numbers]
-        off = [i for i, row in enumerate(places) if row is None and is_known[i]]
-        state = self._with_old([results[i] for i in off], [numbers[i] for i in off])
-        rows = [row for row in places if row is not None]
-        pairs = zip(places, numbers, is_known, strict=True)
-        kept = [(own, known) for row, own, known in pairs if row is not None]
-        values = [own for own, _ in kept]
-        told = [i for i, (_, known) in enumerate(kept) if known]
-        if told and not state.is_done:
-            y = torch.tensor([values[i] for i in told], dtype=torch.float64)
-            at = torch.tensor([rows[i] for i in told])
+        values = [[_number(result, o) for o in outputs] for result in results]
+        is_known = [all(map(math.isfinite, own)) for own in values]
+        off = [i for i, row in enumerate(rows) if row is None and is_known[i]]
+        state = self._with_old([results[i] for i in off], [values[i] for i in off])
+        told = [i for i, row in enumerate(rows) if row is not None and is_known[i]]
+        ours = [i for i in told if ids[i] in self._out]
+        foreign = [[i] for i in told if ids[i] not in self._out]
+        for group in [] if state.is_done else filter(None, (ours, *foreign)):
+            y = torch.tensor([values[i] for i in group], dtype=torch.float64)
+            at = torch.tensor([rows[i] for i in group])
             state = state.strategy.tell(state, Observations(at, y.squeeze(-1)))
-        for i in set(range(len(rows))) - set(told):
-            self._failures[rows[i]] = self._failures.get(rows[i], 0) + 1
-            if self._failures[rows[i]] == MAX_FAILURES and not state.is_done:
-                state = state.strategy.exclude(state, [rows[i]])
-        for number in map(_id_of, results):
+        for row, known in zip(rows, is_known, strict=True):
+            if row is None or known:
+                continue
+            self._failures[row] = self._failures.get(row, 0) + 1
+            if self._failures[row] == MAX_FAILURES and not state.is_done:
+                state = state.strategy.exclude(state, [row])
+        for number in ids:
             self._out.pop(number, None)
             self._next = max(self._next, number)  # of an earlier run: not given again
         self.strategy, self.state = state.strategy, state
@@ -202,6 +211,7 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         r"""The row of a point; ``None`` for old data that is none."""
         number = _id_of(result)
         if number in self._out:
+            self._check_point(result, number)
             return self._out[number]
         if 0 < number <= self._next:
             wanted = "to be one that was suggested and is out"
@@ -212,6 +222,20 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
             wanted, remedy = "to be rows of the pool", "Give it a `pool` with them."
             raise ValueError(complaint("results", wanted, f"got {point}", remedy))
         return row
+
+    def _check_point(self, result: Mapping[str, Any], number: int) -> None:
+        r"""Complain about values of variables that are not those of the point."""
+        line = self.table.iloc[self._out[number]]
+        for name in self.vocs.variables:
+            if name in result and not _is_same(result[name], line[name]):
+                raise ValueError(
+                    complaint(
+                        "_id",
+                        f"to be that of its point, whose {name!r} is {line[name]!r}",
+                        f"{number} came with {result[name]!r}",
+                        "Leave the `_id` out of a point that was measured instead.",
+                    )
+                )
 
 
 def region_of(vocs: kinds.VOCS) -> Region:
@@ -258,6 +282,14 @@ def _id_of(result: Mapping[str, Any]) -> int:
     r"""The number of a suggested point; 0 where it has none, in a table nan."""
     number = result.get("_id")
     return 0 if number is None or number != number else int(number)
+
+
+def _is_same(theirs: Any, ours: Any) -> bool:
+    r"""Whether a value is that of a point, perhaps in the precision of another tool."""
+    try:
+        return math.isclose(float(theirs), float(ours), rel_tol=1e-6, abs_tol=1e-9)
+    except (TypeError, ValueError):
+        return bool(theirs == ours)
 
 
 def _number(result: Mapping[str, Any], output: str) -> float:

@@ -122,10 +122,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         parser.error(str(error))
     report = benchmark.run(options)
+    written = [] if out is None else report.write(out)  # before a word is said
     print(report.text())
-    if out is not None:
-        written = ", ".join(str(path) for path in report.write(out))
-        print(f"\nWritten: {written}")
+    if written:
+        print(f"\nWritten: {', '.join(map(str, written))}")
     return 0
 
 

@@ -16,6 +16,7 @@ from typing import IO, Any, Self, TypeVar, get_type_hints
 
 from tqdm import tqdm
 
+from botorch_lse.files import write_whole
 from research.benchmark.engines import executor_on, on_one_thread
 
 
@@ -80,10 +81,9 @@ def measure(
     """
     known: dict[Any, Sequence[Outcome]] = {}
     if record is not None and record.exists():
-        with _opened(record, "rt") as file:
-            for line in file:
-                found = kind.of_record(json.loads(line))
-                known[found.job] = [*known.get(found.job, ()), found]
+        for line in _whole_lines(record):
+            found = kind.of_record(json.loads(line))
+            known[found.job] = [*known.get(found.job, ()), found]
     missing = [job for job in jobs if job not in known]
     if only_recorded:
         jobs, missing = [job for job in jobs if job in known], []
@@ -104,6 +104,23 @@ def measure(
                 with _opened(record, "at") as file:
                     file.write("".join(lines))
     return [outcome for job in jobs for outcome in known[job]]
+
+
+def _whole_lines(record: Path) -> list[str]:
+    r"""The lines of a record; a line that a kill cut short is removed from it."""
+    lines, is_torn = list[str](), False
+    with _opened(record, "rt") as file:
+        try:
+            lines += file
+        except EOFError:
+            is_torn = True
+    if lines and not lines[-1].endswith("\n"):
+        is_torn = bool(lines.pop())
+    if is_torn:
+        content = "".join(lines).encode()
+        is_packed = record.suffix == ".gz"
+        write_whole(record, gzip.compress(content) if is_packed else content)
+    return lines
 
 
 def _opened(record: Path, mode: str) -> IO[str]:

@@ -94,19 +94,46 @@ def test_results_may_come_one_by_one_and_in_any_order() -> None:
         generator.ingest([measured(points[0])])
 
 
-def test_all_earlier_results_resume_a_run() -> None:
-    first, results = LevelSetGenerator(vocs_of(), n=64, model=MODEL), []
+@pytest.mark.parametrize("size", [2, 8])
+def test_a_resumed_run_is_at_most_as_sure_as_the_run(size: int) -> None:
+    own = Pool([[x / 8, 0.0] for x in range(17)], names=("x", "y"))
+    goal, model = Above(0.5, output="f"), GaussianProcess(noise_std=0.05, n_initial=4)
+    options = {"pool": own, "model": model}
+    vocs = vocs_of(constraints={})
+    first, results = LevelSetGenerator(vocs, goal, **options), []
     for _ in range(4):
-        results.append([measured(point) for point in first.suggest(4)])
-        first.ingest(results[-1])
-    again = LevelSetGenerator(vocs_of(), n=64, model=MODEL)
-    for batch in results:
-        again.ingest([{k: v for k, v in r.items() if k != "_id"} for r in batch])
-    ours, theirs = (
-        [{k: v for k, v in p.items() if k != "_id"} for p in g.suggest(4)]
-        for g in (first, again)
-    )
-    assert ours == theirs
+        batch = [measured(point) for point in first.suggest(2)]
+        results += [{k: v for k, v in r.items() if k != "_id"} for r in batch]
+        first.ingest(batch)
+    again = LevelSetGenerator(vocs, goal, **options)
+    for at in range(0, len(results), size):
+        again.ingest(results[at : at + size])
+    assert again.state.n_used == first.state.n_used == 8
+    told, resumed = first.state.classification, again.state.classification
+    assert not bool((told.undecided & ~resumed.undecided).any())
+    widths = [answer.upper - answer.lower for answer in (told, resumed)]
+    assert bool((widths[1] >= widths[0] * (1 - 1e-9)).all())
+    # All at once, or one by one: it is the same run.
+    alone = LevelSetGenerator(vocs, goal, **options)
+    for result in results:
+        alone.ingest([result])
+    assert alone.to_frame().equals(again.to_frame())
+
+
+@pytest.mark.filterwarnings("ignore:Values of row")  # that differ, on purpose
+def test_a_number_is_that_of_one_point_and_told_once() -> None:
+    generator = LevelSetGenerator(vocs_of(), n=64, model=MODEL)
+    one, other = map(measured, generator.suggest(2))
+    with pytest.raises(ValueError, match=r"`_id` to be told once, but got 1 twice"):
+        generator.ingest([one, one])
+    with pytest.raises(ValueError, match=r"`_id` to be that of its point, whose 'x'"):
+        generator.ingest([{**one, "_id": other["_id"]}])
+    assert generator.state.n_used == 0
+    rounded = {k: float(np.float32(v)) for k, v in one.items() if k != "_id"}
+    generator.ingest([{**rounded, "_id": one["_id"]}, {"_id": 2, "f": 1.0, "g": 1.0}])
+    del other["_id"]  # the remedy
+    generator.ingest([other])
+    assert generator.state.n_used == 3
 
 
 def test_words_levels_and_a_pool_of_ones_own() -> None:

@@ -6,10 +6,15 @@ r"""Runs that are killed at random moments, and resumed.
 its number; the moment, a share of the time that an uninterrupted run takes, is too,
 though not what the machine has done by then.
 
-Half of them are calls of ``botorch-lse next`` on a folder of tables, half are stored
-runs of Ax (a JSON file or SQLite). Each process gets SIGKILL or SIGTERM. Then: every
-file is whole, as it was before or as it is after; what was measured is there, once; the
-next call goes on to the files, and the answer, of a run that nobody killed.
+Some are calls of ``botorch-lse`` on a folder of tables, whose files may be links to
+another folder, some are stored runs of Ax (a JSON file or SQLite). Each process gets
+SIGKILL, SIGTERM or Ctrl-C. Then: every file is whole, as it was before or as it is
+after; what was measured is there, once; the next call goes on to the files, and the
+answer, of a run that nobody killed.
+
+Others are no kills: a sheet that is saved while a call computes, a disk that is full
+(where a small one can be mounted), a file that is cut or has a wrong byte, workers of
+each executor that die, raise, hang or are interrupted.
 """
 
 from __future__ import annotations
@@ -23,26 +28,39 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import (
+    AbstractContextManager,
+    nullcontext,
+    redirect_stderr,
+    redirect_stdout,
+    suppress,
+)
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from botorch_lse.__main__ import command
-from tests.ax import killed
+from botorch_lse.ax import run_experiment
+from tests.ax import benches, killed
 from tests.ax.test_killed import check, uninterrupted
 from tests.registry import SEVERAL
 
-SIGNALS = (signal.SIGKILL, signal.SIGTERM)
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+LATER = ("next", "answer", "simulate --between 0,10 --noise 0.1 --runs 1 --most 20")
+"""Calls of a folder that has settings."""
 RUNS = [
     "LSEStrategy",
     killed.AUDITED,
@@ -71,7 +89,12 @@ def killed_within(call: Any, seconds: float, number: signal.Signals) -> bool:
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
         os.dup2(silent, 2)
-        os._exit(call())
+        # A shell starts what runs in the background with interrupts ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            os._exit(call())
+        except KeyboardInterrupt:  # before the call was there to answer it
+            os._exit(130)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -81,7 +104,7 @@ def killed_within(call: Any, seconds: float, number: signal.Signals) -> bool:
         time.sleep(0.001)
     os.kill(child, number)
     _, status = os.waitpid(child, 0)
-    return os.WIFSIGNALED(status)
+    return os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 130
 
 
 # --- tables ---------------------------------------------------------------------------
@@ -95,11 +118,13 @@ class Bench:
         rng: The random numbers.
         line: The first call.
         folder: Where the files are.
+        linked: Those that are links to another folder.
     """
 
     rng: random.Random
     line: str
     folder: Path
+    linked: list[str] = field(default_factory=list)
 
     @classmethod
     def begin(cls, rng: random.Random, folder: Path) -> Bench:
@@ -126,18 +151,34 @@ class Bench:
         with redirect_stdout(io.StringIO()):
             return command(line.split())
 
+    def move_to_a_drive(self, drive: Path) -> None:
+        r"""Move some files to another folder, and leave links."""
+        drive.mkdir()
+        for path in sorted(self.folder.iterdir()):
+            if self.rng.random() < 0.5:
+                path.rename(drive / path.name)
+                path.symlink_to(drive / path.name)
+                self.linked.append(path.name)
+
     def fill(self) -> None:
         r"""Measure a few open lines of the sheet: a value, a failure, or never."""
         path = self.folder / "sheet.csv"
         with path.open(newline="") as file:
             lines = list(csv.DictReader(file))
+        if not lines:  # the run has ended
+            return
+        told = self.told(self.contents(self.folder))
+        names = Counter([name for name, _ in told] + [line["name"] for line in lines])
         for line in lines:
             if line["y"] or self.rng.random() < 0.2:
                 continue
             x = 2 * float(line["x"])
             noise = self.rng.gauss(0, 0.1)
             words = f"{10 - 0.2 * (x - 8.5) ** 2 + noise:.4f}"
-            line["y"] = self.rng.choices([words, "failed", "n/a"], [12, 1, 1])[0]
+            said = self.rng.choices([words, "failed", "n/a"], [12, 1, 1])[0]
+            # What has a value, or may get one, is not called impossible to measure.
+            is_known = said == "n/a" and names[line["name"]] > 1
+            line["y"] = words if is_known else said
         with path.open("w", newline="") as file:
             writer = csv.DictWriter(file, lines[0].keys())
             writer.writeheader()
@@ -171,8 +212,10 @@ def kill_a_table(rng: random.Random) -> str:
                 if len(file.readlines()) < 2:
                     break  # nothing more is to be measured
             bench.fill()
-        line = line or bench.line
-        shutil.copytree(real, twin)
+        line = rng.choice(LATER) if line else bench.line
+        if rng.random() < 0.3:
+            bench.move_to_a_drive(Path(name, "drive"))
+        shutil.copytree(real, twin)  # in which a link is a file
         before, start = bench.contents(real), time.monotonic()
         must(bench.call(twin, line) == 0, "a call failed")
         after, seconds = bench.contents(twin), time.monotonic() - start
@@ -191,7 +234,153 @@ def kill_a_table(rng: random.Random) -> str:
         # The first call may not have written its settings: then it is made again.
         must(bench.call(real, line) == 0, "the call after the kill failed")
         must(bench.contents(real) == after, "the files are not those of a whole run")
+        left = [p.name for p in real.iterdir() if p.name.startswith(".")]
+        must(not left, f"left behind: {left}")
+        for file in bench.linked:
+            must((real / file).is_symlink(), f"{file} is no link any more")
         return "table killed" if was_killed else "table, too late"
+
+
+def begun(rng: random.Random, folder: Path) -> Bench:
+    r"""A run by tables whose sheet has been filled in."""
+    bench = Bench.begin(rng, folder)
+    must(bench.call(folder, bench.line) == 0, "a call failed")
+    for _ in range(rng.randint(0, 2)):
+        bench.fill()
+        must(bench.call(folder, "next") == 0, "a call failed")
+    bench.fill()
+    return bench
+
+
+def save_meanwhile(rng: random.Random) -> str:
+    r"""A sheet that somebody saves while a call computes."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        bench, sheet = begun(rng, folder), folder / "sheet.csv"
+        child = os.fork()
+        if child == 0:
+            os._exit(bench.call(folder, "next"))
+        time.sleep(rng.random())
+        # As a spreadsheet does: what it shows, with the note of a person.
+        with sheet.open(newline="") as file:
+            header, *lines = list(csv.reader(file))
+        if lines:
+            lines[-1][header.index("y")] = "12.3456"
+            who = tuple(lines[-1][header.index(n)] for n in ("name", "y"))
+            with (folder / "saved.csv").open("w", newline="") as file:
+                csv.writer(file).writerows([header, *lines])
+            (folder / "saved.csv").replace(sheet)
+        _, status = os.waitpid(child, 0)
+        must(os.waitstatus_to_exitcode(status) in (0, 2), f"ended with {status}")
+        if lines:
+            told = bench.told(bench.contents(folder))
+            must(told[who] == 1, "a value that was saved is lost")
+        return "saved meanwhile"
+
+
+def fill_the_disk(rng: random.Random) -> str:
+    r"""A disk that is full when a call writes."""
+    with tempfile.TemporaryDirectory() as name:
+        mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", name]
+        if subprocess.run(mount, capture_output=True, check=False).returncode:
+            return "full disk, skipped: nothing can be mounted here"
+        try:
+            folder = Path(name)
+            bench = begun(rng, folder)
+            before = bench.contents(folder)
+            with suppress(OSError), (folder / "filling").open("wb") as file:
+                while True:
+                    file.write(bytes(512))
+                    file.flush()
+            status = bench.call(folder, "next")
+            must(status in (0, 2), f"ended with {status}")
+            now = bench.contents(folder)
+            must(not bench.told(before) - bench.told(now), "a value is lost")
+            (folder / "filling").unlink()
+            must(bench.call(folder, "next") == 0, "the call after it failed")
+        finally:
+            os.chdir("/")
+            subprocess.run(["umount", name], check=True)
+    return "full disk"
+
+
+def damage_a_file(rng: random.Random) -> str:
+    r"""A file that is cut short, or has a wrong byte: refused, said, or harmless."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        begun(rng, folder)
+        files = ("sheet.csv", "results.csv", "botorch-lse.toml")
+        path = folder / rng.choice([f for f in files if (folder / f).exists()])
+        content = path.read_bytes()
+        at = rng.randrange(1, len(content))
+        is_cut = rng.random() < 0.5
+        flipped = content[:at] + bytes([content[at] ^ (1 << rng.randrange(8))])
+        path.write_bytes(content[:at] if is_cut else flipped + content[at + 1 :])
+        said = io.StringIO()
+        os.chdir(folder)
+        with redirect_stdout(said), redirect_stderr(said):
+            status = command(["next"])
+        must(status in (0, 2), f"ended with {status}")
+        if is_cut and status == 0 and content[at - 1] != 10:
+            must(
+                "no line break ends" in said.getvalue(), f"{path.name} was taken as is"
+            )
+        return f"{'cut' if is_cut else 'flipped'}, {'refused' if status else 'taken'}"
+
+
+# --- workers --------------------------------------------------------------------------
+
+
+def processes() -> ProcessPoolExecutor:
+    r"""A pool of two processes."""
+    return ProcessPoolExecutor(2, mp_context=get_context("fork"))
+
+
+def executors() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
+    r"""Executors by name, each as a context."""
+    return {
+        "none": lambda: nullcontext(None),
+        "threads": lambda: ThreadPoolExecutor(2),
+        "processes": processes,
+        "a function": lambda: nullcontext(processes),
+    }
+
+
+def break_a_worker(rng: random.Random) -> str:
+    r"""A worker that dies, raises or hangs once; nothing is measured twice or lost."""
+    kind, what = rng.choice([*executors()]), rng.choice(["die", "raise", "hang"])
+    if what == "die" and kind in ("none", "threads"):
+        what = "raise"  # they die with the run, as the kills do
+    client = killed.new_client("LSEStrategy")
+    with tempfile.TemporaryDirectory() as folder, executors()[kind]() as executor:
+        evaluate = partial(break_once, folder=folder, what=what, at=rng.randrange(6))
+        options = {"executor": executor, "timeout": 5.0, "on_error": "retry"}
+        for _ in range(3):  # a pool that somebody made is lost with its worker
+            try:
+                run_experiment(client, evaluate, progress=False, **options)
+                break
+            except BrokenExecutor:
+                must(kind == "processes" and what == "die", "a pool broke")
+                options["executor"] = processes
+        twice = Counter(path.name.partition("-")[0] for path in Path(folder).iterdir())
+        must(max(twice.values()) <= 2, "a trial was evaluated three times")
+    trials = client._experiment.trials.values()
+    must(all(t.status.is_completed for t in trials), "a trial did not complete")
+    return f"worker of {kind}: {what}"
+
+
+def break_once(parameters: Any, folder: str, what: str, at: int) -> Any:
+    r"""An evaluation that breaks the first time that a row is measured."""
+    row = parameters["pool_index"]
+    n = len(list(Path(folder).iterdir()))
+    Path(folder, f"{row}-{time.monotonic_ns()}").touch()
+    if n == at:
+        if what == "die":
+            os._exit(9)
+        if what == "hang":
+            time.sleep(60)
+        raise OSError("broken once")
+    return benches.bench(parameters)
 
 
 # --- runs of Ax -----------------------------------------------------------------------
@@ -204,7 +393,7 @@ def kill_a_run(rng: random.Random) -> str:
         expected, reason, seconds = uninterrupted(Path(folder), kind, name)
         n_notes = 2 * len(expected)
         moments = [rng.randrange(n_notes)]
-        part, number = seconds / n_notes, rng.choice(SIGNALS)
+        part, number = seconds / n_notes, rng.choice(SIGNALS[:2])
         child = os.fork()
         if child == 0:
             logging.disable(logging.CRITICAL)
@@ -216,6 +405,15 @@ def kill_a_run(rng: random.Random) -> str:
     return "run killed" if done < len(expected) else "run, too late"
 
 
+PLAYS = (
+    *[kill_a_table, kill_a_run] * 3,  # most of all
+    save_meanwhile,
+    fill_the_disk,
+    damage_a_file,
+    break_a_worker,
+)
+
+
 def play(seed: int, number: int) -> str:
     r"""What became of a kill; ``FAILED: ...`` if something was lost."""
     rng = random.Random(f"{seed}/{number}")
@@ -223,7 +421,7 @@ def play(seed: int, number: int) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return rng.choice([kill_a_table, kill_a_run])(rng)
+            return rng.choice(PLAYS)(rng)
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(last.filename).name}:{last.lineno}"

@@ -64,6 +64,18 @@ def test_runs_do_not_depend_on_the_engine(engine, tmp_path, monkeypatch):
         measure(Outcome, fail, more[-1:], 2, record, only_recorded=True)
 
 
+@pytest.mark.parametrize("name", ["runs.jsonl", "runs.jsonl.gz"])
+def test_a_record_that_a_kill_cut_short_goes_on(name, tmp_path):
+    jobs, record = [Job(seed) for seed in range(3)], tmp_path / name
+    found = measure(Outcome, run, jobs[:2], 1, record, "processes")
+    content = record.read_bytes()
+    record.write_bytes(content[:-3])
+    again = measure(Outcome, run, jobs, 1, record, "processes")
+    assert [outcome.job for outcome in again] == jobs
+    assert [outcome.value for outcome in again[:2]] == [o.value for o in found]
+    assert measure(Outcome, fail, jobs, 1, record, "processes") == again
+
+
 def test_an_engine_that_is_not_installed_is_named(monkeypatch):
     def missing(name):
         raise ImportError(name)
