@@ -1212,9 +1212,27 @@ class PoolPosterior:
             j: ``L`` rows.
             factor: Of the second function value.
         """
-        spread = self.variance[i].unsqueeze(-1) + factor**2 * self.variance[j]
-        spread = spread - 2 * factor * self.covariance_between(i, j)
-        return spread.clamp_min(ROUNDING * self.scale**2)
+        return self.variance_against(j, factor)(i)
+
+    def variance_against(
+        self, j: Tensor, factor: float = 1.0
+    ) -> Callable[[Tensor], Tensor]:
+        r"""From ``B`` rows to ``variance_between`` them and ``L`` others.
+
+        For many calls with the same others: what depends on them is computed once.
+
+        Args:
+            j: ``L`` rows.
+            factor: Of their function values.
+        """
+        covariance = self.against(j)
+
+        def variance(i: Tensor) -> Tensor:
+            spread = self.variance[i].unsqueeze(-1) + factor**2 * self.variance[j]
+            spread = spread - 2 * factor * covariance(i)
+            return spread.clamp_min(ROUNDING * self.scale**2)
+
+        return variance
 
     def covariance_with(self, indices: Tensor) -> Tensor:
         r"""``q x N`` posterior covariances between rows ``indices`` and the pool."""
