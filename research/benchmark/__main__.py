@@ -126,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if out is not None:
         written = ", ".join(str(path) for path in report.write(out))
         print(f"\nWritten: {written}")
-    return 0
+    return int(report.failed)
 
 
 def _options(chosen: argparse.Namespace, runs: int) -> Options:
