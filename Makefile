@@ -24,8 +24,8 @@ NUMERICAL := tests/models/test_jitter.py tests/models/test_path.py tests/models/
 # Not empty: the site's tutorials run with the small numbers of the tests.
 TUTORIAL_QUICK ?=
 
-.PHONY: demo test budget slow research engines exhaustive campaign fuzz kills processors gpu coverage metrics wheel \
-	lint types tutorials docs clean
+.PHONY: demo test budget slow research engines exhaustive campaign fuzz kills processors gpu growth coverage metrics \
+	wheel lint types tutorials docs clean
 
 # The marker is newer than the recipe's inputs, so an install runs when they change.
 $(VENV)/.run: pyproject.toml constraints.txt
@@ -88,6 +88,10 @@ processors: $(VENV)/.test
 gpu: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) tests/devices
 	$(BIN)/python -m botorch_lse.benchmark speed rows --device cuda
+
+## What a call takes on tables of two sizes; fails where time grows more than is claimed.
+growth: $(VENV)/.test
+	$(BIN)/python -m botorch_lse.benchmark speed calls --quick
 
 ## The lines of the package that the default test run passes through.
 coverage: $(VENV)/.test

@@ -83,6 +83,7 @@ class Report:
         verdict: Closing lines.
         data: Further numbers for ``results.json``.
         figures: Functions that draw a figure, by file name without suffix.
+        failed: Whether something is not as it is claimed, for the exit status.
     """
 
     title: str
@@ -91,6 +92,7 @@ class Report:
     verdict: Sequence[str] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    failed: bool = False
 
     def text(self) -> str:
         r"""Everything but the figures, as Markdown."""

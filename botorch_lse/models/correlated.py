@@ -32,6 +32,7 @@ from botorch_lse.models.gaussian_process import (
     GPPrior,
     News,
     PoolPosterior,
+    diagonal,
     factorize,
     frozen,
     noise_between,
@@ -521,7 +522,7 @@ def covariance_at(posteriors: Posteriors, rows: Tensor) -> Tensor:
             path = [p.path_at(rows[part]) for p in posteriors]
             for m in range(M):
                 for k in range(m + 1):
-                    prior = kernel(F[m], F[k], diag=True).double()
+                    prior = diagonal(kernel, F[m], F[k])
                     own = prior - (path[m] * path[k]).sum(dim=-1)
                     found[part, m, k] = found[part, k, m] = own
         return found

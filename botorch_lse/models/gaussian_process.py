@@ -90,6 +90,10 @@ WHOLE_GRAM = 400
 """Rows up to which all prior covariances are computed at once: a call of a kernel takes
 about as long for this table as for five of its columns."""
 
+DIAGONAL_ROWS = 512
+"""Points of which a kernel is asked for the diagonal at once: should it make all their
+covariances, 2 MiB for each column."""
+
 _REMEDY = (
     "Use an exact single-output GP such as `SingleTaskGP`, or a criterion that only "
     "needs a posterior, such as `Straddle`."
@@ -442,7 +446,10 @@ class GPPrior:
 
     def variance(self, F: Tensor) -> Tensor:
         r"""Prior variances at features: ``S x N``, float64, units of ``y`` squared."""
-        value = self.covar_module(F, diag=True).double()
+        if self._stationary is not None:  # which makes the diagonal alone
+            value = self.covar_module(F, diag=True).double()
+        else:
+            value = diagonal(self.covar_module, F, F)
         return value * self.scale.double().square().unsqueeze(-1)
 
     def least_noise(self, F: Tensor) -> Tensor:
@@ -454,6 +461,26 @@ class GPPrior:
         bare = self if self.before is None else self.before
         with torch.no_grad():
             return least_noise(bare.variance(F), self.dtype)
+
+
+def diagonal(kernel: Kernel, F: Tensor, G: Tensor) -> Tensor:
+    r"""The ``S x N`` covariances of points with one other point each, in blocks.
+
+    Some kernels make all covariances for it, as BoTorch's of words does: ``N`` times
+    ``N`` numbers for each column.
+
+    Args:
+        kernel: Any kernel.
+        F: ``S x N x d'`` points.
+        G: The other points.
+    """
+    parts = [
+        kernel(one, other, diag=True).double()
+        for one, other in zip(
+            F.split(DIAGONAL_ROWS, dim=-2), G.split(DIAGONAL_ROWS, dim=-2), strict=True
+        )
+    ]
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
 
 
 class GivenKernel(Kernel):
@@ -1235,9 +1262,27 @@ class PoolPosterior:
             j: ``L`` rows.
             factor: Of the second function value.
         """
-        spread = self.variance[i].unsqueeze(-1) + factor**2 * self.variance[j]
-        spread = spread - 2 * factor * self.covariance_between(i, j)
-        return spread.clamp_min(ROUNDING * self.scale**2)
+        return self.variance_against(j, factor)(i)
+
+    def variance_against(
+        self, j: Tensor, factor: float = 1.0
+    ) -> Callable[[Tensor], Tensor]:
+        r"""From ``B`` rows to ``variance_between`` them and ``L`` others.
+
+        For many calls with the same others: what depends on them is computed once.
+
+        Args:
+            j: ``L`` rows.
+            factor: Of their function values.
+        """
+        covariance = self.against(j)
+
+        def variance(i: Tensor) -> Tensor:
+            spread = self.variance[i].unsqueeze(-1) + factor**2 * self.variance[j]
+            spread = spread - 2 * factor * covariance(i)
+            return spread.clamp_min(ROUNDING * self.scale**2)
+
+        return variance
 
     def covariance_with(self, indices: Tensor) -> Tensor:
         r"""``q x N`` posterior covariances between rows ``indices`` and the pool."""

@@ -1408,11 +1408,11 @@ class ShareOfMaxByPairs(_ShareOfMax):
         mean, rows = view.regions.mean, view.rows
         live = pairs.any(dim=1).nonzero().view(-1)
         budget = view.posterior.memory_budget
+        variance = view.posterior.variance_against(rows, omega)
         for block in row_blocks(live.numel(), len(rows), budget):
             i = live[block]
             centre = mean[i].unsqueeze(-1) - omega * mean
-            spread = view.posterior.variance_between(rows[i], rows, omega)
-            half = root_beta * spread.sqrt()
+            half = root_beta * variance(rows[i]).sqrt()
             certain[i] = centre - half + self.epsilon > 0
             refuted[i] = (centre + half - self.epsilon <= 0) & ~certain[i]
             outdone[i] = centre + half <= 0

@@ -22,7 +22,7 @@ from botorch_lse.confidence.classify import (
 )
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.models.fitted import ModelArgument
-from botorch_lse.models.gaussian_process import MEMORY_BUDGET, PoolPosterior, row_blocks
+from botorch_lse.models.gaussian_process import MEMORY_BUDGET, row_blocks
 from botorch_lse.numerals import written
 from botorch_lse.problem import (
     Classification,
@@ -52,6 +52,9 @@ from botorch_lse.transfer import on_cpu
 
 _COPIES = 8
 """Arrays of outputs times rows times rivals alive at once."""
+_MOST_PER_ROW = 20_000
+"""The share of a block that a row is counted with at most, so that a block has some
+thirty: of few rows the products cost as much as of these."""
 
 
 # --- outputs and answers --------------------------------------------------------------
@@ -245,19 +248,16 @@ def judge(
         budget: Bytes for temporary arrays.
         points: ``N`` numbers, equal for equal rows.
     """
-    per_row = _COPIES * epsilon.numel() * rivals.numel()
-    parts = [
-        _judged(
-            compare(rows[block], rivals),
-            epsilon,
-            points[rows[block]].unsqueeze(-1) == points[rivals],
-        )
-        for block in row_blocks(rows.numel(), per_row, budget)
-    ]
-    lower, upper, mean, sigma, threatened = (
-        torch.cat(part) for part in zip(*parts, strict=True)
-    )
-    return Judgement(lower, upper, mean, sigma, threatened)
+    per_row = min(_COPIES * epsilon.numel() * rivals.numel(), _MOST_PER_ROW)
+    R, ends = rows.numel(), torch.zeros(4, rows.numel(), dtype=torch.float64)
+    # Written in place: small results kept between large temporary arrays would leave
+    # holes that no later array fits into, 2 GiB of them at 10,000 rows.
+    threatened = torch.zeros(R, rivals.numel(), dtype=torch.bool)
+    for block in row_blocks(R, per_row, budget):
+        own = points[rows[block]].unsqueeze(-1) == points[rivals]
+        *found, threatened[block] = _judged(compare(rows[block], rivals), epsilon, own)
+        ends[:, block] = torch.stack(found)
+    return Judgement(*ends, threatened)
 
 
 def _judged(found: Comparison, epsilon: Tensor, own: Tensor) -> tuple[Tensor, ...]:
@@ -499,24 +499,20 @@ class ParetoByDifferences(ParetoSet):
         if found.open.numel() == 0:
             return found
 
+        variances = [p.variance_against(found.live) for p in view.posteriors]
+
         def compare(rows: Tensor, rivals: Tensor) -> Comparison:
-            parts = [
-                difference(posterior, rows, rivals, float(sign))
-                for posterior, sign in zip(view.posteriors, self.signs, strict=True)
+            # The rivals are the same for each block of rows: those not rejected.
+            means = [
+                p.mean[rows].unsqueeze(-1) - p.mean[rivals] for p in view.posteriors
             ]
-            mean, sigma = (torch.stack(part) for part in zip(*parts, strict=True))
+            signs = self.signs.tolist()
+            mean = torch.stack([s * m for s, m in zip(signs, means, strict=True)])
+            sigma = torch.stack([variance(rows) for variance in variances]).sqrt()
             half = view.beta**0.5 * sigma
             return Comparison(mean - half, mean + half, mean, sigma)
 
         return self.judged(found, view, compare)
-
-
-def difference(
-    posterior: PoolPosterior, rows: Tensor, rivals: Tensor, sign: float
-) -> tuple[Tensor, Tensor]:
-    r"""``B x L`` means and standard deviations of ``sign (f(row) - f(rival))``."""
-    mean = posterior.mean[rows].unsqueeze(-1) - posterior.mean[rivals]
-    return sign * mean, posterior.variance_between(rows, rivals).sqrt()
 
 
 # --- strategies -----------------------------------------------------------------------

@@ -126,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(report.text())
     if written:
         print(f"\nWritten: {', '.join(map(str, written))}")
-    return 0
+    return int(report.failed)
 
 
 def _options(chosen: argparse.Namespace, runs: int) -> Options:

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import torch
 from botorch.models import MixedSingleTaskGP
+from botorch.models.kernels import CategoricalKernel
 from gpytorch.kernels import RBFKernel
 
 from botorch_lse import History, Pool
@@ -98,6 +99,45 @@ def test_the_kernel_is_one_of_botorchs():
     product.base_kernel.kernels[1].lengthscale = 0.6
     expected = theirs(codes, codes).to_dense()
     assert torch.allclose(ours(codes, codes).to_dense(), expected, atol=1e-12)
+
+
+class Careless(RBFKernel):
+    r"""A kernel of one's own that makes all covariances for the diagonal."""
+
+    def forward(self, x1, x2, diag=False, **params):
+        asked.append(x1.shape[-2])
+        whole = super().forward(x1, x2, **params)
+        return whole.diagonal(dim1=-2, dim2=-1) if diag else whole
+
+
+asked = []
+r"""How many points `Careless` was asked about at once."""
+
+
+@pytest.mark.parametrize("is_careless", [False, True])
+def test_variances_of_many_rows_are_asked_of_a_kernel_in_blocks(
+    monkeypatch, is_careless
+):
+    n, d, words = 1100, 5, {1: 4}
+    X = torch.rand(n, d, generator=torch.Generator().manual_seed(0)).double()
+    X[:, 1:] = torch.eye(4)[torch.arange(n) % 4].double()
+    bounds, sizes = torch.tensor([[0.0] * d, [1.0] * d]).double(), []
+    prior, given = unfitted_prior(bounds, words), CategoricalKernel.forward
+    if is_careless:
+        prior = GPPrior.from_kernel(Careless())
+
+    def forward(self, x1, x2, diag=False, **params):
+        sizes.append(x1.shape[-2])
+        return given(self, x1, x2, diag=diag, **params)
+
+    monkeypatch.setattr(CategoricalKernel, "forward", forward)
+    asked.clear()
+    F = prior.features(X)
+    found = prior.variance(F)
+    assert max(sizes + asked) == 512
+    assert sum(sizes + asked) % n == 0
+    one_by_one = torch.cat([prior.variance(F[i : i + 1]) for i in range(0, n, 99)])
+    assert torch.equal(found[::99], one_by_one)
 
 
 def test_words_alone_are_a_model():

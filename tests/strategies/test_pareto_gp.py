@@ -16,11 +16,19 @@ from hypothesis import strategies as st
 from botorch_lse import Observations, Pool
 from botorch_lse.confidence import EmptyRegionWarning, UnionBeta
 from botorch_lse.models.fitted import fit_single_task_gp
-from botorch_lse.models.gaussian_process import GPPrior
+from botorch_lse.models.gaussian_process import GPPrior, PoolPosterior
 from botorch_lse.papers import PALStrategy
 from botorch_lse.papers.kone2025 import ParetoByRectangles
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.strategies import GEGEStrategy, ParetoByDifferences, State, Strategy
+from botorch_lse.strategies import (
+    GaussianProcess,
+    GEGEStrategy,
+    ParetoByDifferences,
+    ShareOfMaxByPairs,
+    State,
+    Strategy,
+    goals,
+)
 from botorch_lse.strategies import pareto as pareto_base
 from research.statistics import WrongFraction
 from tests.covering import covering, more_when_slow
@@ -633,3 +641,30 @@ def test_equal_rows_share_their_side(case: StrategyCase) -> None:
     assert state.stop_reason == "decided"
     side = state.classification.side.tolist()
     assert side[:5] == side[5:]
+
+
+@pytest.mark.parametrize("goal", [ParetoByDifferences((True,)), ShareOfMaxByPairs(0.5)])
+def test_pairs_take_each_rows_path_once(monkeypatch, goal) -> None:
+    strategy = Strategy(
+        Pool(torch.linspace(0, 1, 40).double().unsqueeze(-1)),
+        goal,
+        model=GaussianProcess([DenseGP((0.2,), 1.0, is_rbf=True).kernel()], 0.1),
+    )
+    monkeypatch.setattr(pareto_base, "row_blocks", few_at_once)
+    monkeypatch.setattr(goals, "row_blocks", few_at_once)
+    asked, path_at = [], PoolPosterior.path_at
+
+    def counted(self, indices):
+        asked.append(len(indices))
+        return path_at(self, indices)
+
+    monkeypatch.setattr(PoolPosterior, "path_at", counted)
+    y = torch.zeros(3, 1) if isinstance(goal, ParetoByDifferences) else torch.zeros(3)
+    strategy.tell(strategy.init(), Observations([0, 20, 39], y))
+    # Once as rivals and once as rows, at the start and after the round.
+    assert sum(asked) <= 4 * 40
+    assert max(asked) == 40
+
+
+def few_at_once(n_rows: int, per_row: int, budget: int = 0) -> list[slice]:
+    return [slice(i, i + 5) for i in range(0, n_rows, 5)]
