@@ -309,12 +309,16 @@ def _checked(path: Any, name: str) -> Path:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
+def uninterrupted(*, is_ending: bool = False) -> Iterator[None]:
     r"""A context in which Ctrl-C takes effect only at its end.
 
     It is used from the moment at which a result is in memory until it is on the disk.
     Python interrupts the main thread alone, so that in other threads nothing needs to
     be done.
+
+    Args:
+        is_ending: Whether the run ends anyway, by Ctrl-C or an error: another Ctrl-C
+            meanwhile then takes no effect at all.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or before is None:
@@ -326,7 +330,7 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if caught:
+        if caught and not is_ending:
             signal.raise_signal(signal.SIGINT)
 
 

@@ -176,9 +176,10 @@ def run_experiment(
             ) as bar:
                 return run.go(bar)
         except BaseException as cause:
-            run.rescue(cause)
-            if not isinstance(cause, Exception):  # Ctrl-C
-                workers.abandon(cause)
+            with uninterrupted(is_ending=True):
+                run.rescue(cause)
+                if not isinstance(cause, Exception):  # Ctrl-C
+                    workers.abandon(cause)
             raise
 
 

@@ -39,9 +39,11 @@ def hang_in(parameters, rows):
     return bench(parameters)
 
 
-def interrupt_and_hang(parameters, main):
+def interrupt_and_hang(parameters, main, row):
     r"""Press Ctrl-C, as Jupyter's stop does: the main process alone gets the signal."""
-    os.kill(main, signal.SIGINT)
+    if parameters["pool_index"] == row:
+        time.sleep(0.5)  # so that the others have begun
+        os.kill(main, signal.SIGINT)
     time.sleep(10_000)
 
 

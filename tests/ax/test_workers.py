@@ -105,10 +105,11 @@ def interrupts():
     ],
 )
 def test_an_interrupt_ends_the_run_whatever_the_evaluations_do(
-    executor, words, interrupts
+    executor, words, interrupts, first_row
 ):
     made = client()
-    evaluate = functools.partial(far.interrupt_and_hang, main=os.getpid())
+    given = {"main": os.getpid(), "row": first_row}
+    evaluate = functools.partial(far.interrupt_and_hang, **given)
     with pytest.raises(KeyboardInterrupt) as error, executor() as pool:
         run_experiment(made, evaluate, executor=pool)
     (note,) = error.value.__notes__
