@@ -245,7 +245,9 @@ def test_a_fast_function_is_not_taken_for_noise(monkeypatch):
         fit = fit_single_task_gp(X, y, None, bounds)
         return float(fit.likelihood.noise.detach())
 
-    assert noise(X, y) < 0.02
+    # Of 25 values much noise is not excluded; a fast function is one explanation.
+    low, high = fit_single_task_gp(X, y, None, bounds).noise_between
+    assert low < 0.02 < high
     twice = torch.cat((X, X[::6])), torch.cat((y, y[::6] + 0.01))
     assert noise(*twice) < 0.02
     # From BoTorch's start alone, and without replicates, all is noise to the fit.
@@ -608,11 +610,11 @@ def test_values_on_the_other_side_are_not_denied():
     assert f"{n} of 50 measured rows lie below the level" in said
     assert "Every value" not in said
     assert "decades" in said
-    assert [remark.kind for remark in state.remarks] == ["decades"]
+    assert [remark.kind for remark in state.remarks] == ["noise", "decades"]
     # What is advised, done.
     logs = Strategy(pool, Above(math.log10(level)), rule=Straddle())
     state = logs.tell(logs.init(), Observations(told.indices, told.y.log10()))
-    assert state.remarks == ()
+    assert all(remark.kind == "noise" for remark in state.remarks)
     assert state.belief.one_sided is None
 
 
