@@ -608,7 +608,7 @@ class GPProcedure(Procedure):
             # The default model with a noise of its own has nothing that was stated.
             is_stated = output.model is not None or own.yvar is not None
             is_own = torch.equal(posterior.indices, own.indices)
-            if not (is_stated and is_own) or posterior.is_correlated:
+            if len(own) == 0 or posterior.is_correlated or not (is_stated and is_own):
                 continue
             noise = torch.maximum(noise, posterior.least_noise)
             is_off = off_their_values(posterior.L, posterior.a, own.y, noise)

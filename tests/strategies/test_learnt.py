@@ -248,8 +248,9 @@ def test_a_fast_function_is_not_taken_for_noise(monkeypatch):
         between = getattr(fit, "noise_between", None)
         return float(fit.likelihood.noise.detach()) if between is None else between[0]
 
-    # Without replicates much noise is possible, and little is too.
-    assert noise(X, y) < 0.02
+    # Of 25 values much noise is not excluded; a fast function is one explanation.
+    low, high = fit_single_task_gp(X, y, None, bounds).noise_between
+    assert low < 0.02 < high
     twice = torch.cat((X, X[::6])), torch.cat((y, y[::6] + 0.01))
     assert noise(*twice) < 0.02
     # From BoTorch's start alone all is noise to the fit: that is not believed either.
@@ -617,7 +618,7 @@ def test_values_on_the_other_side_are_not_denied():
     # What is advised, done.
     logs = Strategy(pool, Above(math.log10(level)), rule=Straddle())
     state = logs.tell(logs.init(), Observations(told.indices, told.y.log10()))
-    assert state.remarks == ()
+    assert all(remark.kind == "noise" for remark in state.remarks)
     assert state.belief.one_sided is None
 
 
