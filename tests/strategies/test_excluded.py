@@ -277,6 +277,10 @@ def test_no_row_is_left_of_linear_features(case):
         assert gone.stop_reason == "rows exhausted"
         assert gone.excluded_rows.tolist() == [0, 1, 2]
     y = torch.zeros(1, 2) if case.has_several_outputs else torch.zeros(1)
+    one = dataclasses.replace(strategy, max_repeats=None)
+    # One row tells of one direction alone: before two are known nothing is decided.
+    alone = one.exclude(one.init(), [1, 2])
+    assert one.tell(alone, one.ask(alone).observe(y)).stop_reason == "out of reach"
     state = strategy.tell(state, strategy.ask(state).observe(y))
     gone = strategy.exclude(state, [0, 1, 2])
     assert gone.stop_reason == "rows exhausted"

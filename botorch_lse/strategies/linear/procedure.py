@@ -588,6 +588,13 @@ class LinearProcedure(Procedure):
         r"""``N`` bools, all true: each row may help to decide others."""
         return torch.ones(len(self.pool), dtype=torch.bool)
 
+    def is_out_of_reach(self, belief: LinearBelief, left: Tensor) -> bool:
+        r"""Whether some direction stays unknown, without which nothing is decided."""
+        if belief.information.is_complete:
+            return False
+        known = (belief.sums.counts > 0) | (left > 0)
+        return bool(outside_span(self.Phi, span_map(self.Phi[known])).any())
+
     def open_again(
         self, belief: LinearBelief, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
