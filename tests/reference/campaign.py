@@ -59,6 +59,7 @@ ALONE = 5_000
 """Measurements after which a run that is played alone is cut."""
 NUMBERS = ("lower", "upper", "mean", "sigma", "probability_above")
 QUARTER = 0.25
+"""Runs of whose decided rows more are wrong are listed: models may err, but not so."""
 RARE = 1e-3
 """A campaign is broken if so many wrong runs were less likely than this."""
 DOCUMENTED = (State.__doc__ or "").partition("stop_reason:")[2].partition("plan:")[0]
@@ -77,7 +78,8 @@ class Outcome:
         words: What was refused or broken.
         decided: How many rows were decided at the end.
         wrong: How many of them are wrong by more than the accuracy.
-        claim: Which guarantee the run has, and which share of runs may be wrong.
+        claims: Guarantees that the run has, with the share of runs in which they may
+            fail, and whether they did.
         n: How many measurements were told.
         seconds: CPU seconds.
     """
@@ -86,7 +88,7 @@ class Outcome:
     words: str = ""
     decided: int = 0
     wrong: int = 0
-    claim: tuple[str, float] | None = None
+    claims: dict[tuple[str, float], bool] = field(default_factory=dict)
     n: int = 0
     seconds: float = 0.0
 
@@ -262,7 +264,11 @@ class Run:
         found.decided = int((~answer.undecided).sum())
         found.wrong = int(wrong.sum())
         if self.world.claims and answer.guarantee.startswith("With probability"):
-            found.claim = ("theorem", float(getattr(self.strategy, "delta", 0.05)))
+            delta = float(getattr(self.strategy, "delta", 0.05))
+            found.claims["theorem", delta] = found.wrong > 0
+        if state.stop_reason == "audited":  # whatever the model and the function
+            tolerance, delta = self.strategy.audit
+            found.claims["audit", delta] = found.wrong > tolerance * len(answer)
         return found
 
 
@@ -321,17 +327,18 @@ class Campaign:
 
     def too_often_wrong(self) -> dict[str, tuple[int, int, float]]:
         r"""By guarantee: runs, wrong ones, and how likely at least so many are."""
-        groups = defaultdict[str, list[Outcome]](list)
+        groups = defaultdict[tuple[str, float], list[bool]](list)
         for found in self.outcomes.values():
-            if found.claim is not None:
-                groups[f"{found.claim[0]}, {found.claim[1]}"].append(found)
-        table = {}
-        for name, runs in sorted(groups.items()):
-            assert runs[0].claim is not None
-            n_wrong = sum(found.wrong > 0 for found in runs)
-            p = float(binom.sf(n_wrong - 1, len(runs), runs[0].claim[1]))
-            table[name] = (len(runs), n_wrong, p)
-        return table
+            for claim, is_false in found.claims.items():
+                groups[claim].append(is_false)
+        return {
+            f"{name}, {share}": (
+                len(each),
+                sum(each),
+                float(binom.sf(sum(each) - 1, len(each), share)),
+            )
+            for (name, share), each in sorted(groups.items())
+        }
 
     def holds(self) -> bool:
         r"""Whether nothing is broken, and guarantees were kept."""
@@ -358,7 +365,7 @@ class Campaign:
                 lines.append(f"{name:30}{decided:7}{wrong:7}")
         for name, (n, n_wrong, p) in self.too_often_wrong().items():
             mark = "" if p > RARE else ": more than is allowed"
-            lines.append(f"{name:22}{n:5} runs,{n_wrong:3} with a wrong row{mark}")
+            lines.append(f"{name:22}{n:5} runs,{n_wrong:3} in which it failed{mark}")
         doubtful = [n for n, found in self.outcomes.items()
                     if found.wrong > max(2, QUARTER * found.decided)]  # fmt: skip
         lines += ["", f"more than a quarter of the decided rows wrong: {doubtful}"]
@@ -366,7 +373,8 @@ class Campaign:
             by_words = defaultdict[str, list[int]](list)
             for n, found in self.outcomes.items():
                 if found.end == end:
-                    by_words[found.words].append(n)
+                    kind = re.sub(r"\[[\d, ]*\]|(?<![:\d])\d+", "#", found.words)
+                    by_words[kind].append(n)
             lines += ["", *([f"{end}:"] if by_words else [])]
             for words, which in sorted(by_words.items(), key=lambda x: -len(x[1])):
                 lines.append(f"  {len(which)}x {words}: cases {which[:8]}")

@@ -187,8 +187,7 @@ def test_reasons_are_those_that_states_document() -> None:
 def test_guarantees_may_be_broken_as_often_as_they_say() -> None:
     def runs(n: int, wrong: int) -> campaign.Campaign:
         claim = ("theorem", 0.1)
-        of = [campaign.Outcome("decided", wrong=i < wrong, claim=claim) for i in
-              range(n)]  # fmt: skip
+        of = [campaign.Outcome("decided", claims={claim: i < wrong}) for i in range(n)]
         return campaign.Campaign({}, dict(enumerate(of)))
 
     assert runs(100, 10).holds()
