@@ -165,19 +165,18 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
                 is learnt then.
         """
         numbers = [int(result.get("_id") or 0) for result in results]
-        twice = [n for n, times in Counter(numbers).items() if n and times > 1]
-        if twice:
-            remedy = "Leave the `_id` out of what was measured once more."
-            came = f"got {twice[0]} twice"
-            raise ValueError(complaint("_id", "to be told once", came, remedy))
+        for number, times in Counter(filter(None, numbers)).items():
+            if times > 1:
+                came = f"got {number} {times} times"
+                raise ValueError(complaint("_id", "to be told once", came, "Drop it."))
         rows = [self._row_of(result) for result in results]
         outputs = self.strategy.outputs
         values = [[_number(result, o) for o in outputs] for result in results]
         told = [i for i, own in enumerate(values) if all(map(math.isfinite, own))]
         state = self.state
         if told and not state.is_done:
-            ours = [i for i in told if numbers[i] in self._out]
             foreign = [[i] for i in told if numbers[i] not in self._out]
+            ours = [i for i in told if numbers[i] in self._out]
             for group in filter(None, (ours, *foreign)):
                 y = torch.tensor([values[i] for i in group], dtype=torch.float64)
                 at = torch.tensor([rows[i] for i in group])
@@ -193,9 +192,15 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
 
     def _row_of(self, result: Mapping[str, Any]) -> int:
         number = int(result.get("_id") or 0)
-        if number in self._out:
-            self._check_point(result, number)
-            return self._out[number]
+        row = self._out.get(number)
+        if row is not None:
+            is_whole = {*self.table} <= {*result}
+            there = self.strategy.pool.row_of(result) if is_whole else None
+            lines = self.table.iloc
+            if there is not None and not lines[there].equals(lines[row]):
+                wanted, came = "to be that of its point", f"{number} is another one's"
+                raise ValueError(complaint("_id", wanted, came, "Leave it out."))
+            return row
         if 0 < number <= self._next:
             wanted = "to be one that was suggested and is out"
             raise ValueError(complaint("_id", wanted, f"got {number}"))
@@ -205,20 +210,6 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
             wanted, remedy = "to be rows of the pool", "Give it a `pool` with them."
             raise ValueError(complaint("results", wanted, f"got {point}", remedy))
         return row
-
-    def _check_point(self, result: Mapping[str, Any], number: int) -> None:
-        r"""Complain about values of variables that are not those of the point."""
-        line = self.table.iloc[self._out[number]]
-        for name in self.vocs.variables:
-            if name in result and not _is_same(result[name], line[name]):
-                raise ValueError(
-                    complaint(
-                        "_id",
-                        f"to be that of its point, whose {name!r} is {line[name]!r}",
-                        f"{number} came with {result[name]!r}",
-                        "Leave the `_id` out of a point that was measured instead.",
-                    )
-                )
 
 
 def region_of(vocs: kinds.VOCS) -> Region:
@@ -259,14 +250,6 @@ def _points_of(vocs: kinds.VOCS, n: int, seed: int) -> Pool:
             low, high = variable.domain
             columns[name] = low + share * (high - low)
     return Pool(pd.DataFrame(columns))
-
-
-def _is_same(theirs: Any, ours: Any) -> bool:
-    r"""Whether a value is that of a point, perhaps in the precision of another tool."""
-    try:
-        return math.isclose(float(theirs), float(ours), rel_tol=1e-6, abs_tol=1e-9)
-    except (TypeError, ValueError):
-        return bool(theirs == ours)
 
 
 def _number(result: Mapping[str, Any], output: str) -> float:

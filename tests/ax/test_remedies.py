@@ -22,8 +22,8 @@ NO_REMEDY = {
     "compat:check_ax_version#1": "an old Ax is installed; `pip` is not for a test",
     "node:LevelSetNode._take#1": "the run has ended",
     "recording:Record._check_file#1": "rights of files: see test_writers",
-    "recording:held#1": "a link to itself: see test_files",
-    "recording:held#3": "rights of folders: see test_files",
+    "recording:held#1": "a link to itself: see test_held_files",
+    "recording:held#3": "rights of folders: see test_held_files",
     "storage:_check_known#1": DAMAGED,
     "storage:decode_strategy#1": DAMAGED,
     "storage:_decode#1": DAMAGED,
@@ -35,6 +35,7 @@ NO_REMEDY = {
     "storage:decode_array#1": DAMAGED,
     "storage:decode_array#2": DAMAGED,
     "references:find#1": DAMAGED,
+    "workers:begun_once.begin#1": "a worker of Dask died: see test_workers",
 }
 
 

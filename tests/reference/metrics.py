@@ -30,7 +30,7 @@ from botorch_lse.strategies import LSEStrategy
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 48_300, 27_200
+MOST_LINES, MOST_CODE = 48_300, 27_400
 """Of the core: lines, and lines of code; 4,000 and 2,300 of them for repairs."""
 MOST_IN_A_FILE = 1_700
 MOST_IN_A_ROOM = 17_000
