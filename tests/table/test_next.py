@@ -225,7 +225,7 @@ def test_settings_are_written_read_and_edited(lab: Lab) -> None:
         ("batch", "bach", "line 11: expected settings, but 'bach' is none; did you "),
         ("# budget", "x = 1  #", "line 12: expected settings, but 'x' is none. Delete"),
         ("above = 7", "above = seven", "expected lines such as above = 40"),
-        ("above = 7", "", "Expected one level, --above or --below, but got none"),
+        ("above = 7", "", "toml: expected one level, --above or --below, but got none"),
         ("# below = 1.0", "below = 1.0", "but got both"),
         ('# decimal = ","', 'decimal = ";"', "Expected `decimal` to be a point or"),
         ('out = "sheet.csv"', 'out = "candidates.csv"', "which are never written"),
