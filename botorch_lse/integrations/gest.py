@@ -223,20 +223,6 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
             raise ValueError(complaint("results", wanted, f"got {point}", remedy))
         return row
 
-    def _check_point(self, result: Mapping[str, Any], number: int) -> None:
-        r"""Complain about values of variables that are not those of the point."""
-        line = self.table.iloc[self._out[number]]
-        for name in self.vocs.variables:
-            if name in result and not _is_same(result[name], line[name]):
-                raise ValueError(
-                    complaint(
-                        "_id",
-                        f"to be that of its point, whose {name!r} is {line[name]!r}",
-                        f"{number} came with {result[name]!r}",
-                        "Leave the `_id` out of a point that was measured instead.",
-                    )
-                )
-
 
 def region_of(vocs: kinds.VOCS) -> Region:
     r"""The region in which all constraints of a VOCS hold.
