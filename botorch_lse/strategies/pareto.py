@@ -257,7 +257,8 @@ def judge(
         own = points[rows[block]].unsqueeze(-1) == points[rivals]
         *found, threatened[block] = _judged(compare(rows[block], rivals), epsilon, own)
         ends[:, block] = torch.stack(found)
-    return Judgement(*ends, threatened)
+    lower, upper, mean, sigma = ends
+    return Judgement(lower, upper, mean, sigma, threatened)
 
 
 def _judged(found: Comparison, epsilon: Tensor, own: Tensor) -> tuple[Tensor, ...]:
