@@ -91,7 +91,9 @@ def test_lasting_sides_are_possible_in_their_intervals(case, told):
         assert (answer.lower[answer.below] <= LEVEL + 0.05).all()
 
 
-FLIP = [(4, 9.0)] * 30 + [(4, -9.0)] * 200
+# As far apart as the stated noise allows: values beyond it would refute the noise.
+HIGH, LOW = LEVEL + NOISE_STD, LEVEL - NOISE_STD
+FLIP = [(4, HIGH)] * 30 + [(4, LOW)] * 200
 CONTRADICTING = [LSEStrategy, MaxVarianceStrategy, MELKStrategy, TruVaRStrategy]
 
 
@@ -99,7 +101,7 @@ CONTRADICTING = [LSEStrategy, MaxVarianceStrategy, MELKStrategy, TruVaRStrategy]
 @pytest.mark.parametrize("cls", [*CONTRADICTING, HRAGEStrategy, MELKLinearStrategy])
 def test_a_row_that_turns_out_otherwise_changes_its_side(cls):
     strategy = small(cls)
-    start = [(row, 0.0) for row in range(9)]  # so that linear features are spanned
+    start = [(row, LEVEL) for row in range(9)]  # so that linear features are spanned
     first, *_, last = states_after(strategy, start + FLIP[:30])
     assert not bool(first.classification.above[4])
     assert bool(last.classification.above[4])
@@ -128,7 +130,7 @@ def test_so_it_is_with_rectangles_of_several_outputs():
         Pool(X), maximize=(True, True), model=kernels, noise_std=NOISE_STD, beta=4.0
     )
     state = strategy.init()
-    for value in [9.0] * 6 + [-9.0] * 60:
+    for value in [HIGH] * 6 + [LOW] * 60:
         state = strategy.tell(state, Observations([4], [[value, value]]))
     answer = state.classification
     assert bool(answer.contradicted[4])
@@ -227,11 +229,11 @@ def test_the_path_says_what_the_rounds_say():
     r"""``confidence_regions`` of a model along its data, and the strategy's."""
     from botorch.models import SingleTaskGP
 
-    X, y = grid(3)[[4] * 12], torch.tensor([3.0] * 4 + [-3.0] * 8).double()
+    X, y = grid(3)[[4] * 44], torch.tensor([0.5] * 4 + [0.3] * 40).double()
     model = SingleTaskGP(
         X,
         y.unsqueeze(-1),
-        torch.full((12, 1), 0.01).double(),
+        torch.full((44, 1), 0.01).double(),
         covar_module=GP.kernel(),
         outcome_transform=None,
     ).eval()
