@@ -91,7 +91,7 @@ def test_a_strategy_brings_only_what_it_is_made_of(
     package = "botorch_lse.strategies."
     found = {n.removeprefix(package) for n in brought[SHORTEST] if package in n}
     used = {"arguments", "assays", "forecast", "goals", "judges", "loop", "processes"}
-    used |= {"remarks"}
+    used |= {"assumptions", "remarks"}
     assert found == used
 
 

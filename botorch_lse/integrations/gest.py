@@ -165,11 +165,10 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
                 data, or an output is missing; nothing is learnt then.
         """
         ids = [_id_of(result) for result in results]
-        twice = [n for n, times in Counter(ids).items() if n and times > 1]
-        if twice:
-            remedy = "Leave the `_id` out of what was measured once more."
-            came = f"got {twice[0]} twice"
-            raise ValueError(complaint("_id", "to be told once", came, remedy))
+        for number, times in Counter(filter(None, ids)).items():
+            if times > 1:
+                came = f"got {number} {times} times"
+                raise ValueError(complaint("_id", "to be told once", came, "Drop it."))
         rows = [self._row_of(result) for result in results]
         outputs = self.strategy.outputs
         values = [[_number(result, o) for o in outputs] for result in results]
@@ -210,9 +209,14 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
     def _row_of(self, result: Mapping[str, Any]) -> int | None:
         r"""The row of a point; ``None`` for old data that is none."""
         number = _id_of(result)
-        if number in self._out:
-            self._check_point(result, number)
-            return self._out[number]
+        if (row := self._out.get(number)) is not None:
+            is_whole = {*self.table} <= {*result}
+            there = self.strategy.pool.row_of(result) if is_whole else None
+            lines = self.table.iloc
+            if there is not None and not lines[there].equals(lines[row]):
+                wanted, came = "to be that of its point", f"{number} is another one's"
+                raise ValueError(complaint("_id", wanted, came, "Leave it out."))
+            return row
         if 0 < number <= self._next:
             wanted = "to be one that was suggested and is out"
             raise ValueError(complaint("_id", wanted, f"got {number}"))
@@ -268,14 +272,6 @@ def _id_of(result: Mapping[str, Any]) -> int:
     r"""The number of a suggested point; 0 where it has none, in a table nan."""
     number = result.get("_id")
     return 0 if number is None or number != number else int(number)
-
-
-def _is_same(theirs: Any, ours: Any) -> bool:
-    r"""Whether a value is that of a point, perhaps in the precision of another tool."""
-    try:
-        return math.isclose(float(theirs), float(ours), rel_tol=1e-6, abs_tol=1e-9)
-    except (TypeError, ValueError):
-        return bool(theirs == ours)
 
 
 def _number(result: Mapping[str, Any], output: str) -> float:
