@@ -444,8 +444,9 @@ class GPProcedure(Procedure):
             seed: The run's seed, for fits.
         """
         fits = self.model.count_round(belief.fits, new)
-        refuted = self.model.refuted(history)
-        floors = self.model.floors(refuted, history)
+        believed = _without(history, belief.slips)  # a slip says nothing of the noise
+        refuted = self.model.refuted(believed)
+        floors = self.model.floors(refuted, believed)
         has_other_noise = not _are_same(floors, fits.floors)
         fits = replace(fits, floors=floors)
         is_complete = not self.model.is_fixed and self._is_complete(
@@ -475,7 +476,7 @@ class GPProcedure(Procedure):
             lost=belief.lost,
             is_alike=not self.model.is_fixed and self.model.are_alike(history),
             remarks=self._on_history
-            + self._on_noise(refuted, history)
+            + self._on_noise(refuted, believed)
             + self._on_model(learnt, _without(history, slips))
             + (() if self.model.is_fixed else self._remarks(learnt, history)),
         )

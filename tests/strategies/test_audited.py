@@ -292,7 +292,9 @@ def test_a_claim_that_the_values_refute_is_taken_back() -> None:
         attempts.add(state.belief.attempt)
         state = played(strategy, rough, stop=state.round + 1, state=state)
     assert state.stop_reason != "audited"
-    assert max(attempts) >= 1
+    # Its own values reject the model where the audit does not.
+    is_rejected = any(remark.kind == "model" for remark in state.remarks)
+    assert max(attempts) >= 1 or is_rejected
 
 
 def test_the_forecast_includes_the_audit() -> None:
