@@ -252,9 +252,9 @@ class Workers:
             except Exception as error:
                 to.append(asked._replace(error=error))
             except SystemExit as error:  # it would end the script without a word
-                ended = RuntimeError(
-                    f"The evaluation called `sys.exit({error.code!r})`."
-                )
+                # Not `code`, which is gone once Dask has changed how errors travel.
+                code = error.args[0] if error.args else None
+                ended = RuntimeError(f"The evaluation called `sys.exit({code!r})`.")
                 ended.__cause__ = error
                 to.append(asked._replace(error=ended))
         if lost and self._make is None:

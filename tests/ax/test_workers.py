@@ -120,6 +120,8 @@ def test_an_interrupt_ends_the_run_whatever_the_evaluations_do(
 
 @pytest.mark.parametrize("executor", [None, threads, processes])
 def test_an_evaluation_that_leaves_is_an_error(executor):
+    import distributed  # noqa: F401  # it changes how errors travel
+
     made = client()
     with pytest.raises(RuntimeError, match=r"called `sys.exit\(3\)`"):
         run_experiment(made, far.leave, executor=executor)
