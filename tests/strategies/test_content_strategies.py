@@ -340,14 +340,15 @@ def test_limits_by_an_audit_hold(std: float, weights, runs: int) -> None:
 @pytest.mark.slow
 @more_when_slow("runs", 10, 100, rest=IN_FULL)
 def test_limits_by_an_audit_hold_for_a_model_that_is_wrong(runs: int) -> None:
-    # A kernel that is far too smooth, and a width of nearly nothing.
+    # A kernel that is far too smooth, and a width of nearly nothing; with less noise
+    # its own values would reject it.
     pool, missed, wrong = Pool(CELLS), 0, 0
     smooth = RBFKernel().double()
     smooth.lengthscale = 1.5
     other = Strategy(
         pool,
         Above(LEVEL),
-        model=GaussianProcess(smooth, noise_std=0.0),
+        model=GaussianProcess(smooth, noise_std=0.2),
         beta=0.01,
         batch_size=6,
         audit=(0.3, 0.1),
