@@ -258,6 +258,12 @@ def test_rows_go_by_labels_where_labels_are_given() -> None:
     one = strategy(pool)
     excluded = one.exclude(one.init(), ["r3", "r15"]).excluded_rows
     assert excluded.tolist() == [3, 15]
+    # A row of the open round that is being measured, by its label.
+    state = one.init()
+    row = int(one.missing(state)[0])
+    label = one.pool.labels[row]
+    assert row not in one.missing(state, [label]).tolist()
+    assert row not in one.ask(state, pending=[label]).order.tolist()
     assert pool.rows(NAMED.index[[4, 2]]).tolist() == [4, 2]
     assert pool.rows("r7").tolist() == [7]
     assert pool.rows([4, 2]).tolist() == [4, 2]

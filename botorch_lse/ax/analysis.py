@@ -476,7 +476,7 @@ class ParetoAnalysis(LevelSetCard):
         return words.replace(self.title, "Metrics", 1)
 
     def objection(self, node: LevelSetNode, experiment: Experiment) -> str | None:
-        r"""That a strategy has one output, or no interval of any."""
+        r"""Explain that a strategy has one output only, or intervals of none."""
         strategy = node.strategy
         if strategy.n_outputs == 1:
             came = "has one"
@@ -542,7 +542,7 @@ class CalibrationAnalysis(LevelSetCard):
         self.metric = metric
 
     def objection(self, node: LevelSetNode, experiment: Experiment) -> str | None:
-        r"""That nothing is predicted, or not the metric."""
+        r"""Explain that nothing is predicted, or not this metric."""
         try:
             self.calibration(node, experiment)
         except (UnsupportedError, ValueError) as error:

@@ -249,7 +249,7 @@ class PoolSpace:
 
     @cached_property
     def _readers(self) -> dict[str, Any]:
-        r"""Of which parameter each column of ``X`` comes, and how; else why not."""
+        r"""How each column of ``X`` comes from a parameter, or why it does not."""
         names = self._pool.names or tuple(f"x{i}" for i in range(self._pool.d))
         columns = zip(names, self._pool.X.T.numpy(), strict=True)
         return {name: self._reader(name, column) for name, column in columns}

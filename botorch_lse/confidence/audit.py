@@ -138,7 +138,7 @@ class AuditTest:
         return -math.inf if grown == -math.inf else grown - float(null)
 
     def _log_probabilities(self, multiples: NDArray[np.float64]) -> NDArray[np.float64]:
-        r"""Of these verdicts, if so many times what is tolerated is wrong.
+        r"""Log probabilities of the verdicts if multiples of the tolerance are wrong.
 
         Up to a constant.
         """

@@ -159,7 +159,7 @@ class Calibration:
         return cls(ahead, out, y - sigma * out)
 
     def coverage(self, level: float = 0.95) -> float:
-        r"""Of the later half of values the share within the interval predicted for it.
+        r"""The share of the later half of the values that lie in their intervals.
 
         Args:
             level: The probability that the interval was to have.

@@ -89,7 +89,7 @@ class CovarianceRemoval(Removal):
 def covariance_removal(
     first: Tensor, second: Tensor, variance: Tensor
 ) -> CovarianceRemoval:
-    r"""Of two levels of one output; see this module.
+    r"""Removal by the covariance of two levels of one output; see this module.
 
     Args:
         first: ``... x T`` means minus the one level, units of ``y``.

@@ -524,7 +524,7 @@ class Strategy(ABC):
                 for other rows or another goal.
         """
         check_state(self, state)
-        out = row_indices([] if pending is None else pending, "pending", len(self.pool))
+        out = self.pool.rows([] if pending is None else pending, "pending")
         rest, room = remove(self._unfilled(state), out), self._room(state, out)
         if room is None or len(rest) <= room:
             return rest
