@@ -90,7 +90,9 @@ def _is_fit(found: Any) -> bool:
         return False
     lists = [part for part in found[1:] if isinstance(part, list)]
     numbers = [found[0], *(value for part in lists for value in part)]
-    are_numbers = all(isinstance(value, int | float) for value in numbers)
+    are_numbers = all(
+        isinstance(value, int | float) and math.isfinite(value) for value in numbers
+    )
     return are_numbers and len(lists) == len(found) - 1
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import partial
 
 import pytest
@@ -98,3 +99,9 @@ def test_a_fit_of_another_form_is_made_again(made) -> None:
         fit_single_task_gp(X, Y, NOISE, BOUNDS)
     assert len(made) == 2
     assert wrong.used == memory.used
+    # JSON has numbers that no parameter may have.
+    value, *parameters = memory.used[key]
+    spoilt = [[math.nan] * len(own) for own in parameters]
+    assert FitMemory({key: [value, *spoilt]}).known == {}
+    assert FitMemory({key: [math.inf, *parameters]}).known == {}
+    assert FitMemory(memory.used).known == memory.used
