@@ -10,6 +10,7 @@ import os
 import random
 import signal
 import time
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -17,6 +18,7 @@ from ax.api.client import Client
 
 from botorch_lse.ax import POOL_INDEX, run_experiment, save_client
 from botorch_lse.strategies import Above, Below
+from tests.processes import forked
 
 from . import benches, several, test_regions_in_ax
 from .test_pareto_in_ax import NOISE, gaussian, measure
@@ -119,10 +121,7 @@ def main(folder, kind, name, seconds, moments, number_of_signal=signal.SIGKILL):
     rng = random.Random(0)
     for number, n_notes in enumerate(moments):
         answer, ready = os.pipe()
-        child = os.fork()
-        if child == 0:
-            run(folder, number, kind, name, ready)
-            os._exit(0)
+        child = forked(partial(run, folder, number, kind, name, ready))
         os.close(ready)
         os.read(answer, 1)
         while len(notes_of(folder, number)) < n_notes:

@@ -56,6 +56,7 @@ from botorch_lse.__main__ import command
 from botorch_lse.ax import run_experiment
 from tests.ax import benches, killed
 from tests.ax.test_killed import check, uninterrupted
+from tests.processes import forked
 from tests.registry import SEVERAL
 
 FITS = ".botorch-lse.fits.json"
@@ -86,17 +87,15 @@ def killed_within(call: Any, seconds: float, number: signal.Signals) -> bool:
     Returns:
         Whether it was killed; it may have ended by itself before.
     """
-    child = os.fork()
-    if child == 0:
+
+    def silently() -> int:
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
         os.dup2(silent, 2)
-        # A shell starts what runs in the background with interrupts ignored.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            os._exit(call())
-        except KeyboardInterrupt:  # before the call was there to answer it
-            os._exit(130)
+        status: int = call()
+        return status
+
+    child = forked(silently)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -260,9 +259,7 @@ def save_meanwhile(rng: random.Random) -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         bench, sheet = begun(rng, folder), folder / "sheet.csv"
-        child = os.fork()
-        if child == 0:
-            os._exit(bench.call(folder, "next"))
+        child = forked(lambda: bench.call(folder, "next"))
         time.sleep(rng.random())
         # As a spreadsheet does: what it shows, with the note of a person.
         with sheet.open(newline="") as file:
@@ -397,11 +394,12 @@ def kill_a_run(rng: random.Random) -> str:
         n_notes = 2 * len(expected)
         moments = [rng.randrange(n_notes)]
         part, number = seconds / n_notes, rng.choice(SIGNALS[:2])
-        child = os.fork()
-        if child == 0:
+
+        def quietly() -> None:
             logging.disable(logging.CRITICAL)
             killed.main(folder, kind, name, part, moments, number)
-            os._exit(0)
+
+        child = forked(quietly)
         _, status = os.waitpid(child, 0)
         must(status == 0, f"the process that kills ended with {status}")
         done, _ = check(folder, 0, kind, name, expected, reason)

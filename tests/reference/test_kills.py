@@ -3,11 +3,14 @@ r"""The kills of ``kills.py``, a few by default."""
 from __future__ import annotations
 
 import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from botorch_lse.table import cells
+from tests.processes import forked
 
 from . import kills
 
@@ -41,3 +44,19 @@ def test_what_a_kill_loses_is_reported(
     said = capsys.readouterr().out
     assert "3: FAILED: " in said
     assert "1 kills: 1 FAILED." in said
+
+
+@fork
+def test_a_process_that_is_interrupted_at_once_never_goes_on_as_its_parent() -> None:
+    for _ in range(20):
+        child = forked(lambda: time.sleep(60))
+        os.kill(child, signal.SIGINT)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
+
+
+@fork
+def test_nor_does_one_whose_call_raises() -> None:
+    def fails() -> int:
+        raise ValueError("nobody expects this")
+
+    assert os.waitstatus_to_exitcode(os.waitpid(forked(fails), 0)[1]) == 1
