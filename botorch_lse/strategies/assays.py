@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
-from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse.models.correlated import covariance_between
 from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.problem import OUTPUT, Observations, Pool
-from botorch_lse.strategies.goals import Goal, Region
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,38 +27,6 @@ class Assays:
 
     pool: Pool
     n_outputs: int
-
-    @classmethod
-    def of(cls, pool: Pool, goal: Goal) -> Assays | None:
-        r"""The pairs; ``None`` where a measurement gives all outputs.
-
-        Raises:
-            UnsupportedError: If the rows measure one output each, and the goal is no
-                region.
-            ValueError: If it is a region of other outputs.
-        """
-        if (pool.names or ("",))[-1] != OUTPUT or goal.n_outputs == 1:
-            return None
-        M, number = goal.n_outputs, pool.X[:, -1]
-        if not isinstance(goal, Region):
-            raise UnsupportedError(
-                "Expected a region as `goal`, such as `Above(1) & Below(2, output=1)`, "
-                f"where rows measure one output each, but got {type(goal).__name__}."
-            )
-        expected = torch.arange(M).to(number).repeat_interleave(len(pool) // M)
-        if len(pool) % M or not torch.equal(number, expected):
-            raise ValueError(
-                f"Expected `pool` at the {M} outputs of the `goal`, but its column "
-                f"{OUTPUT!r} has {int(number.max()) + 1}. Write `pool.at_outputs(...)` "
-                "with as many outputs."
-            )
-        found = cls(pool, M)
-        if goal.outputs and goal.outputs != found.names:
-            raise ValueError(
-                "Expected `pool.at_outputs` to name the outputs in the order of the "
-                f"`goal`, {goal.outputs}, but got {found.names}."
-            )
-        return found
 
     @property
     def names(self) -> tuple[str, ...]:

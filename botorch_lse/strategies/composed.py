@@ -6,11 +6,12 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from botorch.exceptions.errors import BotorchTensorDimensionError
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 
 from botorch_lse.checks import kind_of
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
-from botorch_lse.problem import History, Observations, Pool
+from botorch_lse.problem import OUTPUT, History, Observations, Pool
 from botorch_lse.strategies.assays import Assays
 from botorch_lse.strategies.audited import audited
 from botorch_lse.strategies.devices import on_device
@@ -173,7 +174,7 @@ class ComposedStrategy(Strategy):
     @cached_property
     def assays(self) -> Assays | None:
         r"""How rows are pairs, in a pool from ``Pool.at_outputs``; else ``None``."""
-        return Assays.of(self.pool, self.goal)
+        return assays_of(self.pool, self.goal)
 
     @property
     def directions(self) -> tuple[bool, ...] | None:
@@ -292,3 +293,37 @@ def default_rule(goal: Goal, pool: Pool, of_content: bool = False) -> Rule:
             return ExpectedFeasibility(by_weight=True)
         return SwitchingRule((Straddle(), Ambiguity()))
     return SwitchingRule((ExpectedMisclassification(batch="joint"), Ambiguity()))
+
+
+def assays_of(pool: Pool, goal: Goal) -> Assays | None:
+    r"""The pairs of a candidate and an output that the rows of a pool measure.
+
+    Returns:
+        ``None`` where a measurement gives all outputs.
+
+    Raises:
+        UnsupportedError: If rows measure one output each, and the goal is no region.
+        ValueError: If it is a region of other outputs.
+    """
+    if (pool.names or ("",))[-1] != OUTPUT or goal.n_outputs == 1:
+        return None
+    M, number = goal.n_outputs, pool.X[:, -1]
+    if not isinstance(goal, Region):
+        raise UnsupportedError(
+            "Expected a region as `goal`, such as `Above(1) & Below(2, output=1)`, "
+            f"where rows measure one output each, but got {type(goal).__name__}."
+        )
+    expected = torch.arange(M).to(number).repeat_interleave(len(pool) // M)
+    if len(pool) % M or not torch.equal(number, expected):
+        raise ValueError(
+            f"Expected `pool` at the {M} outputs of the `goal`, but its column "
+            f"{OUTPUT!r} has {int(number.max()) + 1}. Write `pool.at_outputs(...)` "
+            "with as many outputs."
+        )
+    found = Assays(pool, M)
+    if goal.outputs and goal.outputs != found.names:
+        raise ValueError(
+            "Expected `pool.at_outputs` to name the outputs in the order of the "
+            f"`goal`, {goal.outputs}, but got {found.names}."
+        )
+    return found
