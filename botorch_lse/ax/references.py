@@ -43,6 +43,11 @@ PARTS = (Goal, Rule, GaussianProcess, LearntKernel, RowCosts, ContentStop, Histo
 """What a composed strategy is made of: dataclasses, stored by class and fields."""
 PAPERS = "botorch_lse.papers"
 """The public address of strategies that only a paper needs; nothing imports them."""
+_RECORDS = {
+    "botorch_lse:History": History,
+    "botorch_lse.models:LearntKernel": LearntKernel,
+}
+"""Parts that are no strategy's, by their public addresses."""
 _STORABLE = (FunctionType, type)
 _PACKAGE = __name__.partition(".")[0]
 _INSTALLED = {"site-packages", "dist-packages"}
@@ -102,6 +107,7 @@ def reference_to(value: Any, argument: str) -> str:
     """
     own_name = getattr(value, "__name__", None)
     homes = [strategies.__name__, SingleTaskGP.__module__]
+    homes += [record.partition(":")[0] for record in _RECORDS]
     if str(getattr(value, "__module__", "")).startswith(f"{PAPERS}."):
         homes = [PAPERS]  # imported already: nothing else brings the papers along
     for module_name in homes:
@@ -157,9 +163,8 @@ def _registered(reference: str) -> Any:
     """
     if reference == f"{SingleTaskGP.__module__}:SingleTaskGP":
         return SingleTaskGP
-    for part in (History, LearntKernel):
-        if reference == f"{part.__module__}:{part.__name__}":
-            return part
+    if reference in _RECORDS:
+        return _RECORDS[reference]
     module_name, _, name = reference.partition(":")
     if module_name not in (strategies.__name__, PAPERS):
         return None
