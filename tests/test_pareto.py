@@ -175,6 +175,22 @@ def test_margins_are_positive_where_undominated_and_minus_the_gap_elsewhere() ->
     assert torch.equal(-margins[~optimal], pareto_gaps(means)[~optimal])
 
 
+@settings(max_examples=60, deadline=None)
+@given(instances)
+def test_comparing_with_the_front_is_comparing_with_all_to_the_last_bit(
+    instance,
+) -> None:
+    for means in (drawn(*instance), drawn(*instance).round()):  # and with ties
+        difference = means - means.unsqueeze(1)  # of row i in the first place
+        low = difference.amin(dim=-1)
+        own = torch.eye(len(means), dtype=torch.bool)
+        others = low.masked_fill(own, -torch.inf).amax(dim=1)
+        assert torch.equal(pareto_margins(means), -others)
+        dominated = ~pareto_mask(means)
+        expected = low.amax(dim=1)[dominated].clamp_min(0.0)
+        assert torch.equal(pareto_gaps(means)[dominated], expected)
+
+
 def test_a_single_row_is_optimal_with_an_infinite_gap() -> None:
     assert pareto_mask([[1.0, 2.0]]).tolist() == [True]
     assert pareto_gaps([[1.0, 2.0]]).tolist() == [torch.inf]

@@ -955,11 +955,12 @@ class VolumeSeries(Effect):
         values = values_to_come(1).to(moves)
         rho = moves / self.variance.clamp_min(TINY).sqrt()
         is_close = rho.abs() > CLOSE
-        rho.masked_fill_(is_close, 0.0)
+        rho = rho.masked_fill(is_close, 0.0)
         power, sums = rho.clone(), []
         for coefficient in self.coefficients:
             sums.append(power @ coefficient)
-            power.mul_(rho)
+            # In place without a gradient, which needs every power.
+            power = power * rho if rho.requires_grad else power.mul_(rho)
         changes = torch.stack(sums, dim=-1) @ terms_to_come(len(sums)).to(moves)
         for pairs in is_close.nonzero().split(FEW):
             row, target = pairs.unbind(-1)

@@ -1307,7 +1307,8 @@ class PoolPosterior:
             for own, row in zip(
                 path[:, n:].unbind(dim=-1), self._expected, strict=True
             ):
-                covariance = covariance - own.unsqueeze(-1) * row
+                # In place: a batch of hundreds does this for each pair of its rows.
+                covariance.addcmul_(own.unsqueeze(-1), row, value=-1)
             return covariance
 
     def covariance_between(self, rows: Tensor, columns: Tensor) -> Tensor:
@@ -1334,8 +1335,11 @@ class PoolPosterior:
         Prior covariances less products of these are posterior ones. The ``e`` rows that
         are expected are included.
         """
-        expected = [row[indices].unsqueeze(-1) for row in self._expected]
-        return torch.cat((self._cross(indices), *expected), dim=-1)
+        kept = self._cross(indices)
+        if not self._expected:
+            return kept
+        expected = [row.index_select(0, indices) for row in self._expected]
+        return torch.cat((kept, torch.stack(expected, dim=-1)), dim=-1)
 
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
         r"""Covariances between rows, given by numbers or as a slice."""

@@ -14,6 +14,7 @@ from botorch_lse.acquisition import (
     qGlobalMI,
     qTargetedIMSE,
 )
+from botorch_lse.functional.lookahead import CLOSE
 from tests.acquisition.conftest import batches, make_dense, make_model
 from tests.acquisition.test_contract_classes import ensemble, member
 
@@ -95,6 +96,26 @@ def test_volume_changes_are_means_over_draws_of_the_batch(q, n_pending):
     assert q * float(acqf(batch)) == pytest.approx(change.mean(), abs=error)
 
 
+def test_volume_changes_of_one_value_are_exact_up_to_a_share_of_the_targets():
+    model, X, Y, _ = make_model()
+    dense, none = make_dense(X, Y), POOL[:0].numpy()
+    batch = torch.cat((POOL[23:], TARGETS[:3] + 1e-3))  # far from the targets, and near
+    with torch.no_grad():
+        found = qEAVC(model, TARGETS, LEVEL, noise_var=NOISE)(batch.unsqueeze(1))
+    z = torch.linspace(-8, 8, 20_001).double().numpy()
+    shares = []
+    for point, value in zip(batch, found.tolist(), strict=True):
+        mean, variance, weights, K = world(dense, point.numpy()[None], none)
+        moves = weights[:, 0] * K[0, 0] ** 0.5
+        shares.append(np.abs(moves / np.sqrt(variance)).max())
+        left = np.sqrt(variance - moves**2)
+        after = ndtr((mean + z[:, None] * moves - LEVEL) / left).sum(axis=-1)
+        change = np.abs(after - ndtr((mean - LEVEL) / np.sqrt(variance)).sum())
+        want = np.trapezoid(change * norm.pdf(z), z)
+        assert value == pytest.approx(want, rel=1e-3, abs=1e-5 * len(TARGETS))
+    assert min(shares) < CLOSE < max(shares)  # by the series, and one by one
+
+
 @pytest.mark.parametrize("tau", [0.0, 0.5])
 @pytest.mark.parametrize("q", [1, 3])
 def test_targeted_variance_is_that_of_a_fresh_solve(tau, q):
@@ -120,9 +141,10 @@ def test_costs_divide_and_ensembles_are_averaged(cls, options):
 
 
 @pytest.mark.parametrize("cls", [qGlobalMI, qEAVC])
-def test_gradients_are_those_of_small_differences(cls):
+@pytest.mark.parametrize("q", [1, 2])
+def test_gradients_are_those_of_small_differences(cls, q):
     acqf = cls(make_model()[0], TARGETS, LEVEL, noise_var=NOISE)
-    X = POOL[23:25].clone().requires_grad_()
+    X = POOL[23 : 23 + q].clone().requires_grad_()
     assert torch.autograd.gradcheck(acqf, (X,), eps=1e-6, atol=1e-6)
 
 

@@ -1,7 +1,8 @@
 r"""How far the rows of an instance are from changing sides, and how hard it is.
 
-All outputs are maximised. Pairs of rows are compared in blocks, so memory does not grow
-with the square of the number of rows.
+All outputs are maximised. Whatever a row falls behind, it falls behind a row that
+nothing dominates no less, in floating point too: so all rows are compared with this
+front, in blocks, and not with each other. Time grows with the rows times the front.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from botorch_lse.checks import real_matrix
 from botorch_lse.designs.basis import span_map
-from botorch_lse.pareto import PAIRS
+from botorch_lse.pareto import PAIRS, pareto_mask
 
 
 def pareto_gaps(means: Any) -> Tensor:
@@ -36,8 +37,8 @@ def pareto_gaps(means: Any) -> Tensor:
         Kone et al. (2025), Eq. (1).
     """
     values = real_matrix(means, "means")
-    own = _dominance(values)
-    return _gaps(values, own.amount, ~own.dominated)
+    optimal = pareto_mask(values)
+    return _gaps(values, _amount(values, optimal), optimal)
 
 
 def empirical_gaps(means: Any) -> Tensor:
@@ -56,8 +57,8 @@ def empirical_gaps(means: Any) -> Tensor:
         Eq. (5) prints ``i``: erratum 1 (papers/kone2025/errata.md).
     """
     values = real_matrix(means, "means")
-    own = _dominance(values)
-    return _gaps(values, own.amount, own.amount <= 0)
+    amount = _amount(values, pareto_mask(values))
+    return _gaps(values, amount, amount <= 0)
 
 
 def pareto_margins(means: Any) -> Tensor:
@@ -73,30 +74,22 @@ def pareto_margins(means: Any) -> Tensor:
         ``K`` margins, units of ``y``; infinite for a single row.
     """
     values = real_matrix(means, "means")
-    result = torch.full_like(values[:, 0], torch.inf)
-    everything = torch.arange(len(values))
-    for rows in _blocks(everything, len(values)):
+    optimal = pareto_mask(values)
+    front, result = optimal.nonzero().view(-1), -_amount(values, optimal)
+    for rows in _blocks(front, len(values)):
         low, _ = _differences(values, rows)
         low[torch.arange(len(rows)), rows] = -torch.inf
         result[rows] = -low.amax(dim=1)
     return result
 
 
-@dataclass(frozen=True, eq=False)
-class _Dominance:
-    amount: Tensor  # Delta*_i, 0 at least through j = i
-    dominated: Tensor  # in the weak sense
-
-
-def _dominance(means: Tensor) -> _Dominance:
-    K = len(means)
-    amount = torch.empty_like(means[:, 0])
-    dominated = torch.empty(K, dtype=torch.bool)
-    for rows in _blocks(torch.arange(K), K):
-        low, high = _differences(means, rows)
+def _amount(means: Tensor, optimal: Tensor) -> Tensor:
+    r"""``Delta*`` of each row: 0 of those in ``optimal``, the others' rivals."""
+    amount, front = torch.zeros_like(means[:, 0]), means[optimal]
+    for rows in _blocks((~optimal).nonzero().view(-1), len(front)):
+        low, _ = _differences(means, rows, front)
         amount[rows] = low.amax(dim=1)
-        dominated[rows] = ((low >= 0) & (high > 0)).any(dim=1)
-    return _Dominance(amount, dominated)
+    return amount
 
 
 def _gaps(means: Tensor, amount: Tensor, optimal: Tensor) -> Tensor:
@@ -110,12 +103,21 @@ def _gaps(means: Tensor, amount: Tensor, optimal: Tensor) -> Tensor:
     return gaps.clamp_min_(0.0)
 
 
-def _differences(means: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Smallest and largest ``mu_j(c) - mu_i(c)`` over ``c``: ``rows x K`` each."""
-    low = means[:, 0] - means[rows, 0, None]
+def _differences(
+    means: Tensor, rows: Tensor, rivals: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    r"""Smallest and largest ``mu_j(c) - mu_i(c)`` over ``c``: ``rows x rivals`` each.
+
+    Args:
+        means: ``K x m``.
+        rows: The rows ``i``.
+        rivals: The means of the ``j``; default those of all rows.
+    """
+    rivals = means if rivals is None else rivals
+    low = rivals[:, 0] - means[rows, 0, None]
     high = low.clone()
     for c in range(1, means.shape[1]):
-        difference = means[:, c] - means[rows, c, None]
+        difference = rivals[:, c] - means[rows, c, None]
         torch.minimum(low, difference, out=low)
         torch.maximum(high, difference, out=high)
     return low, high
