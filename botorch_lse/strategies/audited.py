@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse.confidence.audit import (
@@ -43,7 +42,7 @@ from botorch_lse.functional.cells import UNKNOWN
 from botorch_lse.numerals import written
 from botorch_lse.problem import Classification, Observations, Pool
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.judges import BY_SIDES, Judge, Values
+from botorch_lse.strategies.judges import Judge, Values
 from botorch_lse.strategies.loop import (
     ALL_ABOVE,
     AUDITED,
@@ -57,6 +56,11 @@ from botorch_lse.strategies.wrapping import Wrapping
 
 DRAWS = 4096
 """Rows drawn ahead for one claim; a claim that needs more of them is not worth it."""
+UNJUDGED = (
+    "Not audited: the model learns another noise for each row, so that one value says "
+    "little of an output that has two levels. State the noise to have it audited."
+)
+"""What an answer says that no audit can judge."""
 TAKEN_BACK = 0.5
 """A claim is given up once the model takes back this share of what is tolerated."""
 
@@ -199,13 +203,16 @@ class Claim:
             self, verdict=torch.where(self.verdict == 0, found, self.verdict)
         )
 
-    def wanted(self, left: Tensor, missing: Tensor, needs_pairs: bool) -> Tensor:
+    def wanted(
+        self, left: Tensor, missing: Tensor, needs_pairs: bool, out: Tensor | int = 0
+    ) -> Tensor:
         r"""``N`` counts of what the next look of each drawn row takes.
 
         Args:
             left: ``N``, how often each row may still be measured.
             missing: ``N`` counts: nothing is judged before they are there.
             needs_pairs: Whether nothing is judged before the ``pairs`` are there.
+            out: ``N``, how often each row is being measured.
         """
         if needs_pairs:
             looks = torch.ones_like(self.counts).index_fill(0, self.pairs, 2)
@@ -213,11 +220,12 @@ class Claim:
             looks = torch.ones_like(self.counts)
         else:
             looks = next_look(self.counts)
-        more = (looks - self.counts).clamp_min(0)
+        more = (looks - self.counts - out).clamp_min(0)
         more = torch.where((self.verdict == 0) & (more <= left), more, 0)
         is_drawn = torch.zeros_like(more, dtype=torch.bool)
         is_drawn[self.drawn] = True
-        return torch.maximum(more * is_drawn, missing.minimum(left))
+        missing = (missing - out).clamp_min(0).minimum(left)
+        return torch.maximum(more * is_drawn, missing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,8 +425,8 @@ class Audited(Wrapping):
             noise = self.inner.audit_noise_kind(belief.inner)
             if noise == LEARNT and self.max_repeats == 1:
                 noise = SIDE
-            if noise == SIDE and not judge.knows_sides:
-                raise UnsupportedError(BY_SIDES)
+        if noise == SIDE and not judge.knows_sides:  # only the fitted model tells
+            return replace(belief, noise=noise)
         return replace(belief, claim=claim, attempt=attempt, noise=noise)
 
     def _test(self, belief: AuditBelief) -> AuditTest:
@@ -455,8 +463,7 @@ class Audited(Wrapping):
             return super().plan(belief, request)
         out = torch.bincount(request.pending, minlength=len(self.pool))
         missing = self._missing(belief)
-        wanted = claim.wanted(request.left, missing, belief.needs_pairs)
-        wanted = (wanted - out).clamp_min(0)
+        wanted = claim.wanted(request.left, missing, belief.needs_pairs, out)
         chosen: list[Tensor] = []
         size = request.size
         first = missing.nonzero().view(-1)
@@ -490,7 +497,8 @@ class Audited(Wrapping):
         r"""Whether a row of the claim may be measured; else as the inner one says."""
         if belief.claim is None or belief.ended is not None:
             return super().may_measure(belief, left)
-        return bool((self.open_rows(belief) & (left > 0)).any())
+        wanted = belief.claim.wanted(left, self._missing(belief), belief.needs_pairs)
+        return bool((wanted > 0).any())
 
     def is_out_of_reach(self, belief: AuditBelief, left: Tensor) -> bool:
         r"""As the inner one says while no claim is open, whose rows tell of it."""
@@ -604,7 +612,9 @@ class Audited(Wrapping):
     def _words_so_far(self, belief: AuditBelief) -> str:
         r"""Where an audit stands that has not passed, a sentence to be added."""
         if belief.claim is None:
-            return ""
+            if belief.noise != SIDE or self.inner.audit_judge(belief.inner).knows_sides:
+                return ""
+            return f" {UNJUDGED}"
         judged, test = belief.claim.judged, self._test(belief)
         n, wrong = len(judged), int((~judged).sum())
         found = f"{wrong} of {n} rows drawn at random were wrong"

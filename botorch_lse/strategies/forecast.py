@@ -113,6 +113,8 @@ def observations_needed(
         guess = _where_equal(last, (n, needed))
         last = n, needed
         n = min(max(math.ceil(guess), 1), enough - 1)
+        if n == last[0]:  # there is no number between: it is the next one
+            return enough
     return enough
 
 

@@ -607,7 +607,8 @@ class ByTables:
             found = Run.read(settings(Path("botorch-lse.toml"), {}))
             with redirect_stderr(io.StringIO()):
                 state = found.state
-            rows = torch.as_tensor(found.rows)
+            names = found.strategy.pool.to_frame()["name"]  # in an order of its own
+            rows = torch.tensor([int(name[1:]) for name in names])
             self.run.world = replace(self.world, items=self.world.items[rows])
             self.run.strategy = found.strategy
             self.run.check(state)

@@ -633,3 +633,16 @@ def test_the_room_of_an_audit_is_what_it_can_draw() -> None:
     assert sorted(out) == [0, 1, 2, 3, 4]
     with pytest.raises(ValueError, match="Nothing is left to ask"):
         strategy.ask(state, out)
+
+
+def test_the_second_value_of_a_pair_is_asked_for_while_the_first_is_out() -> None:
+    pool, side, truth = claimed(0.0, n=20)
+    strategy = Claiming(pool, side=side, kind="learnt", max_repeats=2, batch_size=30)
+    state, out = strategy.init(), list[int]()
+    planned = strategy.ask(state).order.tolist()
+    while (room := strategy.room(state, out)) > 0:
+        assert room == len(planned) - len(out)
+        out += replace(strategy, batch_size=1).ask(state, out).order.tolist()
+    assert sorted(out) == sorted(planned)
+    claim = state.belief.claim
+    assert all(out.count(row) == 2 for row in claim.pairs.tolist())

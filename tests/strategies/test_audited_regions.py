@@ -7,7 +7,6 @@ import itertools
 import pandas as pd
 import pytest
 import torch
-from botorch.exceptions.errors import UnsupportedError
 from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Observations, Pool
@@ -348,13 +347,16 @@ def test_destructive_samples_are_judged_by_sides_if_each_output_has_one_level() 
     build("band", max_repeats=1)  # the noise is stated
 
 
-def test_noise_that_a_model_predicts_does_not_judge_bands() -> None:
+def test_where_a_model_predicts_noise_bands_are_not_audited_and_that_is_said() -> None:
     def model(X, y, yvar):
         return HeteroscedasticGP(X, y, lambda X: STD**2 * torch.ones_like(X[..., 0]))
 
     strategy = build("band", model=GaussianProcess(model), max_observations=120)
-    with pytest.raises(UnsupportedError, match="an output has two levels"):
-        end_of(strategy)
+    state = end_of(strategy)  # measured and decided: no error takes that back
+    assert state.stop_reason == "decided"
+    assert "Not audited: the model learns" in state.classification.guarantee
+    again = strategy.replay(state.observations)
+    assert again.classification.guarantee == state.classification.guarantee
 
 
 def test_assays_are_not_audited() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import pickle
 
 import numpy as np
@@ -68,6 +69,16 @@ def test_the_number_of_evaluations_is_found_with_few_designs(monkeypatch) -> Non
     assert len(asked) <= 4
     assert asked[0] is None
     assert all(design is not None for design in asked[1:])
+
+
+@pytest.mark.parametrize("beta", [1.2, 1.7, 2.5, 5.3])
+@pytest.mark.parametrize("variance", [0.3, 1.0, 30.0])
+def test_few_evaluations_are_counted_exactly(beta: float, variance: float) -> None:
+    # v / (1 + n v) <= 1 / beta needs n = beta - 1 / v, of whole numbers the next.
+    exact = max(1, math.ceil(beta - 1 / variance))
+    stated = {**BARE, "X": torch.tensor([[variance**0.5]]).double()}
+    relaxation = Relaxation({**stated, "target_weights": torch.ones(1).double()}, 1.0)
+    assert observations_needed(relaxation, beta, 60) == exact
 
 
 def test_a_forecast_ends_where_no_number_is_worth_the_wait() -> None:

@@ -614,6 +614,33 @@ def test_a_budget_below_the_burn_in_is_refused() -> None:
         estimated(max_observations=399, burn_in=400)
 
 
+def test_repeats_below_those_of_the_burn_in_are_refused() -> None:
+    options = {"burn_in": 60, "batch_size": 7, "epsilon": 0.1}
+    n = estimated(**options).burn_in_plan.repeats
+    message = f"`max_repeats` of at least {n}, as often .* but got {n - 1}. Give a larg"
+    with pytest.raises(ValueError, match=message):
+        estimated(max_repeats=n - 1, **options)
+    known = {"noise_std": 1.0, "variance_bounds": None, "burn_in": None}
+    assert estimated(max_repeats=1, **known)
+    strategy = estimated(max_repeats=n, **options)
+    state = strategy.init()
+    while state.belief.burn_in.lasts:
+        assert not state.is_done
+        state = with_scatter(0, strategy, state)
+
+
+def test_a_burn_in_whose_rows_are_used_up_ends_the_run() -> None:
+    n = estimated(burn_in=60).burn_in_plan.repeats
+    strategy = estimated(burn_in=60, batch_size=7, max_repeats=n)
+    state = strategy.init()
+    while not state.is_done:  # what is abandoned is used up
+        rows = strategy.ask(state).order
+        assert strategy.room(state) >= len(rows)
+        state = strategy.tell(state, None, abandoned=rows)
+    assert state.stop_reason == "rows exhausted"
+    assert state.classification.undecided.all()
+
+
 @more_when_slow("n_runs", 2, 15)
 def test_stated_noise_raises_no_alarm(n_runs: int) -> None:
     # 15 runs, two tests with 0.001 each: an alarm has probability 0.03 at most.

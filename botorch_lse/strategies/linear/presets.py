@@ -422,6 +422,13 @@ class HRAGELinearStrategy(LinearStrategy):
             head_designs(features_of(self.pool)).counts(self.burn_in)  # or it raises
         if self.max_observations is not None:
             check_budget(self.max_observations, self.n_burn_in, *BURN_IN)
+        plan, most = self.burn_in_plan, self.max_repeats
+        if plan is not None and most is not None and most < plan.repeats:
+            raise ValueError(
+                f"Expected `max_repeats` of at least {plan.repeats}, as often as the "
+                f"burn-in measures a row, but got {most}. Give a larger one, "
+                "`noise_std`, or `Pool(noise_var=...)`, in place of `variance_bounds`."
+            )
 
     def _check_noise(self) -> None:
         given = (self.noise_std, self.pool.noise_var, self.variance_bounds)

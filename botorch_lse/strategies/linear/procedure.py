@@ -378,6 +378,11 @@ class BurnInPlan:
         r"""0 while the first stage still needs measurements, else 1."""
         return int(bool((data.first.counts >= self._stages[0]).all()))
 
+    @property
+    def repeats(self) -> int:
+        r"""How often the row is measured that both stages measure most."""
+        return int(torch.stack(self._stages).sum(dim=0).max())
+
     def missing(self, data: BurnInData) -> Tensor:
         r"""``N`` counts that the current stage still needs."""
         stage = self._stage(data)
@@ -584,8 +589,18 @@ class LinearProcedure(Procedure):
         r"""Whether rows may be excluded now: a burn-in needs those of its stages."""
         return belief.burn_in is None or not belief.burn_in.lasts
 
+    def at_once(self, belief: LinearBelief, request: Request) -> int:
+        r"""What a burn-in lacks; after it see ``Procedure.at_once``."""
+        plan, data = self.burn_in, belief.burn_in
+        if plan is not None and data is not None and data.lasts:
+            return int(plan.counts(data, request).sum())
+        return super().at_once(belief, request)
+
     def open_rows(self, belief: LinearBelief) -> Tensor:
-        r"""``N`` bools, all true: each row may help to decide others."""
+        r"""``N`` bools: rows that a burn-in lacks; after it each may help others."""
+        plan, data = self.burn_in, belief.burn_in
+        if plan is not None and data is not None and data.lasts:
+            return plan.missing(data) > 0
         return torch.ones(len(self.pool), dtype=torch.bool)
 
     def is_out_of_reach(self, belief: LinearBelief, left: Tensor) -> bool:
