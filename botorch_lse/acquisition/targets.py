@@ -575,8 +575,8 @@ class qMILK(qNegMaxPosteriorVariance):  # noqa: N801 (BoTorch's q)
     The maximum runs over all ordered pairs of targets, ``x = x'`` included. These
     differences decide whether ``f(x)`` is above ``omega max f``. The ``T^2`` pairs are
     never listed: each evaluation passes over the covariance of the targets in blocks of
-    rows, ``O(T^2)`` time: milliseconds for 1,000 targets, a second or more for 10,000.
-    Units of ``y`` squared.
+    rows, ``O(T^2)`` time for each batch: milliseconds for 1,000 targets, a second or
+    more for 10,000. So scoring each of them takes ``O(T^3)``. Units of ``y`` squared.
 
     Example:
         >>> acqf = qMILK(model, targets=pool_X, omega=0.9, noise_var=25.0)

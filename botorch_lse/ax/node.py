@@ -58,7 +58,7 @@ from botorch_lse.ax.ledger import (
     Round,
     excluded_in,
 )
-from botorch_lse.ax.pool_space import PoolSpace
+from botorch_lse.ax.pool_space import PoolSpace, warn_of_equal_rows
 from botorch_lse.ax.storage import StoredStrategy
 from botorch_lse.checks import row_indices, truth_value, whole_number
 from botorch_lse.models.memory import FitMemory, remembering
@@ -150,6 +150,8 @@ class LevelSetNode(ExternalGenerationNode):
         self.asynchronous = truth_value(asynchronous, "asynchronous")
         if isinstance(strategy, Strategy) and self.asynchronous:
             _check_asynchronous(strategy)
+        if isinstance(strategy, Strategy):
+            warn_of_equal_rows(strategy.pool)
         if not isinstance(strategy, StoredStrategy):
             strategy = StoredStrategy(strategy, pool_folder)
         self.stored = strategy

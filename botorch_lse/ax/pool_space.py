@@ -8,6 +8,7 @@ parameters (``grid_pool``).
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial, reduce
@@ -21,6 +22,7 @@ from ax.api.utils.instantiation.from_config import parameter_from_config
 from ax.core import FixedParameter, ParameterConstraint, SearchSpace
 from ax.core.parameter import DerivedParameter
 from ax.exceptions.core import AxError
+from botorch.exceptions.warnings import InputDataWarning
 
 from botorch_lse.checks import of_type, whole_number
 from botorch_lse.encoding import LEVEL_OF
@@ -76,6 +78,30 @@ def pool_parameters(pool: Pool) -> list[RangeParameterConfig]:
         )
     bounds = (0, len(pool) - 1)
     return [RangeParameterConfig(name=POOL_INDEX, bounds=bounds, parameter_type="int")]
+
+
+def warn_of_equal_rows(pool: Pool) -> None:
+    r"""Warn of rows that the columns of a pool do not tell apart.
+
+    Whether Ax needs that is known with its first trial, which is refused if parameters
+    are columns. Columns without a name are no parameters.
+
+    Args:
+        pool: The candidates.
+    """
+    if pool.table is None and pool.names == tuple(f"x{i}" for i in range(pool.d)):
+        return
+    equal = pool.to("cpu").to_frame().duplicated(keep=False).to_numpy().nonzero()[0]
+    if len(equal) > 0:
+        warnings.warn(
+            f"{len(equal)} rows of the pool are equal to another one (row {equal[0]} "
+            "is the first), so Ax can tell them apart by their numbers alone: make the "
+            "experiment by `configure_experiment(parameters=pool_parameters(pool))`. "
+            "For parameters by column leave copies out, "
+            "`Pool(frame.drop_duplicates())`.",
+            InputDataWarning,
+            stacklevel=3,
+        )
 
 
 class PoolSpace:
@@ -560,7 +586,7 @@ def _check_rows(n_rows: int) -> None:
 def _levels(parameter: Config, points: int | Mapping[str, int] | None) -> Any:
     r"""The values of a parameter in the grid, in order."""
     if isinstance(parameter, ChoiceParameterConfig):
-        return list(parameter.values)
+        return list(dict.fromkeys(parameter.values))  # each once, as Ax takes them
     low, high = parameter.bounds
     if parameter.step_size is not None:
         # 1e-9: a quotient such as 0.3 / 0.1 may come out just below the whole number.

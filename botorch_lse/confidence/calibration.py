@@ -26,6 +26,18 @@ FALSE_ALARM = 0.01
 ANOTHER_MODEL = "or give another `model`"
 """What else may be done about predictions that are too narrow, for those who can."""
 NOTHING_AHEAD = "Nothing was predicted before it was measured."
+BY_NOISE = 0.5
+"""Share of the noise in the variance of a prediction from which on its error tells of
+the noise; other errors tell how the function varies."""
+LEAST_ERRORS = 20
+"""Such errors before it is looked at whether they grow with the value."""
+GROWTH = 3.3
+"""Standard deviations by which their correlation with the value, by ranks, is to exceed
+0: a probability of 5e-4, each time. Of 600 runs of 200 values with the same noise
+everywhere, looked at after every fourth value, 0.5 % are reported."""
+MATTERS = 1.5
+"""By which factor the noise of large values is to exceed that of small ones at least;
+of thousands of values a correlation is found that changes no answer."""
 
 
 class CalibrationWarning(BotorchWarning):
@@ -54,6 +66,43 @@ def left_out(L: Tensor, whitened: Tensor) -> tuple[Tensor, Tensor]:
     inverse = torch.linalg.solve_triangular(L, torch.eye(len(L)).to(L), upper=False)
     precision = inverse.square().sum(dim=0)
     return (inverse.mT @ whitened) / precision.sqrt(), precision.rsqrt()
+
+
+def growing_noise(
+    predicted: Tensor, errors: Tensor, noise_shares: Tensor
+) -> tuple[float, float] | None:
+    r"""By which factors the noise of small and of large values differs from a model's.
+
+    Errors of predictions one step ahead are independent of each other, and of what is
+    predicted, if the model is right. Their sizes are held against the predictions by
+    ranks, so that no single large error moves them far.
+
+    Args:
+        predicted: ``n`` predictions, each of a value from those before it.
+        errors: ``n`` errors of these, in units of their standard deviations.
+        noise_shares: ``n`` shares of the noise in their variances.
+
+    Returns:
+        The root mean square of the errors of the smaller half of the predictions, and
+        of the larger half; ``None`` where the noise does not grow with the value.
+    """
+    tells = noise_shares >= BY_NOISE
+    n = int(tells.sum())
+    if n < LEAST_ERRORS:
+        return None
+    sizes, values = _ranks(errors[tells].abs()), _ranks(predicted[tells])
+    # Half-normal scores of the sizes find more than their ranks by themselves.
+    pairs = torch.stack((torch.special.erfinv(sizes / (n + 1)), values))
+    correlation = float(torch.corrcoef(pairs)[0, 1])
+    squared, is_large = errors[tells].square(), values > n / 2
+    small, large = (float(squared[at].mean()) ** 0.5 for at in (~is_large, is_large))
+    grows = correlation * (n - 1) ** 0.5 > GROWTH and large > MATTERS * small
+    return (small, large) if grows else None
+
+
+def _ranks(values: Tensor) -> Tensor:
+    r"""``n`` ranks from 1 on."""
+    return values.argsort(stable=True).argsort().double() + 1
 
 
 def recent(ahead: Tensor) -> Tensor:

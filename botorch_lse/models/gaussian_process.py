@@ -387,6 +387,22 @@ class GPPrior:
             before=self if self.before is None else self.before,
         )
 
+    def errors_ahead(self) -> Tensor:
+        r"""How each given value was predicted from those before it.
+
+        Returns:
+            ``3 x n``: predictions and their standard deviations, noise included, in the
+            units of ``y``, and their errors in units of these; no column where no value
+            was ``given``.
+        """
+        given, unit = self.mean_module, self.scale.double()
+        if not isinstance(given, GivenMean):
+            return unit.new_zeros(3, 0)
+        with torch.no_grad():
+            L, a = given.kernel.L, given.a
+            mean = self.in_units(given.base(given.kernel.F).double())
+            return _errors_ahead(mean.expand(len(a)), unit * L, a)
+
     @property
     def knows_new_noise(self) -> bool:
         r"""Whether the noise variance of a future observation is known."""
@@ -461,6 +477,18 @@ class GPPrior:
         bare = self if self.before is None else self.before
         with torch.no_grad():
             return least_noise(bare.variance(F), self.dtype)
+
+
+def _errors_ahead(mean: Tensor, L: Tensor, a: Tensor) -> Tensor:
+    r"""``3 x n``: see ``GPPrior.errors_ahead``.
+
+    Args:
+        mean: ``n`` prior means.
+        L: ``n x n`` factor of the covariance of the values, noise included.
+        a: ``n`` whitened residuals.
+    """
+    sigma = L.diagonal()
+    return torch.stack((mean + L @ a - sigma * a, sigma, a))
 
 
 def diagonal(kernel: Kernel, F: Tensor, G: Tensor) -> Tensor:
@@ -1390,6 +1418,16 @@ class PoolPosterior:
     def prior_mean_of_data(self) -> Tensor:
         r"""``n`` prior means of the observations, units of ``y``."""
         return self.prior.mean(self._data).expand(self.a.numel())
+
+    def errors_ahead(self) -> Tensor:
+        r"""How each value was predicted from those before it, given ones first.
+
+        Returns:
+            ``3 x n``, see ``GPPrior.errors_ahead``; of correlated outputs, the values
+            of all of them.
+        """
+        own = _errors_ahead(self.prior_mean_of_data, self.L, self.a)
+        return torch.cat((self.prior.errors_ahead(), own), dim=-1)
 
     @property
     def _data(self) -> Tensor:

@@ -19,7 +19,11 @@ from torch import Tensor
 from botorch_lse.checks import in_interval, kind_of, truth_value
 from botorch_lse.confidence.anytime import RKHSWidth
 from botorch_lse.confidence.audit import KNOWN, LEARNT, SIDE
-from botorch_lse.confidence.calibration import Calibration, CalibrationWarning
+from botorch_lse.confidence.calibration import (
+    Calibration,
+    CalibrationWarning,
+    growing_noise,
+)
 from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
@@ -71,6 +75,7 @@ from botorch_lse.strategies.remarks import (
     on_decades,
     on_far_values,
     on_few_levels,
+    on_growing_noise,
     on_model,
     on_noise,
     on_norm,
@@ -112,7 +117,7 @@ ENDLESS = (
     "larger `epsilon`, or look for a wrong value."
 )
 """What a forecast says that ended where no number is worth the wait."""
-ADVICE = ("decades", "noise")
+ADVICE = ("decades", "noise", "growing noise")
 """Kinds of remarks that nobody is warned of: the answer holds as it is."""
 SO_FAR = {"below": NONE_FOUND, "above": ALL_ABOVE}
 """What a run ends with whose values all lie on one side."""
@@ -483,6 +488,7 @@ class GPProcedure(Procedure):
             remarks=self._on_history
             + self._on_noise(refuted, believed)
             + self._on_model(learnt, _without(history, slips))
+            + self._on_growth(learnt, _without(history, slips))
             + (() if self.model.is_fixed else self._remarks(learnt, history)),
         )
         learnt = _warned(belief, learnt)
@@ -624,6 +630,31 @@ class GPProcedure(Procedure):
             if are_many(is_off):
                 rows = own.indices[is_off].unique().tolist()
                 found.append(on_model(int(is_off.sum()), len(own), rows, j))
+        return tuple(found)
+
+    def _on_growth(self, learnt: Belief, used: Observations) -> tuple[Remark, ...]:
+        r"""What values say against a noise that is the same everywhere."""
+        fits, found = learnt.fits, []
+        if not fits.is_informed:
+            return ()
+        for j, own in enumerate(self.model.by_output(used)):
+            posterior, output = fits.posteriors[j], self.model.outputs[j]
+            noise, y = fits.noise_of(used)[j], own.y
+            if output.history is not None:
+                before = output.noise_of_history(posterior.prior)
+                noise, y = torch.cat((before, noise)), torch.cat((output.history.y, y))
+            if len(y) == 0 or bool((noise != noise[0]).any()):
+                continue
+            told = posterior.errors_ahead()
+            if posterior.is_correlated:
+                told = told[:, correlated.own_data(posterior)]
+            predicted, sigma, errors = told
+            variance = torch.maximum(noise[0], posterior.least_noise)
+            factors = growing_noise(predicted, errors, variance / sigma.square())
+            if factors is not None:
+                small, large = (float(variance) ** 0.5 * factor for factor in factors)
+                is_positive = min([*self.goal.levels_near(j, y), float(y.min())]) > 0
+                found.append(on_growing_noise((small, large), is_positive, j))
         return tuple(found)
 
     def remarks(self, belief: Belief) -> tuple[Remark, ...]:

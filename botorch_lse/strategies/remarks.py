@@ -60,8 +60,9 @@ class Remark:
             measured again. ``"decades"``: the values are positive over several decades,
             so that their logarithms would be easier to learn. ``"far"``: old values
             were measured far from the pool. ``"noise"``: hardly any row was measured
-            twice, and the data do not tell how large the noise is. ``"stated noise"``:
-            values of one row differ by more than the noise that was stated.
+            twice, and the data do not tell how large the noise is. ``"growing noise"``:
+            the noise grows with the value. ``"stated noise"``: values of one row differ
+            by more than the noise that was stated.
             ``"model"``, ``"norm"``: a stated model, or bound of the norm, does not fit
             the values, so that nothing is decided.
         text: The remark in whole sentences.
@@ -148,6 +149,34 @@ def on_noise(
         f"standard deviation of {low:.2g} if the function varies fast, and of "
         f"{high:.2g} if it does not. The intervals cover both, and are wide. Measure "
         "four rows again, or give `noise_std`.",
+        output=output,
+    )
+
+
+def on_growing_noise(
+    between: tuple[float, float], is_positive: bool, output: int = 0
+) -> Remark:
+    r"""The remark that the noise is larger where values are.
+
+    Args:
+        between: Its standard deviations among small and among large values.
+        is_positive: Whether values and levels have logarithms.
+        output: The number of the output.
+    """
+    small, large = between
+    remedy = (
+        "Tell `y.log10()`, with the logarithm of the level and an `epsilon` in decades "
+        "(0.3 is a factor of 2), or"
+        if is_positive
+        else "Tell"
+    )
+    return Remark(
+        "growing noise",
+        "The noise grows with the value: its standard deviation is about "
+        f"{small:.2g} in the smaller half of the values and {large:.2g} in the larger "
+        "one, where intervals are too narrow, as the model has the same noise "
+        f"everywhere. {remedy} each value with its noise variance, "
+        "`Observations(rows, y, yvar)`.",
         output=output,
     )
 

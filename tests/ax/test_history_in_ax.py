@@ -280,20 +280,18 @@ def test_another_value_of_a_fixed_parameter_is_another_point():
         client.get_next_trials(1)
 
 
-def test_a_trial_far_from_the_pool_is_named_and_spares_no_first_row():
-    pool = Pool(
-        torch.linspace(20, 30, 41, dtype=torch.float64).view(-1, 1), names=["T"]
-    )
+@pytest.mark.parametrize(("kind", "n"), [("float", 41), ("int", 11)])
+def test_a_trial_far_from_the_pool_is_named_and_spares_no_first_row(kind, n):
+    pool = Pool(torch.linspace(20, 30, n, dtype=torch.float64).view(-1, 1), names=["T"])
     strategy = Strategy(pool, Above(0.3, epsilon=0.1), batch_size=1)
     client = Client()
-    temperature = RangeParameterConfig(
-        name="T", bounds=(0, 5000), parameter_type="float"
-    )
+    temperature = RangeParameterConfig(name="T", bounds=(0, 5000), parameter_type=kind)
     client.configure_experiment(parameters=[temperature], name="far")
     client.configure_optimization(objective="y")
     client.set_generation_strategy(level_set_generation_strategy(strategy))
-    for number in (2500.0, 45.0, 31.0):  # of these only 31 tells of the pool
-        attach(client, {"T": number}, 1.0, sem=0.1)
+    for number in (2500, 45, 31):  # of these only 31 tells of the pool
+        value = float(number) if kind == "float" else number
+        attach(client, {"T": value}, 1.0, sem=0.1)
     with pytest.warns(DataWarning, match=r"old value 0 has T = 2500 \(the pool: 20"):
         state = state_of(client)
     assert [remark.kind for remark in state.remarks] == ["far"]

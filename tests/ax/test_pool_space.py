@@ -20,6 +20,7 @@ from ax.core.parameter import (
     RangeParameter,
 )
 from ax.core.search_space import SearchSpace
+from botorch.exceptions.warnings import InputDataWarning
 
 from botorch_lse import Pool
 from botorch_lse.ax import (
@@ -258,7 +259,52 @@ def test_a_pool_that_does_not_fit_the_space_is_refused():
         )
 
 
+def of_frame(frame):
+    return Pool(frame)
+
+
+def of_names(frame):
+    return Pool(torch.tensor(frame.to_numpy().copy()), names=list(frame.columns))
+
+
+@pytest.mark.parametrize("pool_of", [of_frame, of_names])
+def test_equal_rows_are_said_when_ax_gets_the_strategy(pool_of):
+    frame = pd.DataFrame({"x": [0.0, 0.25, 0.5, 0.5, 1.0]})
+    x = RangeParameterConfig(name="x", bounds=(0, 1), parameter_type="float")
+
+    def given(pool):
+        strategy = LSEStrategy(pool, threshold=0.2, noise_std=0.1, batch_size=1)
+        return level_set_generation_strategy(strategy)
+
+    def first_trial(generation_strategy, parameters):
+        client = Client()
+        client.configure_experiment(parameters=parameters, name="equal")
+        client.configure_optimization(objective="y")
+        client.set_generation_strategy(generation_strategy)
+        return client.get_next_trials(1)
+
+    pool = pool_of(frame)
+    said = r"2 rows .* equal .*row 2 is the first.*parameters=pool_parameters\(pool\)"
+    with pytest.warns(InputDataWarning, match=said):
+        copies = given(pool)
+    with pytest.raises(ValueError, match="rows 2 and 3 are both"):
+        first_trial(copies, [x])
+    # Both remedies.
+    assert first_trial(copies, pool_parameters(pool))
+    assert first_trial(given(pool_of(frame.drop_duplicates())), [x])
+    # Without names there are no columns that a parameter may be.
+    unnamed = Pool(pool.X)
+    assert first_trial(given(unnamed), pool_parameters(unnamed))
+
+
 # --- grids ------------------------------------------------------------------------
+
+
+def test_a_value_that_is_given_twice_is_one_row_of_a_grid():
+    mix = ChoiceParameterConfig(
+        name="mix", values=["a", "b", "a"], parameter_type="str"
+    )
+    assert grid_pool([mix]).to_frame()["mix"].tolist() == ["a", "b"]
 
 
 def test_a_grid_has_every_combination_on_its_scales():

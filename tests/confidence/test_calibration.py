@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 
 import pytest
+import scipy
 import torch
 
-from botorch_lse.confidence.calibration import FALSE_ALARM, Calibration, left_out
+from botorch_lse.confidence.calibration import (
+    FALSE_ALARM,
+    GROWTH,
+    Calibration,
+    growing_noise,
+    left_out,
+)
 from tests.reference.dense_gp import DenseGP
 
 
@@ -82,3 +89,50 @@ def test_what_is_said_tells_failure_from_success() -> None:
 def test_a_level_out_of_range_is_refused(level) -> None:
     with pytest.raises(ValueError, match="`level`"):
         calibration(torch.zeros(3).double()).coverage(level)
+
+
+# --- noise that grows with the value --------------------------------------------------
+
+
+def errors(n, seed, growth=1.0):
+    r"""Predictions between 0 and 1, and errors ``growth`` times larger at 1."""
+    generator = torch.Generator().manual_seed(seed)
+    predicted = torch.rand(n, generator=generator, dtype=torch.float64)
+    draws = torch.randn(n, generator=generator, dtype=torch.float64)
+    return predicted, growth**predicted * draws, torch.ones(n).double()
+
+
+def test_growing_noise_is_a_rank_correlation_that_matters() -> None:
+    n_found = 0
+    for seed in range(200):
+        predicted, error, shares = errors(40, seed, growth=8.0)
+        ranks = scipy.stats.rankdata(error.abs())
+        scores = scipy.stats.halfnorm.ppf(ranks / 41)
+        rho = scipy.stats.pearsonr(scores, scipy.stats.rankdata(predicted)).statistic
+        is_large = predicted > predicted.median()
+        halves = [
+            float(error[at].square().mean()) ** 0.5 for at in (~is_large, is_large)
+        ]
+        wanted = rho * 39**0.5 > GROWTH and halves[1] > 1.5 * halves[0]
+        found = growing_noise(predicted, error, shares)
+        assert found == (pytest.approx(tuple(halves)) if wanted else None)
+        n_found += found is not None
+    assert 50 < n_found < 150  # both answers were looked at
+
+
+def test_growing_noise_is_found_and_no_other() -> None:
+    found = [growing_noise(*errors(80, seed, growth=10.0)) for seed in range(100)]
+    assert sum(one is not None for one in found) >= 95
+    # By 2000 draws at 5e-4 more than 5 alarms have a probability of 6e-4.
+    same = [growing_noise(*errors(60, seed)) for seed in range(2000)]
+    assert sum(one is not None for one in same) <= 5
+    falls = [growing_noise(*errors(60, seed, growth=0.1)) for seed in range(100)]
+    assert falls == [None] * 100
+
+
+def test_errors_that_tell_of_the_function_tell_of_no_noise() -> None:
+    predicted, error, shares = errors(60, seed=0, growth=10.0)
+    assert growing_noise(predicted, error, shares) is not None
+    assert growing_noise(predicted, error, 0.4 * shares) is None
+    few = torch.arange(60) < 19
+    assert growing_noise(predicted, error, torch.where(few, 1.0, 0.4).double()) is None

@@ -2,16 +2,19 @@ r"""What is stated of noise, model and norm is held against what is told."""
 
 from __future__ import annotations
 
+import math
+import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from botorch.models import SingleTaskGP
 from gpytorch.kernels import RBFKernel
 from scipy.stats import chi2
 
-from botorch_lse import Observations, Pool
+from botorch_lse import History, Observations, Pool
 from botorch_lse.confidence.regions import EmptyRegionWarning
 from botorch_lse.strategies import Above, Below, GaussianProcess, Strategy
 from botorch_lse.strategies.assumptions import ALARM, by_repeats
@@ -243,3 +246,99 @@ def test_values_that_need_a_larger_norm_decide_nothing() -> None:
     assert bool(state.classification.undecided.all())
     enough = GaussianProcess(kernel(), noise_std=0.1, norm_bound=100.0)
     assert told(enough, rows, 10 * y, warned=0).remarks == ()
+
+
+# --- noise that grows with the value --------------------------------------------------
+
+MANY = Pool(torch.linspace(0, 1, 80, dtype=torch.float64).unsqueeze(-1))
+WAVE = 1.2 + (7 * MANY.X[:, 0]).sin()
+GROWING = 0.1 * WAVE
+EVERY = torch.arange(80)[torch.randperm(80, generator=torch.Generator().manual_seed(0))]
+
+
+def wave(sigma=GROWING, seed=1):
+    r"""A value of each row, in random order."""
+    return (WAVE + sigma * draws(80, seed))[EVERY]
+
+
+def grown(y, model, goal=None, pool=MANY, rows=EVERY, yvar=None):
+    r"""The remarks on noise that grows with the value."""
+    strategy = Strategy(
+        pool, Above(1.0) if goal is None else goal, model=model, batch_size=8
+    )
+    state = strategy.tell(strategy.init(), Observations(rows, y, yvar))
+    found = [one for one in state.remarks if one.kind == "growing noise"]
+    assert all(one.text in state.classification.guarantee for one in found)
+    return found
+
+
+STATED = GaussianProcess(kernel(), noise_std=0.12)
+
+
+def among_others(model):
+    r"""The output after one whose noise is the same everywhere."""
+    both = torch.stack((wave(0.1, seed=3), wave()), dim=-1)
+    return grown(both, model, Above(1.0) & Above(1.0, output=1))
+
+
+def of_old_values():
+    history = History(MANY.X[EVERY], wave())
+    known = GaussianProcess(kernel(), noise_std=0.12, history=history)
+    return grown(wave()[:8], known, rows=EVERY[:8])
+
+
+def of_words():
+    frame = pd.DataFrame({"x": MANY.X[:, 0], "word": ["u", "v"] * 40})
+    return grown(wave(), GaussianProcess(), pool=Pool(frame))
+
+
+@pytest.mark.parametrize(
+    ("told_to", "output"),
+    [
+        (lambda: grown(wave(), GaussianProcess()), 0),
+        (lambda: grown(wave(), STATED), 0),
+        (lambda: grown(wave(), STATED, ~Above(1.0) | Above(1.5)), 0),
+        (lambda: among_others(STATED), 1),
+        pytest.param(
+            lambda: among_others(GaussianProcess(correlated=True)),
+            1,
+            marks=pytest.mark.slow,
+        ),
+        (of_old_values, 0),
+        (of_words, 0),
+    ],
+)
+def test_noise_that_grows_with_the_value_is_said(told_to, output) -> None:
+    (remark,) = told_to()
+    assert remark.output == output
+    small, large = (float(one) for one in re.findall(r"(0\.\d+) in the", remark.text))
+    # The mean squares of the noise of the smaller and the larger half of the values.
+    order = GROWING.sort().values.square()
+    assert small == pytest.approx(float(order[:40].mean()) ** 0.5, rel=0.4)
+    assert large == pytest.approx(float(order[40:].mean()) ** 0.5, rel=0.4)
+
+
+def test_what_is_advised_about_growing_noise_ends_it() -> None:
+    (remark,) = grown(wave(), STATED)
+    assert "Tell `y.log10()`" in remark.text
+    log = GaussianProcess(kernel(), noise_std=0.1 / math.log(10))
+    assert grown(wave().log10(), log, Above(math.log10(1.0))) == []
+    variances = GROWING[EVERY].square()
+    assert grown(wave(), STATED, yvar=variances) == []
+    # Not of values, or levels, that have no logarithm.
+    below = grown(wave() - 1.2, STATED, Above(0.1))
+    above = grown(wave(), STATED, Above(-1.0))
+    for (remark,) in (below, above):
+        assert "log10" not in remark.text
+        assert "Tell each value with its noise variance" in remark.text
+
+
+@pytest.mark.parametrize("noise_std", [0.0, 0.12])
+def test_the_same_noise_everywhere_is_left_alone(noise_std) -> None:
+    known = GaussianProcess(kernel(), noise_std=noise_std)
+    for seed in range(20):
+        assert grown(wave(noise_std, seed), known) == []
+
+
+def test_growing_noise_is_mostly_found() -> None:
+    assert sum(len(grown(wave(seed=seed), STATED)) for seed in range(20)) >= 17

@@ -294,6 +294,19 @@ def test_no_quantiles_where_the_level_is_not_stated() -> None:
     assert strategy.init().content().posterior is None
 
 
+@pytest.mark.parametrize("weights", [None, 1.0 + GRID])
+def test_where_every_row_is_known_the_content_is_one_number(weights) -> None:
+    pool, f = Pool(GRID.unsqueeze(-1), weights=weights), (7 * GRID).sin()
+    known = GaussianProcess(KERNEL, noise_std=0.0)
+    strategy = Strategy(pool, Above(LEVEL), model=known, batch_size=14)
+    found = strategy.tell(strategy.init(), Observations(torch.arange(14), f)).content()
+    share = torch.ones(14) / 14 if weights is None else weights / weights.sum()
+    wanted = pytest.approx(float(share[f > LEVEL].sum()))
+    ends = (found.lower, found.upper, *found.posterior, *found.combined)
+    assert (found.estimate, *ends) == (wanted,) * 7
+    assert found.variation == 0.0
+
+
 def test_a_run_that_has_not_begun_knows_nothing() -> None:
     strategy = Strategy(Pool(CELLS), Above(LEVEL), model=GaussianProcess(noise_std=0.1))
     content = strategy.init().content()
