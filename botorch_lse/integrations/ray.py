@@ -19,6 +19,7 @@ class RayExecutor(Executor):
     A task is never begun twice (Ray's own default begins one again whose worker died):
     what was measured once would be measured again unseen. If a worker dies, its call
     alone ends with Ray's error, and ``run_experiment(on_error=)`` says what then.
+    ``future.cancel()`` cancels the task.
 
     Example:
         >>> _ = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
@@ -63,6 +64,38 @@ class RayExecutor(Executor):
             args: Its arguments.
             kwargs: Its arguments by name.
         """
-        task = ray.remote(**self._options)(fn)
-        future: Future[Any] = task.remote(*args, **kwargs).future()
-        return future
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return fn(*args, **kwargs)  # Ray takes functions, not all that is called
+
+        task = ray.remote(**self._options)(call)
+        return _TaskFuture(task.remote(*args, **kwargs))
+
+
+class _TaskFuture(Future[Any]):
+    r"""The result of a task, which is cancelled with it.
+
+    That of Ray is not: what still waits would begin after its call was given up.
+
+    Args:
+        task: Ray's reference of the result.
+    """
+
+    def __init__(self, task: Any) -> None:
+        super().__init__()
+        self._task = task
+        task.future().add_done_callback(self._take)
+
+    def cancel(self) -> bool:
+        r"""Cancel the task: one that runs is interrupted on its worker."""
+        if not self.done():
+            ray.cancel(self._task)
+        return super().cancel()
+
+    def _take(self, ended: Future[Any]) -> None:
+        if not self.set_running_or_notify_cancel():
+            return
+        if (error := ended.exception()) is not None:
+            self.set_exception(error)
+        else:
+            self.set_result(ended.result())

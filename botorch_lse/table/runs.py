@@ -345,14 +345,17 @@ def learnt(run: Run, strategy: ComposedStrategy) -> State:
 
 
 def told(strategy: ComposedStrategy, state: State, group: Observations) -> State:
-    r"""The state after a group of measurements that is one round, however large.
+    r"""The state after a group of measurements, however large.
 
     Args:
         strategy: The strategy.
         state: The state before.
-        group: The measurements, at least one.
+        group: The measurements, at least one. With a label they are one round; without
+            one each counts as a round.
     """
-    return replace(strategy, batch_size=len(group)).tell(state, group)
+    n = 1 if group.round is not None else len(group)
+    new = group.at_round(state.round + n - 1)
+    return replace(strategy, batch_size=len(group)).tell(state, new)
 
 
 def filled_up(

@@ -47,6 +47,19 @@ def interrupt_and_hang(parameters, main, row):
     time.sleep(10_000)
 
 
+def break_once(parameters, folder, what, at):
+    r"""Die, raise or hang in the evaluation that begins after ``at`` others."""
+    row, n = parameters["pool_index"], len(list(Path(folder).iterdir()))
+    Path(folder, f"{row}-{time.monotonic_ns()}").touch()
+    if n == at:
+        if what == "die":
+            os._exit(9)
+        if what == "hang":
+            time.sleep(60)
+        raise OSError("broken once")
+    return bench(parameters)
+
+
 def leave(parameters):
     raise SystemExit(3)
 
@@ -60,3 +73,9 @@ def die_the_first_time(parameters, notes):
 
 def leave_by_error(parameters):
     raise KeyError("as if the worker had died")
+
+
+def hang_noted(parameters, folder):
+    r"""Note that this has begun, and hang."""
+    Path(folder, f"begun {parameters['pool_index']}").touch()
+    time.sleep(600)

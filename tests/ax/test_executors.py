@@ -1,5 +1,6 @@
 r"""Ray and Slurm's submitit as executors, with the real packages on this machine."""
 
+import functools
 import multiprocessing
 import os
 import signal
@@ -95,6 +96,35 @@ def test_errors_and_deaths_end_their_call_alone(cluster):
     from ray.exceptions import WorkerCrashedError
 
     check_deaths(cluster(), WorkerCrashedError)
+
+
+@engine
+def test_tasks_of_ray_are_cancelled_with_their_calls(cluster, tmp_path):
+    executor = cluster()
+    rows = [{"pool_index": i} for i in range(4)]  # on two workers
+    futures = [executor.submit(far.hang_noted, row, str(tmp_path)) for row in rows]
+    while len(list(tmp_path.iterdir())) < 2:
+        time.sleep(0.05)
+    assert all(future.cancel() for future in futures)
+    assert executor.submit(far.square, 3).result(60) == 9  # they are free again
+    assert len(list(tmp_path.iterdir())) == 2  # and the others never began
+
+
+@engine
+@pytest.mark.filterwarnings("ignore:.*is abandoned.*longer than `timeout`")
+@pytest.mark.parametrize("what", ["die", "raise", "hang"])
+def test_what_breaks_on_ray_is_one_evaluation_that_failed(cluster, what, tmp_path):
+    made = client()
+    evaluate = functools.partial(far.break_once, folder=str(tmp_path), what=what, at=0)
+    options = {"executor": cluster(), "timeout": 15.0, "max_retries": 0}
+    run_experiment(made, evaluate, on_error="retry", **options)
+    found = [trial.status.name for trial in made._experiment.trials.values()]
+    assert found.count("ABANDONED") == 1
+    assert set(found) == {"ABANDONED", "COMPLETED"}
+    again = client()
+    evaluate = functools.partial(evaluate, at=len(list(tmp_path.iterdir())))
+    with pytest.raises(Exception, match=r"(?s)died|broken once|longer than `timeout`"):
+        run_experiment(again, evaluate, executor=cluster(), timeout=15.0)
 
 
 @pytest.mark.slow  # submitit waits for the file system before it gives a job up

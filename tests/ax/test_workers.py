@@ -9,6 +9,7 @@ import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
 import pytest
 import submitit
@@ -23,6 +24,8 @@ from botorch_lse.ax import (
 from botorch_lse.ax.workers import begun_once
 from botorch_lse.integrations.submitit import SubmititExecutor
 from botorch_lse.strategies import RandomStrategy
+from research.benchmark.engines import executor_on
+from tests.processes import CONTEXT
 
 from . import far
 
@@ -219,3 +222,73 @@ def test_a_worker_of_dask_that_dies_is_no_second_measurement(tmp_path):
                 run_experiment(client(), evaluate, executor=executor, max_pending=1)
             time.sleep(1)
     assert notes.read_text().count("begun") == 1
+
+
+# --- Ctrl-C, as scripts and notebooks give it -----------------------------------------
+
+
+@contextlib.contextmanager
+def executor_of(name, folder):
+    if name in ("dask", "ray"):
+        with executor_on(name, 2) as executor:
+            yield executor
+    elif name == "submitit":
+        yield SubmititExecutor(submitit.LocalExecutor(folder=folder), poll=0.05)
+    else:
+        with {"threads": threads, "processes": processes}[name]() as pool:
+            yield pool
+
+
+def hang_until_interrupted(name, folder):
+    r"""What a script does whose evaluations hang; what the interrupt says is noted."""
+    os.setsid()  # a group of its own, to which a terminal's Ctrl-C goes
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Those of Dask and submitit import this package's tests from here.
+    os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])
+    evaluate = functools.partial(far.hang_noted, folder=folder)
+    try:
+        with executor_of(name, folder) as executor:
+            options = {"executor": executor, "max_pending": 2, "progress": False}
+            try:
+                run_experiment(client(), evaluate, **options)
+            finally:
+                Path(folder, "left").touch()
+    except KeyboardInterrupt as error:
+        Path(folder, "notes").write_text("\n".join(error.__notes__))
+
+
+@pytest.mark.skipif(not hasattr(os, "setsid"), reason="signals go to a group")
+@pytest.mark.parametrize("to", [os.kill, os.killpg])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("threads", "go on until this process ends"),
+        ("processes", "were ended"),
+        pytest.param("dask", "were cancelled", marks=pytest.mark.slow),
+        pytest.param("submitit", "were cancelled", marks=pytest.mark.slow),
+        pytest.param("ray", "were cancelled", marks=pytest.mark.engine),
+    ],
+)
+def test_a_script_ends_soon_after_ctrl_c_though_its_evaluations_hang(
+    name, words, to, tmp_path
+):
+    # What is promised is a time, two seconds; a busy machine is given ten times that.
+    script = CONTEXT.Process(target=hang_until_interrupted, args=(name, str(tmp_path)))
+    script.start()
+    try:
+        end = time.monotonic() + 120
+        while len(list(tmp_path.glob("begun *"))) < 2 and time.monotonic() < end:
+            time.sleep(0.02)
+        begun = time.time()
+        to(script.pid, signal.SIGINT)
+        script.join(20)
+        left = (tmp_path / "left").stat().st_mtime - begun
+        whole = time.time() - begun
+        print(f"{name}, {to.__name__}: the run {left:.1f} s, the script {whole:.1f} s")
+        assert script.exitcode == 0
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(script.pid, signal.SIGKILL)
+    said = (tmp_path / "notes").read_text()
+    assert "Trials 0, 1 were being evaluated" in said
+    assert words in said

@@ -46,6 +46,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -54,9 +55,10 @@ import torch
 
 from botorch_lse.__main__ import command
 from botorch_lse.ax import run_experiment
-from tests.ax import benches, killed
+from research.benchmark.engines import executor_on
+from tests.ax import far, killed
 from tests.ax.test_killed import check, uninterrupted
-from tests.processes import forked
+from tests.processes import forked, in_a_new_process
 from tests.registry import SEVERAL
 
 FITS = ".botorch-lse.fits.json"
@@ -346,41 +348,56 @@ def executors() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
     }
 
 
+CLUSTERS = [
+    name
+    for name, module in (("dask", "distributed"), ("ray", "ray"), ("submitit",) * 2)
+    if find_spec(module) is not None
+]
+"""The engines that are installed; each is begun in a process of its own."""
+
+
 def break_a_worker(rng: random.Random) -> str:
     r"""A worker that dies, raises or hangs once; nothing is measured twice or lost."""
-    kind, what = rng.choice([*executors()]), rng.choice(["die", "raise", "hang"])
+    kind = rng.choice([*executors(), *CLUSTERS])
+    what, at = rng.choice(["die", "raise", "hang"]), rng.randrange(6)
     if what == "die" and kind in ("none", "threads"):
         what = "raise"  # they die with the run, as the kills do
+    if kind in CLUSTERS:
+        in_a_new_process(break_one_of, kind, what, at)
+    else:
+        break_one_of(kind, what, at)
+    return f"worker of {kind}, {what}"
+
+
+def break_one_of(kind: str, what: str, at: int) -> None:
+    r"""A run on an executor of a kind, whose evaluation number ``at`` breaks."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    # The workers of other engines import this package's tests from here.
+    os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])
     client = killed.new_client("LSEStrategy")
-    with tempfile.TemporaryDirectory() as folder, executors()[kind]() as executor:
-        evaluate = partial(break_once, folder=folder, what=what, at=rng.randrange(6))
-        options = {"executor": executor, "timeout": 5.0, "on_error": "retry"}
-        for _ in range(3):  # a pool that somebody made is lost with its worker
-            try:
-                run_experiment(client, evaluate, progress=False, **options)
-                break
-            except BrokenExecutor:
-                must(kind == "processes" and what == "die", "a pool broke")
-                options["executor"] = processes
-        twice = Counter(path.name.partition("-")[0] for path in Path(folder).iterdir())
+    with tempfile.TemporaryDirectory() as name:
+        os.chdir(name)  # where submitit's jobs lie
+        folder = Path(name, "begun")
+        folder.mkdir()
+        make = executors().get(kind, lambda: executor_on(kind, 2))
+        with make() as executor:
+            evaluate = partial(far.break_once, folder=str(folder), what=what, at=at)
+            # Jobs are processes that begin anew, and take their time.
+            limit = {"timeout": 20.0 if kind in CLUSTERS else 5.0, "max_pending": 2}
+            options = {"executor": executor, "on_error": "retry", **limit}
+            for _ in range(3):  # a pool that somebody made is lost with its worker
+                try:
+                    run_experiment(client, evaluate, progress=False, **options)
+                    break
+                except BrokenExecutor:
+                    must(kind == "processes" and what == "die", "a pool broke")
+                    options["executor"] = processes
+        twice = Counter(path.name.partition("-")[0] for path in folder.iterdir())
         must(max(twice.values()) <= 2, "a trial was evaluated three times")
+        os.chdir("/")
     trials = client._experiment.trials.values()
     must(all(t.status.is_completed for t in trials), "a trial did not complete")
-    return f"worker of {kind}: {what}"
-
-
-def break_once(parameters: Any, folder: str, what: str, at: int) -> Any:
-    r"""An evaluation that breaks the first time that a row is measured."""
-    row = parameters["pool_index"]
-    n = len(list(Path(folder).iterdir()))
-    Path(folder, f"{row}-{time.monotonic_ns()}").touch()
-    if n == at:
-        if what == "die":
-            os._exit(9)
-        if what == "hang":
-            time.sleep(60)
-        raise OSError("broken once")
-    return benches.bench(parameters)
 
 
 # --- runs of Ax -----------------------------------------------------------------------
