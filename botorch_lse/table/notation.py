@@ -23,7 +23,9 @@ _THOUSANDS = re.compile(
     rf"([+-]?[1-9]\d{{0,2}}([{_BETWEEN}])\d{{3}}(?:\2\d{{3}})*)(?:[.,](\d+))?"
 )
 """A number with something between its thousands, and perhaps decimals."""
-_WITH_UNIT = re.compile(r"([+-]?\d+(?:[.,]\d+)?)(?:%|\s+\D+|[^\W\d]\D+)")
+_WITH_UNIT = re.compile(
+    r"([+-]?\d+(?:[.,]\d+)?)(?:%|\s*\u00b0\s*\w|\s+\D+|\s+[^\W\d]\S*|[^\W\d]\D+)"
+)
 """A number and a unit behind it. (One letter, as in 4x, may be a slip for a digit.)"""
 
 

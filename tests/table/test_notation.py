@@ -46,6 +46,12 @@ def test_numbers_are_read_as_they_are_written(
         ("16%", "write 16 (a unit may stand in the header, in brackets)"),
         ("800 ml", "write 800 (a unit may stand in the header, in brackets)"),
         ("0,8 ml", "write 0.8 (a unit may stand in the header, in brackets)"),
+        (
+            "800\N{DEGREE SIGN}C",
+            "write 800 (a unit may stand in the header, in brackets)",
+        ),
+        ("12 kg/m3", "write 12 (a unit may stand in the header, in brackets)"),
+        ("38 \N{PLUS-MINUS SIGN} 1", "write a number"),
         ("4x", "write a number"),
         ("12:30", "write a number"),
         ("many", "write a number"),
