@@ -58,6 +58,20 @@ def is_doubtful(text: str) -> bool:
     return _DOUBTFUL.fullmatch(plain(text)) is not None
 
 
+def with_point(text: str) -> str:
+    r"""What to write for a number with a comma where only a point is understood.
+
+    Example:
+        >>> with_point("65,5"), with_point("1,000")
+        ('65.5', '1000 or 1.000')
+
+    Args:
+        text: A number, its comma of decimals or of thousands.
+    """
+    point = text.replace(",", ".")
+    return f"{text.replace(',', '')} or {point}" if is_doubtful(text) else point
+
+
 def clear_mark(texts: Iterable[str]) -> str | None:
     r"""The mark that most numbers of a column have for sure; ``None`` if none has one.
 

@@ -189,6 +189,11 @@ def test_a_level_may_have_a_decimal_comma(lab: Lab, level: str) -> None:
     assert "write above = 65.5" in said
     file.write_text(text.replace("above = 65.5 ", 'above = "65,5" '))
     assert "write 65.5, without quotation marks" in lab.refused("next")
+    # What may be one of thousands is not repaired in one way.
+    file.write_text(text.replace("above = 65.5 ", "above = 1,000 "))
+    assert "write above = 1000 or 1.000" in lab.refused("next")
+    file.write_text(text.replace("above = 65.5 ", 'above = "1,000" '))
+    assert "write 1000 or 1.000, without quotation marks" in lab.refused("next")
 
 
 def test_a_level_that_can_be_read_in_two_ways_is_asked_about(
