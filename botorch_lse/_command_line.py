@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 
+_NEGATIVE = re.compile(r"-[.,]?\d")
+_OPTION = re.compile(r"--[\w-]+")
+
 
 def parsed(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
     r"""The options of a command line; a mistyped one is answered with the nearest.
@@ -19,11 +22,28 @@ def parsed(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
         parser: It should allow no abbreviations, which mistyped options may look like.
         arguments: The command line.
     """
-    found, rest = parser.parse_known_args(arguments)
+    found, rest = parser.parse_known_args(_with_negative_values(arguments))
     if rest:
         unknown = next((word for word in rest if word.startswith("-")), rest[0])
         name = unknown.partition("=")[0]
         parser.error(f"{name} is no option.{did_you_mean(name, options_of(parser))}")
+    return found
+
+
+def _with_negative_values(arguments: Sequence[str]) -> list[str]:
+    r"""The words of a call, a negative value joined to the option in front of it.
+
+    ``argparse`` takes ``-1e-3``, ``-5,5`` and ``-20,60`` for options.
+
+    Args:
+        arguments: The command line.
+    """
+    found = list[str]()
+    for word in arguments:
+        if _NEGATIVE.match(word) and found and _OPTION.fullmatch(found[-1]):
+            found[-1] += f"={word}"
+        else:
+            found.append(word)
     return found
 
 

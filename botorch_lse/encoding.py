@@ -25,6 +25,18 @@ FEW_LEVELS = 20
 pool every row may have its own."""
 MOST_LEVELS = 200
 """More are refused however many the rows are: each is an input of the model."""
+REPAIRS = (
+    ("the comma is the decimal mark", ",", "."),
+    (
+        "something stands between thousands",
+        r"(?<=\d)[ '\u2019\u00a0\u202f,](?=\d{3}(?!\d))",
+        "",
+    ),
+    ("a unit stands behind the number", r"[^\d.]+$", ""),
+    ("a sign stands before the number", r"^[^\d.+-]+", ""),
+)
+"""What words that begin with a number may be, and what makes numbers of them: what
+matches a pattern, and what takes its place."""
 TIMES = ("date", "time", "period")
 """How pandas' names of inferred types begin for dates, times and durations."""
 
@@ -104,10 +116,30 @@ def _ask_about_words(column: pd.Series) -> None:
         raise ValueError(
             f"Expected column {column.name!r} of `X` to hold numbers or words, but "
             f"most cells begin with a number, such as {broken.iloc[0]!r} in row "
-            f"{broken.index[0]!r}. Convert it to numbers, such as by "
-            '`column.str.extract(r"([\\d.]+)")[0].astype(float)`; if they are words, '
-            'say `astype("category")`.'
+            f"{broken.index[0]!r}. {_in_numbers(words)}; if they are words, say "
+            '`astype("category")`.'
         )
+
+
+def _in_numbers(words: pd.Series) -> str:
+    r"""How a column becomes numbers, with code that was tried on its words.
+
+    Only what makes a number of every word is advised, since a pattern that finds the
+    first digits alone makes 1 of ``1 000``.
+
+    Args:
+        words: The different words of the column.
+    """
+    ways = [
+        f"if {when}, say `pd.to_numeric(column.astype(str).str.replace("
+        f'r"{found}", "{other}", regex=True))`'
+        for when, found, other in REPAIRS
+        if pd.to_numeric(words.str.replace(found, other, regex=True), errors="coerce")
+        .notna()
+        .all()
+    ]
+    said = "; ".join(ways) or "convert it to numbers"
+    return f"{said[0].upper()}{said[1:]}"
 
 
 def _ask_about_marks(column: pd.Series) -> None:

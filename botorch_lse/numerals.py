@@ -15,7 +15,10 @@ _NUMBERS = {mark: re.compile(_NUMBER.format(re.escape(mark))) for mark in MARKS}
 _DOUBTFUL = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
 """A mark before exactly three digits: one of decimals, or one of thousands. (Nobody
 writes 0,125 for 125.)"""
-_BEGINS = re.compile(r"[+-]?[.,]?\d")
+_BEGINS = re.compile(
+    r"[~\u2248<>\u2264\u2265\u00b1$\u20ac\u00a3\u00a5]?\s*[+-]?[.,]?\d"
+)
+"""A number may have a sign of a price or of a limit before it."""
 
 
 def plain(text: str) -> str:
@@ -55,6 +58,20 @@ def is_doubtful(text: str) -> bool:
     return _DOUBTFUL.fullmatch(plain(text)) is not None
 
 
+def with_point(text: str) -> str:
+    r"""What to write for a number with a comma where only a point is understood.
+
+    Example:
+        >>> with_point("65,5"), with_point("1,000")
+        ('65.5', '1000 or 1.000')
+
+    Args:
+        text: A number, its comma of decimals or of thousands.
+    """
+    point = text.replace(",", ".")
+    return f"{text.replace(',', '')} or {point}" if is_doubtful(text) else point
+
+
 def clear_mark(texts: Iterable[str]) -> str | None:
     r"""The mark that most numbers of a column have for sure; ``None`` if none has one.
 
@@ -67,7 +84,7 @@ def clear_mark(texts: Iterable[str]) -> str | None:
 
 
 def begins_with_a_number(text: str) -> bool:
-    r"""Whether a word begins as a number does: ``800 ml``, ``16%``, ``1'000``."""
+    r"""Whether a word begins as a number does: ``800 ml``, ``16%``, ``~800``."""
     return _BEGINS.match(plain(text)) is not None
 
 

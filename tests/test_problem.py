@@ -2,6 +2,8 @@ r"""The records: pools, observations, batches and answers."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -707,21 +709,36 @@ def test_a_pool_is_shown_in_a_line():
 
 
 @pytest.mark.parametrize(
-    ("cells", "said"),
+    ("cells", "wanted"),
     [
-        (["800 ml", "900 ml", "700 ml"], "such as '800 ml' in row 0"),
-        (["16%", "8%", "none"], "most cells begin with a number, such as '16%'"),
-        (["1 000", "1 200", "800"], "such as '1 000'"),
+        (["800 ml", "900 ml", "-7.5 ml"], [[800, 900, -7.5]]),
+        (["16%", "8%", "0.5%"], [[16, 8, 0.5]]),
+        (["1 000", "1 200", "800"], [[1000, 1200, 800]]),
+        (["1'000", "1'200'000", "800"], [[1000, 1200000, 800]]),
+        (
+            ["1\N{NARROW NO-BREAK SPACE}000", "2\N{NO-BREAK SPACE}500", "8.500"],
+            [[1000, 2500, 8.5]],
+        ),
+        (["80,5", "1,25", "-3"], [[80.5, 1.25, -3]]),
+        (["1,000", "8,500", "800"], [[1, 8.5, 800], [1000, 8500, 800]]),
+        (["1,000,000", "8,500", "800"], [[1000000, 8500, 800]]),
+        (["\N{EURO SIGN}1000", "\N{EURO SIGN}80", "70"], [[1000, 80, 70]]),
+        ([1000, "~80", "~ 70"], [[1000, 80, 70]]),
+        (["1.000,5", "8,5", "7"], []),  # no single repair serves all of them
+        (["8:30", "9:15", "7:00"], []),
+        (["16%", "8%", "none"], []),
     ],
 )
-def test_words_that_begin_with_a_number_are_asked_about(cells, said) -> None:
+def test_words_that_begin_with_a_number_become_it_as_is_advised(cells, wanted) -> None:
     table = pd.DataFrame({"x": cells, "z": [1.0, 2.0, 4.0]})
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match="most cells begin with a number") as refused:
         Pool(table)
     assert Pool(table.astype({"x": "category"})).d == 4
-    if cells[-1] != "none":
-        plain = table["x"].str.replace(" 00", "00").str.extract(r"([\d.]+)")[0]
-        assert Pool(table.assign(x=plain.astype(float))).d == 2
+    code = re.findall(r"`(pd\.to_numeric\(.*?\))`", str(refused.value))
+    found = [eval(one, {"pd": pd, "column": table["x"]}) for one in code]
+    assert [column.tolist() for column in found] == wanted
+    for column in found:
+        assert Pool(table.assign(x=column)).X[:, 0].tolist() == column.tolist()
 
 
 def test_words_that_are_no_numbers_are_still_levels() -> None:

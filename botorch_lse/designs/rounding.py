@@ -24,6 +24,7 @@ from botorch_lse.designs.basis import Covariance, span_map
 from botorch_lse.designs.certificate import information, sensitivities, whiten
 from botorch_lse.designs.optimal import DesignWarning, basis_for
 from botorch_lse.designs.problem import Problem, feature_problem, read_arguments
+from botorch_lse.numerals import written
 
 MOST = 10**17
 """Measurements at most: their shares are no whole numbers in float64 beyond."""
@@ -120,8 +121,8 @@ def on_simplex(weights: Any) -> Tensor:
     total = float(masses.sum())
     if abs(total - 1) > SUM_TOLERANCE:
         raise ValueError(
-            f"Expected `weights` to sum to one, but the sum is {total:g}. Divide by it "
-            "if only the proportions matter."
+            f"Expected `weights` to sum to one, but the sum is {written(total)}. "
+            "Divide by it if only the proportions matter."
         )
     return masses / total
 
@@ -328,7 +329,7 @@ def exchange_design(
     if not torch.equal(read, read.round()) or float(read.sum()) < 1:
         raise ValueError(
             "Expected `counts` to be whole numbers with a positive sum, but the sum "
-            f"is {float(read.sum()):g}."
+            f"is {written(read.sum())}."
         )
     best = read.long().to(arguments.X.device)
     Phi, V = arguments.X, arguments.others

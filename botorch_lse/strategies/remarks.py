@@ -14,6 +14,7 @@ import torch
 from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
+from botorch_lse.numerals import written
 from botorch_lse.strategies.assumptions import Refuted
 
 MOST_LEVELS = 5
@@ -97,7 +98,7 @@ def on_few_levels(y: Tensor, rows: Tensor, output: int = 0) -> Remark | None:
     few = len(levels) <= MOST_LEVELS and ROWS_PER_LEVEL * len(levels) <= n_rows
     if not few or n_rows < LEAST_ROWS or len(levels) < 2:  # one: said elsewhere
         return None
-    numbers = ", ".join(f"{value:g}" for value in levels.tolist())
+    numbers = ", ".join(map(written, levels))
     return Remark(
         "levels",
         f"The values take {len(levels)} different numbers only ({numbers}), and the "
@@ -234,8 +235,8 @@ def on_norm(bound: float) -> Remark:
     return Remark(
         "norm",
         "The values need a function whose norm in the space of the kernel is larger "
-        f"than `norm_bound` = {bound:g}, so nothing is decided. Give a larger one, or "
-        "a kernel with a larger scale.",
+        f"than `norm_bound` = {written(bound)}, so nothing is decided. Give a larger "
+        "one, or a kernel with a larger scale.",
     )
 
 
@@ -273,8 +274,8 @@ def on_far_values(
         name = f"input {column}" if names is None else names[column]
         low, high = bounds[:, column].tolist()
         found.append(
-            f"old value {place} has {name} = {float(X[place, column]):g} "
-            f"(the pool: {low:g} to {high:g})"
+            f"old value {place} has {name} = {written(X[place, column])} "
+            f"(the pool: {written(low)} to {written(high)})"
         )
     more = f", and {len(far) - NAMED} more" if len(far) > NAMED else ""
     return Remark(
@@ -350,10 +351,11 @@ class Slip:
         until = "" if is_repeated else " until the row is measured again"
         return Remark(
             "slip",
-            f"Row {self.row} has the value {self.value:g}, where all others predict "
-            f"{self.mean:.3g} with a standard deviation of {self.sigma:.2g}: was it "
-            f"typed or measured wrongly? It is left out{until}. If it is right, tell "
-            "it once more; if not, replay the run with the right one.",
+            f"Row {self.row} has the value {written(self.value)}, where all others "
+            f"predict {written(self.mean, self.sigma)} with a standard deviation of "
+            f"{self.sigma:.2g}: was it typed or measured wrongly? It is left out"
+            f"{until}. If it is right, tell it once more; if not, replay the run with "
+            "the right one.",
             (self.row,),
             self.output,
         )

@@ -18,7 +18,7 @@ import pandas as pd
 from botorch_lse.encoding import SAME_ROW, encode
 from botorch_lse.numerals import begins_with_a_number, is_number, number_with
 from botorch_lse.table.cells import Faults, Line, Table
-from botorch_lse.table.notation import Notation, is_missing
+from botorch_lse.table.notation import LISTS, Notation, is_missing
 
 if TYPE_CHECKING:
     from botorch_lse.problem import Pool
@@ -501,10 +501,17 @@ def _known(table: Table, name: str, setting: str) -> str:
     found = table.column(name)
     if found is None:
         near = difflib.get_close_matches(name, table.header, 1)
+        with_comma = [name for name in table.header if "," in name]
+        marks = (
+            "On the command line a name with a comma stands in quotation marks, as in "
+            f"--{setting} '\"{with_comma[0]}\"'. "
+            if with_comma and setting in LISTS
+            else ""
+        )
         raise ValueError(
             f"{table.name}: expected `{setting}` to name columns of it, but {name!r} "
             + (f"is none; did you mean {near[0]!r}? " if near else "is none. ")
-            + f"It has {', '.join(table.header)}.{table.doubt}"
+            + f"{marks}It has {', '.join(table.header)}.{table.doubt}"
         )
     return found
 

@@ -7,6 +7,7 @@ pandas is loaded, files before torch, ``botorch_lse.table.commands`` for a right
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import os
 import sys
@@ -22,7 +23,7 @@ from botorch_lse._command_line import (
     options_of,
     parsed,
 )
-from botorch_lse.numerals import MARKS, is_doubtful, number_with
+from botorch_lse.numerals import MARKS, is_doubtful, number_with, with_point
 from botorch_lse.table.cells import check_is_no_workbook
 from botorch_lse.table.settings import DEFAULT_FILE, FILES, PROGRAM, options, settings
 
@@ -116,7 +117,7 @@ def _no_command(first: str, own: Sequence[str]) -> str:
     if first.startswith("-"):
         near = did_you_mean(first, own)
         return f"{wanted} before its options, but got {first}.{near}"
-    return f"{wanted}, but got {first}.{did_you_mean(first, known)}"
+    return f"{wanted}, but got {first}.{did_you_mean(first, [*known, *own])}"
 
 
 def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
@@ -209,8 +210,14 @@ def _common_options() -> argparse.ArgumentParser:
 
 
 def names(text: str) -> tuple[str, ...]:
-    r"""Names with commas between them, as an option has them."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    r"""Names with commas between them; one that has a comma stands in quotation marks.
+
+    Example:
+        >>> names('heat, "time, min"')
+        ('heat', 'time, min')
+    """
+    (parts,) = csv.reader([" ".join(text.split())], skipinitialspace=True)
+    return tuple(part.strip() for part in parts if part.strip())
 
 
 def number(text: str) -> float:
@@ -223,8 +230,7 @@ def number(text: str) -> float:
         argparse.ArgumentTypeError: If it can be read in two ways.
     """
     if "," in text and is_doubtful(text):
-        whole, point = text.replace(",", ""), text.replace(",", ".")
-        raise argparse.ArgumentTypeError(f"{text!r}: write {whole} or {point}")
+        raise argparse.ArgumentTypeError(f"{text!r}: write {with_point(text)}")
     found = (number_with(mark, text) for mark in MARKS)
     return next((value for value in found if value is not None), math.nan)
 

@@ -20,6 +20,7 @@ from botorch_lse.confidence.calibration import (
 from botorch_lse.files import Seen, seen_to_write
 from botorch_lse.numerals import written
 from botorch_lse.problem import SIDES
+from botorch_lse.strategies.gaussian import ADVICE
 from botorch_lse.strategies.loop import (
     ALL_ABOVE,
     AUDITED,
@@ -31,9 +32,11 @@ from botorch_lse.strategies.loop import (
     NOT_CONFIRMED,
     OUT_OF_REACH,
 )
+from botorch_lse.strategies.remarks import DataWarning
 from botorch_lse.table.answers import draw_answer, write_answer
 from botorch_lse.table.candidates import SHEET
 from botorch_lse.table.cells import CODE_PAGES, Table, write_table, writing
+from botorch_lse.table.doubts import in_table_words, place_of
 from botorch_lse.table.measurements import (
     FAILED,
     MEASURED,
@@ -89,8 +92,9 @@ def carry_out(run: Run, call: argparse.Namespace) -> None:
         call: The options.
     """
     with warnings.catch_warnings():
-        # What predictions were worth is said in a sentence.
+        # What predictions and values were worth is said in sentences.
         warnings.simplefilter("ignore", CalibrationWarning)
+        warnings.simplefilter("ignore", DataWarning)
         if call.command == "next":
             next_command(run)
         elif call.command == "answer":
@@ -162,7 +166,7 @@ def next_command(run: Run) -> None:
         run: The run.
     """
     run.check_files()  # before anything that takes long, and again behind it
-    said = [understood(run), uncounted(run), summary(run)]
+    said = [understood(run), uncounted(run), summary(run, is_taken=True)]
     lines = run.sheet_lines(run.next_rows())
     run.check_files()
     said += [save_settings(run), save_results(run)]
@@ -212,6 +216,9 @@ def details(run: Run) -> str:
     if not state.history.n_measured:
         return ""
     guarantee = state.classification.guarantee.replace(EXCLUDED, "").strip()
+    for remark in state.remarks:  # the summary has said the others
+        own = in_table_words(run, remark) if remark.kind in ADVICE else ""
+        guarantee = guarantee.replace(f" {remark}", f" {own}" if own else "")
     said = str(state.calibration())
     # Where the predictions failed, the guarantee and the summary say so already.
     has_said = said in guarantee or state.calibration().has_failed
@@ -365,11 +372,12 @@ def to_do(run: Run, lines: list[dict[str, str]]) -> str:
     )
 
 
-def summary(run: Run) -> str:
+def summary(run: Run, *, is_taken: bool = False) -> str:
     r"""What is known by now, in sentences.
 
     Args:
         run: The run.
+        is_taken: Whether what came back in the sheet will stand in the results.
     """
     now, found, state = run.measured, run.settings, run.state
     answer = run.answer
@@ -397,8 +405,8 @@ def summary(run: Run) -> str:
         )
     else:
         lines.append(foreseen(run))
-    lines += [*of_ends(run), *often_failed(run), *of_marks(run), *of_limits(run)]
-    lines += of_scale(run)
+    lines += [*of_ends(run), *often_failed(run), *of_marks(run)]
+    lines += [*of_limits(run, is_taken), *of_scale(run), *of_values(run, is_taken)]
     if state.history.n_measured and state.calibration().has_failed:
         lines.append(too_narrow(run))
     return "\n".join(lines)
@@ -464,11 +472,12 @@ def of_marks(run: Run) -> list[str]:
     return lines
 
 
-def of_limits(run: Run) -> list[str]:
+def of_limits(run: Run, is_taken: bool) -> list[str]:
     r"""What is done with values of which only a limit is known, in sentences.
 
     Args:
         run: The run.
+        is_taken: Whether what came back in the sheet will stand in the results.
     """
     lines, level = list[str](), written(run.settings.level)
     if known := list(run.measured.known.values()):
@@ -476,18 +485,19 @@ def of_limits(run: Run) -> list[str]:
         them = "its candidate is" if n == 1 else "their candidates are"
         lines.append(
             f"{_counted(n, 'value')} {'is a limit' if n == 1 else 'are limits'} (first "
-            f"{_text_of(run, known[0])} in {known[0].place}): {them} decided so, and "
-            "not asked for again. The model learns the limit in place of the value, so "
-            "that it takes others like it for nearer to the level than they are."
+            f"{_text_of(run, known[0])} in {place_of(run, known[0], is_taken)}): "
+            f"{them} decided so, and not asked for again. The model learns the limit "
+            "in place of the value, so that it takes others like it for nearer to the "
+            "level than they are."
         )
     if untold := list(run.measured.untold.values()):
         n = len(untold)
         lines.append(
             f"{_counted(n, 'limit')} beyond the level {level} "
             f"{'says' if n == 1 else 'say'} nothing of the side (first "
-            f"{_text_of(run, untold[0])} in {untold[0].place}): not learnt from, and "
-            "not asked for again. If a finer method can, measure it and write the "
-            "value in its place."
+            f"{_text_of(run, untold[0])} in {place_of(run, untold[0], is_taken)}): not "
+            "learnt from, and not asked for again. If a finer method can, measure it "
+            "and write the value in its place."
         )
     return lines
 
@@ -513,6 +523,18 @@ def of_scale(run: Run) -> list[str]:
         f"{found.later.advice('log_result', '')}, and the model learns their "
         f"logarithms. (log_result = false in {found.path.name} ends this hint.)"
     ]
+
+
+def of_values(run: Run, is_taken: bool) -> list[str]:
+    r"""What the values show by themselves, in sentences.
+
+    Args:
+        run: The run.
+        is_taken: Whether what came back in the sheet will stand in the results.
+    """
+    remarks = (remark for remark in run.state.remarks if remark.kind not in ADVICE)
+    said = (in_table_words(run, remark, is_taken=is_taken) for remark in remarks)
+    return [*filter(None, said)]
 
 
 def too_narrow(run: Run) -> str:
@@ -600,21 +622,30 @@ def foreseen(run: Run) -> str:
         return (
             f"The budget leaves {_counted(left, 'measurement')}; {about} would "
             "decide all, so that some candidates will stay undecided."
-        )
+        ) + _symptom(run, more)
     else:
         is_confirming = not bool(run.state.classification.undecided.any())
         until = "the answer is confirmed" if is_confirming else "all is decided"
         plural = "" if more == 1 else "s"
         said = f"{about.capitalize()} more measurement{plural} until {until}."
         said = said if left is None else f"{said[:-1]}; the budget leaves {left}."
+        said += _symptom(run, more)
     if run.settings.epsilon == 0:
         said += (
             " Candidates very near to the level take most of them: with an epsilon "
             "these may go to either side."
         )
-    elif beyond is not None:
+    elif beyond is not None or _symptom(run, more):
         said += " A larger epsilon takes fewer."
     return said
+
+
+def _symptom(run: Run, more: int | None) -> str:
+    r"""What a forecast beyond the table may come from."""
+    n = len(run.pool)
+    if (more or 0) <= n:
+        return ""
+    return f" That is more than the {n} candidates there are: look for a wrong value."
 
 
 def _counted(n: int, noun: str) -> str:

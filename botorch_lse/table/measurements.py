@@ -16,7 +16,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from botorch_lse.numerals import MARKS, is_doubtful, number_with, written
-from botorch_lse.table.candidates import REPEAT, SHEET, Candidates, check_marks, is_open
+from botorch_lse.table.candidates import (
+    NO,
+    REPEAT,
+    SHEET,
+    YES,
+    Candidates,
+    check_marks,
+    is_open,
+)
 from botorch_lse.table.cells import Faults, Line, Table, content_of, read_table
 from botorch_lse.table.notation import Notation, is_missing
 from botorch_lse.table.settings import Settings
@@ -374,8 +382,11 @@ class _Reader:
             remedy = "write the limit below which it lies, such as <0.5"
             raise table.complaint(line, column, "a number or a limit", came, remedy)
         if value is None:
-            remedy = notation.repair(number)
-            if not _digits(text):
+            sign = text.removesuffix(number).strip()
+            remedy = notation.repair(number, sign)
+            if text.casefold() in (*YES, *NO):
+                remedy = "write 1 for yes and 0 for no, with a level of 0.5"
+            elif not _digits(text):
                 asked = self.notation.advice("open", text)
                 remedy += f", leave the cell empty, or write {WORDS}; if {text!r} "
                 remedy += f"says that it is not measured yet, {asked}"

@@ -23,7 +23,9 @@ _THOUSANDS = re.compile(
     rf"([+-]?[1-9]\d{{0,2}}([{_BETWEEN}])\d{{3}}(?:\2\d{{3}})*)(?:[.,](\d+))?"
 )
 """A number with something between its thousands, and perhaps decimals."""
-_WITH_UNIT = re.compile(r"([+-]?\d+(?:[.,]\d+)?)(?:%|\s+\D+|[^\W\d]\D+)")
+_WITH_UNIT = re.compile(
+    r"([+-]?\d+(?:[.,]\d+)?)(?:%|\s*\u00b0\s*\w|\s+\D+|\s+[^\W\d]\S*|[^\W\d]\D+)"
+)
 """A number and a unit behind it. (One letter, as in 4x, may be a slip for a digit.)"""
 
 
@@ -56,28 +58,29 @@ class Notation:
         """
         return number_with(self.mark, text)
 
-    def repair(self, text: str) -> str:
+    def repair(self, text: str, sign: str = "") -> str:
         r"""What to do about a cell that is no number.
 
         Args:
             text: The cell's text.
+            sign: That of a limit in front of it, which must not get lost.
         """
         text = plain(text)
         if thousands := _THOUSANDS.fullmatch(text):
             whole, mark, rest = thousands.groups()
             joined = re.sub(r"[^\d+-]", "", whole)
             if rest is not None:
-                return f"write {joined}{self.mark}{rest}"
+                return f"write {sign}{joined}{self.mark}{rest}"
             if is_doubtful(text):
                 decimal = text.replace(mark, self.mark)
-                return f"write {joined} if it is that much, or {decimal}"
-            return f"write {joined}"
+                return f"write {sign}{joined} if it is that much, or {sign}{decimal}"
+            return f"write {sign}{joined}"
         other = MARKS[1 - MARKS.index(self.mark)]
         if number_with(other, text) is not None:
-            return f"write {text.replace(other, self.mark)}"
+            return f"write {sign}{text.replace(other, self.mark)}"
         if unit := _WITH_UNIT.fullmatch(text):
             number = unit[1].replace(other, self.mark)
-            return f"write {number} (a unit may stand in the header, in brackets)"
+            return f"write {sign}{number} (a unit may stand in the header, in brackets)"
         return "write a number"
 
     def advice(self, name: str, value: str) -> str:
@@ -88,6 +91,8 @@ class Notation:
             value: The value as the command line takes it.
         """
         if self.settings is None:
+            if name in LISTS and "," in value:
+                value = f'"{value}"'
             quoted = shlex.quote(value) if value else ""  # "heat [C]" is one word
             if value in MARKS:  # which must not run into those of the sentence
                 quoted = f"'{value}'"

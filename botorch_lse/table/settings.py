@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from botorch_lse.files import Seen
-from botorch_lse.numerals import MARKS, marks_of, written
+from botorch_lse.numerals import MARKS, marks_of, with_point, written
 from botorch_lse.table.cells import (
     check_is_no_workbook,
     content_of,
@@ -331,7 +331,7 @@ def settings(path: Path, given: Mapping[str, Any]) -> Settings:
     except tomllib.TOMLDecodeError as error:
         for number, line in enumerate(text.splitlines(), 1):
             if comma := _DECIMAL_COMMA.match(line):
-                wanted = comma[2].replace(",", ".")
+                wanted = with_point(comma[2])
                 raise ValueError(
                     f"{path.name}, line {number}: expected a number with a decimal "
                     f"point, but got {comma[2]}; write {comma[1]} = {wanted}."
@@ -432,5 +432,5 @@ def _of_kind(value: Any, kind: type, entry: str, name: str) -> Any:
     }
     said = f"{name}: expected {entry} to be {words[kind]}, but got {value!r}"
     if kind in (int, float) and isinstance(value, str) and marks_of(value):
-        said += f"; write {value.replace(',', '.')}, without quotation marks"
+        said += f"; write {with_point(value)}, without quotation marks"
     raise ValueError(f"{said}.")

@@ -10,7 +10,13 @@ from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Observations, Pool
 from botorch_lse.strategies import Above, Ambiguity, GaussianProcess, Strategy
-from botorch_lse.strategies.remarks import DataWarning, gross
+from botorch_lse.strategies.remarks import (
+    DataWarning,
+    Slip,
+    gross,
+    on_far_values,
+    on_few_levels,
+)
 from tests.strategies.runs import assert_same
 
 POOL = Pool(torch.linspace(0, 1, 32, dtype=torch.float64).unsqueeze(-1))
@@ -170,6 +176,17 @@ def test_a_region_or_values_over_decades_are_no_slips() -> None:
 def test_slips_do_not_depend_on_units(scale, shift) -> None:
     y = scale * with_slip(4).y + shift
     assert gross(y).tolist() == [4]
+
+
+def test_remarks_keep_the_digits_that_tell_numbers_apart() -> None:
+    slip = Slip(0, 7, 10000591.0, 10000059.47, 1.3)
+    said = str(slip.remark(is_repeated=False))
+    assert "has the value 10000591, where all others predict 10000059.5 with" in said
+    y = 1e7 + torch.arange(12, dtype=torch.float64) % 2
+    assert "only (10000000, 10000001), and" in str(on_few_levels(y, torch.arange(12)))
+    bounds = torch.tensor([[1700000000.0], [1700000010.0]], dtype=torch.float64)
+    far = str(on_far_values(bounds[1:] + 15.5, bounds, ["seconds"]))
+    assert "has seconds = 1700000025.5 (the pool: 1700000000 to 1700000010)" in far
 
 
 def test_a_forecast_beyond_the_table_says_what_may_be_wrong() -> None:

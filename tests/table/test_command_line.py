@@ -2,6 +2,8 @@ r"""A wrong call is answered beside its usage, and before anything heavy is load
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,8 @@ import pytest
 
 from botorch_lse import __version__
 from botorch_lse.__main__ import command, main
-from tests.table.lab import HILL
+from botorch_lse.table.command_line import parse
+from tests.table.lab import HILL, Lab
 
 PROBE = """
 import sys
@@ -117,6 +120,8 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("nxt", "botorch-lse", "but got nxt. Did you mean next?"),
         ("dmo", "botorch-lse", "but got dmo. Did you mean demo?"),
         ("candidates.csv", "botorch-lse", "(next, answer, simulate, demo), but got"),
+        ("version", "botorch-lse", "but got version. Did you mean --version?"),
+        ("help", "botorch-lse", "but got help. Did you mean --help?"),
         ("--above 7", "botorch-lse", "a command (next, answer, simulate, demo) before"),
         ("--versoin", "botorch-lse", "got --versoin. Did you mean --version?"),
         ("next --abve 7", "botorch-lse next", "--abve is no option. Did you mean"),
@@ -147,6 +152,41 @@ def test_a_wrong_call_is_answered_beside_the_usage_of_its_command(
     assert text.startswith(f"usage: {program} [-h]")
     assert f"\n{program}: error: " in text
     assert said in text
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        ("next c.csv --above -5,5", "above", -5.5),
+        ("next c.csv --above -1e-3", "above", -0.001),
+        ("next c.csv --below=-.5 --batch 3", "below", -0.5),
+        ("simulate c.csv --between -20,60 --runs 2", "between", (-20.0, 60.0)),
+    ],
+)
+def test_values_may_be_negative_however_they_are_written(
+    words: str, name: str, value: object
+) -> None:
+    assert getattr(parse(words.split()), name) == value
+
+
+def test_a_name_with_a_comma_stands_in_quotation_marks(lab: Lab) -> None:
+    lines = "".join(f"{i};{i % 3};{(7 * i) % 5}\n" for i in range(1, 9))
+    lab.write("candidates.csv", f"Pressure, bar;Time, min;share\n{lines}")
+    call = "next candidates.csv --above 7 --column y --batch 2"
+    said = lab.refused(call)
+    counts = re.search(r"column 'Pressure, bar' counts .* (--ignore .*); if", said)
+    assert counts is not None
+    words = [*call.split(), *shlex.split(counts[1])]
+    found = parse(words)
+    assert found.ignore == ("Pressure, bar",)
+    # Without the marks they are two names, and the message says what to write.
+    said = lab.refused(f"{call} --ignore Pressure,bar")
+    assert """as in --ignore '"Pressure, bar"'. It has""" in said
+    assert command(words) == 0
+    assert "Pressure, bar: ignored" in lab.capture.readouterr().out
+    stored = (lab.folder / "botorch-lse.toml").read_text()
+    assert 'ignore = ["Pressure, bar"]' in stored
+    lab.call("next")
 
 
 def test_both_ways_to_call_say_their_version(

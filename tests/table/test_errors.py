@@ -23,6 +23,10 @@ KEYED = "name,y\nn03,4\nn09,10\n"
             "line 2, column y: expected a number, but got 'lost'; write a number, "
             "leave the cell empty, or write failed (asked again) or n/a",
         ),
+        (
+            "name,y\nn03,Yes\n",
+            "a number, but got 'Yes'; write 1 for yes and 0 for no, with a level of",
+        ),
         ("name,y\nn03,none\n", "expected a number, but got 'none'"),
         ("name,y\nn03,1e999\n", "expected a number, but got '1e999'"),
         (

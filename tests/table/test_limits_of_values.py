@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from botorch_lse.table.runs import Run
 from botorch_lse.table.settings import settings
 from tests.table.lab import NEXT, Lab, hill
@@ -68,9 +70,8 @@ def test_a_limit_from_the_sheet_goes_to_the_results_as_it_is(lab: Lab) -> None:
     first = lab.read("sheet.csv")[0]
     lab.fill("sheet.csv", lambda line: "< 3.5" if line == first else hill(line))
     said = lab.call("next")
-    assert (
-        "1 value is a limit (first < 3.5 in sheet.csv, line 2): its candidate" in said
-    )
+    # Where it stands now, when somebody reads this.
+    assert "1 value is a limit (first < 3.5 in results.csv): its candidate" in said
     assert lab.read("results.csv")[0]["y"] == "< 3.5"
     before = lab.contents()
     lab.call("next")
@@ -118,6 +119,22 @@ def test_what_was_not_found_needs_the_limit_of_the_method(lab: Lab) -> None:
     assert "10 measured." in lab.call(CALL)
     lab.write("results.csv", results({0: "<low"}))
     assert "expected a number, but got '<low'" in lab.refused("next")
+
+
+@pytest.mark.parametrize(
+    ("cell", "remedy"),
+    [
+        ("> 50 mg", "write >50 (a unit may stand"),
+        (">1,500", "write >1500 if it is that much, or >1.500"),
+        ("<= 1 000,5", "write <=1000.5"),
+    ],
+)
+def test_what_to_write_for_a_limit_is_a_limit(lab: Lab, cell: str, remedy: str) -> None:
+    quoted = f'"{cell}"'
+    lab.write("results.csv", results({0: quoted, 2: "9.5"}))
+    assert f"got '{cell}'; {remedy}" in lab.refused(CALL)
+    lab.write("results.csv", results({0: remedy.split()[1], 2: "9.5"}))
+    assert " limit" in lab.call(CALL)
 
 
 def test_a_limit_and_a_value_on_both_sides_are_asked_about(lab: Lab) -> None:
