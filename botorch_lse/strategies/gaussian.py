@@ -122,10 +122,13 @@ ADVICE = ("decades", "noise", "growing noise")
 SO_FAR = {"below": NONE_FOUND, "above": ALL_ABOVE}
 """What a run ends with whose values all lie on one side."""
 BEFOREHAND = (
-    "Measurements off the pool count as made before the run: assumed to be at points "
-    "that were chosen whatever its values."
+    "Measurements off the pool count as made before the run: assumed to be of the same "
+    "function, at points that were chosen whatever its values."
 )
 """What an answer says that rests on a history as well."""
+SPENT = 0.1
+"""Share of the largest variance of a row that may be measured: rows below it are passed
+over where open rows may not be measured."""
 MOST_FORESEEN = 1000
 """Rows whose exact values are foreseen at most, to see whether these could decide more:
 it takes the time of a fit. With more rows a run is not found out of reach."""
@@ -951,17 +954,36 @@ class GPProcedure(Procedure):
         A learnt model waits for values on both sides of the level, or for values that
         differ; the variance alone would repeat rows before all were seen.
         """
-        if not self._waits(belief):
-            return self.rule.rows(self.situation(belief, request.pending), request)
-        seen = torch.cat((belief.fits.measured, request.pending))
-        unseen = self.model.unseen(seen, belief.lost)
-        fresh = replace(request, left=request.left.clamp_max(1) * unseen)
-        rows = self.rule.rows(self.situation(belief, request.pending), fresh)
-        if len(rows) == request.size:
+        if self._waits(belief):
+            seen = torch.cat((belief.fits.measured, request.pending))
+            unseen = self.model.unseen(seen, belief.lost)
+            left = request.left.clamp_max(1) * unseen
+        else:
+            left = request.left.masked_fill(self._spent(belief, request.left), 0)
+        situation = self.situation(belief, request.pending)
+        rows = self.rule.rows(situation, replace(request, left=left))
+        if len(rows) == request.size or torch.equal(left, request.left):
             return rows
         rest = request.after(rows)
         more = self.rule.rows(self.situation(belief, rest.pending), rest)
         return torch.cat((rows, more))
+
+    def _spent(self, belief: Belief, left: Tensor) -> Tensor:
+        r"""``N`` bools: rows known so well that others come first.
+
+        Where open rows may not be measured, items that are compared with each other may
+        hang on them, and a rule that looks at each row by itself would stay with one.
+        """
+        rows, usable = torch.arange(len(left)), self.open_rows(belief) & (left > 0)
+        is_own = self.items is self.pool and self.model.assays is None
+        is_apart = isinstance(self.goal, Region) or not is_own
+        if is_apart or bool((usable | (belief.sides.side != UNDECIDED)).all()):
+            return torch.zeros_like(usable)
+        found = torch.isin(rows, belief.fits.measured)
+        for posterior in belief.fits.posteriors:
+            variance = posterior.variance[rows]
+            found &= variance < SPENT * (variance * usable).max()
+        return found
 
     def _waits(self, belief: Belief) -> bool:
         r"""Whether a first design is complete and there is still nothing to decide by.

@@ -60,6 +60,8 @@ ALONE = 5_000
 NUMBERS = ("lower", "upper", "mean", "sigma", "probability_above")
 QUARTER = 0.25
 """Runs of whose decided rows more are wrong are listed: models may err, but not so."""
+UNLIKE = {"truth": ("rough", "steps"), "history": ("on one side", "one typing error")}
+"""Levels at which the function, or old values, are not what is assumed of them."""
 RARE = 1e-3
 """A campaign is broken if so many wrong runs were less likely than this."""
 DOCUMENTED = (State.__doc__ or "").partition("stop_reason:")[2].partition("plan:")[0]
@@ -78,6 +80,7 @@ class Outcome:
         words: What was refused or broken.
         decided: How many rows were decided at the end.
         wrong: How many of them are wrong by more than the accuracy.
+        is_doubted: Whether the answer itself says that something is amiss.
         claims: Guarantees that the run has, with the share of runs in which they may
             fail, and whether they did.
         n: How many measurements were told.
@@ -88,6 +91,7 @@ class Outcome:
     words: str = ""
     decided: int = 0
     wrong: int = 0
+    is_doubted: bool = False
     claims: dict[tuple[str, float], bool] = field(default_factory=dict)
     n: int = 0
     seconds: float = 0.0
@@ -263,6 +267,12 @@ class Run:
             return found
         found.decided = int((~answer.undecided).sum())
         found.wrong = int(wrong.sum())
+        found.is_doubted = (
+            bool(state.remarks)
+            or bool(answer.contradicted.any())
+            or "No confidence is claimed: the error" in answer.guarantee
+            or "Do not trust" in answer.guarantee
+        )
         if self.world.claims and answer.guarantee.startswith("With probability"):
             delta = float(getattr(self.strategy, "delta", 0.05))
             found.claims["theorem", delta] = found.wrong > 0
@@ -369,6 +379,13 @@ class Campaign:
         doubtful = [n for n, found in self.outcomes.items()
                     if found.wrong > max(2, QUARTER * found.decided)]  # fmt: skip
         lines += ["", f"more than a quarter of the decided rows wrong: {doubtful}"]
+        silent = [
+            n
+            for n in doubtful
+            if not self.outcomes[n].is_doubted
+            and not any(self.cases[n][factor] in UNLIKE[factor] for factor in UNLIKE)
+        ]
+        lines += [f"without a word, and all was as assumed: {silent}"]
         for end in ("refused", "broken"):
             by_words = defaultdict[str, list[int]](list)
             for n, found in self.outcomes.items():

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from gpytorch.kernels import RBFKernel
+from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_lse import Pool
 from botorch_lse.papers.mason2022 import MELKPACStrategy
@@ -20,10 +20,12 @@ from botorch_lse.strategies import (
     Levels,
     LSEStrategy,
     Maximiser,
+    MaximiserByPairs,
     MELKLinearStrategy,
     ParetoByDifferences,
     ShareOfMax,
     ShareOfMaxByPairs,
+    Straddle,
     StraddleStrategy,
     Strategy,
 )
@@ -415,3 +417,32 @@ def test_targets_that_the_pool_does_not_tell_are_out_of_reach():
     assert state.stop_reason == "out of reach"
     assert state.classification.undecided.tolist() == [True, False]
     assert len(state.history) < 60
+
+
+@pytest.mark.parametrize(
+    ("goal", "left"),
+    [
+        (MaximiserByPairs(0.05), [2, 9]),
+        (ShareOfMaxByPairs(0.6, 0.05), [2, 9]),
+        (ShareOfMaxByPairs(0.6, 0.05), [0, 3, 7, 11]),
+    ],
+)
+def test_a_rule_does_not_stay_with_one_of_few_rows(goal, left):
+    # The row at the estimated level was measured for ever, the others hardly once.
+    kernel = ScaleKernel(RBFKernel()).double()
+    kernel.base_kernel.lengthscale = 0.2
+    x = torch.linspace(0, 1, 12).double()
+    model = GaussianProcess(kernel, noise_std=0.05)
+    strategy = Strategy(
+        Pool(x.view(-1, 1)), goal, rule=Straddle(), model=model, batch_size=1
+    )
+    gone = [row for row in range(12) if row not in left]
+    state = strategy.exclude(strategy.init(), gone)
+    generator = torch.Generator().manual_seed(0)
+    while not state.is_done and state.n_used < 60:
+        row = strategy.ask(state).order
+        noise = torch.randn(1, generator=generator, dtype=torch.float64)
+        y = (6 * x[row]).sin() + 0.05 * noise
+        state = strategy.tell(state, Observations(row, y))
+    assert state.stop_reason in ("out of reach", "decided")
+    assert len(state.observations.indices.unique()) == len(left)
