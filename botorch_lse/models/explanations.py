@@ -9,12 +9,14 @@ inputs with as much noise as signal, every second truth was outside of the inter
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, TypeVar
 
 import torch
 from botorch.exceptions.errors import ModelFittingError
+from botorch.exceptions.warnings import BotorchWarning
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.multitask import MultiTaskGP
@@ -48,8 +50,27 @@ AnyGP = TypeVar("AnyGP", SingleTaskGP, MultiTaskGP)
 
 
 def fitted(model: AnyGP) -> tuple[float, AnyGP]:
-    r"""A model fitted from its present values, and the logarithm of what it attains."""
+    r"""A model fitted from its present values, and the logarithm of what it attains.
 
+    Few values may leave the likelihood of a kernel without priors unbounded, so that no
+    attempt ends. The model then stays as it was, with a warning, and attains ``-inf``.
+    """
+    start = deepcopy(model.state_dict())
+    try:
+        return _fitted(model)
+    except ModelFittingError:
+        model.load_state_dict(start)
+        warnings.warn(
+            f"A model of {len(model.train_targets)} values could not be fitted: its "
+            "kernel and noise stay as they were before the fit. Measure more before "
+            "the first fit (`n_initial`), or give the kernel priors.",
+            BotorchWarning,
+            stacklevel=2,
+        )
+        return -math.inf, model.eval()
+
+
+def _fitted(model: AnyGP) -> tuple[float, AnyGP]:
     def fit() -> float:
         mll = ExactMarginalLogLikelihood(model.likelihood, model)
         fit_gpytorch_mll(mll)
@@ -82,7 +103,8 @@ def explained(starts: Sequence[AnyGP], replicates: int) -> AnyGP:
         if attained > value + ROUNDING:
             value, best = attained, model
     targets: Any = best.train_targets
-    if replicates >= TELLING or not bool(targets.any()):  # all values are alike
+    is_alone = replicates >= TELLING or not bool(targets.any())  # all values alike
+    if is_alone or value == -math.inf:
         return best
     likelihood: Any = best.likelihood
     own = likelihood.noise.detach().clone()
@@ -131,7 +153,7 @@ def _fitted_with(model: AnyGP, noise: float) -> AnyGP | None:
     for parameter in likelihood.parameters():
         parameter.requires_grad_(False)
     try:
-        return fitted(model)[1]
+        return _fitted(model)[1]
     except ModelFittingError:  # there is no other explanation to be found
         return None
 

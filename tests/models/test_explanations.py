@@ -1,11 +1,16 @@
 r"""Values that two explanations fit: the intervals cover both, and a remark says so."""
 
+import math
+
 import pandas as pd
 import pytest
 import torch
+from botorch.exceptions.errors import ModelFittingError
+from botorch.exceptions.warnings import BotorchWarning
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 
 from botorch_lse import History, Observations, Pool
+from botorch_lse.models import explanations
 from botorch_lse.models.explanations import profile
 from botorch_lse.models.fitted import fit_single_task_gp
 from botorch_lse.models.kernels import LearntKernel
@@ -155,3 +160,22 @@ def test_every_learnt_noise_is_looked_at(name) -> None:
     if mean.ndim > 1:
         mean, sigma = mean[:, 0], sigma[:, 0]
     assert float(((f - mean).abs() <= 3 * sigma).double().mean()) > 0.95
+
+
+@pytest.mark.parametrize("yvar", [None, 0.01])
+def test_a_model_that_cannot_be_fitted_stays_as_it_was(monkeypatch, yvar):
+    # As with three values, three lines of one word each and a kernel without priors.
+    def fails(mll):
+        for parameter in mll.model.parameters():
+            parameter.data.fill_(math.nan)
+        raise ModelFittingError("All attempts to fit the model have failed.")
+
+    monkeypatch.setattr(explanations, "fit_gpytorch_mll", fails)
+    kernel = ScaleKernel(RBFKernel(ard_num_dims=2)).double()
+    X, y = torch.rand(3, 2).double(), torch.tensor([[-0.6], [-0.5], [1.2]]).double()
+    noise = None if yvar is None else torch.full_like(y, yvar)
+    with pytest.warns(BotorchWarning, match="3 values could not be fitted.*n_initial"):
+        model = LearntKernel(kernel)(X, y, noise)
+    assert torch.equal(model.covar_module(X).to_dense(), kernel(X).to_dense())
+    posterior = model.posterior(X)
+    assert bool(torch.isfinite(posterior.mean).all() and (posterior.variance > 0).all())
