@@ -614,13 +614,14 @@ class ByTables:
             self.run.check(state)
             sheet = pd.read_csv("sheet.csv", dtype=str, keep_default_na=False)
             self.run.says(f"sheet {sheet['name'].tolist()}")
-            if sheet.empty:
+            if sheet.empty or found.is_done:  # what is still being measured stays
                 break
             self.check_sheet(state, sheet)
             self.fill(sheet, is_late=step > EVENTS)
             self.call("next")
             if self.rng.random() < 0.2:
-                files = [Path("sheet.csv"), Path("results.csv")]
+                names = ("sheet.csv", "results.csv")
+                files = [file for file in map(Path, names) if file.exists()]
                 before = [file.read_bytes() for file in files]
                 self.call("next")
                 after = [file.read_bytes() for file in files]
