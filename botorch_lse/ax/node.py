@@ -406,7 +406,7 @@ class LevelSetNode(ExternalGenerationNode):
             found = f"`metrics` is {list(names)}"
             if self.metrics is None:
                 found = f"the experiment's objective has {list(names) or 'none'}"
-            raise ValueError(_wanted_metrics(strategy.n_outputs, found))
+            raise ValueError(_wanted_metrics(strategy.n_outputs, found, list(signs)))
         for name, up in zip(names, strategy.directions or (), strict=False):
             if name in signs and (signs[name] > 0) != up:
                 raise ValueError(
@@ -753,12 +753,21 @@ def _objective_signs(experiment: Experiment) -> dict[str, float]:
     return {} if config is None else dict(config.objective.metric_weights)
 
 
-def _wanted_metrics(n: int, found: str) -> str:
-    r"""The error message where there are not ``n`` metrics, one per output."""
+def _wanted_metrics(n: int, found: str, known: Sequence[str] = ()) -> str:
+    r"""The error message where there are not ``n`` metrics, one per output.
+
+    Args:
+        n: How many are wanted.
+        found: What there is in place of them.
+        known: The metrics of the objective.
+    """
     if n == 1:
+        one = known[0] if known else "y"
+        total = " A sum needs a metric of its own." if len(known) > 1 else ""
         return (
             f"Expected an objective with one metric, or `metrics`, but {found}. Call "
-            '`client.configure_optimization(objective="y")`, or pass `metrics=["y"]`.'
+            f'`client.configure_optimization(objective="{one}")`, or pass '
+            f'`metrics=["{one}"]`.{total}'
         )
     return (
         f"Expected one metric per output of the strategy ({n}), but {found}. Call "

@@ -509,17 +509,22 @@ def _text_of(run: Run, entry: Entry) -> str:
 
 
 def of_scale(run: Run) -> list[str]:
-    r"""A hint at logarithms, where values span decades and nobody said anything.
+    r"""A hint at logarithms, where values span decades or noise grows with them.
+
+    Not where somebody said what is wanted.
 
     Args:
         run: The run.
     """
     y, found = run.state.observations.y, run.settings
-    if found.log_result is not None or not run.scale.is_suggested(y, found.level):
+    grows = any(remark.kind == "growing noise" for remark in run.state.remarks)
+    is_suggested = run.scale.is_suggested(y, found.level, grows)
+    if found.log_result is not None or not is_suggested:
         return []
     low, high = torch.aminmax(y)
+    noise = ", and their noise grows with them" if grows else ""
     return [
-        f"Values go from {written(low)} to {written(high)}: where ratios count, "
+        f"Values go from {written(low)} to {written(high)}{noise}: where ratios count, "
         f"{found.later.advice('log_result', '')}, and the model learns their "
         f"logarithms. (log_result = false in {found.path.name} ends this hint.)"
     ]

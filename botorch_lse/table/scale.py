@@ -125,14 +125,15 @@ class Scale:
             upper=self.outward(found.upper),
         )
 
-    def is_suggested(self, values: Tensor, level: float) -> bool:
-        r"""Whether logarithms would suit results better, by how far they spread.
+    def is_suggested(self, values: Tensor, level: float, grows: bool = False) -> bool:
+        r"""Whether logarithms would suit results better: they spread, or noise grows.
 
         Args:
             values: All results.
             level: The level.
+            grows: Whether their noise was found to grow with them.
         """
         if self.is_log or level <= 0 or len(values) == 0:
             return False
         low, high = values.aminmax()
-        return bool(low > 0) and bool(high >= DECADES * low)
+        return bool(low > 0) and (grows or bool(high >= DECADES * low))

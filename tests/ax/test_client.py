@@ -9,6 +9,7 @@ from botorch_lse.ax import (
     goal_from_constraints,
     level_set,
     level_set_content,
+    level_set_generation_strategy,
     run_experiment,
 )
 from botorch_lse.ax.compat import as_stored
@@ -279,10 +280,18 @@ def test_fixed_parameters_are_refused():
         client.get_next_trials(1, fixed_parameters={POOL_INDEX: 3})
 
 
-def test_an_experiment_without_objective_is_refused():
-    client = client_for(lse(), "y, z")
-    with pytest.raises(ValueError, match="objective with one metric"):
+@pytest.mark.parametrize("objective", ["a, z", "a + z"])
+def test_an_objective_of_several_metrics_is_refused(objective):
+    client = client_for(lse(), objective)
+    said = r"one metric.*\['a', 'z'\].*`metrics=\[\"a\"\]`\. A sum needs a metric"
+    with pytest.raises(ValueError, match=said):
         client.get_next_trials(1)
+    # Both remedies.
+    client.configure_optimization(objective="a")
+    assert client.get_next_trials(1)
+    client = client_for(lse(), objective)
+    client.set_generation_strategy(level_set_generation_strategy(lse(), metrics=["a"]))
+    assert client.get_next_trials(1)
 
 
 def test_a_row_outside_the_pool_is_refused_with_the_nearest():

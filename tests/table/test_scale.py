@@ -123,6 +123,27 @@ def test_values_over_decades_get_a_hint_that_can_be_followed_or_ended(
     assert "Values go from" not in lab.call("next")
 
 
+def test_noise_that_grows_with_the_results_gets_the_hint_too(lab: Lab) -> None:
+    x = [i / 79 for i in range(80)]
+    lab.write("candidates.csv", "x\n" + "".join(f"{one:.6f}\n" for one in x))
+    draws = torch.randn(80, generator=torch.Generator().manual_seed(1)).tolist()
+    pairs = zip(x, draws, strict=True)
+    rows = [(one, (1.2 + math.sin(7 * one)) * (1 + 0.1 * z)) for one, z in pairs]
+    order = torch.randperm(80, generator=torch.Generator().manual_seed(0)).tolist()
+    lines = (f"{rows[i][0]:.6f},{rows[i][1]:.4f}\n" for i in order)
+    lab.write("results.csv", "x,y\n" + "".join(lines))
+    said = lab.call("next candidates.csv --column y --above 1 --epsilon 0.1")
+    assert (
+        ", and their noise grows with them: where ratios count, set log_result" in said
+    )
+    text = (lab.folder / "botorch-lse.toml").read_text()
+    lab.write(
+        "botorch-lse.toml", text.replace("# log_result = true", "log_result = true")
+    )
+    assert "Values go from" not in lab.call("next")
+    assert Run.read(settings(Path("botorch-lse.toml"), {})).state.remarks == ()
+
+
 def test_what_has_no_logarithm_is_named(lab: Lab) -> None:
     lab.write("results.csv", "name,y\nn03,0\nn04,-2\nn05,3\n")
     said = lab.refused(CALL)
