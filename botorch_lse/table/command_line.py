@@ -27,6 +27,7 @@ from botorch_lse._command_line import (
 from botorch_lse.files import seen_to_write
 from botorch_lse.numerals import MARKS, is_doubtful, number_with, with_point
 from botorch_lse.table.cells import check_is_no_workbook, writing
+from botorch_lse.table.progress import doing
 from botorch_lse.table.settings import DEFAULT_FILE, FILES, PROGRAM, options, settings
 
 if TYPE_CHECKING:
@@ -82,8 +83,9 @@ def _carry_out(arguments: Sequence[str]) -> int:
     for is_last in (*[False] * _TRIES, True):
         run = read(call)
         # Not at the top: it brings torch, which no wrong call should wait for.
-        from botorch_lse.table.commands import carry_out
-        from botorch_lse.table.runs import SavedMeanwhileError
+        with doing("loading the model", at_once=False):
+            from botorch_lse.table.commands import carry_out
+            from botorch_lse.table.runs import SavedMeanwhileError
 
         try:
             carry_out(run, call)
