@@ -281,9 +281,6 @@ def read(call: argparse.Namespace) -> Run:
                     f"Expected another file for the answer, but {path} is one of the "
                     "tables it rests on. Name another one."
                 )
-            with writing(path):
-                seen_to_write(path)
-        _check_format(call.picture)
     # Not at the top: they bring pandas.
     from botorch_lse.table.runs import Run
     from botorch_lse.table.truths import check_truth
@@ -293,6 +290,11 @@ def read(call: argparse.Namespace) -> Run:
         run.check_measured()
     if call.command == "simulate":
         check_truth(run, call.truth, call.between, call.noise)
+    if call.command == "answer":
+        for path in (call.table, call.picture):
+            with writing(path):
+                seen_to_write(path)
+        _check_format(call.picture)
     return run
 
 

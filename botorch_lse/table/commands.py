@@ -74,7 +74,7 @@ IN_TABLES = {
     ),
 }
 """What strategies say, and what it is for somebody who has a table and no code."""
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 """What stands between cells, in words."""
 MARKS = {".": "point", ",": "comma"}
 """Decimal marks, in words."""
