@@ -963,11 +963,20 @@ class Observations:
             pool: The pool whose rows were measured.
 
         Raises:
-            ValueError: If there is such a line.
+            ValueError: If there is such a line, or a number that no row has.
         """
         if self.lines is None:
+            row_indices(self.indices, "indices", len(pool))
             return
-        n, first = pool.described.contradictions(self.lines, self.indices.tolist())
+        lost = (self.indices >= len(pool)).numpy()
+        there, rows = self.lines[~lost], self.indices[~lost].tolist()
+        n, first = pool.described.contradictions(there, rows)
+        if lost.any():
+            n, i = n + int(lost.sum()), int(lost.argmax())
+            first = (
+                f"line {self.lines.index[i]!r} has {int(self.indices[i])}, and the "
+                f"pool has the rows 0 to {len(pool) - 1}"
+            )
         if n:
             raise ValueError(
                 f"Expected each line to describe the row of its {POOL_INDEX!r}, but "

@@ -11,7 +11,7 @@ import pytest
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
-from botorch_lse.problem import Observations, Pool
+from botorch_lse.problem import History, Observations, Pool
 from botorch_lse.strategies import Above, GaussianProcess, Strategy
 
 GRID = pd.MultiIndex.from_product(
@@ -116,9 +116,18 @@ def test_a_line_whose_row_was_lost_is_named_and_its_remedies_work(
     table = GRID.drop(index=lost).reset_index(drop=True)
     with pytest.raises(ValueError, match=r"but line (\d+) has .* the most similar one"):
         answer(table, results)
+    # By its numbers alone a table that lost a line may have too few rows.
+    last = GRID.iloc[: int(results["pool_index"].max())]
+    said = r"has \d+, and the pool has the rows 0 to .* Say `Observations\.from_frame\("
+    with pytest.raises(ValueError, match=said):
+        strategy(last).replay(Observations.from_frame(results, "y"))
     gone = results.index[results["pool_index"] == lost]
     rest = results.drop(index=gone)
     assert len(answer(table, rest)) == len(table)
+    left_out = results.loc[gone]
+    now = strategy(table).with_history(History(left_out[[*GRID]], left_out["y"]))
+    told = Observations.from_frame(rest, "y", pool=now.pool)
+    assert len(now.replay(told).classification) == len(table)
 
 
 @pytest.mark.parametrize("drop", [[], ["pool_index"], ["dry"], ["heat", "pool_index"]])

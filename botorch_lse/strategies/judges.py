@@ -178,7 +178,7 @@ class LevelJudge(Judge):
         r"""The level, where it was estimated."""
         if self.is_stated:
             return ""
-        return f", the level being {written(self.level)} as estimated before the audit"
+        return f", the level being {self.level:.9g} as estimated before the audit"
 
 
 class Classes(Protocol):

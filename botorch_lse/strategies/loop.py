@@ -596,7 +596,6 @@ class Strategy(ABC):
                 f"{type(observations).__name__}. Write `batch.observe(y)`."
             )
         if observations is not None and len(observations):
-            row_indices(observations.indices, "indices", len(self.pool))
             observations.check_rows(self.pool)
             complete = self._complete(observations.of_outputs(self.outputs))
             missing = None if state.plan is None else self._unfilled(state)
@@ -701,7 +700,6 @@ class Strategy(ABC):
                 f"{type(observations).__name__}. Take `state.observations`, or write "
                 "`Observations(rows, y)`."
             )
-        row_indices(observations.indices, "indices", len(self.pool))
         observations.check_rows(self.pool)
         observations = observations.of_outputs(self.outputs)
         state = self.init(seed)

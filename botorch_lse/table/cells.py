@@ -24,7 +24,7 @@ from botorch_lse.numerals import clear_mark, is_doubtful, is_number, marks_of
 
 MOST_FAULTS = 40
 """Complaints that a call shows: more are faults of one kind."""
-DELIMITERS = (",", ";", "\t")
+DELIMITERS = (",", ";", "\t", "|")
 """What may stand between two cells."""
 _BOMS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),

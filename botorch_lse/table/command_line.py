@@ -12,6 +12,7 @@ import math
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,10 @@ from botorch_lse._command_line import (
     options_of,
     parsed,
 )
+from botorch_lse.files import seen_to_write
 from botorch_lse.numerals import MARKS, is_doubtful, number_with, with_point
-from botorch_lse.table.cells import check_is_no_workbook
+from botorch_lse.table.cells import check_is_no_workbook, writing
+from botorch_lse.table.progress import doing
 from botorch_lse.table.settings import DEFAULT_FILE, FILES, PROGRAM, options, settings
 
 if TYPE_CHECKING:
@@ -80,8 +83,9 @@ def _carry_out(arguments: Sequence[str]) -> int:
     for is_last in (*[False] * _TRIES, True):
         run = read(call)
         # Not at the top: it brings torch, which no wrong call should wait for.
-        from botorch_lse.table.commands import carry_out
-        from botorch_lse.table.runs import SavedMeanwhileError
+        with doing("loading the model", at_once=False):
+            from botorch_lse.table.commands import carry_out
+            from botorch_lse.table.runs import SavedMeanwhileError
 
         try:
             carry_out(run, call)
@@ -277,9 +281,35 @@ def read(call: argparse.Namespace) -> Run:
                     f"Expected another file for the answer, but {path} is one of the "
                     "tables it rests on. Name another one."
                 )
-    from botorch_lse.table.runs import Run  # not at the top: it brings pandas
+    # Not at the top: they bring pandas.
+    from botorch_lse.table.runs import Run
+    from botorch_lse.table.truths import check_truth
 
     run = Run.read(found)
     if call.command != "simulate" or call.truth is None:
         run.check_measured()
+    if call.command == "simulate":
+        check_truth(run, call.truth, call.between, call.noise)
+    if call.command == "answer":
+        for path in (call.table, call.picture):
+            with writing(path):
+                seen_to_write(path)
+        _check_format(call.picture)
     return run
+
+
+def _check_format(path: Path) -> None:
+    r"""Complain about a picture whose name ends as no picture does.
+
+    Raises:
+        ValueError: If matplotlib, where it is installed, writes no such file.
+    """
+    with suppress(ImportError):  # the table needs no matplotlib, and is written
+        from matplotlib.backend_bases import FigureCanvasBase
+
+        kind = path.suffix.removeprefix(".").casefold()
+        if kind and kind not in FigureCanvasBase.get_supported_filetypes():
+            raise ValueError(
+                f"Expected --picture to be a picture, but got {path.name}. Name it "
+                f"{path.stem}.png, .pdf or .svg."
+            )

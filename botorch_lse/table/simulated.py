@@ -15,9 +15,8 @@ from botorch_lse.numerals import written
 from botorch_lse.problem import Observations
 from botorch_lse.strategies import ComposedStrategy, State
 from botorch_lse.strategies.content import joint_draws
-from botorch_lse.table.candidates import check_marks
-from botorch_lse.table.cells import Faults
 from botorch_lse.table.runs import Run, filled_up, learnt, told
+from botorch_lse.table.truths import NO_TRUTH, true_values
 
 SHARE_BETWEEN = 4.0
 """Standard deviations from one end to the other of what values are expected: 95 % of
@@ -85,18 +84,15 @@ def truth_of(
     """
     seed, known = run.settings.seed, run.settings.noise_std
     noise = known if noise is None else noise
-    noise = None if noise is None else run.scale.noise(noise)
+    std = None if noise is None else run.scale.noise(noise)
     start = run.strategy.init(seed)
     if column is not None:
-        values = run.scale.inward(_column(run, column)).expand(runs, -1)
-        words = f"the column {column}"
-        return Truth(values, _given(noise, run), start, words)
+        assert std is not None  # ``check_truth`` complains before torch is loaded
+        own = torch.tensor(true_values(run, column), dtype=torch.float64)
+        values = run.scale.inward(own).expand(runs, -1)
+        return Truth(values, std, start, f"the column {column}")
     if between is not None:
-        if run.scale.is_log and between[0] <= 0:
-            raise ValueError(
-                "Expected --between to be numbers above 0, which have logarithms, with "
-                f"`log_result`, but got {','.join(map(written, between))}."
-            )
+        assert std is not None  # as above
         low, high = run.scale.inward(torch.tensor(between, dtype=torch.float64))
         unfitted = unfitted_prior(run.pool.bounds, dict(run.pool.words.values()))
         prior = PoolPosterior.start(unfitted, run.pool.X)
@@ -105,29 +101,16 @@ def truth_of(
         )
         ends = " and ".join(map(written, between))
         words = f"functions drawn from the model, mostly between {ends}"
-        return Truth(values, _given(noise, run), start, words)
+        return Truth(values, std, start, words)
     # Without its audit, which has a belief of its own.
     strategy = replace(run.strategy, audit=None)
     state = run.state if run.strategy.audit is None else learnt(run, strategy)
     if not state.belief.fits.is_informed:
-        raise ValueError(
-            "Expected a truth to simulate, but no model is learnt from results yet. "
-            "Say between which values most candidates will lie, --between 20,60, or "
-            "name a column of known values, --truth COLUMN."
-        )
+        raise ValueError(NO_TRUTH)
     values = _drawn(state.belief.posterior, runs, seed)
-    std = float(state.belief.noise.mean().sqrt()) if noise is None else noise
+    std = float(state.belief.noise.mean().sqrt()) if std is None else std
     words = f"functions drawn from the model that {run.settings.results} taught"
     return Truth(values, std, run.state, words)
-
-
-def _given(noise: float | None, run: Run) -> float:
-    if noise is None:
-        raise ValueError(
-            "Expected the noise of a measurement, which nothing says yet, but got "
-            "none. Give its standard deviation: --noise 0.5 (0 for none)."
-        )
-    return noise
 
 
 def _drawn(posterior: PoolPosterior, n: int, seed: int) -> Tensor:
@@ -137,41 +120,6 @@ def _drawn(posterior: PoolPosterior, n: int, seed: int) -> Tensor:
     for at, part in joint_draws(posterior, rows, n, seed):
         values[:, at] = part.T.double()
     return values
-
-
-def _column(run: Run, column: str) -> Tensor:
-    r"""The true values that stand in a column of the candidates."""
-    table = run.candidates.table
-    name = table.column(column)
-    if name is None:
-        raise ValueError(
-            f"{table.name}: expected the column {column!r} of true values, but it has "
-            f"{', '.join(table.header)}."
-        )
-    if name in run.settings.inputs:
-        advice = run.settings.notation.advice("ignore", name)
-        raise ValueError(
-            f"{table.name}: expected true values in a column that is no input, but "
-            f"{name} is one; {advice}."
-        )
-    check_marks(table, name, run.settings.notation)
-    notation = run.settings.notation.with_mark(table.mark(name))
-    values, faults = [], Faults()
-    for row in run.rows:
-        line = run.candidates.lines[row]
-        text = line.cells[name]
-        value = notation.number(text)
-        if value is not None and value <= 0 and run.scale.is_log:
-            wanted, remedy = "a number above 0, which has a logarithm", "correct it"
-            complaint = table.complaint(line, name, wanted, f"got {text!r}", remedy)
-            faults.said.append(str(complaint))
-        if value is None:
-            came, remedy = f"got {text!r}", notation.repair(text)
-            complaint = table.complaint(line, name, "a number", came, remedy)
-            faults.said.append(str(complaint))
-        values.append(value)
-    faults.check()
-    return torch.tensor(values, dtype=torch.float64)
 
 
 def simulated(run: Run, truth: Truth, most: int) -> Iterator[Outcome]:

@@ -89,6 +89,30 @@ def test_faults_of_files_are_found_before_torch_is_loaded(
     assert loaded(line, tmp_path) == ("2", ["numpy", "pandas"])
 
 
+@pytest.mark.some(3)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "simulate {}",
+        "simulate {} --between 3,9",
+        "simulate {} --truth depth --noise 1",
+        "simulate {} --truth x --noise 1",
+        "simulate {} --between -3,9 --noise 0.1 --log-result",
+        "answer {} --picture folder/answer.png",
+        "answer {} --picture answer.xyz",
+    ],
+)
+def test_what_a_call_lacks_is_said_before_torch_is_loaded(
+    line: str, tmp_path: Path
+) -> None:
+    (tmp_path / "candidates.csv").write_text(HILL)
+    call = line.format("candidates.csv --above 7 --column y --key name")
+    status, names = loaded(call, tmp_path)
+    assert status == "2"
+    assert "torch" not in names
+    assert [path.name for path in tmp_path.iterdir()] == ["candidates.csv"]
+
+
 def test_results_beside_the_candidates_are_asked_about_without_torch(
     tmp_path: Path,
 ) -> None:

@@ -229,6 +229,8 @@ def cells_of(path: Path, text: str) -> list[dict[str, str]]:
         ("a;b,c\nred, blue;x\ngreen;y\n", {"a": "red, blue", "b,c": "x"}),
         ("x\n1,5\n2,5\n", {"x": "1,5"}),
         ("a\tb, c; d\n1,5\t2\n", {"a": "1,5", "b, c; d": "2"}),
+        ("a|b, c|d\n1,5|2|x;y\n3|4|z\n", {"a": "1,5", "b, c": "2", "d": "x;y"}),
+        ("a;b|c\n1;2\n3;4\n", {"a": "1", "b|c": "2"}),
         ("sep=;\na;b, c\n1;2\n", {"a": "1", "b, c": "2"}),
         ('"sep=|"\r\na|b\r\n1|2\r\n', {"a": "1", "b": "2"}),
         ("# of Anna, May\n# two remarks\na,b\n1,2\n", {"a": "1", "b": "2"}),

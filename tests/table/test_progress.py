@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
+from importlib.abc import MetaPathFinder
 from time import sleep
 
 import pytest
 
+from botorch_lse import table
 from botorch_lse.__main__ import command
-from botorch_lse.table import progress
+from botorch_lse.table import commands, progress
 from botorch_lse.table.progress import doing
 from tests.table.lab import NEXT, Lab, hill
 
@@ -70,6 +72,25 @@ def test_a_file_gets_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with doing("learning from 18 values"), doing("choosing", at_once=False):
         assert capsys.readouterr().err == "learning from 18 values ...\n"
     assert capsys.readouterr().err == ""
+
+
+def test_loading_is_shown_where_it_lasts(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = at_terminal(monkeypatch)
+
+    class Slow(MetaPathFinder):
+        r"""A disk that is slow until somebody was told so."""
+
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == commands.__name__:
+                until(terminal, "loading the model ...")
+
+    monkeypatch.setattr(table, "commands", commands)  # as it is, also afterwards
+    monkeypatch.delitem(sys.modules, commands.__name__)
+    monkeypatch.setattr(sys, "meta_path", [Slow(), *sys.meta_path])
+    assert command(NEXT.split()) == 0
+    assert "loading the model ..." in terminal.getvalue()
 
 
 def test_learning_is_announced_before_it_begins(lab: Lab) -> None:
