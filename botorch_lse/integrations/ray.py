@@ -19,7 +19,7 @@ class RayExecutor(Executor):
     A task is never begun twice (Ray's own default begins one again whose worker died):
     what was measured once would be measured again unseen. If a worker dies, its call
     alone ends with Ray's error, and ``run_experiment(on_error=)`` says what then.
-    ``future.cancel()`` cancels the task.
+    ``future.cancel()`` cancels the task, and ends the worker that has begun it.
 
     Example:
         >>> _ = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
@@ -87,10 +87,12 @@ class _TaskFuture(Future[Any]):
         task.future().add_done_callback(self._take)
 
     def cancel(self) -> bool:
-        r"""Cancel the task: one that runs is interrupted on its worker."""
-        if not self.done():
-            ray.cancel(self._task)
-        return super().cancel()
+        r"""Cancel the task; the worker on which it runs is ended, others take over."""
+        is_cancelled = super().cancel()  # first: Ray may answer at once
+        if is_cancelled:
+            # A mere interrupt does not reach a call that waits for a device.
+            ray.cancel(self._task, force=True)
+        return is_cancelled
 
     def _take(self, ended: Future[Any]) -> None:
         if not self.set_running_or_notify_cancel():

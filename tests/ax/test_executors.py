@@ -111,20 +111,17 @@ def test_tasks_of_ray_are_cancelled_with_their_calls(cluster, tmp_path):
 
 
 @engine
-@pytest.mark.filterwarnings("ignore:.*is abandoned.*longer than `timeout`")
+@pytest.mark.filterwarnings("ignore:Trial . .* is abandoned")
 @pytest.mark.parametrize("what", ["die", "raise", "hang"])
 def test_what_breaks_on_ray_is_one_evaluation_that_failed(cluster, what, tmp_path):
     made = client()
     evaluate = functools.partial(far.break_once, folder=str(tmp_path), what=what, at=0)
-    options = {"executor": cluster(), "timeout": 15.0, "max_retries": 0}
+    # So long that a new worker has begun where one was ended.
+    options = {"executor": cluster(), "timeout": 45.0, "max_retries": 0}
     run_experiment(made, evaluate, on_error="retry", **options)
     found = [trial.status.name for trial in made._experiment.trials.values()]
     assert found.count("ABANDONED") == 1
     assert set(found) == {"ABANDONED", "COMPLETED"}
-    again = client()
-    evaluate = functools.partial(evaluate, at=len(list(tmp_path.iterdir())))
-    with pytest.raises(Exception, match=r"(?s)died|broken once|longer than `timeout`"):
-        run_experiment(again, evaluate, executor=cluster(), timeout=15.0)
 
 
 @pytest.mark.slow  # submitit waits for the file system before it gives a job up
