@@ -16,10 +16,10 @@ import pytest
 
 from botorch_lse import confidence, models, papers, strategies
 from botorch_lse.strategies import ContentStop, GaussianProcess, Goal, Rule, Strategy
-from tests.covering import IN_FULL, pairwise
+from tests.covering import IN_FULL, more_when_slow, pairwise
 from tests.registry import STRATEGIES
 
-from . import campaign, hosts, worlds
+from . import campaign, hosts, knowing_more, worlds
 
 PARTS = (Strategy, Goal, Rule, ContentStop)
 ELSEWHERE = {
@@ -210,3 +210,12 @@ def test_sixty_runs_hold() -> None:
 def test_many_runs_hold(host: str) -> None:
     runs = 1000 if host == "ask and tell" else 100
     assert campaign.main(["--seed", "1", "--runs", str(runs), "--host", host]) == 0
+
+
+@more_when_slow("runs", 2, 40)
+def test_knowing_more_does_not_decide_less_on_average(runs: int) -> None:
+    counts = knowing_more.counted(0, runs)
+    assert {*counts.more} == {"old values", "less noise", "more measurements"}
+    for what, more in counts.more.items():
+        assert len(more) == runs
+        assert sum(more) >= sum(counts.less[what]), what
