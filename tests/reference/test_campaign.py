@@ -8,18 +8,18 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
-import gpytorch
 import pytest
 
-from botorch_lse import confidence, models, papers, strategies
+from botorch_lse import confidence, integrations, models, papers, strategies
 from botorch_lse.strategies import ContentStop, GaussianProcess, Goal, Rule, Strategy
-from tests.covering import IN_FULL, pairwise
+from tests.covering import IN_FULL, more_when_slow, pairwise
 from tests.registry import STRATEGIES
 
-from . import campaign, hosts, worlds
+from . import campaign, hosts, knowing_more, worlds
 
 PARTS = (Strategy, Goal, Rule, ContentStop)
 ELSEWHERE = {
@@ -63,13 +63,83 @@ def test_every_exported_strategy_has_a_level() -> None:
     assert rows <= {*worlds.FACTORS["asks"]}
 
 
-def test_every_exported_model_and_width_has_a_level() -> None:
-    kernels = concrete(gpytorch.kernels.Kernel, models)
-    given = {"LearntKernel", "GPPrior", "HeteroscedasticGP", "fit_single_task_gp"}
-    assert given <= {*models.__all__}
-    assert kernels | given <= {*worlds.FACTORS["model"]}
-    widths = {n for n in confidence.__all__ if n.endswith("Beta") and n[0].isupper()}
-    assert widths <= {*worlds.FACTORS["width"]}
+NO_LEVEL = {
+    models: {
+        "PoolPosterior": "a part of every model",
+        "PosteriorPath": "likewise",
+        "QuadraticNoise": "a part of HeteroscedasticGP",
+        "fit_heteroscedastic_gp": "it makes the HeteroscedasticGP of its level",
+        "fit_mixed_gp": "learnt models of the pool of words",
+        "fit_multi_task_gp": "the level correlated",
+    },
+    confidence: {
+        "AnytimeWidth": "of linear strategies",
+        "BatchEta": "of the batches of TruVaRStrategy",
+        "BatchMartingale": "of linear strategies",
+        "BetaSchedule": "what widths are made of",
+        "EmptyRegionWarning": "a warning",
+        "Information": "of linear strategies",
+        "PosteriorPath": "a part of every model",
+        "RKHSWidth": "the model norm bound",
+        "Regions": "what every strategy has",
+        "StitchedWidth": "of linear strategies",
+        "beta_schedule": "it reads what is given as beta",
+        "classify": "what every strategy does",
+        "classify_implicit": "likewise",
+        "confidence_regions": "likewise",
+    },
+    strategies: {
+        "GaussianProcess": "what every goal is asked with",
+        "NoiseWarning": "a warning",
+        "ParetoEstimate": "what estimate returns",
+        "RowCosts": "costs of rules",
+        "SimulatedRun": "of counts: tests/strategies/test_linear.py",
+        "State": "what every strategy makes",
+        "audit": "it makes the LabelAudit of its level",
+        "audit_size": "a number",
+        "extended": "a run on more rows: tests/strategies/test_extended.py",
+        "rare_event": "runs on pools of its own: tests/strategies/test_rare.py",
+    },
+    integrations: {
+        "ray": "an executor: tests/integrations",
+        "submitit": "an executor: tests/integrations",
+    },
+}
+"""What is exported and is no level of a factor, and why."""
+
+
+def unexplained(package: ModuleType) -> set[str]:
+    r"""What a package exports that has neither a level nor a reason to have none."""
+    if package is integrations:
+        levels = {"gest": "gest-api", "optuna": "Optuna"}
+        assert {*levels.values()} <= {*hosts.HOSTS}
+        names = {module.name for module in iter_modules(package.__path__)}
+        return names - {*levels} - {*NO_LEVEL[package]}
+    levels = {*worlds.FACTORS["model"], *worlds.FACTORS["width"]}
+    parts = set().union(*(concrete(base, package) for base in PARTS))
+    abstract = {
+        name
+        for name in package.__all__
+        if inspect.isabstract(getattr(package, name))
+        and issubclass(getattr(package, name), PARTS)
+    }
+    return {*package.__all__} - levels - parts - abstract - {*NO_LEVEL[package]}
+
+
+@pytest.mark.parametrize("package", NO_LEVEL)
+def test_whatever_else_is_exported_has_a_level_or_a_reason(package: ModuleType) -> None:
+    assert unexplained(package) == set()
+    if package is not integrations:
+        assert {*NO_LEVEL[package]} <= {*package.__all__}  # reasons go with the names
+
+
+@pytest.mark.parametrize("package", [models, confidence, strategies])
+def test_a_new_name_is_missed(
+    package: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package, "__all__", [*package.__all__, "NewOne"])
+    monkeypatch.setattr(package, "NewOne", lambda X: X, raising=False)
+    assert unexplained(package) == {"NewOne"}
 
 
 def test_every_host_and_event_has_a_level() -> None:
@@ -194,8 +264,19 @@ def test_guarantees_may_be_broken_as_often_as_they_say() -> None:
     assert not runs(100, 30).holds()
 
 
-def test_some_runs_hold() -> None:
-    assert campaign.main(["--runs", "3", "--host", "ask and tell"]) == 0
+def is_short(case: Mapping[str, str]) -> bool:
+    r"""Whether a run of a case takes a part of a second: few rows, and no fits."""
+    return case["budget"] == "6" and case["model"] in (worlds.OWN, *worlds.FIXED)
+
+
+def test_some_short_runs_hold() -> None:
+    played = campaign.Campaign()
+    short = ((n, case) for n, case in enumerate(worlds.cases(0)) if is_short(case))
+    for number, case in itertools.islice(short, 16):
+        played.cases[number] = case
+        played.outcomes[number] = campaign.play(case, 0, number)
+    assert played.holds(), played.report()
+    assert len({case["host"] for case in played.cases.values()}) >= 4
 
 
 @pytest.mark.slow
@@ -210,3 +291,12 @@ def test_sixty_runs_hold() -> None:
 def test_many_runs_hold(host: str) -> None:
     runs = 1000 if host == "ask and tell" else 100
     assert campaign.main(["--seed", "1", "--runs", str(runs), "--host", host]) == 0
+
+
+@more_when_slow("runs", 2, 40)
+def test_knowing_more_does_not_decide_less_on_average(runs: int) -> None:
+    counts = knowing_more.counted(0, runs)
+    assert {*counts.more} == {"old values", "less noise", "more measurements"}
+    for what, more in counts.more.items():
+        assert len(more) == runs
+        assert sum(more) >= sum(counts.less[what]), what
