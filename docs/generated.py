@@ -15,7 +15,7 @@ import pandas as pd
 from papers import write_tables
 
 from botorch_lse.files import write_figure, write_whole
-from research.benchmark.speed_growth import draw_growth
+from research.benchmark.speed_decisions import draw_growth
 
 OTHERS = {
     "python": "https://docs.python.org/3",
@@ -79,7 +79,7 @@ def forget_old(docs: Path) -> None:
 
 
 def write_growth(docs: Path) -> Path:
-    r"""The picture of how decisions grow, from the kept numbers of `speed growth`."""
+    r"""The picture of how decisions grow, from the kept numbers of `speed decisions`."""
     records = pd.read_csv(docs / "results" / "growth.csv").to_dict("records")
     path = docs / "generated" / "growth.svg"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from research.benchmark.speed_growth import SIZES, rules
+from research.benchmark.speed_decisions import SIZES, rules
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

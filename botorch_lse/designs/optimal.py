@@ -235,8 +235,9 @@ def _squared_lengths(problem: KernelProblem, diagonal: Tensor) -> Tensor:
     lengths = diagonal[problem.targets]
     if problem.weights is None:
         return lengths
-    weights = problem.weights / problem.weights.max()
-    return lengths * (weights if weights.ndim == 1 else weights.amax(dim=1))
+    weights = problem.weights
+    largest = weights.amax(dim=1) if weights.ndim == 2 else weights[:]
+    return lengths * (largest / weights.max())
 
 
 def as_design(solution: Solution, arguments: Arguments, tol: float) -> Design:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -109,6 +109,39 @@ def top_norms(norms: Tensor, many: int) -> Violators:
 
 
 @dataclass(frozen=True, eq=False)
+class PairWeights:
+    r"""Factors of the squared norms of all ordered pairs, which are never listed.
+
+    They stand for a ``T x T`` tensor, which takes 7 GB for 30,000 vectors.
+
+    Args:
+        every: ``0, ..., T - 1``, on the device of the vectors.
+        entries: From numbers of first and second vectors, of shapes that go together,
+            to the factors of their pairs.
+    """
+
+    every: Tensor
+    entries: Callable[[Tensor, Tensor], Tensor]
+
+    ndim: ClassVar[int] = 2
+
+    def __getitem__(self, key: slice | tuple[Tensor, Tensor]) -> Tensor:
+        if isinstance(key, tuple):
+            return self.entries(*key)
+        return self.entries(self.every[key].unsqueeze(-1), self.every)
+
+    def amax(self, dim: int) -> Tensor:
+        r"""``T`` largest factors of the pairs of each first vector (``dim`` 1)."""
+        assert dim == 1
+        T = len(self.every)
+        return torch.cat([self[block].amax(dim=1) for block in row_blocks(T, T)])
+
+    def max(self) -> Tensor:
+        r"""The largest factor."""
+        return self.amax(dim=1).max()
+
+
+@dataclass(frozen=True, eq=False)
 class PairTargets:
     r"""Targets ``y_i - factor y_j`` for all ordered pairs, ``(i, i)`` included.
 
@@ -124,7 +157,7 @@ class PairTargets:
 
     Y: Tensor
     factor: float
-    weights: Tensor | None = None
+    weights: Tensor | PairWeights | None = None
 
     def vectors(self, ids: Tensor) -> Tensor:
         r"""``y_i - factor y_j``, times the root of the pair's weight: ``t x m``."""
@@ -159,7 +192,7 @@ def largest_pairs(
     own: Tensor,
     gram: Callable[[slice], Tensor],
     factor: float,
-    weights: Tensor | None,
+    weights: Tensor | PairWeights | None,
     many: int,
 ) -> Violators:
     r"""The row-wise and column-wise maxima of ``|y_i - factor y_j|^2``.
@@ -270,7 +303,7 @@ class KernelProblem:
     sigma: Tensor
     gamma: float
     targets: Tensor
-    weights: Tensor | None = None
+    weights: Tensor | PairWeights | None = None
     factor: float | None = None
 
 
@@ -328,6 +361,7 @@ def largest_on_kernel(
     points, weights = problem.targets, problem.weights
     own = inverse.norms(points, problem.gram.diagonal())
     if problem.factor is None:
+        assert not isinstance(weights, PairWeights)
         return top_norms(own if weights is None else own * weights, many)
     R = inverse.loadings(points)
     return largest_pairs(
@@ -359,7 +393,7 @@ class Arguments:
     others: Tensor | None
     gamma: float
     sigma: Tensor
-    weights: Tensor | None
+    weights: Tensor | PairWeights | None
     factor: float | None
     kernel: Kernel | Covariance | None
 
@@ -430,6 +464,8 @@ def read_arguments(
     read = Arguments(points, rows, others, gamma, sigma, None, pairs_factor, kernel)
     if target_weights is None:
         return read
+    if isinstance(target_weights, PairWeights):  # by our own hand: checked
+        return replace(read, weights=target_weights)
     weights = _read_weights(target_weights, read.n_targets, pairs_factor is not None)
     return replace(read, weights=weights.to(points))
 
@@ -517,6 +553,7 @@ def feature_problem(arguments: Arguments, Phi: Tensor, V: Tensor | None) -> Prob
     elif arguments.factor is not None:
         targets = PairTargets(V, arguments.factor, arguments.weights)
     elif arguments.weights is not None:
+        assert isinstance(arguments.weights, Tensor)
         targets = VectorTargets(arguments.weights.sqrt().unsqueeze(-1) * V)
     else:
         targets = VectorTargets(V)
@@ -560,7 +597,9 @@ def unit_of(size: float) -> float:
     return math.ldexp(0.5, math.frexp(size)[1])
 
 
-def refuse_out_of_range(size: float, V: Tensor, weights: Tensor | None) -> None:
+def refuse_out_of_range(
+    size: float, V: Tensor, weights: Tensor | PairWeights | None
+) -> None:
     r"""Complain about norms whose squares float64 cannot hold.
 
     Args:

@@ -384,7 +384,8 @@ def start(
         X: ``N x d`` rows of the pool.
         memory_budget: Bytes for the path rows and for temporary arrays.
     """
-    each = [PoolPosterior.start(prior, X, memory_budget) for prior in priors]
+    m = len(priors)
+    each = [PoolPosterior.start(prior, X, memory_budget, m) for prior in priors]
     return tuple(replace(posterior, data=posterior.F[:0]) for posterior in each)
 
 

@@ -979,6 +979,7 @@ class PoolPosterior:
         a: ``n`` whitened residuals.
         information: ``1/2 log det(I + K / noise)`` of what was observed, nats.
         memory_budget: Bytes for the path rows and for temporary arrays.
+        sharing: How many posteriors, one per output, keep their path rows in it.
         is_exact: Whether some measurement had at most the least noise, which is then
             treated as exact.
         data: ``n x d'`` features of the observations, where not all of them are rows of
@@ -997,6 +998,7 @@ class PoolPosterior:
     a: Tensor
     information: Tensor
     memory_budget: int = MEMORY_BUDGET
+    sharing: int = 1
     is_exact: bool = False
     data: Tensor | None = None
     _rows: _Rows | None = None
@@ -1006,7 +1008,11 @@ class PoolPosterior:
 
     @classmethod
     def start(
-        cls, prior: GPPrior, X: Tensor, memory_budget: int = MEMORY_BUDGET
+        cls,
+        prior: GPPrior,
+        X: Tensor,
+        memory_budget: int = MEMORY_BUDGET,
+        sharing: int = 1,
     ) -> PoolPosterior:
         r"""The posterior before any observation: the prior on the rows of a pool.
 
@@ -1014,6 +1020,7 @@ class PoolPosterior:
             prior: The process, without batch shape.
             X: ``N x d`` rows in the user's space.
             memory_budget: Bytes for the path rows and for temporary arrays.
+            sharing: How many posteriors keep their path rows in it.
 
         Raises:
             BotorchTensorDimensionError: If the prior is for other columns.
@@ -1044,6 +1051,7 @@ class PoolPosterior:
             none,
             mean.new_zeros(()),
             memory_budget,
+            sharing,
             _rows=_Rows(N),
             _gram=gram,
         )
@@ -1498,10 +1506,11 @@ class PoolPosterior:
     def _storage_for(self, q: int) -> tuple[int, _Rows]:
         r"""How many path rows to keep after ``q`` more, and storage with room for them.
 
-        As many as half of the memory budget holds, and none after one that is not kept.
+        As many as its share of half of the memory budget holds, and none after one that
+        is not kept.
         """
         assert self._rows is not None  # every posterior that is started has it
-        most = self.memory_budget // (2 * 8 * self.F.shape[-2])
+        most = self.memory_budget // (2 * 8 * self.F.shape[-2] * self.sharing)
         if self._kept < self.a.numel() or self._kept >= most:
             return self._kept, self._rows
         more = min(q, most - self._kept)

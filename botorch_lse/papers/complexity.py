@@ -8,8 +8,9 @@ method from below.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,11 +19,12 @@ from torch import Tensor
 
 from botorch_lse.checks import in_interval, real_matrix, real_vector
 from botorch_lse.designs.basis import Covariance
-from botorch_lse.designs.certificate import relative_gap, whiten
+from botorch_lse.designs.certificate import relative_gap, row_blocks, whiten
 from botorch_lse.designs.optimal import Design, optimal_design
 from botorch_lse.designs.problem import (
     KernelInverse,
     PairTargets,
+    PairWeights,
     feature_problem,
     read_arguments,
 )
@@ -139,11 +141,22 @@ def _gaps_to_level(
     return values, gaps
 
 
-def _refuse_ties(gaps: Tensor, scale: float, wanted: str, remedy: str) -> None:
-    r"""Complain about the first gap that is zero up to float64's rounding of ``y``."""
+def _refuse_ties(
+    gaps: Tensor, scale: float, wanted: str, remedy: str, start: int = 0
+) -> None:
+    r"""Complain about the first gap that is zero up to float64's rounding of ``y``.
+
+    Args:
+        gaps: ``R`` gaps, or ``R x N`` of pairs.
+        scale: The largest size of a value.
+        wanted: What was expected.
+        remedy: What helps.
+        start: The number of the first row.
+    """
     tied = gaps.abs() <= TIE * scale
     if bool(tied.any()):
         row = tied.nonzero()[0].tolist()
+        row[0] += start
         raise ValueError(
             f"Expected `means` {wanted}, but entry {row if len(row) > 1 else row[0]} "
             f"is not: no number of samples decides it. {remedy}"
@@ -253,17 +266,25 @@ def implicit_complexity(
     omega = in_interval(omega, "omega", 0.0, 1.0)
     tolerance = in_interval(tolerance, "tolerance", 0.0, math.inf, closed_low=True)
     values = real_vector(means, "means", len(X), "row of `X`")
-    gaps = values.unsqueeze(-1) - omega * values
-    sizes = gaps.abs().clamp_min(tolerance)
+    values = values.to(real_matrix(X, "X"))
+    level = omega * values
+
+    def sizes(i: Tensor, j: Tensor) -> Tensor:
+        r"""How far pairs are from a tie, at least ``tolerance``."""
+        return (values[i] - level[j]).abs().clamp_min(tolerance)
+
     scale, wanted = float(values.abs().max()), "without a pair f(x) = omega f(x')"
-    _refuse_ties(sizes, scale, wanted, "Give a `tolerance`.")
+    every = torch.arange(len(values), device=values.device)
+    for block in row_blocks(len(every), len(every)):
+        found = sizes(every[block].unsqueeze(-1), every)
+        _refuse_ties(found, scale, wanted, "Give a `tolerance`.", block.start)
     if reading not in ("milk", "lower"):
         raise ValueError(
             f'Expected `reading` to be "milk" or "lower", but got {reading!r}.'
         )
-    weights = sizes**-2.0
+    weights = PairWeights(every, lambda i, j: sizes(i, j) ** -2.0)
 
-    def solved(weights: Tensor) -> Design:
+    def solved(weights: PairWeights) -> Design:
         r"""The optimal design for weights of the pairs."""
         return optimal_design(
             X,
@@ -275,24 +296,25 @@ def implicit_complexity(
             tol=tol,
         )
 
-    def ratios(design: Design) -> Tensor:
-        r"""``N x N`` squared norms under a design, over the squared gaps."""
+    def ratios(design: Design) -> Iterator[Tensor]:
+        r"""Rows of squared norms under a design, over the squared gaps, in blocks."""
         masses = design.weights
-        return weights * _pair_norms(X, masses, omega, gamma, noise_var, kernel)
+        for rows, norms in _pair_norms(X, masses, omega, gamma, noise_var, kernel):
+            yield weights[rows] * norms
 
     milk = solved(weights)
     if reading == "milk":
         return Complexity(milk.value, milk.lower_bound, milk, bounds_samples=False)
-    return _theorem_4_2(weights, (gaps > 0).all(dim=1), milk, tol, solved, ratios)
+    return _theorem_4_2(weights, values > level.max(), milk, tol, solved, ratios)
 
 
 def _theorem_4_2(
-    weights: Tensor,
+    weights: PairWeights,
     inside: Tensor,
     start: Design,
     tol: float,
-    solved: Callable[[Tensor], Design],
-    ratios: Callable[[Design], Tensor],
+    solved: Callable[[PairWeights], Design],
+    ratios: Callable[[Design], Iterator[Tensor]],
 ) -> Complexity:
     r"""Alternate between the easiest partners of the rows outside and the design.
 
@@ -302,29 +324,38 @@ def _theorem_4_2(
         start: The first design.
         tol: The relative gap to reach.
         solved: The optimal design for weights of the pairs.
-        ratios: ``N x N`` ratios of squared norms and squared gaps under a design.
+        ratios: ``N x N`` ratios of squared norms and squared gaps under a design, in
+            blocks of rows.
     """
+
+    def counted(counts: Callable[[Tensor, Tensor], Tensor]) -> PairWeights:
+        r"""The weights of the pairs that count, 0 for the others."""
+        of = weights.entries
+        return replace(weights, entries=lambda i, j: of(i, j) * counts(i, j))
+
     proven = 0.0
     if bool(inside.any()):
-        proven = solved(weights * inside.unsqueeze(-1)).lower_bound
+        proven = solved(counted(lambda i, j: inside[i])).lower_bound
     best, best_value = start, math.inf
     design = start
     for _ in range(ALTERNATIONS):
-        found = ratios(design)
-        hardest = torch.where(inside, found.amax(dim=1), found.amin(dim=1))
-        value = float(hardest.max())
+        parts = [(p.amax(dim=1), *p.min(dim=1)) for p in ratios(design)]
+        largest, least, partner = (torch.cat(c) for c in zip(*parts, strict=True))
+        value = float(torch.where(inside, largest, least).max())
         if value >= best_value * (1 - tol):
             break
         best, best_value = design, value
-        easiest = torch.zeros_like(weights)
-        partner = found.argmin(dim=1, keepdim=True)
-        easiest.scatter_(1, partner, weights.gather(1, partner))
-        design = solved(torch.where(inside.unsqueeze(-1), weights, easiest))
+        easiest = partial(_inside_or_partner, inside, partner)
+        design = solved(counted(easiest))
     gap = relative_gap(best_value, proven)
     design = replace(
         best, value=best_value, lower_bound=proven, gap=gap, converged=gap <= tol
     )
     return Complexity(best_value, proven, design)
+
+
+def _inside_or_partner(inside: Tensor, partner: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    return inside[i] | (partner[i] == j)
 
 
 def _pair_norms(
@@ -334,22 +365,35 @@ def _pair_norms(
     gamma: float,
     noise_var: Any,
     kernel: Kernel | Covariance | None,
-) -> Tensor:
-    r"""``|phi_i - factor phi_j|^2_{A(weights)^-1}`` for all ordered pairs: ``N x N``.
+) -> Iterator[tuple[slice, Tensor]]:
+    r"""``|phi_i - factor phi_j|^2_{A(weights)^-1}`` for all ordered pairs.
 
-    All at once, so for small pools only; a kernel needs a positive ``gamma``.
+    A kernel needs a positive ``gamma``.
+
+    Yields:
+        Some rows ``i``, and their ``rows x N`` norms.
     """
     arguments = read_arguments(X, None, gamma, noise_var, None, factor, kernel)
     columns = weights.nonzero().squeeze(-1)
     if kernel is not None:
         rows = torch.arange(weights.numel(), device=weights.device)
         inverse = KernelInverse(arguments.kernel_problem(), columns, weights[columns])
-        a = inverse.products(rows, rows, inverse.loadings(rows))
+        R = inverse.loadings(rows)
+
+        def gram(i: slice, j: slice) -> Tensor:
+            return inverse.products(rows[i], rows[j], R[j])
+
     else:
         problem = feature_problem(arguments, arguments.X, None)
         assert isinstance(problem.targets, PairTargets)
         L, _, _ = problem.factor(columns, weights[columns])
         Z = whiten(L, problem.targets.Y)
-        a = Z @ Z.mT
-    own = a.diagonal()
-    return own.unsqueeze(-1) - 2 * factor * a + factor**2 * own
+
+        def gram(i: slice, j: slice) -> Tensor:
+            return Z[i] @ Z[j].mT
+
+    blocks = row_blocks(len(weights), len(weights))
+    own = torch.cat([gram(block, block).diagonal() for block in blocks])
+    for block in blocks:
+        a = gram(block, slice(None))
+        yield block, own[block].unsqueeze(-1) - 2 * factor * a + factor**2 * own

@@ -222,7 +222,7 @@ class GPProcedure(Procedure):
             raise ValueError(
                 f"Expected items whose pairs fit `memory_budget` = {budget} bytes, but "
                 f"{n} need {needed}. Give a larger budget or fewer items; "
-                "`ImplicitLSEStrategy` and `TruVaRStrategy` keep no pairs."
+                f"{self.goal.without_pairs}."
             )
 
     def _check_norm_bound(self) -> None:

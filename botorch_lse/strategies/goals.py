@@ -165,8 +165,11 @@ class Goal(ABC):
     def check(self, n_items: int) -> None:  # noqa: B027  (a hook)
         r"""Complain where the goal is about another number of items."""
 
+    without_pairs: ClassVar[str] = ""
+    """What answers the same without pairs of items, where the goal keeps pairs."""
+
     def bytes_for(self, n_items: int) -> int:
-        r"""Bytes that the goal keeps for pairs of items; 0 if it keeps nothing."""
+        r"""Bytes that the goal needs for pairs of items; 0 if it keeps nothing."""
         return 0
 
     @property
@@ -1389,6 +1392,7 @@ class ShareOfMaxByPairs(_ShareOfMax):
 
     theorem: ClassVar[str] = "Theorem 1, its union bound over all ordered pairs"
     by_pairs: ClassVar[bool] = True
+    without_pairs: ClassVar[str] = "`ImplicitLSEStrategy` keeps no pairs"
 
     def bytes_for(self, n_items: int) -> int:
         r"""Bytes of one float64 per ordered pair: its variance."""
@@ -1611,6 +1615,7 @@ class MaximiserByPairs(_Maximiser):
         "Theorem 1, its union bound over all ordered pairs of items"
     )
     by_pairs: ClassVar[bool] = True
+    without_pairs: ClassVar[str] = "`TruVaRStrategy` without a level keeps no pairs"
 
     def bytes_for(self, n_items: int) -> int:
         r"""Bytes of the arrays over all pairs that exist at the same time."""

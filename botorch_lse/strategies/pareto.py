@@ -248,12 +248,16 @@ def judge(
         budget: Bytes for temporary arrays.
         points: ``N`` numbers, equal for equal rows.
     """
-    per_row = min(_COPIES * epsilon.numel() * rivals.numel(), _MOST_PER_ROW)
     R, ends = rows.numel(), torch.zeros(4, rows.numel(), dtype=torch.float64)
+    each = _COPIES * epsilon.numel() * rivals.numel()
+    most = max(1, (budget - R * rivals.numel()) // (8 * each))
+    blocks = row_blocks(R, min(each, _MOST_PER_ROW), budget)
+    if blocks[0].stop > most:  # beside the pairs there is room for fewer rows
+        blocks = [slice(i, min(i + most, R)) for i in range(0, R, most)]
     # Written in place: small results kept between large temporary arrays would leave
     # holes that no later array fits into, 2 GiB of them at 10,000 rows.
     threatened = torch.zeros(R, rivals.numel(), dtype=torch.bool)
-    for block in row_blocks(R, per_row, budget):
+    for block in blocks:
         own = points[rows[block]].unsqueeze(-1) == points[rivals]
         *found, threatened[block] = _judged(compare(rows[block], rivals), epsilon, own)
         ends[:, block] = torch.stack(found)
@@ -313,14 +317,14 @@ class ParetoSides(Sides):
         rows, rivals = self.open, self.live
         side = self.side.clone()
         side[rows[found.upper < 0]] = BELOW
-        remains = side[rivals] != BELOW
-        is_open = side[rows] == UNDECIDED
-        threatened = found.threatened[:, remains]
-        accepted = is_open & ~threatened.any(dim=1)
+        # In place: this is the one array of all pairs that is kept, and is ours.
+        threatened = found.threatened
+        threatened[:, side[rivals] == BELOW] = False
+        accepted = (side[rows] == UNDECIDED) & ~threatened.any(dim=1)
         side[rows[accepted]] = ABOVE
         active = side == UNDECIDED
-        needed = threatened[is_open & ~accepted].any(dim=0)
-        active[rivals[remains][needed]] = True
+        threatened[side[rows] != UNDECIDED] = False
+        active[rivals[threatened.any(dim=0)]] = True
         estimate = with_margins(self.estimate, rows, found)
         return replace(
             self, side=side, candidates=side != BELOW, active=active, estimate=estimate
@@ -370,6 +374,7 @@ class ParetoSet(Goal):
             in_interval(accuracy, "accuracies", 0.0, float("inf"), closed_low=True)
 
     theorem: ClassVar[str] = "Theorem 1, its union bound over all outputs"
+    without_pairs: ClassVar[str] = "`GEGELinearStrategy`, on features, keeps no pairs"
 
     def question(self, names: Sequence[str]) -> str:
         r"""What is better in each output."""
@@ -382,8 +387,8 @@ class ParetoSet(Goal):
         return self.maximize
 
     def bytes_for(self, n_items: int) -> int:
-        r"""Bytes of one bool per pair of items."""
-        return n_items**2
+        r"""Bytes of one bool per pair of items, and to compare one with all others."""
+        return n_items**2 + 8 * _COPIES * len(self.maximize) * n_items
 
     @property
     def signs(self) -> Tensor:

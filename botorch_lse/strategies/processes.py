@@ -675,8 +675,8 @@ class GaussianProcesses:
         return [output.fixed for output in self.outputs if output.fixed is not None]
 
     def _priors(self, priors: Sequence[GPPrior]) -> tuple[PoolPosterior, ...]:
-        X, budget = self.rows, self.memory_budget
-        return tuple(PoolPosterior.start(p, X, budget) for p in priors)
+        given = self.rows, self.memory_budget, len(self.outputs)
+        return tuple(PoolPosterior.start(p, *given) for p in priors)
 
     @property
     def rows(self) -> Tensor:

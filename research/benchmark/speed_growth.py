@@ -1,216 +1,520 @@
-r"""How time and memory of one decision grow: rows, measurements, batch, inputs."""
+r"""How everything that the package exports grows with the rows of its pool.
+
+Each name of ``PACKAGES`` is either one line of ``works`` or stands in ``NO_WORK`` with
+the reason; a test misses a new one.
+"""
 
 from __future__ import annotations
 
 import math
+import resource
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from multiprocessing import get_context
 from typing import Any
 
 import torch
+from botorch.exceptions.errors import BotorchError
+from gpytorch.kernels import RBFKernel
+from torch import Tensor
 from tqdm import tqdm
 
+from botorch_lse import estimators, models, papers, plotting, strategies
+from botorch_lse.models import GPPrior
 from botorch_lse.problem import Observations, Pool
-from botorch_lse.strategies import (
-    Above,
-    AbsoluteVolumeChange,
-    Ambiguity,
-    ExpectedFeasibility,
-    ExpectedMisclassification,
-    GaussianProcess,
-    MutualInformation,
-    OptimalDesign,
-    RandomizedStraddle,
-    Straddle,
-    Strategy,
-    TargetedVariance,
-    TruncatedVariance,
-    UFunction,
-)
 from research.benchmark.registry import Options, entry
-from research.benchmark.speed import MIB, in_fresh_process, peak_memory
+from research.benchmark.speed import MIB, one_thread, peak_memory
+from research.benchmark.speed_ax import silence_ax
+from research.benchmark.speed_calls import CALLS, calls_on
 from research.papers.problems import matern_prior
 from research.report import Report, Table
 
-BASE = {"rows": 2_000, "measurements": 100, "batch": 8, "inputs": 3}
-"""What the others are while one of them grows."""
-SIZES = {
-    "rows": (1_000, 3_000, 10_000, 30_000, 100_000),
-    "measurements": (50, 100, 200, 400, 800),
-    "batch": (1, 4, 16, 64, 256),
-    "inputs": (1, 3, 9, 27),
-}
-QUICK_SIZES = {axis: sizes[:3] for axis, sizes in SIZES.items()}
-LONGEST = 30.0
-"""Seconds of a decision after which no larger one is tried."""
-NOISE, LEVEL = 0.1, 0.3
+PACKAGES = (strategies, papers, models, estimators, plotting)
+SIZES, QUICK_SIZES = (3_000, 10_000, 30_000, 100_000), (1_000, 3_000)
+MEMORY = 6 * 2**30
+"""Bytes that a process may take, the libraries among them."""
+LONGEST = 60.0
+"""Seconds after which nothing larger is tried."""
+SLACK = 0.35
+"""By how much an exponent may lie above its claim: two sizes, one turn, small times."""
+LEAST = 0.2
+"""Seconds below which nothing is said of an exponent."""
+TOLD, NOISE, LEVEL = 60, 0.1, 0.3
+PAIRS = "rows are compared with each other"
 
-
-def rules() -> dict[str, Any]:
-    r"""What chooses rows, by name; ``None`` is the default."""
-    named = [
-        RandomizedStraddle(),
-        Straddle(),
-        Ambiguity(),
-        UFunction(),
-        ExpectedFeasibility(),
-        TruncatedVariance(),
-        TargetedVariance(),
-        MutualInformation(),
-        ExpectedMisclassification(),
-        AbsoluteVolumeChange(),
-        OptimalDesign(),
-    ]
-    joint = {"joint misclassification": ExpectedMisclassification(batch="joint")}
-    return {"default": None} | {type(r).__name__: r for r in named} | joint
+Work = Callable[[], Any]
 
 
 @dataclass(frozen=True)
-class Decision:
-    r"""What one decision took.
+class Feature:
+    r"""One thing that is measured.
 
     Args:
-        size: The number that grows.
-        seconds: Of the processor, to ask for a batch and to learn its values.
-        peak: Growth of the process's peak memory so far, bytes.
+        prepare: From a number of rows to the work that is measured.
+        power: The exponent of its seconds that is claimed.
     """
 
-    size: int
-    seconds: float
-    peak: int
+    prepare: Callable[[int], Work]
+    power: float = 1.0
 
 
-@entry("speed", "growth", "how a decision of each rule grows with the problem")
-def speed_growth(options: Options) -> Report:
-    r"""Seconds and memory by rows, measurements, batch and inputs, with slopes."""
-    sizes = QUICK_SIZES if options.quick else SIZES
-    cells = list(product(rules(), sizes))
+# --- problems -------------------------------------------------------------------------
+
+
+def inputs(n: int) -> Tensor:
+    r"""``n x 3`` numbers."""
+    return torch.rand(n, 3, generator=torch.Generator().manual_seed(0)).double()
+
+
+def values(X: Tensor, m: int) -> Tensor:
+    r"""``n`` noisy values, or ``n x m`` of several outputs."""
+    y = torch.stack([(6 * X.mean(dim=-1) + c).sin() for c in range(m)], dim=-1)
+    random = torch.Generator().manual_seed(1)
+    y = y + NOISE * torch.randn(y.shape, generator=random, dtype=y.dtype)
+    return y if m > 1 else y[:, 0]
+
+
+def told(X: Tensor, m: int = 1) -> Observations:
+    r"""Results of some rows."""
+    at = torch.arange(TOLD) * (len(X) // TOLD)
+    return Observations(at, values(X[at], m))
+
+
+def features(X: Tensor) -> Tensor:
+    r"""``n x 4`` features: one and the inputs."""
+    return torch.cat((torch.ones_like(X[:, :1]), X), dim=-1)
+
+
+def round_of(make: Callable[[Pool], Any], first: bool, m: int, n: int) -> Work:
+    r"""Results told, a batch asked and told, and the answer.
+
+    Args:
+        make: Makes the strategy.
+        first: Whether results are told before.
+        m: The number of outputs.
+        n: Rows.
+    """
+    X = inputs(n)
+
+    def work() -> Any:
+        strategy = make(Pool(X, features=features(X)))
+        state = strategy.init(0)
+        if first:
+            state = strategy.tell(state, told(X, m))
+        batch = strategy.ask(state)
+        rows = batch.order
+        state = strategy.tell(state, batch.observe(values(X[rows], m)))
+        return state, state.classification.undecided
+
+    return work
+
+
+def gaussian(cls: Any, **goal: Any) -> Feature:
+    r"""A strategy on a given process."""
+
+    def make(pool: Pool) -> Any:
+        return cls(pool, model=prior(), noise_std=NOISE, batch_size=4, **goal)
+
+    m = len(goal.get("maximize", (True,)))
+    by_pairs = m > 1 or cls in (strategies.MILKStrategy,)
+    return Feature(partial(round_of, make, True, m), 2.0 if by_pairs else 1.0)
+
+
+def prior() -> GPPrior:
+    r"""A fixed process."""
+    return matern_prior((0.3, 0.3, 0.3))
+
+
+def of_parts(goal: Any, rule: Any = None, m: int = 1, power: float = 1.0) -> Feature:
+    r"""A goal and a rule, on a given process."""
+
+    def make(pool: Pool) -> Any:
+        process = strategies.GaussianProcess(prior(), noise_std=NOISE)
+        chosen = rule() if isinstance(rule, type) else rule
+        given = {} if chosen is None else {"rule": chosen}
+        return strategies.Strategy(pool, goal, model=process, batch_size=4, **given)
+
+    return Feature(partial(round_of, make, True, m), power)
+
+
+def paper(cls: Any, power: float = 1.0, **options: Any) -> Feature:
+    r"""The first round of an algorithm that says itself how long its rounds are."""
+    m = len(options.get("maximize", (True,)))
+    return Feature(partial(round_of, partial(cls, **options), False, m), power)
+
+
+def budgeted(cls: Any, power: float = 1.0) -> Feature:
+    r"""One whose budget goes with the rows."""
+
+    def prepare(n: int) -> Work:
+        make = partial(cls, maximize=(True, False), max_observations=20 * n)
+        return round_of(make, False, 2, n)
+
+    return Feature(prepare, power)
+
+
+def of_rows(function: Callable[[Tensor], Any], power: float = 1.0) -> Feature:
+    r"""A function of ``n x 3`` inputs."""
+
+    def prepare(n: int) -> Work:
+        X = inputs(n)
+        return lambda: function(X)
+
+    return Feature(prepare, power)
+
+
+def answered(function: Callable[[Any, Any, Tensor], Any], m: int = 1) -> Feature:
+    r"""Of a strategy and its state after some results."""
+
+    def prepare(n: int) -> Work:
+        X = inputs(n)
+        given = {"model": prior(), "noise_std": NOISE}
+        if m == 1:
+            strategy: Any = strategies.LSEStrategy(Pool(X), LEVEL, **given)
+        else:
+            process = strategies.GaussianProcess(**given)
+            goal = papers.ParetoByRectangles((True,) * m)
+            strategy = strategies.Strategy(
+                Pool(X), goal, model=process, rule=strategies.Variance()
+            )
+        state = strategy.tell(strategy.init(0), told(X, m))
+        return lambda: function(strategy, state, X)
+
+    return Feature(prepare, 2.0 if m > 1 else 1.0)
+
+
+def processed(kernel: Any) -> Feature:
+    r"""The posterior of a pool by a kernel."""
+
+    def prepare(n: int) -> Work:
+        X, new = (inputs(n) > 0.5).double(), models.GPPrior.from_kernel(kernel.double())
+        start = partial(models.PoolPosterior.start, new, X)
+        data = told(X)
+        noise = torch.full_like(data.y, NOISE**2)
+        return lambda: start().observe(data.indices, data.y, noise)
+
+    return Feature(prepare)
+
+
+def in_ax(n: int) -> Work:
+    r"""Trials asked and completed, and all cards."""
+
+    def work() -> Any:
+        silence_ax()
+        from ax.api.client import Client
+
+        from botorch_lse.ax import level_set_generation_strategy, pool_parameters
+
+        X = inputs(n)
+        strategy = strategies.LSEStrategy(
+            Pool(X), LEVEL, model=RBFKernel().double(), noise_std=NOISE, batch_size=4
+        )
+        client = Client()
+        client.configure_experiment(parameters=pool_parameters(strategy.pool))
+        client.configure_optimization(objective="y")
+        client.set_generation_strategy(level_set_generation_strategy(strategy))
+        for trial in client.get_next_trials(4):
+            client.complete_trial(trial, {"y": (0.1 * trial, NOISE)})
+        return client.compute_analyses(display=False)
+
+    return work
+
+
+# --- what is exported -----------------------------------------------------------------
+
+
+def works() -> dict[str, Feature]:
+    r"""What is measured, by its exported name; what no package exports by a phrase."""
+    S, P, E, F = strategies, papers, estimators, plotting
+    above, two = S.Above(LEVEL), {"maximize": (True, False)}
+    known = {"bound": 1.0, "noise_std": 0.3, "delta": 0.1}
     found = {
-        (name, axis): in_fresh_process(decisions, name, axis, sizes[axis])
-        for name, axis in tqdm(cells, desc="speed growth", disable=None, leave=False)
+        cls.__name__: gaussian(cls, threshold=LEVEL)
+        for cls in (
+            *(S.LSEStrategy, S.StraddleStrategy, S.MaxVarianceStrategy),
+            *(S.RandomStrategy, S.MELKStrategy, S.HRAGEStrategy, S.TruVaRStrategy),
+            *(P.LSELiteralBatchStrategy, P.StraddleRankStrategy),
+        )
     }
-    base = ", ".join(f"{axis} {size:,}" for axis, size in BASE.items())
-    notes = [
-        f"One batch asked and told, where nothing else is said: {base}. A fixed "
-        f"Matern-5/2 process, noise {NOISE:g}. Seconds of the processor, one core, a "
-        "fresh process for each row of a table; memory above that of the libraries.",
-        "Slope: of the logarithm of the seconds over that of the size, from the last "
-        f"two sizes; 1 is proportional. After {LONGEST:g} s nothing larger is tried.",
-    ]
-    tables = [growth_table(axis, sizes[axis], found) for axis in sizes]
-    data = {
-        "growth": [
-            {"rule": name, "axis": axis, **vars(one)}
-            for (name, axis), ones in found.items()
-            for one in ones
-        ]
+    found |= {
+        cls.__name__: gaussian(cls, omega=0.6)
+        for cls in (
+            *(S.ImplicitLSEStrategy, S.ImplicitStraddleStrategy, S.MILKStrategy),
+            P.ImplicitLSELiteralBatchStrategy,
+        )
     }
-    figures: Mapping[str, Callable[[], Any]] = {
-        "growth": partial(draw_growth, data["growth"])
+    found |= {c.__name__: gaussian(c, **two) for c in (S.GEGEStrategy, P.PALStrategy)}
+    linear = {"noise_std": NOISE, "batch_size": 10}
+    for cls in (S.MELKLinearStrategy, S.HRAGELinearStrategy):
+        found[cls.__name__] = paper(cls, threshold=LEVEL, **linear)
+    found["MILKLinearStrategy"] = paper(S.MILKLinearStrategy, 2, omega=0.6, **linear)
+    found["GEGELinearStrategy"] = paper(S.GEGELinearStrategy, 2, **two, **linear)
+    for cls in (P.GEGEBudgetStrategy, P.EGESHStrategy, P.UniformStrategy):
+        found[cls.__name__] = budgeted(cls)
+    # It rejects one row after the other, each after a look at all.
+    found["EGESRStrategy"] = budgeted(P.EGESRStrategy, 2)
+    found["GEGEPACStrategy"] = paper(P.GEGEPACStrategy, **two, noise_std=0.01)
+    for cls in (P.APEStrategy, P.RacingStrategy):
+        found[cls.__name__] = paper(cls, 2, **two, noise_std=NOISE, step=20)
+    found["MELKPACStrategy"] = paper(P.MELKPACStrategy, threshold=LEVEL, **known)
+    found["MILKPACStrategy"] = paper(P.MILKPACStrategy, 2, omega=0.6, **known)
+    found["RAGEPACStrategy"] = paper(P.RAGEPACStrategy, 2, noise_std=0.3)
+    hrage = {"threshold": LEVEL, "variance_bounds": (0.05, 0.1)}
+    found["HRAGEPACStrategy"] = paper(P.HRAGEPACStrategy, **hrage)
+    goals = {
+        "Above": above,
+        "Below": S.Below(LEVEL),
+        "Between": S.Between(0.0, LEVEL),
+        "Levels": S.Levels((0.0, LEVEL)),
+        "Not": S.Not(above),
+        "ShareOfMax": S.ShareOfMax(0.6),
+        "Maximiser": S.Maximiser(),
     }
-    return Report("speed growth", notes, tables, (), data, figures)
-
-
-def decisions(name: str, axis: str, sizes: Sequence[int]) -> list[Decision]:
-    r"""One decision of a rule for each size, from small to large."""
-    found = list[Decision]()
-    # What libraries do once is not part of a decision.
-    decide(name, **{**BASE, "rows": 100, "measurements": 5, "batch": 2})
-    before = peak_memory()
-    for size in sizes:
-        seconds = decide(name, **{**BASE, axis: size})
-        found.append(Decision(size, seconds, peak_memory() - before))
-        if seconds > LONGEST:
-            break
+    found |= {name: of_parts(goal) for name, goal in goals.items()}
+    both = (S.Above(LEVEL, output=0), S.Above(0.0, output=1))
+    found |= {c.__name__: of_parts(c(both), m=2) for c in (S.And, S.Or)}
+    pairs = {
+        "ShareOfMaxByPairs": (S.ShareOfMaxByPairs(0.6), 1),
+        "MaximiserByPairs": (S.MaximiserByPairs(), 1),
+        "ParetoByDifferences": (S.ParetoByDifferences((True, False)), 2),
+        "ParetoByRectangles": (P.ParetoByRectangles((True, False)), 2),
+    }
+    for name, (goal, m) in pairs.items():
+        found[name] = of_parts(goal, S.Variance(), m, 2)
+    scores = (
+        *(S.RandomizedStraddle, S.Straddle, S.Ambiguity, S.UFunction),
+        *(S.ExpectedFeasibility, S.RanjanImprovement),
+        *(S.Variance, S.Width, S.Random, S.OptimalDesign),
+    )
+    found |= {rule.__name__: of_parts(above, rule) for rule in scores}
+    found["ContourEntropy"] = of_parts(above, S.ContourEntropy)
+    ahead = (
+        *(S.TruncatedVariance, S.TargetedVariance, S.MutualInformation),
+        *(S.ExpectedMisclassification, S.AbsoluteVolumeChange, S.ContentVariance),
+    )
+    found |= {rule.__name__: of_parts(above, rule, power=2) for rule in ahead}
+    found["SwitchingRule"] = of_parts(
+        above, S.SwitchingRule((S.Straddle(), S.Variance()))
+    )
+    mixed = S.AlternatingRules((S.Straddle(), S.Variance()))
+    found["AlternatingRules"] = of_parts(above, mixed)
+    mean = lambda X: X.sum(dim=-1)  # noqa: E731
+    found |= {
+        "level_set_complexity": of_rows(
+            lambda X: P.level_set_complexity(features(X), mean(X), 1.51)
+        ),
+        "best_arm_complexity": of_rows(lambda X: P.best_arm_complexity(X, mean(X))),
+        "implicit_complexity": of_rows(
+            lambda X: P.implicit_complexity(X, mean(X), 0.7, tolerance=0.01), power=2
+        ),
+        "pareto_complexity": of_rows(lambda X: P.pareto_complexity(X[:, :2])),
+        "pareto_gaps": of_rows(lambda X: P.pareto_gaps(X[:, :2])),
+        "empirical_gaps": of_rows(lambda X: P.empirical_gaps(X[:, :2])),
+        "pareto_margins": of_rows(lambda X: P.pareto_margins(X[:, :2])),
+        "weighted_least_squares": of_rows(
+            lambda X: E.weighted_least_squares(features(X), mean(X))
+        ),
+        "quadratic_features": of_rows(E.quadratic_features),
+        "head_designs": of_rows(lambda X: E.head_designs(features(X))),
+        "burn_in_size": of_rows(
+            lambda X: E.burn_in_size(features(X), (0.5, 1.0), 0.05)
+        ),
+        "TanimotoKernel": processed(models.TanimotoKernel()),
+        "GPPrior": processed(RBFKernel()),
+        "PoolPosterior": answered(lambda s, state, X: state.belief.posterior.sigma),
+        "level_set_frame": answered(
+            lambda s, state, X: F.level_set_frame(state.classification)
+        ),
+        "slices_frame": answered(
+            lambda s, state, X: F.slices_frame(state.classification)
+        ),
+        "batches_frame": answered(
+            lambda s, state, X: F.batches_frame(s.pool, state.observations)
+        ),
+        "progress_frame": answered(lambda s, state, X: F.progress_frame([state])),
+        "calibration_frame": answered(
+            lambda s, state, X: F.calibration_frame(state.calibration())
+        ),
+        "pareto_frame": answered(
+            lambda s, state, X: F.pareto_frame(
+                state.classification, state.belief.sides.estimate
+            ),
+            m=2,
+        ),
+        "a forecast": answered(lambda s, state, X: state.forecast()),
+        "Ax: trials and all cards": Feature(in_ax),
+    }
     return found
 
 
-def decide(name: str, rows: int, measurements: int, batch: int, inputs: int) -> float:
-    r"""Processor seconds of one batch asked and told."""
-    generator = torch.Generator().manual_seed(0)
-    X = torch.rand(rows, inputs, generator=generator, dtype=torch.float64)
-    # In many dimensions as in few, neighbours know of each other.
-    prior = matern_prior(tuple(0.3 * math.sqrt(inputs) for _ in range(inputs)))
-    strategy = Strategy(
-        Pool(X),
-        Above(LEVEL),
-        model=GaussianProcess(prior, noise_std=NOISE),
-        rule=rules()[name],
-        batch_size=batch,
-    )
-    at = torch.randint(rows, (measurements,), generator=generator)
-    y = (6.0 * X[at].mean(dim=-1)).sin()
-    y = y + NOISE * torch.randn(y.shape, generator=generator, dtype=y.dtype)
-    with warnings.catch_warnings():
-        # How it was chosen, and whether values fit the model, plays no role here.
-        warnings.simplefilter("ignore")
-        state = strategy.tell(strategy.init(0), Observations(at, y))
-        began = time.process_time()
-        asked = strategy.ask(state)
-        strategy.tell(state, asked.observe(torch.zeros(len(asked)).double()))
-        return time.process_time() - began
+def because(reason: str, names: str) -> dict[str, str]:
+    r"""The same reason for several names."""
+    return dict.fromkeys(names.split(), reason)
 
 
-def growth_table(
-    axis: str, sizes: Sequence[int], found: Mapping[tuple[str, str], list[Decision]]
-) -> Table:
-    r"""Seconds of each rule by the size of one axis."""
-    rows = []
-    for name in rules():
-        ones = found[name, axis]
-        cells = [f"{one.seconds:.3g}" for one in ones]
-        cells += [""] * (len(sizes) - len(ones))
-        peak = f"{ones[-1].peak / MIB:.0f}"
-        rows.append((name, *cells, f"{slope(ones):.2f}", peak))
-    columns = ("rule", *(f"{size:,}" for size in sizes), "slope", "peak (MiB)")
-    return Table(f"Seconds by {axis}", columns, rows)
+NO_WORK: Mapping[str, str] = {
+    **because(
+        "what others derive from, or are composed of",
+        "ComposedStrategy GPStrategy LinearStrategy ParetoSet ParetoStrategy "
+        "PACStrategy GapEliminationStrategy Goal Region Rule ScoreRule LookAhead "
+        "Strategy GaussianProcess",
+    ),
+    **because(
+        "a record or a warning",
+        "NoiseWarning ParetoEstimate State SimulatedRun ArmTotals Complexity LinearFit "
+        "ParetoComplexity RIPSEstimate ArmStatistics HeadDesigns LeastSquares "
+        "VarianceEstimate RowCosts LabelAudit",
+    ),
+    **because(
+        "measured by `speed content`, or a matter of random drawing",
+        "ContentKnown ContentStop MinimumU MisclassificationProbability FinalRuns "
+        "rare_event extended audit audit_size",
+    ),
+    **because(
+        "a part of a strategy that is measured, or grows with measurements",
+        "catoni_alpha catoni_mean catoni_width rips rips_projection "
+        "separate_arm_variance separate_arms separate_from_arms span_least_squares "
+        "uniform_from_arms uniform_variance head head_from_arms",
+    ),
+    **because("measured by `speed design`", "frank_wolfe_design mirror_descent_design"),
+    **because("the rule of a strategy here", "Diameter StraddleRank"),
+    **because(
+        "grows with measurements and not with rows",
+        "HeteroscedasticGP LearntKernel PosteriorPath QuadraticNoise "
+        "fit_heteroscedastic_gp fit_mixed_gp fit_multi_task_gp fit_single_task_gp",
+    ),
+    "GramKernel": "is given covariances of all rows",
+    **{
+        name: "draws what the frame of its name holds"
+        for name in plotting.__all__
+        if not name.endswith("_frame")
+    },
+}
+"""Why a name has no line in ``works``."""
 
 
-def slope(ones: Sequence[Decision]) -> float:
-    r"""How the seconds grow between the last two sizes, as an exponent."""
-    if len(ones) < 2:
-        return math.nan
-    first, last = ones[-2:]
-    ratio = max(last.seconds, 1e-9) / max(first.seconds, 1e-9)
-    return math.log(ratio) / math.log(last.size / first.size)
+# --- measuring ------------------------------------------------------------------------
 
 
-def draw_growth(records: Sequence[Mapping[str, Any]]) -> Any:
-    r"""Seconds and memory over each axis, a line for each rule.
+@dataclass(frozen=True)
+class Taken:
+    r"""What one piece of work took.
 
     Args:
-        records: As in ``results.json``.
+        seconds: Of the processor; nan where it failed.
+        peak: Growth of the process's peak memory, bytes.
+        said: How it failed; empty where it did not.
+        refused: Whether it was refused in words of ours.
     """
-    from matplotlib.figure import Figure
 
-    axes = list(dict.fromkeys(record["axis"] for record in records))
-    names = list(dict.fromkeys(record["rule"] for record in records))
-    figure = Figure(figsize=(3.4 * len(axes), 6.4), layout="constrained")
-    panels = figure.subplots(2, len(axes), sharex="col", sharey="row", squeeze=False)
-    styles = [
-        {"color": f"C{i % 10}", "linestyle": "-" if i < 10 else "--", "marker": "o"}
-        for i in range(len(names))
+    seconds: float
+    peak: int
+    said: str = ""
+    refused: bool = False
+
+
+def limited() -> None:
+    r"""One core, and no more memory than is allowed."""
+    one_thread()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def taken(name: str, n: int) -> Taken:
+    r"""What the work of a name takes on ``n`` rows, in this process."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # made-up values
+            work = works()[name].prepare(n)
+            before, began = peak_memory(), time.process_time()
+            work()
+            seconds = time.process_time() - began
+        return Taken(seconds, peak_memory() - before)
+    except Exception as error:
+        is_ours = isinstance(error, (ValueError, BotorchError))
+        refused = is_ours and "`memory_budget`" in str(error)
+        return Taken(math.nan, 0, f"{type(error).__name__}: {error}", refused)
+
+
+def alone(name: str, n: int) -> Taken:
+    r"""``taken`` in a process of its own that may be killed for want of memory."""
+    # From a server that has imported everything: that takes longer than most works.
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    try:
+        with ProcessPoolExecutor(1, context, initializer=limited) as executor:
+            return executor.submit(taken, name, n).result()
+    except BrokenExecutor as error:  # it was killed
+        return Taken(math.nan, 0, repr(error))
+
+
+@entry("speed", "growth", "how all that is exported grows with the rows of its pool")
+def speed_growth(options: Options) -> Report:
+    r"""Seconds, memory and exponents; it fails where one is above what is claimed."""
+    sizes = QUICK_SIZES if options.quick else SIZES
+    rows, failed, data = [], list[str](), dict[str, Any]()
+    for name, feature in tqdm(works().items(), desc="speed growth", disable=None):
+        found = list[Taken]()
+        for n in sizes:
+            found.append(alone(name, n))
+            if found[-1].said or found[-1].seconds > LONGEST:
+                break
+        power = exponent(sizes, found)
+        failed += failures(name, feature, power, found)
+        data[name] = [
+            {"rows": n, **vars(t)} for n, t in zip(sizes, found, strict=False)
+        ]
+        cells = [shown(one) for one in found] + [""] * (len(sizes) - len(found))
+        rows.append((name, *cells, f"{power:.2f}", f"{feature.power:g}"))
+    calls = {n: calls_on(1, n) for n in sizes}
+    for i, call in enumerate(CALLS):
+        found = [Taken(*calls[n][i]) for n in sizes]
+        if not all(math.isfinite(one.seconds) for one in found):
+            failed.append(f"`botorch-lse {call}` failed.")
+        cells = [shown(one) for one in found]
+        rows.append((f"`botorch-lse {call.split()[0]}`", *cells, "", ""))
+    columns = ("what", *(f"{n:,} rows" for n in sizes), "exponent", "claimed")
+    notes = [
+        f"Each in a process of its own with at most {MEMORY / 2**30:g} GiB: {TOLD} "
+        "results told to a strategy on three inputs, a batch of 4 asked and told, and "
+        "the answer; of algorithms that say how long their rounds are, the first. "
+        "Processor seconds, and memory above that of the libraries. Calls of the "
+        "command line: whole processes on a table with a column of words.",
+        f"Exponent: of the seconds, between the last two sizes; where they exceed "
+        f"{LEAST:g} s it may be {SLACK:g} above what is claimed. 2: {PAIRS}, or "
+        "candidates with targets. After "
+        f"{LONGEST:g} s nothing larger is tried.",
     ]
-    for i, axis in enumerate(axes):
-        for name, style in zip(names, styles, strict=True):
-            own = [r for r in records if (r["rule"], r["axis"]) == (name, axis)]
-            size = [r["size"] for r in own]
-            seconds, memory = panels[0, i], panels[1, i]
-            took = [r["seconds"] for r in own]
-            seconds.loglog(size, took, label=name, markersize=3, **style)
-            peak = [max(r["peak"] / MIB, 0.1) for r in own]
-            memory.loglog(size, peak, markersize=3, **style)
-        sizes = sorted({r["size"] for r in records if r["axis"] == axis})
-        panels[1, i].set_xlabel(axis)
-        panels[1, i].set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=8)
-        panels[1, i].minorticks_off()
-    panels[0, 0].set_ylabel("processor seconds")
-    panels[1, 0].set_ylabel("peak memory (MiB)")
-    figure.legend(
-        *panels[0, 0].get_legend_handles_labels(), loc="outside right upper", fontsize=8
+    table = Table("Growth with the rows", columns, rows)
+    return Report(
+        "speed growth", notes, [table], failed, {"growth": data}, failed=bool(failed)
     )
-    return figure
+
+
+def exponent(sizes: tuple[int, ...], found: list[Taken]) -> float:
+    r"""Of the seconds between the last two sizes that were measured; else nan."""
+    known = [(n, t.seconds) for n, t in zip(sizes, found, strict=False) if not t.said]
+    if len(known) < 2 or known[-1][1] < LEAST:
+        return math.nan
+    (few, less), (many, more) = known[-2:]
+    return math.log(more / max(less, 1e-3)) / math.log(many / few)
+
+
+def failures(
+    name: str, feature: Feature, power: float, found: list[Taken]
+) -> list[str]:
+    r"""What is not as claimed, in sentences."""
+    said = [f"{name}: {t.said}" for t in found if t.said and not t.refused]
+    if power > feature.power + SLACK:
+        said.append(f"{name}: exponent {power:.2f}, claimed {feature.power:g}.")
+    return said
+
+
+def shown(one: Taken) -> str:
+    r"""A cell of the table."""
+    if one.said:
+        return "refused" if one.refused else "failed"
+    return f"{one.seconds:.2f} s, {one.peak / MIB:.0f} MiB"

@@ -6,6 +6,7 @@ import pytest
 import torch
 from gpytorch.kernels import RBFKernel
 
+from botorch_lse.designs import certificate
 from botorch_lse.papers import (
     best_arm_complexity,
     implicit_complexity,
@@ -119,6 +120,21 @@ def test_theorem_4_2_lies_between_the_rows_inside_and_milk():
     rows = inside.repeat_interleave(6)
     optimum = sdp_value(X, (V / gaps[:, None])[rows])
     assert lower.lower_bound == pytest.approx(optimum, rel=2e-5)
+
+
+@pytest.mark.parametrize("reading", ["milk", "lower"])
+@pytest.mark.parametrize("options", [{}, {"kernel": RBFKernel(), "gamma": 0.1}])
+def test_pairs_taken_in_blocks_have_the_same_complexity(reading, options, monkeypatch):
+    X, means = features(30, 3), torch.linspace(-1.0, 1.0, 30).double().exp()
+    options = {**options, "reading": reading, "tolerance": 0.05}
+    whole = implicit_complexity(X, means, 0.7, **options)
+    monkeypatch.setattr(certificate, "BLOCK", 7 * 30)  # seven rows at once
+    parts = implicit_complexity(X, means, 0.7, **options)
+    assert parts.value == pytest.approx(whole.value, rel=1e-10)
+    assert parts.lower_bound == pytest.approx(whole.lower_bound, rel=1e-10)
+    tied = means.index_fill(0, torch.tensor(28), 0.7 * float(means[29]))
+    with pytest.raises(ValueError, match=r"without a pair .* \[28, 29\] is not"):
+        implicit_complexity(X, tied, 0.7)
 
 
 def test_a_kernel_serves_both_level_sets():

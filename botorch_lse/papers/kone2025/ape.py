@@ -15,7 +15,7 @@ from botorch_lse.checks import whole_number
 from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.papers.fixed_confidence import MOST_REHEARSED
 from botorch_lse.papers.kone2025.base import ParetoQuestion, ParetoStrategy
-from botorch_lse.papers.kone2025.gaps import empirical_gaps
+from botorch_lse.papers.kone2025.gaps import blocks, differences, empirical_gaps
 from botorch_lse.papers.kone2025.least_squares import LinearFit
 from botorch_lse.papers.kone2025.totals import (
     AllSamples,
@@ -56,28 +56,38 @@ class APERule(TotalsRule):
 
     def eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
         r"""All rows decided once all pairs are certain, else the row that comes."""
-        values, counts = self.question.signs * fit.mean, belief.totals.counts
-        difference = values.unsqueeze(0) - values.unsqueeze(1)  # [i, j] = j - i
-        m, width = difference.amin(dim=-1), self._pair_widths(counts)
-        M_low = (-m - width).fill_diagonal_(torch.inf)
-        dominated = (m - width).fill_diagonal_(-torch.inf).amax(dim=1) > 0
-        optimal = pareto_mask(values)
-        clear = (M_low > 0).all(dim=1)
-        if bool(torch.where(optimal, clear, dominated).all()):
+        values, told = self.question.signs * fit.mean, belief.totals.counts
+        every = torch.arange(len(values))
+        blocks_of_rows = blocks(every, len(values))
+        parts = [self._compared(values, told, rows) for rows in blocks_of_rows]
+        safety, challenger, excess, reach = (
+            torch.cat(column) for column in zip(*parts, strict=True)
+        )
+        optimal, clear = pareto_mask(values), safety > 0
+        if bool(torch.where(optimal, clear, excess > 0).all()):
             side = torch.where(optimal, ABOVE, BELOW).to(belief.side.dtype)
             return replace(belief, side=side)
-        coming = self._next(m, width, M_low, counts)
-        return replace(belief, t=belief.t + 1, counts=coming)
-
-    def _next(self, m: Tensor, width: Tensor, M_low: Tensor, told: Tensor) -> Tensor:
-        reach = (-m + width).fill_diagonal_(torch.inf).amin(dim=1)
-        reach[(M_low > 0).all(dim=1)] = -torch.inf
-        leader = int(reach.argmax())
-        challenger = int(M_low[leader].argmin())
-        row = leader if told[leader] <= told[challenger] else challenger
+        leader = int(reach.masked_fill(clear, -torch.inf).argmax())
+        rival = int(challenger[leader])
         counts = torch.zeros(len(told), dtype=torch.long)
-        counts[row] = self.step
-        return counts
+        counts[leader if told[leader] <= told[rival] else rival] = self.step
+        return replace(belief, t=belief.t + 1, counts=counts)
+
+    def _compared(
+        self, values: Tensor, counts: Tensor, rows: Tensor
+    ) -> tuple[Tensor, ...]:
+        r"""How some of the ``K`` rows compare with the hardest of the others.
+
+        Returns:
+            The smallest ``M(i, j)`` less its width and the ``j`` that has it; the
+            largest ``m(i, j)`` less its width; the smallest ``M(i, j)`` and its width.
+        """
+        m, _ = differences(values, rows)
+        width, own = self._pair_widths(counts, rows), (torch.arange(len(rows)), rows)
+        M_low = (-m - width).index_put_(own, m.new_tensor(torch.inf))
+        excess = (m - width).index_put_(own, m.new_tensor(-torch.inf)).amax(dim=1)
+        reach = (-m + width).index_put_(own, m.new_tensor(torch.inf)).amin(dim=1)
+        return *M_low.min(dim=1), excess, reach
 
     def forecast(self, belief: TotalsBelief, told: int, foreseen: Foreseen) -> Forecast:
         r"""By the estimated gaps, row by row."""
@@ -102,11 +112,11 @@ class APERule(TotalsRule):
             n = (8 * self.question.known_noise**2 * scale / gap**2).clamp_min(1.0)
         return n
 
-    def _pair_widths(self, counts: Tensor) -> Tensor:
-        r"""``K x K`` half widths of ``mu_j(c) - mu_i(c)``."""
+    def _pair_widths(self, counts: Tensor, rows: Tensor) -> Tensor:
+        r"""``rows x K`` half widths of ``mu_j(c) - mu_i(c)``."""
         slow, inverse = (4 + counts.log()).log(), 1 / counts
-        scale = self.threshold + slow.unsqueeze(0) + slow.unsqueeze(1)
-        spread = inverse.unsqueeze(0) + inverse.unsqueeze(1)
+        scale = self.threshold + slow + slow[rows].unsqueeze(1)
+        spread = inverse + inverse[rows].unsqueeze(1)
         return 2 * self.question.known_noise * (scale * spread).sqrt()
 
 

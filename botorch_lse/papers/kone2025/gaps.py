@@ -38,7 +38,7 @@ def pareto_gaps(means: Any) -> Tensor:
     """
     values = real_matrix(means, "means")
     optimal = pareto_mask(values)
-    return _gaps(values, _amount(values, optimal), optimal)
+    return _gaps(values, dominations(values, optimal), optimal)
 
 
 def empirical_gaps(means: Any) -> Tensor:
@@ -57,7 +57,7 @@ def empirical_gaps(means: Any) -> Tensor:
         Eq. (5) prints ``i``: erratum 1 (papers/kone2025/errata.md).
     """
     values = real_matrix(means, "means")
-    amount = _amount(values, pareto_mask(values))
+    amount = dominations(values)
     return _gaps(values, amount, amount <= 0)
 
 
@@ -75,27 +75,33 @@ def pareto_margins(means: Any) -> Tensor:
     """
     values = real_matrix(means, "means")
     optimal = pareto_mask(values)
-    front, result = optimal.nonzero().view(-1), -_amount(values, optimal)
-    for rows in _blocks(front, len(values)):
-        low, _ = _differences(values, rows)
+    front, result = optimal.nonzero().view(-1), -dominations(values, optimal)
+    for rows in blocks(front, len(values)):
+        low, _ = differences(values, rows)
         low[torch.arange(len(rows)), rows] = -torch.inf
         result[rows] = -low.amax(dim=1)
     return result
 
 
-def _amount(means: Tensor, optimal: Tensor) -> Tensor:
-    r"""``Delta*`` of each row: 0 of those in ``optimal``, the others' rivals."""
+def dominations(means: Tensor, optimal: Tensor | None = None) -> Tensor:
+    r"""``Delta*`` of each row, 0 where nothing dominates it.
+
+    Args:
+        means: ``K x m``, all outputs maximised.
+        optimal: ``K`` bools, which rows nothing dominates, where that is known.
+    """
+    optimal = pareto_mask(means) if optimal is None else optimal
     amount, front = torch.zeros_like(means[:, 0]), means[optimal]
-    for rows in _blocks((~optimal).nonzero().view(-1), len(front)):
-        low, _ = _differences(means, rows, front)
+    for rows in blocks((~optimal).nonzero().view(-1), len(front)):
+        low, _ = differences(means, rows, front)
         amount[rows] = low.amax(dim=1)
     return amount
 
 
 def _gaps(means: Tensor, amount: Tensor, optimal: Tensor) -> Tensor:
     gaps = amount.clone()
-    for rows in _blocks(optimal.nonzero().view(-1), len(means)):
-        low, high = _differences(means, rows)
+    for rows in blocks(optimal.nonzero().view(-1), len(means)):
+        low, high = differences(means, rows)
         # M(i, j) = -low and M(j, i) = high.
         rival = torch.minimum(low.neg_(), high.clamp_min_(0.0).add_(amount))
         rival[torch.arange(len(rows)), rows] = torch.inf
@@ -103,7 +109,7 @@ def _gaps(means: Tensor, amount: Tensor, optimal: Tensor) -> Tensor:
     return gaps.clamp_min_(0.0)
 
 
-def _differences(
+def differences(
     means: Tensor, rows: Tensor, rivals: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     r"""Smallest and largest ``mu_j(c) - mu_i(c)`` over ``c``: ``rows x rivals`` each.
@@ -123,7 +129,8 @@ def _differences(
     return low, high
 
 
-def _blocks(rows: Tensor, K: int) -> Iterator[Tensor]:
+def blocks(rows: Tensor, K: int) -> Iterator[Tensor]:
+    r"""The rows in blocks, so small that each may be compared with ``K`` others."""
     yield from rows.split(max(1, PAIRS // K))
 
 

@@ -27,6 +27,7 @@ from botorch_lse.papers.kone2025.base import (
     keep_smallest,
     sizes_ahead,
 )
+from botorch_lse.papers.kone2025.gaps import blocks, differences, dominations
 from botorch_lse.papers.kone2025.least_squares import ArmTotals, LinearFit
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.problem import Classification, Observations, Pool
@@ -347,16 +348,19 @@ class RacingRule(TotalsRule):
         rows, side = belief.open, belief.side.clone()
         values = self.question.signs * fit.mean[rows]
         half = self.half(belief)
-        difference = values.unsqueeze(0) - values.unsqueeze(1)  # [i, j] = j - i
-        m = difference.amin(dim=-1)
-        rejected = (m > 2 * half).any(dim=1)
+        rejected = dominations(values) > 2 * half
         left = (~rejected).nonzero().view(-1)
-        # M_eps(i, j) = max_c (mu_i + eps - mu_j)
-        M = self.epsilon - m[left][:, left]
-        clear = M.clone().fill_diagonal_(torch.inf)
-        optimal = (clear >= 2 * half).all(dim=1)
-        # Row j waits while an undecided i might be dominated by it.
-        needed = ((2 * half >= M) & ~optimal.unsqueeze(1)).any(dim=0)
+        values = values[left]
+        optimal, needed = torch.zeros(2, len(left), dtype=torch.bool)
+        for block in blocks(torch.arange(len(left)), len(left)):
+            # M_eps(i, j) = max_c (mu_i + eps - mu_j)
+            M = self.epsilon - differences(values, block)[0]
+            certain = 2 * half <= M
+            certain[torch.arange(len(block)), block] = True
+            optimal[block] = certain.all(dim=1)
+            # Row j waits while an undecided i might be dominated by it.
+            waits = (2 * half >= M) & ~optimal[block].unsqueeze(1)
+            needed |= waits.any(dim=0)
         side[rows[rejected]] = BELOW
         side[rows[left[optimal & ~needed]]] = ABOVE
         return replace(belief, t=belief.t + 1, side=side)

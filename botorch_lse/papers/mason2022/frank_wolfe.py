@@ -198,6 +198,7 @@ def as_points(problem: KernelProblem, ids: Tensor) -> tuple[Tensor, Tensor]:
     if problem.factor is None:
         scale = torch.ones_like(ids, dtype=dtype)
         if problem.weights is not None:
+            assert isinstance(problem.weights, Tensor)
             scale = problem.weights[ids].sqrt()
         return problem.targets[ids], torch.diag(scale)
     T = problem.targets.numel()

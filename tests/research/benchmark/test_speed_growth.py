@@ -1,4 +1,4 @@
-r"""How decisions grow: slopes, limits, and every rule on a small problem."""
+r"""The sweep over all that is exported: nothing is forgotten, and growth fails it."""
 
 from __future__ import annotations
 
@@ -6,61 +6,75 @@ import math
 
 import pytest
 
+from botorch_lse.benchmark import main
 from research.benchmark import speed_growth
 from research.benchmark.speed_growth import (
-    BASE,
-    LONGEST,
-    SIZES,
-    Decision,
-    decide,
-    decisions,
-    draw_growth,
-    growth_table,
-    rules,
-    slope,
+    LEAST,
+    NO_WORK,
+    PACKAGES,
+    QUICK_SIZES,
+    Feature,
+    Taken,
+    exponent,
+    taken,
+    works,
 )
 
-
-def test_the_slope_is_the_exponent_of_the_last_two_sizes() -> None:
-    ones = [Decision(n, 5.0, 0) for n in (1, 10)]
-    ones += [Decision(n, 1e-4 * n**2, 0) for n in (100, 300)]
-    assert math.isclose(slope(ones), 2.0)
-    assert math.isnan(slope(ones[:1]))
+NAMES = list(works())
 
 
-@pytest.mark.parametrize("name", rules())
-def test_every_rule_decides(name: str) -> None:
-    assert decide(name, rows=60, measurements=8, batch=3, inputs=2) > 0
+def test_every_exported_name_is_measured_or_has_a_reason() -> None:
+    exported = {name for package in PACKAGES for name in package.__all__}
+    assert exported == (exported & set(NAMES)) | set(NO_WORK)
+    assert not set(NAMES) & set(NO_WORK)
 
 
-def test_nothing_larger_is_tried_after_a_long_decision(monkeypatch) -> None:
-    tried = []
-
-    def made_up(name: str, **size: int) -> float:
-        tried.append((name, size))
-        return 2 * LONGEST if size["rows"] >= 3_000 else 1.0
-
-    monkeypatch.setattr(speed_growth, "decide", made_up)
-    found = decisions("Straddle", "rows", SIZES["rows"])
-    assert [one.size for one in found] == [1_000, 3_000]
-    others = {"measurements": 100, "batch": 8, "inputs": 3}
-    assert tried[1:] == [("Straddle", {"rows": n, **others}) for n in (1_000, 3_000)]
-    sizes = SIZES["rows"]
-    made = {(rule, "rows"): found for rule in rules()}
-    table = growth_table("rows", sizes, made)
-    assert table.rows[0][1:6] == ("1", "60", "", "", "")
-    assert float(table.rows[0][6]) == round(math.log(60) / math.log(3), 2)
+@pytest.mark.some(6)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_work_is_done_on_a_small_pool(name: str) -> None:
+    if name.startswith("Ax"):
+        pytest.importorskip("ax")
+    one = taken(name, 130)
+    assert not one.said
+    assert one.seconds > 0
 
 
-def test_the_picture_has_a_line_for_each_rule_and_axis() -> None:
-    pytest.importorskip("matplotlib")
-    records = [
-        {"rule": rule, "axis": axis, "size": n, "seconds": 0.1 * n, "peak": 10 * n}
-        for rule in ("a", "b")
-        for axis in BASE
-        for n in (1, 2)
-    ]
-    figure = draw_growth(records)
-    assert len(figure.axes) == 2 * len(BASE)
-    assert all(len(axes.lines) == 2 for axes in figure.axes)
-    assert {axes.get_xlabel() for axes in figure.axes} == {"", *BASE}
+def test_an_exponent_is_that_of_the_last_two_sizes() -> None:
+    squares = [Taken(1e-6 * n**2, 0) for n in (1_000, 3_000)]
+    assert exponent((1_000, 3_000), squares) == pytest.approx(2.0)
+    short = [Taken(LEAST / 9, 0), Taken(LEAST / 2, 0)]
+    assert math.isnan(exponent((1_000, 3_000), short))
+    assert math.isnan(exponent((1_000, 3_000), squares[:1]))
+
+
+ENOUGH, TOO_MANY = "Expected items whose pairs fit `memory_budget`", "not enough memory"
+
+
+@pytest.mark.parametrize(
+    ("last", "status"),
+    [
+        (Taken(30.0, 0), 0),
+        (Taken(90.0, 0), 1),  # the square, and in proportion is claimed
+        (Taken(math.nan, 0, ENOUGH, refused=True), 0),
+        (Taken(math.nan, 0, TOO_MANY), 1),
+    ],
+)
+def test_growth_beyond_the_claim_and_raw_errors_fail(
+    monkeypatch, capsys, last, status
+) -> None:
+    def made_up(name: str, n: int) -> Taken:
+        return last if n == QUICK_SIZES[-1] else Taken(10.0, 0)
+
+    monkeypatch.setattr(speed_growth, "works", lambda: {"one": Feature(made_up)})
+    monkeypatch.setattr(speed_growth, "alone", made_up)
+    monkeypatch.setattr(speed_growth, "calls_on", lambda words, n: [(1.0, 0)] * 2)
+    assert main(["speed", "growth", "--quick"]) == status
+    assert ("one: " in capsys.readouterr().out) == bool(status)
+
+
+@pytest.mark.slow
+def test_each_work_has_a_process_of_its_own() -> None:
+    one = speed_growth.alone("LSEStrategy", 130)
+    assert not one.said
+    assert one.seconds > 0
+    assert "nothing" in speed_growth.alone("nothing", 130).said
