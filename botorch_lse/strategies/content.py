@@ -39,7 +39,7 @@ RANK = 256
 budget."""
 PIVOTS = 32
 """Of them computed together."""
-ROUNDING = 1e-9
+ENLARGED = 1e-9
 """The share of a variance by which what a factor leaves is raised."""
 
 
@@ -87,7 +87,7 @@ class LowRank:
             new = torch.linalg.solve_triangular(L, columns, upper=False)
             factor[:, m : m + size] = new.mT
             left, m = (left - new.square().sum(dim=0)).clamp_min(0.0), m + size
-        return cls(factor[:, :m], left + ROUNDING * variance)
+        return cls(factor[:, :m], left + ENLARGED * variance)
 
 
 def _columns(posterior: PoolPosterior, pivots: Tensor, rows: Tensor) -> Tensor:

@@ -962,6 +962,8 @@ class Reductions:
             sums: See ``best``.
         """
         kept, mass = systematic_sample(loss, n_targets, 0)
+        is_any = loss[kept] > 0  # rounding may meet the last target instead
+        kept, mass = kept[is_any], mass[is_any]
         rows, targets = self._of(some), self.targets[kept]
         scores = sums(replace(rows, targets=targets, weights=mass / loss[kept]))
         if rows.costs is not None:
@@ -986,7 +988,8 @@ class Reductions:
                 weights = self.counts[part]
             if beside is not None:
                 targets = torch.cat((targets, beside))
-                weights = torch.cat((self.counts[part], torch.zeros(len(beside))))
+                nothing = torch.zeros(len(beside), dtype=torch.float64)
+                weights = torch.cat((self.counts[part], nothing))
             effect = effect_at(targets)
             if weights is not None:
                 effect = effect.weighted(weights)
