@@ -302,6 +302,25 @@ class Cells:
                 found[some] = table
         return found
 
+    def factors(self) -> list[Tensor] | None:
+        r"""For each output ``R x (L_j + 1)`` shares of a class that is a product.
+
+        1 in the cells of a set of each output, where one of two classes has all cells
+        of the product of the sets; ``None`` where neither is one, or there is no level.
+        """
+        if self.n_classes != 2 or self.classes[0].numel() == 1:
+            return None
+        for table in (self.classes == 1, self.classes == 0):
+            sides, product = [], torch.ones_like(table)
+            for j in range(len(self.levels)):
+                ahead = table.movedim(j + 1, 1)
+                side = ahead.reshape(*ahead.shape[:2], -1).any(dim=-1)
+                sides.append(side.double())
+                product = product & self._along(side, j)
+            if torch.equal(product, table):
+                return sides
+        return None
+
     # --- how far it is to another class -----------------------------------------------
 
     def margins(

@@ -6,6 +6,13 @@ classes; for a region, inside or outside, it is ``p (1 - p)``. An observation ch
 the probabilities and keeps their expectations, so that what it is expected to remove is
 half the sum of the variances of the probabilities to come.
 
+*A conjunction.* Where one class is a product of sets, one for each output, as ``A & B``
+is, its probability is the product of the ``q_j``, the probabilities of the sets, and
+
+    Var prod q_j' = prod (Var q_j' + q_j^2) - prod q_j^2,
+
+which takes one step for each output. What follows serves all other classes.
+
 The probabilities are linear in the ``P_ji = P(f_j > t_i)`` of each output
 (``functional/cells.py``), and what is learnt of one output is independent of what is
 learnt of the others. So with the derivatives ``D_S`` by one ``P_ji`` of each output in
@@ -136,23 +143,42 @@ class ClassRemoval:
             gains: For each output ``C x T`` reductions of its variance at the targets.
         """
         known = [removal.of(gains[j]) for j, removal in self.covariances]
-        total = torch.zeros_like(gains[0])
+        total = gains[0].new_zeros(())
         for weight, members in self.terms:
             product = known[members[0]]
             for member in members[1:]:
                 product = product * known[member]
-            total.addcmul_(product, weight)
+            total = total + product * weight
         return total
 
-    def weighted(self, weight: Tensor) -> ClassRemoval:
-        r"""The same of targets that count by ``T`` weights."""
-        terms = tuple((own * weight, members) for own, members in self.terms)
-        return replace(self, terms=terms)
+
+@dataclass(frozen=True, eq=False)
+class ProductRemoval:
+    r"""What observations of all outputs take off the doubt about a conjunction.
+
+    Args:
+        factors: For each output that matters its number, the ``T`` probabilities of
+            its set, and the removals whose weighted sum is what their variance will be.
+    """
+
+    factors: tuple[tuple[int, Tensor, tuple[Removal, ...]], ...]
+
+    def of(self, gains: Sequence[Tensor]) -> Tensor:
+        r"""As ``ClassRemoval.of``; no term is the small difference of large ones."""
+        total, known = gains[0].new_zeros(()), torch.ones_like(self.factors[0][1])
+        for j, probability, removals in self.factors:
+            variance = removals[0].of(gains[j])
+            for removal in removals[1:]:
+                variance = variance + removal.of(gains[j])
+            square = probability.square()
+            total = total * (variance + square) + variance * known
+            known = known * square
+        return total
 
 
 def class_removal(
     cells: Cells, mean: Sequence[Tensor], variance: Sequence[Tensor]
-) -> ClassRemoval:
+) -> ClassRemoval | ProductRemoval:
     r"""Of the doubt about the class, ``(1 - sum_k p_k^2) / 2``; see this module.
 
     Args:
@@ -160,19 +186,15 @@ def class_removal(
         mean: For each output ``T`` posterior means.
         variance: For each output ``T`` posterior variances.
     """
+    sides = cells.factors()
+    if sides is not None:
+        return _product_removal(cells, sides, mean, variance)
     numbers: dict[tuple[int, int, int], int] = {}
     covariances: list[tuple[int, Removal]] = []
-    for j, levels in enumerate(cells.levels):
-        distance = [mean[j] - levels[:, i] for i in range(levels.shape[1])]
-        for i, own in enumerate(distance):
-            for k, other in enumerate(distance[: i + 1]):
-                removal: Removal
-                if i == k:
-                    removal = expected_misclassification(own, variance[j])
-                else:
-                    removal = covariance_removal(own, other, variance[j])
-                numbers[j, i, k] = numbers[j, k, i] = len(covariances)
-                covariances.append((j, removal))
+    for j in range(len(cells.levels)):
+        for (i, k), removal in _of_levels(cells, j, mean[j], variance[j]).items():
+            numbers[j, i, k] = numbers[j, k, i] = len(covariances)
+            covariances.append((j, removal))
     weights: dict[tuple[int, ...], Tensor] = {}
     for outputs, slopes in cells.slopes(mean, [v.sqrt() for v in variance]).items():
         places = [range(cells.levels[j].shape[1]) for j in outputs]
@@ -185,6 +207,39 @@ def class_removal(
     return ClassRemoval(
         tuple(covariances), tuple((w, members) for members, w in weights.items())
     )
+
+
+def _product_removal(
+    cells: Cells,
+    sides: Sequence[Tensor],
+    mean: Sequence[Tensor],
+    variance: Sequence[Tensor],
+) -> ProductRemoval:
+    r"""``class_removal`` of a product of sets; for ``sides`` see ``Cells.factors``."""
+    shares = cells.shares(mean, [v.sqrt() for v in variance])
+    factors = []
+    for j, (side, share) in enumerate(zip(sides, shares, strict=True)):
+        probability, step = (share * side).sum(dim=-1), side.diff(dim=-1)
+        removals = tuple(
+            removal.weighted((1 if i == k else 2) * step[:, i] * step[:, k])
+            for (i, k), removal in _of_levels(cells, j, mean[j], variance[j]).items()
+        )
+        if removals:
+            factors.append((j, probability, removals))
+    return ProductRemoval(tuple(factors))
+
+
+def _of_levels(
+    cells: Cells, output: int, mean: Tensor, variance: Tensor
+) -> dict[tuple[int, int], Removal]:
+    r"""The covariance of each pair of levels of an output, the first not below."""
+    found: dict[tuple[int, int], Removal] = {}
+    distance = [mean - level for level in cells.levels[output].mT]
+    for i, own in enumerate(distance):
+        for k, other in enumerate(distance[:i]):
+            found[i, k] = covariance_removal(own, other, variance)
+        found[i, i] = expected_misclassification(own, variance)
+    return found
 
 
 def _at(slopes: Tensor, levels: Sequence[int]) -> Tensor:

@@ -41,7 +41,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -49,13 +49,9 @@ from botorch.utils.sampling import draw_sobol_normal_samples
 from numpy.polynomial import Polynomial, chebyshev, hermite_e
 from torch import Tensor
 
-from botorch_lse.functional.lines import Lines, lines_above, per_variance
 from botorch_lse.functional.variance_reduction import excess, single_gain
 
 Smooth = Literal["product", "entropy"]
-Bounds = Callable[[Tensor, Tensor], Tensor]
-"""From ``C x T`` numbers of pairs, and ``C`` values below which a bound need not be
-close, to ``C`` upper bounds."""
 
 DEGREE = 12
 """Of the polynomials in ``z`` and ``y``. Removals are then exact to 1e-10."""
@@ -66,8 +62,6 @@ DEGREE_A = 40
 """Of the polynomials in ``a^2``, up to ``FARTHEST^2``."""
 NODES = 80
 """Of the Gauss-Hermite rule behind the coefficients; exact to rounding."""
-SMOOTH_ERROR = 1e-10
-"""Of removals of smooth losses, at most."""
 LITTLE, FEW_POWERS = 0.2, 7
 """Removals by ``rho`` up to the first are polynomials in ``rho`` of so many powers,
 exact to 1e-11."""
@@ -88,8 +82,6 @@ CLOSE, TERMS = 0.7, 28
 """Correlations of an observation with a target up to which a change of volume is as
 good as a series of so many terms: the rest times the density of the value is below
 1e-5 of a target."""
-CLOSER = 17
-"""Terms of the series in bounds. Odd, so that what comes next is an even power."""
 FEW = 2**9
 """Closer pairs whose changes are computed together: they fit into a cache."""
 STEP, END = 0.1, 6.0
@@ -97,8 +89,6 @@ STEP, END = 0.1, 6.0
 deviations; further ones have a probability of 2e-9."""
 SOBOL = 1024
 """Values of several observations at which changes of volume are computed."""
-QUADRATURE = 1e-3
-"""Of a mean size at these values, the largest error as a share."""
 STEEPEST = (STEP / 4) ** 2
 """The share of what is learnt about a target that stays unknown at least. A target that
 would be known exactly jumps between two of the values; this makes a steep slope of it,
@@ -112,9 +102,6 @@ class Effect(ABC):
     pair of a candidate and a target is summed over the targets, part by part, and
     ``total`` says what the sums come to.
     """
-
-    price: ClassVar[int] = 1
-    """How many times as long a pair takes as one of the losses of the side."""
 
     @abstractmethod
     def of_covariance(self, covariance: Tensor, observed_var: Tensor) -> Tensor:
@@ -138,41 +125,12 @@ class Effect(ABC):
         r"""What ``C x k`` sums over all targets come to: ``C`` values."""
 
     @abstractmethod
-    def bounds(self, variance: Tensor, largest: float) -> Bounds:
-        r"""Upper bounds of the totals, in much less time than these.
+    def whole(self, variance: Tensor) -> Tensor:
+        r"""``T`` sizes of what learning each target exactly would do there, at least 0.
 
         Args:
             variance: ``T``, of the targets, units of ``y`` squared.
-            largest: The largest share of a variance that an observation takes off.
         """
-
-    @abstractmethod
-    def lines(self, variance: Tensor, largest: float) -> Lines:
-        r"""Lines above what is done at each target; see ``lines.py``.
-
-        Above all of it, or above what ``first`` leaves.
-
-        Args:
-            variance: ``T``, of the targets, units of ``y`` squared.
-            largest: The largest share of a variance that an observation takes off.
-        """
-
-    @property
-    def first(self) -> Tensor | None:
-        r"""``T`` factors of a part in proportion to covariances, of any sign.
-
-        Divided by the observation's deviation; ``None`` if there is no such part.
-        """
-        return None
-
-    def bound(self, lines: Tensor, first: Tensor) -> Tensor:
-        r"""Upper bounds of totals.
-
-        Args:
-            lines: ``C`` sums of ``lines`` over all targets.
-            first: ``C`` sizes of the sums of the ``first`` part.
-        """
-        return lines
 
     @abstractmethod
     def weighted(self, weight: Tensor) -> Effect:
@@ -231,25 +189,9 @@ class Removal(Effect):
         r"""The summed removals."""
         return parts.squeeze(-1)
 
-    def lines(self, variance: Tensor, largest: float) -> Lines:
-        r"""Lines above the removals, which are computed on a grid of reductions."""
-        return lines_above(self.of, variance, largest)
-
-    def bounds(self, variance: Tensor, largest: float) -> Bounds:
-        r"""The smallest sums of lines above the removals."""
-        starts, slopes = self.lines(variance, largest)
-        constants = starts.sum(dim=-1)
-
-        def bound(gain: Tensor, least: Tensor) -> Tensor:
-            found = torch.addmv(constants[-1], gain, slopes[-1])
-            # The other lines only where the first leaves something open.
-            some = (found >= least).nonzero().view(-1)
-            if len(some) and len(slopes) > 1:
-                more = torch.addmm(constants[:-1], gain[some], slopes[:-1].mT)
-                found[some] = torch.minimum(found[some], more.amin(dim=-1))
-            return found
-
-        return bound
+    def whole(self, variance: Tensor) -> Tensor:
+        r"""The loss that is left, at each target."""
+        return self.of(variance).clamp_min(0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,10 +255,6 @@ class TruncatedRemoval(Removal):
         r"""The summed reductions, as far as they count."""
         return torch.cat([self.of(part).sum(dim=-1) for part in pieces(gain)])
 
-    def bounds(self, variance: Tensor, largest: float) -> Bounds:
-        r"""The sums themselves, which take no longer than bounds."""
-        return lambda gain, least: self.summed(gain)
-
     def weighted(self, weight: Tensor) -> TruncatedRemoval:
         r"""The same of targets that count by weights."""
         return TruncatedRemoval(self.beta * weight, self.present * weight)
@@ -340,6 +278,46 @@ def truncated_variance(
 
 
 @dataclass(frozen=True, eq=False)
+class AnticipatedRemoval(Removal):
+    r"""Of ``max(beta s^2, eta^2)``, all of it where a target would be decided.
+
+    The value to come is replaced by its mean, so that means stay and intervals shrink.
+
+    Args:
+        variance: ``T``, units of ``y`` squared.
+        beta: The squared width.
+        eta: Widths ``sqrt(beta) s`` below this count as reached; units of ``y``.
+        stays: From ``... x T`` half widths to bools: still undecided.
+        weight: ``T`` factors by which targets count; ``None``: all the same.
+
+    Source:
+        Bogunovic et al. (2016), Appendix A, "Anticipating changes in M_t"; minuend over
+        ``M_{t-1}``, erratum 4 (papers/bogunovic2016/errata.md).
+    """
+
+    variance: Tensor
+    beta: float
+    eta: float
+    stays: Callable[[Tensor], Tensor]
+    weight: Tensor | None = None
+
+    def of(self, gain: Tensor) -> Tensor:
+        r"""What no longer counts, units of ``y`` squared."""
+        left = self.beta * (self.variance - gain).clamp_min(0.0)
+        counted = left.clamp_min(self.eta**2) * self.stays(left.sqrt())
+        found = (self.beta * self.variance).clamp_min(self.eta**2) - counted
+        return found if self.weight is None else found * self.weight
+
+    def summed(self, gain: Tensor) -> Tensor:
+        r"""What no longer counts of all targets."""
+        return torch.cat([self.of(part).sum(dim=-1) for part in pieces(gain)])
+
+    def weighted(self, weight: Tensor) -> AnticipatedRemoval:
+        r"""The same of targets that count by weights as well."""
+        return replace(self, weight=_product(self.weight, weight))
+
+
+@dataclass(frozen=True, eq=False)
 class VarianceRemoval(Removal):
     r"""Of weighted variances.
 
@@ -356,11 +334,6 @@ class VarianceRemoval(Removal):
     def summed(self, gain: Tensor) -> Tensor:
         r"""The summed weighted reductions."""
         return gain @ self.weight
-
-    def lines(self, variance: Tensor, largest: float) -> Lines:
-        r"""The removals themselves, which are straight lines."""
-        slope = self.weight.expand_as(variance).unsqueeze(0)
-        return torch.zeros_like(slope), slope
 
     def weighted(self, weight: Tensor) -> VarianceRemoval:
         r"""The same of targets that count by weights as well."""
@@ -455,38 +428,11 @@ class SmoothRemoval(Removal):
         found = _sum_of_some(self, gain, LITTLE / share)
         return found.add_(torch.cat([self._little(p, share) for p in pieces(gain)]))
 
-    def bounds(self, variance: Tensor, largest: float) -> Bounds:
-        r"""Sums of lines and, where these leave something open, of cubic curves.
-
-        They begin with the first two terms of the removal; what is above is a rising
-        share of the cubed reduction, so that the one at the largest is enough.
-        """
-        (line,) = self.lines(variance, largest)[1]
-        share, (rise, bend) = 0.5 * self.slope, self.series[:2]
-        left = line * variance - rise - largest * bend
-        twist = left.clamp_min(0.0) / largest**2
-
-        def bound(gain: Tensor, least: Tensor) -> Tensor:
-            found = gain @ line
-            some = (found >= least).nonzero().view(-1)
-            if len(some):
-                # Of a target that is known exactly, rounding is no share of anything.
-                rho = (taken(gain, some) * share).clamp_max_(1.0)
-                power = rho.square()
-                closer = (rho @ rise).addmv_(power, bend)
-                found[some] = closer.addmv_(power.mul_(rho), twist)
-            return found
-
-        return bound
-
-    def lines(self, variance: Tensor, largest: float) -> Lines:
-        r"""Lines from the origin.
-
-        Removals have rising slopes, so that the one at the largest reduction is enough.
-        """
-        removed = self.of(largest * variance) + SMOOTH_ERROR
-        slope = per_variance(removed.clamp_min(0.0) / largest, variance).unsqueeze(0)
-        return torch.zeros_like(slope), slope
+    def whole(self, variance: Tensor) -> Tensor:
+        r"""The loss now, without the polynomials."""
+        density = (-0.5 * self.a.square()).exp() / ROOT_2PI
+        found = density * _over_density(self.loss, self.a)
+        return found if self.weight is None else found * self.weight
 
     def weighted(self, weight: Tensor) -> SmoothRemoval:
         r"""The same of targets that count by weights as well."""
@@ -655,11 +601,6 @@ def expected_misclassification(distance: Tensor, variance: Tensor) -> SmoothRemo
 def pieces(gain: Tensor) -> tuple[Tensor, ...]:
     r"""The rows of ``C x T`` numbers in pieces of about ``IN_CACHE``."""
     return gain.split(max(1, IN_CACHE // max(1, gain.shape[-1])))
-
-
-def taken(pairs: Tensor, some: Tensor) -> Tensor:
-    r"""Some rows of ``C x T`` numbers, in order, without a copy if they are all."""
-    return pairs if len(some) == len(pairs) else pairs[some]
 
 
 def _sum_of_some(removal: SmoothRemoval, gain: Tensor, least: Tensor) -> Tensor:
@@ -837,8 +778,6 @@ class VolumeSeries(Effect):
     weight: Tensor | None = None
     is_square: bool = False
 
-    price = 4
-
     def weighted(self, weight: Tensor) -> VolumeSeries:
         r"""The same of targets that count by weights as well."""
         coefficients = tuple(c * weight for c in self.coefficients)
@@ -858,92 +797,11 @@ class VolumeSeries(Effect):
         mean = mean_square if self.is_square else mean_absolute
         return mean(parts, values_to_come(1).to(parts))
 
-    @cached_property
-    def first(self) -> Tensor:
-        r"""``T`` densities at the level: what small moves of the mean do."""
-        width = self.variance.clamp_min(TINY).sqrt()
-        density = (-0.5 * (self.distance / width).square()).exp() / (ROOT_2PI * width)
-        density = density.masked_fill(self.variance <= 0, 0.0)
-        return density if self.weight is None else density * self.weight
-
-    def lines(self, variance: Tensor, largest: float) -> Lines:
-        r"""Lines from the origin, above the root mean square of what ``first`` leaves.
-
-        The mean square of all is the removal of ``p (1 - p)``.
-        """
-        (rest,) = self._rests((1,), largest)
-        slope = per_variance(rest, variance).unsqueeze(0)
-        return torch.zeros_like(slope), slope
-
-    @cached_property
-    def _square(self) -> SmoothRemoval:
-        r"""Of shares of the variance; it is the mean square of all terms."""
-        a = ratio_to_level(self.distance, self.variance)
-        return SmoothRemoval("product", a, torch.ones_like(a))
-
-    def _rests(self, counts: Sequence[int], largest: float) -> list[Tensor]:
-        r"""For each ``n``, ``T`` factors of ``rho^((n + 1) / 2)``.
-
-        With ``rho`` the share of the variance, they are above the root mean square of
-        all terms of the series but the first ``n``. Its square is a sum of higher
-        powers with no negative factor, so that the factor which holds at the largest
-        share holds below.
-
-        Args:
-            counts: Growing numbers ``n``.
-            largest: The largest share of a variance that an observation takes off.
-        """
-        square = self._square.of(largest * self._square.variance) + SMOOTH_ERROR
-        if self.weight is not None:
-            square *= self.weight.square()
-        rests = []
-        for n, coefficient in enumerate(self.coefficients[: counts[-1]], start=1):
-            square = square - largest**n * coefficient.square()
-            if n in counts:
-                rests.append(square.clamp_min(0.0).sqrt() / largest ** ((n + 1) / 2))
-        return rests
-
-    def bound(self, lines: Tensor, first: Tensor) -> Tensor:
-        r"""Of the mean square of the change, or of its mean size.
-
-        The first part is a multiple of the normal value to come, uncorrelated with the
-        rest, so that squares add up; the mean size is at most the root of the mean
-        square, and at most the sum of the mean sizes.
-        """
-        square = first.square() + lines.square()
-        if self.is_square:
-            return square
-        return torch.minimum(square.sqrt(), math.sqrt(2 / math.pi) * first + lines)
-
-    def bounds(self, variance: Tensor, largest: float) -> Bounds:
-        r"""See ``bound``; where it leaves something open, of more terms.
-
-        Their sum is computed as that of all, and the rest adds its root mean square.
-        """
-        slope, last = self._rests((1, CLOSER), largest)
-        slope, width = per_variance(slope, variance), variance.clamp_min(TINY).sqrt()
-
-        def bound(moves: Tensor, least: Tensor) -> Tensor:
-            first = (moves @ self.first).abs_()
-            found = self.bound(moves.square() @ slope, first)
-            some = (found >= least).nonzero().view(-1)
-            if len(some):
-                # Of a target that is known exactly, rounding is no share of anything.
-                rho = (taken(moves, some) / width).clamp_(-1.0, 1.0)
-                sums, power = [rho @ self.coefficients[0]], rho.square()
-                for coefficient in self.coefficients[1:CLOSER]:
-                    sums.append(power @ coefficient)
-                    power.mul_(rho)
-                terms, left = torch.stack(sums, dim=-1), power @ last
-                if self.is_square:
-                    closer = (terms.norm(dim=-1) + left).square()
-                else:
-                    size = self.total(terms @ terms_to_come(CLOSER).to(terms))
-                    closer = (1 + QUADRATURE) * size + left
-                found[some] = torch.minimum(found[some], closer)
-            return found
-
-        return bound
+    def whole(self, variance: Tensor) -> Tensor:
+        r"""``p (1 - p)``, half the mean size of a target's own change."""
+        a = ratio_to_level(self.distance, variance)
+        found = torch.special.ndtr(a) * torch.special.ndtr(-a)
+        return found if self.weight is None else found * self.weight
 
     def of(self, moves: Tensor) -> Tensor:
         r"""``C x n`` changes of the number of targets above at ``values_to_come(1)``.

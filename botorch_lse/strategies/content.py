@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import scipy  # which loads its packages when they are first used
 import torch
@@ -15,7 +16,6 @@ from torch import Tensor
 
 from botorch_lse.functional.cells import Cells
 from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
-from botorch_lse.strategies.bounds import LowRank
 
 SAMPLES = 2_000
 """Joint draws of all rows in doubt; a quantile of 2.5 % then rests on 50 of them."""
@@ -34,6 +34,69 @@ TINY = 1e-300
 JITTER = 1e-10
 """Added to the covariance of rows, as a share of the largest variance, so that it can
 be factorised; enlarged tenfold until it is enough."""
+RANK = 256
+"""Columns of a ``LowRank`` factor; fewer where they do not fit a quarter of the memory
+budget."""
+PIVOTS = 32
+"""Of them computed together."""
+ENLARGED = 1e-9
+"""The share of a variance by which what a factor leaves is raised."""
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    r"""A part of the posterior covariance of some rows, and what is left.
+
+    Args:
+        factor: ``r x m``, units of ``y``.
+        left: ``r`` variances left, units of ``y`` squared.
+    """
+
+    factor: Tensor
+    left: Tensor
+
+    @classmethod
+    def of(cls, posterior: PoolPosterior, rows: Tensor) -> LowRank:
+        r"""With pivots drawn by the variance left, always the same for a posterior.
+
+        Args:
+            posterior: On the pool.
+            rows: ``r`` rows.
+
+        Source:
+            Chen, Epperly, Tropp and Webber (2024), randomly pivoted Cholesky, in
+            blocks.
+        """
+        variance = posterior.variance[rows]
+        N, generator = len(variance), torch.Generator().manual_seed(0)
+        most = min(RANK, N, posterior.memory_budget // (4 * 8 * N))
+        factor, left, m = variance.new_zeros(N, most), variance.clone(), 0
+        jitter = JITTER * variance.max()
+        while m < most and bool((left > jitter).sum() >= min(PIVOTS, most - m)):
+            size = min(PIVOTS, most - m)
+            drawn = torch.where(left > jitter, left, 0.0)
+            pivots = torch.multinomial(
+                drawn.to(generator.device), size, generator=generator
+            ).to(drawn.device)
+            columns = _columns(posterior, pivots, rows)  # size x N
+            columns -= factor[pivots, :m] @ factor[:, :m].mT
+            block = columns[:, pivots] + jitter * torch.eye(size, dtype=left.dtype)
+            L, info = torch.linalg.cholesky_ex(block)
+            if bool(info):  # what is left is rounding
+                break
+            new = torch.linalg.solve_triangular(L, columns, upper=False)
+            factor[:, m : m + size] = new.mT
+            left, m = (left - new.square().sum(dim=0)).clamp_min(0.0), m + size
+        return cls(factor[:, :m], left + ENLARGED * variance)
+
+
+def _columns(posterior: PoolPosterior, pivots: Tensor, rows: Tensor) -> Tensor:
+    r"""Covariances of pivots, given by their places in ``rows``, with all of these."""
+    of_rows = posterior.against(rows[pivots])
+    blocks = row_blocks(
+        len(rows), len(posterior.indices) + len(pivots), posterior.memory_budget
+    )
+    return torch.cat([of_rows(rows[block]) for block in blocks]).mT.contiguous()
 
 
 def joint_draws(

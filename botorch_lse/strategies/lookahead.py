@@ -10,7 +10,6 @@ functions of ``functional/lookahead.py``.
 from __future__ import annotations
 
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,27 +17,25 @@ from functools import cached_property, partial
 from typing import Literal, get_args
 
 import torch
-from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
 from botorch_lse.checks import in_interval, one_of, whole_number
 from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.functional.class_removal import class_removal, level_weights
-from botorch_lse.functional.lines import MANY
 from botorch_lse.functional.lookahead import (
+    TINY,
     AddedRemoval,
-    Bounds,
+    AnticipatedRemoval,
     Effect,
     Removal,
     expected_misclassification,
     mutual_information,
-    taken,
     targeted_variance,
     truncated_variance,
     volume_series,
 )
 from botorch_lse.functional.scores import TIE, first_best
-from botorch_lse.functional.variance_reduction import single_gain, truncated_sum
+from botorch_lse.functional.variance_reduction import single_gain
 from botorch_lse.models import correlated
 from botorch_lse.models.gaussian_process import (
     COPIES,
@@ -48,7 +45,7 @@ from botorch_lse.models.gaussian_process import (
     row_blocks,
 )
 from botorch_lse.problem import Pool
-from botorch_lse.strategies.bounds import largest_share, upper_bounds
+from botorch_lse.strategies.content import systematic_sample
 from botorch_lse.strategies.costs import RowCosts
 from botorch_lse.strategies.goals import Comparison
 from botorch_lse.strategies.loop import Request
@@ -68,38 +65,28 @@ AT_ONCE = 2**18
 some ten thousand pairs, and temporary arrays that are much larger leave the caches."""
 WIDEST = 2**14
 """Targets taken together at most, so that pieces have enough rows."""
-FEW_PAIRS = 2**18
-"""Pairs of rows and targets up to which every row is scored, in some milliseconds."""
-FIRST_SUMS = 4
-"""Rows of a piece, those with the largest bounds, that are scored before the others."""
-WAITING = 2**17
-"""Pairs of rows that are left by bounds which are summed together."""
-ALL_PAIRS = 2**25
-"""Pairs up to which the covariances of all are computed, in half a second. Further
-bounds take as long, and leave out most of 10,000 rows."""
-MOST_PAIRS = 2**27
-"""Pairs of which the removals are computed at most where there are more than these. Up
-to so many pairs in all the choice is therefore always proven."""
-FEWER_PAIRS = 2**26
-"""The same where there are more in all, divided by the price of the effect: bounds will
-then hardly prove the choice, and promising rows come first."""
-ALMOST = 1.1
-"""Bounds so many times the best sum are worth the work up to ``MOST_PAIRS``."""
-SEEDS = 8
-"""Rows that are the best by the sums over some targets, near which the best of all rows
-is looked for where bounds may not suffice."""
-FIRST_ROWS = 128
-"""Rows that are scored first, from the largest bound down; then as many again."""
+ALL_PAIRS = 2**21
+"""Pairs of a row and a target, for each output, up to which all are computed, within a
+fraction of a second. Of more a sample says which rows are worth it."""
+SAMPLE = 256
+"""Targets on which every row is scored first."""
+SHORTLIST = 256
+"""Rows that are the best on these targets, and as many others that are uncertain
+themselves: the former find rows that reach far, the latter those with steep local
+gains, which a sample misses."""
+FINE = 2**13
+"""Targets up to which the shortlist is scored on all of them. Of more so many are drawn
+for it, and the best are scored on all."""
+FINALISTS = 64
+"""Rows that are scored on all of more than ``FINE`` targets."""
+MOST_ROWS = 100_000
+"""Rows that are scored on the sample at most; of more half of them are drawn by what
+they can learn of themselves, the others at equal distances."""
+LEADERS = 64
+"""Targets of the largest means with which others are compared, whatever the sample."""
 NEGLIGIBLE = 1e-12
 """Reductions below this share of the summed variance are rounding: every width has
 reached its target."""
-
-
-class LeftOutWarning(BotorchWarning):
-    r"""A pool was too large to tell which row is the best; says how good the choice is.
-
-    The bound holds whatever the values to come.
-    """
 
 
 @dataclass(frozen=True)
@@ -635,22 +622,69 @@ def is_one_level(situation: Situation) -> bool:
     return len(situation.posteriors) == 1 and len(situation.comparisons) == 1
 
 
-Gains = Iterator[tuple[Tensor, Iterator[tuple[Tensor, list[Tensor]]]]]
+Gains = Iterator[tuple[slice, Iterator[tuple[Tensor, list[Tensor]]]]]
 """Some targets and, of all rows with them, pieces: positions among the rows and, for
-each output, ``c x T`` reductions of the targets' variances."""
+each output, ``c x T`` reductions of the targets' variances, or ``1 x 1`` zeros."""
+Taken = Callable[[Sequence[Tensor]], Tensor]
+"""From ``C x T`` reductions of each output to ``C x T`` numbers off a loss."""
 
 
-def gains_of_outputs(situation: Situation, reductions: Reductions) -> Gains:
-    r"""What measurements take off the variances of all outputs, block by block.
+def over_outputs(
+    situation: Situation, reductions: Reductions, at: Callable[[Tensor], Taken]
+) -> Tensor:
+    r"""What each row takes off a loss that hangs on all outputs.
 
     Args:
         situation: What is believed.
         reductions: Of the variances, by the rows.
+        at: From targets to what reductions take off there.
     """
-    fits, rows = situation.fits, reductions.rows
+    posteriors, weights = situation.posteriors, situation.weights
+
+    def whole(targets: Tensor) -> Tensor:
+        found = at(targets)([p.variance[targets] for p in posteriors])
+        return found if weights is None else found * weights[targets]
+
+    def sums(some: Reductions) -> Tensor:
+        total = torch.zeros(len(some.rows), dtype=torch.float64)
+        for part, blocks in gains_of_outputs(situation.fits, some):
+            targets, counts = some.targets[part], some.counts[part]
+            if weights is not None:
+                counts = counts * weights[targets]
+            taken = at(targets)
+            for rows, gains in blocks:
+                total[rows] += taken(gains) @ counts
+        return total
+
+    reach = _reach(situation.fits, reductions)
+    return reductions.best(sums, whole, reach, len(posteriors))
+
+
+def _reach(fits: Fits, reductions: Reductions) -> tuple[Tensor, Tensor]:
+    r"""For each row its place among the targets' rows, and how far its mean may move.
+
+    In units of the prior's deviation, of the output for which that is most.
+    """
+    rows, each = reductions.rows, []
+    for posterior, noise in zip(fits.posteriors, fits.noise, strict=True):
+        own = posterior.variance[: len(noise)]
+        each.append(own / (own + noise).clamp_min(TINY).sqrt() / posterior.scale)
+    if fits.assays is not None:
+        return rows % len(fits.assays), torch.cat(each)[rows]
+    return rows, torch.stack(each).amax(dim=0)[rows]
+
+
+def gains_of_outputs(fits: Fits, reductions: Reductions) -> Gains:
+    r"""What measurements take off the variances of all outputs, block by block.
+
+    Args:
+        fits: The posteriors.
+        reductions: Of the variances, by the rows.
+    """
+    rows = reductions.rows
     if fits.assays is not None:
         return _gains_of_pairs(fits, reductions)
-    if situation.posterior.is_correlated:
+    if fits.posteriors[0].is_correlated:
         return _gains_together(fits, reductions)
     return _gains_apart(
         [
@@ -679,7 +713,7 @@ def _gains_together(fits: Fits, reductions: Reductions) -> Gains:
     every, rows = torch.arange(len(reductions.rows)), reductions.rows
     noise = [own[rows] for own in fits.noise]
     for part in reductions.parts():
-        found = correlated.gains(fits.posteriors, rows, part, noise)
+        found = correlated.gains(fits.posteriors, rows, reductions.targets[part], noise)
         yield part, ((every[piece], gains) for piece, gains in found)
 
 
@@ -689,6 +723,7 @@ def _gains_of_pairs(fits: Fits, reductions: Reductions) -> Gains:
     N = len(fits.assays)
 
     def pieces(part: Tensor) -> Iterator[tuple[Tensor, list[Tensor]]]:
+        nothing = torch.zeros(1, 1, dtype=torch.float64)
         for j, posterior in enumerate(fits.posteriors):
             at = (reductions.rows // N == j).nonzero().view(-1)
             own = reductions.rows[at] % N
@@ -700,13 +735,12 @@ def _gains_of_pairs(fits: Fits, reductions: Reductions) -> Gains:
                 continue
             alone = Reductions(posterior, own, part, noise)
             for piece, covariance, observed in alone._blocks_of(part):
-                gain = single_gain(covariance, observed, out=covariance)
-                gains = [torch.zeros(1, 1).double()] * len(fits.posteriors)
-                gains[j] = gain
-                yield at[piece], [g.expand_as(gain) for g in gains]
+                gains = [nothing] * len(fits.posteriors)
+                gains[j] = single_gain(covariance, observed, out=covariance)
+                yield at[piece], gains
 
     for part in reductions.parts():
-        yield part, pieces(part)
+        yield part, pieces(reductions.targets[part])
 
 
 def off_the_doubt(situation: Situation, reductions: Reductions, batch: Batch) -> Tensor:
@@ -718,21 +752,24 @@ def off_the_doubt(situation: Situation, reductions: Reductions, batch: Batch) ->
         batch: How rows that are chosen or being measured count: see ``LookAhead``.
     """
     goal, posteriors = situation.goal, situation.posteriors
-    before, weights = situation.belief.fits.posteriors, situation.weights
-    total = torch.zeros(len(reductions.rows), dtype=torch.float64)
-    for targets, blocks in gains_of_outputs(situation, reductions):
+    before = situation.belief.fits.posteriors
+
+    def at(targets: Tensor) -> Taken:
         means = [p.mean[targets] for p in posteriors]
         left = [p.variance[targets] for p in posteriors]
         whole = [p.variance[targets] for p in before] if batch == "joint" else left
         earlier = [w - v for w, v in zip(whole, left, strict=True)]
         removal = class_removal(goal.cells_at(targets), means, whole)
-        if weights is not None:
-            removal = removal.weighted(weights[targets])
         # Where nothing more is learnt nothing must be left of the difference.
         known = removal.of(earlier) * (1 + ROUNDING)
-        for rows, found in blocks:
+
+        def taken(found: Sequence[Tensor]) -> Tensor:
             gains = [gain + gone for gain, gone in zip(found, earlier, strict=True)]
-            total[rows] += (removal.of(gains) - known).sum(dim=-1)
+            return removal.of(gains) - known
+
+        return taken
+
+    total = over_outputs(situation, reductions, at)
     return total if float(total.max()) > 0 else plain_gains(situation, reductions)
 
 
@@ -752,52 +789,35 @@ def near_levels(
         batch: How rows that are chosen or being measured count: see ``LookAhead``.
     """
     goal, before = situation.goal, situation.belief.fits.posteriors
-    at = before if batch == "joint" else situation.posteriors
-    total = torch.zeros(len(reductions.rows), dtype=torch.float64)
-    for targets, blocks in gains_of_outputs(situation, reductions):
+    given = before if batch == "joint" else situation.posteriors
+
+    def at(targets: Tensor) -> Taken:
         cells = goal.cells_at(targets)
-        means = [p.mean[targets] for p in at]
-        variances = [p.variance[targets] for p in at]
+        means = [p.mean[targets] for p in given]
+        variances = [p.variance[targets] for p in given]
         shares = level_weights(cells, means, variances)
         weights = []
         for j, own in enumerate(situation.posteriors):
             distance = means[j].unsqueeze(-1) - cells.levels[j]
-            variance = variances[j].unsqueeze(-1)
-            near = targeted_variance(distance, variance, tau).weight
-            weight = (near * shares[j]).sum(dim=-1) / own.scale
-            if situation.weights is not None:
-                weight = weight * situation.weights[targets]
-            weights.append(weight)
-        for rows, gains in blocks:
-            for gain, weight in zip(gains, weights, strict=True):
-                total[rows] += gain @ weight
+            near = targeted_variance(distance, variances[j].unsqueeze(-1), tau).weight
+            weights.append((near * shares[j]).sum(dim=-1) / own.scale)
+        return partial(_weighted, weights)
+
+    total = over_outputs(situation, reductions, at)
     return total if float(total.max()) > 0 else plain_gains(situation, reductions)
 
 
 def plain_gains(situation: Situation, reductions: Reductions) -> Tensor:
     r"""What each row takes off the variances of all outputs, in units of the prior."""
-    total = torch.zeros(len(reductions.rows), dtype=torch.float64)
-    scale = [posterior.scale**2 for posterior in situation.posteriors]
-    for _, blocks in gains_of_outputs(situation, reductions):
-        for rows, gains in blocks:
-            for gain, unit in zip(gains, scale, strict=True):
-                total[rows] += gain.sum(dim=-1) / unit
-    return total
+    units = [torch.tensor(p.scale**-2).double() for p in situation.posteriors]
+    everything = replace(situation, weights=None)
+    return over_outputs(everything, reductions, lambda _: partial(_weighted, units))
 
 
-@dataclass(frozen=True, eq=False)
-class Bounded:
-    r"""What is summed over targets, with bounds of the sums.
-
-    Args:
-        effect_at: From numbers of targets to what an observation does there.
-        effect: At all targets; ``None`` where they are too many for one part.
-        bounds: Of its sums.
-    """
-
-    effect_at: Callable[[Tensor], Effect]
-    effect: Effect | None = None
-    bounds: Bounds | None = None
+def _weighted(weights: Sequence[Tensor], gains: Sequence[Tensor]) -> Tensor:
+    r"""``C x T`` sums of the reductions of all outputs, each times its weights."""
+    each = [gain * weight for gain, weight in zip(gains, weights, strict=True)]
+    return sum(each[1:], each[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -814,6 +834,8 @@ class Reductions:
         noise_var: ``C`` noise variances of an observation at each candidate, at least
             ``posterior.least_noise``.
         costs: ``C`` costs, by which sums of many rows are compared; default 1 each.
+        weights: ``T`` factors by which targets count that stand for others; default 1
+            each.
     """
 
     posterior: PoolPosterior
@@ -821,153 +843,132 @@ class Reductions:
     targets: Tensor
     noise_var: Tensor
     costs: Tensor | None = None
+    weights: Tensor | None = None
+
+    @property
+    def counts(self) -> Tensor:
+        r"""``T`` factors by which targets count."""
+        if self.weights is None:
+            return torch.ones(len(self.targets), dtype=torch.float64)
+        return self.weights
 
     @cached_property
     def _observed(self) -> Tensor:
         r"""``C`` variances of an observation at each candidate."""
         return self.posterior.variance[self.rows] + self.noise_var
 
-    def summed(self, effect_at: Callable[[Tensor], Effect]) -> Tensor:
+    def summed(
+        self, effect_at: Callable[[Tensor], Effect], beside: Tensor | None = None
+    ) -> Tensor:
         r"""What each row does, summed over the targets.
 
         Args:
             effect_at: From numbers of targets to what an observation does there.
+            beside: Targets with which others are compared, wherever these are only some
+                of them.
 
         Returns:
-            ``C`` sums, units of the loss. Where there are more than ``FEW_PAIRS`` pairs
-            of rows and targets, those of the rows that can be the best per cost, and 0
-            for the others.
-
-        Warns:
-            LeftOutWarning: If there are more than ``ALL_PAIRS`` and too many rows can
-                be the best; it says how much better than the best sum a row left out
-                can be.
+            ``C`` sums, units of the loss: see ``best``.
         """
-        pairs = len(self.rows) * len(self.targets)
-        if pairs <= FEW_PAIRS:
-            return self._every_sum(effect_at)
-        if pairs > ALL_PAIRS:
-            return self._best_sums(effect_at)
-        # Neighbours are alike: in their order the best sum would grow for long.
-        generator = torch.Generator().manual_seed(0)
-        order = torch.randperm(
-            len(self.rows), generator=generator, device=generator.device
-        ).to(self.rows.device)
-        found = self._of(order)._screened(self._bounded(effect_at), 0.0)
-        return torch.zeros_like(found).index_copy_(0, order, found)
 
-    def _best_sums(self, effect_at: Callable[[Tensor], Effect]) -> Tensor:
-        r"""The sums of the rows that can be the best per cost, and 0 for the others.
+        def whole(targets: Tensor) -> Tensor:
+            return effect_at(targets).whole(self.posterior.variance[targets])
 
-        Rows come from the largest bound down. Bounds fall below the best sum found, or
-        the work is at its limit; then a warning says how much better a row left out can
-        be. Where the limit is near, promising rows come first.
-        """
-        bounded = self._bounded(effect_at)
-        bounds = upper_bounds(
-            self.posterior,
-            self.rows,
-            self._observed,
-            self.targets,
-            effect_at,
-            bounded.effect,
-        )
-        costs = torch.ones_like(bounds) if self.costs is None else self.costs
-        T, n_first = len(self.targets), 0
-        bounds, most = bounds / costs, max(FIRST_ROWS, MOST_PAIRS // T)
-        order, fewer = bounds.sort(descending=True, stable=True).indices, most
-        if most < len(order):
-            price = effect_at(self.targets[:1]).price
-            fewer = max(FIRST_ROWS, min(most, FEWER_PAIRS // price // T))
-            # Of very many targets each further piece of work costs, and bounds are far.
-            size = fewer if T >= MANY else fewer // 2
-            first = self._promising(effect_at, costs, size, ALL_PAIRS // price)
-            order = torch.cat((first, order[~torch.isin(order, first)]))
-            n_first = len(first)
-        found, best, done = torch.zeros_like(bounds), 0.0, 0
-        while done < len(order):
-            # Beyond the promising rows, which come in their own order, bounds fall.
-            left = n_first + int((bounds[order[n_first:]] >= best * self._nearly).sum())
-            if done >= left:
-                break
-            largest = float(bounds[order[done]])
-            limit = most if largest <= ALMOST * best else fewer
-            if done >= limit:
-                gap = largest / best if best > 0 else math.inf
-                warnings.warn(
-                    f"Of {len(order):,} rows, {done:,} were scored exactly. Of the "
-                    f"others none takes off more than {gap:.2f} times as much of the "
-                    "loss as the best of these, per cost.",
-                    LeftOutWarning,
-                    stacklevel=2,
-                )
-                break
-            stop = n_first if done < n_first else done + max(FIRST_ROWS, done)
-            some = order[done : min(stop, left, limit)]
-            exact = self._of(some)._screened(bounded, best)
-            found[some] = exact
-            best = max(best, float((exact / costs[some]).max()))
-            done += len(some)
-        return found
+        def sums(some: Reductions) -> Tensor:
+            is_whole = len(some.targets) == len(self.targets) and some._is_one_part
+            return some._every_sum(effect_at, None if is_whole else beside)
 
-    @cached_property
-    def _nearly(self) -> float:
-        r"""Rows above this share of the best sum may be as good: see ``_tie_scale``."""
-        return 1.0 - 2.0 * tie_share(self.posterior)
+        return self.best(sums, whole)
 
-    def _bounded(self, effect_at: Callable[[Tensor], Effect]) -> Bounded:
-        r"""The effect at all targets and its bounds, if they fit into one part."""
-        (*others, part) = self.parts()
-        if others:
-            return Bounded(effect_at)
-        effect = effect_at(part)
-        largest = largest_share(self.posterior, self.rows, self._observed)
-        bounds = effect.bounds(self.posterior.variance[part], largest)
-        return Bounded(effect_at, effect, bounds)
+    def best(
+        self,
+        sums: Callable[[Reductions], Tensor],
+        whole: Callable[[Tensor], Tensor],
+        reach: tuple[Tensor, Tensor] | None = None,
+        n_outputs: int = 1,
+    ) -> Tensor:
+        r"""Sums over all targets, where there are many those of the best rows alone.
 
-    def _screened(self, bounded: Bounded, best: float) -> Tensor:
-        r"""The sums of the rows that can be the best per cost, and 0 for the others.
-
-        Bounds are made of the same covariances as sums, piece by piece, which takes a
-        small part of the time; only rows whose bound is no less than the best sum until
-        then are summed. It takes least time if good rows come early.
+        Every row is scored on a sample of the targets, drawn in proportion to the loss
+        that they have now. The best ones, and those that are uncertain themselves where
+        there is much to lose, are scored exactly.
 
         Args:
-            bounded: What is summed.
-            best: A sum per cost that is known.
+            sums: What some rows take off the loss of some targets.
+            whole: From targets to the loss that they have now.
+            reach: For each row its place among the posterior's rows, and by how much a
+                standard deviation of its value moves its mean; default those of the
+                posterior.
+            n_outputs: Outputs that each have covariances of their own.
+
+        Returns:
+            ``C`` sums, units of the loss. Where there are more than ``ALL_PAIRS`` pairs
+            of rows and targets, those of the rows that are likely to be the best per
+            cost, and 0 for the others.
         """
-        effect, bound_of, part = bounded.effect, bounded.bounds, self.targets
-        if effect is None or bound_of is None:
-            # A bound needs all targets, whose path rows are too many for one part.
-            return self._every_sum(bounded.effect_at)
-        total = torch.zeros(len(self.rows), dtype=torch.float64)
-        costs = torch.ones_like(total) if self.costs is None else self.costs
-        waiting: list[tuple[Tensor, Tensor, Tensor]] = []
-        keep_memory()
-        every = torch.arange(len(self.rows), device=self.rows.device)
-        for block, covariance, observed in self._blocks_of(part):
-            pairs = effect.of_covariance(covariance, observed)
-            own, places = costs[block], every[block]
-            bounds = bound_of(pairs, best * self._nearly * own) / own
-            some = (bounds >= best * self._nearly).nonzero().view(-1)
-            if len(some):
-                waiting.append((places[some], bounds[some], taken(pairs, some)))
-            # Few rows of each piece are left: sums of many together take less time.
-            n_waiting = sum(len(places) for places, _, _ in waiting)
-            is_last = block.stop >= len(every)
-            if n_waiting * len(part) < (1 if is_last else WAITING):
-                continue
-            places, bounds, pairs = (torch.cat(x) for x in zip(*waiting, strict=True))
-            waiting = []
-            down = bounds.sort(descending=True, stable=True).indices
-            # The best of them first: they may leave out the others.
-            for some in (down[:FIRST_SUMS], down[FIRST_SUMS:]):
-                some = some[bounds[some] >= best * self._nearly]
-                if len(some):
-                    found = effect.total(effect.parts(pairs[some]))
-                    total[places[some]] = found
-                    best = max(best, float((found / costs[places[some]]).max()))
-        return total
+        if len(self.rows) * len(self.targets) * n_outputs <= ALL_PAIRS:
+            return sums(self)
+        found = torch.zeros(len(self.rows), dtype=torch.float64)
+        loss = torch.cat([whole(self.targets[part]) for part in self.parts()])
+        loss = loss.clamp_min(0.0)
+        if not float(loss.sum()) > 0:
+            return found
+        own = self._own(loss, *(reach or self._moves))
+        some = self._drawn(own)
+        far = self._best_of(some, SHORTLIST, loss, SAMPLE, sums)
+        some = torch.cat((far, own.topk(min(SHORTLIST, len(own))).indices)).unique()
+        if len(self.targets) > FINE:
+            some = self._best_of(some, FINALISTS, loss, FINE, sums).sort().values
+        return found.index_copy_(0, some, sums(self._of(some)))
+
+    @property
+    def _moves(self) -> tuple[Tensor, Tensor]:
+        r"""See ``reach`` of ``best``."""
+        variance = self.posterior.variance[self.rows]
+        return self.rows, variance / self._observed.clamp_min(TINY).sqrt()
+
+    def _own(self, loss: Tensor, places: Tensor, move: Tensor) -> Tensor:
+        r"""``C`` hints of what rows learn of themselves, per cost."""
+        of_all = torch.zeros_like(self.posterior.variance)
+        hint = of_all.index_copy_(0, self.targets, loss)[places] * move
+        return hint if self.costs is None else hint / self.costs
+
+    def _drawn(self, own: Tensor) -> Tensor:
+        r"""Places of the rows that are scored on the sample."""
+        every = torch.arange(len(own))
+        if len(own) <= MOST_ROWS:
+            return every
+        evenly = every[:: -(-2 * len(own) // MOST_ROWS)]
+        if not float(own.sum()) > 0:
+            return evenly
+        likely, _ = systematic_sample(own, MOST_ROWS // 2, 0)
+        return torch.cat((evenly, likely)).unique()
+
+    def _best_of(
+        self,
+        some: Tensor,
+        size: int,
+        loss: Tensor,
+        n_targets: int,
+        sums: Callable[[Reductions], Tensor],
+    ) -> Tensor:
+        r"""The ``size`` best of some rows, by places, per cost on a sample of targets.
+
+        Args:
+            some: Places of the rows.
+            size: How many.
+            loss: ``T`` losses of the targets now.
+            n_targets: Of the sample.
+            sums: See ``best``.
+        """
+        kept, mass = systematic_sample(loss, n_targets, 0)
+        is_any = loss[kept] > 0  # rounding may meet the last target instead
+        kept, mass = kept[is_any], mass[is_any]
+        rows, targets = self._of(some), self.targets[kept]
+        scores = sums(replace(rows, targets=targets, weights=mass / loss[kept]))
+        if rows.costs is not None:
+            scores = scores / rows.costs
+        return some[scores.topk(min(size, len(some))).indices]
 
     def _of(self, some: Tensor) -> Reductions:
         r"""Of some of the rows, given by their places."""
@@ -975,47 +976,24 @@ class Reductions:
         costs = None if self.costs is None else self.costs[some]
         return replace(self, rows=rows, noise_var=noise_var, costs=costs)
 
-    def _promising(
-        self,
-        effect_at: Callable[[Tensor], Effect],
-        costs: Tensor,
-        size: int,
-        pairs: int,
+    def _every_sum(
+        self, effect_at: Callable[[Tensor], Effect], beside: Tensor | None = None
     ) -> Tensor:
-        r"""Places of ``size`` rows that take much off the loss.
-
-        Sums over some of the targets, drawn at random, of some of the rows say where
-        to look; rows whose measurements would say nearly the same as those of the best
-        of them are as good, and one of these is the best of all if the loss is smooth.
-
-        Args:
-            effect_at: See ``summed``.
-            costs: ``C`` costs.
-            size: How many.
-            pairs: Of rows and targets in the sample.
-        """
-        generator = torch.Generator().manual_seed(0)
-
-        def drawn(n: int) -> Tensor:
-            order = torch.randperm(n, generator=generator, device=generator.device)
-            most = max(1, math.isqrt(pairs))
-            return order[:most].sort().values.to(self.rows.device)
-
-        some, few = drawn(len(self.rows)), self.targets[drawn(len(self.targets))]
-        scores = replace(self._of(some), targets=few)._every_sum(effect_at)
-        best = (scores / costs[some]).topk(min(SEEDS, len(some))).indices
-        seeds = self.rows[some[best]]
-        alike = self.posterior.covariance_with(seeds)[:, self.rows].abs()
-        alike /= (self._observed * costs).sqrt()
-        alike /= alike.amax(dim=-1, keepdim=True).clamp_min(ROUNDING)
-        return alike.amax(dim=0).topk(min(size, len(self.rows))).indices
-
-    def _every_sum(self, effect_at: Callable[[Tensor], Effect]) -> Tensor:
-        r"""The sum of each row."""
+        r"""The sum of each row; for the arguments see ``summed``."""
+        keep_memory()
         sums: Tensor | None = None
-        for part, blocks in self._blocks():
-            effect = effect_at(part)
-            for rows, covariance, observed in blocks:
+        for part in self.parts():
+            targets, weights = self.targets[part], self.weights
+            if weights is not None or beside is not None:
+                weights = self.counts[part]
+            if beside is not None:
+                targets = torch.cat((targets, beside))
+                nothing = torch.zeros(len(beside), dtype=torch.float64)
+                weights = torch.cat((self.counts[part], nothing))
+            effect = effect_at(targets)
+            if weights is not None:
+                effect = effect.weighted(weights)
+            for rows, covariance, observed in self._blocks_of(targets):
                 found = effect.parts(effect.of_covariance(covariance, observed))
                 if sums is None:
                     sums = found.new_zeros(len(self.rows), found.shape[-1])
@@ -1049,7 +1027,7 @@ class Reductions:
 
         return self.summed(at)
 
-    def _blocks(self) -> Iterator[tuple[Tensor, Iterator[Block]]]:
+    def _blocks(self) -> Iterator[tuple[slice, Iterator[Block]]]:
         r"""Covariances of the rows with the targets, in pieces that stay in a cache.
 
         Yields:
@@ -1058,14 +1036,17 @@ class Reductions:
         """
         keep_memory()
         for part in self.parts():
-            yield part, self._blocks_of(part)
+            yield part, self._blocks_of(self.targets[part])
 
-    def parts(self) -> Iterator[Tensor]:
+    @property
+    def _is_one_part(self) -> bool:
+        return len(self.parts()) == 1
+
+    def parts(self) -> list[slice]:
         r"""The targets in parts whose path rows fit the memory budget."""
         posterior, n = self.posterior, self.posterior.a.numel() + 1
         most = min(posterior.memory_budget, 8 * COPIES * n * WIDEST)
-        for columns in row_blocks(len(self.targets), n, most):
-            yield self.targets[columns]
+        return row_blocks(len(self.targets), n, most)
 
     def _blocks_of(self, part: Tensor) -> Iterator[Block]:
         r"""The pieces of all rows with some targets, which the caller may overwrite."""
@@ -1112,27 +1093,22 @@ class Reductions:
     def anticipated(self, beta: float, eta: float, stays: Stays) -> Tensor:
         r"""The reductions if targets that a measurement would decide no longer count.
 
-        The value to come is replaced by its mean, so that means stay and intervals
-        shrink.
-
         Args:
             beta: The squared width.
             eta: The width to reach, units of ``y``.
             stays: What stays in question.
 
         Source:
-            Bogunovic et al. (2016), Appendix A, "Anticipating changes in M_t"; minuend
-            over ``M_{t-1}``, erratum 4 (papers/bogunovic2016/errata.md).
+            Bogunovic et al. (2016), Appendix A; see ``AnticipatedRemoval``.
         """
-        posterior, rows, targets = self.posterior, self.rows, self.targets
-        mean, variance = posterior.mean[targets], posterior.variance[targets]
-        everything = torch.ones_like(variance, dtype=torch.bool)
-        before = truncated_sum(variance, everything, beta, eta)
-        parts = []
-        for block in row_blocks(len(rows), len(targets), posterior.memory_budget):
-            covariance = posterior.covariance_between(rows[block], targets)
-            gain = single_gain(covariance, self._observed[block])
-            left = (variance - gain).clamp_min(0.0)
-            counted = stays(mean, (beta * left).sqrt())
-            parts.append(before - truncated_sum(left, counted, beta, eta))
-        return torch.cat(parts)
+        mean, variance = self.posterior.mean, self.posterior.variance
+        largest = mean[self.targets].topk(min(LEADERS, len(self.targets))).indices
+        leaders = self.targets[largest]
+
+        def at(targets: Tensor) -> AnticipatedRemoval:
+            return AnticipatedRemoval(
+                variance[targets], beta, eta, partial(stays, mean[targets])
+            )
+
+        # Whether a row may be the maximiser hangs on the best lower end of all.
+        return self.summed(at, leaders)

@@ -639,32 +639,16 @@ def test_costs_are_asked_with_rows_of_the_cpu(device: Device) -> None:
     side_by_side(strategy, device, of_table(WAVES[:, 0]))
 
 
-@pytest.mark.parametrize("rule", [ExpectedMisclassification(), TargetedVariance()])
-def test_bounds_that_spare_most_rows_are_alike(
+@pytest.mark.parametrize(
+    "rule",
+    [ExpectedMisclassification(), TargetedVariance(), AbsoluteVolumeChange()],
+)
+def test_choices_from_a_sample_are_alike(
     rule: Any, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("FEW_PAIRS", 0), ("ALL_PAIRS", 0), ("FIRST_ROWS", 3)):
+    values = {"ALL_PAIRS": 0, "SAMPLE": 6, "SHORTLIST": 4, "FINE": 8, "FINALISTS": 3}
+    for name, value in {**values, "MOST_ROWS": 8}.items():
         monkeypatch.setattr(lookahead, name, value)
-    side_by_side(on_line(rule=rule), device, of_table(WAVES[:, 0]))
-
-
-@pytest.mark.parametrize("rule", [ExpectedMisclassification(), AbsoluteVolumeChange()])
-def test_rows_left_out_by_bounds_of_covariances_are_alike(
-    rule: Any, device: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in (("FEW_PAIRS", 0), ("WAITING", 40), ("AT_ONCE", 2**7)):
-        monkeypatch.setattr(lookahead, name, value)
-    side_by_side(on_line(rule=rule), device, of_table(WAVES[:, 0]))
-
-
-@pytest.mark.filterwarnings("ignore::botorch_lse.strategies.lookahead.LeftOutWarning")
-def test_promising_rows_are_alike(
-    device: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in (("ALL_PAIRS", 9), ("MOST_PAIRS", 0), ("FIRST_ROWS", 4)):
-        monkeypatch.setattr(lookahead, name, value)
-    monkeypatch.setattr(lookahead, "FEW_PAIRS", 0)
-    rule = ExpectedMisclassification()
     side_by_side(on_line(rule=rule), device, of_table(WAVES[:, 0]))
 
 

@@ -7,7 +7,10 @@ import torch
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
 
+from botorch_lse.functional.cells import Cells
 from botorch_lse.functional.class_removal import (
+    ClassRemoval,
+    ProductRemoval,
     class_removal,
     covariance_removal,
     level_weights,
@@ -79,17 +82,12 @@ def test_removals_are_those_of_draws(name) -> None:
     assert bool((found > 0).all())
 
 
-@pytest.mark.parametrize("name", REGIONS)
-def test_targets_count_by_weights(name) -> None:
-    region, generator = REGIONS[name], torch.Generator().manual_seed(3)
-    shape = (region.n_outputs, 4)
-    mean = torch.randn(shape, generator=generator, dtype=torch.float64)
-    variance = torch.rand(shape, generator=generator, dtype=torch.float64) + 0.2
+def test_covariances_count_by_weights() -> None:
+    generator = torch.Generator().manual_seed(3)
+    mean = torch.randn((1, 4), generator=generator, dtype=torch.float64)
+    variance = torch.rand((1, 4), generator=generator, dtype=torch.float64) + 0.2
     weight = torch.tensor([0.0, 0.5, 1.0, 3.0], dtype=torch.float64)
-    removal = class_removal(region.cells, list(mean), list(variance))
     gains = [g.unsqueeze(0) for g in 0.4 * variance]
-    wanted = removal.of(gains) * weight
-    torch.testing.assert_close(removal.weighted(weight).of(gains), wanted)
     one, other = mean[0], mean[0] + 0.7
     pair, gain = covariance_removal(one, other, variance[0]), gains[0]
     wanted = pair.of(gain) * weight
@@ -127,3 +125,29 @@ def test_an_output_that_cannot_matter_any_more_has_no_weight() -> None:
     first, second = level_weights(region.cells, mean, sure)
     assert float(first) < 1e-15
     assert float(second) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("name", ["and", "or", "band", "one", "many"])
+def test_a_product_of_sets_needs_one_step_for_each_output(name, monkeypatch) -> None:
+    many = Above(0.1) & Between(-0.9, 0.4, output=1) & ~Above(0.2, output=2)
+    region = {**REGIONS, "one": Above(0.3), "many": many}[name]
+    m, T, C = region.n_outputs, 5, 3
+    generator = torch.Generator().manual_seed(6)
+    mean = torch.randn((m, T), generator=generator, dtype=torch.float64)
+    variance = torch.rand((m, T), generator=generator, dtype=torch.float64) + 0.2
+    share = torch.rand((m, C, T), generator=generator, dtype=torch.float64)
+    gains = list(share * variance.unsqueeze(1))
+    given = region.cells, list(mean), list(variance)
+    found = class_removal(*given)
+    assert isinstance(found, ProductRemoval)
+    monkeypatch.setattr(Cells, "factors", lambda cells: None)
+    wanted = class_removal(*given)
+    assert isinstance(wanted, ClassRemoval)
+    torch.testing.assert_close(found.of(gains), wanted.of(gains), rtol=1e-8, atol=0)
+
+
+def test_levels_by_row_may_make_a_product_of_each() -> None:
+    region = Above((0.3, -0.2, 0.1)) & Above(0.0, output=1)
+    assert region.cells.factors() is not None
+    assert REGIONS["exclusive or"].cells.factors() is None
+    assert REGIONS["levels"].cells.factors() is None

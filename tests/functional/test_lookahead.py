@@ -274,55 +274,27 @@ def test_sums_of_little_keep_their_digits(name: str) -> None:
     assert float(found[0] / found[1]) == pytest.approx(100.0, rel=1e-7)
 
 
-# --- bounds ---------------------------------------------------------------------------
-
-SHARES_OF_ALL = torch.cat(
-    (torch.logspace(-9, -1, 400), torch.linspace(0.1, 1.0, 500), torch.zeros(1))
-).double()
+# --- the loss now ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*NAMES, "size", "spread"])
-def test_bounds_are_numbers_where_a_target_is_known_exactly(name: str) -> None:
-    # Rounding leaves a covariance of such a target that its variance does not allow.
-    variance = torch.tensor([0.0, 1.0]).double()
-    distance = torch.tensor([0.7, 0.3]).double()
-    if name in NAMES:
-        effect = SIDES[name][0](distance, variance)
-    else:
-        effect = volume_series(distance, variance, name == "spread")
-    covariance = torch.tensor([[1e-16, 0.5], [0.0, 0.2]], dtype=torch.float64)
-    pairs = effect.of_covariance(covariance, torch.ones(2).double())
-    bound = effect.bounds(variance, 0.98)(pairs, torch.zeros(2).double())
-    assert bool((bound >= effect.total(effect.parts(pairs))).all())  # and no NaN
-
-
-@pytest.mark.some(15)
 @pytest.mark.parametrize("weight", [None, 2.5])
-@pytest.mark.parametrize("largest", [1.0, 0.97, 0.4, 0.03, 1e-4])
-@pytest.mark.parametrize("name", [*NAMES, "size", "spread"])
-def test_bounds_are_above_everything_up_to_the_largest_reduction(
-    name: str, largest: float, weight: float | None
-) -> None:
-    rho = SHARES_OF_ALL[largest >= SHARES_OF_ALL].unsqueeze(-1)
-    variance = torch.tensor([VARIANCE]).double()
-    for a in (*torch.linspace(0.0, 6.0, 97).tolist(), 8.7, -0.37, -1.23):
-        distance = torch.tensor([a * VARIANCE**0.5]).double()
-        if name in NAMES:
-            effect = SIDES[name][0](distance, variance)
-        else:
-            effect = volume_series(distance, variance, name == "spread")
-        if weight is not None:
-            effect = effect.weighted(torch.tensor([weight]).double())
-        moves = (rho * VARIANCE).sqrt()
-        pairs = effect.of_covariance(moves.clone(), torch.ones(len(rho)).double())
-        exact = effect.total(effect.parts(pairs))
-        # Sizes of changes are sums over values to come, see `mean_absolute`.
-        error = 0.015 * (weight or 1.0) if name == "size" and largest == 1 else 2e-10
-        bound = effect.bounds(variance, largest)(pairs, torch.zeros(len(rho)).double())
-        assert float((exact - bound).max()) <= error
-        first = torch.zeros(len(rho)).double()
-        if effect.first is not None:
-            first = (moves @ effect.first).abs()
-        for start, slope in zip(*effect.lines(variance, largest), strict=True):
-            line = effect.bound((start + rho * VARIANCE * slope).sum(dim=-1), first)
-            assert float((exact - line).max()) <= error
+@pytest.mark.parametrize("name", NAMES)
+def test_the_loss_now_is_what_learning_a_target_exactly_removes(name, weight) -> None:
+    a = torch.tensor([0.0, 0.4, -1.7, 6.0]).double()
+    variance = torch.full_like(a, VARIANCE)
+    of = removal(name, a)
+    if weight is not None:
+        of = of.weighted(torch.full_like(a, weight))
+    wanted = of.of(variance)
+    torch.testing.assert_close(of.whole(variance), wanted, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("is_square", [False, True])
+def test_a_change_of_volume_is_sampled_by_its_mean_square(is_square: bool) -> None:
+    a = torch.tensor([0.0, 0.4, -1.7]).double()
+    variance = torch.full_like(a, VARIANCE)
+    series = volume_series(a * VARIANCE**0.5, variance, is_square)
+    wanted = [float(ndtr(x) * ndtr(-x)) for x in a.tolist()]
+    weighted = series.weighted(torch.full_like(a, 3.0))
+    assert series.whole(variance).tolist() == pytest.approx(wanted, rel=1e-12)
+    assert (weighted.whole(variance) / 3).tolist() == pytest.approx(wanted, rel=1e-12)

@@ -28,7 +28,6 @@ from botorch_lse.strategies import (
     Strategy,
     TargetedVariance,
     TruncatedVariance,
-    lookahead,
 )
 from botorch_lse.strategies.lookahead import Reductions
 from botorch_lse.strategies.loop import Request
@@ -507,15 +506,3 @@ def test_copies_of_a_point_count_together() -> None:
             rule.scores(strategy.parts.situation(state.belief, none), None, some)
         )
     torch.testing.assert_close(scores[0], scores[1], rtol=1e-8, atol=0.0)
-
-
-def test_bounds_hold_with_weights(monkeypatch) -> None:
-    rule = ExpectedMisclassification()
-    plan = []
-    for most in (2**25, 1):  # every row is scored, or those with the largest bounds
-        monkeypatch.setattr(lookahead, "FEW_PAIRS", min(most, 2**18))
-        monkeypatch.setattr(lookahead, "ALL_PAIRS", most)
-        monkeypatch.setattr(lookahead, "FIRST_ROWS", 2)
-        strategy = build(rule, HEAVY, batch_size=3)
-        plan.append(strategy.ask(after_first(strategy)).indices.tolist())
-    assert plan[0] == plan[1]
