@@ -445,8 +445,8 @@ class Strategy(ABC):
                 there is no rest, a further batch is planned, with the variances that
                 they will leave.
             size: How many measurements, where the strategy has no ``batch_size``;
-                default 1. What is told together, with the label of the batch, is a
-                round then, however much of it came.
+                default 1. What is told together then is a round, however much of it
+                came.
 
         Returns:
             A batch; in the middle of a round what is missing of it.
