@@ -345,20 +345,16 @@ class LevelSetNode(ExternalGenerationNode):
         return {FITS: new} if new else {}
 
     def _tell(self, state: State, round_: Round) -> State:
-        if round_.excluded:
-            event = (state.round, round_.excluded)
-            state = replace(state, excluded=(*state.excluded, event), before=None)
-        n = len(round_.results)
-        if n > 1 and not (round_.is_own or state.strategy.procedure.needs_its_rows):
-            found = _as_observations(sorted(round_.results))
-            return state.strategy.tell(state, found.at_round(state.round + n - 1))
         # The plan is set before telling: the round then consists of exactly these rows,
         # and is over once each of them is measured or abandoned.
         state = replace(state, plan=torch.tensor(sorted(round_.plan)).long())
-        told = _as_observations(sorted(round_.results)) if n else None
+        if round_.excluded:
+            event = (state.round, round_.excluded)
+            state = replace(state, excluded=(*state.excluded, event))
+        found = _as_observations(sorted(round_.results)) if round_.results else None
         # A round that nothing came of is over only once that is said.
-        lost = list(round_.used_up) if round_.used_up or told is None else None
-        return state.strategy.tell(state, told, abandoned=lost)
+        lost = list(round_.used_up) if round_.used_up or found is None else None
+        return state.strategy.tell(state, found, abandoned=lost)
 
     def summary(self, experiment: Experiment) -> str:
         r"""Where the run stands, in a sentence.

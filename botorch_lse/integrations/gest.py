@@ -36,8 +36,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
     your own. Results may come in any order and number, together or one by one; what is
     known is a function of them, so that ``ingest`` of all earlier results resumes a run
     (points without an ``_id`` of this generator count where they are rows of the pool).
-    How results of an earlier generator had come nobody knows: each counts as a look at
-    the intervals (see ``Strategy``), which are at least as wide as those of the run.
+    How results of an earlier generator had come nobody knows: each counts as a look of
+    its own at the intervals, which are then at least as wide as those of the run.
 
     Example:
         >>> from gest_api.vocs import VOCS
@@ -177,12 +177,11 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         state = self._with_old([results[i] for i in off], [values[i] for i in off])
         told = [i for i, row in enumerate(rows) if row is not None and is_known[i]]
         ours = [i for i in told if ids[i] in self._out]
-        others = [i for i in told if ids[i] not in self._out]
-        for group in [] if state.is_done else filter(None, (ours, others)):
+        foreign = [[i] for i in told if ids[i] not in self._out]
+        for group in [] if state.is_done else filter(None, (ours, *foreign)):
             y = torch.tensor([values[i] for i in group], dtype=torch.float64)
-            new = Observations(torch.tensor([rows[i] for i in group]), y.squeeze(-1))
-            new = new.at_round(state.round) if group is ours else new
-            state = state.strategy.tell(state, new)
+            at = torch.tensor([rows[i] for i in group])
+            state = state.strategy.tell(state, Observations(at, y.squeeze(-1)))
         for row, known in zip(rows, is_known, strict=True):
             if row is None or known:
                 continue

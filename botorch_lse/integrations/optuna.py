@@ -103,10 +103,7 @@ class LevelSetSampler(BaseSampler):
         y = self._outputs(trial, values) if ended == TrialState.COMPLETE else []
         if y and all(map(math.isfinite, y)):
             told = torch.tensor([y] if len(y) > 1 else y, dtype=torch.float64)
-            new = Observations(torch.tensor([row]), told)
-            if ROW in trial.system_attrs and self.strategy.procedure.size_is_open:
-                new = new.at_round(state.round)  # it was asked for
-            return self.strategy.tell(state, new)
+            return self.strategy.tell(state, Observations(torch.tensor([row]), told))
         if not self.strategy.procedure.takes_any_rows(state.belief):
             return state  # its algorithm needs this row: it is asked for again
         failed = [

@@ -456,8 +456,7 @@ class GPProcedure(Procedure):
             history: All observations, of which ``new`` is the end.
             seed: The run's seed, for fits.
         """
-        n_looks = int(looks_of(history)[-1]) if len(new) else 1
-        fits = self.model.count_rounds(belief.fits, new, n_looks)
+        fits = self.model.count_round(belief.fits, new)
         believed = _without(history, belief.slips)  # a slip says nothing of the noise
         refuted = self.model.refuted(believed)
         floors = self.model.floors(refuted, believed)
@@ -475,8 +474,7 @@ class GPProcedure(Procedure):
             slips = self._slips(fits, history, seed)
             learnt = self._refitted(fits, _without(history, slips), seed)
         else:
-            t = belief.n_intervals + n_looks - 1
-            learnt = self.observe(replace(belief, fits=fits, n_intervals=t), new)
+            learnt = self.observe(replace(belief, fits=fits), new)
         if slips:
             learnt = self._doubting(learnt, history, slips)
         self.warn_of_contradictions(learnt, belief)
@@ -794,14 +792,12 @@ class GPProcedure(Procedure):
             belief: The belief of the new model before any observation.
             history: All observations.
         """
-        n_looks = looks_of(history)
-        if not self.rule.replays_rounds:
-            return self._after_values(belief, history, int(n_looks.sum()))
         assert history.round is not None  # labelled by `tell`
-        labels = history.round.unique().tolist()
-        for label, n in zip(labels, n_looks.tolist(), strict=True):
+        labels = history.round.unique()
+        if not self.rule.replays_rounds:
+            return self._after_values(belief, history, labels.numel())
+        for label in labels.tolist():
             rows = (history.round == label).nonzero().view(-1)
-            belief = replace(belief, n_intervals=belief.n_intervals + n - 1)
             belief = self.observe(belief, history.select(rows))
         return belief
 
@@ -1515,18 +1511,6 @@ class GPProcedure(Procedure):
         fits = belief.fits
         given = fits.posteriors, fits.noise, self.item_rows, fits.assays is None
         return planned_for_all(*given, open_after)
-
-
-def looks_of(history: Observations) -> Tensor:
-    r"""For each round of a history how often its data may have been looked at.
-
-    Between two labels that are no neighbours there may have been rounds of single
-    measurements, of which nobody knows.
-    """
-    assert history.round is not None  # labelled by `tell`
-    labels, place = history.round.unique(return_inverse=True)
-    n = torch.zeros_like(labels).index_add_(0, place, history.replicates)
-    return torch.minimum(labels.diff(prepend=labels.new_tensor([-1])), n)
 
 
 def _are_same(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:

@@ -368,11 +368,8 @@ class Strategy(ABC):
 
     Measurements come in rounds. ``ask`` plans a whole round from the complete rounds
     before it; ``tell`` may bring its results in pieces and in any order, and the round
-    is evaluated once it is complete. What ``Batch.observe`` labels by its round is that
-    round. Of measurements without a label those that nobody asked for may have been
-    looked at one by one, and the width of the intervals says so: they count as so many
-    rounds. Until the next round that was asked for they count together, so that the
-    answer is the same however they are told.
+    is evaluated once it is complete. Measurements nobody asked for form rounds of their
+    own. Told together with a complete batch they count to that round.
 
     A subclass is a frozen dataclass whose fields are its constructor's arguments, so a
     strategy can be stored by them. Its ``procedure``, made of them, says what is
@@ -682,7 +679,7 @@ class Strategy(ABC):
 
         Args:
             observations: Labelled by round, as ``state.observations``; without labels
-                as ``tell`` takes them.
+                each is a round of its own.
             seed: The seed of ``init``.
             abandoned: Rows used up without a result, by round.
             plans: The rows asked for, by round, where they were stored; other plans are
@@ -706,22 +703,22 @@ class Strategy(ABC):
         lost = _rows_by_round(abandoned, "abandoned", len(self.pool))
         asked = _rows_by_round(plans, "plans", len(self.pool))
         out = _exclusions(excluded, len(self.pool))
-        labelled, alone = observations, observations.select(observations.indices[:0])
         if observations.round is None:
-            labelled, alone = alone.at_round(0), observations
-        rounds = labelled.round
+            labels = torch.arange(len(observations))
+            observations = replace(observations, round=labels)
+        rounds = observations.round
         assert rounds is not None  # just set
         for label in sorted({*rounds.tolist(), *lost, *(r for r, _ in out)}):
             if label == state.round and label in asked:
                 state = replace(state, stored_plan=asked[label].sort().values)
-            group = labelled.select((rounds == label).nonzero().view(-1))
+            group = observations.select((rounds == label).nonzero().view(-1))
             done = torch.cat((group.measured, lost.get(label, group.indices[:0])))
             for rows in (rows for r, rows in out if r == label):
                 state = self._exclude(state, rows, done)
             state = self.tell(state, group, abandoned=lost.get(label))
         if state.round in asked and state.plan is None:
             state = replace(state, stored_plan=asked[state.round].sort().values)
-        return self.tell(state, alone)
+        return state
 
     def _check_size(self, size: Any) -> None:
         whole_number(size, "size", 1)
@@ -755,13 +752,7 @@ class Strategy(ABC):
         r"""Whether a group told at once is the open round."""
         if self.procedure.needs_its_rows:
             return remove(self.planned(state), group.indices).numel() == 0
-        if group.round is not None and looks(group, state.round) > 1:
-            return True
-        if group.n_measured < self._request(state, group.indices[:0]).size:
-            return False
-        # Without a label only the plan can tell which of them were asked for.
-        is_open = group.round is not None or self.procedure.size_is_open
-        return is_open or remove(self.planned(state), group.measured).numel() > 0
+        return group.n_measured >= self._request(state, group.indices[:0]).size
 
     def _tell_round(self, state: State, group: Observations) -> State:
         if state.plan is None:
@@ -778,8 +769,6 @@ class Strategy(ABC):
         asked = matching_at_random(group, wanted, state.seed, state.round)
         told = state.told.append(group.select(asked).at_round(state.round))
         rest = group.select(~asked)
-        if looks(rest, state.next_label) == rest.n_measured:  # as nobody asked for them
-            rest = replace(rest, round=None)
         deferred = (*state.deferred, rest) if len(rest) else state.deferred
         return self._close_if_full(replace(state, told=told, deferred=deferred))
 
@@ -796,8 +785,7 @@ class Strategy(ABC):
             )
         lost = tuple((state.round, row) for row in rows.tolist())
         plan = self.planned(state)
-        lost = (*state.abandoned, *lost)
-        state = replace(state, plan=plan, abandoned=lost, before=None)
+        state = replace(state, plan=plan, abandoned=(*state.abandoned, *lost))
         return self._close_if_full(state)
 
     def _exclude(self, state: State, rows: Tensor, done: Tensor) -> State:
@@ -816,7 +804,7 @@ class Strategy(ABC):
                 "out of the pool."
             )
         event = (state.round, tuple(rows.tolist()))
-        after = replace(state, excluded=(*state.excluded, event), before=None)
+        after = replace(state, excluded=(*state.excluded, event))
         if state.is_done:
             return after
         plan = self.planned(state)
@@ -841,13 +829,7 @@ class Strategy(ABC):
         return state
 
     def _close(self, state: State, group: Observations) -> State:
-        if group.round is None and (start := state.before) is not None:
-            # Told otherwise, the same data would have had other intervals between.
-            last = torch.arange(len(start.history), len(state.history))
-            told = replace(state.history.select(last), round=None)
-            state, group = start, told.append(group)
-        n = 1 if self.procedure.needs_its_rows else looks(group, state.round)
-        new = in_canonical_order(group).at_round(state.round + n - 1)
+        new = in_canonical_order(group).at_round(state.round)
         history = state.history.append(new)
         belief, procedure = state.belief, self.procedure
         now = state.excluded_in(state.round)
@@ -863,7 +845,7 @@ class Strategy(ABC):
             words = (*words, EXCLUDED)
         closed = State(
             seed=state.seed,
-            round=state.round + n,
+            round=state.round + 1,
             history=history,
             answer=Answer(procedure, belief, words),
             stop_reason=None,
@@ -871,7 +853,6 @@ class Strategy(ABC):
             abandoned=state.abandoned,
             excluded=state.excluded,
             strategy=self,
-            before=replace(state, before=None) if n == new.n_measured else None,
         )
         return replace(closed, stop_reason=self._stop_reason(closed))
 
@@ -1110,20 +1091,6 @@ def by_round(observations: Observations) -> list[Observations]:
     ]
 
 
-def looks(group: Observations, round: int) -> int:
-    r"""How often a group may have been looked at while it came.
-
-    Labels tell: a group that is several rounds has the label of the last of them.
-
-    Args:
-        group: Measurements with one label, or none.
-        round: The round that is open.
-    """
-    if group.round is None or len(group) == 0:
-        return max(1, group.n_measured)
-    return max(1, min(int(group.round[0]) - round + 1, group.n_measured))
-
-
 def check_new(state: State, told: Observations, missing: Tensor | None) -> None:
     r"""Refuse measurements that were told before.
 
@@ -1305,8 +1272,6 @@ class State:
             else refuses it.
         stored_plan: The rows of the round as a stored experiment has them; then they
             are not planned again.
-        before: The state before the last round, if each of its measurements counts as
-            a round: what comes without a label counts together with them.
     """
 
     seed: int
@@ -1322,7 +1287,6 @@ class State:
     excluded: tuple[tuple[int, tuple[int, ...]], ...] = ()
     strategy: Strategy = field(kw_only=True, repr=False)
     stored_plan: Tensor | None = field(default=None, kw_only=True, repr=False)
-    before: State | None = field(default=None, kw_only=True, repr=False)
 
     @property
     def classification(self) -> Classification:
@@ -1479,18 +1443,8 @@ class State:
     @property
     def waiting(self) -> Observations:
         r"""Observations that are in no complete round yet, labelled by round."""
-        label, later = self.round, list[Observations]()
-        for group in self.deferred:
-            label += 1 if group.round is not None else group.n_measured
-            later.append(group.at_round(label))
+        later = [o.at_round(self.round + 1 + i) for i, o in enumerate(self.deferred)]
         return reduce(Observations.append, (self.told, *later))
-
-    @property
-    def next_label(self) -> int:
-        r"""The label of a further round while one is open."""
-        rounds = self.waiting.round
-        last = self.round if rounds is None or len(rounds) == 0 else int(rounds.max())
-        return max(last, self.round) + 1
 
     @property
     def n_used(self) -> int:

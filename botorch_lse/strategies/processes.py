@@ -708,13 +708,13 @@ class GaussianProcesses:
         yvar = columns[0] if observations.y.ndim == 1 else torch.stack(columns, dim=-1)
         return replace(observations, yvar=yvar)
 
-    def count_rounds(self, fits: Fits, new: Observations, n: int) -> Fits:
-        r"""Count more complete rounds, and add them to the burn-in if that lasts.
+    def count_round(self, fits: Fits, new: Observations) -> Fits:
+        r"""Count one more complete round, and add it to the burn-in if that lasts.
 
         The posteriors take its values by ``observe``.
         """
         is_known = new.yvar is not None
-        fits = replace(fits, n_rounds=fits.n_rounds + n, has_known_noise=is_known)
+        fits = replace(fits, n_rounds=fits.n_rounds + 1, has_known_noise=is_known)
         if self.burn_in is None or fits.burn_in is None or not fits.learns_noise:
             return fits
         return replace(fits, burn_in=self.burn_in.after(fits.burn_in, new))

@@ -198,9 +198,6 @@ class Measurements:
     def by_sheet(self, places: Mapping[int, int]) -> list[Observations]:
         r"""What was measured, sheet after sheet, what was measured elsewhere first.
 
-        A sheet is a round. What came without the number of a sheet has no label: how
-        often it was looked at while it came nobody knows.
-
         Args:
             places: The rows of the pool by candidate.
         """
@@ -215,8 +212,7 @@ class Measurements:
             part = [entry for entry in done if entry.sheet == sheet]
             rows = torch.tensor([places[entry.row] for entry in part])
             values = torch.tensor([entry.value for entry in part], dtype=torch.float64)
-            told = Observations(rows, values)
-            groups.append(told.at_round(sheet) if sheet else told)
+            groups.append(Observations(rows, values))
         return groups
 
 

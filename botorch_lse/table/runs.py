@@ -345,17 +345,14 @@ def learnt(run: Run, strategy: ComposedStrategy) -> State:
 
 
 def told(strategy: ComposedStrategy, state: State, group: Observations) -> State:
-    r"""The state after a group of measurements, however large.
+    r"""The state after a group of measurements that is one round, however large.
 
     Args:
         strategy: The strategy.
         state: The state before.
-        group: The measurements, at least one. With a label they are one round; without
-            one each counts as a round.
+        group: The measurements, at least one.
     """
-    n = 1 if group.round is not None else len(group)
-    new = group.at_round(state.round + n - 1)
-    return replace(strategy, batch_size=len(group)).tell(state, new)
+    return replace(strategy, batch_size=len(group)).tell(state, group)
 
 
 def filled_up(

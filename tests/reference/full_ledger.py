@@ -99,5 +99,4 @@ def full_ledger(node, experiment, metrics, noise_std):
 
 def elsewhere(group):
     results = tuple(sorted(group))
-    plan = tuple(m.row for m in results)
-    return [Round(plan, results, is_own=False)] if results else []
+    return [Round(tuple(m.row for m in results), results)] if results else []
