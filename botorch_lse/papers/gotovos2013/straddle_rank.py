@@ -41,8 +41,10 @@ class StraddleRank(Rule):
             return one_by_one(situation, request, variance_left)
         posterior = situation.belief.posterior
         scores = Straddle().scores(replace(situation, fits=situation.belief.fits))
-        eligible = request.left > 0
-        eligible[request.pending] = False
+        usable = request.left > 0
+        eligible = usable.index_fill(0, request.pending, False)
+        if not bool(eligible.any()):  # all others are out: rows once more
+            eligible = usable
         rows = best_distinct(scores, eligible, posterior.scale, request.size)
         return torch.tensor(rows, dtype=torch.long)
 
