@@ -79,7 +79,7 @@ def forget_old(docs: Path) -> None:
 
 
 def write_growth(docs: Path) -> Path:
-    r"""The picture of how decisions grow, from the kept numbers of `speed decisions`."""
+    r"""The picture of how decisions grow, from kept numbers of `speed decisions`."""
     records = pd.read_csv(docs / "results" / "growth.csv").to_dict("records")
     path = docs / "generated" / "growth.svg"
     path.parent.mkdir(parents=True, exist_ok=True)
