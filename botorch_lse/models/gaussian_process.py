@@ -1315,8 +1315,9 @@ class PoolPosterior:
 
         def variance(i: Tensor) -> Tensor:
             spread = self.variance[i].unsqueeze(-1) + factor**2 * self.variance[j]
-            spread = spread - 2 * factor * covariance(i)
-            return spread.clamp_min(ROUNDING * self.scale**2)
+            # In place: such arrays are large, and each pass over them counts.
+            spread = covariance(i).mul_(-2 * factor).add_(spread)
+            return spread.clamp_min_(ROUNDING * self.scale**2)
 
         return variance
 

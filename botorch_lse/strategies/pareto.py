@@ -266,16 +266,19 @@ def judge(
 
 
 def _judged(found: Comparison, epsilon: Tensor, own: Tensor) -> tuple[Tensor, ...]:
+    largest = found.lower.amax(dim=0)
+    tolerant = largest <= 0
+    if bool(epsilon.any()):
+        tolerant = (found.lower + epsilon.view(-1, 1, 1)).amax(dim=0) <= 0
     ends = [
-        end.amax(dim=0).masked_fill(own, torch.inf).amin(dim=1)
-        for end in (found.lower, found.upper)
+        end.masked_fill_(own, torch.inf).amin(dim=1)
+        for end in (largest, found.upper.amax(dim=0))
     ]
     best, output = found.mean.max(dim=0)
-    mean, rival = best.masked_fill(own, torch.inf).min(dim=1)
+    mean, rival = best.masked_fill_(own, torch.inf).min(dim=1)
     at = torch.arange(len(rival))
     sigma = found.sigma[output[at, rival], at, rival]
-    tolerant = (found.lower + epsilon.view(-1, 1, 1)).amax(dim=0)
-    return *ends, mean, sigma, (tolerant <= 0) & ~own
+    return *ends, mean, sigma, tolerant & ~own
 
 
 @dataclass(frozen=True, eq=False)
@@ -513,8 +516,8 @@ class ParetoByDifferences(ParetoSet):
                 p.mean[rows].unsqueeze(-1) - p.mean[rivals] for p in view.posteriors
             ]
             signs = self.signs.tolist()
-            mean = torch.stack([s * m for s, m in zip(signs, means, strict=True)])
-            sigma = torch.stack([variance(rows) for variance in variances]).sqrt()
+            mean = torch.stack([m.mul_(s) for s, m in zip(signs, means, strict=True)])
+            sigma = torch.stack([variance(rows) for variance in variances]).sqrt_()
             half = view.beta**0.5 * sigma
             return Comparison(mean - half, mean + half, mean, sigma)
 
