@@ -65,7 +65,6 @@ from botorch_lse.strategies import (
     Variance,
     Width,
     content,
-    content,
     extended,
     lookahead,
 )
