@@ -171,7 +171,7 @@ class ProductRemoval:
             for removal in removals[1:]:
                 variance = variance + removal.of(gains[j])
             square = probability.square()
-            total = total * (variance + square) + variance * known
+            total = torch.addcmul(total * (variance + square), variance, known)
             known = known * square
         return total
 

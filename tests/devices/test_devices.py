@@ -64,7 +64,6 @@ from botorch_lse.strategies import (
     UFunction,
     Variance,
     Width,
-    bounds,
     content,
     extended,
     lookahead,
@@ -509,7 +508,7 @@ def test_large_pools_are_drawn_from_alike(
 ) -> None:
     for name in ("MOST_EXACT", "MOST_DRAWN"):
         monkeypatch.setattr(content, name, 6)
-    monkeypatch.setattr(bounds, "PIVOTS", 3)
+    monkeypatch.setattr(content, "PIVOTS", 3)
     here, there = side_by_side(on_line(), device, of_table(WAVES[:, 0]))
     with device:
         assert str(there.content()) == str(here.content())
