@@ -61,7 +61,7 @@ def fitted(model: AnyGP) -> tuple[float, AnyGP]:
     except ModelFittingError:
         model.load_state_dict(start)
         warnings.warn(
-            f"A model of {len(model.train_targets)} values could not be fitted: its "
+            f"A model of {model.train_targets.shape[-1]} values could not be fitted: its "
             "kernel and noise stay as they were before the fit. Measure more before "
             "the first fit (`n_initial`), or give the kernel priors.",
             BotorchWarning,
