@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from botorch.exceptions.errors import ModelFittingError
@@ -55,13 +55,13 @@ def fitted(model: AnyGP) -> tuple[float, AnyGP]:
     Few values may leave the likelihood of a kernel without priors unbounded, so that no
     attempt ends. The model then stays as it was, with a warning, and attains ``-inf``.
     """
-    start = deepcopy(model.state_dict())
+    start, targets = deepcopy(model.state_dict()), cast(Tensor, model.train_targets)
     try:
         return _fitted(model)
     except ModelFittingError:
         model.load_state_dict(start)
         warnings.warn(
-            f"A model of {model.train_targets.shape[-1]} values could not be fitted: its "
+            f"A model of {len(targets)} values could not be fitted: its "
             "kernel and noise stay as they were before the fit. Measure more before "
             "the first fit (`n_initial`), or give the kernel priors.",
             BotorchWarning,
