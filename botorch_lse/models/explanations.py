@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import torch
 from botorch.exceptions.errors import ModelFittingError
@@ -55,7 +55,8 @@ def fitted(model: AnyGP) -> tuple[float, AnyGP]:
     Few values may leave the likelihood of a kernel without priors unbounded, so that no
     attempt ends. The model then stays as it was, with a warning, and attains ``-inf``.
     """
-    start, targets = deepcopy(model.state_dict()), cast(Tensor, model.train_targets)
+    start = deepcopy(model.state_dict())
+    targets: Any = model.train_targets
     try:
         return _fitted(model)
     except ModelFittingError:
