@@ -88,7 +88,7 @@ class FinalRuns(Combined):
         if first:
             seen = self._seen_by(0, situation)
             found = self.rules[0].rows(seen, replace(request, size=first))
-        if first == request.size:
+        if len(found) == request.size:
             return found
         left = request.left - torch.bincount(found, minlength=len(request.left))
         rest = replace(
@@ -102,6 +102,7 @@ class FinalRuns(Combined):
         last = self.rules[1].rows(self._seen_by(1, situation), rest)
         if len(last):
             return torch.cat((found, last))
-        # All rows that the last runs may choose are excluded or used up.
+        # All rows that the last runs may choose are excluded or used up. Where it is
+        # those of the first rule, the last runs have begun already.
         others = self.rules[0].rows(self._seen_by(0, situation), rest)
         return torch.cat((found, others))

@@ -26,6 +26,7 @@ from botorch_lse.strategies import (
     RowCosts,
     Rule,
     ShareOfMax,
+    ShareOfMaxByPairs,
     State,
     Straddle,
     Strategy,
@@ -377,3 +378,21 @@ def test_last_runs_without_a_row_pass_their_turn_on(omega, max_repeats):
         y = (6 * pool.X[batch.order, 0]).sin() + 0.2 * (-1.0) ** batch.order
         state = strategy.tell(state, batch.observe(y))
     assert state.uses(8).max() <= max_repeats
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_first_runs_without_a_row_pass_their_turn_on(seed):
+    # Rows that are no candidates for the maximum any more may still tell of the others.
+    generator = torch.Generator().manual_seed(seed)
+    pool = Pool(torch.rand(10, 2, generator=generator, dtype=torch.float64))
+    model = GaussianProcess(RBFKernel().double(), noise_std=0.1)
+    rule = FinalRuns((Ambiguity(), Random()), after=50)
+    limits = {"batch_size": 3, "max_repeats": 1, "beta": 4.0}
+    goal = ShareOfMaxByPairs(0.6)
+    strategy = Strategy(pool, goal, model=model, rule=rule, **limits)
+    state = strategy.init()
+    while not state.is_done:
+        batch = strategy.ask(state)
+        y = (9 * pool.X[batch.order, 0]).sin() + pool.X[batch.order, 1]
+        state = strategy.tell(state, batch.observe(y))
+    assert state.uses(10).max() <= 1
