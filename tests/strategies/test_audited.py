@@ -637,7 +637,7 @@ def test_the_room_of_an_audit_is_what_it_can_draw() -> None:
 
 def test_the_second_value_of_a_pair_is_asked_for_while_the_first_is_out() -> None:
     pool, side, _ = claimed(0.0, n=20)
-    strategy = Claiming(pool, side=side, kind="learnt", max_repeats=2, batch_size=30)
+    strategy = Claiming(pool, side=side, kind="learnt", max_repeats=2, batch_size=60)
     state, out = strategy.init(), list[int]()
     planned = strategy.ask(state).order.tolist()
     while (room := strategy.room(state, out)) > 0:
