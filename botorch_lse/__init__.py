@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 from botorch_lse._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from botorch_lse.problem import Batch, Classification, History, Observations, Pool
+    from botorch_lse.data.classification import Classification
+    from botorch_lse.data.observations import Batch, History, Observations
+    from botorch_lse.data.pool import Pool
     from botorch_lse.strategies import (
         Above,
         Below,
@@ -19,8 +21,11 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "problem": "Batch Classification History Observations Pool",
-            "strategies": "Above Below Between GaussianProcess State Strategy",
+            "data.classification": "Classification",
+            "data.observations": "Batch History Observations",
+            "data.pool": "Pool",
+            "goals": "Above Below Between",
+            "strategies": "GaussianProcess State Strategy",
         },
     )
 

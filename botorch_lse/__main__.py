@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from botorch_lse import __version__
-from botorch_lse._command_line import answered, options_of, parsed
-from botorch_lse.table import main as table
+from botorch_lse.cli import main as table
+from botorch_lse.cli.options import answered, options_of, parsed
 
 DESCRIPTION = """\
 Where is the sea deeper than 100 m? An Ax experiment classifies the 4,841 sea cells of a
@@ -84,7 +84,7 @@ def _run(arguments: Sequence[str]) -> int:
     logging.disable(logging.INFO)  # Ax logs a line per trial
     try:
         check(options)
-        from botorch_lse.demo import run_demo  # not at the top: it brings Ax
+        from botorch_lse.cli.demo import run_demo
 
         run_demo(options)
     finally:

@@ -16,7 +16,7 @@ import torch
 from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
-from botorch_lse.problem import Pool
+from botorch_lse.data.pool import Pool
 
 FOOTPRINT = 1.5
 """Standard deviation of the sonar's footprint, in cells of the chart."""

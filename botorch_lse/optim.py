@@ -10,18 +10,18 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
-from botorch_lse.acquisition.covariance import PosteriorCovariance, PreparedPoints
-from botorch_lse.acquisition.targets import qGEGE, qNegMaxPosteriorVariance
-from botorch_lse.checks import (
+from botorch_lse._validation import (
     one_of,
     real_matrix,
     same_columns,
     truth_value,
     whole_number,
 )
+from botorch_lse.acquisition.covariance import PosteriorCovariance, PreparedPoints
+from botorch_lse.acquisition.targets import qGEGE, qNegMaxPosteriorVariance
+from botorch_lse.data.pool import Pool
 from botorch_lse.models.gaussian_process import MEMORY_BUDGET, row_blocks
 from botorch_lse.planning import PosteriorProblem, designed_batch
-from botorch_lse.problem import Pool
 
 __all__ = ["PointsPosterior", "optimize_acqf_design", "problem_of"]
 

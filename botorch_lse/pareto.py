@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import real_matrix, truth_value
+from botorch_lse._validation import real_matrix, truth_value
 
 __all__ = ["pareto_mask"]
 

@@ -14,7 +14,7 @@ import jupytext
 import pandas as pd
 from papers import write_tables
 
-from botorch_lse.files import write_figure, write_whole
+from botorch_lse._files import write_figure, write_whole
 from research.benchmark.speed_decisions import draw_growth
 
 OTHERS = {

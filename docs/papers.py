@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from botorch_lse.files import write_whole
+from botorch_lse._files import write_whole
 
 KEPT = Path(__file__).parent / "results"
 MARKS = {"yes": "✓", "no": "✗"}

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from botorch_lse.files import write_figure, write_whole
+from botorch_lse._files import write_figure, write_whole
 
 
 @dataclass(frozen=True)

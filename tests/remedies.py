@@ -39,8 +39,8 @@ class Remedies:
         r"""Register a case.
 
         Args:
-            site: The place that raises, as ``sites_of`` names it; or ``checks: ...``
-                where a function of ``botorch_lse.checks`` does.
+            site: The place that raises, as ``sites_of`` names it; or
+                ``_validation: ...`` where a function there does.
             remedy: What the message must name.
         """
 
@@ -57,7 +57,7 @@ class Remedies:
         call = next(going)
         while True:
             error, site = self.refused(call)
-            if not key[0].startswith("checks"):
+            if not key[0].startswith("_validation"):
                 assert site == key[0], site
             said = " ".join([str(error), *getattr(error, "__notes__", [])])
             assert remedy in said, said
@@ -76,12 +76,17 @@ class Remedies:
         for name, first, last in sites_of(path):
             if first <= line <= last:
                 return raised.value, name
-        return raised.value, f"{path.stem}: a check of `checks`, or what was called"
+        return (
+            raised.value,
+            f"{path.stem}: a check of `_validation`, or what was called",
+        )
 
     def check_all_there(self, without: Mapping[str, str]) -> None:
         r"""That each place that raises has a case, or a reason to have none."""
         there = {name for path in self.files for name, _, _ in sites_of(path)}
-        with_case = {site for site, _ in self.cases if not site.startswith("checks")}
+        with_case = {
+            site for site, _ in self.cases if not site.startswith("_validation")
+        }
         assert with_case.isdisjoint(without)
         assert with_case | without.keys() == there
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
-from botorch_lse.files import (
+from botorch_lse._files import (
     ChangedError,
     Seen,
     read_whole,

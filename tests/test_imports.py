@@ -16,7 +16,7 @@ from typing import get_type_hints
 import pytest
 
 import botorch_lse
-from botorch_lse import models, strategies
+from botorch_lse import goals, models, rules, strategies
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = sys.stdlib_module_names
@@ -30,7 +30,7 @@ STATEMENTS = [
     "import botorch_lse.acquisition",
     "from botorch_lse.strategies import *",
     "import botorch_lse.plotting",  # until a picture is drawn
-    "from botorch_lse.table import commands",
+    "from botorch_lse.cli import commands",
 ]
 CODE = """
 import json, sys
@@ -43,8 +43,7 @@ for statement in sys.argv[1:]:
 DEPENDENCIES = {"botorch", "gpytorch", "numpy", "pandas", "scipy", "torch", "tqdm"}
 BROUGHT = {
     "botorch": "exceptions models posteriors sampling settings utils",
-    "botorch_lse": "checks confidence content distributions encoding functional models "
-    "numerals problem rows strategies transfer",
+    "botorch_lse": "confidence data functional goals models strategies surrogate",
     "numpy": "typing",
     "scipy": "version",  # and none of its packages
 }
@@ -88,11 +87,27 @@ def test_a_first_run_brings_little_beyond_botorch(
 def test_a_strategy_brings_only_what_it_is_made_of(
     brought: dict[str, set[str]],
 ) -> None:
-    package = "botorch_lse.strategies."
-    found = {n.removeprefix(package) for n in brought[SHORTEST] if package in n}
-    used = {"arguments", "assays", "forecast", "goals", "judges", "loop", "processes"}
-    used |= {"assumptions", "remarks"}
-    assert found == used
+    rooms = ("strategies", "goals", "rules", "surrogate")
+    found = {
+        name.removeprefix("botorch_lse.")
+        for name in brought[SHORTEST]
+        if name.split(".")[1:2] and name.split(".")[1] in rooms and name.count(".") > 1
+    }
+    assert found == {
+        "goals.base",
+        "goals.gaps",
+        "goals.regions",
+        "strategies.algorithm",
+        "strategies.forecast",
+        "strategies.loop",
+        "surrogate.assumptions",
+        "surrogate.layout",
+        "surrogate.learning",
+        "surrogate.outputs",
+        "surrogate.posterior",
+        "surrogate.remarks",
+        "surrogate.settings",
+    }
 
 
 def test_imports_bring_neither_ax_nor_a_plotting_library(
@@ -108,7 +123,7 @@ def test_public_names_exist(name: str) -> None:
     assert getattr(botorch_lse, name).__doc__
 
 
-LAZY = [botorch_lse, models, strategies]
+LAZY = [botorch_lse, goals, models, rules, strategies]
 """Packages that load their names on first use."""
 
 
@@ -149,10 +164,10 @@ def test_everything_is_imported_by_a_star(package: ModuleType) -> None:
 
 
 def test_modules_are_attributes_without_an_import_of_their_own() -> None:
-    line = "import botorch_lse; print(botorch_lse.checks.__name__)"
+    line = "import botorch_lse; print(botorch_lse._validation.__name__)"
     command = [sys.executable, "-c", line]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "botorch_lse.checks"
+    assert done.stdout.strip() == "botorch_lse._validation"
 
 
 @pytest.mark.parametrize(
@@ -192,11 +207,11 @@ def test_annotations_name_what_is_there_when_it_is_asked_for(thing: object) -> N
 @pytest.mark.parametrize(
     ("name", "home"),
     [
-        ("Pool", "botorch_lse.problem"),
+        ("Pool", "botorch_lse.data.pool"),
         ("State", "botorch_lse.strategies.loop"),
         ("Strategy", "botorch_lse.strategies.loop"),
-        ("Above", "botorch_lse.strategies.goals"),
-        ("GaussianProcess", "botorch_lse.strategies.processes"),
+        ("Above", "botorch_lse.goals.regions"),
+        ("GaussianProcess", "botorch_lse.surrogate.settings"),
     ],
 )
 def test_a_class_says_where_it_is_defined(name: str, home: str) -> None:
@@ -205,7 +220,10 @@ def test_a_class_says_where_it_is_defined(name: str, home: str) -> None:
 
 
 def test_tutorials_and_demo_need_no_research() -> None:
-    readers = [*(ROOT / "tutorials").glob("*.py"), ROOT / "botorch_lse" / "demo.py"]
+    readers = [
+        *(ROOT / "tutorials").glob("*.py"),
+        ROOT / "botorch_lse" / "cli" / "demo.py",
+    ]
     assert len(readers) > 10
     for path in readers:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from botorch_lse.numerals import significant, written
+from botorch_lse._numerals import significant, written
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from botorch_lse.acquisition import (
     qMILK,
     qNegMaxPosteriorVariance,
 )
+from botorch_lse.data.pool import Pool
 from botorch_lse.optim import optimize_acqf_design, problem_of
 from botorch_lse.planning import Relaxation, designed
-from botorch_lse.problem import Pool
 from tests.acquisition.test_contract_classes import ensemble
 from tests.covering import covering
 

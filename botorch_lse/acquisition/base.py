@@ -29,7 +29,7 @@ from gpytorch.likelihoods import (
 )
 from torch import Tensor
 
-from botorch_lse.checks import check_shape, complaint, finite_number
+from botorch_lse._validation import check_shape, complaint, finite_number
 from botorch_lse.models.gaussian_process import check_parameters
 
 Acqf = TypeVar("Acqf", bound=AcquisitionFunction)

@@ -24,7 +24,7 @@ from botorch.utils.transforms import is_ensemble
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
 from torch import Tensor
 
-from botorch_lse.checks import in_interval
+from botorch_lse._validation import in_interval
 from botorch_lse.models.gaussian_process import (
     GPPrior,
     PosteriorPath,

@@ -22,6 +22,7 @@ from botorch.utils.transforms import (
 )
 from torch import Tensor
 
+from botorch_lse._validation import check_columns, in_interval, real_matrix
 from botorch_lse.acquisition.base import (
     check_is_one,
     check_outputs,
@@ -31,10 +32,10 @@ from botorch_lse.acquisition.base import (
     pending_matrix,
 )
 from botorch_lse.acquisition.covariance import Averages
-from botorch_lse.checks import check_columns, in_interval, real_matrix
 from botorch_lse.confidence.classify import ratio
 from botorch_lse.confidence.regions import intersect_path, path_betas, safe_sqrt
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
+from botorch_lse.data.pool import Pool
 from botorch_lse.functional.scores import (
     FEASIBILITY_ALPHA,
     RANJAN_ALPHA,
@@ -51,7 +52,6 @@ from botorch_lse.models.gaussian_process import (
     least_noise,
     path_rows,
 )
-from botorch_lse.problem import Pool
 
 STRADDLE_BETA = 1.96**2
 """A 95 % interval, as in section 3 of Gotovos et al. (2013)."""

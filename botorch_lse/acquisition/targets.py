@@ -34,6 +34,14 @@ from botorch.utils.transforms import (
 from torch import Tensor
 from torch.nn import ModuleList
 
+from botorch_lse._validation import (
+    check_columns,
+    check_map,
+    in_interval,
+    non_negative_vector,
+    real_matrix,
+    same_columns,
+)
 from botorch_lse.acquisition.base import (
     check_is_one,
     check_model,
@@ -51,20 +59,13 @@ from botorch_lse.acquisition.covariance import (
     makes_several,
     posterior_covariance,
 )
-from botorch_lse.checks import (
-    check_columns,
-    check_map,
-    in_interval,
-    non_negative_vector,
-    real_matrix,
-    same_columns,
-)
 from botorch_lse.confidence.classify import (
     UNDECIDED,
     accuracy,
     explicit_sides,
     ratio,
 )
+from botorch_lse.data.pool import Pool
 from botorch_lse.functional.lookahead import (
     Removal,
     expected_misclassification,
@@ -83,7 +84,6 @@ from botorch_lse.models.gaussian_process import (
     path_rows,
     row_blocks,
 )
-from botorch_lse.problem import Pool
 
 CACHE = MEMORY_BUDGET // 4
 """Bytes that may be kept about the targets between evaluations."""

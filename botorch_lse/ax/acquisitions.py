@@ -24,7 +24,7 @@ from botorch.models.transforms import Standardize
 from torch import Tensor
 
 from botorch_lse import acquisition
-from botorch_lse.checks import of_type
+from botorch_lse._validation import of_type
 from botorch_lse.strategies import Rule, Strategy
 
 X_TRANSFORMS: tuple[type[Transform], ...] = tuple(MBM_X_trans_base)

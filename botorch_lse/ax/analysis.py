@@ -29,17 +29,17 @@ from botorch.exceptions.errors import UnsupportedError
 from plotly.graph_objects import Figure
 
 from botorch_lse import plotting
+from botorch_lse._numerals import written
+from botorch_lse._validation import one_of
 from botorch_lse.ax.compat import parts_of
 from botorch_lse.ax.costs import TrialCosts
 from botorch_lse.ax.modular import acquisition_options, model_answer
 from botorch_lse.ax.node import LevelSetNode, level_set_node, level_set_nodes
-from botorch_lse.checks import one_of
 from botorch_lse.confidence.calibration import Calibration
-from botorch_lse.content import CONFIDENCE, Content
-from botorch_lse.numerals import written
+from botorch_lse.data.classification import Classification
+from botorch_lse.data.excursion_volume import CONFIDENCE, Content
 from botorch_lse.plotting.frames import WORDS
 from botorch_lse.plotting.pictures import side_words
-from botorch_lse.problem import Classification
 from botorch_lse.strategies import Goal, State
 
 Picture = tuple[pd.DataFrame, Figure]

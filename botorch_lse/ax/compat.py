@@ -24,7 +24,7 @@ from ax.storage.json_store.encoder import object_to_json
 from ax.storage.json_store.encoders import data_to_dict, generation_strategy_to_dict
 from ax.storage.json_store.registry import CORE_ENCODER_REGISTRY
 
-from botorch_lse.checks import of_type
+from botorch_lse._validation import of_type
 
 OLDEST_AX = (1, 3, 1)
 TESTED_AX = "1.3.1"

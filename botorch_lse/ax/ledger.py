@@ -54,6 +54,7 @@ from ax.core import Arm, BatchTrial, Data, Experiment, GeneratorRun
 from ax.core.base_trial import BaseTrial
 from ax.core.trial_status import TrialStatus
 
+from botorch_lse._numerals import written
 from botorch_lse.ax.compat import (
     arms_of,
     as_stored,
@@ -62,7 +63,6 @@ from botorch_lse.ax.compat import (
     properties_of,
 )
 from botorch_lse.ax.pool_space import PoolSpace
-from botorch_lse.numerals import written
 from botorch_lse.strategies import Strategy
 
 METADATA = "level_set"

@@ -32,11 +32,13 @@ from ax.generation_strategy.transition_criterion import TrialBasedCriterion
 from torch.quasirandom import SobolEngine
 
 from botorch_lse import plotting
-from botorch_lse.checks import finite_number, whole_number
+from botorch_lse._numerals import written
+from botorch_lse._validation import finite_number, whole_number
 from botorch_lse.confidence import classify
 from botorch_lse.confidence.regions import Regions
-from botorch_lse.numerals import written
-from botorch_lse.problem import Classification, Observations, Pool
+from botorch_lse.data.classification import Classification
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
 
 POINTS = 1024
 """Sobol points that stand for a search space."""

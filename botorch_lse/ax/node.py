@@ -42,6 +42,8 @@ from ax.storage.json_store.registry import CORE_DECODER_REGISTRY, CORE_ENCODER_R
 from botorch.exceptions import errors as botorch_errors
 from torch import Tensor
 
+from botorch_lse._numerals import written
+from botorch_lse._validation import row_indices, truth_value, whole_number
 from botorch_lse.ax.compat import (
     experiment_of,
     generation_strategy_of,
@@ -60,10 +62,8 @@ from botorch_lse.ax.ledger import (
 )
 from botorch_lse.ax.pool_space import PoolSpace, warn_of_equal_rows
 from botorch_lse.ax.storage import StoredStrategy
-from botorch_lse.checks import row_indices, truth_value, whole_number
+from botorch_lse.data.observations import History, Observations
 from botorch_lse.models.memory import FitMemory, remembering
-from botorch_lse.numerals import written
-from botorch_lse.problem import History, Observations
 from botorch_lse.strategies import State, Strategy
 
 MAX_FAILURES = 3

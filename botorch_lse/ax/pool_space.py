@@ -24,11 +24,11 @@ from ax.core.parameter import DerivedParameter
 from ax.exceptions.core import AxError
 from botorch.exceptions.warnings import InputDataWarning
 
-from botorch_lse.checks import of_type, whole_number
-from botorch_lse.encoding import LEVEL_OF
-from botorch_lse.numerals import written
-from botorch_lse.problem import Pool
-from botorch_lse.rows import Column, way_to
+from botorch_lse._numerals import written
+from botorch_lse._validation import of_type, whole_number
+from botorch_lse.data.encoding import LEVEL_OF
+from botorch_lse.data.names import Column, way_to
+from botorch_lse.data.pool import Pool
 
 POOL_INDEX = "pool_index"
 """The parameter that is the number of a pool's row, from 0."""

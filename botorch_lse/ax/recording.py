@@ -26,8 +26,7 @@ from ax import Client
 from ax.core.trial_status import TrialStatus
 from filelock import FileLock, Timeout
 
-from botorch_lse.ax import compat
-from botorch_lse.files import (
+from botorch_lse._files import (
     ChangedError,
     Seen,
     check_writable,
@@ -36,6 +35,7 @@ from botorch_lse.files import (
     remove_leftovers,
     write_whole,
 )
+from botorch_lse.ax import compat
 
 _NOT_AN_EXPERIMENT = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """What reading a file as an experiment raises if it is something else."""

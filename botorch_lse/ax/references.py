@@ -28,8 +28,8 @@ from typing import Any
 from botorch.models import SingleTaskGP
 
 from botorch_lse import strategies
+from botorch_lse.data.observations import History
 from botorch_lse.models.kernels import LearntKernel
-from botorch_lse.problem import History
 from botorch_lse.strategies import (
     ContentStop,
     GaussianProcess,

@@ -20,6 +20,7 @@ from ax.exceptions.core import DataRequiredError, OptimizationComplete
 from ax.exceptions.generation_strategy import MaxParallelismReachedException
 from tqdm import tqdm
 
+from botorch_lse._validation import in_interval, one_of, real_numbers, whole_number
 from botorch_lse.ax import compat
 from botorch_lse.ax.compat import complete_trial
 from botorch_lse.ax.costs import add_cost, follow_costs
@@ -27,7 +28,6 @@ from botorch_lse.ax.ledger import is_noise, round_of
 from botorch_lse.ax.node import LevelSetNode, learnt_metrics, level_set_nodes
 from botorch_lse.ax.recording import Record, uninterrupted
 from botorch_lse.ax.workers import Evaluate, Evaluation, MakeExecutor, Workers
-from botorch_lse.checks import in_interval, one_of, real_numbers, whole_number
 
 ON_ERROR = ("raise", "retry", "fail")
 FAILED = (

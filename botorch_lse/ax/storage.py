@@ -38,17 +38,18 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 from torch.nn import Parameter
 
+from botorch_lse._files import write_whole
+from botorch_lse._validation import of_type, whole_number
 from botorch_lse.ax.compat import properties_of, save_properties
 from botorch_lse.ax.recording import held, path_of
 from botorch_lse.ax.references import PARTS, find, reference_to
-from botorch_lse.checks import of_type, whole_number
 from botorch_lse.confidence import BatchEta, ConstantBeta, UnionBeta
-from botorch_lse.files import write_whole
+from botorch_lse.data.observations import History
+from botorch_lse.data.pool import Pool
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.models.kernels import GramKernel, LearntKernel, TanimotoKernel
-from botorch_lse.problem import History, Pool
+from botorch_lse.rules.truncated import EpochBeta
 from botorch_lse.strategies import RowCosts, Strategy, TruVaRStrategy
-from botorch_lse.strategies.lookahead import EpochBeta
 
 _SCALARS = (bool, int, float, str, type(None))
 _WIDTHS = (BatchEta, ConstantBeta, EpochBeta, UnionBeta)

@@ -16,7 +16,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import in_interval
+from botorch_lse._validation import in_interval
 
 RANK_TOLERANCE = 1e-10
 """Eigenvalues of the information below this, relative to the largest, count as zero."""

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, whole_number
+from botorch_lse._validation import in_interval, whole_number
 
 BETS = ((0.6, 0.0), (0.25, 0.2), (0.15, 0.5))
 """Stakes on how many of the drawn rows are wrong, as shares of what is tolerated: most

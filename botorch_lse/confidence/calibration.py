@@ -16,7 +16,7 @@ import torch
 from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
-from botorch_lse.checks import in_interval
+from botorch_lse._validation import in_interval
 
 WIDER = (1.5, 2.0, 4.0, 16.0)
 """How many times too narrow predictions may be, as the test bets: half as much again,

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import finite_number, in_interval
+from botorch_lse._validation import finite_number, in_interval
 from botorch_lse.confidence.regions import Regions
-from botorch_lse.problem import Classification, gaussian_probability_above
+from botorch_lse.data.classification import Classification, gaussian_probability_above
 
 ABOVE, UNDECIDED, BELOW = 1, 0, -1
 """The codes of sides in tensors."""

@@ -11,13 +11,16 @@ from botorch.exceptions.warnings import BotorchWarning
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_lse.checks import check_columns, real_matrix
+from botorch_lse._numerals import written
+from botorch_lse._validation import check_columns, real_matrix
 from botorch_lse.confidence.schedules import (
     BatchEta,
     BetaSchedule,
     UnionBeta,
     beta_schedule,
 )
+from botorch_lse.data.classification import refuse_crossed
+from botorch_lse.data.pool import Pool
 from botorch_lse.functional.scores import interval
 from botorch_lse.models.gaussian_process import (
     COPIES,
@@ -26,8 +29,6 @@ from botorch_lse.models.gaussian_process import (
     checked_budget,
     row_blocks,
 )
-from botorch_lse.numerals import written
-from botorch_lse.problem import Pool, refuse_crossed
 
 
 class EmptyRegionWarning(BotorchWarning):

@@ -11,7 +11,7 @@ from botorch.exceptions.warnings import BotorchWarning
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, non_negative_vector, whole_number
+from botorch_lse._validation import in_interval, non_negative_vector, whole_number
 from botorch_lse.designs.basis import Covariance
 from botorch_lse.designs.problem import (
     Arguments,

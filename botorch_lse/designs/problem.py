@@ -29,7 +29,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_lse.checks import (
+from botorch_lse._validation import (
     finite_number,
     in_interval,
     non_negative_vector,
@@ -38,6 +38,7 @@ from botorch_lse.checks import (
     row_indices,
     same_columns,
 )
+from botorch_lse.data.names import are_named, beside_rows, chosen
 from botorch_lse.designs.basis import (
     Covariance,
     KernelGram,
@@ -46,7 +47,6 @@ from botorch_lse.designs.basis import (
     spanning_rows,
 )
 from botorch_lse.designs.certificate import information, row_blocks, whiten
-from botorch_lse.rows import are_named, beside_rows, chosen
 
 SAFETY = tuple(10.0**k for k in range(-12, -2))
 """Masses tried in turn on spanning rows where ``gamma = 0`` and the information of a

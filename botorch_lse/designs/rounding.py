@@ -12,7 +12,8 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_lse.checks import (
+from botorch_lse._numerals import written
+from botorch_lse._validation import (
     check_shape,
     in_interval,
     non_negative_vector,
@@ -24,7 +25,6 @@ from botorch_lse.designs.basis import Covariance, span_map
 from botorch_lse.designs.certificate import information, sensitivities, whiten
 from botorch_lse.designs.optimal import DesignWarning, basis_for
 from botorch_lse.designs.problem import Problem, feature_problem, read_arguments
-from botorch_lse.numerals import written
 
 MOST = 10**17
 """Measurements at most: their shares are no whole numbers in float64 beyond."""

@@ -8,16 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import (
+from botorch_lse._validation import (
     check_shape,
     non_negative_vector,
     real_matrix,
     real_vector,
     row_indices,
 )
+from botorch_lse.data.names import beside_rows
+from botorch_lse.data.observations import Observations
 from botorch_lse.designs.basis import outside_span
-from botorch_lse.problem import Observations
-from botorch_lse.rows import beside_rows
 
 RANK_TOLERANCE = 1e-10
 """Singular values below this, relative to the largest, count as zero."""

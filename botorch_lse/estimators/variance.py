@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, real_matrix, whole_number
+from botorch_lse._validation import in_interval, real_matrix, whole_number
 from botorch_lse.designs import Design, optimal_design, round_design
 from botorch_lse.designs.basis import spanning_rows
 from botorch_lse.estimators.least_squares import (

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from botorch_lse.transfer import at_home
+from botorch_lse._device import at_home
 
 DRAWS, MORE_DRAWS = 512, 2048
 """Points by which probabilities of two, and of more, correlated outputs are computed.

@@ -19,8 +19,9 @@ from gest_api import Generator  # type: ignore[import-untyped]
 from gest_api import vocs as kinds  # type: ignore[import-untyped]
 from torch.quasirandom import SobolEngine
 
-from botorch_lse.checks import complaint, whole_number
-from botorch_lse.problem import History, Observations, Pool
+from botorch_lse._validation import complaint, whole_number
+from botorch_lse.data.observations import History, Observations
+from botorch_lse.data.pool import Pool
 from botorch_lse.strategies import Above, Below, Between, Region, State, Strategy
 
 __all__ = ["LevelSetGenerator", "region_of"]

@@ -18,8 +18,8 @@ from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from botorch_lse.checks import complaint, of_type
-from botorch_lse.problem import Observations
+from botorch_lse._validation import complaint, of_type
+from botorch_lse.data.observations import Observations
 from botorch_lse.strategies import State, Strategy
 
 __all__ = ["LevelSetSampler"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import ray
 
-from botorch_lse.checks import complaint
+from botorch_lse._validation import complaint
 
 __all__ = ["RayExecutor"]
 

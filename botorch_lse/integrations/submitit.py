@@ -11,7 +11,7 @@ from typing import Any
 
 import submitit
 
-from botorch_lse.checks import in_interval, of_type
+from botorch_lse._validation import in_interval, of_type
 
 __all__ = ["SubmititExecutor"]
 

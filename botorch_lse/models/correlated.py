@@ -27,7 +27,7 @@ from gpytorch.means import MultitaskMean
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_lse.checks import complaint
+from botorch_lse._validation import complaint
 from botorch_lse.models.gaussian_process import (
     GPPrior,
     News,

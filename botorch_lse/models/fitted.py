@@ -37,13 +37,13 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from botorch_lse.checks import check_map, check_shape, real_matrix
-from botorch_lse.encoding import SAME_ROW
+from botorch_lse._device import ordinary
+from botorch_lse._validation import check_map, check_shape, real_matrix
+from botorch_lse.data.encoding import SAME_ROW
+from botorch_lse.data.pool import Pool
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.models.explanations import LEAST_NOISE, AnyGP, explained, fitted
 from botorch_lse.models.gaussian_process import GPPrior
-from botorch_lse.problem import Pool
-from botorch_lse.transfer import ordinary
 
 NOISE_DELTA = 0.05
 """One minus the confidence of the bound of the noise from replicates."""

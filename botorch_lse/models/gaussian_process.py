@@ -50,9 +50,9 @@ from gpytorch.models import ExactGP
 from torch import Tensor
 from torch.nn import Module, Parameter
 
-from botorch_lse.checks import complaint, whole_number, whole_numbers
+from botorch_lse._numerals import written
+from botorch_lse._validation import complaint, whole_number, whole_numbers
 from botorch_lse.models.stationary import Stationary
-from botorch_lse.numerals import written
 
 JITTER = 1e-10
 """The least noise as a share of the prior variance, in float64. A Cholesky factor of

@@ -14,9 +14,9 @@ from botorch.models.transforms.outcome import Standardize
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_lse.checks import check_shape, complaint, of_type, real_matrix
+from botorch_lse._numerals import written
+from botorch_lse._validation import check_shape, complaint, of_type, real_matrix
 from botorch_lse.models.gaussian_process import GPPrior
-from botorch_lse.numerals import written
 
 ASYMMETRIC = 1e-8
 """Entries across the diagonal may differ by this share of the largest:

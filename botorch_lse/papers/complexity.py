@@ -17,7 +17,7 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, real_matrix, real_vector
+from botorch_lse._validation import in_interval, real_matrix, real_vector
 from botorch_lse.designs.basis import Covariance
 from botorch_lse.designs.certificate import relative_gap, row_blocks, whiten
 from botorch_lse.designs.optimal import Design, optimal_design

@@ -10,10 +10,12 @@ import torch
 from torch import Tensor
 
 from botorch_lse.confidence.classify import ABOVE, BELOW
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
+from botorch_lse.data.requests import Request
 from botorch_lse.designs.rounding import MOST
-from botorch_lse.problem import Observations, Pool
+from botorch_lse.strategies.algorithm import Procedure
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.loop import Procedure, Request
 
 MOST_REHEARSED = 2**40
 """More evaluations than this are as good as never."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from botorch_lse.checks import complaint
-from botorch_lse.encoding import LEVEL_OF
-from botorch_lse.numerals import significant
-from botorch_lse.problem import Pool
+from botorch_lse._numerals import significant
+from botorch_lse._validation import complaint
+from botorch_lse.data.encoding import LEVEL_OF
+from botorch_lse.data.pool import Pool
 
 
 @dataclass(frozen=True, eq=False)

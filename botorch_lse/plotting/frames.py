@@ -11,12 +11,14 @@ import numpy as np
 import pandas as pd
 import torch
 
-from botorch_lse.checks import complaint, of_type, real_vector, whole_number
+from botorch_lse._validation import complaint, of_type, real_vector, whole_number
 from botorch_lse.confidence.calibration import Calibration, rank_interval, recent
+from botorch_lse.data.classification import SIDES, Classification
+from botorch_lse.data.names import in_order
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool, beside
 from botorch_lse.datasets import f1_score
 from botorch_lse.plotting.axes import Axis, axes_of, shown_axes
-from botorch_lse.problem import SIDES, Classification, Observations, Pool, beside
-from botorch_lse.rows import in_order
 from botorch_lse.strategies import ParetoEstimate, State
 
 WORDS = {"above": "accepted", "below": "rejected", "undecided": "open"}

@@ -20,9 +20,12 @@ import pandas as pd
 import torch
 from scipy.stats import norm
 
-from botorch_lse.checks import complaint, finite_number, one_of, real_vector
+from botorch_lse._numerals import significant, written
+from botorch_lse._validation import complaint, finite_number, one_of, real_vector
 from botorch_lse.confidence.calibration import Calibration
-from botorch_lse.numerals import significant, written
+from botorch_lse.data.classification import SIDES, Classification
+from botorch_lse.data.names import in_order
+from botorch_lse.data.observations import Observations
 from botorch_lse.plotting import marks as m
 from botorch_lse.plotting import with_matplotlib, with_plotly
 from botorch_lse.plotting.axes import axes_of
@@ -36,8 +39,6 @@ from botorch_lse.plotting.frames import (
     check_answer,
     slices_frame,
 )
-from botorch_lse.problem import SIDES, Classification, Observations
-from botorch_lse.rows import in_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from botorch_lse.numerals import significant
+from botorch_lse._numerals import significant
 from botorch_lse.plotting import marks as m
 
 if TYPE_CHECKING:

@@ -9,40 +9,28 @@ from typing import Any
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 
-from botorch_lse.checks import kind_of
+from botorch_lse._device import on_cpu
+from botorch_lse._validation import kind_of
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
-from botorch_lse.problem import OUTPUT, History, Observations, Pool
-from botorch_lse.strategies.assays import Assays
-from botorch_lse.strategies.audited import audited
+from botorch_lse.data.observations import History, Observations
+from botorch_lse.data.pool import OUTPUT, Pool
+from botorch_lse.goals.base import Goal
+from botorch_lse.goals.pareto import ParetoEstimate, pareto_sides, with_columns
+from botorch_lse.goals.regions import Region
+from botorch_lse.rules.base import Rule
+from botorch_lse.rules.design import OptimalDesign
+from botorch_lse.rules.lookahead import ExpectedMisclassification
+from botorch_lse.rules.scores import Ambiguity, ExpectedFeasibility, Straddle, Width
+from botorch_lse.rules.switching import SwitchingRule
+from botorch_lse.strategies.algorithm import Procedure
+from botorch_lse.strategies.criteria.audit import audited
+from botorch_lse.strategies.criteria.base import unwrapped
+from botorch_lse.strategies.criteria.content import ContentStop, watched
 from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.gaussian import GPProcedure
-from botorch_lse.strategies.goals import Goal, Region
-from botorch_lse.strategies.lookahead import ExpectedMisclassification
-from botorch_lse.strategies.loop import (
-    Procedure,
-    State,
-    Strategy,
-    check_state,
-    each_of,
-)
-from botorch_lse.strategies.pareto import (
-    ParetoEstimate,
-    pareto_sides,
-    with_columns,
-)
-from botorch_lse.strategies.processes import GaussianProcess
-from botorch_lse.strategies.rules import (
-    Ambiguity,
-    ExpectedFeasibility,
-    OptimalDesign,
-    Rule,
-    Straddle,
-    Width,
-)
-from botorch_lse.strategies.stops import ContentStop, watched
-from botorch_lse.strategies.turns import SwitchingRule
-from botorch_lse.strategies.wrapping import unwrapped
-from botorch_lse.transfer import on_cpu
+from botorch_lse.strategies.loop import State, Strategy, check_state, each_of
+from botorch_lse.surrogate.layout import Assays
+from botorch_lse.surrogate.settings import GaussianProcess
 
 LOOKAHEAD_ROWS = 2_500
 """Rows of a pool up to which the default rule looks ahead: 0.3 seconds for a row."""

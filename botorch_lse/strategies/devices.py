@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from botorch_lse.strategies.loop import Procedure
-from botorch_lse.transfer import CPU, Move, moved
+from botorch_lse._device import CPU, Move, moved
+from botorch_lse.strategies.algorithm import Procedure
 
 BELIEFS = frozenset({"start", "learn", "learn_planned", "lose", "planning_belief"})
 """The methods of a procedure that return a belief. Nobody outside looks into one, so it

@@ -35,9 +35,6 @@ MOST = 2**24
 PER_ROW, FEW = 3, 10_000
 """A forecast for the rows of a pool ends at so many evaluations per row, or at ``FEW``
 in a small pool. Nobody makes more; their exact number is not worth the wait."""
-NEAREST = 0.1
-"""The gap guessed for a row whose estimate lies on the level, in its standard
-deviations: 8 % of the rows are nearer."""
 
 
 @dataclass(frozen=True)
@@ -234,27 +231,3 @@ def smallest(suffices: Callable[[int], bool]) -> int | None:
         low, high = (low, middle) if suffices(middle) else (middle, high)
         steps -= 1
     return int(high)
-
-
-def likely_gaps(difference: Tensor, sigma: Tensor | float) -> Tensor:
-    r"""Signed gaps to expect, none of them closer to 0 than ``NEAREST`` deviations.
-
-    An estimate that lies on the level by chance would else need endless measurements.
-
-    Args:
-        difference: Estimates less the level, units of ``y``.
-        sigma: Their standard deviations.
-    """
-    size = (difference.square() + (NEAREST * torch.as_tensor(sigma)).square()).sqrt()
-    return torch.where(difference < 0, -size, size)
-
-
-def squared_gaps(difference: Tensor, variance: Tensor, epsilon: float) -> Tensor:
-    r"""The squared gaps to expect of estimates.
-
-    Args:
-        difference: Estimates less the level, units of ``y``.
-        variance: Their variances.
-        epsilon: The accuracy, which widens every gap.
-    """
-    return (likely_gaps(difference, variance.sqrt()).abs() + epsilon).square()

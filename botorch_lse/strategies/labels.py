@@ -16,20 +16,23 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
-from botorch_lse.checks import complaint, finite_number, in_interval
+from botorch_lse._numerals import written
+from botorch_lse._validation import complaint, finite_number, in_interval
 from botorch_lse.confidence.audit import KNOWN, check_statement
 from botorch_lse.confidence.classify import ABOVE, BELOW, accuracy
-from botorch_lse.numerals import written
-from botorch_lse.problem import Classification, Observations, Pool
-from botorch_lse.rows import in_order
-from botorch_lse.strategies.arguments import check_labels
-from botorch_lse.strategies.audited import audited
+from botorch_lse.confidence.judges import Judge, LevelJudge, RegionJudge
+from botorch_lse.data.arguments import check_labels
+from botorch_lse.data.classification import Classification
+from botorch_lse.data.names import in_order
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
+from botorch_lse.goals.pareto import with_columns
+from botorch_lse.goals.regions import Above, Region
+from botorch_lse.strategies.algorithm import Procedure
+from botorch_lse.strategies.criteria.audit import audited
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.goals import Above, Region
-from botorch_lse.strategies.judges import Judge, LevelJudge, RegionJudge
-from botorch_lse.strategies.loop import Procedure, Strategy
-from botorch_lse.strategies.pareto import with_columns
-from botorch_lse.strategies.processes import one_each
+from botorch_lse.strategies.loop import Strategy
+from botorch_lse.surrogate.settings import one_each
 
 WORDS = {"above": ABOVE, "below": BELOW}
 """How sides may be written out."""

@@ -17,13 +17,25 @@ from botorch.models.transforms.input import ChainedInputTransform, FilterFeature
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_lse.checks import complaint, in_interval, truth_value, whole_number
+from botorch_lse._device import on_cpu
+from botorch_lse._validation import complaint, in_interval, truth_value, whole_number
 from botorch_lse.confidence.schedules import (
     BetaSchedule,
     beta_schedule,
 )
+from botorch_lse.data.arguments import BURN_IN, check_budget, check_targets, points_of
+from botorch_lse.data.observations import History, Observations
+from botorch_lse.data.pool import NOISE_LEVEL, Pool
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.functional.scores import first_best
+from botorch_lse.goals.base import Goal
+from botorch_lse.goals.extremes import (
+    Maximiser,
+    MaximiserByPairs,
+    ShareOfMax,
+    ShareOfMaxByPairs,
+)
+from botorch_lse.goals.regions import Above, Region
 from botorch_lse.models.fitted import (
     ModelArgument,
     default_kernel,
@@ -31,48 +43,22 @@ from botorch_lse.models.fitted import (
     unfitted_prior,
 )
 from botorch_lse.models.gaussian_process import MEMORY_BUDGET, GPPrior
-from botorch_lse.problem import NOISE_LEVEL, History, Observations, Pool
-from botorch_lse.strategies.arguments import (
-    BURN_IN,
-    check_budget,
-    check_targets,
-    points_of,
-)
-from botorch_lse.strategies.audited import audited
-from botorch_lse.strategies.burn_in import BurnIn
-from botorch_lse.strategies.costs import RowCost, RowCosts
+from botorch_lse.rules.base import Rule
+from botorch_lse.rules.costs import RowCost, RowCosts
+from botorch_lse.rules.design import OptimalDesign
+from botorch_lse.rules.scores import Ambiguity, Random, Straddle, Variance, Width
+from botorch_lse.rules.truncated import EpochBeta, TruncatedVariance
+from botorch_lse.strategies.algorithm import Procedure
+from botorch_lse.strategies.criteria.audit import audited
+from botorch_lse.strategies.criteria.base import unwrapped
+from botorch_lse.strategies.criteria.content import ContentStop, watched
 from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.gaussian import GPProcedure
-from botorch_lse.strategies.goals import (
-    Above,
-    Goal,
-    Maximiser,
-    MaximiserByPairs,
-    Region,
-    ShareOfMax,
-    ShareOfMaxByPairs,
-)
-from botorch_lse.strategies.lookahead import EpochBeta, TruncatedVariance
-from botorch_lse.strategies.loop import Procedure, State, Strategy, check_state
-from botorch_lse.strategies.processes import (
-    LEVEL_Z,
-    GaussianProcesses,
-    OutputModel,
-    Refit,
-    history_of_each,
-)
-from botorch_lse.strategies.rules import (
-    Ambiguity,
-    OptimalDesign,
-    Random,
-    Rule,
-    Straddle,
-    Variance,
-    Width,
-)
-from botorch_lse.strategies.stops import ContentStop, watched
-from botorch_lse.strategies.wrapping import unwrapped
-from botorch_lse.transfer import on_cpu
+from botorch_lse.strategies.loop import State, Strategy, check_state
+from botorch_lse.surrogate.burn_in import BurnIn
+from botorch_lse.surrogate.learning import OutputModel, Refit
+from botorch_lse.surrogate.outputs import GaussianProcesses
+from botorch_lse.surrogate.settings import LEVEL_Z, history_of_each
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,13 +16,14 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, whole_number
+from botorch_lse._validation import in_interval, whole_number
 from botorch_lse.confidence.classify import ABOVE
-from botorch_lse.distributions import Origin
+from botorch_lse.data.distributions import Origin
+from botorch_lse.goals.regions import Region
+from botorch_lse.strategies.algorithm import BUDGET
+from botorch_lse.strategies.criteria.content import ContentKnown
 from botorch_lse.strategies.gaussian import GPProcedure
-from botorch_lse.strategies.goals import Region
-from botorch_lse.strategies.loop import BUDGET, State, Strategy
-from botorch_lse.strategies.stops import ContentKnown
+from botorch_lse.strategies.loop import State, Strategy
 
 CENTRES = 4
 """Design points around which rows are drawn at most: a system may fail in several

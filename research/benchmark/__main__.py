@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from botorch_lse.checks import in_interval, usable_device, whole_number
+from botorch_lse._validation import in_interval, usable_device, whole_number
 from research.benchmark.engines import ENGINES
 from research.benchmark.registry import Options, check_installed, entries, find
 from research.report import Table

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from botorch_lse.checks import complaint
+from botorch_lse._validation import complaint
 from research.benchmark.registry import Options
 from research.benchmark.speed import one_thread
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from botorch_lse.confidence import BetaSchedule
-from botorch_lse.problem import Classification
+from botorch_lse.data.classification import Classification
 from botorch_lse.strategies import State, Strategy
 from research.benchmark.engines import over_seeds
 from research.benchmark.registry import Options

@@ -8,9 +8,9 @@ from functools import partial
 import torch
 
 from botorch_lse.confidence import UnionBeta
-from botorch_lse.problem import Observations
+from botorch_lse.data.observations import Observations
+from botorch_lse.rules.base import Rule
 from botorch_lse.strategies import Above, Ambiguity, GaussianProcess, State, Strategy
-from botorch_lse.strategies.rules import Rule
 from research.benchmark.guarantee import Form, ScaledBeta, guarantee_report
 from research.benchmark.guarantee_lse import DELTA, LIMIT, NOISE, explicit_problem
 from research.benchmark.registry import Options, entry

@@ -23,10 +23,10 @@ from botorch_lse.confidence.audit import (
     too_many,
     verdicts,
 )
-from botorch_lse.problem import Pool
-from botorch_lse.strategies.audited import Audited
-from botorch_lse.strategies.goals import Above, Between, Levels, Region
-from botorch_lse.strategies.judges import ParetoJudge, RegionJudge, Values
+from botorch_lse.confidence.judges import ParetoJudge, RegionJudge, Values
+from botorch_lse.data.pool import Pool
+from botorch_lse.goals.regions import Above, Between, Levels, Region
+from botorch_lse.strategies.criteria.audit import Audited
 from botorch_lse.strategies.labels import LabelAudit
 from research.benchmark.engines import over
 from research.benchmark.guarantee import WRONG, Outcome, power_report

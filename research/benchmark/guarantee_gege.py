@@ -9,8 +9,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from botorch_lse.data.pool import Pool
 from botorch_lse.papers.kone2025 import GEGEPACStrategy, ParetoStrategy
-from botorch_lse.problem import Pool
 from research.benchmark.engines import over_seeds
 from research.benchmark.guarantee import WRONG, End, Outcome, outcome, power_report
 from research.benchmark.registry import Options, entry

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from botorch_lse.confidence import EmptyRegionWarning
+from botorch_lse.data.classification import Classification
+from botorch_lse.data.requests import Request
 from botorch_lse.estimators import ArmStatistics
-from botorch_lse.problem import Classification
 from botorch_lse.strategies import (
     LinearStrategy,
     NoiseWarning,
@@ -23,7 +24,6 @@ from botorch_lse.strategies.linear.procedure import (
     LinearBelief,
     LinearProcedure,
 )
-from botorch_lse.strategies.loop import Request
 from research.benchmark.engines import over_seeds
 from research.benchmark.guarantee import WRONG, End, Outcome, outcome, power_report
 from research.benchmark.linear_cases import (

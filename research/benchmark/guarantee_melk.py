@@ -14,9 +14,9 @@ import torch
 from gpytorch.kernels import LinearKernel
 from torch import Tensor
 
+from botorch_lse.data.pool import Pool
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.papers.mason2022 import MELKPACStrategy, MILKPACStrategy, PACStrategy
-from botorch_lse.problem import Pool
 from research.benchmark.engines import over_seeds
 from research.benchmark.guarantee import (
     COLUMNS,

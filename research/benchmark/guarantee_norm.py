@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from botorch_lse.confidence import EmptyRegionWarning
+from botorch_lse.data.pool import Pool
 from botorch_lse.models.gaussian_process import PoolPosterior
-from botorch_lse.problem import Pool
 from botorch_lse.strategies import GPStrategy, LSEStrategy, MELKStrategy, TruVaRStrategy
 from botorch_lse.strategies.gaussian import GPProcedure
 from research.benchmark.guarantee import Form, guarantee_report

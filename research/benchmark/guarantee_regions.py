@@ -18,8 +18,9 @@ from gpytorch.kernels import IndexKernel
 from torch import Tensor
 
 from botorch_lse.confidence import UnionBeta
+from botorch_lse.data.classification import Classification
+from botorch_lse.data.pool import Pool
 from botorch_lse.models.gaussian_process import GPPrior
-from botorch_lse.problem import Classification, Pool
 from botorch_lse.strategies import (
     Above,
     Below,

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from botorch_lse.confidence import UnionBeta
-from botorch_lse.problem import Pool
+from botorch_lse.data.pool import Pool
 from botorch_lse.strategies import TruVaRStrategy
 from research.benchmark.guarantee import Form, ScaledBeta, guarantee_report
 from research.benchmark.registry import Options, entry

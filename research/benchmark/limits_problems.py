@@ -13,11 +13,11 @@ from torch import Tensor
 
 from botorch_lse.confidence import RKHSWidth
 from botorch_lse.confidence.classify import ABOVE
+from botorch_lse.data.pool import Pool
 from botorch_lse.designs import optimal_design
 from botorch_lse.designs.basis import KernelGram
 from botorch_lse.papers.complexity import level_set_complexity
 from botorch_lse.papers.mason2022 import MELKPACStrategy
-from botorch_lse.problem import Pool
 from botorch_lse.strategies import (
     HRAGELinearStrategy,
     LinearStrategy,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from botorch_lse.data.pool import Pool
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.problem import Pool
 from botorch_lse.strategies import (
     GEGELinearStrategy,
     HRAGELinearStrategy,

@@ -26,9 +26,9 @@ from botorch.test_functions.synthetic import (
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel
 from torch import Tensor
 
+from botorch_lse.data.pool import Pool
 from botorch_lse.models.fitted import fit_single_task_gp
 from botorch_lse.models.gaussian_process import GPPrior
-from botorch_lse.problem import Pool
 from research.benchmark.trust_problems import (
     draw,
     fault_blocks,

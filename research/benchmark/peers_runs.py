@@ -12,7 +12,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from botorch_lse.problem import Observations, Pool
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
 from botorch_lse.strategies import (
     Above,
     Ambiguity,

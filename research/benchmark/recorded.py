@@ -16,7 +16,7 @@ from typing import IO, Any, Self, TypeVar, get_type_hints
 
 from tqdm import tqdm
 
-from botorch_lse.files import write_whole
+from botorch_lse._files import write_whole
 from research.benchmark.engines import executor_on, on_one_thread
 
 

@@ -13,7 +13,11 @@ from statistics import mean, median
 import torch
 
 from botorch_lse.confidence.calibration import CalibrationWarning
-from botorch_lse.content import CONFIDENCE, in_quadrature, proportion_limits
+from botorch_lse.data.excursion_volume import (
+    CONFIDENCE,
+    in_quadrature,
+    proportion_limits,
+)
 from botorch_lse.strategies import (
     Above,
     ContentKnown,
@@ -27,7 +31,7 @@ from botorch_lse.strategies import (
     UFunction,
     extended,
 )
-from botorch_lse.strategies.loop import CONTENT
+from botorch_lse.strategies.algorithm import CONTENT
 from research.benchmark.recorded import Recorded, measure
 from research.benchmark.registry import Options, entry
 from research.benchmark.reliability_problems import CASES, RARE, Case

@@ -19,7 +19,7 @@ import torch
 from scipy.stats import norm, uniform
 from torch import Tensor
 
-from botorch_lse.problem import Pool
+from botorch_lse.data.pool import Pool
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from botorch_lse.transfer import CPU
+from botorch_lse._device import CPU
 
 Result = TypeVar("Result")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from gpytorch.kernels import MaternKernel
 
-from botorch_lse.problem import Pool
+from botorch_lse.data.pool import Pool
 from botorch_lse.strategies import LSEStrategy, MELKStrategy, Strategy
 from research.benchmark.registry import Options, entry
 from research.benchmark.speed import in_fresh_process, measured, target

@@ -7,7 +7,7 @@ import warnings
 from statistics import median
 
 from botorch_lse.confidence.calibration import CalibrationWarning
-from botorch_lse.problem import Pool
+from botorch_lse.data.pool import Pool
 from botorch_lse.strategies import Above, GaussianProcess, Strategy
 from research.benchmark.registry import Options, entry
 from research.benchmark.reliability_problems import CASES

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from botorch_lse.problem import Observations, Pool
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
 from botorch_lse.strategies import (
     Above,
     AbsoluteVolumeChange,

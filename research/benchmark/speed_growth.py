@@ -24,8 +24,9 @@ from torch import Tensor
 from tqdm import tqdm
 
 from botorch_lse import estimators, models, papers, plotting, strategies
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
 from botorch_lse.models import GPPrior
-from botorch_lse.problem import Observations, Pool
 from research.benchmark.registry import Options, entry
 from research.benchmark.speed import MIB, one_thread, peak_memory
 from research.benchmark.speed_ax import silence_ax

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from botorch_lse.problem import Pool
+from botorch_lse.data.pool import Pool
 from botorch_lse.strategies import (
     GEGELinearStrategy,
     HRAGELinearStrategy,

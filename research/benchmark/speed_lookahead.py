@@ -15,7 +15,7 @@ from botorch_lse.functional.lookahead import (
     targeted_variance,
 )
 from botorch_lse.models.gaussian_process import PoolPosterior
-from botorch_lse.strategies.lookahead import Reductions
+from botorch_lse.rules.lookahead import Reductions
 from research.benchmark.registry import Options, entry
 from research.benchmark.speed import MIB, in_fresh_process, measured, target
 from research.papers.problems import grid, matern_prior

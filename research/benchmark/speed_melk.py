@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from botorch_lse.problem import Pool
+from botorch_lse.data.pool import Pool
 from botorch_lse.strategies import MELKStrategy, MILKStrategy, Strategy
 from research.benchmark.registry import Options, entry
 from research.benchmark.speed import MIB, in_fresh_process, measured, target

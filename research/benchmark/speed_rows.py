@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 import torch
 from tqdm import tqdm
 
-from botorch_lse.checks import usable_device
+from botorch_lse._device import CPU, moved
+from botorch_lse._validation import usable_device
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
 from botorch_lse.models.gaussian_process import keep_memory, row_blocks
-from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies import LSEStrategy
-from botorch_lse.strategies.wrapping import unwrapped
-from botorch_lse.transfer import CPU, moved
+from botorch_lse.strategies.criteria.base import unwrapped
 from research.benchmark.registry import Options, entry
 from research.benchmark.speed import MIB, Cost, in_fresh_process, measured
 from research.papers.problems import matern_prior

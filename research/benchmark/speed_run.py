@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from botorch_lse.problem import Pool
+from botorch_lse.data.pool import Pool
 from botorch_lse.strategies import LSEStrategy
 from research.benchmark.registry import Options, entry
 from research.benchmark.speed import MIB, in_fresh_process, measured, target

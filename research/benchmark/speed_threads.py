@@ -8,8 +8,9 @@ from collections.abc import Callable
 import torch
 from tqdm import tqdm
 
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
 from botorch_lse.designs import optimal_design
-from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies import LSEStrategy
 from research.benchmark.registry import Options, entry
 from research.benchmark.speed import in_fresh_process, measured

@@ -11,7 +11,8 @@ from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_lse.acquisition import qTruVaR
-from botorch_lse.problem import Observations, Pool
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
 from botorch_lse.strategies import TruVaRStrategy
 from research.benchmark.registry import Options, entry
 from research.benchmark.speed import MIB, Cost, in_fresh_process, measured, target

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from botorch_lse.checks import in_interval, whole_number
+from botorch_lse._validation import in_interval, whole_number
 from botorch_lse.functional.scores import expected_feasibility
 from botorch_lse.strategies import ContentStop
-from botorch_lse.strategies.stops import Look, needs_one_level
+from botorch_lse.strategies.criteria.content import Look, needs_one_level
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from statistics import mean, median
 
-from botorch_lse.strategies.loop import AUDITED
+from botorch_lse.strategies.algorithm import AUDITED
 from research.benchmark import trust_runs
 from research.benchmark.recorded import measure
 from research.benchmark.registry import Options, entry

@@ -19,9 +19,9 @@ from botorch.test_functions.synthetic import Branin, Hartmann
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel
 from torch import Tensor
 
+from botorch_lse.data.pool import Pool
 from botorch_lse.datasets import bathymetry
 from botorch_lse.models.gaussian_process import factorize
-from botorch_lse.problem import Pool
 from research.papers.problems import NUGGET, grid
 
 STATIONARY, NON_STATIONARY, EASY = (

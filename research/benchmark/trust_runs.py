@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from botorch_lse.problem import Classification
+from botorch_lse.data.classification import Classification
 from botorch_lse.strategies import (
     Above,
     ComposedStrategy,
@@ -22,7 +22,8 @@ from botorch_lse.strategies import (
     Strategy,
     TruVaRStrategy,
 )
-from botorch_lse.strategies.loop import AUDITED, BUDGET, DECIDED, State
+from botorch_lse.strategies.algorithm import AUDITED, BUDGET, DECIDED
+from botorch_lse.strategies.loop import State
 from research.benchmark.recorded import Recorded
 from research.benchmark.trust_problems import FUNCTIONS, Instance
 

@@ -10,8 +10,8 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from torch import Tensor
 
+from botorch_lse.data.pool import Pool
 from botorch_lse.models.gaussian_process import GPPrior, factorize
-from botorch_lse.problem import Pool
 
 NUGGET = 1e-8
 """Variance added to a sample's covariance, whose smallest eigenvalues are 0 in

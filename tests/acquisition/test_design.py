@@ -13,7 +13,7 @@ from gpytorch.kernels import LinearKernel
 
 from botorch_lse.acquisition import qGEGE, qHRAGE, qMELK, qMILK
 from botorch_lse.acquisition import targets as targets_module
-from botorch_lse.problem import Pool
+from botorch_lse.data.pool import Pool
 from tests.acquisition.conftest import (
     assert_differentiable,
     batches,

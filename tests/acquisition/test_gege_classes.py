@@ -14,10 +14,10 @@ from botorch.optim import optimize_acqf, optimize_acqf_discrete
 from gpytorch.kernels import MaternKernel, ScaleKernel
 
 from botorch_lse.acquisition import qGEGE, qNegMaxPosteriorVariance
+from botorch_lse.data.pool import Pool
 from botorch_lse.designs import optimal_design
 from botorch_lse.optim import optimize_acqf_design
 from botorch_lse.planning.designed import design_value, mixed_weights
-from botorch_lse.problem import Pool
 from tests.acquisition.conftest import assert_differentiable, batches
 from tests.acquisition.dense import DenseGP
 from tests.acquisition.test_contract_classes import ensemble

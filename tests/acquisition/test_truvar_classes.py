@@ -18,7 +18,7 @@ from botorch.optim import optimize_acqf, optimize_acqf_discrete
 
 from botorch_lse.acquisition import qTruVaR
 from botorch_lse.acquisition import targets as targets_module
-from botorch_lse.problem import Pool
+from botorch_lse.data.pool import Pool
 from tests.acquisition.conftest import (
     assert_differentiable,
     batches,

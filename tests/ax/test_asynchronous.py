@@ -16,8 +16,8 @@ from botorch_lse.ax import (
     level_set_generation_strategy,
     run_experiment,
 )
+from botorch_lse.data.observations import Observations
 from botorch_lse.papers.mason2022 import MELKPACStrategy
-from botorch_lse.problem import Observations
 from botorch_lse.strategies import MELKLinearStrategy, loop
 
 from .worlds import (

@@ -23,7 +23,7 @@ from botorch_lse.strategies import (
     MELKLinearStrategy,
     Strategy,
 )
-from botorch_lse.strategies.remarks import DataWarning
+from botorch_lse.surrogate.remarks import DataWarning
 
 from .worlds import NOISE, fresh_state, node_of, same_state, state_of
 

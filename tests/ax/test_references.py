@@ -126,7 +126,7 @@ def test_pythons_library_is_out_of_reach(reference):
     "reference",
     ["torch.serialization:load", "pandas.io.pickle:read_pickle", "torch.hub:load",
      "botorch.fit:fit_gpytorch_mll", "pytest:main",
-     "botorch_lse.ax.storage:write_whole", "botorch_lse.problem:Pool"],
+     "botorch_lse.ax.storage:write_whole", "botorch_lse.data.pool:Pool"],
 )  # fmt: skip
 def test_installed_packages_that_happen_to_be_imported_are_out_of_reach(reference):
     with pytest.raises(ValueError, match="not a module of your own and is not allowed"):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from botorch.models import ModelListGP
 
-from botorch_lse.transfer import moved
+from botorch_lse._device import moved
 from tests.acquisition.conftest import make_model
 from tests.devices.conftest import Device
 from tests.registry import ACQUISITIONS, AcquisitionCase

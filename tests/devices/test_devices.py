@@ -25,6 +25,7 @@ from botorch_lse.models.fitted import (
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.models.kernels import LearntKernel, TanimotoKernel
 from botorch_lse.papers import PALStrategy
+from botorch_lse.rules import lookahead
 from botorch_lse.strategies import (
     Above,
     AbsoluteVolumeChange,
@@ -64,11 +65,10 @@ from botorch_lse.strategies import (
     UFunction,
     Variance,
     Width,
-    content,
     extended,
-    lookahead,
 )
-from botorch_lse.strategies.wrapping import unwrapped
+from botorch_lse.strategies.criteria.base import unwrapped
+from botorch_lse.surrogate import draws as content
 from research.benchmark import speed_rows
 from tests.covering import more_when_slow
 from tests.devices.conftest import Device

@@ -13,7 +13,7 @@ from gpytorch.kernels import RBFKernel
 from torch import Tensor
 
 from botorch_lse import Observations
-from botorch_lse.transfer import CPU, Move, moved, on_cpu
+from botorch_lse._device import CPU, Move, moved, on_cpu
 from tests.devices.conftest import Device
 
 HERE = torch.arange(3.0)

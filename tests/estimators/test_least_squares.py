@@ -7,8 +7,8 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from botorch_lse.data.observations import Observations
 from botorch_lse.estimators import ArmStatistics, weighted_least_squares
-from botorch_lse.problem import Observations
 
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal((6, 3))

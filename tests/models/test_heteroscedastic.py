@@ -10,13 +10,14 @@ from botorch.models import SingleTaskGP
 from gpytorch.kernels import LinearKernel
 
 from botorch_lse.acquisition import qHRAGE, qTruVaR
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
 from botorch_lse.models.fitted import (
     HeteroscedasticGP,
     QuadraticNoise,
     fit_heteroscedastic_gp,
 )
 from botorch_lse.models.gaussian_process import PosteriorPath
-from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies import MELKStrategy, TruVaRStrategy
 
 SIGMA = torch.tensor([[0.3, 0.1, 0.0], [0.1, 0.5, -0.2], [0.0, -0.2, 0.4]]).double()

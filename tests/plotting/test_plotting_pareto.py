@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from botorch_lse import Pool
+from botorch_lse.data.classification import Classification
+from botorch_lse.data.observations import Observations
 from botorch_lse.plotting import pareto_frame, pareto_set_figure, plot_pareto_set
-from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies import ParetoEstimate
 
 mpl.use("agg")

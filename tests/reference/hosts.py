@@ -35,9 +35,9 @@ from botorch_lse.ax import (
     pool_parameters,
     save_client,
 )
+from botorch_lse.cli.runs import Run
+from botorch_lse.cli.settings import settings
 from botorch_lse.strategies import State
-from botorch_lse.table.runs import Run
-from botorch_lse.table.settings import settings
 from tests.ax.worlds import fresh_state, node_of, same_state
 
 REFUSALS = (ValueError, TypeError, BotorchError, AxError)

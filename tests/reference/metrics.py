@@ -30,15 +30,14 @@ from botorch_lse.strategies import LSEStrategy
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 51_500, 29_200
+MOST_LINES, MOST_CODE = 52_300, 29_900
 """Of the core: lines, and lines of code; 7,200 and 4,300 of them for repairs."""
 MOST_IN_A_FILE = 1_700
-MOST_IN_A_ROOM = 17_500
+MOST_IN_A_ROOM = 10_000
 MOST_ANCESTORS = 2
 """Own classes above a class."""
-MOST_FILES = 12
-"""Files through which one ``ask`` of LSE passes; two of them let it work in inference
-mode and take rows by their labels."""
+MOST_FILES = 17
+"""Files through which one ``ask`` of LSE passes."""
 _NO_CODE = (
     tokenize.COMMENT,
     tokenize.NL,

@@ -27,6 +27,8 @@ PACKAGES = (
     "papers",
     "pareto",
     "plotting",
+    "goals",
+    "rules",
     "strategies",
 )
 NEEDS = {

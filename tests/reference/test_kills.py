@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from botorch_lse.table import cells
+from botorch_lse.cli import cells
 from tests.processes import forked
 
 from . import kills

@@ -26,6 +26,7 @@ from botorch_lse import History, Pool
 from botorch_lse import papers as P
 from botorch_lse import strategies as S
 from botorch_lse.confidence import ConstantBeta, UnionBeta
+from botorch_lse.data.classification import Classification
 from botorch_lse.models import (
     GPPrior,
     GramKernel,
@@ -35,7 +36,6 @@ from botorch_lse.models import (
     fit_heteroscedastic_gp,
     fit_single_task_gp,
 )
-from botorch_lse.problem import Classification
 from botorch_lse.strategies import Strategy
 from tests.covering import Need, pairwise
 from tests.registry import OMEGA, STRATEGIES, StrategyCase, travel

@@ -12,9 +12,10 @@ from botorch_lse import Pool
 from botorch_lse.confidence import confidence_regions
 from botorch_lse.confidence.classify import classify
 from botorch_lse.confidence.regions import EmptyRegionWarning, Regions
+from botorch_lse.data.classification import Classification
+from botorch_lse.data.observations import Observations
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.papers import PALStrategy
-from botorch_lse.problem import Classification, Observations
 from botorch_lse.strategies import (
     Above,
     Below,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from botorch_lse.strategies.arguments import FEW_INPUTS, points_of
+from botorch_lse.data.arguments import FEW_INPUTS, points_of
 
 GENERATOR = torch.Generator().manual_seed(0)
 

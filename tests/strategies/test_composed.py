@@ -16,8 +16,11 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from scipy.stats import chi2, kstest
 
 from botorch_lse import Observations, Pool, acquisition, strategies
+from botorch_lse.data.requests import Request
 from botorch_lse.papers import PALStrategy
 from botorch_lse.papers.kone2025 import Diameter, ParetoByRectangles
+from botorch_lse.rules.base import Situation
+from botorch_lse.rules.scores import drawn_beta
 from botorch_lse.strategies import (
     Above,
     AbsoluteVolumeChange,
@@ -59,8 +62,6 @@ from botorch_lse.strategies import (
     Variance,
     Width,
 )
-from botorch_lse.strategies.loop import Request
-from botorch_lse.strategies.rules import Situation, drawn_beta
 from tests.strategies.runs import played
 
 POOL = Pool(torch.linspace(0, 10, 21).unsqueeze(-1).double())

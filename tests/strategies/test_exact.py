@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from botorch_lse import Pool
+from botorch_lse.data.observations import Observations
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.papers import HRAGEPACStrategy, RacingStrategy, RAGEPACStrategy
-from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     HRAGELinearStrategy,
     HRAGEStrategy,

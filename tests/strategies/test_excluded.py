@@ -8,8 +8,8 @@ from botorch.exceptions.errors import UnsupportedError
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_lse import Pool
+from botorch_lse.data.observations import Observations
 from botorch_lse.papers.mason2022 import MELKPACStrategy
-from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     Above,
     Ambiguity,

@@ -8,7 +8,7 @@ import torch
 from scipy.stats import binom, expon, lognorm, multivariate_normal, norm
 
 from botorch_lse import Pool
-from botorch_lse.content import sampling_limits
+from botorch_lse.data.excursion_volume import sampling_limits
 from tests.covering import IN_FULL, more_when_slow
 
 NORMALS = (norm(), norm())

@@ -28,9 +28,10 @@ from botorch_lse.strategies import (
     Strategy,
     TruVaRStrategy,
     gaussian,
+    row_forecast,
 )
 from botorch_lse.strategies.forecast import observations_needed, planned_for_all
-from botorch_lse.strategies.gaussian import MOST_STEPS, planned_observations
+from botorch_lse.strategies.row_forecast import MOST_STEPS, planned_observations
 from tests.covering import more_when_slow
 from tests.reference.dense_gp import DenseGP
 from tests.registry import BUDGETED, REHEARSED, StrategyCase, case_of
@@ -117,8 +118,9 @@ def test_a_large_pool_is_foreseen_from_a_part_of_it(monkeypatch, level: float) -
         strategy.init(), Observations(rows, (6 * X[rows, 0]).sin().double())
     )
     whole = strategy.procedure.forecast(state.belief, 0).observations
-    monkeypatch.setattr(gaussian, "FORECAST_ROWS", 60)
-    monkeypatch.setattr(gaussian, "LARGEST", 120)
+    for module in (gaussian, row_forecast):
+        monkeypatch.setattr(module, "FORECAST_ROWS", 60)
+        monkeypatch.setattr(module, "LARGEST", 120)
     part = strategy.procedure.forecast(state.belief, 0)
     assert "undecided rows the 60 widest count" in part.basis
     # What is promised of any forecast: the part has features of its own.

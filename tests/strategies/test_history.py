@@ -14,9 +14,9 @@ from botorch.models.transforms import Normalize, Standardize
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_lse import History, Pool
+from botorch_lse.data.observations import Observations
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.papers import PALStrategy
-from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     Above,
     Below,
@@ -30,7 +30,7 @@ from botorch_lse.strategies import (
     Strategy,
     TruVaRStrategy,
 )
-from botorch_lse.strategies.remarks import DataWarning
+from botorch_lse.surrogate.remarks import DataWarning
 from tests.covering import covering
 
 from .runs import GP, NOISE_STD, assert_same, grid, make, measure, played, step

@@ -13,9 +13,9 @@ from gpytorch.kernels import LinearKernel
 
 from botorch_lse import Observations, Pool
 from botorch_lse.estimators import head_designs
+from botorch_lse.goals.extremes import eliminate_for_best
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.strategies import HRAGEStrategy, State
-from botorch_lse.strategies.goals import eliminate_for_best
 from tests.covering import more_when_slow
 from tests.strategies.runs import GP, assert_same, grid, played
 

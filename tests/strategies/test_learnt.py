@@ -9,6 +9,7 @@ from botorch.models import SingleTaskGP
 from gpytorch.kernels import MaternKernel, ScaleKernel
 
 from botorch_lse import Pool
+from botorch_lse.data.observations import Observations
 from botorch_lse.models import fitted
 from botorch_lse.models.fitted import (
     fit_single_task_gp,
@@ -16,7 +17,6 @@ from botorch_lse.models.fitted import (
     resolution,
 )
 from botorch_lse.models.gaussian_process import GPPrior
-from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     Above,
     Ambiguity,
@@ -33,7 +33,7 @@ from botorch_lse.strategies import (
     TruVaRStrategy,
 )
 from botorch_lse.strategies import gaussian as base
-from botorch_lse.strategies.remarks import DataWarning, on_decades, on_few_levels
+from botorch_lse.surrogate.remarks import DataWarning, on_decades, on_few_levels
 from tests.covering import more_when_slow
 from tests.registry import PLAYED_GP, case_of
 
@@ -199,7 +199,7 @@ def read_off(kind, seed, n=40):
 
 @pytest.mark.parametrize("kind", ["rounded", "yes or no"])
 @more_when_slow("seeds", 3, 12)
-@pytest.mark.filterwarnings("ignore::botorch_lse.strategies.remarks.DataWarning")
+@pytest.mark.filterwarnings("ignore::botorch_lse.surrogate.remarks.DataWarning")
 def test_replicates_that_agree_by_rounding_do_not_make_a_model_sure(kind, seeds):
     misses = 0
     for seed in range(seeds):
@@ -432,7 +432,7 @@ def false_ones(cls, seeds, functions=(bump, ridge, plateau), **options):
 
 
 # A value of a region that was met once is asked about.
-asked = pytest.mark.filterwarnings("ignore::botorch_lse.strategies.remarks.DataWarning")
+asked = pytest.mark.filterwarnings("ignore::botorch_lse.surrogate.remarks.DataWarning")
 
 
 @asked

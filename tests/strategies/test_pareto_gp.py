@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from botorch_lse import Observations, Pool
 from botorch_lse.confidence import EmptyRegionWarning, UnionBeta
+from botorch_lse.goals import extremes
+from botorch_lse.goals import pareto as pareto_base
 from botorch_lse.models.fitted import fit_single_task_gp
 from botorch_lse.models.gaussian_process import GPPrior, PoolPosterior
 from botorch_lse.papers import PALStrategy
@@ -27,9 +29,7 @@ from botorch_lse.strategies import (
     ShareOfMaxByPairs,
     State,
     Strategy,
-    goals,
 )
-from botorch_lse.strategies import pareto as pareto_base
 from research.statistics import WrongFraction
 from tests.covering import covering, more_when_slow
 from tests.reference.dense_gp import DenseGP
@@ -651,7 +651,7 @@ def test_pairs_take_each_rows_path_once(monkeypatch, goal) -> None:
         model=GaussianProcess([DenseGP((0.2,), 1.0, is_rbf=True).kernel()], 0.1),
     )
     monkeypatch.setattr(pareto_base, "row_blocks", few_at_once)
-    monkeypatch.setattr(goals, "row_blocks", few_at_once)
+    monkeypatch.setattr(extremes, "row_blocks", few_at_once)
     asked, path_at = [], PoolPosterior.path_at
 
     def counted(self, indices):

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from botorch_lse import Pool
+from botorch_lse.data.observations import Observations
 from botorch_lse.papers import PALStrategy
-from botorch_lse.problem import Observations
 from botorch_lse.strategies import (
     Above,
     GEGEStrategy,

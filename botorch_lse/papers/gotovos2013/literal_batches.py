@@ -10,20 +10,22 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import truth_value
+from botorch_lse._validation import truth_value
 from botorch_lse.confidence.schedules import (
     BatchEta,
     BetaSchedule,
     UnionBeta,
 )
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.requests import Request
 from botorch_lse.functional.scores import first_best
+from botorch_lse.goals.base import Goal
+from botorch_lse.goals.extremes import ShareOfMax
 from botorch_lse.models.gaussian_process import PoolPosterior
-from botorch_lse.problem import Observations
+from botorch_lse.rules.base import Belief, ScoreRule
+from botorch_lse.rules.scores import Ambiguity, Width
 from botorch_lse.strategies.gaussian import GPProcedure
-from botorch_lse.strategies.goals import Goal, ShareOfMax
-from botorch_lse.strategies.loop import Request
 from botorch_lse.strategies.presets import GPStrategy
-from botorch_lse.strategies.rules import Ambiguity, Belief, ScoreRule, Width
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,17 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from botorch_lse.data.requests import Request
 from botorch_lse.functional.scores import first_best
-from botorch_lse.strategies.loop import Request
+from botorch_lse.rules.base import Rule, Situation, one_by_one, variance_left
+from botorch_lse.rules.scores import STRADDLE_WIDTH, Straddle
 from botorch_lse.strategies.presets import GPStrategy
-from botorch_lse.strategies.rules import (
-    STRADDLE_WIDTH,
-    Rule,
-    Situation,
-    Straddle,
-    one_by_one,
-    variance_left,
-)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import zeta
 from torch import Tensor
 
-from botorch_lse.checks import whole_number
+from botorch_lse._validation import whole_number
 from botorch_lse.confidence.classify import ABOVE, BELOW
+from botorch_lse.goals.gaps import likely_gaps
 from botorch_lse.papers.fixed_confidence import MOST_REHEARSED
 from botorch_lse.papers.kone2025.base import ParetoQuestion, ParetoStrategy
 from botorch_lse.papers.kone2025.gaps import blocks, differences, empirical_gaps
@@ -24,7 +25,7 @@ from botorch_lse.papers.kone2025.totals import (
     TotalsRule,
 )
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.strategies.forecast import Forecast, likely_gaps
+from botorch_lse.strategies.forecast import Forecast
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,27 +13,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, whole_number
+from botorch_lse._validation import in_interval, whole_number
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
+from botorch_lse.data.arguments import NOISY, check_noise_once
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
+from botorch_lse.goals.pareto import ParetoEstimate, checked_directions, signs_of
 from botorch_lse.papers.kone2025.gaps import empirical_gaps, pareto_margins
 from botorch_lse.papers.kone2025.least_squares import LinearFit
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.problem import Observations, Pool
-from botorch_lse.strategies.arguments import NOISY, check_noise_once
-from botorch_lse.strategies.loop import (
-    BUDGET,
-    DECIDED,
-    Procedure,
-    SimulatedRun,
-    State,
-    Strategy,
-    check_state,
-)
-from botorch_lse.strategies.pareto import (
-    ParetoEstimate,
-    checked_directions,
-    signs_of,
-)
+from botorch_lse.strategies.algorithm import BUDGET, DECIDED, Procedure
+from botorch_lse.strategies.loop import SimulatedRun, State, Strategy, check_state
 
 
 @dataclass(frozen=True, eq=False)

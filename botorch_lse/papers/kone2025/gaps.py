@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import real_matrix
+from botorch_lse._validation import real_matrix
 from botorch_lse.designs.basis import span_map
 from botorch_lse.pareto import PAIRS, pareto_mask
 

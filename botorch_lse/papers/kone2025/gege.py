@@ -10,11 +10,14 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import one_of
+from botorch_lse._validation import one_of
 from botorch_lse.confidence.classify import ABOVE, BELOW, accuracy
+from botorch_lse.data.arguments import points_of
+from botorch_lse.data.observations import Observations
 from botorch_lse.designs import optimal_design, round_design
 from botorch_lse.designs.basis import span_map
 from botorch_lse.designs.rounding import LARGEST_KAPPA
+from botorch_lse.goals.gaps import NEAREST
 from botorch_lse.papers.fixed_confidence import countable, rehearsed
 from botorch_lse.papers.kone2025.base import (
     ParetoBelief,
@@ -32,9 +35,7 @@ from botorch_lse.papers.kone2025.rounds import (
     Sampling,
 )
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.problem import Observations
-from botorch_lse.strategies.arguments import points_of
-from botorch_lse.strategies.forecast import NEAREST, Forecast
+from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.linear.procedure import features_of
 
 DESIGN_TOLERANCE = 1e-3

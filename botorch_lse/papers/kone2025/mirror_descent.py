@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from botorch_lse.checks import in_interval, whole_number
+from botorch_lse._validation import in_interval, whole_number
 from botorch_lse.designs.certificate import information, whiten
 from botorch_lse.designs.optimal import Design, as_design
 from botorch_lse.designs.problem import feature_problem, read_arguments

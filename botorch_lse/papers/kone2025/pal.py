@@ -9,17 +9,12 @@ import torch
 from torch import Tensor
 
 from botorch_lse.confidence.classify import BELOW, Sides
+from botorch_lse.goals.base import View
+from botorch_lse.goals.pareto import Comparison, ParetoSet, ParetoSides, with_outputs
 from botorch_lse.models.gaussian_process import row_blocks
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.strategies.goals import View
-from botorch_lse.strategies.pareto import (
-    Comparison,
-    GPParetoStrategy,
-    ParetoSet,
-    ParetoSides,
-    with_outputs,
-)
-from botorch_lse.strategies.rules import Rule, ScoreRule, Situation
+from botorch_lse.rules.base import Rule, ScoreRule, Situation
+from botorch_lse.strategies.pareto import GPParetoStrategy
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,11 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from botorch_lse.data.arguments import check_budget
+from botorch_lse.data.classification import Classification
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
+from botorch_lse.goals.pareto import pareto_answer, with_columns
 from botorch_lse.papers.fixed_confidence import (
     RoundsProcedure,
     first_round_of,
@@ -25,10 +30,7 @@ from botorch_lse.papers.kone2025.base import (
     sizes_ahead,
 )
 from botorch_lse.papers.kone2025.least_squares import ArmTotals, LinearFit
-from botorch_lse.problem import Classification, Observations, Pool
-from botorch_lse.strategies.arguments import check_budget
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.pareto import pareto_answer, with_columns
 
 
 class RoundRule(ABC):

@@ -11,8 +11,13 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, whole_number
+from botorch_lse._validation import in_interval, whole_number
 from botorch_lse.confidence.classify import ABOVE, BELOW
+from botorch_lse.data.classification import Classification
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
+from botorch_lse.goals.gaps import NEAREST
+from botorch_lse.goals.pareto import pareto_answer, with_columns
 from botorch_lse.papers.fixed_confidence import (
     RoundsProcedure,
     first_round_of,
@@ -30,9 +35,7 @@ from botorch_lse.papers.kone2025.base import (
 from botorch_lse.papers.kone2025.gaps import blocks, differences, dominations
 from botorch_lse.papers.kone2025.least_squares import ArmTotals, LinearFit
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.problem import Classification, Observations, Pool
-from botorch_lse.strategies.forecast import NEAREST, Forecast
-from botorch_lse.strategies.pareto import pareto_answer, with_columns
+from botorch_lse.strategies.forecast import Forecast
 
 STRIDE = 1.02
 """How much longer each row is measured from one rehearsed step to the next."""

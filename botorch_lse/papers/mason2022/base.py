@@ -13,8 +13,13 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, one_of
+from botorch_lse._validation import in_interval, one_of
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, accuracy
+from botorch_lse.data.arguments import check_noise_once
+from botorch_lse.data.classification import Classification, gaussian_probability_above
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
+from botorch_lse.data.requests import round_generator
 from botorch_lse.designs import Design, round_design
 from botorch_lse.designs.basis import KernelGram, span_map
 from botorch_lse.papers.fixed_confidence import (
@@ -24,13 +29,6 @@ from botorch_lse.papers.fixed_confidence import (
     rehearsed,
 )
 from botorch_lse.papers.mason2022.rips import RIPSEstimate, rips, rips_projection
-from botorch_lse.problem import (
-    Classification,
-    Observations,
-    Pool,
-    gaussian_probability_above,
-)
-from botorch_lse.strategies.arguments import check_noise_once
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.linear.procedure import features_of
 from botorch_lse.strategies.loop import (
@@ -39,7 +37,6 @@ from botorch_lse.strategies.loop import (
     check_state,
     matching_at_random,
     remove,
-    round_generator,
 )
 
 DESIGN_TOLERANCE = 1e-2

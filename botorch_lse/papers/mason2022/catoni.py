@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, real_vector, whole_number
+from botorch_lse._validation import in_interval, real_vector, whole_number
 
 ROOT = 1e-13
 """A root is found when the step is below this share of the largest value."""

@@ -9,7 +9,7 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_lse.checks import in_interval, whole_number
+from botorch_lse._validation import in_interval, whole_number
 from botorch_lse.designs.basis import Covariance
 from botorch_lse.designs.certificate import (
     Certificate,

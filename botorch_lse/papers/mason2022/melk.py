@@ -9,9 +9,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import finite_number
+from botorch_lse._validation import finite_number
 from botorch_lse.confidence.classify import UNDECIDED
+from botorch_lse.data.observations import Observations
 from botorch_lse.designs import Design, optimal_design
+from botorch_lse.goals.gaps import likely_gaps
 from botorch_lse.papers.fixed_confidence import eliminate_rows
 from botorch_lse.papers.mason2022.base import (
     DESIGN_TOLERANCE,
@@ -20,8 +22,6 @@ from botorch_lse.papers.mason2022.base import (
     PACStrategy,
     RIPSRounds,
 )
-from botorch_lse.problem import Observations
-from botorch_lse.strategies.forecast import likely_gaps
 
 
 @dataclass(frozen=True, eq=False)

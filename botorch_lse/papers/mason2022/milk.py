@@ -10,7 +10,10 @@ import torch
 from torch import Tensor
 
 from botorch_lse.confidence.classify import ratio
+from botorch_lse.data.observations import Observations
 from botorch_lse.designs import Design, optimal_design
+from botorch_lse.goals.extremes import eliminate_pairs, pair_targets
+from botorch_lse.goals.gaps import likely_gaps
 from botorch_lse.papers.mason2022.base import (
     DESIGN_TOLERANCE,
     PACBelief,
@@ -19,9 +22,6 @@ from botorch_lse.papers.mason2022.base import (
     RIPSRounds,
 )
 from botorch_lse.papers.mason2022.rips import is_spanned
-from botorch_lse.problem import Observations
-from botorch_lse.strategies.forecast import likely_gaps
-from botorch_lse.strategies.goals import eliminate_pairs, pair_targets
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from scipy.sparse import bmat, coo_matrix, eye
 from torch import Tensor
 
-from botorch_lse.checks import (
+from botorch_lse._validation import (
     in_interval,
     non_negative_vector,
     real_matrix,

@@ -13,8 +13,12 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from torch import Tensor
 
-from botorch_lse.checks import finite_number, in_interval
+from botorch_lse._validation import finite_number, in_interval
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
+from botorch_lse.data.arguments import check_targets
+from botorch_lse.data.classification import Classification, gaussian_probability_above
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
 from botorch_lse.designs import Design, optimal_design
 from botorch_lse.estimators import (
     ArmStatistics,
@@ -22,6 +26,7 @@ from botorch_lse.estimators import (
     head_designs,
     head_from_arms,
 )
+from botorch_lse.goals.gaps import likely_gaps
 from botorch_lse.papers.fixed_confidence import (
     RoundsProcedure,
     countable,
@@ -29,14 +34,7 @@ from botorch_lse.papers.fixed_confidence import (
     first_round_of,
     rehearsed,
 )
-from botorch_lse.problem import (
-    Classification,
-    Observations,
-    Pool,
-    gaussian_probability_above,
-)
-from botorch_lse.strategies.arguments import check_targets
-from botorch_lse.strategies.forecast import Forecast, likely_gaps
+from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.linear.procedure import features_of
 from botorch_lse.strategies.loop import State, Strategy, check_state
 

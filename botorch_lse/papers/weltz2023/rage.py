@@ -9,14 +9,14 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import whole_number
+from botorch_lse._validation import whole_number
+from botorch_lse.data.arguments import BURN_IN, check_budget, check_noise_once
 from botorch_lse.estimators import burn_in_size, head_designs
 from botorch_lse.estimators.variance import variance_bounds
 from botorch_lse.papers.weltz2023.gap_elimination import (
     GapEliminationStrategy,
     HeadBurnIn,
 )
-from botorch_lse.strategies.arguments import BURN_IN, check_budget, check_noise_once
 from botorch_lse.strategies.linear.procedure import features_of
 from botorch_lse.strategies.loop import State, check_state
 

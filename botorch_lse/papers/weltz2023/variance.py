@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botorch_lse.checks import real_matrix
+from botorch_lse._validation import real_matrix
 from botorch_lse.designs.basis import span_map, spanning_rows
 from botorch_lse.estimators import (
     ArmStatistics,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from botorch_lse._numerals import written
 from botorch_lse.confidence.classify import (
     ABOVE,
     BELOW,
@@ -19,12 +20,12 @@ from botorch_lse.confidence.classify import (
     level_ends,
     may_be_on_either,
 )
+from botorch_lse.confidence.judges import Judge, ParetoJudge, RegionJudge
 from botorch_lse.confidence.regions import Regions
-from botorch_lse.numerals import written
+from botorch_lse.data.classification import Classification, gaussian_probability_above
+from botorch_lse.data.pool import Pool
+from botorch_lse.goals.regions import ClassSides, Region
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.problem import Classification, Pool, gaussian_probability_above
-from botorch_lse.strategies.goals import ClassSides, Region
-from botorch_lse.strategies.judges import Judge, ParetoJudge, RegionJudge
 from botorch_lse.strategies.linear.procedure import LinearBelief, LinearGoal, Questions
 
 PAIRS = 2**21

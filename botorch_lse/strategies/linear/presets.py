@@ -15,27 +15,32 @@ from botorch.exceptions.errors import (
 )
 from torch import Tensor
 
-from botorch_lse.checks import (
-    complaint,
-    finite_number,
-    in_interval,
-    whole_number,
-)
+from botorch_lse._device import on_cpu
+from botorch_lse._numerals import written
+from botorch_lse._validation import complaint, finite_number, in_interval, whole_number
 from botorch_lse.confidence.classify import accuracy, ratio
-from botorch_lse.estimators import burn_in_size, head_designs
-from botorch_lse.estimators.variance import variance_bounds
-from botorch_lse.numerals import written
-from botorch_lse.problem import Observations, Pool
-from botorch_lse.strategies.arguments import (
+from botorch_lse.data.arguments import (
     BURN_IN,
     check_budget,
     check_labels,
     check_noise_once,
     check_targets,
 )
-from botorch_lse.strategies.audited import audited
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
+from botorch_lse.estimators import burn_in_size, head_designs
+from botorch_lse.estimators.variance import variance_bounds
+from botorch_lse.goals.pareto import (
+    ParetoEstimate,
+    checked_directions,
+    signs_of,
+    with_columns,
+)
+from botorch_lse.goals.regions import Region
+from botorch_lse.strategies.algorithm import Procedure
+from botorch_lse.strategies.criteria.audit import audited
+from botorch_lse.strategies.criteria.base import unwrapped
 from botorch_lse.strategies.devices import on_device
-from botorch_lse.strategies.goals import Region
 from botorch_lse.strategies.linear.goals import (
     Best,
     InRegion,
@@ -51,22 +56,8 @@ from botorch_lse.strategies.linear.procedure import (
     Measure,
     features_of,
 )
-from botorch_lse.strategies.loop import (
-    Procedure,
-    SimulatedRun,
-    State,
-    Strategy,
-    check_state,
-)
-from botorch_lse.strategies.pareto import (
-    ParetoEstimate,
-    checked_directions,
-    signs_of,
-    with_columns,
-)
-from botorch_lse.strategies.processes import one_each
-from botorch_lse.strategies.wrapping import unwrapped
-from botorch_lse.transfer import on_cpu
+from botorch_lse.strategies.loop import SimulatedRun, State, Strategy, check_state
+from botorch_lse.surrogate.settings import one_each
 
 DESIGNS = ("uniform", "gaps")
 

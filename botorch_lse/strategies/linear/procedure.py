@@ -14,6 +14,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
+from botorch_lse._numerals import written
 from botorch_lse.confidence.anytime import (
     AnytimeWidth,
     BatchMartingale,
@@ -27,7 +28,12 @@ from botorch_lse.confidence.classify import (
     UNDECIDED,
     with_contradictions,
 )
+from botorch_lse.confidence.judges import Judge
 from botorch_lse.confidence.regions import Regions, warn_if_empty
+from botorch_lse.data.classification import Classification
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
+from botorch_lse.data.requests import Request
 from botorch_lse.designs import DesignWarning, optimal_design, round_design
 from botorch_lse.designs.basis import outside_span, span_map
 from botorch_lse.designs.certificate import whiten
@@ -37,18 +43,11 @@ from botorch_lse.estimators import (
     head_from_arms,
     quadratic_features,
 )
-from botorch_lse.numerals import written
-from botorch_lse.problem import Classification, Observations, Pool
-from botorch_lse.strategies.burn_in import BurnInData
-from botorch_lse.strategies.forecast import Forecast, smallest, squared_gaps
-from botorch_lse.strategies.judges import Judge
-from botorch_lse.strategies.loop import (
-    BUDGET,
-    DECIDED,
-    Procedure,
-    Request,
-    SimulatedRun,
-)
+from botorch_lse.goals.gaps import squared_gaps
+from botorch_lse.strategies.algorithm import BUDGET, DECIDED, Procedure
+from botorch_lse.strategies.forecast import Forecast, smallest
+from botorch_lse.strategies.loop import SimulatedRun
+from botorch_lse.surrogate.burn_in import BurnInData
 
 ALARM = 1e-3
 """The probability that one of the two tests of the noise ever gives a false alarm."""

@@ -14,9 +14,10 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
 from botorch_lse.functional.scores import first_best
 from botorch_lse.models.gaussian_process import GPPrior, PoolPosterior
-from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies import TruVaRStrategy
 from research.papers.bogunovic2016.level_sets import Sizes, progress
 from research.papers.bogunovic2016.problems import (

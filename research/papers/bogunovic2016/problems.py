@@ -11,9 +11,9 @@ import torch
 from gpytorch.kernels import RBFKernel
 from torch import Tensor
 
+from botorch_lse.data.pool import Pool
 from botorch_lse.models.gaussian_process import GPPrior, factorize
-from botorch_lse.problem import Pool
-from botorch_lse.strategies.costs import RowCost
+from botorch_lse.rules.costs import RowCost
 from research.papers.gotovos2013.problems import sea_problem
 from research.papers.problems import gp_sample, grid
 

@@ -18,12 +18,12 @@ from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
 
 from botorch_lse.confidence import UnionBeta
+from botorch_lse.data.observations import Observations
 from botorch_lse.datasets import f1_score
 from botorch_lse.functional.scores import first_best
 from botorch_lse.models.gaussian_process import PoolPosterior
-from botorch_lse.problem import Observations
+from botorch_lse.rules.costs import RowCosts
 from botorch_lse.strategies import GPStrategy, TruVaRStrategy
-from botorch_lse.strategies.costs import RowCosts
 from research.papers.bogunovic2016.problems import PricedProblem
 
 UCB_DELTA, UCB_DIVISOR = 0.1, 5.0

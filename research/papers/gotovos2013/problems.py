@@ -15,10 +15,10 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
+from botorch_lse.data.pool import Pool
 from botorch_lse.datasets import bathymetry
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.papers import StraddleRankStrategy
-from botorch_lse.problem import Pool
 from botorch_lse.strategies import (
     GPStrategy,
     ImplicitLSEStrategy,

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from botorch_lse.data.pool import Pool
 from botorch_lse.papers.kone2025.gaps import (
     ParetoComplexity,
     pareto_complexity,
     pareto_gaps,
 )
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.problem import Pool
 
 NOC_FILE, ENERGY_FILE = "noc_CM_log.csv", "ENB2012_data.csv"
 NOISE_STD = 0.5

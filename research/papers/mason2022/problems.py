@@ -12,8 +12,8 @@ import torch
 from gpytorch.kernels import RBFKernel
 from torch import Tensor
 
+from botorch_lse.data.pool import Pool
 from botorch_lse.models.gaussian_process import GPPrior, factorize
-from botorch_lse.problem import Pool
 from botorch_lse.strategies import (
     Above,
     Ambiguity,

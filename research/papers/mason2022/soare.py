@@ -11,8 +11,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 from botorch_lse.confidence.classify import ABOVE, BELOW
+from botorch_lse.data.pool import Pool
 from botorch_lse.papers.mason2022 import MELKPACStrategy, MILKPACStrategy, PACStrategy
-from botorch_lse.problem import Pool
 from research.papers.mason2022.linear import (
     Ended,
     ExplicitRule,

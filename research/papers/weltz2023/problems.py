@@ -19,13 +19,14 @@ import torch
 from torch import Tensor
 
 from botorch_lse import datasets
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
 from botorch_lse.estimators import ArmStatistics
 from botorch_lse.papers.complexity import (
     Complexity,
     best_arm_complexity,
     level_set_complexity,
 )
-from botorch_lse.problem import Observations, Pool
 
 WIDE_ARMS, NARROW_ARMS, NARROW = 200, 1800, 0.1
 ORACLE_TOLERANCE = 1e-6

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from botorch_lse.data.pool import Pool
 from botorch_lse.estimators import (
     ArmStatistics,
     VarianceEstimate,
@@ -26,7 +27,6 @@ from botorch_lse.papers.weltz2023 import (
     separate_from_arms,
     uniform_from_arms,
 )
-from botorch_lse.problem import Pool
 from research.papers.weltz2023.problems import (
     ORACLE_TOLERANCE,
     LinearProblem,

@@ -84,7 +84,7 @@ def a_missing_option(_):
     assert acquisition_generator_spec(Straddle, {"threshold": 0.5})
 
 
-@case("checks: model_space", "Write `experiment.search_space`")
+@case("_validation: model_space", "Write `experiment.search_space`")
 def no_search_space(_):
     client, table = Client(), pd.DataFrame({"heat": [0.1]})
     client.configure_experiment(parameters=[HEAT], name="test")
@@ -93,7 +93,7 @@ def no_search_space(_):
     assert model_space(experiment.search_space, table).shape == (1, 1)
 
 
-@case("checks: model_space", "`pd.DataFrame(values, columns=['heat'])`")
+@case("_validation: model_space", "`pd.DataFrame(values, columns=['heat'])`")
 def no_table(_):
     space = SearchSpace([RangeParameter("heat", ParameterType.FLOAT, 0.0, 1.0)])
     values = [[0.1], [0.2]]

@@ -34,7 +34,7 @@ from .cases import DOSE, HEAT, SALT, case, fixed, goes_on, of_features, on, use
 # --- pools as search spaces -------------------------------------------------------
 
 
-@case("checks: pool_parameters", "Write `Pool(X)`, or `strategy.pool`")
+@case("_validation: pool_parameters", "Write `Pool(X)`, or `strategy.pool`")
 def no_pool(_):
     X = [[0.0], [1.0]]
     yield lambda: pool_parameters(X)

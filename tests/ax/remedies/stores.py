@@ -469,7 +469,7 @@ def a_column_of_objects(_):
     assert client_for(lse(Pool(world().X, table=table)))
 
 
-@case("checks: encode_strategy", "a Strategy such as `LSEStrategy`")
+@case("_validation: encode_strategy", "a Strategy such as `LSEStrategy`")
 def no_strategy(_):
     yield lambda: level_set_generation_strategy(world())
     assert level_set_generation_strategy(LSEStrategy(world(), 0.5, noise_std=0.1))

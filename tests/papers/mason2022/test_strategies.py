@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botorch_lse import Observations, Pool
+from botorch_lse.goals.extremes import eliminate_pairs
 from botorch_lse.papers import MELKPACStrategy, MILKPACStrategy, PACStrategy
 from botorch_lse.papers.fixed_confidence import eliminate_rows
 from botorch_lse.papers.mason2022 import catoni_alpha, catoni_mean
 from botorch_lse.strategies import State
-from botorch_lse.strategies.goals import eliminate_pairs
 from tests.covering import more_when_slow
 from tests.strategies.runs import assert_same, played
 

@@ -9,10 +9,10 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 
 from botorch_lse import Pool
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
+from botorch_lse.data.observations import Observations
 from botorch_lse.estimators import head, head_designs, weighted_least_squares
 from botorch_lse.papers import HRAGEPACStrategy, RAGEPACStrategy, best_arm_complexity
 from botorch_lse.papers.weltz2023.gap_elimination import eliminate_worse
-from botorch_lse.problem import Observations
 
 EYE = Pool(torch.eye(2, dtype=torch.float64))
 X = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.9, 0.3], [0.5, 0.5]]).double()

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from botorch_lse.data.classification import Classification
 from botorch_lse.models.correlated import priors_of
-from botorch_lse.problem import Classification
 from research.benchmark import __main__ as command_line
 from research.benchmark import guarantee_regions as benchmark
 from research.benchmark.__main__ import main

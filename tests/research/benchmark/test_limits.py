@@ -4,9 +4,10 @@ import warnings
 import pytest
 import torch
 
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
 from botorch_lse.estimators import ArmStatistics
 from botorch_lse.papers import MELKPACStrategy, level_set_complexity
-from botorch_lse.problem import Observations, Pool
 from botorch_lse.strategies import NoiseWarning
 from research.benchmark import (
     guarantee_anytime,

@@ -8,7 +8,7 @@ import torch
 from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Pool
-from botorch_lse.problem import Observations
+from botorch_lse.data.observations import Observations
 from research.benchmark import peers_all, peers_runs
 from research.benchmark.__main__ import main
 from research.benchmark.peers_all import (

@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy.stats import lognorm
 
-from botorch_lse.distributions import drawn
+from botorch_lse.data.distributions import drawn
 from research.benchmark import reliability_all as entry
 from research.benchmark.__main__ import main
 from research.benchmark.reliability_all import (

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from botorch_lse.problem import Classification, Pool
+from botorch_lse.data.classification import Classification
+from botorch_lse.data.pool import Pool
 from research.benchmark import trust_all, trust_runs
 from research.benchmark.__main__ import main
 from research.benchmark.recorded import measure

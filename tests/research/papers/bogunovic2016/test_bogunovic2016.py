@@ -13,8 +13,8 @@ import torch
 from botorch.acquisition import LogExpectedImprovement, UpperConfidenceBound
 from botorch.models import SingleTaskGP
 
+from botorch_lse.data.pool import Pool
 from botorch_lse.models.gaussian_process import PoolPosterior
-from botorch_lse.problem import Pool
 from botorch_lse.strategies import MaxVarianceStrategy
 from research.benchmark.__main__ import main
 from research.benchmark.registry import entries

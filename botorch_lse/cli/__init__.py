@@ -1,0 +1,5 @@
+r"""A command line for tables: candidates and results in CSV files, and nothing else."""
+
+from botorch_lse.cli.command_line import main
+
+__all__ = ["main"]

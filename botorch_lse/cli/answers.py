@@ -1,0 +1,129 @@
+r"""The answer of a run as files: a table and a picture."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from botorch_lse._files import Seen, write_figure
+from botorch_lse._numerals import written
+from botorch_lse.cli.cells import without_unit, write_table, writing
+from botorch_lse.cli.runs import Run
+from botorch_lse.data.pool import Pool
+from botorch_lse.plotting import level_set_frame, plot_level_set
+
+UNMEASURABLE = "n/a"
+"""The side of candidates that cannot be measured."""
+PLACES = 6
+"""Decimal places of probabilities: nobody wants to read 3e-16."""
+
+
+def answer_frame(run: Run) -> pd.DataFrame:
+    r"""The candidates in the order of their file with the answer beside them.
+
+    Args:
+        run: The run.
+    """
+    frame = level_set_frame(run.answer, run.state.observations)
+    ours, lines = columns(run, frame), run.candidates.lines
+    frame.index = pd.Index([lines[row].number for row in run.rows])
+    for row, entry in run.measured.known.items():
+        # Of these only the limit is known; what the model says rests on it.
+        unknown = ("mean", "sigma", "lower" if entry.side == "below" else "upper")
+        frame.loc[lines[row].number, [ours[name] for name in unknown]] = np.nan
+    said = run.measured.remarks_of(run.sheet_header)
+    number = {line.number: row for row, line in enumerate(lines)}
+    out = [lines[row] for row in sorted(run.measured.excluded)]
+    if out:
+        rest = pd.DataFrame([line.cells for line in out], [line.number for line in out])
+        rest[ours["side"]] = UNMEASURABLE
+        frame = pd.concat([frame, rest])
+    for name, rows in said.items():
+        added = [rows.get(number[at], "") for at in frame.index]
+        frame[f"{name}_lse" if name in frame else name] = added
+    return frame.sort_index()
+
+
+def columns(run: Run, frame: pd.DataFrame) -> dict[str, str]:
+    r"""The columns that the answer adds, by what they hold.
+
+    Their names end otherwise where the candidates' table has one of them already.
+
+    Args:
+        run: The run.
+        frame: The answer.
+    """
+    own = len(run.candidates.table.header)  # ours stand behind these
+    names = [str(name) for name in frame.columns[own:]]
+    # From behind: what people have added stands there, and may have such a name, too.
+    return {name.removesuffix("_lse"): name for name in reversed(names)}
+
+
+def write_answer(run: Run, path: Path, over: Seen | None = None) -> None:
+    r"""Write the answer's table in the style of the candidates' file.
+
+    Args:
+        run: The run.
+        path: The file.
+        over: What the caller saw in it; default: whatever it holds is replaced.
+    """
+    frame, mark = answer_frame(run), run.mark
+    names, ours = [str(name) for name in frame.columns], columns(run, frame)
+
+    def text(name: str, value: object, sigma: float) -> str:
+        if not isinstance(value, float):
+            return str(value)
+        if name == ours["n_observations"]:  # missing where others have whole ones
+            return "" if np.isnan(value) else f"{value:.0f}"
+        if not np.isfinite(value) or np.isinf(sigma):  # no model is learnt yet
+            return ""
+        if name == ours["probability_above"]:
+            return f"{round(value, PLACES):.6g}".replace(".", mark)
+        return written(value, sigma).replace(".", mark)
+
+    rows = [
+        {name: text(name, row[name], float(row[ours["sigma"]])) for name in names}
+        for row in frame.to_dict(orient="records")
+    ]
+    style = run.candidates.table.style.of_another
+    write_table(path, names, rows, style, over)
+
+
+def draw_answer(run: Run, path: Path, over: Seen | None = None) -> None:
+    r"""Draw the answer: a map of two inputs, else every candidate's interval.
+
+    Args:
+        run: The run.
+        path: The file.
+        over: What the caller saw in it; default: whatever it holds is replaced.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        ValueError: If the file cannot be written.
+    """
+    found, answer, pool = run.settings, run.answer, run.pool
+    observations = run.scale.shown(run.state.observations)
+    shown = run.candidates.drawn(run.rows)
+    answer = replace(answer, pool=Pool(pool.X, names=pool.names, table=shown))
+    axes = plot_level_set(answer, observations, found.level)
+    column = run.result_column
+    unit = column.removeprefix(without_unit(column)).strip(" ()[]")
+    level = f"{written(found.level)} {unit}".strip()
+    axes.set_title(f"{without_unit(column)}: {found.side} {level}?")
+    if axes.get_ylabel() == "y":
+        axes.set_ylabel(column)
+        if run.scale.is_log:
+            axes.set_yscale("log")
+    if axes.get_xlabel() == "rows, sorted by mean":
+        axes.set_xlabel("candidates, sorted by what is expected")
+    figure = axes.get_figure(root=True)
+    assert figure is not None  # drawn just now
+    with writing(path):
+        try:
+            write_figure(figure, path, over, dpi=150, bbox_inches="tight")
+        except ValueError as error:  # the end of its name is no format
+            said = f"{path}: the picture cannot be written ({error})."
+            raise ValueError(said) from error

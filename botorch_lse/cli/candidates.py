@@ -1,0 +1,713 @@
+r"""The candidates: which there are, what describes them, how they are found again.
+
+A line of results belongs to the candidate of its key, or of its inputs where there is
+no key. Never to the one that stands at the same place: people sort their tables.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from botorch_lse._numerals import begins_with_a_number, is_number, number_with
+from botorch_lse.cli.cells import Faults, Line, Table
+from botorch_lse.cli.notation import LISTS, Notation, is_missing
+from botorch_lse.data.encoding import SAME_ROW, encode
+
+if TYPE_CHECKING:
+    from botorch_lse.data.pool import Pool
+
+SHEET, REPEAT = "sheet", "repeat"
+"""Columns that a sheet adds: its number, and the how-many-th measurement it is."""
+YES, NO = ("yes", "true"), ("no", "false")
+"""Words that are one input, 1 or 0."""
+SUMS = frozenset(
+    {"total", "totals", "sum", "mean", "average", "summe", "gesamt", "mittelwert"}
+    | {"somme", "moyenne", "totale", "suma", "media", "\u5408\u8ba1", "\u5408\u8a08"}
+)
+"""What the last line of a table is called where it adds up the others."""
+MOSTLY = 0.8
+"""The share of numbers from which a column is one of numbers."""
+SHOWN = 6
+"""Words of an input that are shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    r"""The table of the candidates, read.
+
+    Args:
+        table: The file.
+        key: Its column that names the candidates, if there is one.
+        inputs: Its columns that describe them.
+        notation: How numbers are written.
+        lines: The ``N`` lines in an order of their own, by inputs and key, so that
+            sorting the file changes nothing.
+        frame: ``N`` rows of inputs, numbers or words, in the same order.
+        logs: The inputs of which the model sees the logarithm.
+        ignore: The columns that are no inputs because somebody said so.
+        column: What is measured, if the table has a column of it.
+        open: Words that stand for what is not measured yet.
+    """
+
+    table: Table
+    key: str | None
+    inputs: tuple[str, ...]
+    notation: Notation
+    lines: tuple[Line, ...] = field(repr=False)
+    frame: pd.DataFrame = field(repr=False)
+    logs: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    column: str | None = None
+    open: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        column: str,
+        notation: Notation,
+        key: str | None = None,
+        inputs: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+        logs: Sequence[str] = (),
+        words: Sequence[str] = (),
+        open: Sequence[str] = (),
+    ) -> Candidates:
+        r"""The candidates of a table.
+
+        Args:
+            table: The file.
+            column: What is measured, which is no input.
+            notation: How numbers are written.
+            key: The column that names the candidates.
+            inputs: The columns that describe them; empty: all others that vary.
+            ignore: Columns that are no inputs.
+            logs: Inputs of which the model sees the logarithm.
+            words: Inputs that are words, though they may look like numbers.
+            open: Words that stand for what is not measured yet.
+
+        Raises:
+            ValueError: If a column or a cell is not what it should be, or two lines are
+                the same candidate.
+        """
+        if not table.lines:
+            raise ValueError(f"{table.name}: expected candidates, but got no line.")
+        for name in (SHEET, REPEAT):
+            if table.column(name) is not None:
+                raise ValueError(
+                    f"{table.name}: expected candidates, but column {name!r} is one of "
+                    "a sheet. Name the table of all candidates, or rename the column."
+                )
+        faults = Faults()
+        _check_lines(table)
+        key = None if key is None else _known(table, key, "key")
+        ignored = tuple(_known(table, name, "ignore") for name in ignore)
+        by_log = tuple(_known(table, name, "logs") for name in logs)
+        labels = {_known(table, name, "words") for name in words}
+        own = table.column(column)
+        chosen = tuple(_known(table, name, "inputs") for name in inputs)
+        if not chosen:
+            with faults.noted():
+                others = _other_results(table, own, open)
+                left_out = {key, own, *ignored, *others}
+                chosen = _described_by(table, left_out, notation)
+        parts = dict[str, list[object]]()
+        for name in chosen:
+            with faults.noted():
+                parts[name] = _read_column(table, name, notation, name in labels)
+        if key is not None:
+            with faults.noted():
+                _check_key(table, key)
+        faults.check()
+        # By inputs first: what has equal inputs stands together.
+        frame = pd.DataFrame(parts)
+        names = [""] * len(frame) if key is None else table.texts(key)
+        order = frame.assign(**{"": names}).sort_values([*chosen, ""]).index
+        lines = tuple(table.lines[i] for i in order)
+        frame = frame.loc[order].reset_index(drop=True)
+        found = cls(
+            table,
+            key,
+            chosen,
+            notation,
+            lines,
+            frame,
+            by_log,
+            ignored,
+            own,
+            tuple(open),
+        )
+        for check in (found._check_names, found._check_logs):
+            with faults.noted():
+                check()
+        faults.check()
+        return found
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def pool(self, rows: np.ndarray) -> Pool:
+        r"""The pool of some candidates, with the cells of their lines as its table.
+
+        Args:
+            rows: Which candidates, sorted.
+        """
+        from botorch_lse.data.pool import Pool
+
+        cells = pd.DataFrame([self.lines[row].cells for row in rows], dtype=str)
+        frame = self.frame.iloc[rows].reset_index(drop=True)
+        by_log = {name: np.log10(frame[name]) for name in self.logs}
+        # Nothing is left to ask about words: that was done where they were read.
+        words = {name: "category" for name in self.inputs if name not in self._slack}
+        return Pool(frame.assign(**by_log).astype(words), table=cells)
+
+    def drawn(self, rows: np.ndarray) -> pd.DataFrame:
+        r"""The inputs of some candidates for a picture: numbers, and words by name.
+
+        The table of ``pool`` holds cells as they are written, which an axis would show
+        as so many words, one beside the other.
+
+        Args:
+            rows: Which candidates, sorted.
+        """
+        shown = self.frame.iloc[rows].reset_index(drop=True)
+        said = {
+            name: [self.lines[row].cells[name] for row in rows]
+            for name in self.inputs
+            if name in self._answers
+        }
+        return shown.assign(**said)
+
+    def called(self, row: int) -> str:
+        r"""What a candidate is called in a message.
+
+        Args:
+            row: The candidate.
+        """
+        cells = self.lines[row].cells
+        if self.key is not None:
+            return f"{self.key} {cells[self.key]}"
+        return ", ".join(f"{name} = {cells[name]}" for name in self.inputs)
+
+    # --- what was understood ----------------------------------------------------------
+
+    @property
+    def unused(self) -> list[str]:
+        r"""Columns that are neither key, input, ignored nor measured, and vary."""
+        used = {self.key, self.column, *self.inputs, *self.ignore}
+        rest = (name for name in self.table.header if name not in used)
+        return [name for name in rest if len({*self.table.texts(name)}) > 1]
+
+    def described(self) -> list[str]:
+        r"""A line for each column of the table: what it was understood to be."""
+        return [f"{name}: {self._meaning(name)}" for name in self.table.header]
+
+    def _meaning(self, name: str) -> str:
+        if name == self.key:
+            return "names the candidates"
+        if name == self.column:
+            return "what is measured"
+        if name in self.ignore:
+            return "ignored"
+        if name not in self.inputs:
+            if name in _other_results(self.table, self.column, self.open):
+                return f"another result, filled where {self.column} is; not used"
+            cells = {*self.table.texts(name)}
+            same = f" ({next(iter(cells)) or 'empty'} in every line)"
+            return f"not used{same if len(cells) == 1 else ''}"
+        if name in self._answers:
+            return "yes or no"
+        if name not in self._slack:
+            words = sorted({*self.frame[name]})
+            more = [f"and {len(words) - SHOWN} more"] * (len(words) > SHOWN)
+            shown = ", ".join([*words[:SHOWN], *more])
+            return f"{len(words)} word{'s' * (len(words) != 1)} ({shown})"
+        numbers = self.frame[name].to_numpy()
+        ends = (self.lines[i].cells[name] for i in (numbers.argmin(), numbers.argmax()))
+        log = ", by their logarithm" if name in self.logs else ""
+        return f"numbers {' to '.join(ends)}{log}"
+
+    # --- finding them again -----------------------------------------------------------
+
+    @cached_property
+    def _by_key(self) -> dict[str, int]:
+        assert self.key is not None  # or nobody asks
+        return {line.cells[self.key]: i for i, line in enumerate(self.lines)}
+
+    @cached_property
+    def _by_inputs(self) -> dict[tuple[object, ...], list[int]]:
+        found: dict[tuple[object, ...], list[int]] = {}
+        for i, row in enumerate(self.frame.itertuples(index=False, name=None)):
+            found.setdefault(row, []).append(i)
+        return found
+
+    def find(self, line: Line, table: Table) -> int:
+        r"""The candidate that a line of another file is about.
+
+        Args:
+            line: The line.
+            table: Its file.
+
+        Raises:
+            ValueError: If it is about none, or its inputs are those of another one.
+        """
+        by_key = None if self.key is None else table.column(self.key)
+        if by_key is None:
+            return self._find_by_inputs(line, table)
+        name = line.cells[by_key]
+        row = self._by_key.get(name)
+        if row is None:
+            near = self._equal_numbers(name)
+            near = near or difflib.get_close_matches(name, self._by_key, 1)
+            hint = f", such as {near[0]}" if near else ""
+            raise table.complaint(
+                line,
+                by_key,
+                f"a candidate of {self.table.name}{hint}",
+                f"got {name!r}" if name else "the cell is empty",
+                f"correct it, add the candidate to {self.table.name}, or delete the "
+                "line",
+            )
+        self._check_inputs(line, table, row)
+        return row
+
+    def _equal_numbers(self, name: str) -> list[str]:
+        r"""Keys that are the same number, as a spreadsheet makes 1.00E+05 of 1E5."""
+        number = number_with(".", name.replace(",", "."))
+        if number is None:
+            return []
+        return [key for key in self._by_key if number_with(".", key) == number]
+
+    def _check_inputs(self, line: Line, table: Table, row: int) -> None:
+        r"""Complain if a line has the key of one candidate and inputs of another."""
+        for name in self.inputs:
+            there = table.column(name)
+            if there is None or not line.cells[there]:
+                continue
+            value, wanted = self._cell(line, table, name, there), self.frame[name][row]
+            if not self._are_close(name, value, wanted):
+                own = self.lines[row]
+                raise table.complaint(
+                    line,
+                    there,
+                    f"{own.cells[name]} as {self.called(row)} has in line "
+                    f"{own.number} of {self.table.name}",
+                    f"got {line.cells[there]!r}",
+                    "correct the line that is wrong: one of the two is about another "
+                    "candidate",
+                )
+
+    def _find_by_inputs(self, line: Line, table: Table) -> int:
+        columns = {name: table.column(name) for name in self.inputs}
+        absent = [name for name, there in columns.items() if there is None]
+        if absent:
+            keyed = f" or its key {self.key!r}" if self.key else ""
+            raise ValueError(
+                f"{table.name}: expected the inputs of {self.table.name}{keyed} to "
+                "tell which candidates were measured, but column "
+                f"{absent[0]!r} is missing. "
+                "Add it, or name a column that both tables have: "
+                f"{self.notation.advice('key', 'NAME')}."
+            )
+        values = tuple(
+            self._cell(line, table, name, str(there)) for name, there in columns.items()
+        )
+        found = self._by_inputs.get(values) or self._near(values)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise ValueError(
+                f"{table.name}, line {line.number}: expected one candidate, but lines "
+                f"{self.lines[found[0]].number} and {self.lines[found[1]].number} of "
+                f"{self.table.name} have these inputs. Add the column {self.key!r}."
+            )
+        return self._refuse(line, table, values)
+
+    def _refuse(self, line: Line, table: Table, values: tuple[object, ...]) -> int:
+        r"""Complain that no candidate has these inputs; the nearest one is named."""
+        apart = pd.DataFrame(
+            {name: self._apart(name, value) for name, value in self._named(values)}
+        )
+        row = int(apart.sum(axis=1).to_numpy().argmin())
+        name = str(apart.loc[row].idxmax())
+        there = str(table.column(name))
+        own = self.lines[row]
+        raise table.complaint(
+            line,
+            there,
+            f"the inputs of a candidate of {self.table.name}; the likest, in line "
+            f"{own.number}, has {own.cells[name]}",
+            f"got {line.cells[there]!r}",
+            "restore the inputs (programs round what they show), or let a column name "
+            f"the candidates in both tables: {self.notation.advice('key', 'NAME')}",
+        )
+
+    def _apart(self, name: str, value: object) -> pd.Series:
+        r"""How far the candidates are from a value, as a share of the input's range."""
+        column = self.frame[name]
+        if not isinstance(value, float):
+            return (column != value).astype(float)
+        span = self._slack[name] / SAME_ROW or 1.0
+        return (column - value).abs() / span
+
+    def _named(self, values: tuple[object, ...]) -> zip[tuple[str, object]]:
+        return zip(self.inputs, values, strict=True)
+
+    def _near(self, values: tuple[object, ...]) -> list[int]:
+        r"""Candidates whose inputs are these but for the last digits."""
+        same = np.ones(len(self), dtype=bool)
+        for name, value in self._named(values):
+            column = self.frame[name]
+            if isinstance(value, float) and not isinstance(column.iloc[0], str):
+                same &= (column - value).abs().to_numpy() <= self._slack[name]
+            else:
+                same &= (column == value).to_numpy()
+        return [int(i) for i in np.flatnonzero(same)]
+
+    @cached_property
+    def _slack(self) -> dict[str, float]:
+        r"""How far the same number of a column may be from itself."""
+        spans = {
+            name: float(column.max() - column.min()) or abs(float(column.iloc[0]))
+            for name, column in self.frame.items()
+            if pd.api.types.is_numeric_dtype(column)
+        }
+        return {str(name): SAME_ROW * span for name, span in spans.items()}
+
+    def _are_close(self, name: str, one: object, other: object) -> bool:
+        if isinstance(one, float) and isinstance(other, float):
+            return abs(one - other) <= self._slack.get(name, 0.0)
+        return one == other
+
+    def _cell(self, line: Line, table: Table, name: str, there: str) -> object:
+        r"""An input as the candidates have it, read from a line of another file."""
+        text = line.cells[there]
+        if name not in self._slack:
+            return text
+        number = _yes_or_no(text) if name in self._answers else None
+        # A few lines may not show the mark that all candidates together show.
+        mark = table.mark(there) or self.table.mark(name)
+        notation = self.notation.with_mark(mark)
+        number = notation.number(text) if number is None else number
+        if number is None:
+            came = f"got {text!r}" if text else "the cell is empty"
+            raise table.complaint(line, there, "a number", came, notation.repair(text))
+        return number
+
+    @cached_property
+    def _answers(self) -> set[str]:
+        r"""Columns that say yes or no."""
+        return {
+            name
+            for name in self._slack
+            if _yes_or_no(self.lines[0].cells[name]) is not None
+        }
+
+    def _check_logs(self) -> None:
+        r"""Complain about inputs that have no logarithm."""
+        for name in self.logs:
+            if name not in self._slack or name in self._answers:
+                raise ValueError(
+                    f"{self.table.name}: expected `logs` to name inputs that are "
+                    f"numbers, but {name!r} is none. Leave it out."
+                )
+            least = int(self.frame[name].to_numpy().argmin())
+            if self.frame[name][least] <= 0:
+                line = self.lines[least]
+                raise self.table.complaint(
+                    line,
+                    name,
+                    "a number above 0, which has a logarithm",
+                    f"got {line.cells[name]!r}",
+                    f"correct it, or leave {name!r} out of `logs`",
+                )
+
+    # --- duplicates -------------------------------------------------------------------
+
+    def _check_names(self) -> None:
+        r"""Complain about lines that nobody could tell apart."""
+        alike: dict[object, list[Line]] = {}
+        for line, row in zip(
+            self.lines, self.frame.itertuples(index=False, name=None), strict=True
+        ):
+            name = row if self.key is None else line.cells[self.key]
+            alike.setdefault(name, []).append(line)
+        faults = Faults()
+        for lines in alike.values():
+            if len(lines) > 1:
+                faults.said.append(self._not_apart(lines))
+        faults.check()
+
+    def _not_apart(self, lines: Sequence[Line]) -> str:
+        r"""The complaint about lines that are one candidate."""
+        *first, last = sorted(line.number for line in lines)
+        places = f"{self.table.name}, lines {', '.join(map(str, first))} and {last}"
+        cells = lines[0].cells
+        all_of = "both" if len(lines) == 2 else "all"
+        if self.key is not None:
+            return (
+                f"{places}, column {self.key}: expected different names, but {all_of} "
+                f"are {cells[self.key]!r}. Delete one line, or rename it."
+            )
+        return (
+            f"{places}: expected different candidates, but their inputs are the same "
+            f"({', '.join(cells[name] for name in self.inputs)}). Delete one line; if "
+            "they are different samples, let a column name them: "
+            f"{self.notation.advice('key', 'NAME')}."
+        )
+
+
+def _check_lines(table: Table) -> None:
+    r"""Ask about lines that are no candidates: units, a second header, a sum."""
+    first, last = table.lines[0], table.lines[-1]
+    faults, numeric = Faults(), list[str]()
+    for name in table.header:
+        below = [text for text in table.texts(name)[1:] if text]
+        if below and sum(map(is_number, below)) >= MOSTLY * len(below):
+            numeric.append(name)
+    units = {name: first.cells[name] for name in numeric if first.cells[name]}
+    if units and not any(map(is_number, first.cells.values())):
+        name, unit = next(iter(units.items()))
+        faults.said.append(
+            f"{table.name}, line {first.number}: expected a candidate, but it looks "
+            f"like a line of units ({', '.join(units.values())}). Delete it; a unit "
+            f"may stand in the header, as in '{name} ({unit})'."
+        )
+    for line in table.lines:
+        if tuple(line.cells.values()) == table.header:
+            faults.said.append(
+                f"{table.name}, line {line.number}: expected a candidate, but it "
+                "repeats the header. Delete it."
+            )
+    words = {text.casefold().rstrip(":") for text in last.cells.values()}
+    if len(table.lines) > 1 and words & SUMS:
+        faults.said.append(
+            f"{table.name}, line {last.number}: expected a candidate, but it looks "
+            "like a sum or mean of the others. Delete it; if it is a candidate, give "
+            "it another name."
+        )
+    faults.check()
+
+
+def _known(table: Table, name: str, setting: str) -> str:
+    r"""The header's name of a column that a setting names."""
+    found = table.column(name)
+    if found is None:
+        near = difflib.get_close_matches(name, table.header, 1)
+        with_comma = [name for name in table.header if "," in name]
+        marks = (
+            "On the command line a name with a comma stands in quotation marks, as in "
+            f"--{setting} '\"{with_comma[0]}\"'. "
+            if with_comma and setting in LISTS
+            else ""
+        )
+        raise ValueError(
+            f"{table.name}: expected `{setting}` to name columns of it, but {name!r} "
+            + (f"is none; did you mean {near[0]!r}? " if near else "is none. ")
+            + f"{marks}It has {', '.join(table.header)}.{table.doubt}"
+        )
+    return found
+
+
+def is_open(text: str, words: Sequence[str]) -> bool:
+    r"""Whether a cell says that something is not measured yet.
+
+    Args:
+        text: The cell.
+        words: Words that stand for it, besides an empty cell.
+    """
+    known = {word.casefold() for word in words}
+    return not text or is_missing(text) or text.casefold() in known
+
+
+def _other_results(table: Table, column: str | None, words: Sequence[str]) -> list[str]:
+    r"""Columns that are filled exactly where the results are, if these are not full.
+
+    Args:
+        table: The file.
+        column: The column of the results.
+        words: Words that stand for what is not measured yet.
+    """
+    if column is None:
+        return []
+    where = [is_open(text, words) for text in table.texts(column)]
+    if len({*where}) == 1:
+        return []
+    filled = {
+        name: [is_open(text, words) for text in table.texts(name)]
+        for name in table.header
+    }
+    return [n for n, own in filled.items() if own == where and n != column]
+
+
+def _described_by(
+    table: Table, left_out: set[str | None], notation: Notation
+) -> tuple[str, ...]:
+    r"""The columns that are inputs where nobody says: all that vary.
+
+    A column that counts the lines is no input by chance only, so that it is asked
+    about: taken as one, it would make neighbours of what happens to stand side by side.
+    """
+    names = []
+    for name in table.header:
+        cells = [line.cells[name] for line in table.lines]
+        if name in left_out or (len(set(cells)) == 1 and len(cells) > 1):
+            continue
+        names.append(name)
+    faults = Faults()
+    for name in names if len(names) > 1 else ():
+        if _counts_up(table, name, notation):
+            faults.said.append(
+                f"{table.name}: expected inputs, but column {name!r} counts the lines. "
+                f"If it names the candidates, {notation.advice('key', name)}; if it "
+                f"says nothing about them, {notation.advice('ignore', name)}; if it is "
+                "an input, name all inputs with --inputs."
+            )
+    faults.check()
+    if not names:
+        raise ValueError(
+            f"{table.name}: expected columns that describe the candidates, but no "
+            f"column is left that varies, of {', '.join(table.header)}."
+        )
+    return tuple(names)
+
+
+def _counts_up(table: Table, name: str, notation: Notation) -> bool:
+    r"""Whether a column holds 1, 2, 3, ..., from whatever number on."""
+    numbers = [notation.number(text) for text in table.texts(name)]
+    first = numbers[0]
+    wanted = None if first is None else [first + i for i in range(len(numbers))]
+    return len(numbers) > 2 and numbers == wanted
+
+
+def _yes_or_no(text: str) -> float | None:
+    word = text.casefold()
+    return 1.0 if word in YES else 0.0 if word in NO else None
+
+
+def _check_key(table: Table, key: str) -> None:
+    r"""Complain about candidates without a name."""
+    faults = Faults()
+    for line in table.lines:
+        if not line.cells[key]:
+            came, remedy = "the cell is empty", "fill it in"
+            wanted = "a name for every candidate"
+            faults.said.append(str(table.complaint(line, key, wanted, came, remedy)))
+    faults.check()
+
+
+def _read_column(
+    table: Table, name: str, notation: Notation, is_words: bool
+) -> list[object]:
+    r"""One input of all lines: numbers, yes and no as 1 and 0, or words.
+
+    Mostly numbers: a few words among them are mistakes, as ``Pool`` has it.
+
+    Args:
+        table: The file.
+        name: The column.
+        notation: How numbers are written.
+        is_words: Whether somebody said that its cells are words.
+    """
+    faults, cells = Faults(), table.texts(name)
+    for line, text in zip(table.lines, cells, strict=True):
+        if not text or (is_missing(text) and not is_words):
+            wanted = "a value for every candidate"
+            came = f"got {text!r}" if text else "the cell is empty"
+            remedy = (
+                "fill it in, delete the line, or leave the column out: "
+                f"{notation.advice('ignore', name)}"
+            )
+            if text:
+                remedy += f"; if it is a word, {notation.advice('words', name)}"
+            faults.said.append(str(table.complaint(line, name, wanted, came, remedy)))
+    faults.check()
+    answers = [_yes_or_no(text) for text in cells]
+    if not is_words and None not in answers:
+        return list(answers)
+    if not is_words and 2 * sum(map(is_number, cells)) > len(cells):
+        check_marks(table, name, notation)
+    own = notation.with_mark(table.mark(name))
+    numbers = [own.number(text) for text in cells]
+    if is_words or 2 * numbers.count(None) >= len(cells):
+        if not is_words:
+            _ask_about_words(table, name, notation)
+        return list(_checked_words(table, name, cells, notation))
+    for line, text, number in zip(table.lines, cells, numbers, strict=True):
+        if number is None:
+            complaint = table.complaint(
+                line, name, "a number", f"got {text!r}", own.repair(text)
+            )
+            faults.said.append(str(complaint))
+    faults.check()
+    return list(numbers)
+
+
+def check_marks(table: Table, name: str, notation: Notation) -> None:
+    r"""Ask about a column whose marks may be those of thousands.
+
+    Args:
+        table: The file.
+        name: The column.
+        notation: How numbers are written.
+
+    Raises:
+        ValueError: If all marks of the column stand before three digits, and nobody
+            said what the decimal mark is.
+    """
+    line = table.doubtful(name) if notation.decimal is None else None
+    if line is None:
+        return
+    text = line.cells[name]
+    mark = "." if "." in text else ","
+    raise table.complaint(
+        line,
+        name,
+        "a number that can be read in one way",
+        f"got {text!r}, and every such mark in the column stands before three digits",
+        f"if it is the decimal mark, {notation.advice('decimal', mark)}; if it is one "
+        f"of thousands, write {text.replace(mark, '')}",
+    )
+
+
+def _ask_about_words(table: Table, name: str, notation: Notation) -> None:
+    r"""Ask about words most of which begin with a number, such as ``800 ml``."""
+    found = [x for x in table.lines if begins_with_a_number(x.cells[name])]
+    words = {*table.texts(name)}
+    if 2 * len({line.cells[name] for line in found}) <= len(words):
+        return
+    own = notation.with_mark(table.mark(name))
+    line = next(line for line in found if own.number(line.cells[name]) is None)
+    text = line.cells[name]
+    raise table.complaint(
+        line,
+        name,
+        "numbers, or words that do not begin with one",
+        f"got {text!r}, and most of {len(words)} different cells are like it",
+        f"{own.repair(text)}; if they are words, {notation.advice('words', name)}; if "
+        f"the column says nothing of the candidates, {notation.advice('ignore', name)}",
+    )
+
+
+def _checked_words(
+    table: Table, name: str, cells: list[str], notation: Notation
+) -> list[str]:
+    r"""Words, if there are few enough different ones to be levels of an input."""
+    try:
+        encode(pd.DataFrame({name: pd.Series(cells, dtype="category")}))
+    except ValueError as error:
+        raise ValueError(
+            f"{table.name}, column {name}: expected few different words, each a level "
+            f"of an input, but got {len(set(cells))} in {len(cells)} lines. If it "
+            f"names the candidates, {notation.advice('key', name)}; if it says nothing "
+            f"about them, {notation.advice('ignore', name)}; else describe it by "
+            "numbers."
+        ) from error
+    return cells

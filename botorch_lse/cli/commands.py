@@ -1,0 +1,663 @@
+r"""The commands for tables: ``botorch-lse next`` and the others."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from botorch_lse._files import Seen, seen_to_write
+from botorch_lse._numerals import written
+from botorch_lse.cli.answers import draw_answer, write_answer
+from botorch_lse.cli.candidates import SHEET
+from botorch_lse.cli.cells import CODE_PAGES, Table, write_table, writing
+from botorch_lse.cli.doubts import in_table_words, place_of
+from botorch_lse.cli.measurements import (
+    FAILED,
+    MEASURED,
+    WORDS,
+    Entry,
+    results_with,
+    written_as_in,
+)
+from botorch_lse.cli.progress import doing
+from botorch_lse.cli.runs import Run
+from botorch_lse.cli.settings import PROGRAM
+from botorch_lse.cli.simulated import Outcome, simulated, truth_of
+from botorch_lse.confidence.calibration import (
+    ANOTHER_MODEL,
+    CalibrationWarning,
+    recent,
+    share_within,
+)
+from botorch_lse.data.classification import SIDES
+from botorch_lse.strategies.algorithm import (
+    ALL_ABOVE,
+    AUDITED,
+    BUDGET,
+    DECIDED,
+    EXCLUDED,
+    EXHAUSTED,
+    NONE_FOUND,
+    NOT_CONFIRMED,
+    OUT_OF_REACH,
+)
+from botorch_lse.strategies.gaussian import ADVICE
+from botorch_lse.surrogate.remarks import DataWarning
+
+ENDS = {
+    DECIDED: "Every candidate is decided.",
+    AUDITED: "Every candidate is decided, and candidates drawn at random confirmed it.",
+    NOT_CONFIRMED: "Candidates drawn at random did not confirm what was decided.",
+    NONE_FOUND: "No candidate was clearly above the level, so far.",
+    ALL_ABOVE: "No candidate was clearly below the level, so far.",
+    BUDGET: "The budget is used up; for more, set budget in the settings.",
+    EXHAUSTED: "No candidate is left to measure.",
+    OUT_OF_REACH: "What is undecided, no candidate that may be measured can decide.",
+}
+"""Why a run ended, for each reason to stop."""
+CHECK_A_FEW = (
+    "Candidates called above or below are so by a model learnt from your values; check "
+    "a few. (More on what that is worth: --details.)"
+)
+IN_TABLES = {
+    ANOTHER_MODEL: "or measure more",
+    "measured rows lie": "measured candidates lie",
+    "New rows come first": "New candidates come first",
+    "give `max_observations`, or an `audit` that tests rows": (
+        "set budget, or audit, which tests candidates"
+    ),
+}
+"""What strategies say, and what it is for somebody who has a table and no code."""
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+"""What stands between cells, in words."""
+MARKS = {".": "point", ",": "comma"}
+"""Decimal marks, in words."""
+_OF_AUDIT = re.compile(r"(Audited:|An audit of|Not confirmed:).*")
+"""What the guarantee of an answer says of an audit."""
+OFTEN = 3
+"""A candidate that failed so many times, and never gave a value, is asked about."""
+
+
+def carry_out(run: Run, call: argparse.Namespace) -> None:
+    r"""Carry out the command of a call.
+
+    Args:
+        run: The run that it is about.
+        call: The options.
+    """
+    with warnings.catch_warnings():
+        # What predictions and values were worth is said in sentences.
+        warnings.simplefilter("ignore", CalibrationWarning)
+        warnings.simplefilter("ignore", DataWarning)
+        if call.command == "next":
+            next_command(run)
+        elif call.command == "answer":
+            answer_command(run, call)
+        else:
+            simulate_command(run, call)
+
+
+def _tell(*said: str) -> None:
+    r"""Print what there is to say, once the files are written.
+
+    A reader that closes its end, as in ``next | head -1``, must not keep a file from
+    being written.
+    """
+    print("\n".join(filter(None, said)), flush=True)
+
+
+def understood(run: Run) -> str:
+    r"""How the table of candidates was read, and what of it is not used.
+
+    In full at the first call; later what a change may have left out by mistake.
+
+    Args:
+        run: The run.
+    """
+    candidates, found = run.candidates, run.settings
+    table, lines = candidates.table, list[str]()
+    if not found.is_stored:
+        between = table.style.delimiter
+        between = DELIMITERS.get(between, repr(between))
+        mark, page = table.mark(), table.style.encoding
+        style = f"; decimal {MARKS[mark]}" if mark else ""
+        style += f"; encoding {page}" if page in CODE_PAGES else ""
+        n = _counted(len(table.lines), "line")
+        lines.append(f"{table.name}: {n}; {between} between cells{style}.")
+        lines += [f"  {said}" for said in candidates.described()]
+    elif unused := candidates.unused:
+        lines.append(
+            f"Not used of {table.name}: {', '.join(unused)}. To use one, name it in "
+            f"`inputs` of {found.path.name}; not to be told again, in `ignore`."
+        )
+    return "\n".join(lines)
+
+
+def uncounted(run: Run) -> str:
+    r"""What to do about values that stand beside the candidates and are not used.
+
+    Args:
+        run: The run.
+    """
+    found, candidates = run.settings, run.candidates
+    told = {candidates.lines[e.row].number for e in run.measured.having(MEASURED)}
+    n = len({line.number for line in run.valued_lines} - told)
+    if n == 0:
+        return ""
+    remedy = f"copy these lines to {found.results}"
+    if run.measured.results is None:
+        remedy += f", or {found.later.advice('results', found.candidates)}"
+    return (
+        f"{_counted(n, 'value')} of {candidates.column} in {candidates.table.name} "
+        f"{'does' if n == 1 else 'do'} not count. To use them, {remedy}."
+    )
+
+
+def next_command(run: Run) -> None:
+    r"""Write the sheet of what to measure next.
+
+    Args:
+        run: The run.
+    """
+    run.check_files()  # before anything that takes long, and again behind it
+    said = [understood(run), uncounted(run), summary(run, is_taken=True)]
+    lines = run.sheet_lines(run.next_rows())
+    run.check_files()
+    said += [save_settings(run), save_results(run)]
+    save_sheet(run, lines)
+    _tell(*said, to_do(run, lines))
+
+
+def answer_command(run: Run, call: argparse.Namespace) -> None:
+    r"""Write the answer as a table and a picture, and say what it is worth.
+
+    Args:
+        run: The run.
+        call: The options.
+    """
+    seen = dict[Path, Seen]()
+    for path in (call.table, call.picture):
+        with writing(path):
+            seen[path] = seen_to_write(path)
+    said = [understood(run), uncounted(run), summary(run)]
+    said += [details(run) if call.details else closing(run), save_settings(run)]
+    write_answer(run, call.table, seen[call.table])
+    with doing(f"drawing {call.picture}", at_once=False):
+        draw_answer(run, call.picture, seen[call.picture])
+    _tell(*said, f"Wrote {call.table} and {call.picture}.")
+
+
+def closing(run: Run) -> str:
+    r"""What to make of an answer, in a sentence; an audit was asked for, and is told.
+
+    Args:
+        run: The run.
+    """
+    answer = run.answer
+    audit = _OF_AUDIT.search(answer.guarantee)
+    if audit:
+        return audit[0]
+    return "" if bool(answer.undecided.all()) else CHECK_A_FEW
+
+
+def details(run: Run) -> str:
+    r"""What the answer is worth: what was predicted, what is claimed and assumed.
+
+    Args:
+        run: The run.
+    """
+    state = run.state
+    if not state.history.n_measured:
+        return ""
+    guarantee = state.classification.guarantee.replace(EXCLUDED, "").strip()
+    for remark in state.remarks:  # the summary has said the others
+        own = in_table_words(run, remark) if remark.kind in ADVICE else ""
+        guarantee = guarantee.replace(f" {remark}", f" {own}" if own else "")
+    said = str(state.calibration())
+    # Where the predictions failed, the guarantee and the summary say so already.
+    has_said = said in guarantee or state.calibration().has_failed
+    words = (guarantee,) if has_said else (said, guarantee)
+    if run.scale.is_log:
+        level, epsilon = written(run.level, 1e-3), written(run.epsilon, 1e-4)
+        more = "By logarithms to base 10"
+        words = (*words, f"{more}: the level is {level}, epsilon {epsilon}.")
+    return _in_table_words("\n".join(words))
+
+
+def simulate_command(run: Run, call: argparse.Namespace) -> None:
+    r"""Say how many measurements to expect, from simulated ones.
+
+    Args:
+        run: The run.
+        call: The options.
+    """
+    truth = truth_of(run, call.runs, call.truth, call.between, call.noise)
+    noise = run.scale.noise_in_words(truth.noise_std)
+    said = (understood(run), save_settings(run))
+    _tell(*said, f"Truth: {truth.words}; {noise}.")
+    outcomes, runs = list[Outcome](), simulated(run, truth, call.most)
+    for i in range(1, len(truth.values) + 1):
+        with doing(f"run {i}", at_once=False):
+            outcome = next(runs)
+        outcomes.append(outcome)
+        print(
+            f"run {i}: {_counted(outcome.n, 'measurement')} in "
+            f"{_counted(outcome.sheets, 'sheet')}, {outcome.above} above, "
+            f"{outcome.wrong} wrong. {_end_of(outcome)}",
+            flush=True,
+        )
+    print(expected(outcomes, truth.state.n_used))
+
+
+def _end_of(outcome: Outcome) -> str:
+    r"""Why a simulated run ended; its limit is none of the settings."""
+    if outcome.reason == BUDGET:
+        return "It ended before all was decided."
+    return ENDS.get(outcome.reason, "")
+
+
+def expected(outcomes: Sequence[Outcome], begun: int) -> str:
+    r"""How many measurements to expect, in a sentence.
+
+    Args:
+        outcomes: Simulated runs.
+        begun: Measurements that are there already.
+    """
+    counts = sorted(outcome.n for outcome in outcomes)
+    more = " more" if begun else ""
+    open_ = sum(outcome.reason not in (DECIDED, AUDITED) for outcome in outcomes)
+    said = f"Expect {_counted(counts[len(counts) // 2], 'measurement')}{more}"
+    said += f" (from {counts[0]} to {counts[-1]})" if counts[0] < counts[-1] else ""
+    if open_:
+        said += (
+            f", or more: {open_} of {_counted(len(counts), 'run')} ended before all "
+            "was decided. A larger epsilon takes fewer"
+        )
+    return f"{said}."
+
+
+def save_settings(run: Run) -> str:
+    r"""Write the settings of a first call, and say where they are.
+
+    Args:
+        run: The run.
+    """
+    if run.settings.is_stored:
+        return ""
+    run.settings.write()
+    return f"Settings are in {run.settings.path}: edit them there."
+
+
+def save_results(run: Run) -> str:
+    r"""Add what came back in the sheet to the results, and say how many these are.
+
+    Args:
+        run: The run.
+    """
+    if not run.measured.taken:
+        return ""
+    path, now = run.settings.file("results"), run.measured
+    header, rows = results_with(now, run.sheet_header)
+    like = now.sheet or run.candidates.table
+    style = now.results.style if now.results else like.style.of_another
+    write_table(path, header, rows, style, run.seen[path])
+    return (
+        f"{_counted(len(now.taken), 'result')} of {run.settings.out} "
+        f"added to {run.settings.results}."
+    )
+
+
+def save_sheet(run: Run, lines: list[dict[str, str]]) -> None:
+    r"""Write the sheet: what is out, then what is new.
+
+    Where sheet and results are one file, its lines stay and the new ones follow.
+
+    Args:
+        run: The run.
+        lines: The new lines.
+    """
+    now, path = run.measured, run.settings.file("out")
+    table = now.sheet
+    header = list(run.sheet_header)
+    kept = [_open_cells(run, entry) for entry in now.open]
+    if table is not None:
+        if table is now.results:
+            if not lines:
+                return
+            kept = [dict(line.cells) for line in table.lines]
+        else:
+            pairs = zip(kept, now.open, strict=True)
+            kept = [written_as_in(table, cells, e.table) for cells, e in pairs]
+        header = _joined_header(run, table)
+        candidates = run.candidates.table
+        lines = [written_as_in(table, cells, candidates) for cells in lines]
+    style = table.style if table else run.candidates.table.style.of_another
+    write_table(path, header, [*kept, *lines], style, run.seen[path])
+
+
+def _open_cells(run: Run, entry: Entry) -> dict[str, str]:
+    r"""The cells of an open line, without a word for a value that is missing."""
+    column = entry.table.column(run.settings.column)
+    return {**entry.line.cells, **({} if column is None else {column: ""})}
+
+
+def to_do(run: Run, lines: list[dict[str, str]]) -> str:
+    r"""What there is to do now, in sentences.
+
+    Args:
+        run: The run.
+        lines: The new lines of the sheet.
+    """
+    out, n_open = run.settings.out, len(run.measured.open)
+    if run.is_done:
+        said = "Nothing more need be measured"
+        if n_open:
+            said += f", nor the {_counted(n_open, 'open line')} of {out}"
+        return f"{said}. For the answer: {PROGRAM} answer"
+    n = n_open + len(lines)
+    again = min(len(run.measured.owed), len(lines))
+    parts = [f"{n_open} still open"] * (n_open > 0)
+    parts += [f"{again} again because they failed"] * (again > 0)
+    said = f"{out}: {_counted(n, 'line')} to measure"
+    said += f" ({', '.join(parts)})" if parts else ""
+    return (
+        f"{said}. Fill in {run.result_column!r}: a number, {WORDS}. Save, and call "
+        f"{PROGRAM} next again."
+    )
+
+
+def summary(run: Run, *, is_taken: bool = False) -> str:
+    r"""What is known by now, in sentences.
+
+    Args:
+        run: The run.
+        is_taken: Whether what came back in the sheet will stand in the results.
+    """
+    now, found, state = run.measured, run.settings, run.state
+    answer = run.answer
+    parts = [f"{len(now.having(MEASURED))} measured"]
+    for status, words in ((FAILED[0], "failed"), ("n/a", "not measurable")):
+        if n := len(now.having(status)):
+            parts.append(f"{n} {words}")
+    sides = (f"{int(getattr(answer, side).sum())} {side}" for side in SIDES)
+    lines = [f"{_counted(len(run.candidates), 'candidate')}: {', '.join(parts)}."]
+    if state.history.n_measured:
+        lines.append(
+            f"{run.result_column} against {written(found.level)}: {', '.join(sides)}."
+        )
+        lines += how_many(run)
+    first = run.strategy.parts.model.n_first
+    if state.stop_reason is not None:
+        lines.append(ENDS[state.stop_reason] + one_sided(run))
+    elif run.is_done:
+        lines.append(ENDS[DECIDED])
+    elif first > state.history.n_measured:
+        lines.append(
+            f"The first {first} measurements are spread over the table: nothing is "
+            f"decided before, {first - state.history.n_measured} to go. (The setting "
+            "first says how many.)"
+        )
+    else:
+        lines.append(foreseen(run))
+    lines += [*of_ends(run), *often_failed(run), *of_marks(run)]
+    lines += [*of_limits(run, is_taken), *of_scale(run), *of_values(run, is_taken)]
+    if state.history.n_measured and state.calibration().has_failed:
+        lines.append(too_narrow(run))
+    return "\n".join(lines)
+
+
+def of_ends(run: Run) -> list[str]:
+    r"""What to know of files that do not end as they are written, in sentences.
+
+    Some spreadsheets leave off the last line break, and so does a copy that was cut
+    short within the last cell.
+
+    Args:
+        run: The run.
+    """
+    tables = {id(t): t for t in (run.measured.results, run.measured.sheet) if t}
+    return [
+        f"{table.last_words}, as this program writes it. If the file was cut short "
+        "there, correct that line."
+        for table in tables.values()
+        if table.unended is not None and table.column(SHEET) is not None
+    ]
+
+
+def one_sided(run: Run) -> str:
+    r"""How many values lay on the side on which no candidate was found, if some did.
+
+    Args:
+        run: The run.
+    """
+    sides = {NONE_FOUND: "above", ALL_ABOVE: "below"}
+    side = sides.get(run.state.stop_reason or "")
+    y = run.state.observations.y
+    beyond = y > run.level if side == "above" else y < run.level
+    n = int(beyond.sum())
+    if side is None or n == 0:
+        return ""
+    verb = "was" if n == 1 else "were"
+    return (
+        f" {n} of {_counted(len(y), 'value')} {verb} {side} it, but by no more than "
+        "the noise that was learnt explains."
+    )
+
+
+def of_marks(run: Run) -> list[str]:
+    r"""What to know of words in place of values, in sentences.
+
+    Args:
+        run: The run.
+    """
+    now, lines = run.measured, list[str]()
+    if now.excluded:
+        lines.append(
+            "What is marked n/a is not asked for: empty its cell in "
+            f"{run.settings.results} to ask for it again."
+        )
+    if now.missing:
+        n, verb = len(now.missing), "counts" if len(now.missing) == 1 else "count"
+        lines.append(
+            f"{now.missing[0]}{f' and {n - 1} more' if n > 1 else ''}: {verb} as "
+            "empty, as programs write it where nothing stands. Write n/a if a "
+            "candidate cannot be measured."
+        )
+    return lines
+
+
+def of_limits(run: Run, is_taken: bool) -> list[str]:
+    r"""What is done with values of which only a limit is known, in sentences.
+
+    Args:
+        run: The run.
+        is_taken: Whether what came back in the sheet will stand in the results.
+    """
+    lines, level = list[str](), written(run.settings.level)
+    if known := list(run.measured.known.values()):
+        n = len(known)
+        them = "its candidate is" if n == 1 else "their candidates are"
+        lines.append(
+            f"{_counted(n, 'value')} {'is a limit' if n == 1 else 'are limits'} (first "
+            f"{_text_of(run, known[0])} in {place_of(run, known[0], is_taken)}): "
+            f"{them} decided so, and not asked for again. The model learns the limit "
+            "in place of the value, so that it takes others like it for nearer to the "
+            "level than they are."
+        )
+    if untold := list(run.measured.untold.values()):
+        n = len(untold)
+        lines.append(
+            f"{_counted(n, 'limit')} beyond the level {level} "
+            f"{'says' if n == 1 else 'say'} nothing of the side (first "
+            f"{_text_of(run, untold[0])} in {place_of(run, untold[0], is_taken)}): not "
+            "learnt from, and not asked for again. If a finer method can, measure it "
+            "and write the value in its place."
+        )
+    return lines
+
+
+def _text_of(run: Run, entry: Entry) -> str:
+    r"""What stands in the cell of a result."""
+    column = entry.table.column(run.settings.column)
+    return "" if column is None else entry.line.cells[column]
+
+
+def of_scale(run: Run) -> list[str]:
+    r"""A hint at logarithms, where values span decades or noise grows with them.
+
+    Not where somebody said what is wanted.
+
+    Args:
+        run: The run.
+    """
+    y, found = run.state.observations.y, run.settings
+    grows = any(remark.kind == "growing noise" for remark in run.state.remarks)
+    is_suggested = run.scale.is_suggested(y, found.level, grows)
+    if found.log_result is not None or not is_suggested:
+        return []
+    low, high = torch.aminmax(y)
+    noise = ", and their noise grows with them" if grows else ""
+    return [
+        f"Values go from {written(low)} to {written(high)}{noise}: where ratios count, "
+        f"{found.later.advice('log_result', '')}, and the model learns their "
+        f"logarithms. (log_result = false in {found.path.name} ends this hint.)"
+    ]
+
+
+def of_values(run: Run, is_taken: bool) -> list[str]:
+    r"""What the values show by themselves, in sentences.
+
+    Args:
+        run: The run.
+        is_taken: Whether what came back in the sheet will stand in the results.
+    """
+    remarks = (remark for remark in run.state.remarks if remark.kind not in ADVICE)
+    said = (in_table_words(run, remark, is_taken=is_taken) for remark in remarks)
+    return [*filter(None, said)]
+
+
+def too_narrow(run: Run) -> str:
+    r"""That predictions failed, in the words of somebody who measures.
+
+    Args:
+        run: The run.
+    """
+    later = recent(run.state.calibration().ahead)
+    inside = round(share_within(later, 0.95) * len(later))
+    return (
+        f"Only {inside} of the last {len(later)} values lay where they were expected; "
+        "19 of 20 should. Do not trust what is decided: look for values that were "
+        "typed or measured wrongly, or measure more."
+    )
+
+
+def how_many(run: Run) -> list[str]:
+    r"""How many candidates are on the side that is asked for, while that is open.
+
+    Nothing before there is a model, and once every candidate is decided.
+
+    Args:
+        run: The run.
+    """
+    found, n = run.settings, len(run.pool)
+    if not bool(run.answer.undecided.any()):
+        return []
+    with doing("counting", at_once=False):
+        content = run.state.content()
+    if content.posterior is None:
+        return []
+    numbers = [content.estimate, *content.posterior]
+    if found.side == "below":
+        numbers = [1 - content.estimate, *(1 - end for end in content.posterior[::-1])]
+    # What limits tell is known, whatever the model says of it.
+    known = [entry.side for entry in run.measured.known.values()]
+    least, most = known.count(found.side), n - len(known) + known.count(found.side)
+    best, low, high = (min(max(round(n * x), least), most) for x in numbers)
+    percent = f"{written(100 * content.confidence)} %"
+    return [
+        f"Of all {n} about {best} {'is' if best == 1 else 'are'} {found.side}; by the "
+        f"model, if it is right, between {low} and {high} with {percent}."
+    ]
+
+
+def _in_table_words(said: str) -> str:
+    r"""What is said of the predictions, with a remedy that a table's owner has."""
+    for words, own in IN_TABLES.items():
+        said = said.replace(words, own)
+    return said
+
+
+def often_failed(run: Run) -> list[str]:
+    r"""A sentence about each candidate that failed often, to ask whether it can be.
+
+    Args:
+        run: The run.
+    """
+    times = Counter(entry.row for entry in run.measured.having("failed"))
+    return [
+        f"{run.candidates.called(row)} failed {n} times: write n/a if it cannot be "
+        "measured."
+        for row, n in times.items()
+        if n >= OFTEN and run.measured.counts[row] == 0
+    ]
+
+
+def foreseen(run: Run) -> str:
+    r"""About how many more measurements the answer takes, in a sentence.
+
+    Args:
+        run: The run.
+    """
+    with doing("looking ahead", at_once=False):
+        forecast = run.state.forecast()
+    more, budget = forecast.observations, run.settings.budget
+    left = None if budget is None else budget - run.state.n_used
+    beyond = forecast.more_than
+    about = f"about {more}" if beyond is None else f"more than {beyond}"
+    if more is None and beyond is None:
+        basis = _in_table_words(forecast.basis)
+        said = f"How many more measurements it takes cannot be told. {basis}"
+    elif left is not None and (more or beyond or 0) > left:
+        return (
+            f"The budget leaves {_counted(left, 'measurement')}; {about} would "
+            "decide all, so that some candidates will stay undecided."
+        ) + _symptom(run, more)
+    else:
+        is_confirming = not bool(run.state.classification.undecided.any())
+        until = "the answer is confirmed" if is_confirming else "all is decided"
+        plural = "" if more == 1 else "s"
+        said = f"{about.capitalize()} more measurement{plural} until {until}."
+        said = said if left is None else f"{said[:-1]}; the budget leaves {left}."
+        said += _symptom(run, more)
+    if run.settings.epsilon == 0:
+        said += (
+            " Candidates very near to the level take most of them: with an epsilon "
+            "these may go to either side."
+        )
+    elif beyond is not None or _symptom(run, more):
+        said += " A larger epsilon takes fewer."
+    return said
+
+
+def _symptom(run: Run, more: int | None) -> str:
+    r"""What a forecast beyond the table may come from."""
+    n = len(run.pool)
+    if (more or 0) <= n:
+        return ""
+    return f" That is more than the {n} candidates there are: look for a wrong value."
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def _joined_header(run: Run, table: Table) -> list[str]:
+    r"""The header of a file with the columns of a sheet that it lacks."""
+    lacks = (name for name in run.sheet_header if table.column(name) is None)
+    return [*table.header, *lacks]

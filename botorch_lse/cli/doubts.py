@@ -1,0 +1,96 @@
+r"""What the results show that a model does not say, for somebody who has a table.
+
+``state.remarks`` says it in the words of Python; here each remark names lines of files
+and a remedy that they have.
+"""
+
+from __future__ import annotations
+
+from botorch_lse._numerals import written
+from botorch_lse.cli.candidates import REPEAT, SHEET
+from botorch_lse.cli.measurements import MEASURED, Entry
+from botorch_lse.cli.runs import Run
+from botorch_lse.surrogate.remarks import NAMED, Remark
+
+
+def place_of(run: Run, entry: Entry, is_taken: bool) -> str:
+    r"""Where a line will stand when somebody reads this.
+
+    Args:
+        run: The run.
+        entry: The line.
+        is_taken: Whether what came back in the sheet will stand in the results.
+    """
+    moves = is_taken and any(entry is one for one, _ in run.measured.taken)
+    return run.settings.file("results").name if moves else entry.place
+
+
+def in_table_words(run: Run, remark: Remark, *, is_taken: bool = False) -> str:
+    r"""A remark with places and remedies of a table; empty if it says nothing there.
+
+    Args:
+        run: The run.
+        remark: One of its state.
+        is_taken: Whether what came back in the sheet will stand in the results.
+    """
+    file = run.settings.path.name
+    if remark.kind == "slip":
+        return _of_slip(run, remark.rows[0], is_taken)
+    if remark.kind == "levels" and not run.measured.known:  # limits are often alike
+        values = run.scale.shown(run.state.observations).y.unique()
+        shown = ", ".join(map(written, values))
+        return (
+            f"The results take only {len(values)} different values ({shown}). A model "
+            "for such results, as of yes and no, is missing here: this one takes them "
+            "for measured numbers, so that probabilities and bounds are rough guides. "
+            "Results of finer resolution, such as the share of several trials, say "
+            "more."
+        )
+    if remark.kind == "noise":
+        return (
+            "Hardly any candidate was measured twice, so that the noise is a guess and "
+            f"the bounds are wide. If you know it, set noise_std in {file}; else "
+            "measure four candidates again, add lines for them to "
+            f"{run.settings.results}, the cells {SHEET} and {REPEAT} empty, and "
+            f"{run.settings.later.advice('replicates', '')}."
+        )
+    if remark.kind == "stated noise":
+        rows = [int(run.rows[row]) for row in remark.rows]
+        entries = [e for e in run.measured.having(MEASURED) if e.row in rows]
+        places = [place_of(run, entry, is_taken) for entry in entries[:NAMED]]
+        places += [f"{len(entries) - NAMED} more"] * (len(entries) > NAMED)
+        return (
+            f"Values of one candidate differ by more than noise_std in {file} allows "
+            f"({'; '.join(dict.fromkeys(places))}): were they typed or measured "
+            "wrongly, or is the noise larger? The noise that they allow is used. "
+            "Correct them, set a larger noise_std, or delete its line, so that it is "
+            "learnt."
+        )
+    if remark.kind == "model":
+        return (
+            "Many values lie farther from what the model says than noise_std allows, "
+            f"so that nothing is decided. Set a larger noise_std in {file}, or delete "
+            "its line, so that it is learnt."
+        )
+    return ""
+
+
+def _of_slip(run: Run, at: int, is_taken: bool) -> str:
+    r"""What is asked about a value that all others contradict.
+
+    Args:
+        run: The run.
+        at: The row of the pool.
+        is_taken: Whether what came back in the sheet will stand in the results.
+    """
+    answer, row = run.scale.answer(run.state.classification), int(run.rows[at])
+    mean, sigma = float(answer.mean[at]), float(answer.sigma[at])
+    entries = (e for e in run.measured.having(MEASURED) if e.row == row)
+    own = [(entry, entry.value) for entry in entries if entry.value is not None]
+    entry, value = max(own, key=lambda one: abs(one[1] - mean))
+    until = " until its candidate is measured again" if len(own) == 1 else ""
+    return (
+        f"{place_of(run, entry, is_taken)}: {run.candidates.called(row)} has the value "
+        f"{written(value)}, where all others predict {written(mean, sigma)}. Was it "
+        f"typed or measured wrongly? Then correct it there. It does not count{until}."
+    )

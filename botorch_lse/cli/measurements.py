@@ -1,0 +1,604 @@
+r"""The lines of results and of the sheet: measured, open, failed, not measurable.
+
+Both files are read alike, and may be one. A line that a sheet asked for has the sheet's
+number and says the how-many-th measurement of its candidate it is: these three name it,
+so that a line copied from the sheet to the results is known to be the same one. A line
+without a number was measured elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from botorch_lse._numerals import MARKS, is_doubtful, number_with, written
+from botorch_lse.cli.candidates import (
+    NO,
+    REPEAT,
+    SHEET,
+    YES,
+    Candidates,
+    check_marks,
+    is_open,
+)
+from botorch_lse.cli.cells import Faults, Line, Table, content_of, read_table
+from botorch_lse.cli.notation import Notation, is_missing
+from botorch_lse.cli.settings import Settings
+
+if TYPE_CHECKING:
+    from botorch_lse.data.observations import Observations
+
+FAILED = ("failed", "fail")
+"""Words for a measurement that failed and is asked again."""
+EXCLUDED = ("n/a", "not measurable", "excluded")
+"""Words for a candidate that cannot be measured at all. (``NA`` is not one of them:
+programs write it where nothing stands.)"""
+OPEN, MEASURED = "open", "measured"
+NOT_FOUND = frozenset(
+    {"nd", "n.d.", "bd", "bdl", "b.d.l.", "lod", "<lod", "loq", "<loq", "not detected"}
+)
+"""Words for a value below a limit that they do not say."""
+LIMITS = {"<": "below", "<=": "below", "\N{LESS-THAN OR EQUAL TO}": "below"}
+LIMITS |= {">": "above", ">=": "above", "\N{GREATER-THAN OR EQUAL TO}": "above"}
+"""Signs of a value that is not known itself, and where it lies of the number behind."""
+UNTOLD = "limit"
+"""The status of a limit on the wrong side of the level, which tells nothing."""
+_LIMIT = re.compile(f"({'|'.join(sorted(LIMITS, reverse=True))})\\s*(.+)")
+WORDS = "failed (asked again) or n/a (cannot be measured, never asked again)"
+"""What may stand in a cell in place of a number, in a message."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    r"""One line, understood.
+
+    Args:
+        table: Its file.
+        line: Its cells.
+        row: The candidate.
+        sheet: The number of the sheet that asked for it; 0 if none did.
+        repeat: The how-many-th measurement of the candidate; 0 where nobody counted.
+        status: ``"open"``, ``"measured"``, ``"failed"``, ``"n/a"``, or ``"limit"`` for
+            a limit that does not tell the side of the level.
+        value: What was measured, or the limit of it.
+        side: ``"above"`` or ``"below"`` where a limit tells the side of the level.
+    """
+
+    table: Table = field(repr=False)
+    line: Line = field(repr=False)
+    row: int
+    sheet: int
+    repeat: int
+    status: str
+    value: float | None = None
+    side: str | None = None
+
+    @property
+    def name(self) -> tuple[int, int, int]:
+        r"""What tells it from other lines that sheets asked for."""
+        return self.sheet, self.row, self.repeat
+
+    @property
+    def said(self) -> tuple[str, float | None, str | None]:
+        r"""What the line says of the measurement."""
+        return self.status, self.value, self.side
+
+    @property
+    def place(self) -> str:
+        r"""Where it stands."""
+        return f"{self.table.name}, line {self.line.number}"
+
+
+@dataclass(frozen=True)
+class Measurements:
+    r"""Everything that is known of the candidates, and what is out.
+
+    Args:
+        entries: All lines, each once, without those that are answered elsewhere.
+        results: The table of results; ``None`` while there is none.
+        sheet: The sheet, ``None`` while there is none; the results where both are one.
+        taken: Lines of the sheet that the results do not have yet, each with the line
+            of the results that waits for it, if one does.
+        missing: The places of cells with a word for what is missing, such as ``NA``.
+    """
+
+    entries: tuple[Entry, ...]
+    results: Table | None
+    sheet: Table | None
+    taken: tuple[tuple[Entry, int | None], ...]
+    missing: tuple[str, ...] = ()
+
+    def having(self, *status: str) -> list[Entry]:
+        r"""The lines with one of these statuses."""
+        return [entry for entry in self.entries if entry.status in status]
+
+    @cached_property
+    def open(self) -> list[Entry]:
+        r"""The lines that are to be measured, in the order of the file."""
+        return self.having(OPEN)
+
+    @cached_property
+    def excluded(self) -> set[int]:
+        r"""The candidates that cannot be measured."""
+        return {entry.row for entry in self.having("n/a")}
+
+    @cached_property
+    def counts(self) -> Counter[int]:
+        r"""For each candidate, how many measurements are there or out."""
+        return Counter(entry.row for entry in self.having(MEASURED, OPEN, UNTOLD))
+
+    @cached_property
+    def known(self) -> dict[int, Entry]:
+        r"""Candidates whose side a limit tells, each with the limit."""
+        return {entry.row: entry for entry in self.entries if entry.side is not None}
+
+    @cached_property
+    def untold(self) -> dict[int, Entry]:
+        r"""Candidates of which there is only a limit that does not tell the side."""
+        rows = {entry.row for entry in self.having(MEASURED)}
+        return {e.row: e for e in self.having(UNTOLD) if e.row not in rows}
+
+    @cached_property
+    def owed(self) -> list[int]:
+        r"""Candidates to be asked again: asked for, but neither measured nor out."""
+        asked: Counter[int] = Counter()
+        for entry in self.entries:
+            asked[entry.row] = max(asked[entry.row], entry.repeat)
+        missing = {row: asked[row] - self.counts[row] for row in sorted(asked)}
+        return [
+            row
+            for row, n in missing.items()
+            for _ in range(n)
+            if row not in self.excluded
+        ]
+
+    def remarks(self, sheet_header: Iterable[str]) -> list[str]:
+        r"""Columns that people have added: a date, who measured, a remark.
+
+        Args:
+            sheet_header: The columns of a sheet as it is written.
+        """
+        found = list[str]()
+        for table in (self.results, self.sheet):
+            if table is None:
+                continue
+            ours = {table.column(name) for name in (*sheet_header, *found)}
+            found += [name for name in table.header if name not in ours]
+        return found
+
+    def remarks_of(self, sheet_header: Iterable[str]) -> dict[str, dict[int, str]]:
+        r"""What people have written beside the values, by column and candidate.
+
+        Args:
+            sheet_header: The columns of a sheet as it is written.
+        """
+        names, entries = self.remarks(sheet_header), self.entries
+        said: dict[str, dict[int, list[str]]] = {name: {} for name in names}
+        for entry in entries:
+            for name in names:
+                there = entry.table.column(name)
+                text = "" if there is None else entry.line.cells[there]
+                texts = said[name].setdefault(entry.row, [])
+                if text and text not in texts:
+                    texts.append(text)
+        return {
+            name: {row: "; ".join(texts) for row, texts in rows.items()}
+            for name, rows in said.items()
+        }
+
+    @property
+    def last_sheet(self) -> int:
+        r"""The number of the last sheet; 0 before any."""
+        return max((entry.sheet for entry in self.entries), default=0)
+
+    def by_sheet(self, places: Mapping[int, int]) -> list[Observations]:
+        r"""What was measured, sheet after sheet, what was measured elsewhere first.
+
+        Args:
+            places: The rows of the pool by candidate.
+        """
+        # Not at the top: the files are read without torch.
+        import torch
+
+        from botorch_lse.data.observations import Observations
+
+        done = self.having(MEASURED)
+        groups = []
+        for sheet in sorted({entry.sheet for entry in done}):
+            part = [entry for entry in done if entry.sheet == sheet]
+            rows = torch.tensor([places[entry.row] for entry in part])
+            values = torch.tensor([entry.value for entry in part], dtype=torch.float64)
+            groups.append(Observations(rows, values))
+        return groups
+
+
+def measurements(found: Settings, candidates: Candidates) -> Measurements:
+    r"""Read the results and the sheet.
+
+    Args:
+        found: The settings.
+        candidates: The candidates.
+
+    Raises:
+        ValueError: If a line is not what it should be, or stands there twice.
+    """
+    faults = Faults()
+    tables = dict[str, Table | None]()
+    for name in ("results", "out"):
+        with faults.noted():
+            tables[name] = _table_of(found, name)
+    faults.check()
+    results, sheet = tables["results"], tables["out"]
+    if results is not None and sheet is not None and results.path == sheet.path:
+        sheet = results
+    reader = _Reader(candidates, found)
+    files = (results,) if sheet is results else (results, sheet)
+    read = [list[Entry](), list[Entry]()]
+    for entries, table in zip(read, files, strict=False):
+        with faults.noted():
+            entries += _without_repeats(reader.entries(table), found)
+    faults.check()
+    entries, taken = _merged(read[0], read[1], found)
+    with faults.noted():
+        _check_order(entries, found)
+    measured = Counter(entry.row for entry in entries if entry.status == MEASURED)
+    # A line is answered, too, where its value came without the number of the sheet.
+    entries = [e for e in entries if e.status != OPEN or measured[e.row] < e.repeat]
+    with faults.noted():
+        _check_excluded(entries)
+    with faults.noted():
+        _check_limits(entries, found.level)
+    faults.check()
+    excluded = {entry.row for entry in entries if entry.status == "n/a"}
+    entries = [e for e in entries if e.status != OPEN or e.row not in excluded]
+    missing = tuple(place for table in files for place in reader.missing(table))
+    return Measurements(tuple(entries), results, sheet, tuple(taken), missing)
+
+
+def _table_of(found: Settings, name: str) -> Table | None:
+    path = found.file(name)
+    if content_of(path) is None:
+        return None
+    table = read_table(path.resolve(), found.encoding, found.names)
+    is_ours = table.column(SHEET) is not None  # and was written with all cells
+    if is_ours and table.unended is not None and table.unended < len(table.header):
+        raise ValueError(
+            f"{table.last_words}, and has {table.unended} cells of "
+            f"{len(table.header)}: the file was cut short. Restore it from a copy, or "
+            "complete the line and end it with a line break."
+        )
+    return table
+
+
+@dataclass(frozen=True)
+class _Reader:
+    r"""Understands the lines of a file.
+
+    Args:
+        candidates: What they are about.
+        found: The settings.
+    """
+
+    candidates: Candidates
+    found: Settings
+
+    @property
+    def notation(self) -> Notation:
+        r"""How numbers are written."""
+        return self.found.notation
+
+    def column_of(self, table: Table) -> str:
+        r"""The column of what is measured.
+
+        Args:
+            table: A file.
+
+        Raises:
+            ValueError: If it has none.
+        """
+        column = table.column(self.found.column)
+        if column is None:
+            raise ValueError(
+                f"{table.name}: expected the column {self.found.column!r} of what is "
+                f"measured, but it has {', '.join(table.header)}. Add it, or name "
+                f"another column with --column.{table.doubt}"
+            )
+        return column
+
+    def entries(self, table: Table | None) -> list[Entry]:
+        r"""The lines that say something; those that only list a candidate do not."""
+        if table is None:
+            return []
+        found, faults, column = list[Entry](), Faults(), self.column_of(table)
+        with faults.noted():
+            check_marks(table, column, self.notation)
+        is_asked = bool(faults.said)
+        for line in table.lines:
+            with faults.noted():
+                sheet = self._count(table, line, SHEET)
+                text = line.cells[column]
+                if is_asked and is_doubtful(text):
+                    continue
+                if sheet or not is_open(text, self.found.open):
+                    found.append(self._entry(table, line, column, sheet))
+        faults.check()
+        return found
+
+    def missing(self, table: Table | None) -> list[str]:
+        r"""The places of cells with a word for what is missing."""
+        if table is None:
+            return []
+        column = self.column_of(table)
+        found = (line for line in table.lines if is_missing(line.cells[column]))
+        return [
+            f"{line.cells[column]} in {table.name}, line {line.number}"
+            for line in found
+        ]
+
+    def _entry(self, table: Table, line: Line, column: str, sheet: int) -> Entry:
+        text, faults = line.cells[column], Faults()
+        is_out = is_open(text, self.found.open)
+        status, value, row, repeat = OPEN if is_out else _status(text), None, 0, 0
+        side, limit = None, _LIMIT.fullmatch(text)
+        with faults.noted():
+            if status == MEASURED:
+                number = text if limit is None else limit[2]
+                value = self._value(table, line, column, number)
+                if limit is not None:
+                    side = _side_of(LIMITS[limit[1]], value, self.found.level)
+                    status = UNTOLD if side is None else MEASURED
+        with faults.noted():
+            row = self.candidates.find(line, table)
+        with faults.noted():
+            repeat = self._count(table, line, REPEAT) or 1 if sheet else 0
+        faults.check()
+        return Entry(table, line, row, sheet, repeat, status, value, side)
+
+    def _value(self, table: Table, line: Line, column: str, number: str) -> float:
+        r"""What was measured, or the limit of it.
+
+        Args:
+            table: The file.
+            line: The line.
+            column: The column of what is measured.
+            number: The cell without the sign of a limit.
+        """
+        text, notation = line.cells[column], self.notation.with_mark(table.mark(column))
+        value = notation.number(number)
+        if value is None and number != text and not is_doubtful(number):
+            # A limit shows no mark to its column, so that it may have another one.
+            found = (number_with(mark, number) for mark in MARKS)
+            value = next((value for value in found if value is not None), None)
+        came = f"got {text!r}"
+        if value is None and text.casefold() in NOT_FOUND:
+            remedy = "write the limit below which it lies, such as <0.5"
+            raise table.complaint(line, column, "a number or a limit", came, remedy)
+        if value is None:
+            sign = text.removesuffix(number).strip()
+            remedy = notation.repair(number, sign)
+            if text.casefold() in (*YES, *NO):
+                remedy = "write 1 for yes and 0 for no, with a level of 0.5"
+            elif not _digits(text):
+                asked = self.notation.advice("open", text)
+                remedy += f", leave the cell empty, or write {WORDS}; if {text!r} "
+                remedy += f"says that it is not measured yet, {asked}"
+            raise table.complaint(line, column, "a number", came, remedy)
+        if self.found.log_result and value <= 0:
+            wanted = "a number above 0, which has a logarithm"
+            remedy = "write the limit below which it lies, such as <0.1; or set "
+            remedy += f"log_result = false in {self.found.path.name}"
+            raise table.complaint(line, column, wanted, came, remedy)
+        return value
+
+    def _count(self, table: Table, line: Line, name: str) -> int:
+        r"""The number of the sheet or of the repeat; 0 where the cell is empty."""
+        column = table.column(name)
+        text = "" if column is None else line.cells[column]
+        if not text:
+            return 0
+        notation = self.notation.with_mark(table.mark(column))
+        number = notation.number(text)
+        if number is None or number != int(number) or number < 1:
+            raise table.complaint(
+                line,
+                str(column),
+                "a whole number, as the sheet has it",
+                f"got {text!r}",
+                "restore it, or leave the cell empty if no sheet asked for the line",
+            )
+        return int(number)
+
+
+def _status(text: str) -> str:
+    r"""What a cell of the results says."""
+    word = " ".join(text.casefold().split())
+    if word in FAILED:
+        return "failed"
+    return "n/a" if word in EXCLUDED else MEASURED
+
+
+def _side_of(side: str, limit: float, level: float) -> str | None:
+    r"""The side of the level on which a value beyond a limit lies, if it tells one."""
+    tells = limit <= level if side == "below" else limit >= level
+    return side if tells else None
+
+
+def _digits(text: str) -> bool:
+    return any(letter.isdigit() for letter in text)
+
+
+def _without_repeats(entries: Iterable[Entry], found: Settings) -> list[Entry]:
+    r"""The lines of one file; a value that stands there twice is asked about."""
+    kept = dict[tuple[int, int, int], list[Entry]]()
+    faults = Faults()
+    for entry in entries:
+        others = kept.setdefault(entry.name, [])
+        before = others[-1] if others else None
+        if before is None or before.status == OPEN:
+            others[-1:] = [entry]
+        elif entry.status == MEASURED == before.status:
+            if not found.replicates:
+                faults.said.append(str(_repeated(before, entry, found)))
+            others.append(entry)
+        elif entry.status in (OPEN, before.status):
+            continue  # to wait or to fail twice says no more than once
+        elif entry.sheet == 0:
+            others.append(entry)
+        else:
+            faults.said.append(str(_contradiction(before, entry)))
+    faults.check()
+    return [entry for others in kept.values() for entry in others]
+
+
+def _repeated(one: Entry, other: Entry, found: Settings) -> ValueError:
+    r"""The question about a measurement that stands there twice."""
+    value = one.value == other.value and one.value is not None
+    return ValueError(
+        f"{one.place}, and {other.place}: expected each measurement once, but both are "
+        f"{'the same value' if value else 'values'} of one candidate. If a line was "
+        "copied twice, delete one; if it was measured twice, "
+        f"{found.notation.advice('replicates', '')}."
+    )
+
+
+def _contradiction(one: Entry, other: Entry) -> ValueError:
+    r"""That two lines say different things about one measurement."""
+    said = [
+        written(entry.value) if entry.value is not None else entry.status
+        for entry in (one, other)
+    ]
+    return ValueError(
+        f"{one.place}, and {other.place}: expected the same of one measurement, but "
+        f"one says {said[0]}, the other {said[1]}. Correct one, or delete it."
+    )
+
+
+def _merged(
+    known: list[Entry], rest: list[Entry], found: Settings
+) -> tuple[list[Entry], list[tuple[Entry, int | None]]]:
+    r"""The lines of results and sheet, each once, and what only the sheet has."""
+    entries, taken = list(known), list[tuple[Entry, int | None]]()
+    places = {entry.name: i for i, entry in enumerate(known)}
+    faults = Faults()
+    for entry in rest:
+        i = places.get(entry.name)
+        if i is None:
+            entries.append(entry)
+            if entry.status != OPEN:
+                taken.append((entry, None))
+        elif entry.status == OPEN:
+            continue
+        elif entries[i].status == OPEN:
+            taken.append((entry, entries[i].line.number))
+            entries[i] = entry
+        elif entry.said != entries[i].said:
+            # The same stands in both where a call was interrupted between the files.
+            said = str(_contradiction(entries[i], entry))
+            if entry.status == MEASURED == entries[i].status:
+                replicates = found.notation.advice("replicates", "")
+                said += (
+                    f" If both were measured, move the line of {entry.table.name} to "
+                    f"{entries[i].table.name}, its cells {SHEET} and {REPEAT} empty, "
+                    f"and {replicates}."
+                )
+            faults.said.append(said)
+    faults.check()
+    return entries, taken
+
+
+def _check_order(entries: list[Entry], found: Settings) -> None:
+    r"""Ask about a value that came with the sheet's number and once more without."""
+    if found.replicates:
+        return
+    alone = {e.row: e for e in entries if e.sheet == 0 and e.status == MEASURED}
+    faults = Faults()
+    for entry in entries:
+        before = alone.get(entry.row)
+        if before and entry.status == MEASURED and entry.sheet and entry.repeat == 1:
+            faults.said.append(str(_repeated(before, entry, found)))
+    faults.check()
+
+
+def _check_excluded(entries: list[Entry]) -> None:
+    r"""Complain about candidates that cannot be measured and were measured."""
+    measured = {entry.row: entry for entry in entries if entry.status == MEASURED}
+    faults = Faults()
+    for entry in entries:
+        if entry.status == "n/a" and entry.row in measured:
+            faults.said.append(
+                f"{entry.place}: expected no value of a candidate that cannot be "
+                f"measured, but {measured[entry.row].place} has one. Write failed in "
+                "place of n/a, or delete the value."
+            )
+    faults.check()
+
+
+def _check_limits(entries: list[Entry], level: float) -> None:
+    r"""Complain about limits and values of one candidate on both sides of the level."""
+    limits = {entry.row: entry for entry in entries if entry.side is not None}
+    faults = Faults()
+    for entry in entries:
+        limit = limits.get(entry.row)
+        if limit is None or entry.status != MEASURED or entry.value is None:
+            continue
+        own = entry.side or ("above" if entry.value > level else "below")
+        if own != limit.side:
+            faults.said.append(
+                f"{entry.place}: expected a value {limit.side} the level, as the limit "
+                f"in {limit.place}, says of the same candidate, but got "
+                f"{written(entry.value)}. Correct one, or delete it."
+            )
+    faults.check()
+
+
+def results_with(
+    now: Measurements, sheet_header: Iterable[str]
+) -> tuple[tuple[str, ...], list[dict[str, str]]]:
+    r"""The results with what only the sheet has: a header and the cells of each line.
+
+    Args:
+        now: What was read.
+        sheet_header: The header of a new table of results.
+    """
+    if now.results is None:
+        header = (*sheet_header, *now.remarks(sheet_header))
+        return header, [dict(entry.line.cells) for entry, _ in now.taken]
+    results, header = now.results, now.results.header
+    header += tuple(name for name in (SHEET, REPEAT) if results.column(name) is None)
+    more = now.remarks(sheet_header)
+    header += tuple(name for name in more if results.column(name) is None)
+    rows = {line.number: dict(line.cells) for line in results.lines}
+    added = []
+    for entry, number in now.taken:
+        named = written_as_in(results, entry.line.cells, entry.table)
+        cells = {name: text for name, text in named.items() if name in header}
+        if number is None:
+            added.append(cells)
+        else:
+            rows[number].update(cells)
+    return header, [*rows.values(), *added]
+
+
+def written_as_in(
+    target: Table, cells: Mapping[str, str], source: Table
+) -> dict[str, str]:
+    r"""Cells with the names of columns and the decimal marks that another file has.
+
+    Args:
+        target: The file to which they go.
+        cells: The cells of a line by column.
+        source: The file from which they come.
+    """
+    found = {}
+    for name, text in cells.items():
+        there = target.column(name)
+        old = source.mark(name) if name in source.header else None
+        new = None if there is None else target.mark(there)
+        if old and new and old != new and number_with(old, text) is not None:
+            text = text.replace(old, new)
+        found[there or name] = text
+    return found

@@ -1,0 +1,384 @@
+r"""From the files to the state of a run, and from the state to the next sheet.
+
+The run is a function of the files: what each sheet brought is one round, whatever of it
+came back, and the state after these rounds says which candidates come next.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from botorch_lse import strategies  # loads its names, and torch, on first use
+from botorch_lse._files import Seen, seen_to_write, write_whole
+from botorch_lse.cli.candidates import REPEAT, SHEET, Candidates, is_open
+from botorch_lse.cli.cells import Line, read_table, writing
+from botorch_lse.cli.measurements import Measurements, measurements
+from botorch_lse.cli.progress import doing
+from botorch_lse.cli.scale import Scale
+from botorch_lse.cli.settings import Settings
+
+if TYPE_CHECKING:
+    from botorch_lse.data.classification import Classification
+    from botorch_lse.data.observations import Observations
+    from botorch_lse.data.pool import Pool
+    from botorch_lse.strategies import ComposedStrategy, State
+
+
+class SavedMeanwhileError(ValueError):
+    r"""A file was saved while a call computed on what it had read there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    r"""Where a run stands by its files.
+
+    Args:
+        settings: What is asked.
+        candidates: What it is asked about.
+        measured: What is known, and what is out.
+    """
+
+    settings: Settings
+    candidates: Candidates = field(repr=False)
+    measured: Measurements = field(repr=False)
+
+    @classmethod
+    def read(cls, found: Settings) -> Run:
+        r"""Read all files of the settings.
+
+        Args:
+            found: The settings; what they leave open about the inputs is filled in.
+
+        Raises:
+            ValueError: If a file is not what it should be.
+        """
+        candidates = Candidates.of(
+            read_table(found.file("candidates"), found.encoding, found.names),
+            found.column,
+            found.notation,
+            found.key,
+            found.inputs,
+            found.ignore,
+            found.logs,
+            found.words,
+            found.open,
+        )
+        found = replace(found, inputs=candidates.inputs)
+        return cls(found, candidates, measurements(found, candidates))
+
+    @property
+    def seen(self) -> dict[Path, Seen]:
+        r"""The files that ``next`` writes, each with what was read in it."""
+        tables = {"results": self.measured.results, "out": self.measured.sheet}
+        found = {
+            self.settings.file(name): Seen(None) if table is None else table.seen
+            for name, table in tables.items()
+        }
+        if not self.settings.is_stored:
+            found[self.settings.path] = Seen(None)
+        return found
+
+    def check_files(self) -> None:
+        r"""Look at the files that ``next`` writes once more.
+
+        Raises:
+            SavedMeanwhileError: If somebody saved one since it was read.
+            ValueError: If one cannot be written.
+        """
+        for path, seen in self.seen.items():
+            with writing(path):
+                now = seen_to_write(path)
+            if now != seen:
+                raise SavedMeanwhileError(
+                    f"{path.name} was saved while this call computed: nothing was "
+                    "written. Call again."
+                )
+
+    @property
+    def valued_lines(self) -> list[Line]:
+        r"""Lines of the candidates with a value of what is measured, not counted.
+
+        None where the candidates are the table of results, too.
+        """
+        column, table = self.candidates.column, self.candidates.table
+        is_results = self.settings.file("results") == self.settings.file("candidates")
+        if column is None or is_results:
+            return []
+        cells = ((line, line.cells[column]) for line in table.lines)
+        words = self.settings.open
+        return [line for line, text in cells if not is_open(text, words)]
+
+    def check_measured(self) -> None:
+        r"""Ask about a column that is to be measured and has a value in every line.
+
+        Raises:
+            ValueError: If there is a value for every candidate, and nobody said that
+                these are the results.
+        """
+        column, table = self.candidates.column, self.candidates.table
+        if column is None or len(self.valued_lines) < len(table.lines):
+            return
+        notation = self.settings.notation
+        raise ValueError(
+            f"{table.name}, column {column}: expected what is to be measured, but "
+            "every line has a value of it. If these are results, "
+            f"{notation.advice('results', self.settings.candidates)}; if it is an "
+            f"input, {notation.advice('column', 'NAME')}, of what is measured; else "
+            "rename it, or delete it."
+        )
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        r"""The candidates that can be measured: the rows of the pool."""
+        excluded = self.measured.excluded
+        rows = [row for row in range(len(self.candidates)) if row not in excluded]
+        if not rows:
+            raise ValueError(
+                "Expected candidates, but all are marked n/a. Empty a cell that says "
+                f"so in {self.settings.results}."
+            )
+        return np.asarray(rows)
+
+    @cached_property
+    def places(self) -> dict[int, int]:
+        r"""The row of the pool of each candidate."""
+        return {int(row): place for place, row in enumerate(self.rows)}
+
+    @cached_property
+    def pool(self) -> Pool:
+        r"""The candidates that can be measured."""
+        return self.candidates.pool(self.rows)
+
+    @property
+    def scale(self) -> Scale:
+        r"""How the model sees results."""
+        return Scale(bool(self.settings.log_result))
+
+    @property
+    def level(self) -> float:
+        r"""The level, as the model sees it."""
+        return self.scale.level(self.settings.level)
+
+    @property
+    def epsilon(self) -> float:
+        r"""The accuracy, as the model sees it."""
+        return self.scale.accuracy(self.settings.epsilon, self.settings.level)
+
+    @cached_property
+    def strategy(self) -> ComposedStrategy:
+        r"""The default strategy for the question."""
+        found, noise = self.settings, self.settings.noise_std
+        noise = None if noise is None else self.scale.noise(noise)
+        strategy = strategies.Strategy(
+            self.pool,
+            strategies.Above(self.level, self.epsilon),
+            model=strategies.GaussianProcess(noise_std=noise, n_initial=found.first),
+            batch_size=found.batch,
+            beta=found.beta,
+            max_observations=found.budget,
+            audit=(found.audit[0], found.audit[1]) if found.audit else None,
+        )
+        # Which ``Strategy(...)`` makes.
+        assert isinstance(strategy, strategies.ComposedStrategy)
+        return strategy
+
+    @cached_property
+    def state(self) -> State:
+        r"""What is known after all measurements.
+
+        Fits of earlier calls are read from a file beside the settings, and those of
+        this one written there: it may be deleted, and the next call makes them again.
+        """
+        from botorch_lse.models.memory import FitMemory, remembering  # brings torch
+
+        memory = FitMemory(_read_fits(self.fits_file))
+        with remembering(memory):
+            found = learnt(self, self.strategy)
+        if {*memory.used} - {*memory.known}:
+            _write_fits(self.fits_file, memory.used)
+        return found
+
+    @property
+    def fits_file(self) -> Path:
+        r"""The file in which the fits of this run are remembered."""
+        return self.settings.path.with_name(f".{self.settings.path.stem}.fits.json")
+
+    @cached_property
+    def answer(self) -> Classification:
+        r"""What is known of the pool, in the units of the results, limits included.
+
+        A candidate whose side a limit tells is decided by it, whatever the model says.
+        """
+        from botorch_lse.data.classification import SIDES
+
+        found = self.scale.answer(self.state.classification)
+        sides = {side: getattr(found, side).clone() for side in SIDES}
+        ends = {name: getattr(found, name).clone() for name in ("lower", "upper")}
+        mean, p = found.mean.clone(), found.probability_above.clone()
+        for row, entry in self.measured.known.items():
+            at = self.places.get(row)
+            if at is None or entry.value is None:
+                continue
+            is_above = entry.side == "above"
+            for side, held in sides.items():
+                held[at] = side == entry.side
+            p[at] = float(is_above)
+            for held in (mean, *ends.values()):
+                clamp = held[at].clamp_min if is_above else held[at].clamp_max
+                held[at] = clamp(entry.value)
+        return replace(found, **sides, **ends, mean=mean, probability_above=p)
+
+    @property
+    def is_done(self) -> bool:
+        r"""Whether nothing more need be measured."""
+        is_confirmed = not self.settings.audit  # or the audit says so itself
+        open_ = bool(self.answer.undecided.any())
+        return self.state.is_done or (is_confirmed and not open_)
+
+    @property
+    def mark(self) -> str:
+        r"""The decimal mark of the answer, that of the candidates if they show one."""
+        tables = (self.candidates.table, self.measured.results, self.measured.sheet)
+        marks = (table.mark() for table in tables if table is not None)
+        return next((mark for mark in marks if mark), self.settings.notation.mark)
+
+    @property
+    def open_places(self) -> list[int]:
+        r"""The rows of the pool that are out to be measured."""
+        return [self.places[entry.row] for entry in self.measured.open]
+
+    def next_rows(self) -> list[int]:
+        r"""The candidates that fill the sheet up, those that failed first.
+
+        Nothing where the run has ended.
+        """
+        if self.is_done:
+            return []
+        size = self.settings.batch - len(self.measured.open)
+        owed = [self.places[row] for row in self.measured.owed][: max(size, 0)]
+        out, size = [*self.open_places, *owed], size - len(owed)
+        if size <= 0:
+            rows = []
+        else:
+            with doing(f"choosing {size} line{'s' * (size > 1)}", at_once=False):
+                rows = filled_up(self.strategy, self.state, out, size)
+        return [int(self.rows[row]) for row in [*owed, *rows]]
+
+    # --- the sheet --------------------------------------------------------------------
+
+    @cached_property
+    def sheet_header(self) -> tuple[str, ...]:
+        r"""The columns of a sheet: number, the candidate's cells, repeat, result."""
+        table, column = self.candidates.table, self.settings.column
+        own = table.column(column)
+        cells = (name for name in table.header if name != own)
+        return SHEET, *cells, REPEAT, self.result_column
+
+    @property
+    def result_column(self) -> str:
+        r"""The name of the column of results, as the files have it if they do."""
+        column = self.settings.column
+        tables = (self.measured.results, self.measured.sheet, self.candidates.table)
+        names = (table.column(column) for table in tables if table is not None)
+        return next((name for name in names if name is not None), column)
+
+    def sheet_lines(self, rows: Iterable[int]) -> list[dict[str, str]]:
+        r"""New lines of a sheet, their results empty.
+
+        Args:
+            rows: The candidates, replicates included.
+        """
+        number, counts = self.measured.last_sheet + 1, self.measured.counts.copy()
+        lines = []
+        for row in rows:
+            counts[row] += 1
+            cells = dict(self.candidates.lines[row].cells)
+            cells |= {SHEET: str(number), REPEAT: str(counts[row])}
+            lines.append({**cells, self.result_column: ""})
+        return lines
+
+
+def _read_fits(path: Path) -> Any:
+    r"""What stands in a file of fits; nothing where there is none, or none to read."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _write_fits(path: Path, fits: Mapping[str, Any]) -> None:
+    r"""Keep fits for the next call, if the folder may be written to."""
+    with suppress(OSError):
+        write_whole(path, json.dumps(fits).encode())
+
+
+def learnt(run: Run, strategy: ComposedStrategy) -> State:
+    r"""What a strategy knows after all measurements of a run.
+
+    Args:
+        run: The run.
+        strategy: A strategy on its pool.
+    """
+    groups = [run.scale.told(part) for part in run.measured.by_sheet(run.places)]
+    state = strategy.init(run.settings.seed)
+    n = sum(map(len, groups))
+    # An audit goes on to measure candidates that it drew; it would count one that may
+    # not be measured as wrong.
+    limits = {*run.measured.known, *run.measured.untold} & {*run.places}
+    if limits and not run.settings.audit:
+        state = strategy.exclude(state, sorted(run.places[row] for row in limits))
+    if n == 0:
+        return state
+    # While the first measurements are spread no model is learnt, and all is quick.
+    learns = n >= strategy.parts.model.n_first
+    with doing(f"learning from {n} value{'s' * (n > 1)}", at_once=learns) as progress:
+        for i, group in enumerate(groups, 1):
+            progress.place = f"sheet {i} of {len(groups)}"
+            state = told(strategy, state, group)
+    return state
+
+
+def told(strategy: ComposedStrategy, state: State, group: Observations) -> State:
+    r"""The state after a group of measurements that is one round, however large.
+
+    Args:
+        strategy: The strategy.
+        state: The state before.
+        group: The measurements, at least one.
+    """
+    return replace(strategy, batch_size=len(group)).tell(state, group)
+
+
+def filled_up(
+    strategy: ComposedStrategy, state: State, pending: list[int], size: int
+) -> list[int]:
+    r"""Further rows to measure, in the knowledge of those that are out.
+
+    Args:
+        strategy: The strategy.
+        state: Where the run stands.
+        pending: Rows of the pool that are out.
+        size: How many more are wanted; fewer come where a budget ends.
+    """
+    import torch  # not at the top: the files are read without it
+
+    rows = list[int]()
+    while len(rows) < size:
+        asking = replace(strategy, batch_size=size - len(rows))
+        try:
+            # Of a round that holds the pending rows ``ask`` gives the rest alone.
+            batch = asking.ask(state, pending=torch.tensor([*pending, *rows]).long())
+        except ValueError as error:
+            if str(error).startswith("Nothing is left to ask"):
+                break
+            raise
+        rows += batch.order.tolist()
+    return rows

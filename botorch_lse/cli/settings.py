@@ -1,0 +1,436 @@
+r"""The settings of a table: a small file that the first call writes and others read."""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from botorch_lse._files import Seen
+from botorch_lse._numerals import MARKS, marks_of, with_point, written
+from botorch_lse.cli.cells import (
+    check_is_no_workbook,
+    content_of,
+    decoded,
+    replace_file,
+)
+from botorch_lse.cli.notation import Notation
+
+DEFAULT_FILE = "botorch-lse.toml"
+"""Where the settings stand unless another file is named."""
+FILES = ("candidates", "results", "out")
+"""Settings that are files; they are relative to the folder of the settings."""
+PROGRAM = "botorch-lse"
+_TITLE = f"# The settings of {PROGRAM}"
+"""How the file begins."""
+_DECIMAL_COMMA = re.compile(r"\s*(\w+)\s*=\s*([+-]?\d+,\d+)\s*(?:#.*)?$")
+"""A line of settings with a number as many languages write it."""
+
+
+def _setting(default: Any, words: str, kind: type = str) -> Any:
+    return field(default=default, metadata={"words": words, "kind": kind})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    r"""What is asked about a table, and where its files are.
+
+    Args:
+        path: The file of the settings.
+        is_stored: Whether they were read from it.
+        candidates: The table of the candidates.
+        column: The column of what is measured.
+        above: The level, if the question is which candidates are above it.
+        below: The level, if the question is which ones are below it.
+        epsilon: How far a candidate on the wrong side may be from the level.
+        results: The table of what was measured.
+        out: The sheet of what to measure.
+        batch: How many lines the sheet has.
+        budget: The largest number of measurements.
+        key: The column that names the candidates.
+        inputs: The columns that describe the candidates; empty: all that vary.
+        ignore: Columns that are no inputs, used where ``inputs`` is empty.
+        logs: Inputs of which the model sees the logarithm.
+        words: Inputs that are words, though they may look like numbers.
+        encoding: That of files that are not UTF-8; ``None``: as each file shows it.
+        decimal: The decimal mark; ``None``: as each file shows it.
+        open: Words for what is not measured yet, besides an empty cell.
+        replicates: Whether a candidate may have several lines nobody asked for.
+        log_result: Whether the model learns the logarithms of results.
+        noise_std: The standard deviation of a measurement's noise.
+        beta: The squared width of intervals, where it is not a theorem's.
+        first: How many measurements are spread before a model is learnt.
+        seed: Of what is random.
+        audit: The share of candidates that may be wrong, and the probability of more.
+    """
+
+    path: Path = Path(DEFAULT_FILE)
+    is_stored: bool = False
+    candidates: str = _setting("", "the table of the candidates, one a line")
+    column: str = _setting("", "the column of what is measured")
+    above: float | None = _setting(
+        None, "which candidates are above this level?", float
+    )
+    below: float | None = _setting(
+        None, "which candidates are below this level?", float
+    )
+    epsilon: float = _setting(
+        0.0, "candidates so near to the level may go to either side", float
+    )
+    results: str = _setting("results.csv", "the table of what was measured")
+    out: str = _setting("sheet.csv", "the sheet to fill in (may be the results)")
+    batch: int = _setting(8, "lines of a sheet", int)
+    budget: int | None = _setting(None, "stop after so many measurements", int)
+    key: str | None = _setting(None, "the column that names the candidates")
+    inputs: tuple[str, ...] = _setting(
+        (), "the columns that describe the candidates", tuple
+    )
+    ignore: tuple[str, ...] = _setting((), "columns that are no inputs", tuple)
+    logs: tuple[str, ...] = _setting(
+        (), "inputs whose ratios count, such as doses: by their logarithm", tuple
+    )
+    words: tuple[str, ...] = _setting(
+        (), "inputs that are words, though they may look like numbers", tuple
+    )
+    encoding: str | None = _setting(
+        None, "the encoding of files that are not UTF-8 (default: seen from the file)"
+    )
+    decimal: str | None = _setting(
+        None, "the decimal mark where a file leaves it open: a point or a comma"
+    )
+    open: tuple[str, ...] = _setting(
+        (), "words for what is not measured yet, besides an empty cell", tuple
+    )
+    replicates: bool = _setting(
+        False, "candidates may stand in several lines that no sheet asked for", bool
+    )
+    log_result: bool | None = _setting(
+        None, "learn the logarithms of results, for those whose ratios count", bool
+    )
+    noise_std: float | None = _setting(
+        None,
+        "standard deviation of the noise (with log_result a share of the value, such "
+        "as 0.1); learnt if it is not given",
+        float,
+    )
+    beta: float | None = _setting(
+        None,
+        "decide at sqrt(beta) standard deviations (4: two, 9: three); default wider",
+        float,
+    )
+    first: int | None = _setting(
+        None, "spread so many before a model is learnt (default 10 an input)", int
+    )
+    seed: int = _setting(0, "of everything random", int)
+    audit: tuple[float, ...] = _setting(
+        (), "confirm the answer: the share that may be wrong, the probability", tuple
+    )
+
+    def __post_init__(self) -> None:
+        if not self.candidates or not self.column:
+            missing = "the table of candidates" if self.column else "--column"
+            if self.is_stored:
+                name = "column" if self.candidates else "candidates"
+                example = "strength" if self.candidates else "candidates.csv"
+                raise ValueError(
+                    f"{self.path.name}: expected {missing}, but got none. Add a line "
+                    f'such as {name} = "{example}".'
+                )
+            raise ValueError(
+                f"Expected {missing}, but got none, and there is no {self.path.name} "
+                f"yet. Write: {PROGRAM} next candidates.csv --above 40 --column "
+                f"strength.{self._lost}"
+            )
+        if (self.above is None) == (self.below is None):
+            raise ValueError(
+                f"{f'{self.path.name}: e' if self.is_stored else 'E'}xpected one "
+                "level, --above or --below, but got "
+                f"{'none' if self.above is None else 'both'}."
+            )
+        if self.decimal not in (None, *MARKS):
+            raise ValueError(
+                "Expected `decimal` to be a point or a comma, but got "
+                f"{self.decimal!r}."
+            )
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError as error:
+                raise ValueError(
+                    "Expected `encoding` to be the name of one, such as gbk, "
+                    f"shift_jis, cp1251 or mac_roman, but got {self.encoding!r}."
+                ) from error
+        if self.audit and len(self.audit) != 2:
+            raise ValueError(
+                "Expected `audit` to be a tolerance and a probability, as in 0.05,0.05,"
+                f" but got {list(self.audit)}."
+            )
+        if self.log_result and self.level <= 0:
+            raise ValueError(
+                "Expected a level above 0, which has a logarithm, with `log_result`, "
+                f"but got {written(self.level)}. Leave `log_result` out."
+            )
+        for name in ("results", "out"):
+            check_is_no_workbook(self.file(name), f"`{name}`")
+        if self.file("out") == self.file("candidates"):
+            raise ValueError(
+                "Expected `out` to be another file than the candidates, which are "
+                f"never written, but got {self.out}. Name another sheet."
+            )
+
+    @property
+    def _lost(self) -> str:
+        r"""A hint where there are results, whose settings there must have been."""
+        if not self.results or not (self.path.parent / self.results).exists():
+            return ""
+        return (
+            f" There is {self.results} beside it, whose settings are lost: say "
+            "candidates, level and column again as in the first call; the values in "
+            f"{self.results} stay and count."
+        )
+
+    @property
+    def level(self) -> float:
+        r"""The level, whichever side is asked for."""
+        level = self.below if self.above is None else self.above
+        assert level is not None  # checked at construction
+        return level
+
+    @property
+    def side(self) -> str:
+        r"""The side that is asked for."""
+        return "below" if self.above is None else "above"
+
+    @property
+    def notation(self) -> Notation:
+        r"""How numbers are written in the files."""
+        return Notation(self.decimal, self.path.name if self.is_stored else None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        r"""All columns that the settings name."""
+        several = (self.inputs, self.ignore, self.logs, self.words)
+        return tuple(
+            filter(None, (self.column, self.key, *(n for s in several for n in s)))
+        )
+
+    @property
+    def later(self) -> Notation:
+        r"""How options are given from the next call on, when they stand in a file."""
+        return Notation(self.decimal, self.path.name)
+
+    def file(self, name: str) -> Path:
+        r"""One of the files, found from the folder of the settings.
+
+        Args:
+            name: ``"candidates"``, ``"results"`` or ``"out"``.
+        """
+        return self.path.parent / str(getattr(self, name))
+
+    def write(self) -> None:
+        r"""Write the file of the settings, which is not there yet."""
+        lines = [
+            f"{_TITLE}. Edit them here; every call reads them.",
+            "# A line that begins with # is not set.",
+            "",
+        ]
+        for part in _stored():
+            value = getattr(self, part.name)
+            is_set = value is not None and value != ()
+            shown = _toml(value) if is_set else _example(part.name)
+            text = f"{'' if is_set else '# '}{part.name} = {shown}"
+            lines.append(f"{text}  # {part.metadata['words']}")
+        replace_file(self.path, ("\n".join(lines) + "\n").encode(), Seen(None))
+
+
+def _stored() -> list[Any]:
+    r"""The fields that stand in the file, in its order."""
+    return [part for part in fields(Settings) if "words" in part.metadata]
+
+
+def _toml(value: Any) -> str:
+    r"""A value as TOML writes it."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(_toml(part) for part in value)}]"
+    if isinstance(value, float):
+        return repr(int(value)) if value == int(value) else repr(value)
+    # What JSON and TOML call a text, a number or a truth value is the same.
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _example(name: str) -> str:
+    r"""What a setting that is not set may look like."""
+    examples = {
+        "key": '"sample"',
+        "inputs": '["time", "heat"]',
+        "ignore": '["comment"]',
+        "logs": '["dose"]',
+        "words": '["lot"]',
+        "decimal": '","',
+        "open": '["PENDING"]',
+        "encoding": '"gbk"',
+        "audit": "[0.05, 0.05]",
+        "beta": "9",
+        "budget": "100",
+        "first": "20",
+        "log_result": "true",
+    }
+    return examples.get(name, "1.0")
+
+
+def options() -> list[tuple[str, str, Any, str]]:
+    r"""Of each setting its name, option, type and what it is, for a command line."""
+    return [
+        (
+            part.name,
+            f"--{part.name.replace('_', '-')}",
+            part.metadata["kind"],
+            part.metadata["words"] + _default_in_words(part.default),
+        )
+        for part in _stored()
+        if part.name != "candidates"
+    ]
+
+
+def _default_in_words(default: Any) -> str:
+    unset = (None, "", (), False, MISSING)
+    return "" if any(default is value for value in unset) else f" (default {default})"
+
+
+def settings(path: Path, given: Mapping[str, Any]) -> Settings:
+    r"""The settings of a call: from their file if it is there, else from its options.
+
+    Args:
+        path: The file of the settings.
+        given: The options of the call by name, without those that were left out.
+
+    Raises:
+        ValueError: If the file is not what it should be, or an option contradicts it.
+    """
+    options = {name: _from_here(name, given[name], path) for name in given}
+    content = content_of(path)
+    if content is None:
+        return Settings(path=path, **options)
+    text, _ = decoded(content, path.name)
+    if text.startswith(_TITLE) and not text.endswith(("\n", "\r")):
+        last = text.splitlines()[-1]
+        raise ValueError(
+            f"{path.name}, line {len(text.splitlines())}: no line break ends {last!r}, "
+            "as every call writes it: the file was cut short. Restore it from a copy, "
+            "or add what is missing and end the line with a line break."
+        )
+    try:
+        stored = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        for number, line in enumerate(text.splitlines(), 1):
+            if comma := _DECIMAL_COMMA.match(line):
+                wanted = with_point(comma[2])
+                raise ValueError(
+                    f"{path.name}, line {number}: expected a number with a decimal "
+                    f"point, but got {comma[2]}; write {comma[1]} = {wanted}."
+                ) from error
+        raise ValueError(
+            f"{path.name}: expected lines such as above = 40, but: {error}. Texts need "
+            "quotation marks."
+        ) from error
+    found = Settings(path=path, is_stored=True, **_checked(stored, path.name, text))
+    differing = [n for n in options if not _same(n, options[n], getattr(found, n))]
+    if differing:
+        said = [_contradiction(name, options[name], found, text) for name in differing]
+        raise ValueError(
+            f"{'; '.join(said)}. Change it in {path.name}, which every call reads, and "
+            "leave the option out. Nothing was written."
+        )
+    return found
+
+
+def _from_here(name: str, value: Any, path: Path) -> Any:
+    r"""A file named in this folder as it is found from the folder of the settings."""
+    if name not in FILES or Path(value).is_absolute():
+        return value
+    return Path(os.path.relpath(value, path.parent)).as_posix()
+
+
+def _same(name: str, one: Any, other: Any) -> bool:
+    if name in FILES:
+        return os.path.normpath(one) == os.path.normpath(other)
+    return bool(one == other)
+
+
+def _contradiction(name: str, given: Any, found: Settings, text: str) -> str:
+    r"""What a call and the settings say about the same thing."""
+    option = "" if name == "candidates" else f"--{name.replace('_', '-')} "
+    shown = ",".join(map(str, given)) if isinstance(given, tuple) else given
+    shown = written(given) if isinstance(given, float) else shown
+    shown = f"{option}{shown}" if given is not True else option.strip()
+    number = _line_of(name, text)
+    if number is None:
+        return f"{shown} contradicts {found.path.name}, where {name} is not set"
+    value = _toml(getattr(found, name))
+    return f"{shown} contradicts {found.path.name}, line {number}: {name} = {value}"
+
+
+def _line_of(entry: str, text: str) -> int | None:
+    r"""The number of the line that sets an entry; ``None`` if none does."""
+    pattern = re.compile(rf"\s*[\"']?{re.escape(entry)}[\"']?\s*=")
+    lines = enumerate(text.splitlines(), 1)
+    return next((number for number, line in lines if pattern.match(line)), None)
+
+
+def _checked(stored: Mapping[str, Any], file: str, text: str) -> dict[str, Any]:
+    r"""The entries of a file of settings, each of its type.
+
+    Args:
+        stored: The entries.
+        file: The name of the file, for messages.
+        text: What it holds, to find the line of an entry.
+
+    Raises:
+        ValueError: If an entry is no setting, or not of its type.
+    """
+    parts = {part.name: part for part in _stored()}
+    checked = {}
+    for entry, value in stored.items():
+        number = _line_of(entry, text)
+        name = file if number is None else f"{file}, line {number}"
+        if entry not in parts:
+            near = difflib.get_close_matches(entry, parts, 1)
+            raise ValueError(
+                f"{name}: expected settings, but {entry!r} is none"
+                + (f"; did you mean {near[0]!r}?" if near else ". Delete the line.")
+            )
+        checked[entry] = _of_kind(value, parts[entry].metadata["kind"], entry, name)
+    return checked
+
+
+def _of_kind(value: Any, kind: type, entry: str, name: str) -> Any:
+    r"""A value of the file as its field takes it."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is float and is_number:
+        return float(value)
+    if kind is int and is_number and value == int(value):
+        return int(value)
+    if kind is tuple and isinstance(value, list):
+        wanted = int | float if entry == "audit" else str
+        if all(isinstance(part, wanted) for part in value):
+            return tuple(value)
+    if kind in (str, bool) and isinstance(value, kind):
+        return value
+    words = {
+        float: "a number",
+        int: "a whole number",
+        tuple: f"a list such as {_example(entry)}",
+        str: 'a text in quotation marks, "..."',
+        bool: "true or false",
+    }
+    said = f"{name}: expected {entry} to be {words[kind]}, but got {value!r}"
+    if kind in (int, float) and isinstance(value, str) and marks_of(value):
+        said += f"; write {with_point(value)}, without quotation marks"
+    raise ValueError(f"{said}.")

@@ -1,0 +1,168 @@
+r"""Runs against a truth that is made up, to see how many measurements to expect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from botorch_lse._numerals import written
+from botorch_lse.cli.runs import Run, filled_up, learnt, told
+from botorch_lse.cli.truths import NO_TRUTH, true_values
+from botorch_lse.data.observations import Observations
+from botorch_lse.models.fitted import unfitted_prior
+from botorch_lse.models.gaussian_process import PoolPosterior
+from botorch_lse.strategies import ComposedStrategy, State
+from botorch_lse.surrogate.draws import joint_draws
+
+SHARE_BETWEEN = 4.0
+"""Standard deviations from one end to the other of what values are expected: 95 % of
+the candidates then lie between the ends."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    r"""What simulated measurements measure, and where they begin.
+
+    Args:
+        values: ``K x N``, a function on the pool for each run.
+        noise_std: The standard deviation of simulated noise.
+        state: What is known when a run begins.
+        words: Where the values come from.
+    """
+
+    values: Tensor
+    noise_std: float
+    state: State
+    words: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    r"""How a simulated run ended.
+
+    Args:
+        n: Measurements it made.
+        sheets: In how many sheets.
+        reason: Why it stopped.
+        above: How many candidates it found above the level.
+        wrong: How many it decided wrongly by more than the accuracy.
+    """
+
+    n: int
+    sheets: int
+    reason: str
+    above: int
+    wrong: int
+
+
+def truth_of(
+    run: Run,
+    runs: int,
+    column: str | None,
+    between: tuple[float, ...] | None,
+    noise: float | None,
+) -> Truth:
+    r"""What is to be measured in simulated runs.
+
+    A column of the candidates, if one is named: every run begins anew. Else functions
+    drawn from the model: as the results have it by now, then runs go on from them, or
+    from the model before any data, whose values lie between two ends.
+
+    Args:
+        run: The run.
+        runs: How many truths.
+        column: A column of the candidates with the true values.
+        between: The two ends, the smaller one first.
+        noise: The standard deviation of simulated noise; default what is known of it.
+
+    Raises:
+        ValueError: If there is nothing to draw from, or the column is none.
+    """
+    seed, known = run.settings.seed, run.settings.noise_std
+    noise = known if noise is None else noise
+    std = None if noise is None else run.scale.noise(noise)
+    start = run.strategy.init(seed)
+    if column is not None:
+        assert std is not None  # ``check_truth`` complains before torch is loaded
+        own = torch.tensor(true_values(run, column), dtype=torch.float64)
+        values = run.scale.inward(own).expand(runs, -1)
+        return Truth(values, std, start, f"the column {column}")
+    if between is not None:
+        assert std is not None  # as above
+        low, high = run.scale.inward(torch.tensor(between, dtype=torch.float64))
+        unfitted = unfitted_prior(run.pool.bounds, dict(run.pool.words.values()))
+        prior = PoolPosterior.start(unfitted, run.pool.X)
+        values = (low + high) / 2 + _drawn(prior, runs, seed) * (
+            (high - low) / SHARE_BETWEEN
+        )
+        ends = " and ".join(map(written, between))
+        words = f"functions drawn from the model, mostly between {ends}"
+        return Truth(values, std, start, words)
+    # Without its audit, which has a belief of its own.
+    strategy = replace(run.strategy, audit=None)
+    state = run.state if run.strategy.audit is None else learnt(run, strategy)
+    if not state.belief.fits.is_informed:
+        raise ValueError(NO_TRUTH)
+    values = _drawn(state.belief.posterior, runs, seed)
+    std = float(state.belief.noise.mean().sqrt()) if std is None else std
+    words = f"functions drawn from the model that {run.settings.results} taught"
+    return Truth(values, std, run.state, words)
+
+
+def _drawn(posterior: PoolPosterior, n: int, seed: int) -> Tensor:
+    r"""``n x N``, joint draws of the whole pool."""
+    rows = torch.arange(len(posterior.mean))
+    values = torch.empty(n, len(rows), dtype=torch.float64)
+    for at, part in joint_draws(posterior, rows, n, seed):
+        values[:, at] = part.T.double()
+    return values
+
+
+def simulated(run: Run, truth: Truth, most: int) -> Iterator[Outcome]:
+    r"""The outcomes of runs, one for each truth.
+
+    Args:
+        run: The run whose strategy is used.
+        truth: What is measured.
+        most: Measurements of a run at most.
+    """
+    budget, begun = run.settings.budget, truth.state.n_used
+    limit = begun + most if budget is None else min(budget, begun + most)
+    strategy = replace(run.strategy, max_observations=limit)
+    for i, values in enumerate(truth.values):
+        bench = np.random.default_rng((run.settings.seed, i))
+        yield _outcome(run, strategy, truth, values, bench)
+
+
+def _outcome(
+    run: Run,
+    strategy: ComposedStrategy,
+    truth: Truth,
+    values: Tensor,
+    bench: np.random.Generator,
+) -> Outcome:
+    r"""One run until it ends."""
+    state, sheets = truth.state, 0
+    while not state.is_done:
+        rows = torch.tensor(filled_up(strategy, state, [], run.settings.batch)).long()
+        if rows.numel() == 0:
+            break
+        noise = torch.from_numpy(bench.standard_normal(len(rows)))
+        y = values[rows] + truth.noise_std * noise
+        state = told(strategy, state, Observations(rows, y))
+        sheets += 1
+    answer, excess = state.classification, values - run.level
+    wrong = (answer.above & (excess < -run.epsilon)) | (
+        answer.below & (excess > run.epsilon)
+    )
+    return Outcome(
+        state.n_used - truth.state.n_used,
+        sheets,
+        state.stop_reason or "",
+        int(answer.above.sum()),
+        int(wrong.sum()),
+    )

@@ -1,0 +1,94 @@
+r"""What simulated measurements need, checked before torch is loaded."""
+
+from __future__ import annotations
+
+from botorch_lse._numerals import written
+from botorch_lse.cli.candidates import check_marks
+from botorch_lse.cli.cells import Faults
+from botorch_lse.cli.measurements import MEASURED
+from botorch_lse.cli.runs import Run
+
+NO_TRUTH = (
+    "Expected a truth to simulate, but no model is learnt from results yet. Say "
+    "between which values most candidates will lie, --between 20,60, or name a column "
+    "of known values, --truth COLUMN."
+)
+"""What is missing where nothing says what is true."""
+
+
+def check_truth(
+    run: Run,
+    column: str | None,
+    between: tuple[float, ...] | None,
+    noise: float | None,
+) -> None:
+    r"""Complain about a call from which no truth can be made.
+
+    Args:
+        run: The run.
+        column: A column of the candidates with the true values.
+        between: The two ends of most true values.
+        noise: The standard deviation of simulated noise.
+
+    Raises:
+        ValueError: If there is nothing to draw from, or the column is none.
+    """
+    if column is not None:
+        true_values(run, column)
+    elif between is None:
+        if not run.measured.having(MEASURED):
+            raise ValueError(NO_TRUTH)
+        return  # the model may have learnt the noise, too
+    elif run.scale.is_log and between[0] <= 0:
+        raise ValueError(
+            "Expected --between to be numbers above 0, which have logarithms, with "
+            f"`log_result`, but got {','.join(map(written, between))}."
+        )
+    if noise is None and run.settings.noise_std is None:
+        raise ValueError(
+            "Expected the noise of a measurement, which nothing says yet, but got "
+            "none. Give its standard deviation: --noise 0.5 (0 for none)."
+        )
+
+
+def true_values(run: Run, column: str) -> list[float]:
+    r"""The true values that stand in a column of the candidates.
+
+    Args:
+        run: The run.
+        column: Its name.
+
+    Raises:
+        ValueError: If there is no such column, it is an input, or a cell is no number.
+    """
+    table = run.candidates.table
+    name = table.column(column)
+    if name is None:
+        raise ValueError(
+            f"{table.name}: expected the column {column!r} of true values, but it has "
+            f"{', '.join(table.header)}."
+        )
+    if name in run.settings.inputs:
+        advice = run.settings.notation.advice("ignore", name)
+        raise ValueError(
+            f"{table.name}: expected true values in a column that is no input, but "
+            f"{name} is one; {advice}."
+        )
+    check_marks(table, name, run.settings.notation)
+    notation = run.settings.notation.with_mark(table.mark(name))
+    values, faults = list[float](), Faults()
+    for row in run.rows:
+        line = run.candidates.lines[row]
+        text = line.cells[name]
+        value = notation.number(text)
+        if value is None:
+            wanted, remedy = "a number", notation.repair(text)
+        elif value <= 0 and run.scale.is_log:
+            wanted, remedy = "a number above 0, which has a logarithm", "correct it"
+        else:
+            values.append(value)
+            continue
+        complaint = table.complaint(line, name, wanted, f"got {text!r}", remedy)
+        faults.said.append(str(complaint))
+    faults.check()
+    return values

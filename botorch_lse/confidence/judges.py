@@ -1,0 +1,391 @@
+r"""How an audit compares measured values with what was claimed of a row."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from botorch_lse._numerals import written
+from botorch_lse.confidence.audit import LOOKS, due, next_look, reach_of, verdicts
+from botorch_lse.functional.cells import UNKNOWN, Cells
+
+BY_SIDES = (
+    "Expected noise that is stated, or one learnt standard deviation and rows that may "
+    "be measured twice, for an audit of a Pareto set or of a region in which an output "
+    "has two levels: one value of noise that is not known says little of them. Give "
+    "`noise_std`, or leave out `audit`."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    r"""What was measured of each row since a claim was made.
+
+    Args:
+        mean: ``N x m`` means of the values.
+        noise_std: ``N x m`` noise standard deviations of one measurement; 0 where it is
+            judged by its side.
+        counts: ``N``, how often each row was measured.
+        most: How often one row may be measured.
+        is_gaussian: Whether the noise is; else it is sub-Gaussian.
+        before: What was measured of each row in the whole run, where that is needed.
+        risk: The probability that bounds of rows are wrong that others are compared
+            with.
+    """
+
+    mean: Tensor
+    noise_std: Tensor
+    counts: Tensor
+    most: int
+    is_gaussian: bool = True
+    before: Values | None = None
+    risk: float = 0.0
+
+    def reach(self, output: int, mistaken: float) -> Tensor:
+        r"""``N`` distances that a mean exceeds upwards but with a probability."""
+        given = self.noise_std[:, output], self.counts, self.most, mistaken
+        return reach_of(*given, is_gaussian=self.is_gaussian)
+
+    def at(self, rows: Tensor) -> Values:
+        r"""The same of some rows."""
+        return replace(
+            self,
+            mean=self.mean[rows],
+            noise_std=self.noise_std[rows],
+            counts=self.counts[rows],
+        )
+
+    def lasting_reach(self, risk: float) -> Tensor:
+        r"""``N x m``: no mean of any row is ever farther off, but with a probability.
+
+        However often each row is measured, and for whatever reasons.
+
+        Args:
+            risk: The probability.
+
+        Source:
+            A union bound over rows, outputs and counts, ``sum 1 / (n (n + 1)) = 1``.
+        """
+        n = self.counts.clamp_min(1).double().unsqueeze(-1)
+        each = risk / (2 * self.mean.numel() * n * (n + 1))
+        # Of other noise Chernoff's bound.
+        bound = (-2 * each.log()).sqrt()
+        z = -torch.special.ndtri(each) if self.is_gaussian else bound
+        found = z * self.noise_std / n.sqrt()
+        return found.masked_fill(self.counts.unsqueeze(-1) == 0, torch.inf)
+
+
+class Judge(ABC):
+    r"""Says which rows their values show to be right or wrong.
+
+    The labels that it is told about are numbers of classes, ``UNKNOWN`` where nothing
+    is claimed; the last class is "above".
+    """
+
+    n_outputs: int = 1
+    """How many values a measurement gives."""
+    n_classes: int = 2
+    """How many answers there are."""
+
+    @abstractmethod
+    def verdicts(self, labels: Tensor, values: Values, mistaken: float) -> Tensor:
+        r"""``N`` codes: 1 right, -1 wrong, 0 measure again.
+
+        Args:
+            labels: ``N`` numbers of the classes that are claimed.
+            values: What was measured.
+            mistaken: The probability that noise makes a wrong row look right.
+        """
+
+    def strict(self) -> Judge:
+        r"""The judge that allows for no accuracy: of the level itself."""
+        return self
+
+    by_itself: bool = True
+    """Whether a row is right or wrong by itself, not beside others."""
+    drawn_in_words: str = "rows"
+    """The rows from which is drawn."""
+
+    def is_drawn(self, labels: Tensor) -> Tensor:
+        r"""``N`` bools: the rows from which is drawn, but for those measured."""
+        return torch.ones_like(labels, dtype=torch.bool)
+
+    def missing(self, labels: Tensor, values: Values) -> Tensor:
+        r"""``N`` counts of what is to be measured before anything can be judged."""
+        return torch.zeros_like(labels)
+
+    @property
+    def knows_sides(self) -> bool:
+        r"""Whether the sides of values tell something, however large the noise is."""
+        return True
+
+    @property
+    @abstractmethod
+    def up_to(self) -> str:
+        r"""By how much a row may be wrong, a clause."""
+
+    @property
+    def about(self) -> str:
+        r"""What the claim is about, where it was estimated, a clause."""
+        return ""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelJudge(Judge):
+    r"""Compares one output with one level.
+
+    Args:
+        level: Stated, or as it was estimated when the claim was made, units of ``y``.
+        epsilon: The accuracy.
+        is_stated: Whether it was stated.
+    """
+
+    level: float
+    epsilon: float
+    is_stated: bool = True
+
+    def verdicts(self, labels: Tensor, values: Values, mistaken: float) -> Tensor:
+        r"""By how far the mean is beyond where the side would be wrong."""
+        # The line beyond which the side would be wrong by more than the accuracy.
+        side = torch.where(labels == UNKNOWN, 0, 2 * labels - 1).double()
+        margin = side * (values.mean[:, 0] - self.level) + self.epsilon
+        return verdicts(
+            margin,
+            values.noise_std[:, 0],
+            values.counts,
+            values.most,
+            mistaken,
+            is_gaussian=values.is_gaussian,
+        )
+
+    def strict(self) -> LevelJudge:
+        r"""The judge that allows for no accuracy: of the level itself."""
+        return self if self.epsilon == 0 else replace(self, epsilon=0.0)
+
+    @property
+    def up_to(self) -> str:
+        r"""The accuracy, if there is one."""
+        return f" by more than {written(self.epsilon)}" if self.epsilon > 0 else ""
+
+    @property
+    def about(self) -> str:
+        r"""The level, where it was estimated."""
+        if self.is_stated:
+            return ""
+        return f", the level being {self.level:.9g} as estimated before the audit"
+
+
+class Classes(Protocol):
+    r"""What a judge asks of a region, without knowing goals: see ``goals.Region``."""
+
+    @property
+    def n_outputs(self) -> int:
+        r"""How many outputs the region compares with levels."""
+
+    @property
+    def n_classes(self) -> int:
+        r"""How many answers there are for a row."""
+
+    @property
+    def accuracies(self) -> Sequence[float]:
+        r"""The accuracy of each output, in its units."""
+
+    @property
+    def cells(self) -> Cells:
+        r"""The classes of all combinations of sides."""
+
+    def class_between(
+        self,
+        lower: Sequence[Tensor],
+        upper: Sequence[Tensor],
+        ties: Sequence[bool] | None = None,
+        accuracies: Sequence[float] | None = None,
+    ) -> Tensor:
+        r"""``N`` classes that all points of intervals have, else ``UNKNOWN``."""
+
+
+@dataclass(frozen=True, eq=False)
+class RegionJudge(Judge):
+    r"""Asks a region what it says of the values, give or take their noise.
+
+    A row's outputs lie in a box around its means, unless noise has carried one of them
+    out of it. The claim is right if every point of the box has the claimed class, up to
+    the accuracies.
+
+    What noise must do to make a wrong row look right: the box says of each output
+    between which levels it is. Were that true of all outputs up to their accuracies,
+    the row would not be wrong. So one of them has been carried across one of its
+    levels. An output with one level can be carried across it in one direction alone,
+    since it lies on one side; one with several in both. Each gets its part of the
+    probability of a mistake.
+
+    Args:
+        region: The region.
+        accuracies: For each output its accuracy; default the region's.
+    """
+
+    region: Classes
+    accuracies: Sequence[float] | None = None
+
+    def strict(self) -> RegionJudge:
+        r"""The judge that allows for no accuracy: of the levels themselves."""
+        if not any(self._accuracies):
+            return self
+        return replace(self, accuracies=[0.0] * self.n_outputs)
+
+    @property
+    def _accuracies(self) -> Sequence[float]:
+        given = self.accuracies
+        return self.region.accuracies if given is None else given
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        r"""As the region has."""
+        return self.region.n_outputs
+
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        r"""As the region has."""
+        return self.region.n_classes
+
+    @property
+    def knows_sides(self) -> bool:
+        r"""Whether each output has one level at most.
+
+        Between two of them, a value of an output may hardly ever lie.
+        """
+        return all(part.shape[1] <= 1 for part in self.region.cells.levels)
+
+    def verdicts(self, labels: Tensor, values: Values, mistaken: float) -> Tensor:
+        r"""By the classes that the points of the box have."""
+        n_ways = [min(part.shape[1], 2) for part in self.region.cells.levels]
+        means = values.mean.unbind(dim=-1)
+        reach = [values.reach(j, mistaken / sum(n_ways)) for j in range(self.n_outputs)]
+        lower = [mean - own for mean, own in zip(means, reach, strict=True)]
+        upper = [mean + own for mean, own in zip(means, reach, strict=True)]
+        is_right = torch.zeros_like(labels, dtype=torch.bool)
+        # Near a level both sides are right, up to the accuracy.
+        for ties in itertools.product((True, False), repeat=self.n_outputs):
+            ends = lower, upper, ties, self._accuracies
+            found = self.region.class_between(*ends)
+            is_right |= (found == labels) & (found != UNKNOWN)
+        now = self.region.class_between(lower, upper)
+        is_wrong = (now != labels) & (now != UNKNOWN) & ~is_right
+        is_exact = torch.stack(reach, dim=-1).eq(0).all(dim=-1)
+        return due(is_right, is_wrong, is_exact, values.counts, values.most)
+
+    @property
+    def up_to(self) -> str:
+        r"""That the outputs have accuracies, if they have."""
+        return " by more than epsilon" if any(self._accuracies) else ""
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoJudge(Judge):
+    r"""Compares rejected rows with the rows that were accepted.
+
+    A rejected row is right if an accepted one comes up to it in all outputs, up to the
+    accuracies. It is wrong if there is none: then something better was missed. Only
+    rejected rows are drawn. Accepted ones are few, and all of them are measured; one
+    that another certainly exceeds by more than the accuracies is wrong.
+
+    The accepted rows are the reference. Their bounds are made of all their values of
+    the run and hold together, but with the probability ``values.risk``. Given that they
+    do, a rejected row that is wrong looks right only where noise carries one of its
+    outputs downwards. Each output gets its part of the probability of a mistake.
+
+    Args:
+        signs: ``m`` signs: ``signs * y`` is maximised.
+        accuracies: ``m`` accuracies, units of the outputs.
+    """
+
+    signs: Tensor
+    accuracies: Tensor
+
+    by_itself = False
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        r"""As there are signs."""
+        return len(self.signs)
+
+    @property
+    def knows_sides(self) -> bool:
+        r"""No: how far noise carries a value matters."""
+        return False
+
+    def missing(self, labels: Tensor, values: Values) -> Tensor:
+        r"""What accepted rows lack until they are known to half of the accuracies.
+
+        They are measured as often as a drawn row at most.
+        """
+        assert values.before is not None  # `by_itself` asks for it
+        counts = values.before.counts
+        reach = values.before.lasting_reach(values.risk)
+        is_known = (reach <= self.accuracies / 2).all(dim=-1)
+        is_ready = is_known | (counts >= min(values.most, LOOKS[-1]))
+        more = next_look(counts).clamp_max(values.most) - counts
+        return torch.where((labels == 1) & ~is_ready, more, 0)
+
+    def verdicts(self, labels: Tensor, values: Values, mistaken: float) -> Tensor:
+        r"""Of rejected rows by their values, of accepted ones by their bounds."""
+        assert values.before is not None  # `by_itself` asks for it
+        front = (labels == 1).nonzero().view(-1)
+        known = values.before.at(front)
+        # The union bound is one over all rows, since values chose those accepted.
+        reach = values.before.lasting_reach(values.risk)[front]
+        centre = self.signs * known.mean
+        lower, upper = centre - reach, centre + reach
+        found = torch.zeros_like(labels, dtype=torch.int8)
+        found[front] = self._accepted(lower, upper)
+        rows = ((labels == 0) & (values.counts > 0)).nonzero().view(-1)
+        if len(rows):
+            own = values.at(rows)
+            found[rows] = self.rejected(own, lower, upper, mistaken)
+        return found
+
+    def _accepted(self, lower: Tensor, upper: Tensor) -> Tensor:
+        r"""-1 for accepted rows that another one certainly exceeds, else 0."""
+        behind = lower.unsqueeze(0) - upper.unsqueeze(1)
+        is_wrong = (behind > self.accuracies).all(dim=-1).any(dim=1)
+        return -is_wrong.to(torch.int8)
+
+    def rejected(
+        self, own: Values, lower: Tensor, upper: Tensor, mistaken: float
+    ) -> Tensor:
+        r"""Verdicts of rejected rows that were measured.
+
+        Args:
+            own: What was measured of them.
+            lower: ``P x m`` lower ends of the accepted rows' intervals, maximised.
+            upper: ``P x m`` upper ends.
+            mistaken: The probability that noise makes a wrong row look right.
+        """
+        m = self.n_outputs
+        columns = [own.reach(j, mistaken / m) for j in range(m)]
+        reach = torch.stack(columns, dim=-1)
+        centre = self.signs * own.mean
+        best = (centre + reach).unsqueeze(1) - self.accuracies
+        is_right = (best <= lower).all(dim=-1).any(dim=1)
+        worst = (centre - reach).unsqueeze(1) - self.accuracies
+        is_wrong = (worst > upper).any(dim=-1).all(dim=1)
+        is_exact = (reach == 0).all(dim=-1)
+        return due(is_right, is_wrong, is_exact, own.counts, own.most)
+
+    @property
+    def up_to(self) -> str:
+        r"""What it is to be wrong."""
+        by = " by more than epsilon" if bool((self.accuracies > 0).any()) else ""
+        return f" (better than each accepted one{by} in some output)"
+
+    def is_drawn(self, labels: Tensor) -> Tensor:
+        r"""``N`` bools: the rejected rows."""
+        return labels == 0
+
+    drawn_in_words = "rejected rows"

@@ -1,0 +1,1 @@
+r"""Records: pools, observations and answers, and how tables and names are read."""

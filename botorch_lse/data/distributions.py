@@ -1,0 +1,214 @@
+r"""Uncertain inputs: points drawn from a distribution, and their densities.
+
+A distribution is one ``scipy.stats`` distribution for each input, frozen at its
+parameters, and a correlation that joins them (a Gaussian copula): with standard normal
+numbers ``z`` of this correlation, input ``i`` is the value that its distribution has at
+the probability ``Phi(z_i)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import scipy  # which loads its packages when they are first used
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from botorch_lse._validation import check_shape, complaint, real_matrix
+
+Draws = Literal["sobol", "monte_carlo"]
+DRAWS = get_args(Draws)
+NEEDED = ("ppf", "isf", "cdf", "sf", "logpdf")
+"""What is asked of a marginal distribution."""
+EDGE = 2.0**-31
+"""Sobol points are multiples of a power of two; none of them may be 0 or 1, where
+distributions have no finite value."""
+
+
+def marginals_of(marginals: Any, name: str) -> tuple[tuple[str, ...] | None, list[Any]]:
+    r"""The names of the inputs, where they are given, and their distributions.
+
+    Args:
+        marginals: A sequence of frozen continuous distributions of ``scipy.stats``, or
+            a dictionary from names to them.
+        name: The argument's name.
+
+    Raises:
+        ValueError: If there is none, or one is no such distribution.
+    """
+    names = None
+    if isinstance(marginals, Mapping):
+        names, marginals = tuple(map(str, marginals)), list(marginals.values())
+    wanted = "to be a list of frozen continuous distributions of `scipy.stats`"
+    remedy = "Write `[scipy.stats.norm(0, 1), scipy.stats.uniform(2, 3)]`."
+    if not isinstance(marginals, Sequence) or len(marginals) == 0:
+        raise ValueError(complaint(name, wanted, f"got {marginals!r}", remedy))
+    for i, one in enumerate(marginals):
+        if isinstance(one, type) or not all(hasattr(one, m) for m in NEEDED):
+            came = f"entry {i} is {one!r}"
+            raise ValueError(complaint(name, wanted, came, remedy))
+        try:
+            median = np.asarray(one.ppf(0.5), dtype=float)
+        except TypeError:  # a family that still lacks its parameters
+            median = np.asarray([np.nan])
+        if median.ndim or not np.isfinite(median):
+            came = f"entry {i} has the median {median}"
+            raise ValueError(complaint(name, wanted, came, remedy))
+    return names, list(marginals)
+
+
+def copula_factor(correlation: Any, d: int) -> NDArray[np.float64]:
+    r"""The lower Cholesky factor of a ``d x d`` correlation; ``None``: independent.
+
+    Raises:
+        BotorchTensorDimensionError: If it has another shape.
+        ValueError: If it is no correlation: not symmetric, without ones on the
+            diagonal, or not positive definite.
+    """
+    if correlation is None:
+        return np.eye(d)
+    R = real_matrix(correlation, "correlation")
+    wanted = f"to be {d} x {d}, one row per marginal"
+    check_shape(tuple(R.shape) == (d, d), R, "correlation", wanted)
+    ones = bool(torch.allclose(R.diagonal(), torch.ones(d, dtype=R.dtype)))
+    L, info = torch.linalg.cholesky_ex(R)
+    if not (ones and torch.allclose(R, R.mT) and int(info) == 0):
+        raise ValueError(
+            "Expected `correlation` to be symmetric and positive definite with ones on "
+            f"the diagonal, but got {R.tolist()}. It is the correlation of the normal "
+            "numbers behind the inputs, not their covariance."
+        )
+    factor: NDArray[np.float64] = L.numpy()
+    return factor
+
+
+def drawn(
+    marginals: Sequence[Any], factor: NDArray[np.float64], n: int, seed: int, by: Draws
+) -> Tensor:
+    r"""``n x d`` points of a distribution.
+
+    Args:
+        marginals: ``d`` frozen distributions.
+        factor: ``d x d``, from ``copula_factor``.
+        n: How many.
+        seed: Of the numbers.
+        by: ``"sobol"``: a scrambled Sobol sequence, whose shares are as a rule nearer
+            to the truth than those of independent points; ``"monte_carlo"``:
+            independent points.
+    """
+    d = len(marginals)
+    if by == "sobol":
+        engine = SobolEngine(d, scramble=True, seed=seed)
+        uniform = engine.draw(n, dtype=torch.float64).clamp(EDGE, 1 - EDGE).numpy()
+        z = scipy.stats.norm.ppf(uniform)
+    else:
+        z = np.random.default_rng(seed).standard_normal((n, d))
+    return values_at(marginals, factor, z)
+
+
+def values_at(
+    marginals: Sequence[Any], factor: NDArray[np.float64], u: NDArray[np.float64]
+) -> Tensor:
+    r"""The points of a distribution at ``n x d`` independent normal numbers."""
+    z = u @ factor.T
+    columns = [_at(one, column) for one, column in zip(marginals, z.T, strict=True)]
+    return torch.from_numpy(np.stack(columns, axis=-1))
+
+
+def _at(marginal: Any, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""The values at normal numbers, from the nearer end, which keeps all digits."""
+    upper = z > 0
+    low = marginal.ppf(scipy.stats.norm.cdf(np.where(upper, 0.0, z)))
+    high = marginal.isf(scipy.stats.norm.sf(np.where(upper, z, 0.0)))
+    return np.where(upper, high, low)
+
+
+def log_density(
+    marginals: Sequence[Any], factor: NDArray[np.float64], X: Tensor
+) -> Tensor:
+    r"""``n`` logarithms of the joint density at ``n x d`` points, ``-inf`` outside.
+
+    ``sum_i log f_i(x_i)`` plus the copula's ``-z' (R^-1 - 1) z / 2 - log(det R) / 2``
+    at ``z_i = Phi^-1(F_i(x_i))``.
+
+    Args:
+        marginals: ``d`` frozen distributions with densities ``f_i``.
+        factor: ``d x d`` Cholesky factor of the correlation ``R``.
+        X: The points.
+    """
+    pairs = list(zip(marginals, X.numpy().T, strict=True))
+    found = np.sum([one.logpdf(x) for one, x in pairs], axis=0)
+    inside = np.isfinite(found)
+    if inside.any() and not np.array_equal(factor, np.eye(len(marginals))):
+        z = np.stack([_normal(one, x[inside]) for one, x in pairs], axis=-1)
+        half = np.linalg.solve(factor, z.T)
+        copula = 0.5 * (np.square(z).sum(axis=-1) - np.square(half).sum(axis=0))
+        found[inside] += copula - np.log(np.diag(factor)).sum()
+    return torch.from_numpy(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    r"""How the rows of a pool were drawn: from one distribution, and around points.
+
+    Every value of the inputs belongs to independent standard normal numbers ``u``, of
+    which it is a function. The distribution that is meant is ``u ~ N(0, 1)``. Around
+    a point with the numbers ``c`` rows are drawn by ``u ~ N(c, 1)``.
+
+    Args:
+        marginals: ``d`` frozen distributions.
+        factor: ``d x d``, from ``copula_factor``.
+        centres: ``K x d`` points ``c``; that of the distribution that is meant is 0.
+        counts: ``K`` numbers of rows drawn around each.
+    """
+
+    marginals: tuple[Any, ...]
+    factor: NDArray[np.float64]
+    centres: NDArray[np.float64]
+    counts: tuple[int, ...]
+
+    def normal_numbers(self, X: Tensor) -> NDArray[np.float64]:
+        r"""``n x d`` independent normal numbers behind points."""
+        pairs = zip(self.marginals, X.numpy().T, strict=True)
+        z = np.stack([_normal(one, x) for one, x in pairs], axis=-1)
+        found: NDArray[np.float64] = np.asarray(np.linalg.solve(self.factor, z.T).T)
+        return found
+
+    def around(self, centres: NDArray[np.float64], n: int, seed: int) -> Tensor:
+        r"""``n`` points around each of ``k`` centres, centre after centre.
+
+        Args:
+            centres: ``k x d``.
+            n: How many around each.
+            seed: Of the draws; so is the number of the centres before.
+        """
+        draws = np.random.default_rng((seed, len(self.counts)))
+        u = draws.standard_normal((len(centres), n, centres.shape[1]))
+        u = (u + centres[:, None]).reshape(-1, centres.shape[1])
+        return values_at(self.marginals, self.factor, u)
+
+    def weights(self, X: Tensor) -> Tensor:
+        r"""``n`` ratios: the density that is meant over that of all draws together.
+
+        With ``n_k`` of ``n`` rows around ``c_k`` it is
+        ``1 / sum_k (n_k / n) exp(u' c_k - |c_k|^2 / 2)``, at most ``n / n_0``.
+
+        Source:
+            Veach and Guibas (1995), multiple importance sampling with the balance
+            heuristic; Owen and Zhou (2000), mixtures that keep the density meant.
+        """
+        u, c = torch.from_numpy(self.normal_numbers(X)), torch.from_numpy(self.centres)
+        share = torch.tensor(self.counts, dtype=u.dtype) / sum(self.counts)
+        exponents = u @ c.T - c.square().sum(dim=-1) / 2 + share.log()
+        return (-exponents.logsumexp(dim=-1)).exp()
+
+
+def _normal(marginal: Any, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""The normal numbers behind values, from the nearer end."""
+    low, high = marginal.cdf(x), marginal.sf(x)
+    return np.where(low < high, scipy.stats.norm.ppf(low), scipy.stats.norm.isf(high))

@@ -1,0 +1,776 @@
+r"""The pool: the candidates, and what is known of them beforehand."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from torch import Tensor
+
+from botorch_lse._device import at_home, ordinary
+from botorch_lse._lazy import LazyModule
+from botorch_lse._numerals import written
+from botorch_lse._validation import (
+    check_shape,
+    complaint,
+    in_interval,
+    non_negative_vector,
+    of_type,
+    one_of,
+    real_matrix,
+    real_vector,
+    row_indices,
+    truth_value,
+    usable_device,
+    whole_number,
+)
+from botorch_lse.data.distributions import (
+    DRAWS,
+    Draws,
+    Origin,
+    copula_factor,
+    drawn,
+    log_density,
+    marginals_of,
+)
+from botorch_lse.data.encoding import LEVEL_OF, encode
+from botorch_lse.data.names import (
+    Inputs,
+    Rows,
+    are_named,
+    chosen,
+    in_order,
+    is_counted,
+    named_lines,
+    places_of,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from botorch.utils import sampling
+else:
+    pd = LazyModule("pandas")  # for tables
+    sampling = LazyModule("botorch.utils.sampling")  # brings SciPy, for Sobol points
+
+OUTPUT = "output"
+"""The last input of a pool from ``Pool.at_outputs``: the number of the output."""
+NOISE_LEVEL = "noise_level"
+"""The last input of a pool from ``Pool.at_noise_levels``: the number of the level."""
+SHOWN = 6
+"""Names of inputs that are shown of a pool."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pool:
+    r"""A finite candidate set of ``N`` rows.
+
+    A ``DataFrame`` given as ``X`` is encoded (numbers as they are, also those written
+    as text, booleans as 0 and 1, words one column per level) and kept as ``table``, so
+    that answers come back as the same table with columns added. What names the rows
+    belongs in the index, or in ``table`` alone. Whatever is given with the labels of
+    the index, such as costs as a series, goes by these labels.
+
+    Example:
+        >>> import pandas as pd
+        >>> pool = Pool(pd.DataFrame({"depth": [1.0, 2.0], "soil": ["clay", "sand"]}))
+        >>> pool.names
+        ('depth', 'soil=clay', 'soil=sand')
+        >>> pool.X.shape
+        torch.Size([2, 3])
+
+    Args:
+        X: ``N x d`` inputs of the model (kept as a float64 tensor), or a ``DataFrame``
+            with one row a candidate.
+        features: ``N x m`` features for the linear strategies; default ``X``.
+        costs: ``N`` costs of one evaluation, at least 0.
+        noise_var: ``N`` known noise variances of one observation, units of ``y``
+            squared; 0 for exact measurements.
+        names: The names of the ``d`` columns of ``X``.
+        table: ``N`` rows that describe the candidates to people; its columns and index
+            come back in every answer.
+        weights: ``N`` weights by which rows count where shares are asked for: areas,
+            prices, probabilities, densities. At least 0, in any unit: only their ratios
+            matter. Default: every row counts the same.
+        total: What the weights of everything that is meant add up to; default their
+            sum. If ``n`` rows were drawn from another density, with the ratio of both
+            densities for weights, it is ``n``.
+        is_sample: Whether the rows were drawn at random from a distribution that is
+            meant, so that a share of them has a sampling error of its own. Default: the
+            rows are all there is.
+        origin: How ``Pool.from_distribution`` drew the rows, for ``extended``; it is
+            not stored with the pool and changes no answer.
+        device: Where strategies compute and ``Batch.X`` lives, such as ``"cuda"``;
+            default that of ``X``, if it is a tensor. All else of a pool, observations
+            and answers are on the CPU. It is not stored with the pool and changes no
+            answer but for rounding.
+
+    Raises:
+        ValueError: If the pool is empty, an entry is not finite, a cost is negative, a
+            noise variance negative, names repeat, ``table`` is no ``DataFrame``,
+            a column of one cannot be encoded, a weight is negative, all are 0,
+            ``total`` is not positive, or ``device`` is not there.
+        BotorchTensorDimensionError: If an argument has another number of rows.
+    """
+
+    X: Any
+    features: Tensor | None = None
+    costs: Tensor | None = None
+    noise_var: Tensor | None = None
+    names: Sequence[str] | None = None
+    table: pd.DataFrame | None = field(default=None, repr=False)
+    weights: Tensor | None = None
+    total: float | None = None
+    is_sample: bool = False
+    origin: Origin | None = field(default=None, repr=False)
+    device: Any = None
+
+    @ordinary
+    def __post_init__(self) -> None:
+        X, names, table = self.X, self.names, self.table
+        device = self.device
+        if device is None:
+            device = X.device if isinstance(X, Tensor) else "cpu"
+        _set_fields(self, device=usable_device(device, "device"))
+        labels = None
+        if isinstance(X, pd.DataFrame):
+            encoded, labels = encode(X), X.index
+            names = list(encoded.columns) if names is None else names
+            if isinstance(table, pd.DataFrame):
+                table = in_order(table, labels, "table", others="the rows of `X`")
+            table = X if table is None else table
+            X = encoded.to_numpy(dtype=float)
+        # In one layout, also where it came column by column from a table: sums depend
+        # on it in the last digit, and a stored pool comes back row by row.
+        X = at_home(real_matrix(X, "X").contiguous())
+        N, d = X.shape
+        _set_fields(self, X=X, names=_check_names(names, d))
+        if isinstance(table, pd.DataFrame) and (
+            labels is None or is_counted(labels)  # nobody has named the rows of `X`
+        ):
+            labels = table.index
+        labels = pd.RangeIndex(N) if labels is None else labels
+        if self.features is not None:
+            given = in_order(self.features, labels, "features")
+            features = at_home(real_matrix(given, "features"))
+            _set_fields(self, features=features)
+            real_vector(self.features[:, 0], "features", N, "row of `X`")
+        for name in ("costs", "noise_var", "weights"):
+            given = getattr(self, name)
+            if given is not None:
+                given = in_order(given, labels, name)
+                numbers = non_negative_vector(given, name, N, "row of `X`")
+                _set_fields(self, **{name: at_home(numbers)})
+        if self.weights is not None and not float(self.weights.sum()) > 0:
+            wanted = "to have one that is positive"
+            remedy = "Leave `weights` out if all rows count the same."
+            raise ValueError(complaint("weights", wanted, "all are 0", remedy))
+        if self.total is not None:
+            _set_fields(self, total=in_interval(self.total, "total", 0.0, math.inf))
+        _set_fields(self, is_sample=truth_value(self.is_sample, "is_sample"))
+        if table is None:
+            return
+        wanted = "a DataFrame with one row per row of `X`"
+        remedy = "Write `pd.DataFrame({'name': table})`."
+        of_type(table, pd.DataFrame, "table", wanted, remedy)
+        if len(table) != N:
+            wanted = f"to have one row per row of `X` ({N})"
+            raise ValueError(complaint("table", wanted, f"it has {len(table)}"))
+        _set_fields(self, table=table.copy())
+
+    @classmethod
+    def from_box(
+        cls,
+        bounds: Any,
+        n: int,
+        *,
+        seed: int = 0,
+        names: Sequence[str] | None = None,
+    ) -> Pool:
+        r"""Representer points of a continuous box: ``n`` scrambled Sobol points.
+
+        Every strategy then works on the box: the points are candidates and targets at
+        once, and stand for the volume around them.
+
+        Example:
+            >>> pool = Pool.from_box([[0.0, 10.0], [1.0, 30.0]], 256)
+            >>> len(pool), bool((pool.X[:, 1] >= 10).all())
+            (256, True)
+
+        Args:
+            bounds: ``2 x d``: the smallest and the largest value of each input. The
+                columns of a table are the names of the inputs.
+            n: How many points; a power of two is evenest.
+            seed: Of the scrambling.
+            names: The names of the ``d`` inputs.
+
+        Raises:
+            ValueError: If a bound is not finite, an upper bound is not above its lower
+                one, ``n`` is less than 1, or ``seed`` less than 0.
+            BotorchTensorDimensionError: If ``bounds`` has another shape.
+        """
+        if are_named(bounds):
+            names = tuple(map(str, bounds.columns)) if names is None else names
+            bounds = chosen(bounds, names, "bounds", "inputs")
+        box = real_matrix(bounds, "bounds")
+        wanted = "to have two rows, lower and upper"
+        check_shape(len(box) == 2, box, "bounds", wanted)
+        if bool((box[1] <= box[0]).any()):
+            i = int((box[1] <= box[0]).nonzero()[0])
+            raise ValueError(
+                "Expected the upper row of `bounds` to be above the lower one, but "
+                f"input {i} has {written(box[0, i])} and {written(box[1, i])}."
+            )
+        n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
+        X = sampling.draw_sobol_samples(box, n=n, q=1, seed=seed)
+        return cls(X[:, 0], names=names)
+
+    @classmethod
+    def from_distribution(
+        cls,
+        marginals: Any,
+        n: int,
+        *,
+        seed: int = 0,
+        correlation: Any = None,
+        method: Draws = "sobol",
+        sampling: Any = None,
+        names: Sequence[str] | None = None,
+    ) -> Pool:
+        r"""Rows drawn from the distribution of uncertain inputs.
+
+        The share of the rows above a level then estimates the probability that the
+        function is above it, such as a probability of failure.
+
+        Rare events are met more often under another density: with ``sampling`` the rows
+        are drawn from that one, and each has the weight ``f(x) / g(x)``, the density
+        that is meant over the one that was drawn from, so that weighted shares still
+        estimate the probability that is meant. Where ``f`` is positive ``g`` must be.
+
+        Example:
+            >>> from scipy.stats import norm, uniform
+            >>> inputs = {"load": norm(5.0, 1.0), "strength": uniform(6.0, 4.0)}
+            >>> pool = Pool.from_distribution(inputs, 1024)
+            >>> pool.names, len(pool)
+            (('load', 'strength'), 1024)
+
+        Args:
+            marginals: ``d`` frozen distributions of ``scipy.stats``, one for each
+                input, or a dictionary from names of inputs to them. By these names go
+                ``sampling``, if it is a dictionary, and ``correlation``, if it is a
+                table.
+            n: How many rows; for ``"sobol"`` a power of two is evenest.
+            seed: Of the draws.
+            correlation: ``d x d`` correlation of the normal numbers behind the inputs
+                (a Gaussian copula); default independent inputs. It differs a little
+                from the correlation of inputs that are not normal.
+            method: ``"sobol"``, scrambled Sobol points, or ``"monte_carlo"``,
+                independent points.
+            sampling: ``d`` other distributions to draw from, with the same correlation.
+            names: The names of the ``d`` inputs.
+
+        Raises:
+            ValueError: If a marginal is no frozen distribution, ``correlation`` is no
+                correlation, ``method`` is not known, a number is out of range, or the
+                rows drawn by ``sampling`` all have density 0.
+            BotorchTensorDimensionError: If a length differs from that of ``marginals``.
+        """
+        own, meant = marginals_of(marginals, "marginals")
+        n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
+        one_of(method, "method", DRAWS)
+        if isinstance(correlation, pd.DataFrame) and own is not None:
+            for _ in range(2):  # its columns, and then its rows
+                correlation = chosen(correlation, own, "correlation", "inputs").T
+        factor = copula_factor(correlation, len(meant))
+        names = own if names is None else names
+        if sampling is None:
+            X = drawn(meant, factor, n, seed, method)
+            origin = Origin(tuple(meant), factor, np.zeros((1, len(meant))), (n,))
+            return cls(X, names=names, is_sample=True, origin=origin)
+        theirs, other = marginals_of(sampling, "sampling")
+        if own is not None and theirs is not None:
+            other = [other[i] for i in places_of(theirs, own, "sampling", "inputs")]
+        if len(other) != len(meant):
+            raise BotorchTensorDimensionError(
+                f"Expected `sampling` to have one distribution per marginal "
+                f"({len(meant)}), but got {len(other)}."
+            )
+        X = drawn(other, factor, n, seed, method)
+        ratio = log_density(meant, factor, X) - log_density(other, factor, X)
+        return cls(X, names=names, weights=ratio.exp(), total=n, is_sample=True)
+
+    def to(self, device: Any) -> Pool:
+        r"""The same pool, for strategies that compute on another device.
+
+        Example:
+            >>> pool = Pool([[0.0], [1.0]])
+            >>> device = "cuda" if torch.cuda.is_available() else "cpu"
+            >>> pool.to(device).hash == pool.hash
+            True
+
+        Args:
+            device: A ``torch.device`` or its name, such as ``"cuda"``.
+
+        Raises:
+            ValueError: If it is not there, or has no float64.
+        """
+        return replace(self, device=device)
+
+    def extended(self, n: int, at: Any, seed: int = 0) -> Pool:
+        r"""This pool with more rows, drawn around some of its rows.
+
+        A rare event hardly occurs among rows of the distribution itself. Around a row
+        where it does, or nearly so, it is met about every second time. The rows of this
+        pool come first, so that what was measured keeps its row, and all rows get
+        importance weights, the density that is meant over that of all draws together.
+        Shares by weight then estimate the probability that is meant: without bias if
+        ``at`` was chosen before the rows were drawn, with a bias that vanishes with
+        their number if they were looked at.
+
+        "Around" is by normal numbers behind the inputs: a row of the distribution,
+        shifted there (importance sampling at design points, as in AK-IS).
+
+        Example:
+            >>> from scipy.stats import norm
+            >>> pool = Pool.from_distribution([norm()], 1000)
+            >>> more = pool.extended(1000, at=[int(pool.X.argmax())])
+            >>> len(more), bool((more.X[:1000] == pool.X).all())
+            (2000, True)
+            >>> fails = more.X[:, 0] > 4  # a probability of 3.17e-5
+            >>> 3.0e-5 < float(more.mass[fails].sum()) < 3.4e-5
+            True
+
+        Args:
+            n: How many rows more, the same number around each row of ``at``.
+            at: Rows of this pool, by their numbers or by labels of its index.
+            seed: Of the draws; the same seed may be given again for the next extension.
+
+        Raises:
+            ValueError: If ``n`` is no multiple of the number of rows in ``at``, a
+                number is out of range, or it is not known how the rows were drawn.
+
+        Source:
+            Echard et al. (2013), AK-IS, for one density around the design point; for
+            several at once see ``Origin.weights``.
+        """
+        if self.origin is None or len(self) != sum(self.origin.counts):
+            wanted = "a pool that knows how its rows were drawn"
+            remedy = "Make it by `Pool.from_distribution`, without `sampling`."
+            raise ValueError(f"Expected {wanted}, but this one does not. {remedy}")
+        others = ("features", "costs", "noise_var", "table")
+        own = [name for name in others if getattr(self, name) is not None]
+        if own:
+            raise ValueError(
+                f"Expected a pool of bare points, but it has {' and '.join(own)}, "
+                "which are not known for new rows. Leave it out."
+            )
+        rows = self.rows(at, "at")
+        n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
+        if len(rows) == 0 or n % len(rows):
+            wanted = f"to be a multiple of the {len(rows)} rows in `at`, at least one"
+            raise ValueError(complaint("n", wanted, f"got {n}"))
+        before, each = self.origin, n // len(rows)
+        centres = before.normal_numbers(self.X[rows])
+        origin = replace(
+            before,
+            centres=np.concatenate((before.centres, centres)),
+            counts=(*before.counts, *(each,) * len(rows)),
+        )
+        X = torch.cat((self.X, before.around(centres, each, seed)))
+        return replace(
+            self, X=X, weights=origin.weights(X), total=len(X), origin=origin
+        )
+
+    def __len__(self) -> int:
+        return self.X.shape[-2]
+
+    @cached_property
+    @ordinary
+    def mass(self) -> Tensor:
+        r"""``N`` shares of ``total``: the weights, or the same for all rows without.
+
+        They add up to 1, if there is no ``total`` that says otherwise.
+        """
+        weights = self.weights
+        if weights is None:
+            weights = torch.ones(len(self), dtype=torch.float64)
+        return weights / (weights.sum() if self.total is None else self.total)
+
+    @property
+    def stands_for_more(self) -> bool:
+        r"""Whether a share of the rows is more than a number of rows.
+
+        They have weights, or were drawn from a distribution. Pictures and cards then
+        say how much is above.
+        """
+        return self.weights is not None or self.is_sample
+
+    @property
+    def effective_size(self) -> float:
+        r"""How many rows of equal weight say as much about a share of all of them.
+
+        Source:
+            Kish (1965): ``(sum w)^2 / sum w^2``.
+        """
+        return float(self.mass.sum().square() / self.mass.square().sum())
+
+    def __repr__(self) -> str:
+        r"""How many rows and which inputs; tensors of a pool fill a screen.
+
+        Example:
+            >>> Pool([[1.0, 2.0], [1.5, 2.5]], names=("depth", "heat"), costs=[1, 3])
+            Pool(2 rows, inputs depth, heat; with costs)
+        """
+        shown = [*(self.names or ())[:SHOWN], *["..."] * (self.d > SHOWN)]
+        inputs = f"input{'s' * (self.d > 1)} {', '.join(shown)}"
+        parts = ("features", "costs", "noise_var", "weights", "table")
+        given = [name for name in parts if getattr(self, name) is not None]
+        more = f"; with {', '.join(given)}" if given else ""
+        return f"Pool({len(self):,} rows, {inputs}{more})"
+
+    @property
+    def d(self) -> int:
+        r"""The number of inputs of the model: columns of ``X``."""
+        return self.X.shape[-1]
+
+    @cached_property
+    @ordinary
+    def bounds(self) -> Tensor:
+        r"""``2 x d``: the smallest and largest value of each input.
+
+        A constant input gets an interval of length 1 around its value.
+        """
+        low, high = self.X.amin(dim=0), self.X.amax(dim=0)
+        flat = high <= low
+        return torch.stack((low - 0.5 * flat, high + 0.5 * flat))
+
+    @cached_property
+    def words(self) -> dict[str, tuple[int, int]]:
+        r"""The inputs that are words: the first column of each, and how many it has.
+
+        These are columns side by side named ``NAME=LEVEL``, as a ``DataFrame``'s words
+        become, of which each row has one that is 1 and else 0. The default model treats
+        such an input as a whole.
+
+        Example:
+            >>> X = [[5.0, 1.0, 0.0], [6.0, 0.0, 1.0]]
+            >>> Pool(X, names=("x", "s=a", "s=b")).words
+            {'s': (1, 2)}
+        """
+        found = {}
+        columns = [name.partition(LEVEL_OF)[::2] for name in self.names or ()]
+        for name, run in groupby(enumerate(columns), key=lambda item: item[1][0]):
+            places = [i for i, (_, level) in run if level]
+            if len(places) < 2 or places[-1] - places[0] >= len(places):
+                continue
+            part = self.X[:, places]
+            if bool(((part == 0) | (part == 1)).all() & (part.sum(dim=-1) == 1).all()):
+                found[name] = (places[0], len(places))
+        return found
+
+    @cached_property
+    def described(self) -> Rows:
+        r"""What the table says of the rows, to find them by it."""
+        frame = self.to_frame()
+        if self.weights is not None:  # a number that depends on all other rows
+            frame = frame.iloc[:, :-1]
+        return Rows.of(frame)
+
+    @cached_property
+    def hash(self) -> str:
+        r"""A fingerprint of everything that changes an answer (hex digits)."""
+        digest = hashlib.sha256(repr((tuple(self.X.shape), self.names)).encode())
+        for part in (self.X, self.features, self.costs, self.noise_var):
+            digest.update(b"-" if part is None else part.cpu().numpy().tobytes())
+        # What most pools do not have is left out, so that stored pools keep their hash.
+        if self.weights is not None:
+            digest.update(b"weights" + self.weights.cpu().numpy().tobytes())
+        if self.total is not None:
+            digest.update(f"total{self.total!r}".encode())
+        if self.is_sample:
+            digest.update(b"is_sample")
+        return digest.hexdigest()
+
+    @property
+    def labels(self) -> pd.Index:
+        r"""``N`` labels of the rows: the index of the table, else 0, 1, 2, ..."""
+        return pd.RangeIndex(len(self)) if self.table is None else self.table.index
+
+    @cached_property
+    def _inputs(self) -> Inputs:
+        r"""What points whose inputs have names are read by."""
+        assert self.names is not None  # set in __post_init__
+        return Inputs(self.names, self.X.cpu().numpy(), self.described.columns)
+
+    def points(self, X: Any, name: str = "X") -> Tensor:
+        r"""Points of the model, from a table or from bare numbers.
+
+        What has names goes by them: a table, a dictionary of columns or a list of
+        dictionaries is read as the pool's table is, with its words, and further columns
+        are left out. Bare numbers stand in the order of ``names``.
+
+        Example:
+            >>> import pandas as pd
+            >>> table = pd.DataFrame({"depth": [1.0, 2.0], "soil": ["clay", "loam"]})
+            >>> Pool(table).points([{"soil": "loam", "depth": 1.5}])
+            tensor([[1.5000, 0.0000, 1.0000]], dtype=torch.float64)
+
+        Args:
+            X: ``M`` points; of a dictionary or a labelled series one.
+            name: The argument's name, for messages.
+
+        Returns:
+            ``M x d`` numbers, in the columns of ``X``.
+
+        Raises:
+            ValueError: If a column is missing, or an entry is no value of its input.
+            BotorchTensorDimensionError: If bare numbers have other columns.
+        """
+        lines = named_lines(X)
+        points = real_matrix(X if lines is None else self._inputs.of(lines, name), name)
+        wanted = f"to have {self.d} columns"
+        check_shape(points.shape[-1] == self.d, points, name, wanted)
+        return at_home(points)
+
+    def rows(self, rows: Any, name: str = "rows") -> Tensor:
+        r"""The numbers of rows, from numbers or from labels of the table's index.
+
+        A pandas index holds labels, and so do texts; anything else is numbers.
+
+        Example:
+            >>> import pandas as pd
+            >>> pool = Pool(pd.DataFrame({"x": [1.0, 2.0]}, index=["first", "second"]))
+            >>> pool.rows(["second"]), pool.rows([0])
+            (tensor([1]), tensor([0]))
+
+        Args:
+            rows: ``n`` rows.
+            name: The argument's name, for messages.
+
+        Raises:
+            ValueError: If one is no row, or a label names several.
+            BotorchTensorDimensionError: If they are no vector.
+        """
+        texts = [rows] if isinstance(rows, str) else rows
+        if not isinstance(texts, pd.Index):
+            entries = texts if isinstance(texts, list | tuple | pd.Series) else ()
+            if not len(entries) or not all(isinstance(t, str) for t in entries):
+                return row_indices(rows, name, len(self))
+        places = [np.flatnonzero(self.labels == label) for label in texts]
+        for label, found in zip(texts, places, strict=True):
+            if len(found) != 1:
+                wanted = "to hold labels of the pool's index, each of one row"
+                came = f"{label!r} is that of {len(found) or 'no'} rows"
+                remedy = "Give the numbers of the rows, from 0."
+                raise ValueError(complaint(name, wanted, came, remedy))
+        return torch.tensor([int(found[0]) for found in places], dtype=torch.long)
+
+    def nearest(self, x: Any) -> int:
+        r"""The row nearest to a point, inputs scaled to the pool's bounds.
+
+        Args:
+            x: ``d`` numbers, or values under the names of the inputs.
+
+        Raises:
+            ValueError: If an input is missing, or a value is none of its input.
+            BotorchTensorDimensionError: If ``x`` has another length, or is several
+                points.
+        """
+        if named_lines(x) is None:
+            point = real_vector(x, "x", self.d, "column of the pool", booleans=True)
+        else:
+            points = self.points(x, "x")
+            check_shape(len(points) == 1, points, "x", "to be one point")
+            point = points[0]
+        low, high = self.bounds
+        scaled = (self.X - at_home(point)) / (high - low)
+        return int(scaled.square().sum(dim=-1).argmin())
+
+    def row_of(self, values: Mapping[str, Any]) -> int | None:
+        r"""The first row with these inputs, or ``None`` if there is none.
+
+        Args:
+            values: A number or a word for each column of the table from which the pool
+                was made, or each of ``names``; others are ignored.
+
+        Raises:
+            ValueError: If a column has no value.
+        """
+        table = self.to_frame()
+        same = np.ones(len(table), dtype=bool)
+        for name in (str(column) for column in table):
+            if name == "weight" and self.weights is not None:
+                continue
+            if name not in values:
+                came = f"it has {sorted(values)}"
+                raise ValueError(complaint("values", f"to have {name!r}", came))
+            column = table[name]
+            if pd.api.types.is_numeric_dtype(column):
+                numbers = column.to_numpy(dtype=float)
+                near = 1e-9 * (float(np.ptp(numbers)) or 1.0)
+                same &= np.abs(numbers - float(values[name])) <= near
+            else:
+                same &= (column == values[name]).to_numpy()
+        return int(same.argmax()) if same.any() else None
+
+    def at_noise_levels(self, noise_var: Any, costs: Any) -> Pool:
+        r"""Every row at each of ``K`` noise levels: ``K N`` rows, level by level.
+
+        The level ``0, ..., K - 1`` is a last column ``noise_level`` that the model's
+        input transform must drop (``TruVaRStrategy`` does it for kernels and for its
+        default model).
+
+        Args:
+            noise_var: ``K`` noise variances, units of ``y`` squared, at least 0.
+            costs: ``K`` costs of one evaluation.
+
+        Raises:
+            ValueError: If a number is out of range, or the rows have costs, features or
+                noise variances of their own.
+            BotorchTensorDimensionError: If the lengths differ.
+        """
+        parts = ("features", "costs", "noise_var")
+        own = [name for name in parts if getattr(self, name) is not None]
+        names = tuple(self.names or ())
+        if own or NOISE_LEVEL in names:
+            raise ValueError(
+                "Expected a pool of bare points, but it has "
+                f"{' and '.join(own) or NOISE_LEVEL} already. Leave it out."
+            )
+        if isinstance(noise_var, pd.Series):
+            costs = in_order(costs, noise_var.index, "costs", others="the levels")
+        variances = real_vector(noise_var, "noise_var")
+        K, N = len(variances), len(self)
+        level_costs = non_negative_vector(costs, "costs", K, "noise level")
+        level = torch.arange(K, dtype=torch.float64).repeat_interleave(N).unsqueeze(-1)
+        table = None
+        if self.table is not None:
+            table = pd.concat([self.table] * K, ignore_index=True)
+            table[NOISE_LEVEL] = level.squeeze(-1).long().numpy()
+        return Pool(
+            torch.cat((self.X.repeat(K, 1), level), dim=-1),
+            costs=level_costs.repeat_interleave(N),
+            noise_var=variances.repeat_interleave(N),
+            names=(*names, NOISE_LEVEL),
+            table=table,
+            weights=None if self.weights is None else self.weights.repeat(K),
+            total=None if self.total is None else K * self.total,
+            is_sample=self.is_sample,
+            device=self.device,
+        )
+
+    def at_outputs(
+        self, outputs: Sequence[str] | int, costs: Any, noise_var: Any = None
+    ) -> Pool:
+        r"""Every row once for each of ``M`` outputs: rows that measure one output each.
+
+        For ``Strategy(pool.at_outputs(...), region)``, which then says which output to
+        measure next, in which row, and still decides about the rows of this pool. The
+        number of the output is a last column ``output``; the table names it.
+
+        Example:
+            >>> import torch
+            >>> pool = Pool(torch.linspace(0, 1, 3).unsqueeze(-1))
+            >>> assays = pool.at_outputs(("strength", "leaching"), costs=(1.0, 5.0))
+            >>> assays.to_frame()["output"].tolist()[2:4]
+            ['strength', 'leaching']
+
+        Args:
+            outputs: The names of the outputs in the order of the region, or how many.
+            costs: ``M`` costs of measuring one output, or a series or dictionary by
+                the names of the outputs; so ``noise_var``.
+            noise_var: ``M`` known noise variances of a measurement, squares of the
+                units of the outputs.
+
+        Raises:
+            ValueError: If a number is out of range, names repeat, or the rows have
+                costs, features or noise variances of their own.
+            BotorchTensorDimensionError: If the lengths differ.
+        """
+        names = outputs
+        if isinstance(outputs, int):
+            names = tuple(f"y{j}" for j in range(whole_number(outputs, "outputs", 2)))
+        assert not isinstance(names, int)
+        words = _check_names(names, len(names)) if len(names) > 1 else ()
+        if not words:
+            wanted = "to name at least two outputs"
+            raise ValueError(complaint("outputs", wanted, f"got {outputs!r}"))
+        parts = ("features", "costs", "noise_var")
+        own = [name for name in parts if getattr(self, name) is not None]
+        columns = tuple(self.names or ())
+        if own or OUTPUT in columns:
+            raise ValueError(
+                "Expected a pool of bare points, but it has "
+                f"{' and '.join(own) or OUTPUT} already. Leave it out."
+            )
+        M, N, each_output = len(words), len(self), pd.Index(words)
+        costs = in_order(costs, each_output, "costs", others="the outputs")
+        each = non_negative_vector(costs, "costs", M, "output")
+        noise = None
+        if noise_var is not None:
+            noise_var = in_order(
+                noise_var, each_output, "noise_var", others="the outputs"
+            )
+            noise = non_negative_vector(noise_var, "noise_var", M, "output")
+            noise = noise.repeat_interleave(N)
+        number = torch.arange(M, dtype=torch.float64).repeat_interleave(N).unsqueeze(-1)
+        described = pd.DataFrame(self.X.numpy(), columns=list(columns))
+        table = pd.concat([self.table if self.table is not None else described] * M)
+        table[OUTPUT] = [word for word in words for _ in range(N)]
+        return Pool(
+            torch.cat((self.X.repeat(M, 1), number), dim=-1),
+            costs=each.repeat_interleave(N),
+            noise_var=noise,
+            names=(*columns, OUTPUT),
+            table=table.reset_index(drop=True),
+            weights=None if self.weights is None else self.weights.repeat(M),
+            total=None if self.total is None else M * self.total,
+            is_sample=self.is_sample,
+            device=self.device,
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        r"""The table the pool was made from, else its inputs under their names.
+
+        Weights, where there are any, stand beside it in the column ``weight``.
+        """
+        if self.table is not None:
+            frame = self.table.copy()
+        else:
+            assert self.names is not None  # set in __post_init__
+            frame = pd.DataFrame(self.X.numpy(), columns=list(self.names))
+        if self.weights is None:
+            return frame
+        return beside(frame, pd.DataFrame({"weight": self.weights.numpy()}))
+
+
+def _check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
+    r"""One different name per column; ``x0, x1, ...`` where none are given."""
+    if names is None:
+        return tuple(f"x{i}" for i in range(d))
+    if isinstance(names, str) or not isinstance(names, Iterable) or len(names) != d:
+        wanted = f"to name each of the {d} columns of `X`"
+        raise ValueError(complaint("names", wanted, f"got {names!r}"))
+    if len(set(names)) != d:
+        raise ValueError(complaint("names", "to differ", f"got {list(names)}"))
+    return tuple(str(name) for name in names)
+
+
+def _set_fields(record: Any, **values: Any) -> None:
+    r"""Set the checked values of a new record; a frozen dataclass needs this detour."""
+    for name, value in values.items():
+        object.__setattr__(record, name, value)
+
+
+def beside(table: pd.DataFrame, answer: pd.DataFrame) -> pd.DataFrame:
+    r"""A table with columns added; a name that it has already ends in ``_lse``."""
+    taken = {name: f"{name}_lse" for name in answer if name in table}
+    answer = answer.rename(columns=taken).set_index(table.index)
+    return pd.concat((table, answer), axis=1)

@@ -1,0 +1,58 @@
+r"""Goals: what is to be decided about the rows of a pool."""
+
+from typing import TYPE_CHECKING
+
+from botorch_lse._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from botorch_lse.goals.base import Comparison, Goal, Targets, View
+    from botorch_lse.goals.extremes import (
+        Maximiser,
+        MaximiserByPairs,
+        ShareOfMax,
+        ShareOfMaxByPairs,
+    )
+    from botorch_lse.goals.pareto import ParetoByDifferences, ParetoEstimate, ParetoSet
+    from botorch_lse.goals.regions import (
+        Above,
+        And,
+        Below,
+        Between,
+        Levels,
+        Not,
+        Or,
+        Region,
+    )
+else:
+    # A run needs one of them.
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "base": "Comparison Goal Targets View",
+            "extremes": "Maximiser MaximiserByPairs ShareOfMax ShareOfMaxByPairs",
+            "pareto": "ParetoByDifferences ParetoEstimate ParetoSet",
+            "regions": "Above And Below Between Levels Not Or Region",
+        },
+    )
+
+__all__ = [
+    "Above",
+    "And",
+    "Below",
+    "Between",
+    "Comparison",
+    "Goal",
+    "Levels",
+    "Maximiser",
+    "MaximiserByPairs",
+    "Not",
+    "Or",
+    "ParetoByDifferences",
+    "ParetoEstimate",
+    "ParetoSet",
+    "Region",
+    "ShareOfMax",
+    "ShareOfMaxByPairs",
+    "Targets",
+    "View",
+]

@@ -1,0 +1,453 @@
+r"""Shares of the maximum and maximisers: questions that compare rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from botorch_lse._numerals import written
+from botorch_lse.confidence.classify import (
+    ABOVE,
+    BELOW,
+    UNDECIDED,
+    Sides,
+    accuracy,
+    level_ends,
+    may_be_on_either,
+    ratio,
+)
+from botorch_lse.goals.base import Goal, Targets, View
+from botorch_lse.goals.gaps import squared_gaps
+from botorch_lse.models.gaussian_process import row_blocks
+
+PAIR_ARRAYS = 6
+"""Arrays of all pairs alive at once where the best item is looked for."""
+
+
+@dataclass(frozen=True)
+class _ShareOfMax(Goal):
+    r"""``above = {x : f(x) > omega max f}``.
+
+    Args:
+        omega: In (0, 1).
+        epsilon: The accuracy.
+    """
+
+    omega: float
+    epsilon: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "omega", ratio(self.omega))  # as a plain number
+        accuracy(self.epsilon)
+
+    def against(self, sides: Sides, view: View) -> Tensor:
+        r"""``T`` bools: whether a side disagrees with the regions of item and level."""
+        regions = view.regions
+        low = self.omega * regions.lower.max() - self.epsilon
+        high = self.omega * regions.upper.max() + self.epsilon
+        above = (sides.side == ABOVE) & (regions.upper < low)
+        return above | ((sides.side == BELOW) & (regions.lower > high))
+
+    def within(self, sides: Sides, view: View) -> Tensor | None:
+        r"""``T`` bools: decided items that the accuracy decides; ``None``: none."""
+        if self.epsilon == 0:
+            return None
+        ends = view.regions.lower, view.regions.upper
+        return may_be_on_either(sides.side, *ends, *level_ends(self.omega, *ends))
+
+    def question(self, names: Sequence[str]) -> str:
+        r"""The output and the share."""
+        return f"{names[0]} above {written(self.omega)} of its maximum"
+
+    def level(self, mean: Tensor) -> float:
+        r"""``omega`` times the largest posterior mean."""
+        return self.omega * float(mean.max())
+
+    def level_of(self, values: Tensor) -> float:
+        r"""``omega`` times the largest value."""
+        return self.omega * float(values.max())
+
+    def distances(self, mean: Tensor, points: Tensor) -> Tensor:
+        r"""The distances of the means from ``omega`` times the largest mean."""
+        return mean - self.level(mean)
+
+    def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
+        r"""The standard deviations, since the level itself is uncertain."""
+        return sigma
+
+
+@dataclass(frozen=True)
+class ShareOfMax(_ShareOfMax):
+    r"""``above = {x : f(x) > omega max f}``, decided by bounds of the level.
+
+    The regions give an upper (optimistic) and a lower (pessimistic) bound of ``omega
+    max f``; an item above the one is above, below the other it is below.
+
+    Args:
+        omega: In (0, 1).
+        epsilon: The accuracy.
+        drop_maximisers: See ``Sides.update_implicit``.
+
+    Source:
+        Gotovos et al. (2013), Algorithm 2, lines 4 to 15.
+    """
+
+    drop_maximisers: bool = False
+
+    theorem: ClassVar[str] = "Theorem 2"
+
+    def update(self, sides: Sides, view: View) -> Sides:
+        r"""The sides after undecided items are compared with both bounds."""
+        return sides.update_implicit(
+            view.regions.lower,
+            view.regions.upper,
+            self.omega,
+            self.epsilon,
+            self.drop_maximisers,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PairSides(Sides):
+    r"""The sides of a goal by pairs, with the pairs that are still to be compared.
+
+    Args:
+        pairs: ``N x N`` bools, the ordered pairs still open. For the other arguments
+            see ``Sides``.
+    """
+
+    pairs: Tensor | None = None
+
+    def reopened(self, rows: Tensor) -> PairSides:
+        r"""The sides with ``rows`` (``N`` bools) undecided and all their pairs open."""
+        assert self.pairs is not None
+        found = super().reopened(rows)
+        partners = rows & (found.side != BELOW).unsqueeze(-1)
+        pairs = self.pairs | partners | rows.unsqueeze(-1)
+        return PairSides(found.side, found.candidates, pairs=pairs)
+
+
+@dataclass(frozen=True)
+class ShareOfMaxByPairs(_ShareOfMax):
+    r"""``above = {x : f(x) > omega max f}``, decided by comparing pairs of items.
+
+    Each pair ``(x, x')`` has an interval of ``f(x) - omega f(x')``.
+
+    An item is above once every pair ``(x, x')`` is certain, below once one is refuted;
+    an item below leaves all pairs. A pair is certain if its lower end plus ``epsilon``
+    is positive, which is tested first. The maximum is never estimated.
+
+    Args:
+        omega: In (0, 1).
+        epsilon: The accuracy.
+
+    Source:
+        Mason et al. (2022), Algorithm 2.
+    """
+
+    theorem: ClassVar[str] = "Theorem 1, its union bound over all ordered pairs"
+    by_pairs: ClassVar[bool] = True
+    without_pairs: ClassVar[str] = "`ImplicitLSEStrategy` keeps no pairs"
+
+    def bytes_for(self, n_items: int) -> int:
+        r"""Bytes of one float64 per ordered pair: its variance."""
+        return 8 * n_items**2
+
+    def start(self, n_items: int) -> PairSides:
+        r"""The sides before any interval: every ordered pair is open."""
+        start = Sides.start(n_items)
+        pairs = torch.ones(n_items, n_items, dtype=torch.bool)
+        return PairSides(start.side, start.candidates, pairs=pairs)
+
+    def update(self, sides: Sides, view: View) -> Sides:
+        r"""The sides after each open pair is compared by its own interval."""
+        pairs = _pairs_of(sides)
+        root_beta, omega = view.beta**0.5, self.omega
+        certain, refuted, outdone = (torch.zeros_like(pairs) for _ in range(3))
+        mean, rows = view.regions.mean, view.rows
+        live = pairs.any(dim=1).nonzero().view(-1)
+        budget = view.posterior.memory_budget
+        variance = view.posterior.variance_against(rows, omega)
+        for block in row_blocks(live.numel(), len(rows), budget):
+            i = live[block]
+            centre = mean[i].unsqueeze(-1) - omega * mean
+            half = root_beta * variance(rows[i]).sqrt()
+            certain[i] = centre - half + self.epsilon > 0
+            refuted[i] = (centre + half - self.epsilon <= 0) & ~certain[i]
+            outdone[i] = centre + half <= 0
+        pairs, side = eliminate_pairs(pairs, sides.side, certain, refuted, outdone)
+        return PairSides(side, side == UNDECIDED, pairs=pairs)
+
+    def targets(self, sides: Sides, rows: Tensor) -> Targets:
+        r"""The differences of the pairs that are still open."""
+        found = pair_targets(_pairs_of(sides), self.omega)
+        return replace(found, rows=rows[found.rows])
+
+    def gaps(self, sides: Sides, view: View) -> Targets:
+        r"""The open pairs, weighted by one over the squared gaps that are expected."""
+        targets, omega = self.targets(sides, view.rows), self.omega
+        rows, posterior = targets.rows, view.posterior
+        mean, variance = posterior.mean[rows], posterior.variance[rows]
+        difference = mean.unsqueeze(-1) - omega * mean
+        spread = variance.unsqueeze(-1) + omega**2 * variance
+        weights = 1 / squared_gaps(difference, spread, self.epsilon)
+        if targets.weights is not None:
+            weights = weights * targets.weights
+        # One refuted pair puts a row below: the pair with the likely maximum will do.
+        best = int(mean.argmax())
+        below = mean <= omega * mean[best]
+        weights[below] *= (torch.arange(len(rows)) == best).double()
+        return Targets(rows, weights, omega)
+
+    def n_claims(self, n_items: int) -> int:
+        r"""One interval for each ordered pair."""
+        return n_items**2
+
+
+def _pairs_of(sides: Sides) -> Tensor:
+    assert isinstance(sides, PairSides)
+    assert sides.pairs is not None
+    return sides.pairs
+
+
+def pair_targets(pairs: Tensor, omega: float) -> Targets:
+    r"""The open pairs as targets, on the rows that occur in some open pair."""
+    rows = (pairs.any(dim=0) | pairs.any(dim=1)).nonzero().view(-1)
+    inner = pairs[rows][:, rows]
+    return Targets(rows, None if bool(inner.all()) else inner.double(), omega)
+
+
+def eliminate_pairs(
+    active: Tensor,
+    side: Tensor,
+    certain: Tensor,
+    refuted: Tensor,
+    outdone: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""The active pairs and the sides after one round of MILK.
+
+    A row with a refuted pair goes to ``B`` and leaves all pairs, as first and as second
+    member. Of the others the certain pairs leave; a row without a pair as first member
+    goes to ``G``.
+
+    Args:
+        active: ``N x N`` bools, the ordered pairs ``A_t``.
+        side: ``N`` codes.
+        certain: ``N x N`` bools: ``f(x) > omega f(x')`` is certain.
+        refuted: ``N x N`` bools: ``f(x) <= omega f(x')`` is certain up to the accuracy,
+            so that ``x`` is below.
+        outdone: ``N x N`` bools: ``f(x) <= omega f(x')`` is certain without any
+            accuracy, so that ``x`` is not the maximiser and need be compared with no
+            more. Default ``refuted``.
+
+    Source:
+        Mason et al. (2022), Algorithm 2, lines 9 to 17, with erratum 3
+        (papers/mason2022/errata.md): the pairs of ``A_t`` are examined at once, line 16
+        tests ``A_{t+1}`` for rows not in ``B``.
+    """
+    bad = (active & refuted).any(dim=1)
+    gone = bad if outdone is None else (active & outdone).any(dim=1)
+    left = active & ~certain & ~bad.unsqueeze(-1) & ~gone
+    side = torch.where(bad, BELOW, side)
+    good = (side != BELOW) & ~left.any(dim=1)
+    return left, torch.where(good, ABOVE, side).to(torch.int8)
+
+
+@dataclass(frozen=True)
+class _Maximiser(Goal):
+    r"""Find ``argmax f``: "above" is the accepted item, "below" what is ruled out.
+
+    Args:
+        epsilon: An item is accepted once every other one is at most this much better.
+    """
+
+    epsilon: float = 0.0
+
+    can_anticipate: ClassVar[bool] = True
+
+    def question(self, names: Sequence[str]) -> str:
+        r"""Where the output is largest."""
+        return f"where {names[0]} is largest"
+
+    def __post_init__(self) -> None:
+        accuracy(self.epsilon)
+
+    def against(self, sides: Sides, view: View) -> Tensor:
+        r"""``T`` bools: accepted items that are exceeded, excluded ones that are not.
+
+        The first are certainly worse than another item by more than ``epsilon``; the
+        second certainly better than every item that is not excluded.
+        """
+        regions = view.regions
+        accepted = (sides.side == ABOVE) & (
+            regions.upper + self.epsilon < regions.lower.max()
+        )
+        ruled_out = sides.side == BELOW
+        others = torch.where(ruled_out, -torch.inf, regions.upper).max()
+        return accepted | (ruled_out & (regions.lower > others))
+
+    def level(self, mean: Tensor) -> float:
+        r"""The largest posterior mean."""
+        return float(mean.max())
+
+    @property
+    def tolerance(self) -> float:
+        r"""Half of the accuracy, which two intervals share when they are compared."""
+        return self.epsilon / 2
+
+    def distances(self, mean: Tensor, points: Tensor) -> Tensor:
+        r"""Half the distance of each mean from the best mean of another point."""
+        best = int(mean.argmax())
+        copies = points == points[best]
+        if bool(copies.all()):
+            return torch.zeros_like(mean)
+        rival = mean[~copies].max()
+        return torch.where(copies, mean - rival, mean - mean[best]) / 2
+
+    def stays(self, mean: Tensor, half: Tensor) -> Tensor:
+        r"""Items that may still be the maximiser.
+
+        Source:
+            Bogunovic et al. (2016), Eq. (5).
+        """
+        return mean + half >= (mean - half).amax(-1, True)
+
+    def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
+        r"""The upper confidence bounds, large where the maximum may be."""
+        return mean + beta**0.5 * sigma
+
+
+@dataclass(frozen=True)
+class Maximiser(_Maximiser):
+    r"""Find ``argmax f`` by the confidence regions of the items.
+
+    Args:
+        epsilon: The accuracy.
+
+    Source:
+        Bogunovic et al. (2016), Algorithm 2, Eq. (5); accepting is ours.
+    """
+
+    theorem: ClassVar[str] = "Theorem 1"
+
+    def update(self, sides: Sides, view: View) -> Sides:
+        r"""The sides after items that cannot be the maximiser are excluded.
+
+        With the regions' lower and upper ends ``l_t`` and ``u_t`` the candidates are
+        ``M_t = {x in M_{t-1}: u_t(x) >= max over M_{t-1} of l_t}``.
+
+        Once the item of the largest lower bound is as good as any other in ``M_t`` up
+        to ``epsilon``, it is accepted (with its copies) and the others are ruled out.
+        """
+        M, regions = sides.candidates, view.regions
+        if not bool(M.any()):
+            return sides
+        lower = torch.where(M, regions.lower, -torch.inf)
+        best = int(lower.argmax())
+        stays = M & (regions.upper >= lower[best])
+        accepted = stays & (view.points == view.points[best])
+        others = stays & ~accepted
+        rivals = regions.upper[others] > lower[best] + self.epsilon
+        if bool(rivals.any()):
+            side = torch.full_like(sides.side, BELOW).masked_fill(stays, UNDECIDED)
+            return replace(sides, side=side, candidates=stays)
+        side = torch.full_like(sides.side, BELOW).masked_fill(accepted, ABOVE)
+        return replace(sides, side=side, candidates=accepted)
+
+
+@dataclass(frozen=True)
+class MaximiserByPairs(_Maximiser):
+    r"""Find ``argmax f`` by the intervals of the differences between items.
+
+    Args:
+        epsilon: The accuracy.
+    """
+
+    theorem: ClassVar[str] = (
+        "Theorem 1, its union bound over all ordered pairs of items"
+    )
+    by_pairs: ClassVar[bool] = True
+    without_pairs: ClassVar[str] = "`TruVaRStrategy` without a level keeps no pairs"
+
+    def bytes_for(self, n_items: int) -> int:
+        r"""Bytes of the arrays over all pairs that exist at the same time."""
+        return PAIR_ARRAYS * 8 * n_items**2
+
+    def update(self, sides: Sides, view: View) -> Sides:
+        r"""The sides after items are excluded if another one is certainly better."""
+        items = sides.candidates.nonzero().view(-1)
+        rows = view.rows[items]
+        variance = view.posterior.variance_between(rows, rows)
+        half = (view.beta * variance).sqrt()
+        values = view.regions.mean[items]
+        side = eliminate_for_best(
+            sides.side, items, values, half, self.epsilon, view.points
+        )
+        open_ = side == UNDECIDED
+        return replace(sides, side=side, candidates=open_ if open_.any() else side > 0)
+
+    def targets(self, sides: Sides, rows: Tensor) -> Targets:
+        r"""The differences of all pairs of items that are not excluded."""
+        return Targets(rows[sides.candidates], None, 1.0)
+
+    def gaps(self, sides: Sides, view: View) -> Targets:
+        r"""The differences from the item of the best estimate, by squared gaps.
+
+        The others are excluded by comparing them with that item.
+        """
+        targets, posterior = self.targets(sides, view.rows), view.posterior
+        rows = targets.rows
+        mean = posterior.mean[rows]
+        spread = posterior.variance_between(rows, rows)
+        gaps = squared_gaps(mean.unsqueeze(-1) - mean, spread, self.epsilon)
+        weights = torch.zeros_like(spread)
+        best = int(mean.argmax())
+        weights[:, best] = 1 / gaps[:, best].clamp_min(torch.finfo(gaps.dtype).tiny)
+        weights[best, best] = 0.0
+        return replace(targets, weights=weights)
+
+    def n_claims(self, n_items: int) -> int:
+        r"""One interval for each ordered pair."""
+        return n_items**2
+
+
+def eliminate_for_best(
+    side: Tensor,
+    rows: Tensor,
+    values: Tensor,
+    half: Tensor,
+    epsilon: float,
+    points: Tensor | None = None,
+) -> Tensor:
+    r"""The sides after one round of the search for the maximiser, by differences.
+
+    A row is excluded if some other one is certainly better. Once no other row can be
+    better than the row of the best estimate by more than ``epsilon``, that row is
+    accepted and the others are excluded.
+
+    Args:
+        side: ``N`` codes.
+        rows: The ``T`` rows in question.
+        values: Their estimates, units of ``y``.
+        half: ``T x T`` half widths of the intervals of ``f(x) - f(x')``.
+        epsilon: The accuracy, units of ``y``.
+        points: ``N`` numbers; rows with one number are one point and share their side.
+
+    Source:
+        Weltz et al. (2023), Algorithm 2, line 13, with the width of each pair; the
+        acceptance within ``epsilon`` is own.
+    """
+    place = rows if points is None else points[rows]
+    others = place.unsqueeze(-1) != place
+    worse = (((values - values.unsqueeze(-1)) > half) & others).any(dim=1)
+    side = side.index_fill(0, rows[worse], BELOW)
+    best = int(values.argmax())
+    rivals = ~worse & (values - values[best] + half[best] > epsilon) & others[best]
+    if bool(rivals.any()):
+        return side
+    side = side.index_fill(0, rows, BELOW)
+    return side.index_fill(0, rows[~others[best]], ABOVE)

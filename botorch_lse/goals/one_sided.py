@@ -1,0 +1,84 @@
+r"""Values that all lie on one side of the level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from botorch_lse.confidence.classify import ABOVE, BELOW
+from botorch_lse.data.observations import Observations
+from botorch_lse.goals.base import Goal
+from botorch_lse.surrogate.posterior import row_means
+
+CLEAR = 1.0
+"""Standard errors by which a row's mean must clear the level to count as beyond it: a
+value that noise alone carried over is no evidence of the other side."""
+
+
+@dataclass(frozen=True)
+class OneSided:
+    r"""That all measured rows lie on one side of the level, noise considered.
+
+    Args:
+        side: ``"above"`` or ``"below"``.
+        n_other: How many rows have a mean on the other side, each within its noise.
+        n_rows: How many rows were measured.
+    """
+
+    side: str
+    n_other: int
+    n_rows: int
+
+    def __str__(self) -> str:
+        if self.n_other == 0:
+            return f"Every value so far lies {self.side} the level"
+        other = "below" if self.side == "above" else "above"
+        return (
+            f"{self.n_other} of {self.n_rows} measured rows lie {other} the level, "
+            "none of them by more than the noise"
+        )
+
+
+def side_of_all(
+    each: Sequence[Observations],
+    noise_var: Sequence[Tensor],
+    goal: Goal,
+    before: Sequence[tuple[Tensor, Tensor]] = (),
+) -> OneSided | None:
+    r"""The side of the level on which all values lie, noise considered.
+
+    Args:
+        each: For each output all its measurements.
+        noise_var: Their noise variances.
+        goal: What is to be decided; one without a level has no sides.
+        before: For each output the values that were measured before the run, at points
+            that need not be rows, and their noise variances.
+
+    Returns:
+        The side; ``None`` where there are values on both.
+    """
+    rows, means, errors = torch.cat([own.indices for own in each]).unique(), [], []
+    for own, noise in zip(each, noise_var, strict=True):
+        # Of a row where this output was not measured its values say nothing.
+        mean = torch.zeros(len(rows), dtype=torch.float64)
+        error = torch.full_like(mean, torch.inf)
+        at = torch.searchsorted(rows, own.indices.unique())
+        mean[at], error[at] = row_means(replace(own, yvar=None), noise)
+        means.append(mean)
+        errors.append(CLEAR * error)
+    if before and goal.is_alike_in_all_rows:
+        rows = torch.cat((rows, torch.zeros_like(before[0][0], dtype=rows.dtype)))
+        pairs = list(zip(means, errors, before, strict=True))
+        means = [torch.cat((mean, y)) for mean, _, (y, _) in pairs]
+        errors = [torch.cat((e, CLEAR * v.sqrt())) for _, e, (_, v) in pairs]
+    side = goal.found_sides(rows, means, errors)
+    as_read = goal.found_sides(rows, means, [torch.zeros_like(e) for e in errors])
+    if side is None or as_read is None:
+        return None
+    for name, other in (("below", ABOVE), ("above", BELOW)):
+        if not bool((side == other).any()):
+            return OneSided(name, int((as_read == other).sum()), len(side))
+    return None

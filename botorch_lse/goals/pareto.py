@@ -1,0 +1,492 @@
+r"""Pareto sets: which rows no other row exceeds in every output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import ClassVar
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from torch import Tensor
+
+from botorch_lse._numerals import written
+from botorch_lse._validation import in_interval
+from botorch_lse.confidence.classify import (
+    ABOVE,
+    BELOW,
+    UNDECIDED,
+    Sides,
+    with_contradictions,
+)
+from botorch_lse.confidence.judges import Judge, ParetoJudge
+from botorch_lse.data.classification import Classification, gaussian_probability_above
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
+from botorch_lse.goals.base import Goal, Targets, View
+from botorch_lse.models.gaussian_process import row_blocks
+from botorch_lse.surrogate.settings import one_each
+
+_COPIES = 8
+"""Arrays of outputs times rows times rivals alive at once."""
+_MOST_PER_ROW = 20_000
+"""The share of a block that a row is counted with at most, so that a block has some
+thirty: of few rows the products cost as much as of these."""
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoEstimate:
+    r"""Estimates of every row: its outputs, and its margin.
+
+    A decided row keeps the margin of the last round in which it was open.
+
+    Args:
+        mean: ``N x m`` estimated means, units and signs of ``y``.
+        lower: ``N x m`` lower ends of their confidence intervals.
+        upper: ``N x m`` upper ends.
+        sigma: ``N x m`` standard deviations.
+        margin: ``N``, how far the row is from being dominated by another that was not
+            rejected, negative if it is, units of ``y``.
+        margin_lower: ``N`` lower ends of the margins' intervals.
+        margin_upper: ``N`` upper ends.
+        margin_sigma: ``N`` standard deviations of the comparison that decides.
+    """
+
+    mean: Tensor
+    lower: Tensor
+    upper: Tensor
+    sigma: Tensor
+    margin: Tensor
+    margin_lower: Tensor
+    margin_upper: Tensor
+    margin_sigma: Tensor
+
+    @classmethod
+    def unknown(cls, N: int, m: int) -> ParetoEstimate:
+        r"""The estimate before any observation: means 0, infinite intervals."""
+        zero = torch.zeros(N, m, dtype=torch.float64)
+        endless = torch.full_like(zero, torch.inf)
+        each = (zero, -endless, endless, endless)
+        return cls(*each, *(part[:, 0].clone() for part in each))
+
+    @property
+    def half_width(self) -> Tensor:
+        r"""``N x m`` half widths of the intervals."""
+        return (self.upper - self.lower) / 2
+
+
+def checked_directions(maximize: object) -> tuple[bool, ...]:
+    r"""For each output, whether more is better.
+
+    Raises:
+        ValueError: If it is not one bool per output.
+    """
+    if not isinstance(maximize, Sequence) or not len(maximize):
+        raise ValueError(
+            f"Expected `maximize` to be one bool per output, but got {maximize!r}. "
+            "Write `(True, False)` for two outputs."
+        )
+    if not all(isinstance(flag, bool) for flag in maximize):
+        raise ValueError(f"Expected `maximize` to hold bools, but got {maximize!r}.")
+    return tuple(maximize)
+
+
+def signs_of(maximize: Sequence[bool]) -> Tensor:
+    r"""For each output 1 or -1, such that ``signs * y`` is to be maximised: ``m``."""
+    return torch.tensor([1.0 if up else -1.0 for up in maximize]).double()
+
+
+def with_columns(
+    observations: Observations, m: int, each: str = "entry of `maximize`"
+) -> Observations:
+    r"""The observations with ``y`` as a matrix, one column per output.
+
+    Args:
+        observations: As they were told.
+        m: The number of outputs.
+        each: What an output is to the caller, in words.
+
+    Raises:
+        BotorchTensorDimensionError: If there are other columns.
+    """
+    y, yvar = observations.y, observations.yvar
+    if y.ndim == 1 and m == 1:
+        yvar = None if yvar is None else yvar.unsqueeze(-1)
+        return replace(observations, y=y.unsqueeze(-1), yvar=yvar)
+    if y.ndim != 2 or y.shape[1] != m:
+        raise BotorchTensorDimensionError(
+            f"Expected `y` with one column per {each} ({m}), but got shape "
+            f"{tuple(y.shape)}."
+        )
+    return observations
+
+
+def pareto_answer(
+    side: Tensor,
+    found: ParetoEstimate,
+    guarantee: str,
+    pool: Pool,
+    contradicted: Tensor | None = None,
+) -> Classification:
+    r"""The answer.
+
+    Args:
+        side: ``N`` codes.
+        found: The margins of every row.
+        guarantee: What is claimed.
+        pool: The rows.
+        contradicted: ``N x m`` bools of rows and outputs; default none.
+    """
+    rows = torch.zeros_like(side, dtype=torch.bool)
+    if contradicted is not None:
+        rows = contradicted.any(dim=-1)
+    return Classification(
+        above=side == ABOVE,
+        below=side == BELOW,
+        undecided=side == UNDECIDED,
+        lower=found.margin_lower,
+        upper=found.margin_upper,
+        mean=found.margin,
+        sigma=found.margin_sigma,
+        probability_above=gaussian_probability_above(
+            found.margin, found.margin_sigma, 0.0
+        ),
+        guarantee=with_contradictions(guarantee, rows),
+        pool=pool,
+        contradicted=rows,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    r"""``B`` rows compared with ``L`` rivals: ``g(row) - g(rival)``, maximised.
+
+    Args:
+        lower: ``m x B x L`` lower ends of the intervals.
+        upper: ``m x B x L`` upper ends.
+        mean: ``m x B x L`` means.
+        sigma: ``m x B x L`` standard deviations.
+    """
+
+    lower: Tensor
+    upper: Tensor
+    mean: Tensor
+    sigma: Tensor
+
+
+Compare = Callable[[Tensor, Tensor], Comparison]
+"""From rows and rivals to their comparison."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    r"""The margins of ``R`` rows, and which rivals may still dominate them.
+
+    A row is dominated where a rival exceeds it in every output, so its margin is ``min
+    over rivals of max over outputs of g(row) - g(rival)``.
+
+    Args:
+        lower: ``R`` lower ends of the margins.
+        upper: ``R`` upper ends; negative where a rival certainly exceeds the row.
+        mean: ``R`` margins of the means; infinite for a row without rival.
+        sigma: ``R`` standard deviations of the comparison that decides.
+        threatened: ``R x L`` bools: the rival may exceed the row by ``epsilon`` in
+            every output.
+    """
+
+    lower: Tensor
+    upper: Tensor
+    mean: Tensor
+    sigma: Tensor
+    threatened: Tensor
+
+
+def judge(
+    rows: Tensor,
+    rivals: Tensor,
+    compare: Compare,
+    epsilon: Tensor,
+    budget: int,
+    points: Tensor,
+) -> Judgement:
+    r"""Judge rows against rivals; a row is no rival of itself or of an equal one.
+
+    Args:
+        rows: ``R`` rows.
+        rivals: ``L`` rows.
+        compare: Their intervals.
+        epsilon: ``m`` tolerances, units of the outputs.
+        budget: Bytes for temporary arrays.
+        points: ``N`` numbers, equal for equal rows.
+    """
+    R, ends = rows.numel(), torch.zeros(4, rows.numel(), dtype=torch.float64)
+    each = _COPIES * epsilon.numel() * rivals.numel()
+    most = max(1, (budget - R * rivals.numel()) // (8 * each))
+    blocks = row_blocks(R, min(each, _MOST_PER_ROW), budget)
+    if blocks[0].stop > most:  # beside the pairs there is room for fewer rows
+        blocks = [slice(i, min(i + most, R)) for i in range(0, R, most)]
+    # Written in place: small results kept between large temporary arrays would leave
+    # holes that no later array fits into, 2 GiB of them at 10,000 rows.
+    threatened = torch.zeros(R, rivals.numel(), dtype=torch.bool)
+    for block in blocks:
+        own = points[rows[block]].unsqueeze(-1) == points[rivals]
+        *found, threatened[block] = _judged(compare(rows[block], rivals), epsilon, own)
+        ends[:, block] = torch.stack(found)
+    lower, upper, mean, sigma = ends
+    return Judgement(lower, upper, mean, sigma, threatened)
+
+
+def _judged(found: Comparison, epsilon: Tensor, own: Tensor) -> tuple[Tensor, ...]:
+    largest = found.lower.amax(dim=0)
+    tolerant = largest <= 0
+    if bool(epsilon.any()):
+        tolerant = (found.lower + epsilon.view(-1, 1, 1)).amax(dim=0) <= 0
+    ends = [
+        end.masked_fill_(own, torch.inf).amin(dim=1)
+        for end in (largest, found.upper.amax(dim=0))
+    ]
+    best, output = found.mean.max(dim=0)
+    mean, rival = best.masked_fill_(own, torch.inf).min(dim=1)
+    at = torch.arange(len(rival))
+    sigma = found.sigma[output[at, rival], at, rival]
+    return *ends, mean, sigma, tolerant & ~own
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoSides(Sides):
+    r"""Which rows are accepted, rejected, open.
+
+    Args:
+        active: ``N`` bools: open rows, and accepted ones that may still decide these.
+        estimate: The estimate of every row; else see ``Sides``.
+    """
+
+    active: Tensor = field(kw_only=True)
+    estimate: ParetoEstimate = field(kw_only=True)
+
+    @property
+    def open(self) -> Tensor:
+        r"""The open rows, ascending."""
+        return (self.side == UNDECIDED).nonzero().view(-1)
+
+    @property
+    def live(self) -> Tensor:
+        r"""The rows that are not rejected, ascending."""
+        return (self.side != BELOW).nonzero().view(-1)
+
+    def reopened(self, rows: Tensor) -> ParetoSides:
+        r"""The sides with ``rows`` (``N`` bools) open again."""
+        found = super().reopened(rows)
+        active = self.active | rows
+        return replace(
+            self, side=found.side, candidates=found.candidates, active=active
+        )
+
+    def sorted_out(self, found: Judgement) -> ParetoSides:
+        r"""The sides after the open rows were compared with all that are not rejected.
+
+        Rows certainly exceeded are rejected first and are then no rivals any more:
+        whatever they exceed, the row that exceeds them does too.
+        """
+        rows, rivals = self.open, self.live
+        side = self.side.clone()
+        side[rows[found.upper < 0]] = BELOW
+        # In place: this is the one array of all pairs that is kept, and is ours.
+        threatened = found.threatened
+        threatened[:, side[rivals] == BELOW] = False
+        accepted = (side[rows] == UNDECIDED) & ~threatened.any(dim=1)
+        side[rows[accepted]] = ABOVE
+        active = side == UNDECIDED
+        threatened[side[rows] != UNDECIDED] = False
+        active[rivals[threatened.any(dim=0)]] = True
+        estimate = with_margins(self.estimate, rows, found)
+        return replace(
+            self, side=side, candidates=side != BELOW, active=active, estimate=estimate
+        )
+
+
+def with_margins(
+    estimate: ParetoEstimate, rows: Tensor, found: Judgement
+) -> ParetoEstimate:
+    r"""The estimate with the margins of ``rows``; a single row keeps its own."""
+    new = {
+        "margin": found.mean,
+        "margin_lower": found.lower,
+        "margin_upper": found.upper,
+        "margin_sigma": found.sigma,
+    }
+    has_rival = found.mean.isfinite()
+    kept = {
+        part.name: getattr(estimate, part.name).index_put(
+            (rows[has_rival],), new[part.name][has_rival]
+        )
+        for part in fields(estimate)
+        if part.name in new
+    }
+    return replace(estimate, **kept)
+
+
+@dataclass(frozen=True)
+class ParetoSet(Goal):
+    r"""Which rows are Pareto optimal: above is accepted, below rejected.
+
+    Args:
+        maximize: For each output, whether more is better.
+        accuracies: One accuracy per output, in its units; default none.
+    """
+
+    maximize: tuple[bool, ...]
+    accuracies: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        checked_directions(self.maximize)
+        given = self.accuracies or (0.0,) * len(self.maximize)
+        for accuracy in one_each(given, "accuracies", len(self.maximize)):
+            in_interval(accuracy, "accuracies", 0.0, float("inf"), closed_low=True)
+
+    theorem: ClassVar[str] = "Theorem 1, its union bound over all outputs"
+    without_pairs: ClassVar[str] = "`GEGELinearStrategy`, on features, keeps no pairs"
+
+    def question(self, names: Sequence[str]) -> str:
+        r"""What is better in each output."""
+        wanted = zip(self.maximize, names, strict=True)
+        return " and ".join(f"{'more' if up else 'less'} {name}" for up, name in wanted)
+
+    @property
+    def directions(self) -> tuple[bool, ...]:
+        r"""For each output, whether more is better."""
+        return self.maximize
+
+    def bytes_for(self, n_items: int) -> int:
+        r"""Bytes of one bool per pair of items, and to compare one with all others."""
+        return n_items**2 + 8 * _COPIES * len(self.maximize) * n_items
+
+    @property
+    def signs(self) -> Tensor:
+        r"""For each output 1 or -1, such that ``signs * y`` is to be maximised."""
+        return signs_of(self.maximize)
+
+    @property
+    def tolerances(self) -> Tensor:
+        r"""The accuracy of each output as a tensor of ``m`` numbers."""
+        given = self.accuracies or (0.0,) * len(self.maximize)
+        return torch.tensor(given, dtype=torch.float64)
+
+    @property
+    def up_to(self) -> str:
+        r"""The accuracies in words: one number if all are equal."""
+        parts = [written(e) for e in self.tolerances.tolist()]
+        return parts[0] if len({*parts}) == 1 else ", ".join(parts)
+
+    def start(self, n_items: int) -> ParetoSides:
+        r"""The sides before any interval: every row is open."""
+        start, m = Sides.start(n_items), len(self.maximize)
+        return ParetoSides(
+            start.side,
+            start.candidates,
+            active=start.candidates,
+            estimate=ParetoEstimate.unknown(n_items, m),
+        )
+
+    def judge(self) -> Judge:
+        r"""By the rows that were accepted."""
+        return ParetoJudge(self.signs, self.tolerances)
+
+    def before_data(self, sides: Sides, view: View) -> Sides:
+        r"""The margins of the prior, by which nothing is decided."""
+        found = self.update(sides, view)
+        return found.reopened(torch.ones_like(found.candidates))
+
+    def targets(self, sides: Sides, rows: Tensor) -> Targets:
+        r"""The rows that are open or may still decide open ones."""
+        return Targets(rows[pareto_sides(sides).active])
+
+    def answer(self, sides: Sides, view: View, claim: str) -> Classification:
+        r"""The answer, whose mean and bounds are margins."""
+        regions = view.all_regions
+        contradicted = torch.stack([r.contradicted for r in regions], dim=-1)
+        found = pareto_sides(sides)
+        pool = regions[0].pool
+        assert pool is not None  # the items
+        return pareto_answer(found.side, found.estimate, claim, pool, contradicted)
+
+    def judged(self, sides: ParetoSides, view: View, compare: Compare) -> ParetoSides:
+        r"""The sides after the open rows are compared; at least one must be open."""
+        given = (self.tolerances, view.posterior.memory_budget, view.points)
+        return sides.sorted_out(judge(sides.open, sides.live, compare, *given))
+
+
+def pareto_sides(sides: Sides) -> ParetoSides:
+    r"""The sides that a goal for several outputs made.
+
+    Raises:
+        ValueError: If another goal made them.
+    """
+    if not isinstance(sides, ParetoSides):
+        raise ValueError(
+            "Expected a strategy whose goal is a Pareto set, but its answer has no "
+            "outputs. Read `state.classification`."
+        )
+    return sides
+
+
+def with_outputs(sides: Sides, view: View) -> ParetoSides:
+    r"""The same sides, with the outputs' current regions in the estimate."""
+    found = pareto_sides(sides)
+    columns = {
+        name: torch.stack([getattr(r, name) for r in view.all_regions], dim=-1)
+        for name in ("mean", "lower", "upper", "sigma")
+    }
+    return replace(found, estimate=replace(found.estimate, **columns))
+
+
+@dataclass(frozen=True)
+class ParetoByDifferences(ParetoSet):
+    r"""The Pareto set by the intervals of differences between rows, in each output.
+
+    A row is rejected once another one certainly exceeds it in every output, and
+    accepted once each other row is certainly exceeded (up to the tolerances) in some
+    output.
+
+    Args:
+        maximize: For each output, whether more is better.
+        accuracies: One accuracy per output, in its units; default none.
+
+    Source:
+        Auer et al. (2016), with posterior intervals in place of empirical gaps.
+    """
+
+    @property
+    def promise(self) -> str:
+        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
+        if not bool(self.tolerances.any()):
+            return "accepted rows are Pareto optimal and rejected ones are not"
+        return (
+            "no rejected row is Pareto optimal, and no accepted row is exceeded by "
+            f"more than {self.up_to} in every output"
+        )
+
+    def n_claims(self, n_items: int) -> int:
+        r"""Outputs times rows and unordered pairs of rows."""
+        return len(self.maximize) * n_items * (n_items + 1) // 2
+
+    def update(self, sides: Sides, view: View) -> Sides:
+        r"""The sides after open rows are compared by the intervals of differences."""
+        found = with_outputs(sides, view)
+        if found.open.numel() == 0:
+            return found
+
+        variances = [p.variance_against(found.live) for p in view.posteriors]
+
+        def compare(rows: Tensor, rivals: Tensor) -> Comparison:
+            # The rivals are the same for each block of rows: those not rejected.
+            means = [
+                p.mean[rows].unsqueeze(-1) - p.mean[rivals] for p in view.posteriors
+            ]
+            signs = self.signs.tolist()
+            mean = torch.stack([m.mul_(s) for s, m in zip(signs, means, strict=True)])
+            sigma = torch.stack([variance(rows) for variance in variances]).sqrt_()
+            half = view.beta**0.5 * sigma
+            return Comparison(mean - half, mean + half, mean, sigma)
+
+        return self.judged(found, view, compare)

@@ -1,0 +1,914 @@
+r"""Regions: levels of one or several outputs, and their combinations."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from torch import Tensor
+
+from botorch_lse._numerals import written
+from botorch_lse._validation import complaint, kind_of, real_vector
+from botorch_lse.confidence.classify import (
+    ABOVE,
+    BELOW,
+    UNDECIDED,
+    Sides,
+    accuracy,
+    with_contradictions,
+)
+from botorch_lse.confidence.judges import Judge, RegionJudge
+from botorch_lse.confidence.regions import Regions
+from botorch_lse.data.arguments import checked_level
+from botorch_lse.data.classification import Classification, OutputEstimate
+from botorch_lse.functional.cells import UNKNOWN, Cells
+from botorch_lse.functional.scores import straddle
+from botorch_lse.goals.base import Comparison, Goal, View
+from botorch_lse.models.correlated import correlation_at
+from botorch_lse.models.gaussian_process import PoolPosterior
+
+MOST_CELLS = 1024
+"""Cells of a region at most: nine outputs with a level each, or five with three."""
+
+
+class Region(Goal):
+    r"""In which rows a question has the answer yes that comparisons with levels decide.
+
+    ``Above(40) & Below(0.4, output=1)`` is where the first output is above 40 and the
+    second at most 0.4; ``|`` is "or", ``~`` is "not". "Above" means in the region,
+    "below" means outside.
+
+    Levels cut the values of the outputs into cells, all over which the answer is the
+    same (``functional/cells.py``). A row is decided exactly when all cells that its
+    intervals allow agree. The intervals of all outputs hold together.
+    """
+
+    n_classes: ClassVar[int] = 2
+    """How many answers there are; the last one is "above"."""
+
+    @property
+    @abstractmethod
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparisons that the region is made of, from left to right."""
+
+    @abstractmethod
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""The answers that comparisons imply.
+
+        Args:
+            is_above: For each comparison bools, whether the output is above the level.
+        """
+
+    @property
+    def meaning(self) -> str:
+        r"""What it is to be in the region, in words."""
+        return "in the region"
+
+    def __and__(self, other: Region) -> And:
+        r"""Where both are so."""
+        return And(_operands(self, other, And, "&"))
+
+    def __or__(self, other: Region) -> Or:
+        r"""Where at least one is so."""
+        return Or(_operands(self, other, Or, "|"))
+
+    def __invert__(self) -> Not:
+        r"""Where it is not so."""
+        return Not(self)
+
+    def __bool__(self) -> bool:
+        r"""Complain: ``a and b`` would be ``b`` alone.
+
+        Raises:
+            ValueError: Always.
+        """
+        raise ValueError(
+            "Expected regions to be combined by `&`, `|` and `~`, but got `and`, `or`, "
+            "`not` or another question for a truth value, which Python asks of one "
+            "region alone. Write `Above(40) & Below(0.4, output=1)`."
+        )
+
+    def question(self, names: Sequence[str]) -> str:
+        r"""The region in words: "strength above 40 and cost at most 0.4"."""
+        return self.in_words(lambda leaf: names[self._number_of(leaf)])
+
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The region in words; by default the name of its class.
+
+        Args:
+            name_of: From a comparison to the name of its output.
+        """
+        return type(self).__name__
+
+    # --- outputs and levels -----------------------------------------------------------
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        r"""The names of the outputs, in the order in which they occur; else nothing."""
+        given = [leaf.output for leaf in self.leaves]
+        return tuple(dict.fromkeys(o for o in given if isinstance(o, str)))
+
+    @cached_property
+    def n_outputs(self) -> int:
+        r"""The number of outputs: of their names, or one more than the last number."""
+        if self.outputs:
+            return len(self.outputs)
+        return 1 + max(self._number_of(leaf) for leaf in self.leaves)
+
+    def _number_of(self, leaf: Above) -> int:
+        if isinstance(leaf.output, str):
+            return self.outputs.index(leaf.output)
+        return leaf.output
+
+    @property
+    def n_comparisons(self) -> int:
+        r"""How many pairs of an output and a level a side hangs on."""
+        return sum(len(part) for part in self._levels)
+
+    @property
+    def has_one_level(self) -> bool:
+        r"""Whether one number says of each value of a row on which side it is."""
+        return self.stated_level is not None
+
+    @property
+    def is_alike_in_all_rows(self) -> bool:
+        r"""Whether every level is one number for all rows."""
+        return all(len(leaf.levels) == 1 for leaf in self.leaves)
+
+    @property
+    def tolerance(self) -> float:
+        r"""The largest accuracy of an output."""
+        return max(self.accuracies)
+
+    def distances(self, mean: Tensor, points: Tensor) -> Tensor:
+        r"""The distances of the means from the level, where there is one per row."""
+        (levels,) = (part for part in self.cells.levels if part.shape[1])
+        return mean - levels[:, 0]
+
+    @cached_property
+    def _levels(self) -> tuple[list[Above], ...]:
+        r"""For each output its comparisons, each level once."""
+        found: tuple[dict[Any, Above], ...] = tuple({} for _ in range(self.n_outputs))
+        for leaf in self.leaves:
+            found[self._number_of(leaf)].setdefault(leaf.threshold, leaf)
+        return tuple(list(part.values()) for part in found)
+
+    @cached_property
+    def accuracies(self) -> tuple[float, ...]:
+        r"""The accuracy of each output, in its units."""
+        found = [0.0] * self.n_outputs
+        for leaf in self.leaves:
+            found[self._number_of(leaf)] = leaf.epsilon
+        return tuple(found)
+
+    @cached_property
+    def cells(self) -> Cells:
+        r"""The answer in each cell."""
+        outputs = self._levels
+
+        def class_of(signs: list[list[Tensor]]) -> Tensor:
+            known = {
+                (j, leaf.threshold): sign
+                for j, (part, own) in enumerate(zip(outputs, signs, strict=True))
+                for leaf, sign in zip(part, own, strict=True)
+            }
+            is_above = {
+                leaf: known[self._number_of(leaf), leaf.threshold]
+                for leaf in self.leaves
+            }
+            return self.class_of(is_above)
+
+        none = torch.empty(1, 0, dtype=torch.float64)
+        levels = []
+        for part in outputs:
+            own = [leaf.levels for leaf in part]
+            rows = max((len(level) for level in own), default=1)
+            wide = [level.expand(rows) for level in own]
+            levels.append(torch.stack(wide, dim=-1) if wide else none)
+        return Cells.of(levels, class_of, self.n_classes)
+
+    def check(self, n_items: int) -> None:
+        r"""Complain about a region that has too many cells, or levels of other rows.
+
+        Raises:
+            ValueError: If it is so, outputs have names and numbers, or one output has
+                two accuracies.
+        """
+        kinds = {isinstance(leaf.output, str) for leaf in self.leaves}
+        if len(kinds) > 1:
+            wanted = "to be a name in all parts of a region or a number in all of them"
+            came = f"got {[leaf.output for leaf in self.leaves]}"
+            raise ValueError(complaint("output", wanted, came))
+        for leaf in self.leaves:
+            own = self.accuracies[self._number_of(leaf)]
+            if leaf.epsilon != own:
+                wanted = f"to be the same wherever output {leaf.output!r} occurs"
+                came = f"got {written(leaf.epsilon)} and {written(own)}"
+                remedy = "It is the accuracy of the output, in its units."
+                raise ValueError(complaint("epsilon", wanted, came, remedy))
+            if len(leaf.levels) not in (1, n_items):
+                wanted = f"to be a number or one per row of the pool ({n_items})"
+                came = f"got {len(leaf.levels)} numbers"
+                raise ValueError(complaint("threshold", wanted, came))
+        n_cells = 1
+        for part in self._levels:
+            n_cells *= len(part) + 1
+        if n_cells > MOST_CELLS:
+            wanted = f"to be a region of at most {MOST_CELLS} cells"
+            sizes = [len(part) for part in self._levels]
+            came = f"{sizes} levels of the outputs make {n_cells}"
+            raise ValueError(complaint("goal", wanted, came, "Leave some levels out."))
+
+    # --- deciding ---------------------------------------------------------------------
+
+    @property
+    def promise(self) -> str:
+        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
+        names = self.outputs or tuple(f"output {j}" for j in range(self.n_outputs))
+        if not any(self.accuracies):
+            up_to = ""
+        elif self.n_outputs == 1:
+            up_to = f" up to epsilon = {written(self.accuracies[0])}"
+        else:
+            pairs = zip(self.accuracies, names, strict=True)
+            words = ", ".join(f"{written(e)} ({name})" for e, name in pairs)
+            up_to = f" up to epsilon = {words}"
+        together = ""
+        if self.n_outputs > 1:
+            together = (
+                f"the intervals of all {self.n_outputs} outputs hold together and "
+            )
+        return f"{together}all decided rows are right{up_to}"
+
+    def n_claims(self, n_items: int) -> int:
+        r"""One interval for each item and output."""
+        return self.n_outputs * n_items
+
+    def judge(self) -> Judge:
+        r"""By the classes of the values."""
+        return RegionJudge(self)
+
+    def allowed(
+        self, lower: Sequence[Tensor], upper: Sequence[Tensor], *, strictly: bool = True
+    ) -> Tensor:
+        r"""``N x ...`` bools: the cells that intervals allow, up to the accuracies.
+
+        Args:
+            lower: For each output ``N`` lower ends.
+            upper: For each output ``N`` upper ends.
+            strictly: Whether a level within the accuracy of an end counts as passed;
+                else only one that is passed by more than the accuracy.
+        """
+        above, below = [], []
+        parts = zip(self.cells.levels, lower, upper, self.accuracies, strict=True)
+        for levels, low, high, epsilon in parts:
+            low, high = low.unsqueeze(-1), high.unsqueeze(-1)
+            if strictly:
+                over = low + epsilon > levels
+                under = (high - epsilon <= levels) & ~over
+            else:
+                over, under = low > levels + epsilon, high <= levels - epsilon
+            above.append(over)
+            below.append(under)
+        return self.cells.allowed(above, below)
+
+    def class_between(
+        self,
+        lower: Sequence[Tensor],
+        upper: Sequence[Tensor],
+        ties: Sequence[bool] | None = None,
+        accuracies: Sequence[float] | None = None,
+    ) -> Tensor:
+        r"""``N`` classes that all points of intervals have, else ``UNKNOWN``.
+
+        Args:
+            lower: For each output ``N`` lower ends.
+            upper: For each output ``N`` upper ends.
+            ties: Allow for the accuracies. An interval that is then on both sides of a
+                level counts as above it if this is true for its output, else as below.
+                ``None``: do not allow for them.
+            accuracies: Others for the outputs than the region's own.
+        """
+        above, below = [], []
+        if accuracies is None:
+            accuracies = self.accuracies
+        parts = zip(self.cells.levels, lower, upper, strict=True)
+        for j, (levels, low, high) in enumerate(parts):
+            epsilon = 0.0 if ties is None else accuracies[j]
+            over = low.unsqueeze(-1) + epsilon > levels
+            under = high.unsqueeze(-1) - epsilon <= levels
+            is_tied = over & under
+            if ties is not None and not ties[j]:
+                over = over & ~is_tied
+            else:
+                under = under & ~is_tied
+            above.append(over)
+            below.append(under)
+        found = self.cells.agreed(self.cells.allowed(above, below))
+        return found.expand(len(lower[0]))
+
+    def codes(self, classes: Tensor) -> Tensor:
+        r"""The codes of sides of classes."""
+        above = classes == self.n_classes - 1
+        below = (classes != UNKNOWN) & ~above
+        return above.to(torch.int8) - below.to(torch.int8)
+
+    def start(self, n_items: int) -> Sides:
+        r"""The sides before any interval: every item is undecided."""
+        found = Sides.start(n_items)
+        if self.n_classes == 2:
+            return found
+        unknown = torch.full((n_items,), UNKNOWN)
+        return ClassSides(found.side, found.candidates, classes=unknown)
+
+    def update(self, sides: Sides, view: View) -> Sides:
+        r"""The sides after items that are undecided are judged by the cells left."""
+        ends = zip(*((r.lower, r.upper) for r in view.all_regions), strict=True)
+        now = self.cells.agreed(self.allowed(*ends))
+        is_open = sides.side == UNDECIDED
+        side = torch.where(is_open, self.codes(now), sides.side)
+        found = replace(sides, side=side, candidates=side == UNDECIDED)
+        if isinstance(found, ClassSides):
+            classes = torch.where(is_open, now, found.classes)
+            found = replace(found, classes=classes)
+        return found
+
+    def against(self, sides: Sides, view: View) -> Tensor:
+        r"""``T`` bools: whether an item's side disagrees with its own regions."""
+        ends = zip(*((r.lower, r.upper) for r in view.all_regions), strict=True)
+        now = self.cells.agreed(self.allowed(*ends, strictly=False))
+        if isinstance(sides, ClassSides):
+            differs = now != sides.classes
+        else:
+            differs = self.codes(now) != sides.side
+        return (sides.side != UNDECIDED) & (now != UNKNOWN) & differs
+
+    def comparisons(self, view: View) -> tuple[Comparison, ...]:
+        r"""The outputs and levels, with the rows in which each still matters."""
+        cells = self.cells
+        single = self.n_comparisons == 1
+        matters: tuple[Tensor, ...] = ()
+        if not single:
+            ends = zip(*((r.lower, r.upper) for r in view.all_regions), strict=True)
+            matters = cells.matters(self.allowed(*ends))
+        found = []
+        for j, levels in enumerate(cells.levels):
+            for i in range(levels.shape[1]):
+                own = levels[:, i]
+                level = float(own) if len(own) == 1 else own
+                found.append(Comparison(j, level, None if single else matters[j][:, i]))
+        return tuple(found)
+
+    def cells_at(self, rows: Tensor) -> Cells:
+        r"""The answer in each cell of the levels, at some rows."""
+        return self.cells.at(rows)
+
+    def moments(
+        self, posteriors: Sequence[PoolPosterior], rows: Tensor
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        r"""Means and deviations of some rows, for each output."""
+        return [p.mean[rows] for p in posteriors], [p.sigma[rows] for p in posteriors]
+
+    def doubt(self, posteriors: Sequence[PoolPosterior], rows: Tensor) -> Tensor:
+        r"""The probability that each row does not have its likeliest class."""
+        moments = self.moments(posteriors, rows)
+        correlation = correlation_at(posteriors, rows)
+        found = self.cells.at(rows).probabilities(*moments, correlation)
+        return found.sort(dim=-1).values[:, :-1].sum(dim=-1)
+
+    def found_sides(
+        self, rows: Tensor, means: Sequence[Tensor], errors: Sequence[Tensor]
+    ) -> Tensor | None:
+        r"""The sides that measured values show by themselves, without any model."""
+        pairs = list(zip(means, errors, strict=True))
+        ends = [mean - error for mean, error in pairs], [m + e for m, e in pairs]
+        return self._codes_between(self.cells.at(rows), *ends)
+
+    def _codes_between(
+        self, cells: Cells, lower: Sequence[Tensor], upper: Sequence[Tensor]
+    ) -> Tensor:
+        r"""The codes of sides that all points of intervals have, without accuracies.
+
+        Args:
+            cells: The answer in each cell, at the rows of the intervals.
+            lower: For each output the lower ends.
+            upper: For each output the upper ends.
+        """
+        parts = list(zip(cells.levels, lower, upper, strict=True))
+        above = [low.unsqueeze(-1) > levels for levels, low, _ in parts]
+        below = [high.unsqueeze(-1) <= levels for levels, _, high in parts]
+        return self.codes(cells.agreed(cells.allowed(above, below)))
+
+    def levels_near(self, output: int, values: Tensor) -> list[float]:
+        r"""Of each level of the output the value that is nearest to the data."""
+        centre = float(values.mean())
+        found = []
+        for leaf in self._levels[output]:
+            at = (leaf.levels - centre).abs().argmin()
+            found.append(float(leaf.levels[at]))
+        return found
+
+    def ruled_out(self, output: int, lower: Tensor, upper: Tensor) -> Tensor:
+        r"""``T`` bools: whether an interval of an output excludes one of its levels."""
+        levels = self.cells.levels[output]
+        out = (lower.unsqueeze(-1) >= levels) | (upper.unsqueeze(-1) <= levels)
+        return out.any(dim=-1)
+
+    def hangs_on(self, view: View, unsure: Sequence[Tensor]) -> Tensor:
+        r"""``T`` bools: what would be open if some intervals said nothing."""
+        pairs = list(zip(view.all_regions, unsure, strict=True))
+        lower = [r.lower.masked_fill(out, -torch.inf) for r, out in pairs]
+        upper = [r.upper.masked_fill(out, torch.inf) for r, out in pairs]
+        found = self.cells.agreed(self.allowed(lower, upper))
+        return torch.stack(list(unsure)).any(dim=0) & (found == UNKNOWN)
+
+    # --- the answer -------------------------------------------------------------------
+
+    def answer(self, sides: Sides, view: View, claim: str) -> Classification:
+        r"""The answer; of several outputs ``mean`` and its bounds are margins.
+
+        A margin is how far a row is from where it would have another answer, in units
+        of each output's prior deviation, negative outside of the region.
+        """
+        correlation = correlation_at(view.posteriors, view.rows)
+        scale = [posterior.scale for posterior in view.posteriors]
+        return self.described(sides, view.all_regions, scale, claim, correlation)
+
+    def described(
+        self,
+        sides: Sides,
+        regions: Sequence[Regions],
+        scale: Sequence[float],
+        claim: str,
+        correlation: Tensor | None = None,
+    ) -> Classification:
+        r"""The answer as a record.
+
+        Args:
+            sides: Of the items.
+            regions: Their confidence regions, for each output.
+            scale: For each output the unit in which margins are told.
+            claim: The sentence about the confidence.
+            correlation: ``T x m x m`` correlations of the outputs; ``None``: they are
+                independent.
+        """
+        contradicted = torch.stack([r.contradicted for r in regions]).any(dim=0)
+        claim = with_contradictions(claim, contradicted)
+        own = regions[0]
+        mean, sigma = [r.mean for r in regions], [r.sigma for r in regions]
+        probability = self.cells.probabilities(mean, sigma, correlation)[:, -1]
+        numbers = own.mean, own.sigma, own.lower, own.upper
+        if len(regions) > 1:
+            lower, upper = [r.lower for r in regions], [r.upper for r in regions]
+            ends = self.cells.margins(lower, upper, scale)
+            centre, _ = self.cells.margins(mean, mean, scale)
+            spread = [s / unit for s, unit in zip(sigma, scale, strict=True)]
+            numbers = centre, torch.stack(spread).amax(dim=0), *ends
+        within = None
+        if any(self.accuracies):
+            lower, upper = [r.lower for r in regions], [r.upper for r in regions]
+            now = self._codes_between(self.cells, lower, upper)
+            within = (sides.side != UNDECIDED) & (now != sides.side)
+        names = self.outputs or tuple(f"y{j}" for j in range(self.n_outputs))
+        is_plain = len(regions) == 1 and self.stated_level is not None
+        levels = [tuple(leaf.levels for leaf in part) for part in self._levels]
+        return Classification(
+            above=sides.side == ABOVE,
+            below=sides.side == BELOW,
+            undecided=sides.side == UNDECIDED,
+            mean=numbers[0],
+            sigma=numbers[1],
+            lower=numbers[2],
+            upper=numbers[3],
+            probability_above=probability,
+            guarantee=claim,
+            pool=own.pool,
+            contradicted=contradicted,
+            outputs=()
+            if is_plain
+            else tuple(
+                OutputEstimate(name, r.mean, r.sigma, r.lower, r.upper, own_levels)
+                for name, r, own_levels in zip(names, regions, levels, strict=True)
+            ),
+            classes=sides.classes if isinstance(sides, ClassSides) else None,
+            within=within,
+            meaning=self.meaning,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSides(Sides):
+    r"""The sides of a goal with more than two classes.
+
+    Args:
+        classes: ``N`` classes, -1 where it is not known. For the other arguments see
+            ``Sides``.
+    """
+
+    classes: Tensor = field(kw_only=True)
+
+    def reopened(self, rows: Tensor) -> ClassSides:
+        r"""The sides with ``rows`` (``N`` bools) undecided again."""
+        found = super().reopened(rows)
+        assert isinstance(found, ClassSides)  # as it was
+        return replace(found, classes=self.classes.masked_fill(rows, UNKNOWN))
+
+
+Level = float | Sequence[float] | Tensor
+"""What may be given as a level: a number, or one for each row of the pool."""
+
+
+def _checked_output(value: Any) -> int | str:
+    r"""An output as a name or a number.
+
+    Raises:
+        ValueError: If it is neither.
+    """
+    is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    if is_number or (isinstance(value, str) and value):
+        return value
+    wanted = "to be the number of an output, from 0, or the name of a metric"
+    raise ValueError(complaint("output", wanted, f"got {value!r}"))
+
+
+def _operands(
+    left: Region, right: Any, kind: type[Region], sign: str
+) -> tuple[Region, ...]:
+    r"""The parts of ``left & right``; those of ``a & b & c`` in one row."""
+    if not isinstance(right, Region):
+        raise ValueError(
+            f"Expected a region on both sides of `{sign}`, such as "
+            f"`Above(40) {sign} Below(0.4, output=1)`, but got {kind_of(right)}."
+        )
+    return (*(left.parts if isinstance(left, kind) else (left,)), right)  # type: ignore[attr-defined]
+
+
+def _only_two(parts: Sequence[Any]) -> None:
+    r"""Complain unless all parts are questions with the answers yes and no."""
+    for part in parts:
+        if not isinstance(part, Region) or part.n_classes != 2:
+            raise ValueError(
+                "Expected parts of a region such as `Above(40)`, but got "
+                f"{kind_of(part)}."
+            )
+
+
+@dataclass(frozen=True)
+class Above(Region):
+    r"""``above = {x : f(x) > threshold}``; decided rows stay as they are.
+
+    Args:
+        threshold: The level, units of the output; a number, or one for each row of the
+            pool.
+        epsilon: The accuracy.
+        output: Of several outputs the number, or the name of the metric.
+
+    Source:
+        Gotovos et al. (2013), Algorithm 1, lines 5 to 10.
+    """
+
+    threshold: float | tuple[float, ...]
+    epsilon: float = 0.0
+    output: int | str = 0
+
+    theorem: ClassVar[str] = "Theorem 1"
+
+    def __post_init__(self) -> None:
+        threshold = checked_level(self.threshold, "threshold")
+        object.__setattr__(self, "threshold", threshold)  # as plain numbers
+        accuracy(self.epsilon)
+        _checked_output(self.output)
+
+    @property
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparison itself."""
+        return (self,)
+
+    @property
+    def meaning(self) -> str:
+        r"""What it is to be in the region, in words."""
+        return "above"
+
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The output and its level."""
+        return f"{name_of(self)} above {_level_in_words(self.threshold)}"
+
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""Whether it is above."""
+        return is_above[self]
+
+    @cached_property
+    def levels(self) -> Tensor:
+        r"""One level, or one per row of the pool, units of the output."""
+        return torch.tensor(self.threshold, dtype=torch.float64).reshape(-1)
+
+    @property
+    def can_anticipate(self) -> bool:  # type: ignore[override]
+        r"""Whether ``stays`` says what would stay undecided after a measurement."""
+        return self.stated_level is not None
+
+    @property
+    def stated_level(self) -> float | None:
+        r"""The threshold, which is known beforehand, where it is one of one output."""
+        if isinstance(self.threshold, tuple) or self.n_outputs > 1:
+            return None
+        return self.threshold
+
+    def level(self, mean: Tensor) -> float:
+        r"""The threshold, whatever the means."""
+        return _one_level(self)
+
+    def level_of(self, values: Tensor) -> float | None:
+        r"""The threshold, whatever was measured."""
+        return self.stated_level
+
+    def stays(self, mean: Tensor, half: Tensor) -> Tensor:
+        r"""Items whose interval contains the level.
+
+        Source:
+            Bogunovic et al. (2016), Eq. (6).
+        """
+        return (mean - _one_level(self)).abs() + self.epsilon <= half
+
+    def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
+        r"""Straddle scores, large where a row is uncertain and near the level."""
+        return straddle(mean, sigma, _one_level(self), beta)
+
+
+def _level_in_words(level: float | tuple[float, ...]) -> str:
+    return "a level by row" if isinstance(level, tuple) else written(level)
+
+
+def _part_in_words(part: Region, name_of: Callable[[Above], str]) -> str:
+    words = part.in_words(name_of)
+    return f"({words})" if isinstance(part, And | Or) else words
+
+
+def _one_level(goal: Above) -> float:
+    r"""The level, where it is one number."""
+    if (level := goal.stated_level) is None:
+        raise UnsupportedError(
+            "Expected a `goal` with one level for all rows of one output. A rule that "
+            "is written for any region reads `situation.comparisons`."
+        )
+    return level
+
+
+@dataclass(frozen=True)
+class Below(Region):
+    r"""Where an output is at most the level: what is not ``Above``.
+
+    Args:
+        threshold: The level; see ``Above``, as for the next ones.
+        epsilon: The accuracy.
+        output: Of several outputs the number, or the name of the metric.
+    """
+
+    threshold: float | tuple[float, ...]
+    epsilon: float = 0.0
+    output: int | str = 0
+
+    theorem: ClassVar[str] = "Theorem 1"
+
+    def __post_init__(self) -> None:
+        threshold = checked_level(self.threshold, "threshold")
+        object.__setattr__(self, "threshold", threshold)
+        self.leaves  # noqa: B018  (checks the rest)
+
+    @cached_property
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparison with the level."""
+        return (Above(self.threshold, self.epsilon, self.output),)
+
+    @property
+    def meaning(self) -> str:
+        r"""What it is to be in the region, in words."""
+        return "below"
+
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The output and its level."""
+        level = _level_in_words(self.threshold)
+        return f"{name_of(self.leaves[0])} at most {level}"
+
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""Whether it is not above."""
+        return ~is_above[self.leaves[0]]
+
+
+@dataclass(frozen=True)
+class Between(Region):
+    r"""Where an output is above one level and at most another one.
+
+    Args:
+        low: The lower level: a number, or one per row.
+        high: The upper level.
+        epsilon: The accuracy.
+        output: Of several outputs the number, or the name of the metric.
+
+    Raises:
+        ValueError: If ``low`` is not below ``high``, in each row.
+    """
+
+    low: float | tuple[float, ...]
+    high: float | tuple[float, ...]
+    epsilon: float = 0.0
+    output: int | str = 0
+
+    theorem: ClassVar[str] = "Theorem 1"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", checked_level(self.low, "low"))
+        object.__setattr__(self, "high", checked_level(self.high, "high"))
+        low, high = (leaf.levels for leaf in self.leaves)
+        if min(len(low), len(high)) > 1 and len(low) != len(high):
+            came = f"got {len(low)} and {len(high)} numbers"
+            wanted = "to be as many levels as `high`, or one"
+            raise ValueError(complaint("low", wanted, came))
+        if not bool((low < high).all()):
+            wrong = float((low - high).max())
+            came = f"it is above it by {written(wrong)}, or equal"
+            raise ValueError(complaint("low", "to be below `high`", came))
+
+    @cached_property
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparisons with both levels."""
+        levels = self.low, self.high
+        return tuple(Above(level, self.epsilon, self.output) for level in levels)
+
+    @property
+    def meaning(self) -> str:
+        r"""What it is to be in the region, in words."""
+        return "between the levels"
+
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The output and both levels."""
+        low, high = map(_level_in_words, (self.low, self.high))
+        return f"{name_of(self.leaves[0])} between {low} and {high}"
+
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""Whether it is above the one and not above the other."""
+        low, high = (is_above[leaf] for leaf in self.leaves)
+        return low & ~high
+
+
+@dataclass(frozen=True)
+class And(Region):
+    r"""Where all of several regions are: ``a & b``.
+
+    Args:
+        parts: At least one region.
+    """
+
+    parts: tuple[Region, ...]
+
+    theorem: ClassVar[str] = "Theorem 1"
+
+    def __post_init__(self) -> None:
+        _only_two(self.parts)
+        self.n_outputs  # noqa: B018  (outputs by name or by number)
+
+    @cached_property
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparisons of all parts."""
+        return tuple(leaf for part in self.parts for leaf in part.leaves)
+
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The parts, in brackets where they are made of parts themselves."""
+        return " and ".join(_part_in_words(part, name_of) for part in self.parts)
+
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""Whether all parts hold."""
+        found = self.parts[0].class_of(is_above)
+        for part in self.parts[1:]:
+            found = found & part.class_of(is_above)
+        return found
+
+
+@dataclass(frozen=True)
+class Or(Region):
+    r"""Where at least one of several regions is: ``a | b``.
+
+    Args:
+        parts: At least one region.
+    """
+
+    parts: tuple[Region, ...]
+
+    theorem: ClassVar[str] = "Theorem 1"
+
+    def __post_init__(self) -> None:
+        _only_two(self.parts)
+
+    @cached_property
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparisons of all parts."""
+        return tuple(leaf for part in self.parts for leaf in part.leaves)
+
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The parts, in brackets where they are made of parts themselves."""
+        return " or ".join(_part_in_words(part, name_of) for part in self.parts)
+
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""Whether a part holds."""
+        found = self.parts[0].class_of(is_above)
+        for part in self.parts[1:]:
+            found = found | part.class_of(is_above)
+        return found
+
+
+@dataclass(frozen=True)
+class Not(Region):
+    r"""Where a region is not: ``~a``.
+
+    Args:
+        part: The region.
+    """
+
+    part: Region
+
+    theorem: ClassVar[str] = "Theorem 1"
+
+    def __post_init__(self) -> None:
+        _only_two([self.part])
+
+    @property
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparisons of the region."""
+        return self.part.leaves
+
+    @property
+    def meaning(self) -> str:
+        r"""What it is to be in the region, in words."""
+        opposite = {"above": "below", "below": "above"}
+        return opposite.get(self.part.meaning, f"not {self.part.meaning}")
+
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The region, denied."""
+        return f"not ({self.part.in_words(name_of)})"
+
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""Whether the region does not hold."""
+        return ~self.part.class_of(is_above)
+
+
+@dataclass(frozen=True)
+class Levels(Region):
+    r"""In which of several classes each row is: how many of the levels it is above.
+
+    The answer has ``classes``, from 0 to the number of levels, and -1 where that is not
+    known. "Above" are the rows of the highest class, "below" those of any other one.
+
+    Args:
+        levels: Ascending levels, units of the output.
+        epsilon: The accuracy.
+        output: Of several outputs the number, or the name of the metric.
+
+    Raises:
+        ValueError: If there is no level, or they do not ascend.
+    """
+
+    levels: tuple[float, ...]
+    epsilon: float = 0.0
+    output: int | str = 0
+
+    theorem: ClassVar[str] = "Theorem 1"
+
+    def __post_init__(self) -> None:
+        found = real_vector(self.levels, "levels", len(self.levels), "class but one")
+        if len(found) == 0 or not bool((found.diff() > 0).all()):
+            wanted = "to be at least one level, ascending"
+            raise ValueError(complaint("levels", wanted, f"got {self.levels!r}"))
+        object.__setattr__(self, "levels", tuple(found.tolist()))
+        self.leaves  # noqa: B018  (checks the rest)
+
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        r"""One more than there are levels."""
+        return len(self.levels) + 1
+
+    @cached_property
+    def leaves(self) -> tuple[Above, ...]:
+        r"""The comparisons with each level."""
+        return tuple(Above(level, self.epsilon, self.output) for level in self.levels)
+
+    @property
+    def meaning(self) -> str:
+        r"""What it is to be in the last class, in words."""
+        return "above all levels"
+
+    def in_words(self, name_of: Callable[[Above], str]) -> str:
+        r"""The output and all levels."""
+        levels = ", ".join(map(_level_in_words, self.levels))
+        return f"{name_of(self.leaves[0])} in classes parted at {levels}"
+
+    def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
+        r"""How many of the levels it is above."""
+        found = is_above[self.leaves[0]].long()
+        for leaf in self.leaves[1:]:
+            found = found + is_above[leaf].long()
+        return found

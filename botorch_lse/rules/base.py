@@ -1,0 +1,541 @@
+r"""What every rule is told and gives; greedy batches by scores."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_lse.confidence.calibration import are_too_wide, in_words
+from botorch_lse.confidence.classify import Sides
+from botorch_lse.confidence.regions import Regions
+from botorch_lse.confidence.schedules import BetaSchedule
+from botorch_lse.data.pool import Pool
+from botorch_lse.data.requests import Request
+from botorch_lse.functional.scores import (
+    first_best,
+    interval,
+)
+from botorch_lse.goals.base import Comparison, Goal, Targets, View
+from botorch_lse.goals.one_sided import OneSided
+from botorch_lse.models.gaussian_process import PoolPosterior
+from botorch_lse.models.shortlist import Shortlist
+from botorch_lse.planning.designed import (
+    PosteriorProblem,
+)
+from botorch_lse.surrogate.layout import PairCovariances
+from botorch_lse.surrogate.posterior import Fits
+from botorch_lse.surrogate.remarks import Remark, Slip
+
+SHORTLIST = 4096
+"""Rows whose variances follow the rows that are planned, to begin with: few against a
+large pool, and about as many as are as quickly looked through as scored."""
+INFORMED_SHARE = 0.5
+"""The data inform about a row once its variance is below this share of the prior's."""
+
+
+def is_informed(posterior: PoolPosterior, rows: Tensor) -> Tensor:
+    r"""``T`` bools: whether data have reduced the variance of rows enough to decide.
+
+    What was measured before the run is a part of the data.
+    """
+    _, prior = posterior.before_history(rows)
+    return posterior.variance[rows] <= INFORMED_SHARE * prior
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    r"""What is believed after the complete rounds: the state of a ``GPProcedure``.
+
+    Args:
+        fits: The posterior of each output.
+        all_regions: For each output ``C_t`` of the items, or the last interval where a
+            strategy does not intersect or learns its model.
+        sides: The sets of the classification.
+        n_intervals: How many intervals the regions hold; the next is number + 1.
+        one_sided: While every value lies on one side of the level, so that a learnt
+            model decides nothing; else ``None``.
+        held_back: What the model would decide by itself while it is not to.
+        memory: What the rule remembers of the rounds.
+        ahead: For each output the standardised residuals of all values from what was
+            predicted of them before their batch was measured.
+        lost: Rows that were used up without a result, or excluded.
+        is_alike: Whether all values of an output that is learnt are the same.
+        remarks: What the values show that a learnt model does not say.
+        slips: Values that are left out, as they may be slips.
+        doubted: The rows of these that have no other value, which stay undecided.
+    """
+
+    fits: Fits
+    all_regions: tuple[Regions, ...]
+    sides: Sides
+    n_intervals: int = 1
+    one_sided: OneSided | None = None
+    held_back: Sides | None = None
+    memory: Any = None
+    ahead: tuple[Tensor, ...] = ()
+    lost: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
+    is_alike: bool = False
+    remarks: tuple[Remark, ...] = ()
+    slips: tuple[Slip, ...] = ()
+    doubted: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
+
+    @cached_property
+    def is_contradicted(self) -> bool:
+        r"""Whether the predictions of an output were too narrow."""
+        return any(are_too_wide(ahead) for ahead in self.ahead)
+
+    @property
+    def is_refuted(self) -> bool:
+        r"""Whether measured values refute a model, or a norm, that was stated."""
+        return any(remark.kind in ("model", "norm") for remark in self.remarks)
+
+    @property
+    def contradiction(self) -> str:
+        r"""What to say of the first output whose predictions were too narrow."""
+        return next(in_words(a) for a in self.ahead if are_too_wide(a))
+
+    @property
+    def posterior(self) -> PoolPosterior:
+        r"""The posterior of the first output, the only one of most strategies."""
+        return self.fits.posteriors[0]
+
+    @property
+    def regions(self) -> Regions:
+        r"""The regions of the first output, the only one of most strategies."""
+        return self.all_regions[0]
+
+    @property
+    def noise(self) -> Tensor:
+        r"""Noise variances of new observations by row, of the first output if all."""
+        return self.fits.new_noise
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    r"""Everything that a rule may use when it chooses.
+
+    Args:
+        belief: What the complete rounds say.
+        fits: The posteriors to improve on, in which the variances are reduced by the
+            rows that are being measured or already chosen.
+        goal: What is to be decided.
+        items: Rows of the posterior that are to be decided.
+        beta: The squared width of the last interval.
+        open_rows: ``N`` bools: the rows that may be chosen at all.
+        is_initial: Whether these are first rows, before the rule takes over.
+        is_first_copy: ``T`` bools: of items that are one point the first.
+        points: ``T`` numbers, the same for items that are one point.
+        weights: ``N`` weights by which rows of the posterior count as items, those of
+            copies of a point together; ``None``: all the same.
+    """
+
+    belief: Belief
+    fits: Fits
+    goal: Goal
+    items: Tensor
+    beta: float
+    open_rows: Tensor
+    is_initial: bool
+    is_first_copy: Tensor
+    points: Tensor
+    weights: Tensor | None = None
+
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        r"""The outputs and levels on which sides hang, and where each still matters.
+
+        In a row that is open all of them matter if none seems to: its intervals agree
+        then, but by the prior alone, which is not to decide. Where the data inform of
+        some outputs these are those of the others: more of the former, a row would be
+        measured for ever that stays open.
+        """
+        given = self.belief.all_regions, self.fits.posteriors
+        view = View(*given, self.items, self.points, self.beta)
+        found = self.goal.comparisons(view)
+        known = [one.matters for one in found if one.matters is not None]
+        if not known:
+            return found
+        by_prior = self.belief.sides.candidates & ~torch.stack(known).any(dim=0)
+        unsure = [~is_informed(p, self.items) for p in self.fits.posteriors]
+        if len(unsure) > 1:
+            all_known = ~torch.stack(unsure).any(dim=0)
+            unsure = [own | all_known for own in unsure]
+        else:
+            unsure = [torch.ones_like(by_prior)]
+        return tuple(
+            one
+            if one.matters is None
+            else replace(one, matters=one.matters | by_prior & unsure[one.output])
+            for one in found
+        )
+
+    @property
+    def tie_scale(self) -> float:
+        r"""The unit of scores: the prior's deviation; of several outputs each has its
+        own, and scores are in units of these.
+        """
+        return self.posterior.scale if len(self.posteriors) == 1 else 1.0
+
+    @property
+    def posteriors(self) -> tuple[PoolPosterior, ...]:
+        r"""The posteriors to improve on, one per output."""
+        return self.fits.posteriors
+
+    @property
+    def posterior(self) -> PoolPosterior:
+        r"""The posterior of the first output, the only one of most strategies."""
+        return self.fits.posteriors[0]
+
+    @property
+    def targets(self) -> Targets:
+        r"""The items, or pairs of items, that are still to be decided."""
+        return self.goal.targets(self.belief.sides, self.items)
+
+    @property
+    def problems(self) -> list[PosteriorProblem]:
+        r"""For each output what a batch is to predict, for the planner."""
+        return problems_of(self.fits, self.targets, self.rows_that_matter)
+
+    @property
+    def rows_that_matter(self) -> list[Tensor] | None:
+        r"""For each output bools of rows on whose value sides still hang.
+
+        ``None`` where that is the same as being in question.
+        """
+        if len(self.posteriors) == 1 or not self.comparisons:
+            return None
+        none = torch.zeros(len(self.posterior.mean), dtype=torch.bool)
+        found = [none] * len(self.posteriors)
+        for one in self.comparisons:
+            here = ~none if one.matters is None else one.matters
+            found[one.output] = found[one.output] | here
+        return found
+
+
+def problems_of(
+    fits: Fits, targets: Targets, matters: Sequence[Tensor] | None = None
+) -> list[PosteriorProblem]:
+    r"""For each output what a batch is to predict, for the planner.
+
+    Several outputs compare in units of their prior's largest deviation.
+
+    Args:
+        fits: The posteriors.
+        targets: What is in question.
+        matters: For each output ``N`` bools, the rows in which it is; an output that is
+            in question nowhere is left out. Default everywhere.
+    """
+    if fits.assays is not None:
+        return [_problem_of_pairs(fits, targets, matters)]
+    found = []
+    for j, (posterior, noise) in enumerate(
+        zip(fits.posteriors, fits.noise, strict=True)
+    ):
+        weights, rows, factor = targets.weights, targets.rows, targets.factor
+        if matters is not None:
+            rows = rows[matters[j][rows]]
+            if len(rows) == 0:
+                continue
+        if len(fits.posteriors) > 1:
+            weights = torch.ones(len(rows)).double() / posterior.scale**2
+        problem = PosteriorProblem(posterior, noise.contiguous(), rows, weights, factor)
+        found.append(problem)
+    return found
+
+
+def _problem_of_pairs(
+    fits: Fits, targets: Targets, matters: Sequence[Tensor] | None
+) -> PosteriorProblem:
+    r"""``problems_of`` where a measurement gives one output of a row."""
+    assert fits.assays is not None  # they say how rows are pairs
+    each = [targets.rows] * len(fits.posteriors)
+    if matters is not None:
+        each = [own[m[own]] for own, m in zip(each, matters, strict=True)]
+    pairs = zip(each, fits.posteriors, strict=True)
+    weights = [torch.full((len(own),), p.scale**-2).double() for own, p in pairs]
+    pairs_posterior = PairCovariances(fits.assays, fits.posteriors)
+    rows = fits.assays.joined(each)
+    return PosteriorProblem(pairs_posterior, fits.new_noise, rows, torch.cat(weights))
+
+
+class Rule(ABC):
+    r"""Chooses the rows of the next round from what is believed and still open."""
+
+    anticipates: bool = False
+    """Whether it asks a goal what would stay undecided after a measurement."""
+    several_outputs: bool = False
+    """Whether it can choose for several outputs at once, whatever the goal."""
+    serves_regions: bool = True
+    """Whether it can choose for several levels, or outputs with levels."""
+    own_width: BetaSchedule | None = None
+    """The squared width that belongs to the rule, in place of a theorem's."""
+    intersects: bool = True
+    """Whether the intervals of all rounds are intersected, or the last one counts."""
+    is_monotone: bool = True
+    """Whether what is decided stays decided, as long as intervals do not contradict."""
+    only_candidates: bool = False
+    """Whether only rows in question are measured."""
+    decides_before_data: bool = True
+    """Whether a theorem's width decides by the prior alone."""
+    replays_rounds: bool = False
+    """Whether after a fit all rounds are judged again one by one, because the rule
+    remembers something of each; else they are judged at once, after the last."""
+
+    def on(self, pool: Pool) -> Rule:
+        r"""The rule for a pool: this one, with what it takes from the pool."""
+        return self
+
+    def check(self, pool: Pool) -> None:  # noqa: B027  (a hook)
+        r"""Complain where the rule is about another pool; most are about none."""
+
+    @abstractmethod
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The rows to measure with replicates; fewer than asked if none is left."""
+
+    # --- what a rule may remember of the complete rounds ------------------------------
+
+    def start(self, posterior: PoolPosterior | None, beta: float) -> Any:
+        r"""The memory before any round; ``None`` as posterior: there is no model."""
+        return None
+
+    def width(self, memory: Any, beta: float) -> float:
+        r"""The squared width of the interval that comes, ``beta`` by the schedule."""
+        return beta
+
+    def judged(self, memory: Any, widest: float | None, beta: float) -> Any:
+        r"""The memory after the sides were updated.
+
+        Args:
+            memory: Before.
+            widest: The largest deviation of a row in question; ``None``: there is none.
+            beta: The schedule's squared width of the interval.
+        """
+        return memory
+
+    def measured(self, before: Any, after: Any, rows: Tensor) -> Any:
+        r"""The memory after a round, with what its rows add.
+
+        Args:
+            before: The memory before the round.
+            after: The memory after the round was judged, perhaps by a new model.
+            rows: What was measured, in any order.
+        """
+        return after
+
+    def order(self, memory: Any, rows: Tensor, before: Tensor) -> Tensor:
+        r"""The order of a batch, ``before`` being visited first."""
+        return rows.sort().values
+
+
+class ScoreRule(Rule):
+    r"""Measure the row of the best score, then the next best given that one.
+
+    A row that is planned shrinks the deviations and leaves the means, since the
+    posterior variance does not depend on the value to come.
+    """
+
+    falls_with_variance: bool = False
+    """Whether no score rises when variances shrink, and scores hang on means and
+    variances alone: then batches in large pools cost less (``Shortlist``)."""
+
+    @abstractmethod
+    def scores(self, situation: Situation) -> Tensor:
+        r"""One score per row of the posterior, which expects the rows chosen so far."""
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The rows of the best scores one after the other."""
+        if situation.is_initial:
+            return one_by_one(situation, request, variance_left)
+        return one_by_one(situation, request, self.scores, self.falls_with_variance)
+
+
+def one_by_one(
+    situation: Situation,
+    request: Request,
+    scores: Callable[[Situation], Tensor],
+    falls_with_variance: bool = True,
+) -> Tensor:
+    r"""Greedy choice; of equal scores the lowest row.
+
+    Args:
+        situation: What is believed.
+        request: How many rows, and how often each may still be measured.
+        scores: One score per row of the posterior.
+        falls_with_variance: See ``ScoreRule``; so it is for ``variance_left``.
+    """
+    is_large = len(situation.open_rows) > 4 * SHORTLIST
+    is_plain = situation.fits.assays is None and not situation.posterior.is_correlated
+    if falls_with_variance and is_large and is_plain:
+        rows, left = _shortlisted(situation, request, scores)
+    else:
+        rows, left = [], request.left.clone()
+    if rows and len(rows) < request.size:
+        planned = situation.fits.expecting(torch.tensor(rows))
+        situation = replace(situation, fits=planned)
+    while len(rows) < request.size:
+        found = scores(situation)[: len(left)]
+        open_rows = situation.open_rows & (left > 0)
+        row = first_best(found, open_rows, situation.tie_scale)
+        if row is None:
+            break
+        rows.append(row)
+        left[row] -= 1
+        if len(rows) < request.size:
+            expected = situation.fits.expecting(torch.tensor([row]))
+            situation = replace(situation, fits=expected)
+    return torch.tensor(rows, dtype=torch.long)
+
+
+def _shortlisted(
+    situation: Situation, request: Request, scores: Callable[[Situation], Tensor]
+) -> tuple[list[int], Tensor]:
+    r"""Greedy choice with variances that are exact on a list, else too large.
+
+    Where the best score is that of a row on the list, no other row can have a better
+    one. Else the list is doubled by the rows of the next best bounds.
+
+    Returns:
+        The rows, fewer than asked if the list outgrew the memory budget, or none is
+        left, and ``N`` counts of how often each may still be measured.
+    """
+    fits, left = situation.fits, request.left.clone()
+    lists = [Shortlist(*both) for both in zip(fits.posteriors, fits.noise, strict=True)]
+    size, budget, rows = SHORTLIST, fits.posteriors[0].memory_budget, list[int]()
+    while len(rows) < request.size:
+        now = tuple(one.posterior for one in lists)
+        situation = replace(situation, fits=replace(fits, posteriors=now))
+        found = scores(situation)[: len(left)]
+        open_rows = situation.open_rows & (left > 0)
+        row = first_best(found, open_rows, situation.tie_scale)
+        if row is None:
+            break
+        unlisted = ~lists[0].is_listed[: len(left)]
+        if unlisted[row]:
+            if sum(one.bytes_with(size, request.size) for one in lists) > budget:
+                break
+            bounds = found.masked_fill(~(open_rows & unlisted), -torch.inf)
+            bounds[row] = torch.inf  # the first of many ties
+            best = bounds.topk(min(size, len(left))).indices
+            best = best[bounds[best] > -torch.inf].sort().values
+            for one in lists:
+                one.add(best)
+            size *= 2
+            if rows:
+                continue
+        rows.append(row)
+        left[row] -= 1
+        if len(rows) < request.size:
+            for one in lists:
+                one.plan(row)
+    return rows, left
+
+
+def variance_left(situation: Situation) -> Tensor:
+    r"""The variance of each row; of several outputs in units of the prior.
+
+    Their sum, or where a measurement gives one output, each by itself.
+    """
+    posteriors = situation.posteriors
+    if len(posteriors) == 1:
+        return posteriors[0].variance
+    each = [p.variance / p.scale**2 for p in posteriors]
+    if situation.fits.assays is not None:
+        return torch.cat(each)
+    return torch.stack(each).sum(dim=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    r"""What is believed of one output in each row, and the level to compare it with.
+
+    Args:
+        situation: What is believed.
+        one: The output and the level.
+    """
+
+    situation: Situation
+    one: Comparison
+
+    @property
+    def posterior(self) -> PoolPosterior:
+        r"""The posterior of the output."""
+        return self.situation.posteriors[self.one.output]
+
+    @property
+    def mean(self) -> Tensor:
+        r"""``N`` posterior means."""
+        return self.posterior.mean
+
+    @property
+    def sigma(self) -> Tensor:
+        r"""``N`` deviations, as the rows that are planned will leave them."""
+        return self.posterior.sigma
+
+    @property
+    def ends(self) -> tuple[Tensor, Tensor]:
+        r"""``N`` lower and upper ends of the expected regions."""
+        return expected_regions(self.situation, self.one.output)
+
+    @property
+    def level(self) -> float | Tensor:
+        r"""The level, or ``N`` of them."""
+        return self.one.level
+
+
+def most(
+    situation: Situation, score: Callable[[Moments], Tensor], unit: float = 1.0
+) -> Tensor:
+    r"""The score of each row by the output and the level that decide it least.
+
+    That is the largest one over all comparisons that still matter in the row; where a
+    measurement gives one output, over those of the output.
+
+    Args:
+        situation: What is believed.
+        score: From what is believed of an output, and a level, to ``N`` scores.
+        unit: 1 if scores have the unit of the output, 0 if they have none.
+    """
+    found = []
+    for one in situation.comparisons:
+        scores = score(Moments(situation, one))
+        if len(situation.posteriors) > 1:
+            scores = scores / situation.posteriors[one.output].scale ** unit
+        if one.matters is not None:
+            scores = scores.masked_fill(~one.matters, -torch.inf)
+        found.append(scores)
+    if situation.fits.assays is not None:
+        return _by_output(situation, found)
+    return found[0] if len(found) == 1 else torch.stack(found).amax(dim=0)
+
+
+def _by_output(situation: Situation, scores: Sequence[Tensor]) -> Tensor:
+    r"""The largest score of each output, output by output, per cost.
+
+    Args:
+        situation: What is believed.
+        scores: ``N`` scores of each comparison.
+    """
+    assert situation.fits.assays is not None  # they say how rows are pairs
+    none = torch.full_like(situation.posterior.mean, -torch.inf)
+    best = [none] * len(situation.posteriors)
+    for one, own in zip(situation.comparisons, scores, strict=True):
+        best[one.output] = best[one.output].maximum(own)
+    found, costs = torch.cat(best), situation.fits.assays.pool.costs
+    if costs is None:
+        return found
+    # What is worth less than nothing is not made better by a high cost.
+    return torch.where(found > 0, found / costs, found * costs)
+
+
+def expected_regions(situation: Situation, output: int = 0) -> tuple[Tensor, Tensor]:
+    r"""Ends of the intersected regions, with the interval that planned rows leave."""
+    posterior = situation.posteriors[output]
+    regions = situation.belief.all_regions[output]
+    lower, upper = interval(posterior.mean, posterior.sigma, situation.beta)
+    return torch.maximum(regions.lower, lower), torch.minimum(regions.upper, upper)

@@ -1,0 +1,946 @@
+r"""Rules that look one measurement ahead.
+
+Each asks what a measurement is expected to take off a loss of the rows in question:
+truncated variances (TruVaR), variances near the level (tIMSE), wrong sides (SUR) or the
+entropy of the sides; or how far it moves the number of rows above (EAVC).
+``Reductions`` is the pass over candidates and targets that they share; the losses are
+functions of ``functional/lookahead.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from botorch_lse._validation import in_interval, one_of
+from botorch_lse.data.pool import Pool
+from botorch_lse.data.requests import Request
+from botorch_lse.functional.class_removal import class_removal, level_weights
+from botorch_lse.functional.lookahead import (
+    TINY,
+    AddedRemoval,
+    AnticipatedRemoval,
+    Effect,
+    Removal,
+    expected_misclassification,
+    mutual_information,
+    targeted_variance,
+    truncated_variance,
+    volume_series,
+)
+from botorch_lse.functional.scores import TIE, first_best
+from botorch_lse.functional.variance_reduction import single_gain
+from botorch_lse.goals.base import Comparison
+from botorch_lse.models import correlated
+from botorch_lse.models.gaussian_process import (
+    COPIES,
+    ROUNDING,
+    PoolPosterior,
+    keep_memory,
+    row_blocks,
+)
+from botorch_lse.rules.base import Rule, Situation, variance_left
+from botorch_lse.rules.costs import RowCosts
+from botorch_lse.surrogate.draws import systematic_sample
+from botorch_lse.surrogate.posterior import Fits
+
+Block = tuple[slice, Tensor, Tensor]
+"""Some candidates, ``c x T`` covariances with targets, ``c`` observed variances."""
+Stays = Callable[[Tensor, Tensor], Tensor]
+"""From ``T`` means and ``C x T`` half widths to ``C x T`` bools: still undecided."""
+Batch = Literal["believer", "joint"]
+"""How the values of rows that are chosen or being measured count: see ``LookAhead``."""
+BATCHES = get_args(Batch)
+AT_ONCE = 2**18
+"""Pairs of which the model gives the covariances together: each call takes as long as
+some ten thousand pairs, and temporary arrays that are much larger leave the caches."""
+WIDEST = 2**14
+"""Targets taken together at most, so that pieces have enough rows."""
+ALL_PAIRS = 2**21
+"""Pairs of a row and a target, for each output, up to which all are computed, within a
+fraction of a second. Of more a sample says which rows are worth it."""
+SAMPLE = 256
+"""Targets on which every row is scored first."""
+SHORTLIST = 256
+"""Rows that are the best on these targets, and as many others that are uncertain
+themselves: the former find rows that reach far, the latter those with steep local
+gains, which a sample misses."""
+FINE = 2**13
+"""Targets up to which the shortlist is scored on all of them. Of more so many are drawn
+for it, and the best are scored on all."""
+FINALISTS = 64
+"""Rows that are scored on all of more than ``FINE`` targets."""
+MOST_ROWS = 100_000
+"""Rows that are scored on the sample at most; of more half of them are drawn by what
+they can learn of themselves, the others at equal distances."""
+LEADERS = 64
+"""Targets of the largest means with which others are compared, whatever the sample."""
+NEGLIGIBLE = 1e-12
+"""Reductions below this share of the summed variance are rounding: every width has
+reached its target."""
+
+
+@dataclass(frozen=True)
+class Visits:
+    r"""What a rule with costs remembers of the complete rounds.
+
+    Args:
+        previous: The row measured last; ``None`` before any.
+        spent: The summed costs so far.
+    """
+
+    previous: int | None = None
+    spent: float = 0.0
+
+
+class LookAhead(Rule):
+    r"""Measure what takes most off a loss of the rows in question, per cost.
+
+    A batch is chosen one row after the other: rows already chosen, and rows that are
+    being measured, reduce the variances and leave the means, since variances do not
+    depend on the values to come. A row may be chosen again.
+
+    For losses around the level there are two ways to count the rows before.
+    ``"believer"`` (the Kriging believer) takes their values as known, equal to their
+    means: the loss starts from the reduced variances. ``"joint"`` leaves their values
+    open: the next row is the one with which the whole batch, rows that are being
+    measured included, is expected to remove most, seen from the posterior before any of
+    its values (Chevalier et al. 2014). It is exact and takes as long.
+    """
+
+    costs: RowCosts | None
+    """What rows cost; ``None``: the pool's costs, or one each."""
+
+    @abstractmethod
+    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+        r"""What each of ``C`` rows is expected to take off the loss of the targets."""
+
+    def usable(self, situation: Situation, rows: Tensor) -> Tensor:
+        r"""Those of the rows that may still be measured which are worth a look."""
+        return rows
+
+    def on(self, pool: Pool) -> Rule:
+        r"""The rule with the pool's costs, if it has none of its own.
+
+        Raises:
+            ValueError: If a cost is not positive.
+        """
+        if self.costs is not None or pool.costs is None:
+            return self
+        # A rule is a dataclass, which only the concrete class says.
+        return replace(self, costs=RowCosts(pool))  # type: ignore[type-var]
+
+    def check(self, pool: Pool) -> None:
+        r"""Complain unless the costs are those of the pool.
+
+        Raises:
+            ValueError: If they are of other rows.
+        """
+        if self.costs is not None and self.costs.pool.hash != pool.hash:
+            raise ValueError(
+                f"Expected `costs` of the strategy's own `pool` of {len(pool)} rows, "
+                f"but got those of another one of {len(self.costs.pool)}. Write "
+                "`RowCosts(pool)`."
+            )
+
+    # --- memory -----------------------------------------------------------------------
+
+    def start(self, posterior: PoolPosterior | None, beta: float) -> Visits:
+        r"""The memory before any round: nothing is measured."""
+        return Visits()
+
+    def measured(self, before: Visits, after: Visits, rows: Tensor) -> Visits:
+        r"""The memory with the last row visited, and what the visits cost."""
+        if self.costs is None:
+            return replace(after, spent=before.spent + len(rows))
+        path = self.costs.visiting_order(before.previous, rows)
+        spent = before.spent + self.costs.along(before.previous, path)
+        return replace(after, previous=int(path[-1]), spent=spent)
+
+    def order(self, memory: Visits, rows: Tensor, before: Tensor) -> Tensor:
+        r"""The rows in visiting order: always the cheapest next, after ``before``."""
+        if self.costs is None:
+            return rows.sort().values
+        previous = self.costs.end(memory.previous, before)
+        return self.costs.visiting_order(previous, rows)
+
+    # --- choosing ---------------------------------------------------------------------
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The best rows one after the other, rows in question held fixed."""
+        left, previous = request.left.clone(), None
+        if self.costs is not None:
+            visited = situation.belief.memory.previous
+            previous = self.costs.end(visited, request.pending)
+        chosen: list[int] = []
+        while len(chosen) < request.size:
+            usable = (situation.open_rows & (left > 0)).nonzero().view(-1)
+            if usable.numel() == 0:
+                break
+            row = self._choice(situation, previous, usable)
+            chosen.append(row)
+            left[row] -= 1
+            if len(chosen) < request.size:
+                expected = situation.fits.expecting(torch.tensor([row]))
+                situation = replace(situation, fits=expected)
+            previous = row
+        return torch.tensor(chosen, dtype=torch.long)
+
+    def _choice(
+        self, situation: Situation, previous: int | None, usable: Tensor
+    ) -> int:
+        rows = usable
+        if not situation.is_initial:
+            rows = self.usable(situation, usable)
+        scores = self.scores(situation, previous, rows)
+        everything = torch.ones_like(rows, dtype=torch.bool)
+        at = first_best(scores, everything, self._tie_scale(situation, scores))
+        return int(rows[at or 0])
+
+    def _tie_scale(self, situation: Situation, scores: Tensor) -> float:
+        r"""What ``first_best`` compares differences of scores with.
+
+        Scores are sums over targets, and ties a share of the best one.
+        """
+        share = tie_share(situation.posterior)
+        return abs(float(scores.max())) * share / TIE
+
+    def scores(
+        self, situation: Situation, previous: int | None, rows: Tensor
+    ) -> Tensor:
+        r"""What some rows take off the loss, per cost; of first rows the variance.
+
+        Args:
+            situation: What is believed and still open.
+            previous: The row measured before, on which costs may depend.
+            rows: The rows to score.
+
+        Source:
+            Bogunovic et al. (2016), Eq. (3), for the truncated variance.
+        """
+        belief, posterior = situation.belief, situation.posterior
+        costs = None if self.costs is None else self.costs.of(previous, rows)
+        if situation.is_initial:
+            # Of several outputs each needs its first rows, whatever they cost.
+            if situation.fits.assays is not None:
+                costs = None
+            found = variance_left(situation)[rows]
+        else:
+            targets = situation.items[belief.sides.candidates & situation.is_first_copy]
+            noise = belief.noise[rows]
+            reductions = Reductions(posterior, rows, targets, noise, costs)
+            found = self.removed(situation, reductions)
+        return found if costs is None else found / costs
+
+
+@dataclass(frozen=True)
+class TargetedVariance(LookAhead):
+    r"""Measure what takes most off the variances near the level (tIMSE).
+
+    The sum over the rows in question of ``w r``: ``r`` is what a measurement takes off
+    the variance ``s^2`` of a row, ``w`` the density of the level under ``N(mean, s^2 +
+    tau^2)``. It is never far from the best rule and the cheapest that looks ahead.
+
+    Args:
+        tau: How far around the level values matter, units of ``y``.
+        costs: What rows cost; ``None``: the pool's costs, or one each.
+        batch: ``"believer"`` or ``"joint"``, see ``LookAhead``. Here the weights are
+            those before the batch where it is joint.
+
+    Raises:
+        ValueError: If ``tau`` is negative or ``batch`` is not known.
+
+    Source:
+        Picheny et al. (2010).
+    """
+
+    tau: float = 0.0
+    costs: RowCosts | None = None
+    batch: Batch = "believer"
+
+    def __post_init__(self) -> None:
+        in_interval(self.tau, "tau", 0.0, math.inf, closed_low=True)
+        one_of(self.batch, "batch", BATCHES)
+
+    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+        r"""The reductions of the variances, weighted."""
+        removal = partial(targeted_variance, tau=self.tau)
+        if is_one_level(situation):
+            return near_level(situation, reductions, removal, self.batch)
+        return near_levels(situation, reductions, self.tau, self.batch)
+
+
+@dataclass(frozen=True)
+class ExpectedMisclassification(LookAhead):
+    r"""Measure what makes the expected number of wrong sides smallest (SUR).
+
+    The sum over the rows in question of ``p (1 - p)`` now, minus its expectation after
+    the measurement, where ``p`` is the probability that the row is above; see
+    ``functional/lookahead.py``.
+
+    For a region ``p`` is the probability to be inside, made of all outputs and levels,
+    and the expectation is exact as well (``functional/class_removal.py``).
+
+    Args:
+        costs: What rows cost; ``None``: the pool's costs, or one each.
+        batch: ``"believer"`` or ``"joint"``, see ``LookAhead``.
+
+    Raises:
+        ValueError: If ``batch`` is not known.
+
+    Source:
+        Bect et al. (2012); Chevalier et al. (2014), section 3.
+    """
+
+    costs: RowCosts | None = None
+    batch: Batch = "believer"
+
+    def __post_init__(self) -> None:
+        one_of(self.batch, "batch", BATCHES)
+
+    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+        r"""The expected reductions of the probabilities of a wrong side."""
+        if not is_one_level(situation):
+            return off_the_doubt(situation, reductions, self.batch)
+        return near_level(situation, reductions, expected_misclassification, self.batch)
+
+
+@dataclass(frozen=True)
+class MutualInformation(LookAhead):
+    r"""Measure what tells most about the sides of the rows in question (GlobalMI).
+
+    The sum over these rows of the mutual information between side and measurement, in
+    nats.
+
+    Args:
+        costs: What rows cost; ``None``: the pool's costs, or one each.
+        batch: ``"believer"`` or ``"joint"``, see ``LookAhead``.
+
+    Raises:
+        ValueError: If ``batch`` is not known.
+
+    Source:
+        Letham et al. (2022); Gaussian in place of binary responses.
+    """
+
+    costs: RowCosts | None = None
+    batch: Batch = "believer"
+
+    serves_regions = False
+
+    def __post_init__(self) -> None:
+        one_of(self.batch, "batch", BATCHES)
+
+    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+        r"""The expected reductions of the entropies of the sides."""
+        return near_level(situation, reductions, mutual_information, self.batch)
+
+
+@dataclass(frozen=True)
+class AbsoluteVolumeChange(LookAhead):
+    r"""Measure what is expected to move the number of rows above most (EAVC).
+
+    The expectation of ``abs(sum of p_after - p)`` over the rows in question, where
+    ``p`` is the probability of a row to be above. The absolute value is outside the
+    sum: rows that one value would push to different sides cancel. In a batch, rows that
+    were chosen before reduce the variances and leave the means.
+
+    Args:
+        costs: What rows cost; ``None``: the pool's costs, or one each.
+
+    Source:
+        Letham et al. (2022); Gaussian in place of binary responses.
+    """
+
+    costs: RowCosts | None = None
+
+    serves_regions = False
+
+    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+        r"""The expected absolute changes of the number above."""
+        level = situation.comparisons[0].level
+        found = reductions.volume_change(level, situation.weights)
+        return found if float(found.max()) > 0 else reductions.truncated(1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class ContentVariance(LookAhead):
+    r"""Measure what shortens the interval of the share above the level most.
+
+    The variance of the share under the posterior, minus its expectation after the
+    measurement: the mean square of ``sum w (p_after - p)`` over the rows in question,
+    with their weights ``w`` and their probabilities ``p`` to be above. Sides of rows
+    that one value moves together count together. In a batch, rows that were chosen
+    before reduce the variances and leave the means.
+
+    Args:
+        costs: What rows cost; ``None``: the pool's costs, or one each.
+
+    Source:
+        Bect et al. (2012), the SUR strategy of the variance of the excursion volume,
+        which they bound by sums over points; this is that variance itself.
+    """
+
+    costs: RowCosts | None = None
+
+    serves_regions = False
+
+    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+        r"""The expected reductions of the variance of the share."""
+        level = situation.comparisons[0].level
+        found = reductions.volume_change(level, situation.weights, is_square=True)
+        return found if float(found.max()) > 0 else reductions.truncated(1.0, 0.0)
+
+
+def tie_share(posterior: PoolPosterior) -> float:
+    r"""Sums that differ by less than this share of the best one count as equal.
+
+    They come from covariances, which are differences from prior ones: where nearly all
+    variance is gone, what is left of their digits decides.
+    """
+    left = max(float(posterior.variance.max()), ROUNDING * posterior.scale**2)
+    digits = 2 * ROUNDING * posterior.scale**2 / left  # of a squared covariance
+    return max(TIE, min(digits, 1.0))
+
+
+def near_level(
+    situation: Situation,
+    reductions: Reductions,
+    removal: Callable[[Tensor, Tensor], Removal],
+    batch: Batch,
+) -> Tensor:
+    r"""What each row takes off a loss that depends on the distance from the level.
+
+    Where all targets are so far from the level that nothing is left of the loss in
+    floating point, or the rows before have removed all of it, the plain reductions of
+    their variances, so that the choice has a direction.
+
+    Targets count by their weights, where they have them.
+
+    Args:
+        situation: What is believed.
+        reductions: Of the variances, by the rows.
+        removal: From signed distances from the level and variances to removals.
+        batch: How rows that are chosen or being measured count.
+    """
+    posterior, before = situation.posterior, situation.belief.posterior.variance
+    (level,), weights = situation.comparisons, situation.weights
+
+    def at(targets: Tensor) -> Removal:
+        distance = posterior.mean[targets] - level.level_at(targets)
+        left = posterior.variance[targets]
+        if batch == "believer":
+            found = removal(distance, left)
+        else:
+            whole = before[targets]
+            found = AddedRemoval(removal(distance, whole), whole - left)
+        return found if weights is None else found.weighted(weights[targets])
+
+    found = reductions.summed(at)
+    if float(found.max()) <= 0:
+        return reductions.truncated(1.0, 0.0)
+    return found
+
+
+def is_one_level(situation: Situation) -> bool:
+    r"""Whether sides are those of one output at one level."""
+    return len(situation.posteriors) == 1 and len(situation.comparisons) == 1
+
+
+Gains = Iterator[tuple[slice, Iterator[tuple[Tensor, list[Tensor]]]]]
+"""Some targets and, of all rows with them, pieces: positions among the rows and, for
+each output, ``c x T`` reductions of the targets' variances, or ``1 x 1`` zeros."""
+Taken = Callable[[Sequence[Tensor]], Tensor]
+"""From ``C x T`` reductions of each output to ``C x T`` numbers off a loss."""
+
+
+def over_outputs(
+    situation: Situation, reductions: Reductions, at: Callable[[Tensor], Taken]
+) -> Tensor:
+    r"""What each row takes off a loss that hangs on all outputs.
+
+    Args:
+        situation: What is believed.
+        reductions: Of the variances, by the rows.
+        at: From targets to what reductions take off there.
+    """
+    posteriors, weights = situation.posteriors, situation.weights
+
+    def whole(targets: Tensor) -> Tensor:
+        found = at(targets)([p.variance[targets] for p in posteriors])
+        return found if weights is None else found * weights[targets]
+
+    def sums(some: Reductions) -> Tensor:
+        total = torch.zeros(len(some.rows), dtype=torch.float64)
+        for part, blocks in gains_of_outputs(situation.fits, some):
+            targets, counts = some.targets[part], some.counts[part]
+            if weights is not None:
+                counts = counts * weights[targets]
+            taken = at(targets)
+            for rows, gains in blocks:
+                total[rows] += taken(gains) @ counts
+        return total
+
+    reach = _reach(situation.fits, reductions)
+    return reductions.best(sums, whole, reach, len(posteriors))
+
+
+def _reach(fits: Fits, reductions: Reductions) -> tuple[Tensor, Tensor]:
+    r"""For each row its place among the targets' rows, and how far its mean may move.
+
+    In units of the prior's deviation, of the output for which that is most.
+    """
+    rows, each = reductions.rows, []
+    for posterior, noise in zip(fits.posteriors, fits.noise, strict=True):
+        own = posterior.variance[: len(noise)]
+        each.append(own / (own + noise).clamp_min(TINY).sqrt() / posterior.scale)
+    if fits.assays is not None:
+        return rows % len(fits.assays), torch.cat(each)[rows]
+    return rows, torch.stack(each).amax(dim=0)[rows]
+
+
+def gains_of_outputs(fits: Fits, reductions: Reductions) -> Gains:
+    r"""What measurements take off the variances of all outputs, block by block.
+
+    Args:
+        fits: The posteriors.
+        reductions: Of the variances, by the rows.
+    """
+    rows = reductions.rows
+    if fits.assays is not None:
+        return _gains_of_pairs(fits, reductions)
+    if fits.posteriors[0].is_correlated:
+        return _gains_together(fits, reductions)
+    return _gains_apart(
+        [
+            replace(reductions, posterior=posterior, noise_var=noise[rows])
+            for posterior, noise in zip(fits.posteriors, fits.noise, strict=True)
+        ]
+    )
+
+
+def _gains_apart(each: Sequence[Reductions]) -> Gains:
+    r"""``gains_of_outputs`` of independent outputs that are measured together."""
+    every = torch.arange(len(each[0].rows))
+    for parts in zip(*(own._blocks() for own in each), strict=True):
+        blocks = zip(*(part[1] for part in parts), strict=True)
+        yield (
+            parts[0][0],
+            (
+                (every[b[0][0]], [single_gain(c, total, out=c) for _, c, total in b])
+                for b in blocks
+            ),
+        )
+
+
+def _gains_together(fits: Fits, reductions: Reductions) -> Gains:
+    r"""``gains_of_outputs`` of correlated outputs that are measured together."""
+    every, rows = torch.arange(len(reductions.rows)), reductions.rows
+    noise = [own[rows] for own in fits.noise]
+    for part in reductions.parts():
+        found = correlated.gains(fits.posteriors, rows, reductions.targets[part], noise)
+        yield part, ((every[piece], gains) for piece, gains in found)
+
+
+def _gains_of_pairs(fits: Fits, reductions: Reductions) -> Gains:
+    r"""``gains_of_outputs`` where a measurement gives one output."""
+    assert fits.assays is not None  # they say how rows are pairs
+    N = len(fits.assays)
+
+    def pieces(part: Tensor) -> Iterator[tuple[Tensor, list[Tensor]]]:
+        nothing = torch.zeros(1, 1, dtype=torch.float64)
+        for j, posterior in enumerate(fits.posteriors):
+            at = (reductions.rows // N == j).nonzero().view(-1)
+            own = reductions.rows[at] % N
+            noise = fits.noise[j][own]
+            if posterior.is_correlated:
+                given = fits.posteriors, j, own, part, noise
+                for piece, gains in correlated.gains_of_one(*given):
+                    yield at[piece], gains
+                continue
+            alone = Reductions(posterior, own, part, noise)
+            for piece, covariance, observed in alone._blocks_of(part):
+                gains = [nothing] * len(fits.posteriors)
+                gains[j] = single_gain(covariance, observed, out=covariance)
+                yield at[piece], gains
+
+    for part in reductions.parts():
+        yield part, pieces(reductions.targets[part])
+
+
+def off_the_doubt(situation: Situation, reductions: Reductions, batch: Batch) -> Tensor:
+    r"""What each row takes off the doubt about the class of the rows in question.
+
+    Args:
+        situation: What is believed.
+        reductions: Of the variances, by the rows.
+        batch: How rows that are chosen or being measured count: see ``LookAhead``.
+    """
+    goal, posteriors = situation.goal, situation.posteriors
+    before = situation.belief.fits.posteriors
+
+    def at(targets: Tensor) -> Taken:
+        means = [p.mean[targets] for p in posteriors]
+        left = [p.variance[targets] for p in posteriors]
+        whole = [p.variance[targets] for p in before] if batch == "joint" else left
+        earlier = [w - v for w, v in zip(whole, left, strict=True)]
+        removal = class_removal(goal.cells_at(targets), means, whole)
+        # Where nothing more is learnt nothing must be left of the difference.
+        known = removal.of(earlier) * (1 + ROUNDING)
+
+        def taken(found: Sequence[Tensor]) -> Tensor:
+            gains = [gain + gone for gain, gone in zip(found, earlier, strict=True)]
+            return removal.of(gains) - known
+
+        return taken
+
+    total = over_outputs(situation, reductions, at)
+    return total if float(total.max()) > 0 else plain_gains(situation, reductions)
+
+
+def near_levels(
+    situation: Situation, reductions: Reductions, tau: float, batch: Batch
+) -> Tensor:
+    r"""What each row takes off the variances near the levels of all outputs.
+
+    As ``targeted_variance``, with the share by which the side hangs on each level as a
+    further factor, summed over the levels, and over the outputs in units of their
+    prior's deviation.
+
+    Args:
+        situation: What is believed.
+        reductions: Of the variances, by the rows.
+        tau: How far around a level values matter, units of the output.
+        batch: How rows that are chosen or being measured count: see ``LookAhead``.
+    """
+    goal, before = situation.goal, situation.belief.fits.posteriors
+    given = before if batch == "joint" else situation.posteriors
+
+    def at(targets: Tensor) -> Taken:
+        cells = goal.cells_at(targets)
+        means = [p.mean[targets] for p in given]
+        variances = [p.variance[targets] for p in given]
+        shares = level_weights(cells, means, variances)
+        weights = []
+        for j, own in enumerate(situation.posteriors):
+            distance = means[j].unsqueeze(-1) - cells.levels[j]
+            near = targeted_variance(distance, variances[j].unsqueeze(-1), tau).weight
+            weights.append((near * shares[j]).sum(dim=-1) / own.scale)
+        return partial(_weighted, weights)
+
+    total = over_outputs(situation, reductions, at)
+    return total if float(total.max()) > 0 else plain_gains(situation, reductions)
+
+
+def plain_gains(situation: Situation, reductions: Reductions) -> Tensor:
+    r"""What each row takes off the variances of all outputs, in units of the prior."""
+    units = [torch.tensor(p.scale**-2).double() for p in situation.posteriors]
+    everything = replace(situation, weights=None)
+    return over_outputs(everything, reductions, lambda _: partial(_weighted, units))
+
+
+def _weighted(weights: Sequence[Tensor], gains: Sequence[Tensor]) -> Tensor:
+    r"""``C x T`` sums of the reductions of all outputs, each times its weights."""
+    each = [gain * weight for gain, weight in zip(gains, weights, strict=True)]
+    return sum(each[1:], each[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Reductions:
+    r"""What each of ``C`` rows would take off the variances of ``T`` targets.
+
+    The one pass over candidates and targets that all rules of this module share: in
+    blocks within the memory budget, and sums that depend on the rows alone.
+
+    Args:
+        posterior: On the pool; it expects the rows planned already.
+        rows: ``C`` candidates.
+        targets: ``T`` rows in question, over which the sums run.
+        noise_var: ``C`` noise variances of an observation at each candidate, at least
+            ``posterior.least_noise``.
+        costs: ``C`` costs, by which sums of many rows are compared; default 1 each.
+        weights: ``T`` factors by which targets count that stand for others; default 1
+            each.
+    """
+
+    posterior: PoolPosterior
+    rows: Tensor
+    targets: Tensor
+    noise_var: Tensor
+    costs: Tensor | None = None
+    weights: Tensor | None = None
+
+    @property
+    def counts(self) -> Tensor:
+        r"""``T`` factors by which targets count."""
+        if self.weights is None:
+            return torch.ones(len(self.targets), dtype=torch.float64)
+        return self.weights
+
+    @cached_property
+    def _observed(self) -> Tensor:
+        r"""``C`` variances of an observation at each candidate."""
+        return self.posterior.variance[self.rows] + self.noise_var
+
+    def summed(
+        self, effect_at: Callable[[Tensor], Effect], beside: Tensor | None = None
+    ) -> Tensor:
+        r"""What each row does, summed over the targets.
+
+        Args:
+            effect_at: From numbers of targets to what an observation does there.
+            beside: Targets with which others are compared, wherever these are only some
+                of them.
+
+        Returns:
+            ``C`` sums, units of the loss: see ``best``.
+        """
+
+        def whole(targets: Tensor) -> Tensor:
+            return effect_at(targets).whole(self.posterior.variance[targets])
+
+        def sums(some: Reductions) -> Tensor:
+            is_whole = len(some.targets) == len(self.targets) and some._is_one_part
+            return some._every_sum(effect_at, None if is_whole else beside)
+
+        return self.best(sums, whole)
+
+    def best(
+        self,
+        sums: Callable[[Reductions], Tensor],
+        whole: Callable[[Tensor], Tensor],
+        reach: tuple[Tensor, Tensor] | None = None,
+        n_outputs: int = 1,
+    ) -> Tensor:
+        r"""Sums over all targets, where there are many those of the best rows alone.
+
+        Every row is scored on a sample of the targets, drawn in proportion to the loss
+        that they have now. The best ones, and those that are uncertain themselves where
+        there is much to lose, are scored exactly.
+
+        Args:
+            sums: What some rows take off the loss of some targets.
+            whole: From targets to the loss that they have now.
+            reach: For each row its place among the posterior's rows, and by how much a
+                standard deviation of its value moves its mean; default those of the
+                posterior.
+            n_outputs: Outputs that each have covariances of their own.
+
+        Returns:
+            ``C`` sums, units of the loss. Where there are more than ``ALL_PAIRS`` pairs
+            of rows and targets, those of the rows that are likely to be the best per
+            cost, and 0 for the others.
+        """
+        if len(self.rows) * len(self.targets) * n_outputs <= ALL_PAIRS:
+            return sums(self)
+        found = torch.zeros(len(self.rows), dtype=torch.float64)
+        loss = torch.cat([whole(self.targets[part]) for part in self.parts()])
+        loss = loss.clamp_min(0.0)
+        if not float(loss.sum()) > 0:
+            return found
+        own = self._own(loss, *(reach or self._moves))
+        some = self._drawn(own)
+        far = self._best_of(some, SHORTLIST, loss, SAMPLE, sums)
+        some = torch.cat((far, own.topk(min(SHORTLIST, len(own))).indices)).unique()
+        if len(self.targets) > FINE:
+            some = self._best_of(some, FINALISTS, loss, FINE, sums).sort().values
+        return found.index_copy_(0, some, sums(self._of(some)))
+
+    @property
+    def _moves(self) -> tuple[Tensor, Tensor]:
+        r"""See ``reach`` of ``best``."""
+        variance = self.posterior.variance[self.rows]
+        return self.rows, variance / self._observed.clamp_min(TINY).sqrt()
+
+    def _own(self, loss: Tensor, places: Tensor, move: Tensor) -> Tensor:
+        r"""``C`` hints of what rows learn of themselves, per cost."""
+        of_all = torch.zeros_like(self.posterior.variance)
+        hint = of_all.index_copy_(0, self.targets, loss)[places] * move
+        return hint if self.costs is None else hint / self.costs
+
+    def _drawn(self, own: Tensor) -> Tensor:
+        r"""Places of the rows that are scored on the sample."""
+        every = torch.arange(len(own))
+        if len(own) <= MOST_ROWS:
+            return every
+        evenly = every[:: -(-2 * len(own) // MOST_ROWS)]
+        if not float(own.sum()) > 0:
+            return evenly
+        likely, _ = systematic_sample(own, MOST_ROWS // 2, 0)
+        return torch.cat((evenly, likely)).unique()
+
+    def _best_of(
+        self,
+        some: Tensor,
+        size: int,
+        loss: Tensor,
+        n_targets: int,
+        sums: Callable[[Reductions], Tensor],
+    ) -> Tensor:
+        r"""The ``size`` best of some rows, by places, per cost on a sample of targets.
+
+        Args:
+            some: Places of the rows.
+            size: How many.
+            loss: ``T`` losses of the targets now.
+            n_targets: Of the sample.
+            sums: See ``best``.
+        """
+        kept, mass = systematic_sample(loss, n_targets, 0)
+        is_any = loss[kept] > 0  # rounding may meet the last target instead
+        kept, mass = kept[is_any], mass[is_any]
+        rows, targets = self._of(some), self.targets[kept]
+        scores = sums(replace(rows, targets=targets, weights=mass / loss[kept]))
+        if rows.costs is not None:
+            scores = scores / rows.costs
+        return some[scores.topk(min(size, len(some))).indices]
+
+    def _of(self, some: Tensor) -> Reductions:
+        r"""Of some of the rows, given by their places."""
+        rows, noise_var = self.rows[some], self.noise_var[some]
+        costs = None if self.costs is None else self.costs[some]
+        return replace(self, rows=rows, noise_var=noise_var, costs=costs)
+
+    def _every_sum(
+        self, effect_at: Callable[[Tensor], Effect], beside: Tensor | None = None
+    ) -> Tensor:
+        r"""The sum of each row; for the arguments see ``summed``."""
+        keep_memory()
+        sums: Tensor | None = None
+        for part in self.parts():
+            targets, weights = self.targets[part], self.weights
+            if weights is not None or beside is not None:
+                weights = self.counts[part]
+            if beside is not None:
+                targets = torch.cat((targets, beside))
+                nothing = torch.zeros(len(beside), dtype=torch.float64)
+                weights = torch.cat((self.counts[part], nothing))
+            effect = effect_at(targets)
+            if weights is not None:
+                effect = effect.weighted(weights)
+            for rows, covariance, observed in self._blocks_of(targets):
+                found = effect.parts(effect.of_covariance(covariance, observed))
+                if sums is None:
+                    sums = found.new_zeros(len(self.rows), found.shape[-1])
+                sums[rows] += found
+        if sums is None:
+            return torch.zeros(len(self.rows), dtype=torch.float64)
+        return effect.total(sums)
+
+    def volume_change(
+        self,
+        level: float | Tensor,
+        weights: Tensor | None = None,
+        is_square: bool = False,
+    ) -> Tensor:
+        r"""How far each row is expected to move the number of targets above a level.
+
+        Args:
+            level: The level, or one for each row of the posterior; units of ``y``.
+            weights: ``N`` weights by which rows count as targets; default all the same.
+            is_square: Whether to return mean squares; default mean sizes.
+
+        Returns:
+            ``C`` of them, as ``summed``.
+        """
+        posterior = self.posterior
+
+        def at(targets: Tensor) -> Effect:
+            distance = posterior.mean[targets] - Comparison(0, level).level_at(targets)
+            series = volume_series(distance, posterior.variance[targets], is_square)
+            return series if weights is None else series.weighted(weights[targets])
+
+        return self.summed(at)
+
+    def _blocks(self) -> Iterator[tuple[slice, Iterator[Block]]]:
+        r"""Covariances of the rows with the targets, in pieces that stay in a cache.
+
+        Yields:
+            Some targets and, of all rows with them, pieces: a slice of the rows, their
+            covariances and the variances of observations at them.
+        """
+        keep_memory()
+        for part in self.parts():
+            yield part, self._blocks_of(self.targets[part])
+
+    @property
+    def _is_one_part(self) -> bool:
+        return len(self.parts()) == 1
+
+    def parts(self) -> list[slice]:
+        r"""The targets in parts whose path rows fit the memory budget."""
+        posterior, n = self.posterior, self.posterior.a.numel() + 1
+        most = min(posterior.memory_budget, 8 * COPIES * n * WIDEST)
+        return row_blocks(len(self.targets), n, most)
+
+    def _blocks_of(self, part: Tensor) -> Iterator[Block]:
+        r"""The pieces of all rows with some targets, which the caller may overwrite."""
+        budget = min(self.posterior.memory_budget, 8 * COPIES * AT_ONCE)
+        covariance_with = self.posterior.against(part)
+        for rows in row_blocks(len(self.rows), len(part), budget):
+            yield rows, covariance_with(self.rows[rows]), self._observed[rows]
+
+    def in_epoch(self, beta: float, eta: float) -> Tensor:
+        r"""The numerator of Eq. (3) for each row in the current epoch.
+
+        Where no row has anything left to reduce (inside a batch, all widths may have
+        reached ``eta``), the reduction of the plain variances.
+
+        Args:
+            beta: The squared width.
+            eta: The width to reach, units of ``y``.
+        """
+        found = self.truncated(beta, eta)
+        everything = beta * float(self.posterior.variance[self.targets].sum())
+        if eta > 0 and float(found.max()) <= NEGLIGIBLE * everything:
+            return self.truncated(beta, 0.0)
+        return found
+
+    def truncated(self, beta: float, eta: float) -> Tensor:
+        r"""The numerator of Eq. (3) for each row.
+
+        Args:
+            beta: The squared width.
+            eta: The width to reach, units of ``y``.
+
+        Returns:
+            ``C`` reductions, units of ``y`` squared.
+
+        Source:
+            Bogunovic et al. (2016), Eq. (3) and (18).
+        """
+
+        def at(targets: Tensor) -> Removal:
+            return truncated_variance(self.posterior.variance[targets], beta, eta)
+
+        return self.summed(at)
+
+    def anticipated(self, beta: float, eta: float, stays: Stays) -> Tensor:
+        r"""The reductions if targets that a measurement would decide no longer count.
+
+        Args:
+            beta: The squared width.
+            eta: The width to reach, units of ``y``.
+            stays: What stays in question.
+
+        Source:
+            Bogunovic et al. (2016), Appendix A; see ``AnticipatedRemoval``.
+        """
+        mean, variance = self.posterior.mean, self.posterior.variance
+        largest = mean[self.targets].topk(min(LEADERS, len(self.targets))).indices
+        leaders = self.targets[largest]
+
+        def at(targets: Tensor) -> AnticipatedRemoval:
+            return AnticipatedRemoval(
+                variance[targets], beta, eta, partial(stays, mean[targets])
+            )
+
+        # Whether a row may be the maximiser hangs on the best lower end of all.
+        return self.summed(at, leaders)

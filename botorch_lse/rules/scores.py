@@ -1,0 +1,292 @@
+r"""Scores: functions of mean, standard deviation and interval of each row."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from botorch_lse._validation import in_interval, truth_value
+from botorch_lse.confidence.schedules import ConstantBeta
+from botorch_lse.data.requests import Request, round_generator
+from botorch_lse.functional.scores import (
+    FEASIBILITY_ALPHA,
+    RANJAN_ALPHA,
+    TIE,
+    ambiguity,
+    expected_feasibility,
+    ranjan_improvement,
+    straddle,
+    u_function,
+)
+from botorch_lse.rules.base import (
+    Moments,
+    Rule,
+    ScoreRule,
+    Situation,
+    most,
+    one_by_one,
+    variance_left,
+)
+
+STRADDLE_WIDTH = ConstantBeta(1.96**2)
+CLOSE = 1e-6
+"""Criteria made of ``t``, the deviations from the level, are ties if their ``t`` differ
+by less, or they themselves by less than this share. ``TIE`` of the prior's deviation
+would not do: the criteria fall as ``exp(-t^2 / 2)``, and where all rows are six
+deviations off the first of them would be as good as the best."""
+
+
+@dataclass(frozen=True)
+class Variance(ScoreRule):
+    r"""Measure where the posterior variance is largest, whatever the level.
+
+    Source:
+        Gotovos et al. (2013), section 5, VAR.
+    """
+
+    several_outputs = True
+    falls_with_variance = True
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""The posterior variance of each row; for several outputs their scaled sum."""
+        return variance_left(situation)
+
+
+@dataclass(frozen=True)
+class Random(Rule):
+    r"""Measure rows drawn at random, each equally often as far as possible.
+
+    Source:
+        The usual baseline.
+    """
+
+    several_outputs = True
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""Rows drawn at random, also in a first design."""
+        N = len(situation.open_rows)
+        generator = round_generator(request.seed, request.round)
+        left, rows = request.left.clone(), torch.empty(0, dtype=torch.long)
+        uses = torch.bincount(situation.belief.fits.measured, minlength=N)
+        uses += torch.bincount(request.pending, minlength=N)
+        while rows.numel() < request.size and bool((left > 0).any()):
+            fewest = uses[left > 0].min()
+            open_ = ((left > 0) & (uses == fewest)).nonzero().view(-1)
+            order = torch.randperm(
+                open_.numel(), generator=generator, device=generator.device
+            )
+            first = order[: request.size - rows.numel()]
+            drawn = open_[first.to(open_.device)]
+            left[drawn] -= 1
+            uses[drawn] += 1
+            rows = torch.cat((rows, drawn))
+        return rows
+
+
+@dataclass(frozen=True)
+class Straddle(ScoreRule):
+    r"""Measure where ``sqrt(beta) sigma - |mean - level|`` is largest.
+
+    Source:
+        Bryan et al. (2005); Gotovos et al. (2013), section 5, STR and STR_batch.
+    """
+
+    own_width = STRADDLE_WIDTH
+    intersects = False
+    is_monotone = False
+    falls_with_variance = True
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""The straddle score of each row, units of ``y``."""
+        beta = situation.beta
+        return most(situation, lambda m: straddle(m.mean, m.sigma, m.level, beta))
+
+
+@dataclass(frozen=True)
+class RandomizedStraddle(Rule):
+    r"""Measure by the straddle score, its width drawn at random for each round.
+
+    ``beta`` has the chi-square distribution with two degrees of freedom: mostly small,
+    so that rows near the level come first, at times large, so that nothing is
+    forgotten. It is a function of the run's seed and the number of the round alone. It
+    only chooses; what is decided, the strategy's width says.
+
+    Source:
+        Inatsu et al. (2024), "Active learning for level set estimation using randomized
+        straddle algorithms". Deviations: only rows in question are measured, since the
+        best row may be one on the level that ``epsilon`` has decided; batches are ours,
+        with one draw for all rows of a round.
+    """
+
+    only_candidates = True
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The rows of the best scores one after the other, first rows by variance."""
+        drawn = replace(situation, beta=drawn_beta(request.seed, request.round))
+        scores = variance_left if situation.is_initial else Straddle().scores
+        return one_by_one(drawn, request, scores)
+
+
+def drawn_beta(seed: int, round: int) -> float:
+    r"""The width of a round: chi-square of two degrees, an exponential of mean 2."""
+    generator = round_generator(seed, round)
+    uniform = float(
+        torch.rand(
+            (), generator=generator, dtype=torch.float64, device=generator.device
+        )
+    )
+    return -2.0 * math.log1p(-uniform)  # 1 - u is never 0
+
+
+def in_steps(scores: Tensor, situation: Situation) -> Tensor:
+    r"""Scores without a unit, scaled so that ``first_best`` calls ``CLOSE`` a tie."""
+    return scores * (situation.tie_scale * TIE / CLOSE)
+
+
+def by_ratio(scores: Tensor, situation: Situation) -> Tensor:
+    r"""Logarithms of positive scores, so that ties are those of a ratio near one."""
+    positive = scores.clamp_min(torch.finfo(scores.dtype).tiny)
+    return in_steps(positive.log(), situation)
+
+
+@dataclass(frozen=True)
+class UFunction(ScoreRule):
+    r"""Measure the row in question whose mean is the fewest deviations from the level.
+
+    Source:
+        Echard et al. (2011), the learning function U of AK-MCS. Deviations: what is in
+        question, and when to stop, is said by the strategy's width, in place of
+        ``min U >= 2``; only rows in question are measured.
+    """
+
+    # A row on the level has the best value, 0, for ever: also once its interval is so
+    # narrow that ``epsilon`` decides it.
+    only_candidates = True
+    falls_with_variance = True
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""The negative number of deviations of each row, in the steps of ties."""
+        found = most(situation, lambda m: u_function(m.mean, m.sigma, m.level), 0)
+        return in_steps(found, situation)
+
+
+ContourEntropy = UFunction
+"""The entropy of a side falls with the number of deviations from the level and with
+nothing else, so that it chooses the rows of ``UFunction``. The name is for those who
+look for it (Shannon's entropy; for contours Cole et al., 2023)."""
+
+
+@dataclass(frozen=True)
+class ExpectedFeasibility(ScoreRule):
+    r"""Measure the row in question whose value is expected deepest in a band.
+
+    Args:
+        alpha: The half-width of the band around the level, in deviations of the row.
+        by_weight: Whether the score counts by the weight of the row, in a pool with
+            weights: of importance weights many are so small that the side of the row
+            hardly counts.
+
+    Raises:
+        ValueError: If ``alpha`` is not above 0, or ``by_weight`` is no bool.
+
+    Source:
+        Bichon et al. (2008), the expected feasibility function of EGRA. Deviations: in
+        question, and when to stop, as in ``UFunction``; theirs knows no weights.
+    """
+
+    alpha: float = FEASIBILITY_ALPHA
+    by_weight: bool = False
+
+    only_candidates = True
+    falls_with_variance = True
+
+    def __post_init__(self) -> None:
+        in_interval(self.alpha, "alpha", 0.0, math.inf)
+        truth_value(self.by_weight, "by_weight")
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""The logarithm of each row's expected feasibility, in the steps of ties."""
+
+        def score(m: Moments) -> Tensor:
+            return expected_feasibility(m.mean, m.sigma, m.level, self.alpha)
+
+        found, weights = most(situation, score), situation.weights
+        if self.by_weight and weights is not None:
+            n_others = len(situation.posterior.mean) - len(weights)  # no items
+            share = torch.cat((weights / weights.max(), weights.new_zeros(n_others)))
+            # Of several outputs that are measured one by one each has all rows.
+            found = found.view(-1, len(share))
+            found = (found * share.clamp_min(torch.finfo(found.dtype).tiny)).view(-1)
+        return by_ratio(found, situation)
+
+
+@dataclass(frozen=True)
+class RanjanImprovement(ScoreRule):
+    r"""Measure the row in question of the largest improvement of Ranjan et al.
+
+    Args:
+        alpha: The half-width of the band around the level, in deviations of the row.
+
+    Raises:
+        ValueError: If ``alpha`` is not above 0.
+
+    Source:
+        Ranjan et al. (2008), the expectation of their improvement. Deviation: only rows
+        in question are measured.
+    """
+
+    alpha: float = RANJAN_ALPHA
+
+    only_candidates = True
+    falls_with_variance = True
+
+    def __post_init__(self) -> None:
+        in_interval(self.alpha, "alpha", 0.0, math.inf)
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""The logarithm of each row's improvement, in the steps of ties."""
+
+        def score(m: Moments) -> Tensor:
+            return ranjan_improvement(m.mean, m.sigma, m.level, self.alpha)
+
+        return by_ratio(most(situation, score, 2), situation)
+
+
+@dataclass(frozen=True)
+class Ambiguity(ScoreRule):
+    r"""Measure the row whose region reaches farthest over the level on both sides.
+
+    Args:
+        intersects: Whether regions are intersections, or the last interval alone.
+
+    Source:
+        Gotovos et al. (2013), Algorithm 1.
+    """
+
+    intersects: bool = True
+
+    only_candidates = True
+    falls_with_variance = True
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""The ambiguity of each row's expected region, units of ``y``."""
+        return most(situation, lambda m: ambiguity(*m.ends, m.level))
+
+
+@dataclass(frozen=True)
+class Width(ScoreRule):
+    r"""Measure the row of the widest region.
+
+    Source:
+        Gotovos et al. (2013), Algorithm 2.
+    """
+
+    only_candidates = True
+    falls_with_variance = True
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""The width of each row's expected region, units of ``y``."""
+        return most(situation, lambda m: m.ends[1] - m.ends[0])

@@ -1,0 +1,381 @@
+r"""Rules in turn: alternating, one after another, and for the last runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_lse._validation import in_interval, kind_of, whole_number
+from botorch_lse.confidence.schedules import BetaSchedule
+from botorch_lse.data.pool import Pool
+from botorch_lse.data.requests import Request
+from botorch_lse.models.gaussian_process import PoolPosterior
+from botorch_lse.rules.base import Rule, ScoreRule, Situation
+from botorch_lse.rules.costs import RowCosts
+from botorch_lse.rules.lookahead import LookAhead
+from botorch_lse.rules.scores import by_ratio
+
+WRONG = 0.005
+"""The share of rows expected on a wrong side at which the second rule takes over."""
+
+
+@dataclass(frozen=True)
+class Combined(Rule):
+    r"""Several rules that choose together, in turns or one after the other.
+
+    What is decided, and by which width, does not depend on which of them chose. If all
+    rules have the same width of their own, that is it; else the strategy's, ``beta`` or
+    the theorem's, and a rule with a width of its own only chooses by it. Intervals are
+    intersected, and decisions are final, as soon as this is so for one of the rules.
+
+    Args:
+        rules: At least one rule.
+
+    Raises:
+        ValueError: If there is none, one is no rule or sets the width of the intervals
+            (``TruncatedVariance``), or the rules pay for different ways from row to
+            row.
+    """
+
+    rules: tuple[Rule, ...]
+
+    several_outputs: bool = field(init=False, repr=False)
+    serves_regions: bool = field(init=False, repr=False)
+    anticipates: bool = field(init=False, repr=False)
+    only_candidates: bool = field(init=False, repr=False)
+    own_width: BetaSchedule | None = field(init=False, repr=False)
+    intersects: bool = field(init=False, repr=False)
+    is_monotone: bool = field(init=False, repr=False)
+    decides_before_data: bool = field(init=False, repr=False)
+    replays_rounds: bool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        rules = checked_rules(self.rules)
+        width = rules[0].own_width
+        is_common = all(rule.own_width == width for rule in rules)
+        found = {
+            "rules": rules,
+            "several_outputs": all(rule.several_outputs for rule in rules),
+            "serves_regions": all(
+                rule.serves_regions or rule.several_outputs for rule in rules
+            ),
+            "anticipates": any(rule.anticipates for rule in rules),
+            "only_candidates": all(rule.only_candidates for rule in rules),
+            "own_width": width if is_common else None,
+            "intersects": any(rule.intersects for rule in rules),
+            "is_monotone": any(rule.is_monotone for rule in rules),
+            "decides_before_data": all(rule.decides_before_data for rule in rules),
+            "replays_rounds": any(rule.replays_rounds for rule in rules),
+        }
+        for name, value in found.items():  # the record is frozen
+            object.__setattr__(self, name, value)
+
+    def on(self, pool: Pool) -> Rule:
+        r"""The rules for a pool."""
+        return replace(self, rules=tuple(rule.on(pool) for rule in self.rules))
+
+    def check(self, pool: Pool) -> None:
+        r"""Complain where one of the rules is about another pool."""
+        for rule in self.rules:
+            rule.check(pool)
+
+    def _seen_by(self, at: int, situation: Situation) -> Situation:
+        r"""The situation with the rule's own memory, width and rows to choose from."""
+        rule, belief = self.rules[at], situation.belief
+        open_rows, beta = situation.open_rows, situation.beta
+        if rule.only_candidates and not situation.is_initial:
+            open_rows = open_rows & belief.fits.by_row(belief.sides.candidates)
+        if rule.own_width is not None and self.own_width is None:
+            beta = rule.own_width(belief.n_intervals)
+        belief = replace(belief, memory=belief.memory[at])
+        return replace(situation, belief=belief, open_rows=open_rows, beta=beta)
+
+    # --- memory: one of each rule -----------------------------------------------------
+
+    def start(self, posterior: PoolPosterior | None, beta: float) -> Any:
+        r"""The memories before any round."""
+        return tuple(rule.start(posterior, beta) for rule in self.rules)
+
+    def judged(self, memory: Any, widest: float | None, beta: float) -> Any:
+        r"""The memories after the sides were updated."""
+        pairs = zip(self.rules, memory, strict=True)
+        return tuple(rule.judged(own, widest, beta) for rule, own in pairs)
+
+    def measured(self, before: Any, after: Any, rows: Tensor) -> Any:
+        r"""The memories after a round, with what its rows add."""
+        triples = zip(self.rules, before, after, strict=True)
+        return tuple(rule.measured(b, a, rows) for rule, b, a in triples)
+
+    def order(self, memory: Any, rows: Tensor, before: Tensor) -> Tensor:
+        r"""The order of a batch: that of the first rule which does not merely sort."""
+        by_number = rows.sort().values
+        for rule, own in zip(self.rules, memory, strict=True):
+            found = rule.order(own, rows, before)
+            if not torch.equal(found, by_number):
+                return found
+        return by_number
+
+
+@dataclass(frozen=True)
+class AlternatingRules(Combined):
+    r"""Each measurement by the next of several rules, in a circle.
+
+    Rules that err in other ways cover for each other: one that explores, such as
+    ``Straddle``, finds the regions that ``ExpectedMisclassification`` then works out.
+    The first measurement of a run is chosen by the first rule, the next one by the
+    second, and so on through batches and rounds, so that single rows alternate too.
+    Every rule knows of the rows that the others chose, as of rows that are being
+    measured. A rule that has no row left to choose passes its turn on.
+
+    Args:
+        rules: At least one rule.
+
+    Raises:
+        ValueError: If one of the rules takes turns itself; and see ``Combined``.
+
+    Example:
+        >>> from botorch_lse.strategies import ExpectedMisclassification, Straddle
+        >>> joint = ExpectedMisclassification(batch="joint")
+        >>> rule = AlternatingRules((Straddle(), joint))
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if any(isinstance(rule, AlternatingRules) for rule in self.rules):
+            raise ValueError(
+                "Expected each of the `rules` to choose by itself, but got "
+                "AlternatingRules inside AlternatingRules. Write all rules into one "
+                "tuple, some of them twice."
+            )
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The rows that the rules choose, the first by the rule whose turn it is."""
+        chosen: list[int] = []
+        request = replace(request, left=request.left.clone())
+        while len(chosen) < request.size:
+            row = self._next(situation, request)
+            if row is None:
+                break
+            chosen.append(row)
+            request.left[row] -= 1
+            pending = torch.cat((request.pending, torch.tensor([row])))
+            request = replace(request, pending=pending)
+            if len(chosen) < request.size:
+                expected = situation.fits.expecting(torch.tensor([row]))
+                situation = replace(situation, fits=expected)
+        return torch.tensor(chosen, dtype=torch.long)
+
+    def _next(self, situation: Situation, request: Request) -> int | None:
+        r"""The next row, of the first rule in turn that has one."""
+        turn = len(situation.belief.fits.measured) + len(request.pending)
+        for i in range(turn, turn + len(self.rules)):
+            at = i % len(self.rules)
+            seen = self._seen_by(at, situation)
+            found = self.rules[at].rows(seen, replace(request, size=1))
+            if found.numel():
+                return int(found[0])
+        return None
+
+
+@dataclass(frozen=True)
+class SwitchingRule(Combined):
+    r"""Learn by one rule, and finish by another one.
+
+    The rules that need the fewest measurements until the answer is *right*, such as
+    ``ExpectedMisclassification``, are not those that need the fewest until it is
+    *sure*: nothing is to be gained at a row whose side is known with probability
+    0.999, and the width that decides may want to know it better. So the first rule
+    chooses whole batches as long as more than a share of the rows is expected to be on
+    a wrong side, and the second one, such as ``Ambiguity``, from then on. After a
+    surprise the first one takes over again.
+
+    Args:
+        rules: The rule that learns, and the one that finishes.
+        wrong: The share of all rows, in (0, 1). What is expected to be wrong is the sum
+            over the rows in question of the probability that a row is not on the side
+            of its mean.
+
+    Raises:
+        ValueError: If there are not two rules or ``wrong`` is outside (0, 1); and see
+            ``Combined``.
+
+    Example:
+        >>> from botorch_lse.strategies import Ambiguity, ExpectedMisclassification
+        >>> sur = ExpectedMisclassification(batch="joint")
+        >>> rule = SwitchingRule((sur, Ambiguity()), wrong=0.01)
+    """
+
+    wrong: float = WRONG
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        in_interval(self.wrong, "wrong", 0.0, 1.0)
+        if len(self.rules) != 2:
+            raise ValueError(
+                "Expected `rules` to be the one that learns and the one that finishes, "
+                f"but got {len(self.rules)}."
+            )
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The rows of a batch, all by the one rule or by the other.
+
+        A rule that has no row left to choose passes its turn on.
+        """
+        learns = situation.is_initial or expected_wrong(situation) > self.wrong
+        for at in (0, 1) if learns else (1, 0):
+            found = self.rules[at].rows(self._seen_by(at, situation), request)
+            if len(found):
+                break  # else all rows that the rule may choose are excluded or used up
+        return found
+
+
+def expected_wrong(situation: Situation) -> float:
+    r"""The share of the items that is expected to be on a wrong side of the level.
+
+    By weights, where items have them. It is a function of the complete rounds: rows
+    that are being measured have not made anything surer yet.
+    """
+    belief = situation.belief
+    targets = situation.items[belief.sides.candidates & situation.is_first_copy]
+    doubt = situation.goal.doubt(belief.fits.posteriors, targets)
+    weights = situation.weights
+    if weights is None:
+        return float(doubt.sum()) / len(situation.items)
+    return float(weights[targets] @ doubt) / float(weights.sum())
+
+
+def checked_rules(rules: Any) -> tuple[Rule, ...]:
+    r"""``rules`` as a tuple of rules that can be combined.
+
+    Raises:
+        ValueError: See ``Combined``.
+    """
+    if not isinstance(rules, (tuple, list)) or not rules:
+        raise ValueError(
+            "Expected `rules` to be a tuple of at least one rule, such as "
+            f"`(Straddle(), ExpectedMisclassification())`, but got {rules!r}."
+        )
+    for rule in rules:
+        name = kind_of(rule)
+        if not isinstance(rule, Rule):
+            raise ValueError(
+                f"Expected each of the `rules` to be one such as `Straddle()`, but got "
+                f"{name}."
+            )
+        if type(rule).width is not Rule.width:
+            raise ValueError(
+                "Expected `rules` that leave the width of the intervals alone, but got "
+                f"{name}, which sets it (by epochs, where it is TruncatedVariance). "
+                "`TargetedVariance()` or `ExpectedMisclassification()` have none."
+            )
+    ways = {costs.travel for costs in costs_of(rules)} - {None}
+    if len(ways) > 1:
+        raise ValueError(
+            "Expected `rules` that pay for the same way from row to row, but got "
+            f"{len(ways)} functions: a batch is visited in one order. Give all of them "
+            "the same `costs`."
+        )
+    return tuple(rules)
+
+
+def costs_of(rules: Sequence[Rule]) -> Iterator[RowCosts]:
+    r"""What the rules, and those that they are made of, have been told of costs."""
+    for rule in rules:
+        if isinstance(rule, Combined):
+            yield from costs_of(rule.rules)
+        elif isinstance(rule, LookAhead) and rule.costs is not None:
+            yield rule.costs
+
+
+@dataclass(frozen=True)
+class MisclassificationProbability(ScoreRule):
+    r"""Measure the row in question whose expected error weighs most.
+
+    That is the probability that the row does not have its likeliest side, times its
+    weight. Of rows that count alike it is the row of ``UFunction``.
+
+    Source:
+        Li and Xiu (2010), the hybrid method for failure probabilities: rows near the
+        limit state are simulated, the others are taken from the model.
+    """
+
+    only_candidates = True
+
+    def scores(self, situation: Situation) -> Tensor:
+        r"""The weighted probability of a wrong side; ties are ratios near one."""
+        rows = torch.arange(len(situation.posterior.mean))
+        wrong = situation.goal.doubt(situation.posteriors, rows)
+        if situation.weights is not None:
+            weights = situation.weights / situation.weights.max()
+            wrong[: len(weights)] *= weights[: len(wrong)]
+        if situation.fits.assays is not None:
+            # Measuring an output on which the side does not hang takes off no doubt.
+            matters = situation.rows_that_matter
+            assert matters is not None  # there are several outputs
+            wrong = torch.cat([wrong.masked_fill(~own, 0.0) for own in matters])
+        return by_ratio(wrong, situation)
+
+
+@dataclass(frozen=True)
+class FinalRuns(Combined):
+    r"""One rule chooses the first measurements, another one all later ones.
+
+    With ``MisclassificationProbability()`` for the second rule and a simulator without
+    noise this is the hybrid mode: after ``after`` runs, which include the initial
+    design, each further run replaces what the model says of the most doubtful row by
+    its true side.
+
+    Args:
+        rules: The rule that learns, and the one for the last runs.
+        after: How many measurements the first rule chooses, pending ones included.
+
+    Raises:
+        ValueError: If there are not two rules or ``after`` is negative; and see
+            ``Combined``.
+
+    Example:
+        >>> from botorch_lse.strategies import Straddle
+        >>> rule = FinalRuns((Straddle(), MisclassificationProbability()), after=60)
+    """
+
+    after: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_number(self.after, "after", 0)
+        if len(self.rules) != 2:
+            raise ValueError(
+                "Expected `rules` to be the one that learns and the one for the last "
+                f"runs, but got {len(self.rules)}."
+            )
+
+    def rows(self, situation: Situation, request: Request) -> Tensor:
+        r"""The rows of a batch, those of the last runs after those of the first."""
+        n = len(situation.belief.fits.measured) + len(request.pending)
+        first = min(max(self.after - n, 0), request.size)
+        found = torch.empty(0, dtype=torch.long)
+        if first:
+            seen = self._seen_by(0, situation)
+            found = self.rules[0].rows(seen, replace(request, size=first))
+        if len(found) == request.size:
+            return found
+        left = request.left - torch.bincount(found, minlength=len(request.left))
+        rest = replace(
+            request,
+            size=request.size - len(found),
+            left=left,
+            pending=torch.cat((request.pending, found)),
+        )
+        if len(found):
+            situation = replace(situation, fits=situation.fits.expecting(found))
+        last = self.rules[1].rows(self._seen_by(1, situation), rest)
+        if len(last):
+            return torch.cat((found, last))
+        # All rows that the last runs may choose are excluded or used up. Where it is
+        # those of the first rule, the last runs have begun already.
+        others = self.rules[0].rows(self._seen_by(0, situation), rest)
+        return torch.cat((found, others))

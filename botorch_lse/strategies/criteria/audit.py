@@ -1,0 +1,737 @@
+r"""Audits inside a run: once all is decided, rows drawn at random must agree.
+
+A procedure that wraps another one. While the inner procedure has open rows it asks,
+plans and learns as ever. Once it says that all is decided, its answer is a claim: rows
+are drawn uniformly at random from those not measured, measured, and compared with the
+claim, until the test of ``confidence/audit.py`` has passed. Their values also go into
+the model. If the model then takes back more of the claim than the audit would tolerate,
+learning goes on, and the next claim is audited anew with what is left of ``delta``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_lse._numerals import written
+from botorch_lse.confidence.audit import (
+    KNOWN,
+    LEARNT,
+    LOOKS,
+    NOISE_PAIRS,
+    NOISE_SHARE,
+    REFERENCE_SHARE,
+    SIDE,
+    AuditTest,
+    audit_size,
+    audit_test,
+    check_statement,
+    doubt_test,
+    most_wrong,
+    next_look,
+    noise_bound,
+    spent,
+)
+from botorch_lse.confidence.judges import Judge, Values
+from botorch_lse.data.classification import Classification
+from botorch_lse.data.excursion_volume import Content, difference_limits
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
+from botorch_lse.data.requests import Request
+from botorch_lse.functional.cells import UNKNOWN
+from botorch_lse.strategies.algorithm import (
+    ALL_ABOVE,
+    AUDITED,
+    DECIDED,
+    NONE_FOUND,
+    NOT_CONFIRMED,
+    Procedure,
+)
+from botorch_lse.strategies.criteria.base import Wrapping
+from botorch_lse.strategies.forecast import Forecast
+
+DRAWS = 4096
+"""Rows drawn ahead for one claim; a claim that needs more of them is not worth it."""
+UNJUDGED = (
+    "Not audited: the model learns another noise for each row, so that one value says "
+    "little of an output that has two levels. State the noise to have it audited."
+)
+"""What an answer says that no audit can judge."""
+TAKEN_BACK = 0.5
+"""A claim is given up once the model takes back this share of what is tolerated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    r"""What was said of the rows when all of them were decided.
+
+    Args:
+        labels: ``N`` numbers of classes, as they were said; the last one is above.
+        judge: How values are compared with that.
+        rows: The rows from which is drawn: those not measured by then.
+        draws: Places in ``rows`` in random order, drawn before any value was seen. No
+            row twice: it would say nothing new.
+        total: ``N x m`` sums of the values measured since, for each output.
+        variance: ``N x m`` noise variances of these sums, as far as they are known.
+        counts: ``N``, how often each row was measured since.
+        low: ``N x m``, the lower of a row's first two values; infinite before.
+        high: ``N x m``, the higher one.
+        verdict: ``N`` codes: 1 right, -1 wrong, 0 not known yet.
+    """
+
+    labels: Tensor
+    judge: Judge
+    rows: Tensor
+    draws: Tensor
+    total: Tensor
+    variance: Tensor
+    counts: Tensor
+    low: Tensor
+    high: Tensor
+    verdict: Tensor
+
+    @classmethod
+    def of(
+        cls, labels: Tensor, judge: Judge, rows: Tensor, seed: int, attempt: int
+    ) -> Claim:
+        r"""The claim that the rows have these labels.
+
+        Args:
+            labels: ``N`` numbers of classes.
+            judge: How values are compared with them.
+            rows: The rows not measured; at least one.
+            seed: The run's seed.
+            attempt: 1 for the first claim of the run.
+        """
+        digest = hashlib.sha256(f"{seed}|audit|{attempt}".encode()).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
+        draws = torch.randperm(len(rows), generator=generator)[:DRAWS]
+        zero = torch.zeros(len(labels), judge.n_outputs, dtype=torch.float64)
+        high, counts = torch.full_like(zero, -torch.inf), torch.zeros_like(labels)
+        none = counts.to(torch.int8)
+        return cls(labels, judge, rows, draws, zero, zero, counts, -high, high, none)
+
+    @property
+    def is_above(self) -> Tensor:
+        r"""``N`` bools: the rows claimed to be above, or in the region."""
+        return self.labels == self.judge.n_classes - 1
+
+    @property
+    def all_alike(self) -> bool:
+        r"""Whether the same is claimed of all rows."""
+        return bool((self.labels == self.labels[0]).all())
+
+    @property
+    def drawn(self) -> Tensor:
+        r"""The rows in the order in which they were drawn."""
+        return self.rows[self.draws]
+
+    @property
+    def pairs(self) -> Tensor:
+        r"""The rows that are measured twice where the noise is learnt."""
+        return self.drawn[:NOISE_PAIRS]
+
+    @cached_property
+    def judged(self) -> Tensor:
+        r"""Bools, right or wrong, of the draws up to the first that is not judged.
+
+        Later ones wait even if they are judged: clear rows need fewer looks, and
+        counting them first would favour them.
+        """
+        found = self.verdict[self.drawn]
+        open_ = (found == 0).nonzero()
+        return found[: int(open_[0]) if len(open_) else len(found)] > 0
+
+    def with_values(self, new: Observations, noise_var: Tensor) -> Claim:
+        r"""With further measurements of whatever rows.
+
+        Args:
+            new: The measurements, ``k`` values or means of replicates, or ``k x m``.
+            noise_var: Noise variances of what is told, likewise.
+        """
+        y = new.y.double().view(len(new), -1)
+        # If a row is measured more than twice at once, the extremes stand for the two
+        # values: in sorted values none is the first, and these are never too near.
+        first = (self.counts < 2)[new.indices]
+        values = y[first]
+        rows = new.indices[first].unsqueeze(-1).expand_as(values)
+        sums = self.total, self.variance, self.counts
+        total, variance, counts = _added(*sums, new, noise_var)
+        return replace(
+            self,
+            total=total,
+            variance=variance,
+            counts=counts,
+            low=self.low.scatter_reduce(0, rows, values, "amin"),
+            high=self.high.scatter_reduce(0, rows, values, "amax"),
+        )
+
+    def without(self, rows: Tensor) -> Claim:
+        r"""With rows that were used up without a result: they count as wrong."""
+        lost = self.verdict.index_fill(0, rows, -1)
+        return replace(self, verdict=torch.where(self.verdict == 0, lost, self.verdict))
+
+    def noise_std(self, delta: float) -> Tensor | None:
+        r"""``m`` bounds of the noise, once all ``pairs`` are there; ``None`` before.
+
+        Pairs that were used up without a result are left out.
+
+        Args:
+            delta: See ``noise_bound``; of all outputs together.
+        """
+        rows = self.pairs[self.verdict[self.pairs] == 0]
+        if bool((self.counts[rows] < 2).any()):
+            return None
+        pairs = zip(self.low[rows].mT, self.high[rows].mT, strict=True)
+        m = self.judge.n_outputs
+        bounds = [noise_bound(low, high, delta / m) for low, high in pairs]
+        return torch.tensor(bounds, dtype=torch.float64)
+
+    def judged_by(self, values: Values, mistaken: float) -> Claim:
+        r"""With the verdicts of all rows that are due.
+
+        Args:
+            values: What was measured since.
+            mistaken: The probability that noise makes a wrong row look right.
+        """
+        found = self.judge.verdicts(self.labels, values, mistaken)
+        return replace(
+            self, verdict=torch.where(self.verdict == 0, found, self.verdict)
+        )
+
+    def wanted(
+        self, left: Tensor, missing: Tensor, needs_pairs: bool, out: Tensor | int = 0
+    ) -> Tensor:
+        r"""``N`` counts of what the next look of each drawn row takes.
+
+        Args:
+            left: ``N``, how often each row may still be measured.
+            missing: ``N`` counts: nothing is judged before they are there.
+            needs_pairs: Whether nothing is judged before the ``pairs`` are there.
+            out: ``N``, how often each row is being measured.
+        """
+        if needs_pairs:
+            looks = torch.ones_like(self.counts).index_fill(0, self.pairs, 2)
+        elif bool((missing > 0).any()):
+            looks = torch.ones_like(self.counts)
+        else:
+            looks = next_look(self.counts)
+        more = (looks - self.counts - out).clamp_min(0)
+        more = torch.where((self.verdict == 0) & (more <= left), more, 0)
+        is_drawn = torch.zeros_like(more, dtype=torch.bool)
+        is_drawn[self.drawn] = True
+        missing = (missing - out).clamp_min(0).minimum(left)
+        return torch.maximum(more * is_drawn, missing)
+
+
+@dataclass(frozen=True, eq=False)
+class AuditBelief:
+    r"""What is believed, and where the audit stands.
+
+    Args:
+        inner: What the wrapped procedure believes.
+        seed: The run's seed, from which rows are drawn.
+        measured: ``N`` bools: rows that were measured or used up so far.
+        lost: ``N`` bools: rows that were used up without a result, or excluded.
+        attempt: How many claims were made, the open one included.
+        claim: The open claim; ``None`` while the procedure learns.
+        noise: How rows are judged: by ``KNOWN`` noise, by ``LEARNT`` noise, which is
+            bounded from pairs, or by ``SIDE`` of one value, whatever the noise.
+        noise_std: ``m`` bounds of noise that is learnt; ``None`` before they are known.
+        sums: Where rows are compared with others: ``N x m`` sums of all values of the
+            run, ``N x m`` variances of these, ``N`` counts.
+        ended: ``"audited"`` once the claim is shown, ``"not confirmed"`` once it is
+            clear that it will not be.
+    """
+
+    inner: Any
+    seed: int
+    measured: Tensor
+    lost: Tensor
+    attempt: int = 0
+    claim: Claim | None = None
+    noise: str = KNOWN
+    noise_std: Tensor | None = None
+    sums: tuple[Tensor, Tensor, Tensor] | None = None
+    ended: str | None = None
+
+    @property
+    def needs_pairs(self) -> bool:
+        r"""Whether nothing can be judged yet, for the noise is not bounded."""
+        return self.noise == LEARNT and self.noise_std is None
+
+
+@dataclass(frozen=True, eq=False)
+class Audited(Wrapping):
+    r"""A procedure whose answer is audited before the run ends.
+
+    Args:
+        inner: The procedure; it knows ``audit_judge``, ``audit_noise``,
+            ``audit_noise_kind`` and ``noise_in_words``.
+        pool: What can be measured.
+        tolerance: The share of the rows not measured that may be wrong.
+        delta: The probability, over the draws, that more are wrong and it passes.
+        max_repeats: How often one row may be measured.
+        make_test: Makes the test of a claim.
+    """
+
+    pool: Pool
+    tolerance: float
+    delta: float
+    max_repeats: int | None = None
+    make_test: Callable[..., AuditTest] = audit_test
+
+    @property
+    def draws_at_random(self) -> bool:  # type: ignore[override]
+        r"""They are: that is what an audit is."""
+        return True
+
+    # --- learning ---------------------------------------------------------------------
+
+    def start(self, seed: int) -> AuditBelief:
+        r"""The belief before any observation."""
+        none = torch.zeros(len(self.pool), dtype=torch.bool)
+        inner, sums = self.inner.start(seed), None
+        if not self.inner.audits_by_itself:
+            zero = torch.zeros(len(none), self.inner.n_columns, dtype=torch.float64)
+            sums = zero, zero, none.long()
+        return self._claimed(AuditBelief(inner, seed, none, none, sums=sums))
+
+    def lose(
+        self, belief: AuditBelief, rows: Tensor, history: Observations, seed: int
+    ) -> AuditBelief:
+        r"""After rows were used up without a result: drawn ones count as wrong."""
+        claim = None if belief.claim is None else belief.claim.without(rows)
+        after = replace(
+            belief,
+            inner=self.inner.lose(belief.inner, rows, history, seed),
+            measured=belief.measured.index_fill(0, rows, True),
+            lost=belief.lost.index_fill(0, rows, True),
+            claim=claim,
+        )
+        return self._claimed(self._kept(self._tested(self._judged(after))))
+
+    def after(self, belief: AuditBelief, inner: Any, new: Observations) -> AuditBelief:
+        r"""The belief after one more round, the audit's rows judged."""
+        claim, sums = belief.claim, belief.sums
+        if (claim is not None or sums is not None) and belief.ended is None:
+            # The noise as it was when the values came: a later fit has seen them.
+            noise_var = self.inner.audit_noise(belief.inner, new)
+            if claim is not None:
+                claim = claim.with_values(new, noise_var)
+            if sums is not None:
+                sums = _added(*sums, new, noise_var)
+        measured = belief.measured.index_fill(0, new.indices, True)
+        after = replace(belief, inner=inner, measured=measured, claim=claim, sums=sums)
+        return self._claimed(self._kept(self._tested(self._judged(after))))
+
+    def _judged(self, belief: AuditBelief) -> AuditBelief:
+        r"""With the verdicts of the rows that are due."""
+        claim = belief.claim
+        if claim is None or belief.ended is not None:
+            return belief
+        if belief.needs_pairs:
+            bound = claim.noise_std(spent(self.delta, belief.attempt))
+            belief = replace(belief, noise_std=bound)
+            if bound is None:
+                return belief
+        if bool((self._missing(belief) > 0).any()):
+            return belief
+        claim = claim.judged_by(self._values(belief), self._test(belief).mistaken)
+        return replace(belief, claim=claim)
+
+    def _missing(self, belief: AuditBelief) -> Tensor:
+        r"""``N`` counts of what rows lack that others are compared with."""
+        claim = belief.claim
+        if claim is None or belief.sums is None or belief.needs_pairs:
+            return torch.zeros_like(belief.measured, dtype=torch.long)
+        more = claim.judge.missing(claim.labels, self._values(belief))
+        return more.masked_fill(belief.lost, 0)  # one does not wait for them
+
+    def _values(self, belief: AuditBelief) -> Values:
+        r"""What was measured since the claim was made."""
+        claim = belief.claim
+        assert claim is not None  # else there is nothing to compare
+        found = self._means_of(belief, claim.total, claim.variance, claim.counts)
+        if belief.sums is None:
+            return found
+        risk = REFERENCE_SHARE * spent(self.delta, belief.attempt)
+        before = self._means_of(belief, *belief.sums)
+        return replace(found, before=before, risk=risk)
+
+    def _means_of(
+        self, belief: AuditBelief, total: Tensor, variance: Tensor, counts: Tensor
+    ) -> Values:
+        r"""The means of sums, with what is known of their noise."""
+        times = counts.clamp_min(1).unsqueeze(-1)
+        std = (variance / times).sqrt()
+        if belief.noise_std is not None:
+            std = belief.noise_std.expand_as(std)
+        most, is_gaussian = self.max_repeats or LOOKS[-1], True
+        if belief.noise == SIDE:
+            std, most = torch.zeros_like(std), 1
+        elif belief.noise == KNOWN:
+            is_gaussian = bool(self.inner.audit_is_gaussian)
+        return Values(total / times, std, counts, most, is_gaussian)
+
+    def _tested(self, belief: AuditBelief) -> AuditBelief:
+        if belief.claim is None or belief.ended is not None:
+            return belief
+        if not self._test(belief).along(belief.claim.judged):
+            return belief
+        return replace(belief, ended=AUDITED)
+
+    def _kept(self, belief: AuditBelief) -> AuditBelief:
+        r"""Without a claim of which the model has taken back too much."""
+        claim = belief.claim
+        if claim is None or belief.ended is not None:
+            return belief
+        now = _labels(self.inner.claim(belief.inner))
+        # Intervals of a model that is learnt waver, so that a row may be undecided
+        # again without any reason to think that it was decided wrongly.
+        has_reason = bool((claim.verdict < 0).any())
+        changed = now != claim.labels
+        if not has_reason:
+            changed &= now != UNKNOWN
+        taken_back = changed[claim.rows].double().mean()
+        if float(taken_back) > TAKEN_BACK * self.tolerance:
+            return replace(belief, claim=None)
+        if claim.all_alike and bool(((now != claim.labels) & (now != UNKNOWN)).any()):
+            # A region nobody knew of was met: its extent is to be learnt, however
+            # small a share of the rows it may be.
+            return replace(belief, claim=None)
+        if doubt_test(self._test(belief), self.delta).along(claim.judged):
+            # The model does not see what the values say, and would say the same again.
+            return replace(belief, ended=NOT_CONFIRMED)
+        return belief
+
+    def _claimed(self, belief: AuditBelief) -> AuditBelief:
+        r"""With a claim, if all is decided and none is open."""
+        answer = self.inner.claim(belief.inner)
+        if belief.claim is not None or bool(answer.undecided.any()):
+            return belief
+        judge, labels = self.inner.audit_judge(belief.inner), _labels(answer)
+        rows = (~belief.measured & judge.is_drawn(labels)).nonzero().view(-1)
+        if rows.numel() == 0:
+            return belief  # nothing is claimed of rows that were not measured
+        attempt = belief.attempt + 1
+        claim = Claim.of(labels, judge, rows, belief.seed, attempt)
+        noise = belief.noise
+        if attempt == 1:
+            noise = self.inner.audit_noise_kind(belief.inner)
+            if noise == LEARNT and self.max_repeats == 1:
+                noise = SIDE
+        if noise == SIDE and not judge.knows_sides:  # only the fitted model tells
+            return replace(belief, noise=noise)
+        return replace(belief, claim=claim, attempt=attempt, noise=noise)
+
+    def _test(self, belief: AuditBelief) -> AuditTest:
+        claim = belief.claim
+        assert claim is not None  # it is tested
+        return self.make_test(
+            self._share(claim),
+            self.delta,
+            belief.attempt,
+            n_rows=len(claim.rows),
+            is_learnt=belief.noise == LEARNT,
+            by_sign=belief.noise == SIDE,
+            n_outputs=claim.judge.n_outputs,
+            has_references=not claim.judge.by_itself,
+        )
+
+    def _share(self, claim: Claim) -> float:
+        r"""The share of wrong rows that is tested.
+
+        No more than half of the rows claimed above plus those above that were missed
+        can then be missed.
+        """
+        if not claim.judge.by_itself:
+            return self.tolerance
+        above = float(claim.is_above[claim.rows].double().mean())
+        return min(self.tolerance, above) if above > 0 else self.tolerance
+
+    # --- choosing ---------------------------------------------------------------------
+
+    def plan(self, belief: AuditBelief, request: Request) -> Tensor:
+        r"""The next drawn rows while a claim is open; else as the inner one says."""
+        claim = belief.claim
+        if claim is None or belief.ended is not None:
+            return super().plan(belief, request)
+        out = torch.bincount(request.pending, minlength=len(self.pool))
+        missing = self._missing(belief)
+        wanted = claim.wanted(request.left, missing, belief.needs_pairs, out)
+        chosen: list[Tensor] = []
+        size = request.size
+        first = missing.nonzero().view(-1)
+        drawn = claim.drawn[missing[claim.drawn] == 0]
+        for row in torch.cat((first, drawn)).tolist():
+            count = min(int(wanted[row]), size)
+            chosen.append(torch.full((count,), row))
+            size -= count
+            if size == 0:
+                break
+        return torch.cat(chosen)
+
+    def at_once(self, belief: AuditBelief, request: Request) -> int:
+        r"""What is left of the draw while a claim is open; else as the inner one says.
+
+        A row near the level is measured again, but only once its first value is known.
+        """
+        if belief.claim is None or belief.ended is not None:
+            return super().at_once(belief, request)
+        return len(self.plan(belief, request))
+
+    def open_rows(self, belief: AuditBelief) -> Tensor:
+        r"""The rows of the claim that are not judged; else as the inner one says."""
+        if belief.claim is None or belief.ended is not None:
+            return super().open_rows(belief)
+        drawn = torch.zeros(len(self.pool), dtype=torch.bool)
+        drawn[belief.claim.drawn] = True
+        return (drawn & (belief.claim.verdict == 0)) | (self._missing(belief) > 0)
+
+    def may_measure(self, belief: AuditBelief, left: Tensor) -> bool:
+        r"""Whether a row of the claim may be measured; else as the inner one says."""
+        if belief.claim is None or belief.ended is not None:
+            return super().may_measure(belief, left)
+        wanted = belief.claim.wanted(left, self._missing(belief), belief.needs_pairs)
+        return bool((wanted > 0).any())
+
+    def is_out_of_reach(self, belief: AuditBelief, left: Tensor) -> bool:
+        r"""As the inner one says while no claim is open, whose rows tell of it."""
+        is_open = belief.claim is not None and belief.ended is None
+        return not is_open and super().is_out_of_reach(belief, left)
+
+    # --- the answer -------------------------------------------------------------------
+
+    def stop_reason(self, belief: AuditBelief, answer: Classification) -> str | None:
+        r"""How the audit ended; ``"decided"`` if there is nothing to audit."""
+        if belief.ended == AUDITED:
+            # That no row of one side was found does not say that there is none.
+            if not bool(answer.above.any()):
+                return NONE_FOUND
+            return AUDITED if bool(answer.below.any()) else ALL_ABOVE
+        if belief.claim is not None and belief.ended is None:
+            return None
+        if bool(answer.undecided.any()) and belief.ended is None:
+            return None
+        return belief.ended or DECIDED
+
+    def content(
+        self, belief: AuditBelief, answer: Classification, confidence: float
+    ) -> Content:
+        r"""How much is above, with limits by the rows drawn, whatever the model.
+
+        Rows measured before the claim count on the side on which they are said to be.
+        """
+        found = super().content(belief, answer, confidence)
+        claim = belief.claim
+        if claim is None or len(claim.judged) == 0 or not claim.judge.by_itself:
+            return found
+        risk = spent(1 - confidence, belief.attempt)
+        if belief.noise == LEARNT:  # the bound of the noise may be wrong as well
+            risk -= NOISE_SHARE * spent(self.delta, belief.attempt)
+        if risk <= 0:
+            return found
+        mass, is_above = self.pool.mass, claim.is_above
+        above = float(mass[is_above].sum())
+        less, more = self._differences(belief, claim, risk)
+        if answer.within is not None:
+            # Of rows that were measured before the claim nothing is drawn.
+            known = torch.ones_like(is_above).index_fill(0, claim.rows, False)
+            either = mass * (known & answer.within)
+            less -= float(either[is_above].sum())
+            more += float(either[~is_above].sum())
+        limits = max(above + less, 0.0), min(above + more, 1.0)
+        return replace(found, design=limits)
+
+    def _differences(
+        self, belief: AuditBelief, claim: Claim, risk: float
+    ) -> tuple[float, float]:
+        r"""Limits of what is truly above less what is claimed to be."""
+        mass, drawn = self.pool.mass, claim.drawn[: len(claim.judged)]
+        is_above, wrong = claim.is_above[drawn], ~claim.judged
+        strict = claim.judge.strict()
+        if strict is not claim.judge:
+            # What the accuracy allows for is a difference too, to the level itself.
+            given = claim.labels, self._values(belief), self._test(belief).mistaken
+            wrong = strict.verdicts(*given)[drawn] <= 0
+        own = mass[claim.rows]
+        is_exact = belief.noise == KNOWN and not bool((claim.variance[drawn] > 0).any())
+        if is_exact and claim.judge.n_classes == 2:
+            x = (1 - 2 * is_above.double()) * mass[drawn] * wrong
+            return difference_limits(x, len(own), float(own.max()), risk)
+        # Noise may hide wrong rows, and rows near the level count as wrong; the test
+        # knows how often, for rows that all weigh the same. The heaviest are taken.
+        test = replace(self._test(belief), limit=2 / risk)
+        ends = []
+        for code in (True, False):
+            n = most_wrong(~(wrong & (is_above == code)), test)
+            masses = own[claim.is_above[claim.rows] == code]
+            ends.append(float(masses.topk(min(n, len(masses))).values.sum()))
+        return -ends[0], ends[1]
+
+    def classification(self, belief: AuditBelief) -> Classification:
+        r"""The claim, once it is shown, with what was measured since; else as ever."""
+        claim = belief.claim
+        if belief.ended != AUDITED or claim is None:
+            answer = super().classification(belief)
+            words = self._words_so_far(belief)
+            return replace(answer, guarantee=f"{answer.guarantee}{words}")
+        answer = self.inner.claim(belief.inner)
+        # A row that was measured and not found right is undecided, unless the model has
+        # changed its mind about it.
+        now = _labels(answer)
+        is_same = now == claim.labels
+        now = torch.where(is_same, UNKNOWN, now)
+        labels, judge = torch.where(claim.verdict < 0, now, claim.labels), claim.judge
+        within = answer.within
+        if within is not None:  # of rows that are open by now the claim alone says it
+            within = (within | ~is_same) & (labels != UNKNOWN)
+        above = labels == judge.n_classes - 1
+        words = (
+            f"Audited: with probability at least {written(1 - self.delta)} over the "
+            "random draws, whatever the function and the model, at most "
+            f"{self._share(claim):.3g} of the {len(claim.rows)} {judge.drawn_in_words} "
+            f"not measured before the audit are wrong{judge.up_to}{judge.about} "
+            f"({len(claim.judged)} draws; assumes {self._noise_in_words(belief)})."
+        )
+        return replace(
+            answer,
+            above=above,
+            below=(labels != UNKNOWN) & ~above,
+            undecided=labels == UNKNOWN,
+            classes=None if answer.classes is None else labels,
+            within=within,
+            guarantee=f"{answer.guarantee} {words}",
+        )
+
+    def _words_so_far(self, belief: AuditBelief) -> str:
+        r"""Where an audit stands that has not passed, a sentence to be added."""
+        if belief.claim is None:
+            if belief.noise != SIDE or self.inner.audit_judge(belief.inner).knows_sides:
+                return ""
+            return f" {UNJUDGED}"
+        judged, test = belief.claim.judged, self._test(belief)
+        n, wrong = len(judged), int((~judged).sum())
+        found = f"{wrong} of {n} rows drawn at random were wrong"
+        share = self._share(belief.claim)
+        if belief.ended is None:
+            return (
+                f" An audit of {share:.3g} is under way: {found}; "
+                f"{test.after(judged).remaining} more would do if all were right."
+            )
+        return (
+            f" Not confirmed: {found}, or too near to the level to tell, which is more "
+            f"than {share:.3g} of all."
+        )
+
+    def _noise_in_words(self, belief: AuditBelief) -> str:
+        r"""What is assumed of the noise."""
+        if belief.noise == SIDE:
+            return "independent noise of median zero"
+        if belief.noise == LEARNT:
+            return (
+                "Gaussian noise, the same for all rows, whose standard deviation was "
+                f"bounded by {_in_words(belief.noise_std)} from rows measured twice"
+            )
+        return str(self.inner.noise_in_words)
+
+    def forecast(self, belief: AuditBelief, told: int) -> Forecast:
+        r"""What learning takes, and the audit after it."""
+        if belief.claim is not None:
+            test = self._test(belief).after(belief.claim.judged)
+            pairs = (2 - belief.claim.counts[belief.claim.pairs]).clamp_min(0)
+            more = int(pairs.sum()) // 2 if belief.needs_pairs else 0
+            more += int(self._missing(belief).sum())
+            basis = "The rest of the audit, if all rows to come are right."
+            return Forecast(test.remaining + more, basis)
+        found = super().forecast(belief, told)
+        if found.observations is None:
+            return found
+        noise = belief.noise
+        if belief.attempt == 0:
+            noise = self.inner.audit_noise_kind(belief.inner)
+        price = audit_size(
+            self.tolerance,
+            self.delta,
+            n_rows=max(1, int((~belief.measured).sum())),
+            is_learnt=noise == LEARNT,
+            by_sign=noise == SIDE,
+            n_outputs=self.inner.n_columns,
+        )
+        basis = f"{found.basis} Then an audit of {price}, if the answer is right."
+        return Forecast(found.observations + price, basis)
+
+
+def audited(
+    inner: Procedure,
+    audit: tuple[float, float] | None,
+    pool: Pool,
+    max_repeats: int | None,
+) -> Procedure:
+    r"""The procedure with an audit of its answer, if one is wanted.
+
+    Args:
+        inner: The procedure.
+        audit: The tolerated share of wrong rows, and the failure probability.
+        pool: What can be measured.
+        max_repeats: How often one row may be measured.
+
+    Raises:
+        ValueError: If ``audit`` is no pair of numbers in their ranges, or a measurement
+            of a row does not show whether its side is right.
+    """
+    if audit is None:
+        return inner
+    if not isinstance(audit, tuple | list) or len(audit) != 2:
+        raise ValueError(
+            f"Expected `audit` to be (tolerance, delta), but got {audit!r}. Write "
+            "`audit=(0.05, 0.05)`."
+        )
+    check_statement(*audit, names=("audit[0]", "audit[1]"))
+    inner.check_audit(max_repeats)
+    return Audited(inner, pool, *audit, max_repeats)
+
+
+def _added(
+    total: Tensor,
+    variance: Tensor,
+    counts: Tensor,
+    new: Observations,
+    noise_var: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Sums with further values.
+
+    Args:
+        total: ``N x m`` sums of values.
+        variance: ``N x m`` variances of these.
+        counts: ``N``, how often each row was measured.
+        new: The measurements, ``k`` values or means of replicates, or ``k x m``.
+        noise_var: Noise variances of what is told, likewise.
+    """
+    each = torch.ones_like(new.indices) if new.counts is None else new.counts
+    y, times = new.y.double().view(len(new), -1), each.unsqueeze(-1)
+    return (
+        total.index_add(0, new.indices, times * y),
+        variance.index_add(0, new.indices, times**2 * noise_var.view_as(y)),
+        counts.index_add(0, new.indices, each),
+    )
+
+
+def _in_words(bounds: Tensor | None) -> str:
+    r"""Bounds of the noise of all outputs."""
+    assert bounds is not None  # the audit was judged by them
+    return " and ".join(f"{bound:.3g}" for bound in bounds.tolist())
+
+
+def _labels(answer: Classification) -> Tensor:
+    r"""``N`` numbers of classes: 1 above, 0 below, or of several levels their own."""
+    if answer.classes is not None:
+        return answer.classes
+    return torch.where(answer.undecided, UNKNOWN, answer.above.long())

@@ -1,0 +1,135 @@
+r"""Forecasts for the rows of a pool: what its undecided rows still need."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from botorch_lse.confidence.classify import UNDECIDED
+from botorch_lse.data.requests import round_generator
+from botorch_lse.goals.gaps import squared_gaps
+from botorch_lse.models.gaussian_process import PoolPosterior
+from botorch_lse.planning import PosteriorProblem, Relaxation
+from botorch_lse.rules.base import Belief
+from botorch_lse.strategies.forecast import (
+    ROUGH,
+    Forecast,
+    most_worth_saying,
+    observations_needed,
+)
+
+MOST_STEPS = 300
+"""The longest forecast that is made measurement by measurement."""
+FORECAST_ROWS = 1024
+"""Undecided rows that count in the forecast of a larger pool, a second of work at most:
+those that need the most measurements. These and as many others, drawn at random, are
+measured."""
+DESIGNED_ROWS = 100
+"""Rows of the largest pool in which a forecast for several outputs or levels is made by
+designs, which come nearer to what a run takes: within a factor of two."""
+LARGEST = 2 * FORECAST_ROWS
+"""Rows of the largest pool of which all count in a forecast."""
+
+
+def rows_forecast(
+    belief: Belief,
+    distances: Tensor,
+    beta: float,
+    epsilon: float,
+    size: int,
+) -> Forecast:
+    r"""How many more observations decide the rows that are undecided.
+
+    First a plan is made, one measurement after the other, each of the row whose
+    interval is the widest relative to its gap. Where the plan grows too long, the size
+    comes from the optimal design, on features of the posterior covariance.
+
+    Args:
+        belief: Where the run stands.
+        distances: ``N`` distances of the means from what would decide the rows.
+        beta: The squared width of the next interval.
+        epsilon: The accuracy.
+        size: Observations of a batch.
+    """
+    posterior = belief.posterior
+    noise = belief.noise.expand(len(posterior.mean))
+    most = most_worth_saying(len(noise))
+    rows = (belief.sides.side == UNDECIDED).nonzero().view(-1)
+    gaps = squared_gaps(distances[rows], posterior.variance[rows], epsilon)
+    words = ""
+    if len(noise) > LARGEST:
+        n = min(FORECAST_ROWS, len(rows))
+        kept = (posterior.variance[rows] / gaps).topk(n).indices.sort().values
+        if n < len(rows):
+            words = f" Of the {len(rows)} undecided rows the {n} widest count."
+        rows, gaps = rows[kept], gaps[kept]
+        used = torch.cat((rows, some_rows(len(noise), rows, FORECAST_ROWS)))
+        posterior, noise = posterior.at_rows(used), noise[used]
+        rows = torch.arange(n)
+    planned = planned_observations(posterior, rows, gaps / beta, noise, MOST_STEPS)
+    if planned is not None:
+        return Forecast(
+            planned,
+            "By a plan that narrows the widest interval each time until all are as "
+            f"narrow as the gaps of the current estimate ask for.{words}",
+        )
+    problem = PosteriorProblem(posterior, noise, rows, 1 / gaps)
+    relaxation = Relaxation.of(problem, size, ROUGH)
+    assert relaxation is not None  # else the plan would have decided all
+    needed = observations_needed(relaxation, beta, most)
+    return Forecast(
+        None if needed is None else max(needed, MOST_STEPS),
+        "By the optimal design for the gaps of the current estimate and the width of "
+        f"the next round; a rule that does not plan by designs may need more.{words}",
+        most if needed is None else None,
+    )
+
+
+def some_rows(n_rows: int, without: Tensor, size: int) -> Tensor:
+    r"""Rows of a pool drawn at random, always the same ones.
+
+    Args:
+        n_rows: The rows of the pool.
+        without: Rows that are not drawn.
+        size: How many.
+    """
+    generator = round_generator(0, 0)
+    drawn = torch.randperm(n_rows, generator=generator, device=generator.device)
+    drawn = drawn.to(without.device)
+    return drawn[~torch.isin(drawn, without)][:size]
+
+
+def planned_observations(
+    posterior: PoolPosterior,
+    rows: Tensor,
+    wanted: Tensor,
+    noise_var: Tensor,
+    most: int,
+) -> int | None:
+    r"""Measurements until every variance is at most the wanted one.
+
+    Args:
+        posterior: Where the run stands.
+        rows: ``T`` rows.
+        wanted: Their ``T`` variances.
+        noise_var: ``N`` noise variances of new observations, or one for all.
+        most: The longest plan that is tried.
+
+    Returns:
+        The length of a plan that measures, each time, the row whose variance is the
+        largest multiple of the wanted one; ``None`` above ``most``.
+    """
+    noise = noise_var.expand(len(posterior.mean))[rows]
+    noise = torch.maximum(noise, posterior.least_noise)
+    covariance = posterior.covariance_between(rows, rows)
+    left, path = posterior.variance[rows], covariance.new_empty(most, len(rows))
+    for n in range(most + 1):
+        ratio = left / wanted
+        worst = int(ratio.argmax())
+        if float(ratio[worst]) <= 1.0:
+            return max(n, 1)
+        if n < most:
+            row = covariance[worst] - path[:n, worst] @ path[:n]
+            path[n] = row / (row[worst].clamp_min(0.0) + noise[worst]).sqrt()
+            left = (left - path[n].square()).clamp_min(0.0)
+    return None

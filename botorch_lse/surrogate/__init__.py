@@ -1,0 +1,1 @@
+r"""What a strategy believes: Gaussian processes, given or learnt, one per output."""

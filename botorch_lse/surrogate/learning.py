@@ -1,0 +1,341 @@
+r"""The model of one output: how it is given, or learnt from data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from threading import RLock
+from typing import TYPE_CHECKING
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from torch import Tensor
+
+from botorch_lse._lazy import LazyModule
+from botorch_lse._validation import in_interval
+from botorch_lse.data.observations import History, Observations
+from botorch_lse.data.pool import Pool
+from botorch_lse.data.requests import round_generator
+from botorch_lse.models.gaussian_process import (
+    JITTER,
+    GPPrior,
+)
+from botorch_lse.surrogate.remarks import widths_beyond
+
+if TYPE_CHECKING:
+    from botorch.models import SingleTaskGP
+
+    from botorch_lse.models import fitted
+else:  # both bring SciPy
+    fitted = LazyModule("botorch_lse.models.fitted")
+from botorch_lse.surrogate.posterior import _one_process
+
+Refit = int | float | Callable[[int], bool]
+"""When a model is fitted again: every so many rounds; once there are so many times as
+many rounds as at the last fit (a float); or whether to after a number of rounds."""
+REACH = 0.2
+"""Widths of the pool's range beyond it, in any input, up to which old values count for
+the first design: about the likeliest lengthscale of one input by the default prior."""
+ALIKE = 1e-12
+"""Values that differ by no more than this share of their size count as alike."""
+UNFITTED_NOISE = 1e-2
+"""The noise variance, as a share of the prior's, assumed while first rows are chosen
+before any fit: without noise a row next to a chosen one would count as known."""
+FITTED_NOISE = 2e-6
+"""Known noise is no smaller in a fit, as a share of the spread of the values: GPyTorch
+raises it to 1e-6 with a warning. The fitted process then gets the noise as it is."""
+_RANDOM_LOCK = RLock()
+"""Held while a fit uses torch's random numbers, which all threads share: of two fits
+that both put back what they found, the one that started later would put back what the
+other had drawn."""
+
+
+@contextmanager
+def own_random_numbers(seed: int, device: torch.device) -> Iterator[None]:
+    r"""A context with torch's random numbers seeded, and restored when it ends.
+
+    Those of the CPU, and of a GPU that is computed on. Only one thread at a time is
+    inside; others wait.
+    """
+    used = [device] if device.type == "cuda" else []
+    with _RANDOM_LOCK, torch.random.fork_rng(devices=used):
+        torch.manual_seed(seed)
+        yield
+
+
+@dataclass(frozen=True, eq=False)
+class OutputModel:
+    r"""A Gaussian process for one output, fixed or to be fitted.
+
+    Args:
+        pool: The candidates.
+        model: See ``GPStrategy``.
+        noise_std: The known noise standard deviation of this output.
+        history: Its measurements that were made before the run.
+    """
+
+    pool: Pool
+    model: fitted.ModelArgument
+    noise_std: float | None
+    history: History | None = None
+
+    def check(self) -> None:
+        r"""Complain if model and noise do not fit each other.
+
+        Raises:
+            ValueError: If the noise is given twice, negative, or unknown for a
+                fixed model.
+            UnsupportedError: If a fixed model is not exact, or an ensemble.
+        """
+        if self.noise_std is not None:
+            in_interval(
+                self.noise_std,
+                "noise_std",
+                0.0,
+                math.inf,
+                closed_low=True,
+                remedy="Leave it out to learn the noise; 0 is an exact measurement.",
+            )
+            if self.pool.noise_var is not None:
+                raise ValueError(
+                    "Expected the noise once, but got both `noise_std` and "
+                    "`pool.noise_var`. Leave one out."
+                )
+        if self.history is not None and self.history.X.shape[-1] != self.pool.d:
+            raise BotorchTensorDimensionError(
+                f"Expected `history` with the {self.pool.d} columns of the pool, but "
+                f"got {self.history.X.shape[-1]}."
+            )
+        if fitted.fixed_prior(self.model) is None:
+            return
+        assert self.fixed is not None  # it is the prior, after its history
+        _one_process(self.fixed)
+        if self.known_noise is None and not self.fixed.knows_new_noise:
+            raise ValueError(
+                "Expected `noise_std` (or `pool.noise_var`), because the fixed `model` "
+                "does not know the noise of a new observation."
+            )
+
+    @cached_property
+    def fixed(self) -> GPPrior | None:
+        r"""The prior if hyper-parameters are fixed, else ``None``."""
+        prior = fitted.fixed_prior(self.model)
+        return None if prior is None else self.given(prior)
+
+    def given(self, prior: GPPrior) -> GPPrior:
+        r"""A process once its history is known.
+
+        Raises:
+            ValueError: If the noise of the history is not known.
+        """
+        if self.history is None:
+            return prior
+        noise = self.noise_of_history(prior)
+        return prior.given(self.history.X, self.history.y, noise)
+
+    def noise_of_history(self, prior: GPPrior) -> Tensor:
+        r"""The noise variances of history's values: told, stated, or the process's.
+
+        Args:
+            prior: The process, fixed or fitted.
+
+        Raises:
+            ValueError: If the noise of the history is not known.
+        """
+        noise = self._known_noise_of_history()
+        if noise is None and self.history is not None:
+            noise = prior.new_noise(self.history.X)
+        if noise is None:
+            raise ValueError(
+                "Expected the noise of the measurements in `history`, but neither they "
+                "nor the model say it. Give `History(X, y, yvar)`, or `noise_std`."
+            )
+        return noise
+
+    def unfitted(self, prior: GPPrior) -> GPPrior:
+        r"""A process that knows where history was measured, but no value."""
+        if self.history is None:
+            return prior
+        X = self.history.X
+        y = prior.mean(prior.features(X))
+        return prior.given(X, y, torch.full_like(y, UNFITTED_NOISE))
+
+    def _known_noise_of_history(self) -> Tensor | None:
+        assert self.history is not None  # it is asked for its noise
+        if self.history.yvar is not None:
+            return self.history.yvar
+        if self.noise_std is None:
+            return None
+        return torch.full_like(self.history.y, self.noise_std**2)
+
+    @cached_property
+    def within_reach(self) -> Tensor:
+        r"""``n`` bools: which points of history tell of the pool; it has some."""
+        assert self.history is not None
+        return widths_beyond(self.history.X, self.pool.bounds).amax(dim=-1) <= REACH
+
+    @property
+    def exact_in_history(self) -> Tensor:
+        r"""``n`` bools: which values of history count as exact; it has some."""
+        assert self.history is not None
+        y, noise = self.history.y, self._known_noise_of_history()
+        if noise is None:
+            return torch.zeros(len(y), dtype=torch.bool)
+        return noise <= least_of_values(y)
+
+    @cached_property
+    def known_noise(self) -> Tensor | None:
+        r"""``N`` noise variances, where the strategy or the pool knows them."""
+        if self.noise_std is None:
+            return self.pool.noise_var
+        variance = torch.tensor(self.noise_std**2, dtype=torch.float64)
+        return variance.expand(len(self.pool))  # one number, however many rows
+
+    @property
+    def expects_noise(self) -> bool:
+        r"""Whether new values have noise variances: known, or told as history's are."""
+        told = self.history is not None and self.history.yvar is not None
+        return self.known_noise is not None or told
+
+    def check_noise(self, is_known: bool) -> None:
+        r"""Complain where a fit would have values with and without a noise variance.
+
+        Args:
+            is_known: Whether new values have noise variances.
+
+        Raises:
+            ValueError: If history has them and new values do not, or the reverse.
+        """
+        if self.history is None or self.fixed is not None:
+            return
+        before = self._known_noise_of_history() is not None
+        if before == is_known:
+            return
+        known, remedy = "new measurements", "Give `History(X, y, yvar)`."
+        if before:
+            known = "`history`"
+            remedy = (
+                "Tell `Observations(rows, y, yvar)`, give the model `noise_std`, or "
+                "leave `yvar` out of the `History`."
+            )
+        raise ValueError(
+            "Expected the noise of all values to be known or of none, but that of the "
+            f"{known} alone is. {remedy}"
+        )
+
+    def allows_fit(self, own: Observations, least: int, is_complete: bool) -> bool:
+        r"""Whether a model can be learnt from the data at all.
+
+        Values that are all alike have no scale, and those of few rows no lengthscale: a
+        fit would be certain of whatever it starts from.
+
+        Args:
+            own: All observations of this output.
+            least: How many different rows must have been measured; one more than there
+                are inputs always suffices.
+            is_complete: Whether no new row is left to measure: then a fit is allowed.
+        """
+        rows = own.indices.unique().numel()
+        if rows == len(self.pool) or (is_complete and rows > 0):
+            return True
+        if self.history is not None:
+            rows += len(self.history.X[self.within_reach].unique(dim=0))
+        return not self.are_alike(own) and rows >= min(least, self.pool.d + 1)
+
+    def are_alike(self, own: Observations) -> bool:
+        r"""Whether all values of this output, history's included, are the same.
+
+        Args:
+            own: All observations of this output.
+        """
+        y = own.y if self.history is None else torch.cat((own.y, self.history.y))
+        if len(y) == 0:
+            return True
+        return float(y.max() - y.min()) <= ALIKE * float(y.abs().max())
+
+    def new_noise(self, prior: GPPrior, yvar: Tensor | None) -> Tensor:
+        r"""``N`` noise variances of new observations, at least the least noise.
+
+        Args:
+            prior: The process, fixed or fitted.
+            yvar: The variances of the data, if known.
+
+        Raises:
+            ValueError: If nobody knows the noise.
+        """
+        noise = self.known_noise
+        if noise is None and yvar is not None and prior.predict_noise is None:
+            noise = yvar.mean().expand(len(self.pool))
+        if noise is None:
+            noise = prior.new_noise(self.pool.X)
+        if noise is None:
+            raise ValueError(
+                "Expected `noise_std`, `pool.noise_var` or `yvar`, because the fitted "
+                "`model` does not know the noise of a new observation."
+            )
+        least = prior.least_noise(prior.features(self.pool.X))
+        if noise.stride(0) == 0:
+            return torch.maximum(noise[:1], least).expand(len(noise))
+        return torch.maximum(noise, least)
+
+    def fit(self, history: Observations, seed: int, n_rounds: int) -> GPPrior:
+        r"""The fixed process, or one that is fitted to the data.
+
+        Each fit begins at the model's initial values with random numbers of its own
+        round, so that it is a function of the data alone.
+
+        Args:
+            history: All observations, of this output only.
+            seed: The run's seed.
+            n_rounds: The number of complete rounds.
+
+        Raises:
+            UnsupportedError: If the fitted model is not exact, or an ensemble.
+        """
+        if self.fixed is not None:
+            return self.fixed
+        X, values, noise = self.pool.X[history.indices], history.y, history.yvar
+        if self.history is not None:
+            before = self._known_noise_of_history()
+            X = torch.cat((self.history.X, X))
+            values = torch.cat((self.history.y, values))
+            if before is not None and noise is not None:
+                noise = torch.cat((before, noise))
+        y, yvar = values.unsqueeze(-1), None
+        if noise is not None:
+            spread = float(values.var(correction=0)) or 1.0  # 1: as Standardize has
+            yvar = noise.clamp_min(FITTED_NOISE * spread).unsqueeze(-1)
+        own_seed = round_generator(seed, n_rounds).initial_seed()
+        with own_random_numbers(own_seed, X.device):
+            if callable(self.model):
+                prior = GPPrior.from_model(self.model(X, y, yvar))
+            else:
+                prior = GPPrior.from_model(self._default(X, y, yvar))
+        _one_process(prior)
+        return prior
+
+    def _default(self, X: Tensor, y: Tensor, yvar: Tensor | None) -> SingleTaskGP:
+        # Scaled by the pool alone: one old value far from it would shrink it to a
+        # point, where the prior of the lengthscales expects nothing to vary.
+        bounds, words = self.pool.bounds, self.pool.words
+        if not words:
+            return fitted.fit_single_task_gp(X, y, yvar, bounds)
+        return fitted.fit_mixed_gp(X, y, yvar, bounds, dict(words.values()))
+
+
+def _fittable(data: Observations) -> Tensor:
+    r"""The known noise variances of one output, none too small for a fit."""
+    assert data.yvar is not None  # they are known
+    spread = float(data.y.var(correction=0)) or 1.0  # 1: as Standardize has
+    return data.yvar.clamp_min(FITTED_NOISE * spread)
+
+
+def least_of_values(y: Tensor) -> float:
+    r"""The noise variance that counts as exact before there is a model.
+
+    A tiny share of the variance of the values.
+    """
+    return JITTER * float(y.var(correction=0)) if len(y) else 0.0

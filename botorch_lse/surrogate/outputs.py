@@ -1,0 +1,689 @@
+r"""All outputs together: first rows, repeats, and when models are fitted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from botorch_lse._lazy import LazyModule
+from botorch_lse._validation import in_interval, whole_number
+from botorch_lse.data.arguments import points_of
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
+from botorch_lse.data.requests import Request, round_generator
+from botorch_lse.models import correlated
+from botorch_lse.models.correlated import CorrelatedModel
+from botorch_lse.models.gaussian_process import (
+    MEMORY_BUDGET,
+    GPPrior,
+    PoolPosterior,
+    checked_budget,
+)
+from botorch_lse.models.kernels import LearntKernel
+from botorch_lse.surrogate.assumptions import Refuted, by_repeats
+from botorch_lse.surrogate.layout import Assays
+from botorch_lse.surrogate.remarks import gross
+
+if TYPE_CHECKING:
+    from botorch_lse.models import fitted
+    from botorch_lse.surrogate.burn_in import BurnIn
+else:  # both bring SciPy
+    fitted = LazyModule("botorch_lse.models.fitted")
+from botorch_lse.surrogate.learning import (
+    UNFITTED_NOISE,
+    OutputModel,
+    Refit,
+    _fittable,
+    least_of_values,
+    own_random_numbers,
+)
+from botorch_lse.surrogate.posterior import Fits
+
+FIRST_PER_INPUT = 10
+"""Rows of the first design per input where a model is learnt: with ``2 (d + 1)`` of
+them, a default model said of functions with hidden regions that all is decided in 17 of
+40 runs, with ten in 4."""
+MOST_FIRST_INPUTS = 10
+"""Inputs that count for the first design: of the thousand bits of a fingerprint few are
+free, and no hundred rows fill a space of more than ten."""
+REPEATS = 4
+"""Rows of the first design that are measured again where the noise is learnt. Values of
+different rows alone do not tell noise from a function that varies fast; a fit then took
+all of a region for noise, and said that nothing is above the level."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianProcesses:
+    r"""The model of a strategy: what is believed of each output, and when it is learnt.
+
+    Outputs are independent, or correlated and learnt together. Every measurement has
+    all of them.
+
+    Args:
+        pool: The candidates.
+        outputs: The process of each output, with its noise.
+        refit: See ``GPStrategy``, as are the next ones.
+        n_initial: Measurements of the first design.
+        max_observations: The budget.
+        max_repeats: How often one row may be measured.
+        memory_budget: Bytes for arrays over the pool.
+        X: The points at which the posteriors are computed, the pool first; default the
+            pool.
+        points: A number for each of the ``N`` rows, the same for rows that are one
+            point; default the same for equal rows.
+        unfitted: The process by which first rows are chosen; default BoTorch's default
+            model before any data.
+        burn_in: The rounds in which the noise is learnt; ``None`` where it is known.
+        assays: How rows are pairs of a candidate and an output, where a measurement
+            gives one output; ``None``: it gives all.
+        together: What learns correlated outputs, or has learnt them, if the outputs'
+            models are given; ``None`` where outputs are independent.
+
+    Raises:
+        ValueError: If a number is out of range, or model and noise do not fit.
+        UnsupportedError: If a fixed model is not exact, or an ensemble.
+    """
+
+    pool: Pool
+    outputs: tuple[OutputModel, ...]
+    refit: Refit = 1
+    n_initial: int | None = None
+    max_observations: int | None = None
+    max_repeats: int | None = None
+    memory_budget: int = MEMORY_BUDGET
+    X: Tensor | None = None
+    points: Tensor | None = None
+    unfitted: GPPrior | None = None
+    burn_in: BurnIn | None = None
+    together: CorrelatedModel | None = None
+    assays: Assays | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_initial is not None:
+            whole_number(self.n_initial, "n_initial", 0)
+        if isinstance(self.refit, float):
+            remedy = "Write a whole number of rounds, or how many times as many, 1.1."
+            in_interval(self.refit, "refit", 1.0, math.inf, remedy=remedy)
+        elif not callable(self.refit):
+            whole_number(self.refit, "refit", 1)
+        checked_budget(self.memory_budget, len(self.pool), "one number per row")
+
+    @cached_property
+    def is_fixed(self) -> bool:
+        r"""Whether the hyper-parameters of all outputs are fixed."""
+        return all(output.fixed is not None for output in self.outputs)
+
+    @property
+    def wanted(self) -> int:
+        r"""How many measurements the first design should have, whatever the budget."""
+        if self.n_initial is not None:
+            return self.n_initial if self.is_fixed else max(self.n_initial, 1)
+        if self.is_fixed:
+            return 0
+        inputs = min(self.candidates.d, MOST_FIRST_INPUTS)
+        each = FIRST_PER_INPUT * inputs * self._per_candidate
+        each = min(each, len(self.pool))
+        # One at least, as a model is learnt when something is told; and however much
+        # history tells, as many as are to be measured again.
+        least = min(max(1, self.n_repeats), each)
+        return max(least, each - self._told_before[0])
+
+    @property
+    def candidates(self) -> Pool:
+        r"""The rows that can be measured, perhaps one output at a time."""
+        return self.pool if self.assays is None else self.assays.candidates
+
+    @cached_property
+    def _told_before(self) -> tuple[int, int]:
+        r"""How many points of history tell of the pool, and how many values repeat one.
+
+        What a repeated value says of the noise does not depend on where it is.
+        """
+        first = self.outputs[0]  # all outputs were measured at the same points
+        if first.history is None:
+            return 0, 0
+        X = first.history.X
+        return len(X[first.within_reach].unique(dim=0)), len(X) - len(X.unique(dim=0))
+
+    def n_replicates(self, own: Observations) -> int:
+        r"""How many values of an output repeat a row or a point, history's included.
+
+        Args:
+            own: The output's observations.
+        """
+        return len(own) - len(own.indices.unique()) + self._told_before[1]
+
+    @property
+    def _per_candidate(self) -> int:
+        r"""How many measurements give all outputs of a candidate."""
+        return 1 if self.assays is None else self.assays.n_outputs
+
+    @property
+    def n_repeats(self) -> int:
+        r"""How many measurements of the first design are to tell the noise.
+
+        None where it is known, a row must not be measured twice, or the design is the
+        user's. What history has of them is not measured again.
+        """
+        is_known = all(output.expects_noise for output in self.outputs)
+        is_given = self.is_fixed or self.n_initial is not None
+        if is_known or is_given or self.max_repeats == 1:
+            return 0
+        return max(0, REPEATS * self._per_candidate - self._told_before[1])
+
+    @property
+    def n_first(self) -> int:
+        r"""How many measurements the first design has, within the budget.
+
+        ``wanted`` go to the rows of largest variance, ``n_repeats`` to some of these
+        again. 0 with a burn-in, which takes its place.
+        """
+        if self.burn_in is not None:
+            return 0
+        n = self.wanted + self.n_repeats
+        if self.max_observations is not None:
+            n = min(n, self.max_observations)
+        if self.max_repeats is not None:
+            n = min(n, self.max_repeats * len(self.pool))
+        return n
+
+    # --- before data ------------------------------------------------------------------
+
+    def start(self) -> Fits:
+        r"""Before any measurement: the given processes, or those for first rows."""
+        if self.burn_in is not None:
+            fits = self.unfitted_start()
+            if self.is_fixed:
+                fits = replace(fits, posteriors=self._priors(self._given))
+            # Not at the top: it brings designs and their solver.
+            from botorch_lse.surrogate.burn_in import BurnInData
+
+            return replace(fits, burn_in=BurnInData.empty(len(self.pool)))
+        return self.of_priors(self._given) if self.is_fixed else self.unfitted_start()
+
+    def unfitted_start(self) -> Fits:
+        r"""The unfitted processes, by which first rows are chosen, without data."""
+        prior, model = self.unfitted, self.outputs[0].model
+        if prior is None and isinstance(model, LearntKernel):
+            prior = model.unfitted(self.candidates.X)
+        if prior is None:
+            words = dict(self.candidates.words.values())
+            prior = fitted.unfitted_prior(self.candidates.bounds, words)
+        prior = self.outputs[0].unfitted(prior)
+        noise = torch.full((len(self.candidates),), UNFITTED_NOISE, dtype=torch.float64)
+        m = len(self.outputs)
+        return Fits(self._priors([prior]) * m, (noise,) * m, assays=self.assays)
+
+    def of_priors(
+        self, priors: Sequence[GPPrior], history: Observations | None = None
+    ) -> Fits:
+        r"""The posteriors of given or fitted processes before any observation.
+
+        Args:
+            priors: One per output.
+            history: The data, whose variances say what noise to expect of new ones.
+        """
+        variances: list[Tensor | None] = [None] * len(priors)
+        if history is not None:
+            variances = [data.yvar for data in self.by_output(history)]
+        if self.together is None:
+            posteriors = self._priors(priors)
+        else:
+            posteriors = correlated.start(priors, self.rows, self.memory_budget)
+        triples = zip(self.outputs, priors, variances, strict=True)
+        noise = tuple(output.new_noise(prior, yvar) for output, prior, yvar in triples)
+        return Fits(posteriors, noise, is_informed=True, assays=self.assays)
+
+    @property
+    def _given(self) -> list[GPPrior]:
+        return [output.fixed for output in self.outputs if output.fixed is not None]
+
+    def _priors(self, priors: Sequence[GPPrior]) -> tuple[PoolPosterior, ...]:
+        given = self.rows, self.memory_budget, len(self.outputs)
+        return tuple(PoolPosterior.start(p, *given) for p in priors)
+
+    @property
+    def rows(self) -> Tensor:
+        r"""The points at which the posteriors are computed."""
+        return self.candidates.X if self.X is None else self.X
+
+    def by_output(self, data: Observations) -> list[Observations]:
+        r"""The measurements of each output, at rows of its posterior."""
+        if self.assays is not None:
+            return self.assays.by_output(data)
+        if data.y.ndim == 1:  # of one output, or empty
+            return [data] * len(self.outputs)
+        return [data.output(c) for c in range(len(self.outputs))]
+
+    # --- data -------------------------------------------------------------------------
+
+    def complete(self, observations: Observations) -> Observations:
+        r"""The observations with known noise variances, where none were given."""
+        known = [output.known_noise for output in self.outputs]
+        if observations.yvar is not None or any(v is None for v in known):
+            if self.burn_in is None:
+                for output in self.outputs:
+                    output.check_noise(observations.yvar is not None)
+            return observations
+        columns = [v for v in known if v is not None]
+        if self.assays is not None:
+            return replace(observations, yvar=torch.cat(columns)[observations.indices])
+        columns = [v[observations.indices] for v in columns]
+        yvar = columns[0] if observations.y.ndim == 1 else torch.stack(columns, dim=-1)
+        return replace(observations, yvar=yvar)
+
+    def count_round(self, fits: Fits, new: Observations) -> Fits:
+        r"""Count one more complete round, and add it to the burn-in if that lasts.
+
+        The posteriors take its values by ``observe``.
+        """
+        is_known = new.yvar is not None
+        fits = replace(fits, n_rounds=fits.n_rounds + 1, has_known_noise=is_known)
+        if self.burn_in is None or fits.burn_in is None or not fits.learns_noise:
+            return fits
+        return replace(fits, burn_in=self.burn_in.after(fits.burn_in, new))
+
+    def are_alike(self, history: Observations) -> bool:
+        r"""Whether all values of an output are the same, so that they have no scale."""
+        pairs = zip(self.outputs, self.by_output(history), strict=True)
+        return any(len(own) > 0 and output.are_alike(own) for output, own in pairs)
+
+    def gross(self, history: Observations) -> Tensor:
+        r"""Places in the history of first values that may be slips.
+
+        Those of the first design, whose values nothing predicted before they came; none
+        where measurements are exact, as those of a program are.
+
+        Args:
+            history: All observations, labelled by round.
+        """
+        assert history.round is not None  # labelled by `tell`
+        n, none = self.n_first, history.indices[:0]
+        is_exact = history.yvar is not None and not bool((history.yvar > 0).any())
+        if self.is_fixed or self.burn_in is not None or n == 0 or is_exact:
+            return none
+        last = history.round[min(n, len(history)) - 1]
+        found = [none]
+        for own, places in self._places_by_output(history):
+            found.append(places[gross(own.y)])
+        places = torch.cat(found).unique()
+        return places[history.round[places] <= last]
+
+    def _places_by_output(
+        self, history: Observations
+    ) -> Iterator[tuple[Observations, Tensor]]:
+        r"""For each output its own observations, and their places in the history."""
+        every = torch.arange(len(history))
+        for j, own in enumerate(self.by_output(history)):
+            places = every
+            if self.assays is not None:
+                places = every[history.indices // len(self.assays) == j]
+            yield own, places
+
+    def unseen(self, measured: Tensor, lost: Tensor) -> Tensor:
+        r"""``N`` bools: rows that can be measured, of points that were not yet.
+
+        Args:
+            measured: The rows that were measured, replicates included.
+            lost: Rows that were used up without a result, or excluded.
+        """
+        points = self.row_points
+        is_seen = torch.zeros(len(points), dtype=torch.bool)
+        is_seen[points[measured]] = True
+        is_seen[points[self.known_before]] = True
+        return ~is_seen[points].index_fill(0, lost, True)
+
+    def allows_answers(
+        self, fits: Fits, history: Observations, lost: Tensor, is_complete: bool
+    ) -> bool:
+        r"""Whether there is a model, or the data suffice to fit one.
+
+        Args:
+            fits: The posteriors, this round counted.
+            history: All observations.
+            lost: Rows that were used up without a result, or excluded.
+            is_complete: Whether no new row is left to measure.
+        """
+        if fits.is_informed or fits.burn_in is not None:
+            return not fits.learns_noise
+        n, none = self.n_first, history.indices[:0]
+        if history.yvar is not None:
+            n = min(n, self.wanted)  # the noise is known, as it turns out
+        once = torch.ones(len(self.pool), dtype=torch.long).index_fill(0, lost, 0)
+        rest = self.repeats_left(fits, history, none, once)
+        enough = len(history) >= n or not bool(rest.any())
+        return enough and self.allows_fit(history, n, is_complete)
+
+    def allows_fit(self, history: Observations, least: int, is_complete: bool) -> bool:
+        r"""Whether models can be learnt from the data; see ``OutputModel``."""
+        pairs = zip(self.outputs, self.by_output(history), strict=True)
+        return all(out.allows_fit(own, least, is_complete) for out, own in pairs)
+
+    def with_locations(self, fits: Fits, new: Observations) -> Fits:
+        r"""The unfitted processes, knowing which rows were measured but no values.
+
+        That suffices to choose further rows far from them.
+        """
+        if fits.learns_noise:
+            return fits
+        if self.assays is not None:
+            nothing = replace(new, y=torch.zeros_like(new.y), yvar=None)
+            return fits.observing(nothing)
+        posterior, noise = fits.posteriors[0], fits.noise[0][new.indices]
+        zeros = torch.zeros(len(new), dtype=torch.float64)
+        posterior = posterior.observe(new.indices, zeros, noise)
+        return replace(fits, posteriors=(posterior,) * len(self.outputs))
+
+    def restarts(self, fits: Fits) -> bool:
+        r"""Whether the posteriors are computed from a prior again after this round.
+
+        That is after the first data, and after each fit.
+        """
+        if not fits.is_informed:
+            return True
+        if self.is_fixed:
+            return False
+        if callable(self.refit):
+            return bool(self.refit(fits.n_rounds))
+        if isinstance(self.refit, float):
+            return fits.n_rounds >= self.refit * fits.fitted_rounds
+        return fits.n_rounds - fits.fitted_rounds >= self.refit
+
+    def restarted(
+        self,
+        fits: Fits,
+        history: Observations,
+        seed: int,
+        transform: Callable[[int, GPPrior, Observations], GPPrior],
+    ) -> Fits:
+        r"""The posteriors before any observation, of given or newly fitted processes.
+
+        Args:
+            fits: The posteriors so far.
+            history: All observations, to fit to.
+            seed: The run's seed.
+            transform: Applied to the number of each output, its process that was
+                fitted, and its own observations.
+        """
+        variances = None if fits.burn_in is None else fits.burn_in.variances
+        if variances is not None and history.yvar is None:
+            history = replace(history, yvar=variances[history.indices])
+        priors, fitted_rounds = self._given, fits.fitted_rounds
+        if fits.floors and history.yvar is not None:
+            history = replace(history, yvar=self._raised(history, fits.floors))
+        if not self.is_fixed:
+            fitted = self._fitted(history, seed, fits.n_rounds)
+            priors = self._transformed(fitted, history, transform)
+            fitted_rounds = fits.n_rounds
+        found = self.of_priors(priors, history)
+        noise = found.noise if variances is None else (variances,)
+        if fits.floors:
+            pairs = zip(noise, fits.floors, strict=True)
+            noise = tuple(torch.maximum(*pair) for pair in pairs)
+        return replace(
+            found,
+            noise=noise,
+            floors=fits.floors,
+            fitted_rounds=fitted_rounds,
+            n_rounds=fits.n_rounds,
+            burn_in=fits.burn_in,
+            has_known_noise=fits.has_known_noise,
+        )
+
+    def _raised(self, history: Observations, floors: Sequence[Tensor]) -> Tensor:
+        r"""Told noise variances, at least what repeats say."""
+        assert history.yvar is not None
+        rows = history.indices
+        if self.assays is not None:
+            return torch.maximum(history.yvar, torch.cat(list(floors))[rows])
+        least = torch.stack([floor[rows] for floor in floors], dim=-1)
+        return torch.maximum(history.yvar, least.view(history.yvar.shape))
+
+    def refuted(self, history: Observations) -> list[Refuted | None]:
+        r"""For each output what repeats say against the noise that was stated.
+
+        Args:
+            history: All observations.
+        """
+        found: list[Refuted | None] = []
+        for j, own in enumerate(self.by_output(history)):
+            X, noise, fixed = self.candidates.X, own.yvar, self.outputs[j].fixed
+            if noise is None and fixed is not None:
+                noise = fixed.new_noise(X[own.indices])
+            # Means of several values, and estimates, are no statements.
+            is_stated = self.burn_in is None and own.counts is None and len(own) > 0
+            one = None
+            if noise is not None and is_stated:
+                one = by_repeats(points_of(X[own.indices]), own.y, noise)
+            found.append(one)
+        return found
+
+    def floors(
+        self, refuted: Sequence[Refuted | None], history: Observations
+    ) -> tuple[Tensor, ...]:
+        r"""For each output ``N`` noise variances at least; empty if none is refuted."""
+        if not any(refuted):
+            return ()
+        floors = []
+        for one, own in zip(refuted, self.by_output(history), strict=True):
+            floor = torch.zeros(len(self.candidates), dtype=torch.float64)
+            if one is not None and one.is_everywhere:
+                floor += one.largest
+            elif one is not None:
+                floor[own.indices[one.places]] = one.variances[one.places]
+            floors.append(floor)
+        return tuple(floors)
+
+    def _fitted(
+        self, history: Observations, seed: int, n_rounds: int
+    ) -> Sequence[GPPrior]:
+        r"""The processes of all outputs, fitted to all observations."""
+        if self.together is None:
+            pairs = zip(self.outputs, self.by_output(history), strict=True)
+            return [out.fit(data, seed, n_rounds) for out, data in pairs]
+        each, yvar = self.by_output(history), None
+        if history.yvar is not None:
+            yvar = [_fittable(own) for own in each]
+        X, y = [self.candidates.X[own.indices] for own in each], [o.y for o in each]
+        own_seed = round_generator(seed, n_rounds).initial_seed()
+        with own_random_numbers(own_seed, self.candidates.X.device):
+            return self.together.fit(X, y, yvar, self.candidates.bounds)
+
+    def _transformed(
+        self,
+        fitted: Sequence[GPPrior],
+        history: Observations,
+        transform: Callable[[int, GPPrior, Observations], GPPrior],
+    ) -> list[GPPrior]:
+        r"""The fitted processes, each transformed and after its own history."""
+        triples = zip(self.outputs, fitted, self.by_output(history), strict=True)
+        found = [
+            prior
+            if output.fixed is not None
+            else output.given(transform(j, prior, data))
+            for j, (output, prior, data) in enumerate(triples)
+        ]
+        if self.together is None:
+            return found
+        # A transformed process has another scale, which the common kernel must know.
+        widest = [
+            [float(p.variance(p.features(self.candidates.X)).max()) for p in priors]
+            for priors in (found, fitted)
+        ]
+        factors = [(now / before) ** 0.5 for now, before in zip(*widest, strict=True)]
+        return correlated.rescaled(fitted, factors)
+
+    def observe(self, fits: Fits, new: Observations) -> Fits:
+        r"""The posteriors after new values, with the same hyper-parameters."""
+        return fits.observing(new)
+
+    # --- what may be measured ---------------------------------------------------------
+
+    def repeats_due(self, fits: Fits, request: Request) -> int:
+        r"""How many rows of a batch are to be measured again, to tell the noise.
+
+        Args:
+            fits: The posteriors after the complete rounds.
+            request: What is planned.
+        """
+        if fits.is_informed or fits.has_known_noise or self.n_repeats == 0:
+            return 0
+        before = torch.cat((fits.measured, request.pending))
+        n_rows = before.unique().numel()
+        done, repeats = len(before) - n_rows, self.n_repeats
+        if self.n_first < self.wanted + repeats:
+            # The budget ends the first design early; most of it is for new rows.
+            repeats = min(repeats, self.n_first // 3)
+        new = min(self.wanted, self.n_first - repeats) - n_rows
+        return min(max(repeats - done, 0), max(request.size - max(new, 0), 0))
+
+    def is_initial(self, fits: Fits) -> bool:
+        r"""Whether the run is still in its first design or its burn-in."""
+        if not fits.is_informed:
+            return True
+        if self.burn_in is not None or not self.is_fixed:
+            return False
+        return len(fits.measured) < self.n_first
+
+    def repeats_left(
+        self, fits: Fits, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        r"""How often each row may be measured: 0 if it is known exactly in all outputs.
+
+        Args:
+            fits: The posteriors after the complete rounds.
+            data: All measurements so far, also those of the open round.
+            pending: Rows that are being measured.
+            left: ``N`` counts that ``max_repeats`` allows.
+        """
+        if self.assays is not None:
+            return self._pairs_left(fits, data, pending, left)
+        m, N = len(self.outputs), len(left)
+        columns: list[Tensor | None] = [None] * m
+        if data.yvar is not None and fits.floors:
+            data = replace(data, yvar=self._raised(data, fits.floors))
+        if data.yvar is not None:
+            columns = list(data.yvar.view(len(data), m).unbind(dim=-1))
+        exact = torch.ones(N, dtype=torch.bool)
+        measured_exactly = torch.ones(len(data), dtype=torch.bool)
+        for (least, noise), yvar in zip(
+            self._exactness(fits, data), columns, strict=True
+        ):
+            is_exact = torch.zeros(N, dtype=torch.bool)
+            if noise is not None:
+                is_exact = noise[:N] <= least
+            exact &= is_exact
+            measured_exactly &= (
+                is_exact[data.indices] if yvar is None else yvar <= least
+            )
+        before = data.indices[:0]
+        if fits.is_informed and len(data):  # else there is no answer to end with
+            before = self.known_before
+        is_any_exact = bool(exact.any()) or bool(measured_exactly.any())
+        if not is_any_exact and len(before) == 0:
+            return left
+        told = data.indices[measured_exactly]
+        known = torch.cat((told, pending[exact[pending]], before))
+        return repeats_left(left, exact, known, self.row_points)
+
+    def _pairs_left(
+        self, fits: Fits, data: Observations, pending: Tensor, left: Tensor
+    ) -> Tensor:
+        r"""``repeats_left`` where a measurement gives one output."""
+        pairs, parts = self._exactness(fits, data), []
+        for _, noise in pairs:
+            parts.append(torch.full((len(self.candidates),), torch.inf))
+            if noise is not None:
+                parts[-1] = noise[: len(self.candidates)]
+        least = torch.tensor([least for least, _ in pairs], dtype=torch.float64)
+        least = least.repeat_interleave(len(self.candidates))
+        exact = torch.cat(parts) <= least
+        known = exact[data.indices]
+        if data.yvar is not None and fits.floors:
+            data = replace(data, yvar=self._raised(data, fits.floors))
+        if data.yvar is not None:
+            known = data.yvar <= least[data.indices]
+        if not bool(exact.any()) and not bool(known.any()):
+            return left
+        rows = torch.cat((data.indices[known], pending[exact[pending]]))
+        return repeats_left(left, exact, rows, self.row_points)
+
+    def _exactness(
+        self, fits: Fits, data: Observations
+    ) -> list[tuple[float, Tensor | None]]:
+        r"""For each output what counts as exact, and the noise of new measurements.
+
+        Returns:
+            Pairs of the noise variance up to which a measurement is exact, and the
+            ``N`` noise variances of new ones if known. Before there is a model, the
+            spread of the values takes the place of the prior's variance.
+        """
+        if fits.is_informed:
+            both = zip(fits.posteriors, fits.noise, strict=True)
+            return [(float(p.least_noise), noise) for p, noise in both]
+        return [
+            (least_of_values(own.y), output.known_noise)
+            for own, output in zip(self.by_output(data), self.outputs, strict=True)
+        ]
+
+    @cached_property
+    def known_before(self) -> Tensor:
+        r"""The rows at points that history has measured exactly, all outputs of them.
+
+        Exactly means as precisely as values that are told count as exact.
+        """
+        before, n = self.outputs[0].history, len(self.candidates)
+        if before is None:
+            return torch.empty(0, dtype=torch.long)
+        is_exact = torch.ones(len(before), dtype=torch.bool)
+        for output in self.outputs:
+            is_exact &= output.exact_in_history
+        points = points_of(torch.cat((self.candidates.X, before.X[is_exact])))
+        return torch.isin(points[:n], points[n:]).nonzero().view(-1)
+
+    @cached_property
+    def row_points(self) -> Tensor:
+        r"""A number for each of ``N`` rows, the same for rows that are one point."""
+        return points_of(self.pool.X) if self.points is None else self.points
+
+
+def spread_over(rows: Tensor, left: Tensor, size: int) -> Tensor:
+    r"""``size`` of the rows that were measured once, evenly spaced among them.
+
+    Args:
+        rows: Rows that were measured, replicates included.
+        left: ``N`` counts of how often each row may still be measured.
+        size: How many; fewer are returned where there are fewer.
+    """
+    each, counts = rows.unique(return_counts=True)
+    usable = each[(counts == 1) & (left[each] > 0)]
+    last, size = len(usable) - 1, min(size, len(usable))
+    if last > size:  # the first and the last row, at the border, are left out
+        places = torch.linspace(0, last, size + 2)[1:-1]
+    else:  # closer than one row apart, two places would be rounded to one row
+        places = torch.linspace(0, last, size)
+    return usable[places.round().long()]
+
+
+def repeats_left(left: Tensor, exact: Tensor, known: Tensor, points: Tensor) -> Tensor:
+    r"""How often rows may still be measured if nothing known is measured again.
+
+    Args:
+        left: ``N`` counts that ``max_repeats`` allows.
+        exact: ``N`` bools: whether a measurement of the row is exact.
+        known: Rows that were measured exactly or are being so.
+        points: A number for each row, the same for rows that are one point.
+    """
+    # Of several exact copies of a point one is enough: the first that may be measured.
+    may_be = exact & (left > 0)
+    copies = torch.where(may_be, torch.arange(len(left)), len(left))
+    first = torch.full_like(points, len(left)).scatter_reduce(0, points, copies, "amin")
+    is_first = first[points] == torch.arange(len(left))
+    left = torch.where(exact, left.clamp_max(1) * is_first, left)
+    return left.masked_fill(torch.isin(points, points[known]), 0)

@@ -1,0 +1,169 @@
+r"""What is believed of each output after some measurements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from torch import Tensor
+
+from botorch_lse.data.observations import Observations
+from botorch_lse.models import correlated
+from botorch_lse.models.gaussian_process import (
+    GPPrior,
+    PoolPosterior,
+)
+from botorch_lse.surrogate.layout import Assays
+
+if TYPE_CHECKING:
+    from botorch_lse.surrogate.burn_in import BurnInData
+
+
+def _one_process(prior: GPPrior) -> None:
+    if prior.batch_shape:
+        raise UnsupportedError(
+            "Expected `model` to be one GP per output, but got an ensemble of "
+            f"{tuple(prior.batch_shape)}. Use one member, or a `SingleTaskGP`."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Fits:
+    r"""The posteriors of all outputs after the complete rounds.
+
+    Args:
+        posteriors: One per output, on the pool followed by items that cannot be
+            measured; units and signs of ``y``.
+        noise: For each output ``N`` noise variances of new observations.
+        is_informed: Whether the posteriors are those of a model that was given or
+            fitted, so that they may decide; else they only position first rows.
+        fitted_rounds: Rounds in the data at the last fit; -1 before any.
+        n_rounds: Complete rounds with data.
+        burn_in: What the burn-in measured; ``None`` where the noise is known.
+        has_known_noise: Whether values come with their noise variances.
+        assays: How rows are pairs of a candidate and an output, where a measurement
+            gives one output; ``None``: it gives all.
+        floors: For each output ``N`` noise variances that repeats say there is at
+            least, where they refute the stated ones; 0 elsewhere. Empty: none are.
+    """
+
+    posteriors: tuple[PoolPosterior, ...]
+    noise: tuple[Tensor, ...]
+    is_informed: bool = False
+    fitted_rounds: int = -1
+    n_rounds: int = 0
+    burn_in: BurnInData | None = None
+    has_known_noise: bool = False
+    assays: Assays | None = None
+    floors: tuple[Tensor, ...] = ()
+
+    @property
+    def learns_noise(self) -> bool:
+        r"""Whether there is a burn-in that has not ended."""
+        return self.burn_in is not None and self.burn_in.variances is None
+
+    @property
+    def measured(self) -> Tensor:
+        r"""The rows that were measured, replicates included."""
+        if self.assays is None:
+            return self.posteriors[0].indices
+        return self.assays.joined([p.indices for p in self.posteriors])
+
+    @property
+    def new_noise(self) -> Tensor:
+        r"""Noise variances of new observations: by row, of the first output if all."""
+        return self.noise[0] if self.assays is None else torch.cat(self.noise)
+
+    def by_row(self, candidates: Tensor) -> Tensor:
+        r"""What is said of candidates, for the rows by which they are measured."""
+        if self.assays is None:
+            return candidates
+        return candidates.repeat(self.assays.n_outputs)
+
+    def by_output(self, data: Observations) -> list[Observations]:
+        r"""The measurements of each output, at rows of its posterior."""
+        if self.assays is not None:
+            return self.assays.by_output(data)
+        if data.y.ndim == 1:  # of one output, or empty
+            return [data] * len(self.posteriors)
+        return [data.output(c) for c in range(len(self.posteriors))]
+
+    def noise_of(self, new: Observations) -> tuple[Tensor, ...]:
+        r"""For each output the noise variances of measurements, given or estimated."""
+        pairs = zip(self.by_output(new), self.noise, strict=True)
+        found = [
+            noise[own.indices] if own.yvar is None else own.yvar for own, noise in pairs
+        ]
+        for j, floor in enumerate(self.floors):
+            rows = self.by_output(new)[j].indices
+            found[j] = torch.maximum(found[j], floor[rows])
+        return tuple(found)
+
+    def surprises(self, new: Observations) -> tuple[Tensor, ...]:
+        r"""For each output the standardised residuals of values from predictions."""
+        given = self._given(new)
+        if self.posteriors[0].is_correlated:
+            return correlated.surprises(self.posteriors, *given)
+        parts = zip(self.posteriors, *given, strict=True)
+        return tuple(p.surprises(*own) for p, *own in parts)
+
+    def observing(self, new: Observations) -> Fits:
+        r"""The posteriors after new values."""
+        given = self._given(new)
+        if self.posteriors[0].is_correlated:
+            found = correlated.observed(self.posteriors, *given)
+        else:
+            parts = zip(self.posteriors, *given, strict=True)
+            found = tuple(p.observe(*own) for p, *own in parts)
+        return replace(self, posteriors=found)
+
+    def _given(
+        self, new: Observations
+    ) -> tuple[list[Tensor], list[Tensor], tuple[Tensor, ...]]:
+        r"""For each output the rows, the values and their noise variances."""
+        each = self.by_output(new)
+        return [o.indices for o in each], [o.y for o in each], self.noise_of(new)
+
+    def expecting(self, rows: Tensor) -> Fits:
+        r"""The posteriors if ``rows`` were measured besides: variances shrink.
+
+        Args:
+            rows: Rows that are being measured or planned, replicates included.
+        """
+        if len(rows) == 0:
+            return self
+        each = [rows] * len(self.posteriors)
+        if self.assays is not None:
+            each = self.assays.split(rows)
+        counted = [own.unique(return_counts=True) for own in each]
+        rows_of = [own for own, _ in counted]
+        pairs = zip(self.noise, counted, strict=True)
+        noise = [noise[own] / counts for noise, (own, counts) in pairs]
+        if self.posteriors[0].is_correlated:
+            found = correlated.expected(self.posteriors, rows_of, noise)
+        else:
+            parts = zip(self.posteriors, rows_of, noise, strict=True)
+            found = tuple(p.expect_all(*own) if len(own[0]) else p for p, *own in parts)
+        return replace(self, posteriors=found)
+
+
+def row_means(history: Observations, noise_var: Tensor) -> tuple[Tensor, Tensor]:
+    r"""The mean of each measured row's values, and its standard error.
+
+    Args:
+        history: ``n`` measurements, some of them perhaps means of several.
+        noise_var: ``n`` noise variances of these.
+
+    Returns:
+        Two tensors with one entry per measured row, units of ``y``.
+    """
+    rows, position = history.indices.unique(return_inverse=True)
+    counts = torch.ones_like(history.y) if history.counts is None else history.counts
+    weight = counts.double()
+    zero = torch.zeros(rows.numel(), dtype=torch.float64)
+    n = zero.index_add(0, position, weight)
+    total = zero.index_add(0, position, weight * history.y)
+    variance = zero.index_add(0, position, weight.square() * noise_var)
+    return total / n, variance.sqrt() / n

@@ -1,0 +1,198 @@
+r"""The model as users give it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.models.model import ModelList
+from torch.nn import Module
+
+from botorch_lse._lazy import LazyModule
+from botorch_lse._validation import of_type, truth_value
+from botorch_lse.data.observations import History
+from botorch_lse.data.pool import Pool
+from botorch_lse.models import correlated
+from botorch_lse.models.correlated import CorrelatedModel
+from botorch_lse.models.gaussian_process import (
+    MEMORY_BUDGET,
+)
+from botorch_lse.surrogate.layout import Assays
+
+if TYPE_CHECKING:
+    from botorch.models import multitask
+
+    from botorch_lse.models import fitted
+else:  # both bring SciPy
+    fitted = LazyModule("botorch_lse.models.fitted")
+    multitask = LazyModule("botorch.models.multitask")
+from botorch_lse.surrogate.learning import OutputModel, Refit
+from botorch_lse.surrogate.outputs import GaussianProcesses
+
+LEVEL_Z = 1.5
+"""Prior standard deviations within which a learnt model must hold the level. Anything
+between 1 and 2 serves; it must stay below the width that decides."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianProcess:
+    r"""The model of a composed strategy: a Gaussian process for each output.
+
+    Args:
+        model: As in ``GPStrategy``, or one per output, such as a ``ModelListGP``; these
+            are independent. A fitted ``MultiTaskGP`` is all outputs together, the task
+            of the smallest number being output 0.
+        noise_std: The known noise standard deviation, or one per output, units of
+            ``y``; else see ``GPStrategy``, as for the next ones.
+        refit: Fit again every so many rounds; see ``GPStrategy``.
+        n_initial: Measurements placed by maximal variance before the rule takes over.
+        level_z: Prior standard deviations within which a learnt model holds the level.
+        needs_both_sides: Whether a learnt model decides nothing while all values lie on
+            one side of the level.
+        norm_bound: A bound of the norm of ``f`` less the prior mean.
+        memory_budget: Bytes for arrays over the pool.
+        history: Measurements at any points, that were made before the run. The
+            process is then what it is after them.
+        correlated: Whether outputs are learnt together: a value of one tells of the
+            others. With ``model=None`` by ``fit_multi_task_gp``, else by the factory,
+            whose ``train_X`` has the number of the output as last column.
+    """
+
+    model: fitted.ModelArgument | Sequence[fitted.ModelArgument] | ModelList = None
+    noise_std: float | Sequence[float] | None = None
+    refit: Refit = 1
+    n_initial: int | None = None
+    level_z: float | None = LEVEL_Z
+    needs_both_sides: bool = True
+    norm_bound: float | None = None
+    memory_budget: int = MEMORY_BUDGET
+    history: History | None = None
+    correlated: bool = False
+
+    def on(
+        self,
+        pool: Pool,
+        n_outputs: int = 1,
+        max_observations: int | None = None,
+        max_repeats: int | None = None,
+        assays: Assays | None = None,
+        outputs: Sequence[str] = (),
+    ) -> GaussianProcesses:
+        r"""The processes of this model on the rows of a pool.
+
+        Args:
+            pool: The candidates.
+            n_outputs: How many outputs there are.
+            max_observations: The budget.
+            max_repeats: How often one row may be measured.
+            assays: How rows are pairs of a candidate and an output, where a measurement
+                gives one output; ``None``: it gives all.
+            outputs: The names of the outputs, where the goal has them.
+
+        Raises:
+            ValueError: If there is not one model, or one noise, for each output, or a
+                number is out of range.
+            UnsupportedError: If outputs are correlated and the model is no model of
+                them, or there is a history.
+        """
+        given, together = self.model, self._together(n_outputs)
+        if isinstance(given, multitask.MultiTaskGP):
+            given = correlated.priors_of(given)
+        elif isinstance(given, ModelList):
+            given = list(given.models)
+        models = one_each(given, "model", n_outputs)
+        stds = one_each(self.noise_std, "noise_std", n_outputs)
+        pasts = history_of_each(self.history, n_outputs, pool, outputs)
+        if assays is not None and self.history is not None:
+            raise UnsupportedError(
+                "Expected no `history` where a measurement gives one output. Leave it "
+                "out, or tell it as measurements of rows."
+            )
+        pools = [pool] * n_outputs
+        if assays is not None:
+            pools = [assays.candidates_of(j) for j in range(n_outputs)]
+        parts = zip(pools, models, stds, pasts, strict=True)
+        return GaussianProcesses(
+            pool,
+            tuple(OutputModel(*part) for part in parts),
+            self.refit,
+            self.n_initial,
+            max_observations,
+            max_repeats,
+            self.memory_budget,
+            together=together,
+            assays=assays,
+        )
+
+    def _together(self, n_outputs: int) -> CorrelatedModel | None:
+        r"""What learns all outputs together; ``None`` where they are independent."""
+        truth_value(self.correlated, "correlated")
+        is_given = isinstance(self.model, multitask.MultiTaskGP)
+        if not (is_given or self.correlated):
+            return None
+        if n_outputs == 1 and not is_given:
+            raise ValueError(
+                "Expected a `goal` of several outputs with `correlated=True`, but it "
+                "has one. Leave `correlated` out."
+            )
+        if self.history is not None:
+            raise UnsupportedError(
+                "Expected no `history` where outputs are correlated. Leave it out, or "
+                "give one single-output GP for each output."
+            )
+        if is_given:
+            return CorrelatedModel()
+        if self.model is None:
+            return CorrelatedModel()
+        if isinstance(self.model, (Module, Sequence)) or not callable(self.model):
+            raise UnsupportedError(
+                "Expected `model` to be None, a fitted MultiTaskGP or a factory of one "
+                f"with `correlated=True`, but got {type(self.model).__name__}."
+            )
+        return CorrelatedModel(self.model)
+
+
+def one_each(value: Any, name: str, n_outputs: int) -> tuple[Any, ...]:
+    r"""One value per output, from a sequence of values or one value for all.
+
+    Raises:
+        ValueError: If it is a sequence of another length.
+    """
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return (value,) * n_outputs
+    if len(value) != n_outputs:
+        raise ValueError(
+            f"Expected `{name}` to be one, or one per output ({n_outputs}), but got "
+            f"{len(value)}."
+        )
+    return tuple(value)
+
+
+def history_of_each(
+    history: History | None, n_outputs: int, pool: Pool, outputs: Sequence[str] = ()
+) -> list[History | None]:
+    r"""The history of each output, with its points as the pool's model has them.
+
+    Args:
+        history: All measurements.
+        n_outputs: How many outputs there are.
+        pool: The pool, whose names the points go by.
+        outputs: The names of the outputs, where the goal has them.
+
+    Raises:
+        ValueError: If a column or an output is missing.
+        BotorchTensorDimensionError: If it has other outputs.
+    """
+    if history is None:
+        return [None] * n_outputs
+    of_type(history, History, "history", "a History", "Write `History(X, y)`.")
+    history = history.on(pool, outputs)
+    found = 1 if history.y.ndim == 1 else history.y.shape[-1]
+    if found != n_outputs:
+        raise BotorchTensorDimensionError(
+            f"Expected `history` with one value per output ({n_outputs}), but its `y` "
+            f"has the shape {tuple(history.y.shape)}."
+        )
+    return [history.output(c) for c in range(n_outputs)]

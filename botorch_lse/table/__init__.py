@@ -1,5 +1,0 @@
-r"""A command line for tables: candidates and results in CSV files, and nothing else."""
-
-from botorch_lse.table.command_line import main
-
-__all__ = ["main"]

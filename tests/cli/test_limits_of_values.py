@@ -1,0 +1,157 @@
+r"""Values of which only a limit is known: below a detection, beyond a scale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from botorch_lse.cli.runs import Run
+from botorch_lse.cli.settings import settings
+from tests.cli.lab import NEXT, Lab, hill
+
+CALL = f"{NEXT} --first 10 --noise-std 0.7"
+
+
+def results(words: dict[int, str]) -> str:
+    r"""Half of the candidates measured, some with words in place of values."""
+    lines = (f"{x},{words.get(x, hill({'x': str(x)}))}\n" for x in range(0, 20, 2))
+    return f"x,y\n{''.join(lines)}"
+
+
+def sides(lab: Lab) -> dict[int, str]:
+    lab.call("answer")
+    return {int(line["x"]): line["side"] for line in lab.read("answer.csv")}
+
+
+def test_a_limit_decides_its_candidate_and_is_not_asked_again(
+    lab: Lab, closed_figures: None
+) -> None:
+    # At 4 the value is 5.95 and at 10 9.55: near to the level 7 for noise of 0.7.
+    lab.write(
+        "results.csv", results({0: "<0.5", 4: '"< 6,9"', 10: ">9", 18: "\u22640"})
+    )
+    said = lab.call(CALL)
+    assert "10 measured." in said
+    assert "4 values are limits (first <0.5 in results.csv, line 2): their" in said
+    assert "decided so, and not asked for again. The model learns the limit in" in said
+    found = sides(lab)
+    assert [found[x] for x in (0, 4, 10, 18)] == ["below", "below", "above", "below"]
+    lines = {int(line["x"]): line for line in lab.read("answer.csv")}
+    shown = ("probability_above", "mean", "sigma", "lower", "upper", "n_observations")
+    assert [lines[4][name] for name in shown] == ["0", "", "", "", "6.9", "1"]
+    assert [lines[10][name] for name in shown] == ["1", "", "", "9", "", "1"]
+    run = Run.read(settings(Path("botorch-lse.toml"), {}))
+    told = dict(
+        zip(
+            run.state.observations.indices.tolist(),
+            run.state.observations.y,
+            strict=True,
+        )
+    )
+    assert float(told[run.places[0]]) == 0.5
+    for _ in range(8):
+        sheet = lab.read("sheet.csv")
+        assert not {"0", "4", "10", "18"} & {line["x"] for line in sheet}
+        if not sheet:
+            break
+        lab.fill("sheet.csv", hill)
+        said = lab.call("next")
+    assert "Every candidate is decided." in said
+    assert all(
+        found == ("above" if float(hill({"x": str(x)})) > 7 else "below")
+        for x, found in sides(lab).items()
+        if abs(float(hill({"x": str(x)})) - 7) > 0.5
+    )
+
+
+def test_a_limit_from_the_sheet_goes_to_the_results_as_it_is(lab: Lab) -> None:
+    lab.call(NEXT)
+    first = lab.read("sheet.csv")[0]
+    lab.fill("sheet.csv", lambda line: "< 3.5" if line == first else hill(line))
+    said = lab.call("next")
+    # Where it stands now, when somebody reads this.
+    assert "1 value is a limit (first < 3.5 in results.csv): its candidate" in said
+    assert lab.read("results.csv")[0]["y"] == "< 3.5"
+    before = lab.contents()
+    lab.call("next")
+    assert lab.contents() == before
+
+
+def test_a_limit_beyond_the_level_says_nothing_and_loses_nothing(
+    lab: Lab, closed_figures: None
+) -> None:
+    lab.write("results.csv", results({4: "<7.5", 10: ">5"}))
+    said = lab.call(CALL)
+    assert "8 measured." in said
+    assert "2 limits beyond the level 7 say nothing of the side (first <7.5 in" in said
+    assert "If a finer method can, measure it and write the value in its place." in said
+    without = results({}).replace("4,5.9500\n", "").replace("10,9.5500\n", "")
+    found = sides(lab)
+    for _ in range(4):
+        sheet = lab.read("sheet.csv")
+        assert not {"4", "10"} & {line["x"] for line in sheet}
+        if sheet:
+            lab.fill("sheet.csv", hill)
+            lab.call("next")
+    assert "4,<7.5" in (lab.folder / "results.csv").read_text()
+    # The remedy: a finer method, and its value.
+    text = (lab.folder / "results.csv").read_text()
+    lab.write("results.csv", text.replace("<7.5", "5.95"))
+    assert "1 limit beyond the level" in lab.call("next")
+    # Until then the answer is what it is without the line.
+    for name in ("botorch-lse.toml", "sheet.csv"):
+        (lab.folder / name).unlink()
+    lab.write("results.csv", without)
+    lab.call(CALL)
+    assert sides(lab) == found
+
+
+def test_what_was_not_found_needs_the_limit_of_the_method(lab: Lab) -> None:
+    lab.write("results.csv", results({0: "ND", 2: "<LOD", 4: "n.d."}))
+    said = lab.refused(CALL)
+    assert "3 things to correct" in said
+    assert (
+        "column y: expected a number or a limit, but got 'ND'; write the limit below "
+        "which it lies, such as <0.5." in said
+    )
+    lab.write("results.csv", results({0: "<0.5", 2: "<0.5", 4: "<0.5"}))
+    assert "10 measured." in lab.call(CALL)
+    lab.write("results.csv", results({0: "<low"}))
+    assert "expected a number, but got '<low'" in lab.refused("next")
+
+
+@pytest.mark.parametrize(
+    ("cell", "remedy"),
+    [
+        ("> 50 mg", "write >50 (a unit may stand"),
+        (">1,500", "write >1500 if it is that much, or >1.500"),
+        ("<= 1 000,5", "write <=1000.5"),
+    ],
+)
+def test_what_to_write_for_a_limit_is_a_limit(lab: Lab, cell: str, remedy: str) -> None:
+    quoted = f'"{cell}"'
+    lab.write("results.csv", results({0: quoted, 2: "9.5"}))
+    assert f"got '{cell}'; {remedy}" in lab.refused(CALL)
+    lab.write("results.csv", results({0: remedy.split()[1], 2: "9.5"}))
+    assert " limit" in lab.call(CALL)
+
+
+def test_a_limit_and_a_value_on_both_sides_are_asked_about(lab: Lab) -> None:
+    lab.write("results.csv", "name,y\nn03,<0.5\nn03,9.1\nn04,<1\nn04,0.7\n")
+    said = lab.refused(f"{CALL} --replicates")
+    assert (
+        "results.csv, line 3: expected a value below the level, as the limit in "
+        "results.csv, line 2, says of the same candidate, but got 9.1." in said
+    )
+    assert "things to correct" not in said
+    lab.write("results.csv", "name,y\nn03,0.4\nn03,<0.5\nn04,<1\nn04,0.7\n")
+    assert "4 measured" in lab.call(f"{CALL} --replicates")
+
+
+def test_an_audit_may_ask_for_a_candidate_with_a_limit(lab: Lab) -> None:
+    lab.write("results.csv", results({0: "<0.5"}))
+    lab.call(f"{CALL} --audit 0.2,0.2")
+    run = Run.read(settings(Path("botorch-lse.toml"), {}))
+    assert run.state.excluded == ()
+    assert bool(run.answer.below[run.places[0]])

@@ -1,0 +1,201 @@
+r"""One value that was typed or measured wrongly: it is named, and decides nothing."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+from gpytorch.kernels import RBFKernel
+
+from botorch_lse import Observations, Pool
+from botorch_lse.strategies import Above, Ambiguity, GaussianProcess, Strategy
+from botorch_lse.surrogate.remarks import (
+    DataWarning,
+    Slip,
+    gross,
+    on_far_values,
+    on_few_levels,
+)
+from tests.strategies.runs import assert_same
+
+POOL = Pool(torch.linspace(0, 1, 32, dtype=torch.float64).unsqueeze(-1))
+TRUTH = 60 + 25 * torch.sin(5 * POOL.X[:, 0])
+FIRST = torch.tensor([0, 3, 7, 10, 14, 17, 20, 24, 28, 31])
+
+
+def measured(rows, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    draws = torch.randn(len(rows), generator=generator, dtype=torch.float64)
+    return TRUTH[rows] + 1.5 * draws
+
+
+def strategy_of(**options):
+    known = {"rule": Ambiguity(), "batch_size": 2, "beta": 9.0}
+    known |= {"model": GaussianProcess(noise_std=2.0)}
+    return Strategy(POOL, Above(65.0, epsilon=2.0), **{**known, **options})
+
+
+def with_slip(place, factor=10.0):
+    y = measured(FIRST)
+    y[place] *= factor
+    return Observations(FIRST, y)
+
+
+def told(strategy, observations, kinds=("slip",)):
+    r"""The first values told, with the remarks that are expected."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", DataWarning)
+        state = strategy.tell(strategy.init(), observations)
+    said = [kind for kind in kinds if kind != "noise"]  # of which nobody is warned
+    assert [w.category for w in found] == [DataWarning] * len(said)
+    assert tuple(remark.kind for remark in state.remarks) == kinds
+    return state
+
+
+@pytest.mark.parametrize("place", [0, 4, 9])
+@pytest.mark.parametrize("noise_std", [None, 2.0])
+def test_a_slip_is_named_and_decides_nothing(place, noise_std) -> None:
+    strategy = strategy_of(model=GaussianProcess(noise_std=noise_std, n_initial=9))
+    # Ten values, each of another row, do not tell the noise.
+    kinds = ("slip",) if noise_std else ("noise", "slip")
+    state = told(strategy, with_slip(place), kinds)
+    remark, row = state.remarks[-1], int(FIRST[place])
+    assert remark.rows == (row,)
+    assert f"Row {row} has the value" in str(remark)
+    assert str(remark) in state.classification.guarantee
+    without = torch.arange(len(FIRST)) != place
+    rest = strategy.tell(
+        strategy.init(), Observations(FIRST[without], measured(FIRST)[without])
+    )
+    one, other = state.classification, rest.classification
+    assert torch.equal(one.mean, other.mean)
+    for name in ("above", "below"):
+        expected = getattr(other, name).clone()
+        expected[row] = False  # it is asked about
+        assert torch.equal(getattr(one, name), expected)
+    # An honest value there is no slip.
+    honest = strategy.tell(strategy.init(), with_slip(place, 1.0)).remarks
+    assert all(remark.kind == "noise" for remark in honest)
+
+
+def test_its_row_is_measured_again_and_decided_by_that() -> None:
+    strategy = strategy_of()
+    state = told(strategy, with_slip(4))
+    batch = strategy.ask(state)
+    assert len(batch) == 2
+    assert 14 in batch.order.tolist()
+    assert 14 not in strategy.ask(state, pending=[14]).order.tolist()
+    while not state.is_done:
+        batch = strategy.ask(state)
+        y = measured(batch.order, seed=state.round)
+        state = strategy.tell(state, batch.observe(y))
+    assert state.stop_reason == "decided"
+    assert len(state.observations) < 64
+    answer = state.classification
+    assert (TRUTH[answer.above] > 63).all()
+    assert (TRUTH[answer.below] <= 67).all()
+    assert "It is left out." in answer.guarantee
+    with pytest.warns(DataWarning):
+        again = strategy.replay(state.observations)
+    assert_same(strategy, again, state)
+
+
+def test_a_right_value_that_is_told_once_more_counts() -> None:
+    strategy = strategy_of()
+    state = told(strategy, with_slip(4))
+    batch = strategy.ask(state)
+    y = measured(batch.order)
+    y[batch.order == 14] = with_slip(4).y[4]
+    state = strategy.tell(state, batch.observe(y))
+    assert state.remarks == ()
+    assert bool(state.classification.above[14])
+    assert state.classification.mean[14] > 300
+
+
+def test_the_run_ends_where_its_row_cannot_be_measured_again() -> None:
+    strategy = strategy_of(max_repeats=1)
+    state = told(strategy, with_slip(4))
+    while not state.is_done:
+        batch = strategy.ask(state)
+        assert 14 not in batch.order.tolist()
+        state = strategy.tell(state, batch.observe(TRUTH[batch.order]))
+    assert state.stop_reason == "rows exhausted"
+    assert bool(state.classification.undecided[14])
+
+
+def test_of_several_outputs_each_is_looked_at() -> None:
+    goal = Above(65.0, epsilon=2.0) & Above(5.0, output=1)
+    strategy = Strategy(
+        POOL, goal, model=GaussianProcess(noise_std=[2.0, 1.0]), rule=Ambiguity()
+    )
+    y = torch.stack((measured(FIRST), measured(FIRST, 1) / 10), dim=-1)
+    y[4, 1] *= 10
+    state = told(strategy, Observations(FIRST, y))
+    (remark,) = state.remarks
+    assert (remark.rows, remark.output) == ((14,), 1)
+    assert bool(state.classification.undecided[14])
+    assays = Strategy(
+        POOL.at_outputs(2, costs=(1.0, 1.0)),
+        goal,
+        model=GaussianProcess(noise_std=[2.0, 1.0]),
+        rule=Ambiguity(),
+    )
+    rows = torch.cat((FIRST, FIRST + len(POOL)))
+    state = told(assays, Observations(rows, y.mT.reshape(-1)))
+    assert state.remarks[0].rows == (14 + len(POOL),)
+    assert bool(state.classification.undecided[14])
+    assert 14 + len(POOL) in assays.ask(state).order.tolist()
+
+
+def test_exact_values_and_given_models_are_left_alone() -> None:
+    exact = strategy_of(model=GaussianProcess(noise_std=0.0))
+    assert exact.tell(exact.init(), with_slip(4)).remarks == ()
+    given = strategy_of(model=GaussianProcess(RBFKernel().double(), noise_std=2.0))
+    remarks = given.tell(given.init(), with_slip(4)).remarks
+    assert all(remark.kind != "slip" for remark in remarks)
+
+
+def test_a_region_or_values_over_decades_are_no_slips() -> None:
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.randn(200, 40, generator=generator, dtype=torch.float64)
+    assert not any(len(gross(y)) for y in draws)
+    # Log-normal values over five decades: the largest is always far from the median.
+    assert not any(len(gross((2.5 * y).exp())) for y in draws)
+    y = draws[0].clone()
+    y[:2] += 100.0  # values of a region
+    assert len(gross(y)) == 0
+    y[1] += 1000.0
+    assert gross(y).tolist() == [0, 1]
+    y[3] = y[0] + 1.0  # which is confirmed
+    assert gross(y).tolist() == [1]
+    assert len(gross(torch.tensor([0.0] * 9 + [1.0]))) == 0
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1e-9, 0.0), (1e9, 0.0), (1.0, -1e3)])
+def test_slips_do_not_depend_on_units(scale, shift) -> None:
+    y = scale * with_slip(4).y + shift
+    assert gross(y).tolist() == [4]
+
+
+def test_remarks_keep_the_digits_that_tell_numbers_apart() -> None:
+    slip = Slip(0, 7, 10000591.0, 10000059.47, 1.3)
+    said = str(slip.remark(is_repeated=False))
+    assert "has the value 10000591, where all others predict 10000059.5 with" in said
+    y = 1e7 + torch.arange(12, dtype=torch.float64) % 2
+    assert "only (10000000, 10000001), and" in str(on_few_levels(y, torch.arange(12)))
+    bounds = torch.tensor([[1700000000.0], [1700000010.0]], dtype=torch.float64)
+    far = str(on_far_values(bounds[1:] + 15.5, bounds, ["seconds"]))
+    assert "has seconds = 1700000025.5 (the pool: 1700000000 to 1700000010)" in far
+
+
+def test_a_forecast_beyond_the_table_says_what_may_be_wrong() -> None:
+    strategy = strategy_of(model=GaussianProcess(noise_std=12.0))
+    state = strategy.tell(strategy.init(), Observations(FIRST, measured(FIRST)))
+    forecast = state.forecast()
+    assert forecast.observations is not None
+    assert forecast.observations > 32
+    assert "more than the 32 rows there are: look for a wrong value" in str(forecast)
+    calm = strategy_of()
+    state = calm.tell(calm.init(), Observations(FIRST, measured(FIRST)))
+    assert "wrong value" not in str(state.forecast())
