@@ -173,7 +173,7 @@ def answered(function: Callable[[Any, Any, Tensor], Any], m: int = 1) -> Feature
 
     def prepare(n: int) -> Work:
         X = inputs(n)
-        given = {"model": prior(), "noise_std": NOISE}
+        given: dict[str, Any] = {"model": prior(), "noise_std": NOISE}
         if m == 1:
             strategy: Any = strategies.LSEStrategy(Pool(X), LEVEL, **given)
         else:
@@ -231,7 +231,8 @@ def in_ax(n: int) -> Work:
 def works() -> dict[str, Feature]:
     r"""What is measured, by its exported name; what no package exports by a phrase."""
     S, P, E, F = strategies, papers, estimators, plotting
-    above, two = S.Above(LEVEL), {"maximize": (True, False)}
+    above = S.Above(LEVEL)
+    two: dict[str, Any] = {"maximize": (True, False)}
     known = {"bound": 1.0, "noise_std": 0.3, "delta": 0.1}
     found = {
         cls.__name__: gaussian(cls, threshold=LEVEL)
@@ -249,7 +250,8 @@ def works() -> dict[str, Feature]:
         )
     }
     found |= {c.__name__: gaussian(c, **two) for c in (S.GEGEStrategy, P.PALStrategy)}
-    linear = {"noise_std": NOISE, "batch_size": 10}
+    linear: dict[str, Any] = {"noise_std": NOISE, "batch_size": 10}
+    cls: Any
     for cls in (S.MELKLinearStrategy, S.HRAGELinearStrategy):
         found[cls.__name__] = paper(cls, threshold=LEVEL, **linear)
     found["MILKLinearStrategy"] = paper(S.MILKLinearStrategy, 2, omega=0.6, **linear)
@@ -264,7 +266,7 @@ def works() -> dict[str, Feature]:
     found["MELKPACStrategy"] = paper(P.MELKPACStrategy, threshold=LEVEL, **known)
     found["MILKPACStrategy"] = paper(P.MILKPACStrategy, 2, omega=0.6, **known)
     found["RAGEPACStrategy"] = paper(P.RAGEPACStrategy, 2, noise_std=0.3)
-    hrage = {"threshold": LEVEL, "variance_bounds": (0.05, 0.1)}
+    hrage: dict[str, Any] = {"threshold": LEVEL, "variance_bounds": (0.05, 0.1)}
     found["HRAGEPACStrategy"] = paper(P.HRAGEPACStrategy, **hrage)
     goals = {
         "Above": above,
