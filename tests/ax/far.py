@@ -48,16 +48,24 @@ def interrupt_and_hang(parameters, main, row):
 
 
 def break_once(parameters, folder, what, at):
-    r"""Die, raise or hang in the evaluation that begins after ``at`` others."""
-    row, n = parameters["pool_index"], len(list(Path(folder).iterdir()))
+    r"""Die, raise or hang in one evaluation, after ``at`` others have begun."""
+    row, n = parameters["pool_index"], len(list(Path(folder).glob("*-*")))
     Path(folder, f"{row}-{time.monotonic_ns()}").touch()
-    if n == at:
+    if n >= at and _is_first(Path(folder, "broken")):
         if what == "die":
             os._exit(9)
         if what == "hang":
             time.sleep(60)
         raise OSError("broken once")
     return bench(parameters)
+
+
+def _is_first(mark):
+    try:
+        mark.touch(exist_ok=False)  # of two that begin at once only one succeeds
+    except FileExistsError:
+        return False
+    return True
 
 
 def leave(parameters):

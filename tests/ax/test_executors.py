@@ -1,6 +1,5 @@
 r"""Ray and Slurm's submitit as executors, with the real packages on this machine."""
 
-import functools
 import multiprocessing
 import os
 import signal
@@ -108,20 +107,6 @@ def test_tasks_of_ray_are_cancelled_with_their_calls(cluster, tmp_path):
     assert all(future.cancel() for future in futures)
     assert executor.submit(far.square, 3).result(60) == 9  # they are free again
     assert len(list(tmp_path.iterdir())) == 2  # and the others never began
-
-
-@engine
-@pytest.mark.filterwarnings("ignore:Trial . .* is abandoned")
-@pytest.mark.parametrize("what", ["die", "raise", "hang"])
-def test_what_breaks_on_ray_is_one_evaluation_that_failed(cluster, what, tmp_path):
-    made = client()
-    evaluate = functools.partial(far.break_once, folder=str(tmp_path), what=what, at=0)
-    # So long that a new worker has begun where one was ended.
-    options = {"executor": cluster(), "timeout": 45.0, "max_retries": 0}
-    run_experiment(made, evaluate, on_error="retry", **options)
-    found = [trial.status.name for trial in made._experiment.trials.values()]
-    assert found.count("ABANDONED") == 1
-    assert set(found) == {"ABANDONED", "COMPLETED"}
 
 
 @pytest.mark.slow  # submitit waits for the file system before it gives a job up
