@@ -561,6 +561,7 @@ class ByTables:
         frame = run.strategy.pool.to_frame()
         frame.insert(0, "name", [f"r{i:02d}" for i in range(len(frame))])
         self.frame, self.valued = frame, set[str]()
+        self.asked = set[tuple[str, ...]]()
 
     @property
     def options(self) -> list[str]:
@@ -634,9 +635,14 @@ class ByTables:
         return state if state.is_done else replace(state, stop_reason="decided")
 
     def check_sheet(self, state: State, sheet: pd.DataFrame) -> None:
-        limit = self.run.strategy.max_observations
-        n = state.n_used + int((sheet["y"] == "").sum())
-        must(limit is None or n <= limit, f"{n} measurements, and {limit} are allowed")
+        limit, is_open = self.run.strategy.max_observations, sheet["y"] == ""
+        lines = sheet.loc[is_open, ["sheet", "name", "repeat"]]
+        asked = {*lines.itertuples(index=False, name=None)}
+        n = state.n_used + len(asked)
+        # Lines stay that were open when somebody measured something else.
+        is_kept = limit is None or n <= limit or asked <= self.asked
+        must(is_kept, f"{n} measurements, and {limit} are allowed")
+        self.asked = asked
         if self.run.n_told > self.run.most:
             raise CutError
 
