@@ -125,8 +125,9 @@ def test_the_run_goes_on_and_is_right() -> None:
     honest = GaussianProcess(kernel(), noise_std=0.1)
     data = state.observations
     again = told(honest, data.indices, data.y, warned=0)
-    for found, is_said in ((state, True), (again, False)):
-        assert ("stated noise" in {r.kind for r in found.remarks}) is is_said
+    assert "stated noise" in {remark.kind for remark in state.remarks}
+    # One of some two hundred sequences of constant noise seems to grow: this is one.
+    assert {remark.kind for remark in again.remarks} <= {"growing noise"}
 
 
 def test_of_many_rows_one_that_contradicts_itself_is_open_alone() -> None:
