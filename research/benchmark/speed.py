@@ -52,13 +52,22 @@ def measured(device: torch.device = CPU) -> Iterator[Cost]:
     synchronise(device)
     cost.seconds = time.perf_counter() - began
     cost.cpu = time.process_time() - worked
-    cost.peak = peak_memory(device) - peak
+    cost.peak = memory_since(peak, device)
 
 
 def synchronise(device: torch.device) -> None:
     r"""Wait until a GPU has done what it was told, which it does while we go on."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def memory_since(peak: int, device: torch.device = CPU) -> int:
+    r"""Growth of the peak memory since it was ``peak``, bytes.
+
+    At least 0: Linux keeps its counters by processor and adds them up now and then, so
+    that a peak read later can be smaller by some pages.
+    """
+    return max(peak_memory(device) - peak, 0)
 
 
 def peak_memory(device: torch.device = CPU) -> int:

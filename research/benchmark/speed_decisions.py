@@ -33,7 +33,7 @@ from botorch_lse.strategies import (
     UFunction,
 )
 from research.benchmark.registry import Options, entry
-from research.benchmark.speed import MIB, in_fresh_process, peak_memory
+from research.benchmark.speed import MIB, in_fresh_process, memory_since, peak_memory
 from research.papers.problems import matern_prior
 from research.report import Report, Table
 
@@ -124,7 +124,7 @@ def decisions(name: str, axis: str, sizes: Sequence[int]) -> list[Decision]:
     before = peak_memory()
     for size in sizes:
         seconds = decide(name, **{**BASE, axis: size})
-        found.append(Decision(size, seconds, peak_memory() - before))
+        found.append(Decision(size, seconds, memory_since(before)))
         if seconds > LONGEST:
             break
     return found

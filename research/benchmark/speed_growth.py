@@ -28,7 +28,7 @@ from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.models import GPPrior
 from research.benchmark.registry import Options, entry
-from research.benchmark.speed import MIB, one_thread, peak_memory
+from research.benchmark.speed import MIB, memory_since, one_thread, peak_memory
 from research.benchmark.speed_ax import silence_ax
 from research.benchmark.speed_calls import CALLS, calls_on
 from research.papers.problems import matern_prior
@@ -435,7 +435,7 @@ def taken(name: str, n: int) -> Taken:
             before, began = peak_memory(), time.process_time()
             work()
             seconds = time.process_time() - began
-        return Taken(seconds, peak_memory() - before)
+        return Taken(seconds, memory_since(before))
     except Exception as error:
         is_ours = isinstance(error, (ValueError, BotorchError))
         refused = is_ours and "`memory_budget`" in str(error)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import botorch_lse
+from research.benchmark.speed import memory_since, peak_memory
 
 SCRIPT = """
 from tqdm import tqdm
@@ -30,3 +31,8 @@ def test_a_fresh_process_ends_by_itself_and_leaves_no_semaphores(tmp_path):
     )
     assert ended.stdout.split("\n")[0] == "[2, 3]"
     assert "leaked" not in ended.stderr
+
+
+def test_the_growth_of_memory_is_never_negative():
+    assert memory_since(peak_memory() + 2**30) == 0
+    assert memory_since(peak_memory() - 2**30) >= 2**30 - 2**26
