@@ -6,6 +6,7 @@ Where a Gaussian with this ``mean`` and ``sigma`` is what is believed of ``f`` a
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -178,3 +179,23 @@ def first_best(scores: Tensor, eligible: Tensor, scale: float) -> int | None:
     # The eligible alone: where all of their scores are minus infinity the others tie.
     best = eligible & (masked >= masked.max() - TIE * scale)
     return int(best.to(torch.uint8).argmax())
+
+
+def best_ones(scores: Tensor, size: int) -> Tensor:
+    r"""The places of the ``size`` largest scores, ascending; of equal ones the first.
+
+    Scores count as equal to the smallest that is taken where they differ from it by
+    less than a share ``TIE`` of it: which of them are larger depends on the processor.
+
+    Args:
+        scores: ``N`` numbers, which may be infinite.
+        size: How many, at least 1; all places if there are fewer.
+    """
+    if size >= len(scores):
+        return torch.arange(len(scores))
+    least = float(scores.topk(size).values[-1])
+    tie = TIE * abs(least) if math.isfinite(least) else 0.0
+    is_above = scores > least + tie
+    surely = is_above.nonzero().view(-1)
+    tied = (~is_above & (scores >= least - tie)).nonzero().view(-1)
+    return torch.cat((surely, tied[: size - len(surely)])).sort().values

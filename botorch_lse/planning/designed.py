@@ -25,6 +25,7 @@ from torch import Tensor
 from botorch_lse.designs import Design, DesignWarning, optimal_design, round_design
 from botorch_lse.designs.basis import pivoted_cholesky
 from botorch_lse.designs.problem import ridge_of
+from botorch_lse.functional.scores import best_ones
 from botorch_lse.models.gaussian_process import (
     extended,
     factorize,
@@ -662,8 +663,7 @@ def _best_addition(batch: JointBatchPosterior, free: Tensor) -> int:
     many = max(ENTRIES // rows.numel(), FINALISTS)
     least = _left_after(batch, rows, many)
     if many < max(part.n_targets for part in batch.parts):
-        best = least.topk(min(FINALISTS, rows.numel()), largest=False).indices
-        rows = rows[best.sort().values]
+        rows = rows[best_ones(-least, FINALISTS)]
         least = _left_after(batch, rows, ENTRIES // FINALISTS)
     # Equal up to rounding: the lowest row, so that every processor takes the same one.
     scale = max(part.problem.scale for part in batch.parts)

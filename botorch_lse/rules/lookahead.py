@@ -35,7 +35,7 @@ from botorch_lse.functional.lookahead import (
     truncated_variance,
     volume_series,
 )
-from botorch_lse.functional.scores import TIE, first_best
+from botorch_lse.functional.scores import TIE, best_ones, first_best
 from botorch_lse.functional.variance_reduction import single_gain
 from botorch_lse.goals.base import Comparison
 from botorch_lse.models import correlated
@@ -748,9 +748,9 @@ class Reductions:
         own = self._own(loss, *(reach or self._moves))
         some = self._drawn(own)
         far = self._best_of(some, SHORTLIST, loss, SAMPLE, sums)
-        some = torch.cat((far, own.topk(min(SHORTLIST, len(own))).indices)).unique()
+        some = torch.cat((far, best_ones(own, SHORTLIST))).unique()
         if len(self.targets) > FINE:
-            some = self._best_of(some, FINALISTS, loss, FINE, sums).sort().values
+            some = self._best_of(some, FINALISTS, loss, FINE, sums)
         return found.index_copy_(0, some, sums(self._of(some)))
 
     @property
@@ -800,7 +800,7 @@ class Reductions:
         scores = sums(replace(rows, targets=targets, weights=mass / loss[kept]))
         if rows.costs is not None:
             scores = scores / rows.costs
-        return some[scores.topk(min(size, len(some))).indices]
+        return some[best_ones(scores, size)]
 
     def _of(self, some: Tensor) -> Reductions:
         r"""Of some of the rows, given by their places."""
@@ -934,8 +934,7 @@ class Reductions:
             Bogunovic et al. (2016), Appendix A; see ``AnticipatedRemoval``.
         """
         mean, variance = self.posterior.mean, self.posterior.variance
-        largest = mean[self.targets].topk(min(LEADERS, len(self.targets))).indices
-        leaders = self.targets[largest]
+        leaders = self.targets[best_ones(mean[self.targets], LEADERS)]
 
         def at(targets: Tensor) -> AnticipatedRemoval:
             return AnticipatedRemoval(

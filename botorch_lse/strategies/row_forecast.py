@@ -7,6 +7,7 @@ from torch import Tensor
 
 from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.data.requests import round_generator
+from botorch_lse.functional.scores import best_ones
 from botorch_lse.goals.gaps import squared_gaps
 from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.planning import PosteriorProblem, Relaxation
@@ -59,7 +60,7 @@ def rows_forecast(
     words = ""
     if len(noise) > LARGEST:
         n = min(FORECAST_ROWS, len(rows))
-        kept = (posterior.variance[rows] / gaps).topk(n).indices.sort().values
+        kept = best_ones(posterior.variance[rows] / gaps, n)
         if n < len(rows):
             words = f" Of the {len(rows)} undecided rows the {n} widest count."
         rows, gaps = rows[kept], gaps[kept]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -111,15 +112,17 @@ def assert_on_cpu(record: Any) -> None:
         assert not isinstance(part, Tensor) or part.device.type == "cpu"
 
 
-def assert_alike(here: State, there: State) -> None:
+def assert_alike(here: State, there: State, error: float | None = None) -> None:
+    r"""The same answer, up to a share ``error``; default up to rounding."""
     a, b = here.classification, there.classification
     assert_on_cpu(b)
+    alike = partial(torch.testing.assert_close, rtol=error, atol=error)
     for name in FIELDS:
-        torch.testing.assert_close(getattr(b, name), getattr(a, name))
+        alike(getattr(b, name), getattr(a, name))
     for mine, other in zip(a.outputs, b.outputs, strict=True):
         assert_on_cpu(other)
-        torch.testing.assert_close(other.mean, mine.mean)
-        torch.testing.assert_close(other.levels, mine.levels)
+        alike(other.mean, mine.mean)
+        alike(other.levels, mine.levels)
     assert (a.classes is None) == (b.classes is None)
     assert a.classes is None or torch.equal(a.classes, b.classes)
     assert a.guarantee == b.guarantee
@@ -134,8 +137,15 @@ def side_by_side(
     values: Values,
     rounds: int = 3,
     seed: int = 0,
+    error: float | None = None,
 ) -> tuple[State, State]:
-    r"""Runs on both devices, which ask for the same rows and give the same answers."""
+    r"""Runs on both devices, which ask for the same rows and give the same answers.
+
+    Args:
+        error: By which share answers may differ on a GPU, whose rounding ends the
+            search for hyperparameters elsewhere on a flat likelihood; default: none.
+    """
+    error = error if device.name == "cuda" else None
     states, batches, told = [strategy.init(seed)], [], []
     while not states[-1].is_done and len(told) < rounds:
         batches.append(strategy.ask(states[-1]))
@@ -153,7 +163,7 @@ def side_by_side(
             # What a user's function gives lives where its points do.
             y = torch.as_tensor(y).to(place)
             there = other.tell(there, batch.observe(y))
-            assert_alike(here, there)
+            assert_alike(here, there, error)
     return states[-1], there
 
 
@@ -288,7 +298,13 @@ def factory(train_X: Tensor, train_Y: Tensor, train_Yvar: Any) -> SingleTaskGP:
 def correlated_factory(
     train_X: Tensor, train_Y: Tensor, train_Yvar: Any
 ) -> MultiTaskGP:
-    return MultiTaskGP(train_X, train_Y, task_feature=-1, outcome_transform=None).eval()
+    model = MultiTaskGP(train_X, train_Y, task_feature=-1, outcome_transform=None)
+    for name, parameter in model.named_parameters():
+        if name.endswith(
+            ("covar_factor", "raw_var")
+        ):  # drawn, by each device otherwise
+            parameter.data.fill_(0.5)
+    return model.eval()
 
 
 def noisy_factory(train_X: Tensor, train_Y: Tensor, train_Yvar: Any) -> SingleTaskGP:
@@ -460,7 +476,7 @@ def test_words_are_learnt_alike(rounds: int, device: Device) -> None:
     words = torch.eye(3, dtype=torch.float64).repeat(7, 1)
     pool = Pool(torch.cat((LINE, words), dim=-1), names=("x", "s=a", "s=b", "s=c"))
     strategy = LSEStrategy(pool, 0.3, n_initial=8, **LEARNT)
-    side_by_side(strategy, device, of_table(WAVES[:, 0]), rounds)
+    side_by_side(strategy, device, of_table(WAVES[:, 0]), rounds, error=1e-2)
 
 
 @pytest.mark.slow
@@ -468,7 +484,7 @@ def test_correlated_outputs_are_learnt_alike(device: Device) -> None:
     strategy = replace(
         TWO["correlated"](), model=GaussianProcess(correlated=True, n_initial=4)
     )
-    side_by_side(strategy, device, of_table(WAVES))
+    side_by_side(strategy, device, of_table(WAVES), error=1e-2)
 
 
 def test_kernels_of_bits_are_used_alike(device: Device) -> None:

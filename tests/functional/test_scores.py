@@ -9,6 +9,7 @@ from scipy.stats import norm
 
 from botorch_lse.functional.scores import (
     CERTAIN,
+    best_ones,
     contour_entropy,
     expected_feasibility,
     first_best,
@@ -165,3 +166,18 @@ def test_the_best_row_is_one_that_may_be_chosen():
         row = first_best(torch.tensor(scores), eligible, 1.0)
         assert row == (2 if scores[2] > scores[1] else 1)
     assert first_best(torch.zeros(3), torch.zeros(3, dtype=torch.bool), 1.0) is None
+
+
+def test_the_first_of_equal_scores_are_taken_whatever_rounding_says():
+    scores = torch.tensor([3.0, 1.0, 2.0, 2.0 + 1e-13, 2.0, 0.0])
+    assert best_ones(scores, 3).tolist() == [0, 2, 3]
+    assert best_ones(-scores, 3).tolist() == [1, 2, 5]
+    assert best_ones(scores, 9).tolist() == list(range(6))
+
+
+def test_infinite_scores_are_the_best_ones():
+    inf = torch.inf
+    scores = torch.tensor([1.0, inf, -inf, inf, inf])
+    assert best_ones(scores, 2).tolist() == [1, 3]
+    assert best_ones(scores, 4).tolist() == [0, 1, 3, 4]
+    assert best_ones(torch.tensor([-inf, -inf, 0.0]), 2).tolist() == [0, 2]
