@@ -165,8 +165,6 @@ class Algorithm(ABC):
                 "outputs in one measurement, and no `targets`."
             )
 
-    draws_at_random: bool = False
-    """Whether rows are drawn at random, so that something holds whatever the model."""
     audits_by_itself: bool = True
     """Whether a row is right or wrong by itself to an audit, not beside others."""
     n_columns: int = 1

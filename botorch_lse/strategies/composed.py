@@ -22,10 +22,9 @@ from botorch_lse.rules.design import OptimalDesign
 from botorch_lse.rules.lookahead import ExpectedMisclassification
 from botorch_lse.rules.scores import Ambiguity, ExpectedFeasibility, Straddle, Width
 from botorch_lse.rules.switching import SwitchingRule
-from botorch_lse.strategies.algorithm import Algorithm
-from botorch_lse.strategies.criteria.audit import audited
-from botorch_lse.strategies.criteria.base import unwrapped
-from botorch_lse.strategies.criteria.content import ContentStop, watched
+from botorch_lse.strategies.criteria.audit import audits
+from botorch_lse.strategies.criteria.base import Criterion
+from botorch_lse.strategies.criteria.content import ContentStop, content_watches
 from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from botorch_lse.strategies.loop import State, Strategy, check_state, each_of
@@ -115,19 +114,20 @@ class ComposedStrategy(Strategy):
                     f"Expected `{name}` such as `{example}`, but got "
                     f"{kind_of(getattr(self, name))}."
                 )
-        self.placed.check()
-        self.algorithm  # noqa: B018  (checks audit and content_tol)
+        self.algorithm.check()
+        self.criteria  # noqa: B018  (checks audit and content_tol)
 
     @cached_property
-    def algorithm(self) -> Algorithm:
-        r"""The parts, with an audit, and a watch on how much is above, if wanted."""
-        audit = self.audit, self.pool, self.max_repeats
-        return watched(audited(self.placed, *audit), self.content_tol)
-
-    @cached_property
-    def placed(self) -> Any:
-        r"""The parts on the device of the pool, before an audit is put around them."""
+    def algorithm(self) -> Any:
+        r"""The parts, on the device of the pool."""
         return on_device(self)
+
+    @cached_property
+    def criteria(self) -> tuple[Criterion, ...]:
+        r"""An audit, and a watch on how much is above, if wanted."""
+        found = audits(self.algorithm, self.audit, self.pool, self.max_repeats)
+        watched = content_watches(self.algorithm, self.content_tol, bool(found))
+        return (*found, *watched)
 
     @cached_property
     def parts(self) -> GaussianAlgorithm:
@@ -226,7 +226,7 @@ class ComposedStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, in words."""
-        return str(self.placed.guarantee)
+        return str(self.algorithm.guarantee)
 
     def estimate(self, state: State) -> ParetoEstimate:
         r"""For a Pareto set, the estimated outputs of every row with their intervals.
@@ -238,7 +238,7 @@ class ComposedStrategy(Strategy):
             ValueError: If the goal is no Pareto set.
         """
         check_state(self, state)
-        return on_cpu(pareto_sides(unwrapped(state.belief).sides).estimate)
+        return on_cpu(pareto_sides(state.belief.sides).estimate)
 
     def _complete(self, observations: Observations) -> Observations:
         if self.directions is not None:

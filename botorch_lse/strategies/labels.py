@@ -29,7 +29,8 @@ from botorch_lse.data.pool import Pool
 from botorch_lse.goals.pareto import with_columns
 from botorch_lse.goals.regions import Above, Region
 from botorch_lse.strategies.algorithm import Algorithm
-from botorch_lse.strategies.criteria.audit import audited
+from botorch_lse.strategies.criteria.audit import audits
+from botorch_lse.strategies.criteria.base import Criterion
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.loop import Strategy
 from botorch_lse.surrogate.settings import one_each
@@ -228,7 +229,7 @@ class LabelAudit(Strategy):
         if self.audit is None:
             came = "got None"
             raise ValueError(complaint("audit", "to be (tolerance, delta)", came))
-        self.algorithm  # noqa: B018  (checks the audit)
+        self.criteria  # noqa: B018  (checks the audit)
 
     def _check_region(self, region: Region) -> None:
         region.check(len(self.pool))
@@ -263,13 +264,13 @@ class LabelAudit(Strategy):
         return self.threshold.outputs if isinstance(self.threshold, Region) else ()
 
     @cached_property
-    def algorithm(self) -> Algorithm:
-        r"""The labels, with their audit."""
-        return audited(self.parts, self.audit, self.pool, self.max_repeats)
+    def criteria(self) -> tuple[Criterion, ...]:
+        r"""The audit."""
+        return audits(self.algorithm, self.audit, self.pool, self.max_repeats)
 
     @cached_property
-    def parts(self) -> Labels:
-        r"""The labels as an algorithm, before an audit is put around it."""
+    def algorithm(self) -> Labels:
+        r"""The labels as an algorithm."""
         std = one_each(self.noise_std or 0.0, "noise_std", self.n_outputs)
         noise_var = torch.tensor(std, dtype=torch.float64).square()
         noise_var = noise_var.expand(len(self.pool), -1)
@@ -285,7 +286,7 @@ class LabelAudit(Strategy):
     @property
     def guarantee(self) -> str:
         r"""What is claimed before any measurement, in words."""
-        return self.parts.classification(None).guarantee
+        return self.algorithm.classification(None).guarantee
 
     def _complete(self, observations: Observations) -> Observations:
         if self.n_outputs > 1:

@@ -44,6 +44,7 @@ from botorch_lse.strategies.algorithm import (
     UNBIASED,
     Algorithm,
 )
+from botorch_lse.strategies.criteria.base import Criterion, Run
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.surrogate.remarks import Remark
 
@@ -109,17 +110,9 @@ class Strategy(ABC):
             seed: Fixes everything random. Same seed and data: same batches.
         """
         seed = whole_number(seed, "seed", 0)
-        belief = self.algorithm.start(seed)
-        answer = Answer(self.algorithm, belief)
-        blank = State(
-            seed,
-            0,
-            Observations.empty(),
-            answer,
-            None,
-            belief,
-            strategy=self,
-        )
+        run = Run.start(self.algorithm, self.criteria, seed)
+        none = Observations.empty()
+        blank = State(seed, 0, none, Answer(run), None, run, strategy=self)
         return replace(blank, stop_reason=self._stop_reason(blank))
 
     @ordinary
@@ -167,8 +160,7 @@ class Strategy(ABC):
         # they too count as coming.
         coming = torch.cat((out, state.waiting.measured))
         request = replace(request, pending=coming)
-        belief = algorithm.planning_belief(state.belief)
-        rows = algorithm.plan(belief, request) if request.size else out[:0]
+        rows = self._run(state).plan(request)
         if rows.numel() == 0:
             raise ValueError(
                 f"Nothing is left to ask while {out.numel()} rows are `pending`: the "
@@ -199,7 +191,7 @@ class Strategy(ABC):
             return 0
         out = self.pool.rows([] if pending is None else pending, "pending")
         request = self._request(state, out, MOST_AT_ONCE)
-        return min(request.size, self.algorithm.at_once(state.belief, request))
+        return min(request.size, self._run(state).at_once(request))
 
     @ordinary
     def missing(self, state: State, pending: Any = None) -> Tensor:
@@ -256,9 +248,13 @@ class Strategy(ABC):
     def _planned_rows(self, state: State) -> Tensor:
         request = self._request(state, torch.empty(0, dtype=torch.long))
         check_listable(request.size)
-        belief = self.algorithm.planning_belief(state.belief)
-        rows = self.algorithm.plan(belief, request) if request.size else request.pending
-        return rows.sort().values
+        return self._run(state).plan(request).sort().values
+
+    def _run(self, state: State) -> Run:
+        r"""What is believed in a state, as this strategy goes on with it."""
+        if state.strategy is self:
+            return state.run
+        return replace(state.run, algorithm=self.algorithm, criteria=self.criteria)
 
     @ordinary
     def tell(
@@ -353,10 +349,7 @@ class Strategy(ABC):
         )
         # The size is given: where the call says it, a round has one row by itself.
         request = self._request(start, kept, size)
-        if request.size == 0:
-            return kept[:0]
-        belief = self.algorithm.planning_belief(state.belief)
-        return self.algorithm.plan(belief, request)
+        return self._run(state).plan(request)
 
     @ordinary
     def replay(
@@ -524,15 +517,14 @@ class Strategy(ABC):
     def _close(self, state: State, group: Observations) -> State:
         new = in_canonical_order(group).at_round(state.round)
         history = state.history.append(new)
-        belief, algorithm = state.belief, self.algorithm
+        run, algorithm = self._run(state), self.algorithm
         now = state.excluded_in(state.round)
         lost = torch.cat((state.abandoned_in(state.round), now))
         if lost.numel():
-            belief = algorithm.lose(belief, lost, state.history, state.seed)
+            run = run.lose(lost, state.history, state.seed)
         if len(new) and not (state.is_done and algorithm.needs_its_rows):
             planned = algorithm.needs_plans and self._is_as_planned(state, new)
-            learn = algorithm.learn_planned if planned else algorithm.learn
-            belief = learn(belief, new, history, state.seed)
+            run = run.learn(new, history, state.seed, planned)
         words = (UNBIASED,) if state.abandoned else ()
         if state.excluded:
             words = (*words, EXCLUDED)
@@ -540,9 +532,9 @@ class Strategy(ABC):
             seed=state.seed,
             round=state.round + 1,
             history=history,
-            answer=Answer(algorithm, belief, words),
+            answer=Answer(run, words),
             stop_reason=None,
-            belief=belief,
+            run=run,
             abandoned=state.abandoned,
             excluded=state.excluded,
             strategy=self,
@@ -557,15 +549,16 @@ class Strategy(ABC):
         return torch.equal(new.measured, self.planned(state))
 
     def _stop_reason(self, state: State) -> str | None:
-        reason = self.algorithm.stop_reason(state.belief, state.classification)
+        run = self._run(state)
+        reason = run.stop_reason(state.classification)
         if reason is not None:
             return reason
         request = self._request(state, torch.empty(0, dtype=torch.long))
         if request.size == 0:
             return self.algorithm.limit_reason(state.belief, BUDGET)
         reason = EXHAUSTED
-        if self.algorithm.may_measure(state.belief, request.left):
-            if not self.algorithm.is_out_of_reach(state.belief, request.left):
+        if run.may_measure(request):
+            if not run.is_out_of_reach(request):
                 return None
             reason = OUT_OF_REACH
         if self._is_decided_but_for_excluded(state):
@@ -578,7 +571,7 @@ class Strategy(ABC):
         Nothing can be said of them; the rows that can be measured are not exhausted.
         """
         undecided = state.classification.undecided
-        if self.algorithm.draws_at_random or len(undecided) != len(self.pool):
+        if state.run.draws_at_random or len(undecided) != len(self.pool):
             return False
         others = torch.ones_like(undecided).index_fill(0, state.excluded_rows, False)
         return bool(others.any()) and not bool((undecided & others).any())
@@ -713,6 +706,11 @@ class Strategy(ABC):
         return False
 
     # --- what differs -----------------------------------------------------------------
+
+    @property
+    def criteria(self) -> tuple[Criterion, ...]:
+        r"""What may end a run beside that all is decided."""
+        return ()
 
     @property
     def algorithm(self) -> Algorithm:
@@ -870,6 +868,10 @@ def check_state(strategy: Strategy, state: object) -> None:
         rules = [type(getattr(s, "rule", None)) for s in (maker, strategy)]
         if rules[0] is not rules[1]:  # which remember different things
             other.append("rule")
+        for name in ("audit", "content_tol"):  # without one its notes are missing
+            both = [getattr(s, name, None) is None for s in (maker, strategy)]
+            if both[0] is not both[1]:
+                other.append(name)
         if not other:
             return
         difference = f"`{other[0]}` = {getattr(maker, other[0])!r}"
@@ -911,20 +913,18 @@ class Answer:
     r"""The answer of a state, made when it is first read.
 
     Args:
-        algorithm: What answers.
-        belief: What it believes.
+        run: What is believed.
         words: Sentences that the guarantee adds.
     """
 
-    algorithm: Algorithm
-    belief: Any
+    run: Run
     words: tuple[str, ...] = ()
 
     @cached_property
     @ordinary
     def classification(self) -> Classification:
         r"""The side of every row, with bounds and what is guaranteed."""
-        found = self.algorithm.classification(self.belief)
+        found = self.run.answer()
         if not self.words:
             return found
         return replace(found, guarantee=" ".join((found.guarantee, *self.words)))
@@ -957,7 +957,7 @@ class State:
         abandoned: For each round, rows that were used up without a result.
         excluded: Rows that cannot be measured, with the round in which that was said,
             in the order in which it was.
-        belief: What the strategy derived from ``history``.
+        run: What the strategy derived from ``history``.
         strategy: The strategy that made the state; another one that asks something
             else refuses it.
         stored_plan: The rows of the round as a stored experiment has them; then they
@@ -969,7 +969,7 @@ class State:
     history: Observations
     answer: Answer = field(repr=False)
     stop_reason: str | None
-    belief: Any = field(repr=False)
+    run: Run = field(repr=False)
     plan: Tensor | None = None
     told: Observations = field(default_factory=Observations.empty)
     deferred: tuple[Observations, ...] = ()
@@ -977,6 +977,11 @@ class State:
     excluded: tuple[tuple[int, tuple[int, ...]], ...] = ()
     strategy: Strategy = field(kw_only=True, repr=False)
     stored_plan: Tensor | None = field(default=None, kw_only=True, repr=False)
+
+    @property
+    def belief(self) -> Any:
+        r"""What the algorithm believes after the complete rounds."""
+        return self.run.belief
 
     @property
     def classification(self) -> Classification:
@@ -1015,7 +1020,7 @@ class State:
     def _forecast(self) -> Forecast:
         if self.stop_reason in (DECIDED, AUDITED):
             return Forecast(0, "Everything is decided.")
-        return self.strategy.algorithm.forecast(self.belief, self.told.n_measured)
+        return self.run.forecast(self.told.n_measured)
 
     @ordinary
     def content(self, confidence: float = CONFIDENCE) -> Content:
@@ -1034,8 +1039,7 @@ class State:
             ValueError: If ``confidence`` is outside (0, 1).
         """
         in_interval(confidence, "confidence", 0.0, 1.0)
-        algorithm = self.strategy.algorithm
-        return algorithm.content(self.belief, self.classification, confidence)
+        return self.run.content(self.classification, confidence)
 
     @ordinary
     def conservative(self, alpha: float = CONFIDENCE) -> Tensor:

@@ -24,9 +24,8 @@ from botorch_lse.models.fitted import ModelArgument
 from botorch_lse.models.gaussian_process import MEMORY_BUDGET
 from botorch_lse.rules.base import Rule
 from botorch_lse.rules.design import OptimalDesign
-from botorch_lse.strategies.algorithm import Algorithm
-from botorch_lse.strategies.criteria.audit import audited
-from botorch_lse.strategies.criteria.base import unwrapped
+from botorch_lse.strategies.criteria.audit import audits
+from botorch_lse.strategies.criteria.base import Criterion
 from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from botorch_lse.strategies.loop import State, Strategy, check_state
@@ -103,8 +102,8 @@ class GPParetoStrategy(Strategy):
     def __post_init__(self) -> None:
         self._check_rounds()
         object.__setattr__(self, "maximize", checked_directions(self.maximize))
-        self.placed.check()
-        self.algorithm  # noqa: B018  (checks the audit)
+        self.algorithm.check()
+        self.criteria  # noqa: B018  (checks the audit)
 
     @property
     def directions(self) -> tuple[bool, ...]:
@@ -114,19 +113,19 @@ class GPParetoStrategy(Strategy):
     def estimate(self, state: State) -> ParetoEstimate:
         r"""The estimated outputs of every row with their intervals."""
         check_state(self, state)
-        return on_cpu(pareto_sides(unwrapped(state.belief).sides).estimate)
+        return on_cpu(pareto_sides(state.belief.sides).estimate)
 
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
-    def algorithm(self) -> Algorithm:
-        r"""The parts, with an audit of the answer if one is wanted."""
-        return audited(self.placed, self.audit, self.pool, self.max_repeats)
+    def algorithm(self) -> Any:
+        r"""The parts, on the device of the pool."""
+        return on_device(self)
 
     @cached_property
-    def placed(self) -> Any:
-        r"""The parts on the device of the pool, before an audit is put around them."""
-        return on_device(self)
+    def criteria(self) -> tuple[Criterion, ...]:
+        r"""An audit of the answer, if one is wanted."""
+        return audits(self.algorithm, self.audit, self.pool, self.max_repeats)
 
     @cached_property
     def parts(self) -> GaussianAlgorithm:
@@ -196,7 +195,7 @@ class GPParetoStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, as a sentence."""
-        return str(self.placed.guarantee)
+        return str(self.algorithm.guarantee)
 
     def _complete(self, observations: Observations) -> Observations:
         return super()._complete(with_columns(observations, len(self.maximize)))

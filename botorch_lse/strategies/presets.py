@@ -48,10 +48,9 @@ from botorch_lse.rules.costs import RowCost, RowCosts
 from botorch_lse.rules.design import OptimalDesign
 from botorch_lse.rules.scores import Ambiguity, Random, Straddle, Variance, Width
 from botorch_lse.rules.truncated import EpochBeta, TruncatedVariance
-from botorch_lse.strategies.algorithm import Algorithm
-from botorch_lse.strategies.criteria.audit import audited
-from botorch_lse.strategies.criteria.base import unwrapped
-from botorch_lse.strategies.criteria.content import ContentStop, watched
+from botorch_lse.strategies.criteria.audit import audits
+from botorch_lse.strategies.criteria.base import Criterion
+from botorch_lse.strategies.criteria.content import ContentStop, content_watches
 from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from botorch_lse.strategies.loop import State, Strategy, check_state
@@ -160,21 +159,22 @@ class GPStrategy(Strategy):
     def __post_init__(self) -> None:
         self._check_rounds()
         check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
-        self.placed.check()
-        self.algorithm  # noqa: B018  (checks audit and content_tol)
+        self.algorithm.check()
+        self.criteria  # noqa: B018  (checks audit and content_tol)
 
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
-    def algorithm(self) -> Algorithm:
-        r"""The parts, with an audit, and a watch on how much is above, if wanted."""
-        audit = self.audit, self.pool, self.max_repeats
-        return watched(audited(self.placed, *audit), self.content_tol)
+    def algorithm(self) -> Any:
+        r"""The parts, on the device of the pool."""
+        return on_device(self)
 
     @cached_property
-    def placed(self) -> Any:
-        r"""The parts on the device of the pool, before an audit is put around them."""
-        return on_device(self)
+    def criteria(self) -> tuple[Criterion, ...]:
+        r"""An audit, and a watch on how much is above, if wanted."""
+        found = audits(self.algorithm, self.audit, self.pool, self.max_repeats)
+        watched = content_watches(self.algorithm, self.content_tol, bool(found))
+        return (*found, *watched)
 
     @cached_property
     def parts(self) -> GaussianAlgorithm:
@@ -279,7 +279,7 @@ class GPStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, in words."""
-        return str(self.placed.guarantee)
+        return str(self.algorithm.guarantee)
 
 
 def check_goal(
@@ -707,7 +707,7 @@ class HRAGEStrategy(GPStrategy):
     def burn_in_used(self, state: State) -> int:
         r"""How many measurements were made during the burn-in."""
         check_state(self, state)
-        data = unwrapped(state.belief).fits.burn_in
+        data = state.belief.fits.burn_in
         return 0 if data is None else data.n
 
     def variances(self, state: State) -> Tensor | None:
@@ -716,7 +716,7 @@ class HRAGEStrategy(GPStrategy):
         Where neither is the case (a model that learns one noise) ``None`` as well.
         """
         check_state(self, state)
-        data = unwrapped(state.belief).fits.burn_in
+        data = state.belief.fits.burn_in
         return self.pool.noise_var if data is None else on_cpu(data.variances)
 
 
@@ -896,7 +896,7 @@ class TruVaRStrategy(GPStrategy):
             Bogunovic et al. (2016), section 4.
         """
         check_state(self, state)
-        posterior = unwrapped(state.belief).posterior
+        posterior = state.belief.posterior
         mean, scale = on_cpu((posterior.mean, posterior.scale))
         everything = torch.ones(len(self.pool), dtype=torch.bool)
         return int(first_best(mean, everything, scale) or 0)
@@ -908,7 +908,7 @@ class TruVaRStrategy(GPStrategy):
             state: Where the run stands.
         """
         check_state(self, state)
-        return float(unwrapped(state.belief).memory.spent)
+        return float(state.belief.memory.spent)
 
 
 def fit_without_level(

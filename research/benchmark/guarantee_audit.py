@@ -26,7 +26,7 @@ from botorch_lse.confidence.audit import (
 from botorch_lse.confidence.judges import ParetoJudge, RegionJudge, Values
 from botorch_lse.data.pool import Pool
 from botorch_lse.goals.regions import Above, Between, Levels, Region
-from botorch_lse.strategies.criteria.audit import Audited
+from botorch_lse.strategies.criteria.audit import Audit
 from botorch_lse.strategies.labels import LabelAudit
 from research.benchmark.engines import over
 from research.benchmark.guarantee import WRONG, Outcome, power_report
@@ -393,9 +393,10 @@ def passes_in_loop(scenario: Scenario, seed: int, divisor: float) -> bool:
         max_repeats=scenario.most,
         max_observations=MOST_DRAWN,
     )
-    assert isinstance(strategy.algorithm, Audited)
-    weaker = replace(strategy.algorithm, make_test=partial(divided, divisor))
-    vars(strategy)["algorithm"] = weaker  # in its place
+    (audit,) = strategy.criteria
+    assert isinstance(audit, Audit)
+    weaker = replace(audit, make_test=partial(divided, divisor))
+    vars(strategy)["criteria"] = (weaker,)  # in its place
     truth = torch.where(above, margins, -margins)
     state = strategy.init(seed)
     while not state.is_done:

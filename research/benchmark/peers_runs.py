@@ -221,7 +221,8 @@ def open_again(state: State, goal: Goal) -> State:
         return state
     sides = goal.start(len(state.classification.mean))
     belief = replace(state.belief, sides=sides)
-    return replace(state, stop_reason=None, belief=belief)
+    run = replace(state.run, belief=belief)
+    return replace(state, stop_reason=None, run=run)
 
 
 def run(

@@ -13,7 +13,6 @@ from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.models.gaussian_process import keep_memory, row_blocks
 from botorch_lse.strategies import LSEStrategy
-from botorch_lse.strategies.criteria.base import unwrapped
 from research.benchmark.registry import Options, entry
 from research.benchmark.speed import MIB, Cost, in_fresh_process, measured
 from research.papers.problems import matern_prior
@@ -149,7 +148,7 @@ def decide(
             state = single.tell(state, batch.observe(torch.zeros(len(batch))))
         with measured(where) as answer:
             state.classification  # noqa: B018  (made when it is read)
-        kept = unwrapped(state.belief).posterior._path
+        kept = state.belief.posterior._path
     there, X = moved((prior, X), where)
     keep_memory()
     with measured(where) as bare, torch.no_grad():

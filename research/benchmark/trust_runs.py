@@ -229,7 +229,7 @@ def _with_and_without_audit(job: Job, instance: Instance) -> list[Run]:
         n_used, answer = state.n_used, state.classification
         way.note(answer, n_used)
         if ended is None:
-            inner, algorithm = state.belief.inner, plain.algorithm
+            inner, algorithm = state.belief, plain.algorithm
             answer = algorithm.classification(inner)
             reason = algorithm.stop_reason(inner, answer) or state.stop_reason
             if reason is not None:
@@ -238,7 +238,7 @@ def _with_and_without_audit(job: Job, instance: Instance) -> list[Run]:
                 reason = algorithm.limit_reason(inner, BUDGET)
                 ended = way.ended(job, NOW, reason, answer, n_used)
                 return [ended, replace(ended, arm=WITH_AUDIT)]
-            elif state.belief.claim is not None:
+            elif state.run.notes[0].claim is not None:
                 # What the audit says of one-sided data the plain run does not say.
                 ended = _until_done(job, NOW, instance)
     assert ended is not None  # the last state has a reason

@@ -282,7 +282,7 @@ def audited():
             strategy, seed=3, asynchronous=True, max_failures=1
         )
     )
-    while state_of(client).belief.claim is None:
+    while state_of(client).run.notes[0].claim is None:
         for trial, parameters in client.get_next_trials(1).items():
             tell(client, strategy, trial, parameters)
     return strategy, client
@@ -298,7 +298,7 @@ def tell(client, strategy, trial, parameters):
 def test_an_audit_goes_on_without_a_row_that_it_drew(how, tmp_path):
     r"""It counts as wrong, and the next draw is measured in its place."""
     strategy, client = audited()
-    claim = state_of(client).belief.claim
+    claim = state_of(client).run.notes[0].claim
     drawn = claim.drawn.tolist()
     out = client.get_next_trials(3)
     (lost, row), *_ = ((i, p[POOL_INDEX]) for i, p in out.items())
@@ -317,7 +317,7 @@ def test_an_audit_goes_on_without_a_row_that_it_drew(how, tmp_path):
         if trial != lost:
             tell(client, strategy, trial, parameters)
     state = state_of(client)
-    claim = state.belief.claim
+    claim = state.run.notes[0].claim
     assert claim.drawn.tolist() == drawn  # the draws were made before any value
     assert claim.judged.tolist() == [False, True, True, True]
     while not state_of(client).is_done:
@@ -345,13 +345,13 @@ def test_what_was_excluded_when_a_row_was_planned_is_part_of_what_is_kept(tmp_pa
     n = len(state_of(client).history)
     client.mark_trial_failed(late)
     assert state_of(client).round == n  # it waits for the next result
-    assert state_of(client).belief.claim.judged.tolist() == []
+    assert state_of(client).run.notes[0].claim.judged.tolist() == []
     more = client.get_next_trials(1)
     for trial, parameters in more.items():
         tell(client, strategy, trial, parameters)
     state = state_of(client)
     assert state.excluded == ((n, (first[POOL_INDEX],)),)
-    assert state.belief.claim.judged.tolist()[:2] == [False, True]
+    assert state.run.notes[0].claim.judged.tolist()[:2] == [False, True]
     assert same_state(state_of(reloaded(client, tmp_path)), state)
 
 

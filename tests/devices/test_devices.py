@@ -68,7 +68,6 @@ from botorch_lse.strategies import (
     Width,
     extended,
 )
-from botorch_lse.strategies.criteria.base import unwrapped
 from botorch_lse.surrogate import draws as content
 from research.benchmark import speed_rows
 from tests.covering import more_when_slow
@@ -460,7 +459,7 @@ def test_models_are_learnt_and_used_alike(name: str, device: Device) -> None:
     rounds = 2 if strategy.batch_size == LEARNT["batch_size"] else 5
     _, there = side_by_side(strategy, device, of_table(table), rounds)
     if strategy.can_predict:
-        assert unwrapped(there.belief).fits.is_informed
+        assert there.belief.fits.is_informed
 
 
 def test_rows_that_measure_one_output_are_chosen_alike(device: Device) -> None:

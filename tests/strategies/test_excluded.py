@@ -171,16 +171,16 @@ def test_rows_that_an_audit_drew_count_as_wrong():
         audit=(0.3, 0.2),
     )
     state = strategy.init()
-    while state.belief.claim is None:
+    while state.run.notes[0].claim is None:
         rows = strategy.ask(state).order
         state = strategy.tell(state, Observations(rows, torch.tensor(truth()[rows])))
-    drawn = int(state.belief.claim.drawn[0])
+    drawn = int(state.run.notes[0].claim.drawn[0])
     other = strategy.exclude(state, [drawn])
     assert drawn not in strategy.ask(other).order.tolist()
     rows = strategy.ask(other).order
     other = strategy.tell(other, Observations(rows, torch.tensor(truth()[rows])))
-    if other.belief.claim is not None:
-        assert int(other.belief.claim.verdict[drawn]) < 0
+    if other.run.notes[0].claim is not None:
+        assert int(other.run.notes[0].claim.verdict[drawn]) < 0
     assert bool(other.belief.measured[drawn])  # no later claim is about it
 
 

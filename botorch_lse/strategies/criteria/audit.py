@@ -1,11 +1,11 @@
 r"""Audits inside a run: once all is decided, rows drawn at random must agree.
 
-An algorithm that wraps another one. While the inner algorithm has open rows it asks,
-plans and learns as ever. Once it says that all is decided, its answer is a claim: rows
-are drawn uniformly at random from those not measured, measured, and compared with the
-claim, until the test of ``confidence/audit.py`` has passed. Their values also go into
-the model. If the model then takes back more of the claim than the audit would tolerate,
-learning goes on, and the next claim is audited anew with what is left of ``delta``.
+While the algorithm has open rows the run goes on as ever. Once all is decided its
+answer is a claim: rows are drawn uniformly at random from those not measured, measured,
+and compared with the claim, until the test of ``confidence/audit.py`` has passed. Their
+values also go into the model. If the model then takes back more of the claim than the
+audit would tolerate, learning goes on, and the next claim is audited anew with what is
+left of ``delta``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from botorch_lse.strategies.algorithm import (
     NOT_CONFIRMED,
     Algorithm,
 )
-from botorch_lse.strategies.criteria.base import Wrapping
+from botorch_lse.strategies.criteria.base import Criterion, Run
 from botorch_lse.strategies.forecast import Forecast
 
 DRAWS = 4096
@@ -231,11 +231,10 @@ class Claim:
 
 
 @dataclass(frozen=True, eq=False)
-class AuditBelief:
-    r"""What is believed, and where the audit stands.
+class AuditNote:
+    r"""Where an audit stands.
 
     Args:
-        inner: What the wrapped algorithm believes.
         seed: The run's seed, from which rows are drawn.
         measured: ``N`` bools: rows that were measured or used up so far.
         lost: ``N`` bools: rows that were used up without a result, or excluded.
@@ -244,13 +243,13 @@ class AuditBelief:
         noise: How rows are judged: by ``KNOWN`` noise, by ``LEARNT`` noise, which is
             bounded from pairs, or by ``SIDE`` of one value, whatever the noise.
         noise_std: ``m`` bounds of noise that is learnt; ``None`` before they are known.
+        is_gaussian: Whether noise that is known is Gaussian; else it is sub-Gaussian.
         sums: Where rows are compared with others: ``N x m`` sums of all values of the
             run, ``N x m`` variances of these, ``N`` counts.
         ended: ``"audited"`` once the claim is shown, ``"not confirmed"`` once it is
             clear that it will not be.
     """
 
-    inner: Any
     seed: int
     measured: Tensor
     lost: Tensor
@@ -258,6 +257,7 @@ class AuditBelief:
     claim: Claim | None = None
     noise: str = KNOWN
     noise_std: Tensor | None = None
+    is_gaussian: bool = True
     sums: tuple[Tensor, Tensor, Tensor] | None = None
     ended: str | None = None
 
@@ -268,12 +268,13 @@ class AuditBelief:
 
 
 @dataclass(frozen=True, eq=False)
-class Audited(Wrapping):
-    r"""An algorithm whose answer is audited before the run ends.
+class Audit(Criterion):
+    r"""The test of an answer by rows drawn at random, before the run ends.
+
+    The algorithm of the run knows ``audit_judge``, ``audit_noise``,
+    ``audit_noise_kind`` and ``noise_in_words``.
 
     Args:
-        inner: The algorithm; it knows ``audit_judge``, ``audit_noise``,
-            ``audit_noise_kind`` and ``noise_in_words``.
         pool: What can be measured.
         tolerance: The share of the rows not measured that may be wrong.
         delta: The probability, over the draws, that more are wrong and it passes.
@@ -287,112 +288,117 @@ class Audited(Wrapping):
     max_repeats: int | None = None
     make_test: Callable[..., AuditTest] = audit_test
 
-    @property
-    def draws_at_random(self) -> bool:  # type: ignore[override]
-        r"""They are: that is what an audit is."""
-        return True
+    draws_at_random = True
 
     # --- learning ---------------------------------------------------------------------
 
-    def start(self, seed: int) -> AuditBelief:
-        r"""The belief before any observation."""
+    def start(self, run: Run, seed: int) -> AuditNote:
+        r"""The note before any observation, with a claim if all is decided then."""
         none = torch.zeros(len(self.pool), dtype=torch.bool)
-        inner, sums = self.inner.start(seed), None
-        if not self.inner.audits_by_itself:
-            zero = torch.zeros(len(none), self.inner.n_columns, dtype=torch.float64)
+        algorithm: Any = run.algorithm
+        sums = None
+        if not algorithm.audits_by_itself:
+            zero = torch.zeros(len(none), algorithm.n_columns, dtype=torch.float64)
             sums = zero, zero, none.long()
-        return self._claimed(AuditBelief(inner, seed, none, none, sums=sums))
+        is_gaussian = bool(algorithm.audit_is_gaussian)
+        note = AuditNote(seed, none, none, is_gaussian=is_gaussian, sums=sums)
+        return self._claimed(note, run)
 
-    def lose(
-        self, belief: AuditBelief, rows: Tensor, history: Observations, seed: int
-    ) -> AuditBelief:
+    def lose(self, note: AuditNote, run: Run, rows: Tensor) -> AuditNote:
         r"""After rows were used up without a result: drawn ones count as wrong."""
-        claim = None if belief.claim is None else belief.claim.without(rows)
         after = replace(
-            belief,
-            inner=self.inner.lose(belief.inner, rows, history, seed),
-            measured=belief.measured.index_fill(0, rows, True),
-            lost=belief.lost.index_fill(0, rows, True),
-            claim=claim,
+            note,
+            measured=note.measured.index_fill(0, rows, True),
+            lost=note.lost.index_fill(0, rows, True),
+            claim=None if note.claim is None else note.claim.without(rows),
         )
-        return self._claimed(self._kept(self._tested(self._judged(after))))
+        return self._looked(after, run)
 
-    def after(self, belief: AuditBelief, inner: Any, new: Observations) -> AuditBelief:
-        r"""The belief after one more round, the audit's rows judged."""
-        claim, sums = belief.claim, belief.sums
-        if (claim is not None or sums is not None) and belief.ended is None:
+    def after(
+        self, note: AuditNote, before: Run, run: Run, new: Observations
+    ) -> AuditNote:
+        r"""The note after one more round, the audit's rows judged."""
+        claim, sums = note.claim, note.sums
+        if (claim is not None or sums is not None) and note.ended is None:
             # The noise as it was when the values came: a later fit has seen them.
-            noise_var = self.inner.audit_noise(belief.inner, new)
+            algorithm: Any = run.algorithm
+            noise_var = algorithm.audit_noise(before.belief, new)
             if claim is not None:
                 claim = claim.with_values(new, noise_var)
             if sums is not None:
                 sums = _added(*sums, new, noise_var)
-        measured = belief.measured.index_fill(0, new.indices, True)
-        after = replace(belief, inner=inner, measured=measured, claim=claim, sums=sums)
-        return self._claimed(self._kept(self._tested(self._judged(after))))
+        measured = note.measured.index_fill(0, new.indices, True)
+        return self._looked(
+            replace(note, measured=measured, claim=claim, sums=sums), run
+        )
 
-    def _judged(self, belief: AuditBelief) -> AuditBelief:
+    def _looked(self, note: AuditNote, run: Run) -> AuditNote:
+        r"""With what the values told so far say of the claim, or with a new claim."""
+        note = self._kept(self._tested(self._judged(note)), run)
+        return self._claimed(note, run)
+
+    def _judged(self, note: AuditNote) -> AuditNote:
         r"""With the verdicts of the rows that are due."""
-        claim = belief.claim
-        if claim is None or belief.ended is not None:
-            return belief
-        if belief.needs_pairs:
-            bound = claim.noise_std(spent(self.delta, belief.attempt))
-            belief = replace(belief, noise_std=bound)
+        claim = note.claim
+        if claim is None or note.ended is not None:
+            return note
+        if note.needs_pairs:
+            bound = claim.noise_std(spent(self.delta, note.attempt))
+            note = replace(note, noise_std=bound)
             if bound is None:
-                return belief
-        if bool((self._missing(belief) > 0).any()):
-            return belief
-        claim = claim.judged_by(self._values(belief), self._test(belief).mistaken)
-        return replace(belief, claim=claim)
+                return note
+        if bool((self._missing(note) > 0).any()):
+            return note
+        claim = claim.judged_by(self._values(note), self._test(note).mistaken)
+        return replace(note, claim=claim)
 
-    def _missing(self, belief: AuditBelief) -> Tensor:
+    def _missing(self, note: AuditNote) -> Tensor:
         r"""``N`` counts of what rows lack that others are compared with."""
-        claim = belief.claim
-        if claim is None or belief.sums is None or belief.needs_pairs:
-            return torch.zeros_like(belief.measured, dtype=torch.long)
-        more = claim.judge.missing(claim.labels, self._values(belief))
-        return more.masked_fill(belief.lost, 0)  # one does not wait for them
+        claim = note.claim
+        if claim is None or note.sums is None or note.needs_pairs:
+            return torch.zeros_like(note.measured, dtype=torch.long)
+        more = claim.judge.missing(claim.labels, self._values(note))
+        return more.masked_fill(note.lost, 0)  # one does not wait for them
 
-    def _values(self, belief: AuditBelief) -> Values:
+    def _values(self, note: AuditNote) -> Values:
         r"""What was measured since the claim was made."""
-        claim = belief.claim
+        claim = note.claim
         assert claim is not None  # else there is nothing to compare
-        found = self._means_of(belief, claim.total, claim.variance, claim.counts)
-        if belief.sums is None:
+        found = self._means_of(note, claim.total, claim.variance, claim.counts)
+        if note.sums is None:
             return found
-        risk = REFERENCE_SHARE * spent(self.delta, belief.attempt)
-        before = self._means_of(belief, *belief.sums)
+        risk = REFERENCE_SHARE * spent(self.delta, note.attempt)
+        before = self._means_of(note, *note.sums)
         return replace(found, before=before, risk=risk)
 
     def _means_of(
-        self, belief: AuditBelief, total: Tensor, variance: Tensor, counts: Tensor
+        self, note: AuditNote, total: Tensor, variance: Tensor, counts: Tensor
     ) -> Values:
         r"""The means of sums, with what is known of their noise."""
         times = counts.clamp_min(1).unsqueeze(-1)
         std = (variance / times).sqrt()
-        if belief.noise_std is not None:
-            std = belief.noise_std.expand_as(std)
+        if note.noise_std is not None:
+            std = note.noise_std.expand_as(std)
         most, is_gaussian = self.max_repeats or LOOKS[-1], True
-        if belief.noise == SIDE:
+        if note.noise == SIDE:
             std, most = torch.zeros_like(std), 1
-        elif belief.noise == KNOWN:
-            is_gaussian = bool(self.inner.audit_is_gaussian)
+        elif note.noise == KNOWN:
+            is_gaussian = note.is_gaussian
         return Values(total / times, std, counts, most, is_gaussian)
 
-    def _tested(self, belief: AuditBelief) -> AuditBelief:
-        if belief.claim is None or belief.ended is not None:
-            return belief
-        if not self._test(belief).along(belief.claim.judged):
-            return belief
-        return replace(belief, ended=AUDITED)
+    def _tested(self, note: AuditNote) -> AuditNote:
+        if note.claim is None or note.ended is not None:
+            return note
+        if not self._test(note).along(note.claim.judged):
+            return note
+        return replace(note, ended=AUDITED)
 
-    def _kept(self, belief: AuditBelief) -> AuditBelief:
+    def _kept(self, note: AuditNote, run: Run) -> AuditNote:
         r"""Without a claim of which the model has taken back too much."""
-        claim = belief.claim
-        if claim is None or belief.ended is not None:
-            return belief
-        now = _labels(self.inner.claim(belief.inner))
+        claim = note.claim
+        if claim is None or note.ended is not None:
+            return note
+        now = _labels(run.algorithm.claim(run.belief))
         # Intervals of a model that is learnt waver, so that a row may be undecided
         # again without any reason to think that it was decided wrongly.
         has_reason = bool((claim.verdict < 0).any())
@@ -401,46 +407,47 @@ class Audited(Wrapping):
             changed &= now != UNKNOWN
         taken_back = changed[claim.rows].double().mean()
         if float(taken_back) > TAKEN_BACK * self.tolerance:
-            return replace(belief, claim=None)
+            return replace(note, claim=None)
         if claim.all_alike and bool(((now != claim.labels) & (now != UNKNOWN)).any()):
             # A region nobody knew of was met: its extent is to be learnt, however
             # small a share of the rows it may be.
-            return replace(belief, claim=None)
-        if doubt_test(self._test(belief), self.delta).along(claim.judged):
+            return replace(note, claim=None)
+        if doubt_test(self._test(note), self.delta).along(claim.judged):
             # The model does not see what the values say, and would say the same again.
-            return replace(belief, ended=NOT_CONFIRMED)
-        return belief
+            return replace(note, ended=NOT_CONFIRMED)
+        return note
 
-    def _claimed(self, belief: AuditBelief) -> AuditBelief:
+    def _claimed(self, note: AuditNote, run: Run) -> AuditNote:
         r"""With a claim, if all is decided and none is open."""
-        answer = self.inner.claim(belief.inner)
-        if belief.claim is not None or bool(answer.undecided.any()):
-            return belief
-        judge, labels = self.inner.audit_judge(belief.inner), _labels(answer)
-        rows = (~belief.measured & judge.is_drawn(labels)).nonzero().view(-1)
+        algorithm: Any = run.algorithm
+        answer = algorithm.claim(run.belief)
+        if note.claim is not None or bool(answer.undecided.any()):
+            return note
+        judge, labels = algorithm.audit_judge(run.belief), _labels(answer)
+        rows = (~note.measured & judge.is_drawn(labels)).nonzero().view(-1)
         if rows.numel() == 0:
-            return belief  # nothing is claimed of rows that were not measured
-        attempt = belief.attempt + 1
-        claim = Claim.of(labels, judge, rows, belief.seed, attempt)
-        noise = belief.noise
+            return note  # nothing is claimed of rows that were not measured
+        attempt = note.attempt + 1
+        claim = Claim.of(labels, judge, rows, note.seed, attempt)
+        noise = note.noise
         if attempt == 1:
-            noise = self.inner.audit_noise_kind(belief.inner)
+            noise = algorithm.audit_noise_kind(run.belief)
             if noise == LEARNT and self.max_repeats == 1:
                 noise = SIDE
         if noise == SIDE and not judge.knows_sides:  # only the fitted model tells
-            return replace(belief, noise=noise)
-        return replace(belief, claim=claim, attempt=attempt, noise=noise)
+            return replace(note, noise=noise)
+        return replace(note, claim=claim, attempt=attempt, noise=noise)
 
-    def _test(self, belief: AuditBelief) -> AuditTest:
-        claim = belief.claim
+    def _test(self, note: AuditNote) -> AuditTest:
+        claim = note.claim
         assert claim is not None  # it is tested
         return self.make_test(
             self._share(claim),
             self.delta,
-            belief.attempt,
+            note.attempt,
             n_rows=len(claim.rows),
-            is_learnt=belief.noise == LEARNT,
-            by_sign=belief.noise == SIDE,
+            is_learnt=note.noise == LEARNT,
+            by_sign=note.noise == SIDE,
             n_outputs=claim.judge.n_outputs,
             has_references=not claim.judge.by_itself,
         )
@@ -458,14 +465,17 @@ class Audited(Wrapping):
 
     # --- choosing ---------------------------------------------------------------------
 
-    def plan(self, belief: AuditBelief, request: PlanRequest) -> Tensor:
-        r"""The next drawn rows while a claim is open; else as the inner one says."""
-        claim = belief.claim
-        if claim is None or belief.ended is not None:
-            return super().plan(belief, request)
+    def rows(self, note: AuditNote, run: Run, request: PlanRequest) -> Tensor | None:
+        r"""The next drawn rows while a claim is open.
+
+        A row near the level is measured again, but only once its first value is known.
+        """
+        claim = note.claim
+        if claim is None or note.ended is not None:
+            return run.rows(request)
         out = torch.bincount(request.pending, minlength=len(self.pool))
-        missing = self._missing(belief)
-        wanted = claim.wanted(request.left, missing, belief.needs_pairs, out)
+        missing = self._missing(note)
+        wanted = claim.wanted(request.left, missing, note.needs_pairs, out)
         chosen: list[Tensor] = []
         size = request.size
         first = missing.nonzero().view(-1)
@@ -476,71 +486,42 @@ class Audited(Wrapping):
             size -= count
             if size == 0:
                 break
-        return torch.cat(chosen)
-
-    def at_once(self, belief: AuditBelief, request: PlanRequest) -> int:
-        r"""What is left of the draw while a claim is open; else as the inner one says.
-
-        A row near the level is measured again, but only once its first value is known.
-        """
-        if belief.claim is None or belief.ended is not None:
-            return super().at_once(belief, request)
-        return len(self.plan(belief, request))
-
-    def open_rows(self, belief: AuditBelief) -> Tensor:
-        r"""The rows of the claim that are not judged; else as the inner one says."""
-        if belief.claim is None or belief.ended is not None:
-            return super().open_rows(belief)
-        drawn = torch.zeros(len(self.pool), dtype=torch.bool)
-        drawn[belief.claim.drawn] = True
-        return (drawn & (belief.claim.verdict == 0)) | (self._missing(belief) > 0)
-
-    def may_measure(self, belief: AuditBelief, left: Tensor) -> bool:
-        r"""Whether a row of the claim may be measured; else as the inner one says."""
-        if belief.claim is None or belief.ended is not None:
-            return super().may_measure(belief, left)
-        wanted = belief.claim.wanted(left, self._missing(belief), belief.needs_pairs)
-        return bool((wanted > 0).any())
-
-    def is_out_of_reach(self, belief: AuditBelief, left: Tensor) -> bool:
-        r"""As the inner one says while no claim is open, whose rows tell of it."""
-        is_open = belief.claim is not None and belief.ended is None
-        return not is_open and super().is_out_of_reach(belief, left)
+        return torch.cat((request.pending[:0], *chosen))
 
     # --- the answer -------------------------------------------------------------------
 
-    def stop_reason(self, belief: AuditBelief, answer: Classification) -> str | None:
+    def reason(self, note: AuditNote, run: Run, answer: Classification) -> str | None:
         r"""How the audit ended; ``"decided"`` if there is nothing to audit."""
-        if belief.ended == AUDITED:
+        if note.ended == AUDITED:
             # That no row of one side was found does not say that there is none.
             if not bool(answer.above.any()):
                 return NONE_FOUND
             return AUDITED if bool(answer.below.any()) else ALL_ABOVE
-        if belief.claim is not None and belief.ended is None:
+        if note.claim is not None and note.ended is None:
             return None
-        if bool(answer.undecided.any()) and belief.ended is None:
+        if bool(answer.undecided.any()) and note.ended is None:
             return None
-        return belief.ended or DECIDED
+        return note.ended or DECIDED
 
     def content(
-        self, belief: AuditBelief, answer: Classification, confidence: float
+        self, note: AuditNote, run: Run, answer: Classification, confidence: float
     ) -> Content:
         r"""How much is above, with limits by the rows drawn, whatever the model.
 
         Rows measured before the claim count on the side on which they are said to be.
         """
-        found = super().content(belief, answer, confidence)
-        claim = belief.claim
+        found = run.content(answer, confidence)
+        claim = note.claim
         if claim is None or len(claim.judged) == 0 or not claim.judge.by_itself:
             return found
-        risk = spent(1 - confidence, belief.attempt)
-        if belief.noise == LEARNT:  # the bound of the noise may be wrong as well
-            risk -= NOISE_SHARE * spent(self.delta, belief.attempt)
+        risk = spent(1 - confidence, note.attempt)
+        if note.noise == LEARNT:  # the bound of the noise may be wrong as well
+            risk -= NOISE_SHARE * spent(self.delta, note.attempt)
         if risk <= 0:
             return found
         mass, is_above = self.pool.mass, claim.is_above
         above = float(mass[is_above].sum())
-        less, more = self._differences(belief, claim, risk)
+        less, more = self._differences(note, claim, risk)
         if answer.within is not None:
             # Of rows that were measured before the claim nothing is drawn.
             known = torch.ones_like(is_above).index_fill(0, claim.rows, False)
@@ -551,7 +532,7 @@ class Audited(Wrapping):
         return replace(found, design=limits)
 
     def _differences(
-        self, belief: AuditBelief, claim: Claim, risk: float
+        self, note: AuditNote, claim: Claim, risk: float
     ) -> tuple[float, float]:
         r"""Limits of what is truly above less what is claimed to be."""
         mass, drawn = self.pool.mass, claim.drawn[: len(claim.judged)]
@@ -559,16 +540,16 @@ class Audited(Wrapping):
         strict = claim.judge.strict()
         if strict is not claim.judge:
             # What the accuracy allows for is a difference too, to the level itself.
-            given = claim.labels, self._values(belief), self._test(belief).mistaken
+            given = claim.labels, self._values(note), self._test(note).mistaken
             wrong = strict.verdicts(*given)[drawn] <= 0
         own = mass[claim.rows]
-        is_exact = belief.noise == KNOWN and not bool((claim.variance[drawn] > 0).any())
+        is_exact = note.noise == KNOWN and not bool((claim.variance[drawn] > 0).any())
         if is_exact and claim.judge.n_classes == 2:
             x = (1 - 2 * is_above.double()) * mass[drawn] * wrong
             return difference_limits(x, len(own), float(own.max()), risk)
         # Noise may hide wrong rows, and rows near the level count as wrong; the test
         # knows how often, for rows that all weigh the same. The heaviest are taken.
-        test = replace(self._test(belief), limit=2 / risk)
+        test = replace(self._test(note), limit=2 / risk)
         ends = []
         for code in (True, False):
             n = most_wrong(~(wrong & (is_above == code)), test)
@@ -576,14 +557,14 @@ class Audited(Wrapping):
             ends.append(float(masses.topk(min(n, len(masses))).values.sum()))
         return -ends[0], ends[1]
 
-    def classification(self, belief: AuditBelief) -> Classification:
+    def answer(self, note: AuditNote, run: Run) -> Classification:
         r"""The claim, once it is shown, with what was measured since; else as ever."""
-        claim = belief.claim
-        if belief.ended != AUDITED or claim is None:
-            answer = super().classification(belief)
-            words = self._words_so_far(belief)
+        claim = note.claim
+        if note.ended != AUDITED or claim is None:
+            answer = run.answer()
+            words = self._words_so_far(note, run)
             return replace(answer, guarantee=f"{answer.guarantee}{words}")
-        answer = self.inner.claim(belief.inner)
+        answer = run.algorithm.claim(run.belief)
         # A row that was measured and not found right is undecided, unless the model has
         # changed its mind about it.
         now = _labels(answer)
@@ -599,7 +580,7 @@ class Audited(Wrapping):
             "random draws, whatever the function and the model, at most "
             f"{self._share(claim):.3g} of the {len(claim.rows)} {judge.drawn_in_words} "
             f"not measured before the audit are wrong{judge.up_to}{judge.about} "
-            f"({len(claim.judged)} draws; assumes {self._noise_in_words(belief)})."
+            f"({len(claim.judged)} draws; assumes {self._noise_in_words(note, run)})."
         )
         return replace(
             answer,
@@ -611,17 +592,19 @@ class Audited(Wrapping):
             guarantee=f"{answer.guarantee} {words}",
         )
 
-    def _words_so_far(self, belief: AuditBelief) -> str:
+    def _words_so_far(self, note: AuditNote, run: Run) -> str:
         r"""Where an audit stands that has not passed, a sentence to be added."""
-        if belief.claim is None:
-            if belief.noise != SIDE or self.inner.audit_judge(belief.inner).knows_sides:
+        if note.claim is None:
+            if note.noise != SIDE:
+                return ""
+            if run.algorithm.audit_judge(run.belief).knows_sides:
                 return ""
             return f" {UNJUDGED}"
-        judged, test = belief.claim.judged, self._test(belief)
+        judged, test = note.claim.judged, self._test(note)
         n, wrong = len(judged), int((~judged).sum())
         found = f"{wrong} of {n} rows drawn at random were wrong"
-        share = self._share(belief.claim)
-        if belief.ended is None:
+        share = self._share(note.claim)
+        if note.ended is None:
             return (
                 f" An audit of {share:.3g} is under way: {found}; "
                 f"{test.after(judged).remaining} more would do if all were right."
@@ -631,54 +614,56 @@ class Audited(Wrapping):
             f"than {share:.3g} of all."
         )
 
-    def _noise_in_words(self, belief: AuditBelief) -> str:
+    def _noise_in_words(self, note: AuditNote, run: Run) -> str:
         r"""What is assumed of the noise."""
-        if belief.noise == SIDE:
+        if note.noise == SIDE:
             return "independent noise of median zero"
-        if belief.noise == LEARNT:
+        if note.noise == LEARNT:
             return (
                 "Gaussian noise, the same for all rows, whose standard deviation was "
-                f"bounded by {_in_words(belief.noise_std)} from rows measured twice"
+                f"bounded by {_in_words(note.noise_std)} from rows measured twice"
             )
-        return str(self.inner.noise_in_words)
+        algorithm: Any = run.algorithm
+        return str(algorithm.noise_in_words)
 
-    def forecast(self, belief: AuditBelief, told: int) -> Forecast:
+    def forecast(self, note: AuditNote, run: Run, told: int) -> Forecast:
         r"""What learning takes, and the audit after it."""
-        if belief.claim is not None:
-            test = self._test(belief).after(belief.claim.judged)
-            pairs = (2 - belief.claim.counts[belief.claim.pairs]).clamp_min(0)
-            more = int(pairs.sum()) // 2 if belief.needs_pairs else 0
-            more += int(self._missing(belief).sum())
+        if note.claim is not None:
+            test = self._test(note).after(note.claim.judged)
+            pairs = (2 - note.claim.counts[note.claim.pairs]).clamp_min(0)
+            more = int(pairs.sum()) // 2 if note.needs_pairs else 0
+            more += int(self._missing(note).sum())
             basis = "The rest of the audit, if all rows to come are right."
             return Forecast(test.remaining + more, basis)
-        found = super().forecast(belief, told)
+        found = run.forecast(told)
         if found.observations is None:
             return found
-        noise = belief.noise
-        if belief.attempt == 0:
-            noise = self.inner.audit_noise_kind(belief.inner)
+        noise = note.noise
+        algorithm: Any = run.algorithm
+        if note.attempt == 0:
+            noise = algorithm.audit_noise_kind(run.belief)
         price = audit_size(
             self.tolerance,
             self.delta,
-            n_rows=max(1, int((~belief.measured).sum())),
+            n_rows=max(1, int((~note.measured).sum())),
             is_learnt=noise == LEARNT,
             by_sign=noise == SIDE,
-            n_outputs=self.inner.n_columns,
+            n_outputs=algorithm.n_columns,
         )
         basis = f"{found.basis} Then an audit of {price}, if the answer is right."
         return Forecast(found.observations + price, basis)
 
 
-def audited(
-    inner: Algorithm,
+def audits(
+    algorithm: Algorithm,
     audit: tuple[float, float] | None,
     pool: Pool,
     max_repeats: int | None,
-) -> Algorithm:
-    r"""The algorithm with an audit of its answer, if one is wanted.
+) -> tuple[Audit, ...]:
+    r"""The audit of an answer, if one is wanted.
 
     Args:
-        inner: The algorithm.
+        algorithm: What answers.
         audit: The tolerated share of wrong rows, and the failure probability.
         pool: What can be measured.
         max_repeats: How often one row may be measured.
@@ -688,15 +673,15 @@ def audited(
             of a row does not show whether its side is right.
     """
     if audit is None:
-        return inner
+        return ()
     if not isinstance(audit, tuple | list) or len(audit) != 2:
         raise ValueError(
             f"Expected `audit` to be (tolerance, delta), but got {audit!r}. Write "
             "`audit=(0.05, 0.05)`."
         )
     check_statement(*audit, names=("audit[0]", "audit[1]"))
-    inner.check_audit(max_repeats)
-    return Audited(inner, pool, *audit, max_repeats)
+    algorithm.check_audit(max_repeats)
+    return (Audit(pool, *audit, max_repeats),)
 
 
 def _added(

@@ -1,227 +1,225 @@
-r"""An algorithm around another one, which says whatever it does not say itself."""
+r"""Why a run ends beside that all is decided: criteria, and the run they watch."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
 
-from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.strategies.algorithm import Algorithm
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.surrogate.remarks import Remark
+
+
+class Criterion:
+    r"""A reason to end a run, such as an audit that has passed.
+
+    It looks at the run after each round and keeps a note of its own. It may ask for
+    rows, and say more in the answer. A run may have several: each is given the run as
+    the criteria before it leave it, and here each method says what these say.
+    """
+
+    draws_at_random: bool = False
+    """Whether it draws rows at random, so that something holds whatever the model."""
+
+    def start(self, run: Run, seed: int) -> Any:
+        r"""The note before any observation.
+
+        Args:
+            run: What is believed then.
+            seed: The run's seed.
+        """
+        return None
+
+    def after(self, note: Any, before: Run, run: Run, new: Observations) -> Any:
+        r"""The note after one more complete round.
+
+        Args:
+            note: The note before the round.
+            before: What was believed before the round.
+            run: What is believed after it.
+            new: The observations of the round.
+        """
+        return note
+
+    def lose(self, note: Any, run: Run, rows: Tensor) -> Any:
+        r"""The note after rows were used up without a result, or excluded."""
+        return note
+
+    def rows(self, note: Any, run: Run, request: PlanRequest) -> Tensor | None:
+        r"""The rows that must be measured next; ``None`` leaves it to the algorithm."""
+        return run.rows(request)
+
+    def reason(self, note: Any, run: Run, answer: Classification) -> str | None:
+        r"""Why nothing more need be asked; ``None`` while something is open."""
+        return run.stop_reason(answer)
+
+    def answer(self, note: Any, run: Run) -> Classification:
+        r"""The side of every row, with bounds and what is guaranteed."""
+        return run.answer()
+
+    def content(
+        self, note: Any, run: Run, answer: Classification, confidence: float
+    ) -> Content:
+        r"""How much is above, with all that is known of it."""
+        return run.content(answer, confidence)
+
+    def forecast(self, note: Any, run: Run, told: int) -> Forecast:
+        r"""About how many more evaluations until the run ends."""
+        return run.forecast(told)
 
 
 @dataclass(frozen=True, eq=False)
-class Wrapping(Algorithm):
-    r"""Everything as the inner algorithm says.
-
-    The belief of a derived class is a dataclass with a field ``inner``, which is what
-    the inner algorithm believes.
+class Run:
+    r"""What is believed in a run, and what its criteria have noted.
 
     Args:
-        inner: The algorithm.
+        algorithm: What believes, plans and answers.
+        belief: What it believes after the complete rounds.
+        criteria: The criteria, in the order in which each is told what the others say.
+        notes: The note of each criterion.
     """
 
-    inner: Any
+    algorithm: Algorithm
+    belief: Any
+    criteria: tuple[Criterion, ...] = ()
+    notes: tuple[Any, ...] = ()
 
-    # --- learning ---------------------------------------------------------------------
-
-    def after(self, belief: Any, inner: Any, new: Observations) -> Any:
-        r"""The belief after a round.
-
-        Args:
-            belief: Before the round.
-            inner: What the inner algorithm believes after it.
-            new: The round's observations.
-        """
-        return replace(belief, inner=inner)
+    @classmethod
+    def start(
+        cls, algorithm: Algorithm, criteria: tuple[Criterion, ...], seed: int
+    ) -> Run:
+        r"""The run before any observation."""
+        run = cls(algorithm, algorithm.start(seed))
+        for criterion in criteria:
+            run = run._with(criterion, criterion.start(run, seed))
+        return run
 
     def learn(
-        self, belief: Any, new: Observations, history: Observations, seed: int
-    ) -> Any:
-        r"""The belief after one more round."""
-        inner = self.inner.learn(belief.inner, new, history, seed)
-        return self.after(belief, inner, new)
+        self, new: Observations, history: Observations, seed: int, is_planned: bool
+    ) -> Run:
+        r"""The run after one more complete round.
 
-    def learn_planned(
-        self, belief: Any, new: Observations, history: Observations, seed: int
-    ) -> Any:
-        r"""The same after a round that holds just what was planned for it."""
-        inner = self.inner.learn_planned(belief.inner, new, history, seed)
-        return self.after(belief, inner, new)
+        Args:
+            new: The observations of the round.
+            history: All observations, which end with ``new``.
+            seed: The run's seed.
+            is_planned: Whether the round holds just what was planned for it.
+        """
+        algorithm = self.algorithm
+        learn = algorithm.learn_planned if is_planned else algorithm.learn
+        belief = learn(self.belief, new, history, seed)
+        return self._noted(
+            belief, lambda one, note, run: one.after(note, self, run, new)
+        )
 
-    def lose(self, belief: Any, rows: Tensor, history: Observations, seed: int) -> Any:
-        r"""After rows were used up without a result."""
-        inner = self.inner.lose(belief.inner, rows, history, seed)
-        return replace(belief, inner=inner)
+    def lose(self, rows: Tensor, history: Observations, seed: int) -> Run:
+        r"""The run after rows were used up without a result, or excluded.
+
+        Args:
+            rows: The rows.
+            history: All observations of the complete rounds.
+            seed: The run's seed.
+        """
+        belief = self.algorithm.lose(self.belief, rows, history, seed)
+        return self._noted(belief, lambda one, note, run: one.lose(note, run, rows))
+
+    def _noted(self, belief: Any, noted: Callable[[Criterion, Any, Run], Any]) -> Run:
+        r"""The run with another belief and new notes, each made after those before."""
+        run = Run(self.algorithm, belief)
+        for criterion, note in zip(self.criteria, self.notes, strict=True):
+            run = run._with(criterion, noted(criterion, note, run))
+        return run
+
+    def _with(self, criterion: Criterion, note: Any) -> Run:
+        r"""The run with one more criterion."""
+        return replace(
+            self, criteria=(*self.criteria, criterion), notes=(*self.notes, note)
+        )
 
     @property
-    def needs_plans(self) -> bool:
-        r"""Whether ``learn_planned`` differs from ``learn``."""
-        return bool(self.inner.needs_plans)
-
-    def complete(self, observations: Observations) -> Observations:
-        r"""The observations with the noise variances that are known beforehand."""
-        found: Observations = self.inner.complete(observations)
-        return found
-
-    def predict(
-        self, belief: Any, X: Tensor, data: Observations | None = None
-    ) -> tuple[Tensor, Tensor]:
-        r"""Means and variances of the outputs at points."""
-        found: tuple[Tensor, Tensor] = self.inner.predict(belief.inner, X, data)
-        return found
+    def _inner(self) -> Run:
+        r"""The run without its last criterion."""
+        return replace(self, criteria=self.criteria[:-1], notes=self.notes[:-1])
 
     # --- choosing ---------------------------------------------------------------------
 
     @property
-    def size_is_open(self) -> bool:
-        r"""Whether ``ask`` may say how many measurements a batch has."""
-        return bool(self.inner.size_is_open)
+    def draws_at_random(self) -> bool:
+        r"""Whether a criterion draws rows at random."""
+        return any(criterion.draws_at_random for criterion in self.criteria)
 
-    def takes_any_rows(self, belief: Any) -> bool:
-        r"""Whether other rows would do as well as those that are asked for."""
-        return bool(self.inner.takes_any_rows(belief.inner))
+    def rows(self, request: PlanRequest) -> Tensor | None:
+        r"""The rows that a criterion wants; ``None``: the algorithm plans."""
+        if not self.criteria:
+            return None
+        return self.criteria[-1].rows(self.notes[-1], self._inner, request)
 
-    def planning_belief(self, belief: Any) -> Any:
-        r"""The belief from which the next rows are planned."""
-        return replace(belief, inner=self.inner.planning_belief(belief.inner))
-
-    def round_size(self, belief: Any, room: int | None) -> int:
-        r"""The size of the next round."""
-        return int(self.inner.round_size(belief.inner, room))
-
-    def plan(self, belief: Any, request: PlanRequest) -> Tensor:
-        r"""The rows to measure."""
-        rows: Tensor = self.inner.plan(belief.inner, request)
+    def plan(self, request: PlanRequest) -> Tensor:
+        r"""The rows to measure with replicates; fewer than asked if none is left."""
+        if request.size == 0:
+            return request.pending[:0]
+        rows = self.rows(request)
+        if rows is None:
+            planning = self.algorithm.planning_belief(self.belief)
+            rows = self.algorithm.plan(planning, request)
         return rows
 
-    def at_once(self, belief: Any, request: PlanRequest) -> int:
+    def at_once(self, request: PlanRequest) -> int:
         r"""How many measurements may be planned beside those that are pending."""
-        return int(self.inner.at_once(belief.inner, request))
+        rows = self.rows(request)
+        if rows is None:
+            return self.algorithm.at_once(self.belief, request)
+        return len(rows)
 
-    def open_rows(self, belief: Any) -> Tensor:
-        r"""``N`` bools: the rows that may be chosen."""
-        rows: Tensor = self.inner.open_rows(belief.inner)
-        return rows
-
-    def is_out_of_reach(self, belief: Any, left: Tensor) -> bool:
-        r"""Whether no more is decided, however often rows are measured."""
-        return bool(self.inner.is_out_of_reach(belief.inner, left))
-
-    def may_measure(self, belief: Any, left: Tensor) -> bool:
+    def may_measure(self, request: PlanRequest) -> bool:
         r"""Whether a row is left that may be chosen."""
-        return bool(self.inner.may_measure(belief.inner, left))
+        rows = self.rows(request)
+        if rows is None:
+            return self.algorithm.may_measure(self.belief, request.left)
+        return len(rows) > 0
 
-    def repeats_left(
-        self, belief: Any, data: Observations, pending: Tensor, left: Tensor
-    ) -> Tensor:
-        r"""``N`` counts of how often each row may still be measured."""
-        found: Tensor = self.inner.repeats_left(belief.inner, data, pending, left)
-        return found
+    def is_out_of_reach(self, request: PlanRequest) -> bool:
+        r"""Whether no more is decided, however often rows are measured.
 
-    def visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
-        r"""The order in which to measure a batch."""
-        found: Tensor = self.inner.visiting_order(belief.inner, rows, before)
-        return found
-
-    # --- what audits and stops ask ----------------------------------------------------
-
-    @property
-    def draws_at_random(self) -> bool:  # type: ignore[override]
-        r"""Whether rows are drawn at random, so that something holds in any case."""
-        return bool(self.inner.draws_at_random)
-
-    @property
-    def audit_accuracy(self) -> float | None:
-        r"""Up to which distance from the level a side may be wrong."""
-        found: float | None = self.inner.audit_accuracy
-        return found
-
-    def audit_level(self, belief: Any) -> float:
-        r"""The level by which an audit judges."""
-        return float(self.inner.audit_level(belief.inner))
-
-    @property
-    def can_draw_content(self) -> bool:
-        r"""Whether sides follow from draws of the posteriors."""
-        return bool(self.inner.can_draw_content)
-
-    @property
-    def has_content(self) -> bool:
-        r"""Whether the rows on one side have a share of the pool that is meant."""
-        return bool(self.inner.has_content)
-
-    @property
-    def has_stated_level(self) -> bool:
-        r"""Whether the level is known beforehand."""
-        return bool(self.inner.has_stated_level)
-
-    def can_estimate(self, belief: Any) -> bool:
-        r"""Whether there is a model that has seen values on both sides."""
-        return bool(self.inner.can_estimate(belief.inner))
-
-    def worth(self, belief: Any, new: Observations) -> float:
-        r"""How many exact measurements a round is worth."""
-        return float(self.inner.worth(belief.inner, new))
+        While a criterion wants rows their values tell of it.
+        """
+        algorithm, left = self.algorithm, request.left
+        is_free = self.rows(request) is None
+        return is_free and algorithm.is_out_of_reach(self.belief, left)
 
     # --- the answer -------------------------------------------------------------------
 
-    def stop_reason(self, belief: Any, answer: Classification) -> str | None:
-        r"""Why nothing more need be asked."""
-        reason: str | None = self.inner.stop_reason(belief.inner, answer)
-        return reason
+    def stop_reason(self, answer: Classification) -> str | None:
+        r"""Why nothing more need be asked; ``None`` while something is open."""
+        if not self.criteria:
+            return self.algorithm.stop_reason(self.belief, answer)
+        return self.criteria[-1].reason(self.notes[-1], self._inner, answer)
 
-    def limit_reason(self, belief: Any, reason: str) -> str:
-        r"""What a run is said to have ended with where no more may be measured."""
-        return str(self.inner.limit_reason(belief.inner, reason))
-
-    def classification(self, belief: Any) -> Classification:
+    def answer(self) -> Classification:
         r"""The side of every row, with bounds and what is guaranteed."""
-        found: Classification = self.inner.classification(belief.inner)
-        return found
+        if not self.criteria:
+            return self.algorithm.classification(self.belief)
+        return self.criteria[-1].answer(self.notes[-1], self._inner)
 
-    def claim(self, belief: Any) -> Classification:
-        r"""What would be answered if nothing were held back."""
-        found: Classification = self.inner.claim(belief.inner)
-        return found
-
-    def content(
-        self, belief: Any, answer: Classification, confidence: float
-    ) -> Content:
+    def content(self, answer: Classification, confidence: float) -> Content:
         r"""How much is above, with all that is known of it."""
-        found: Content = self.inner.content(belief.inner, answer, confidence)
-        return found
+        if not self.criteria:
+            return self.algorithm.content(self.belief, answer, confidence)
+        last, note = self.criteria[-1], self.notes[-1]
+        return last.content(note, self._inner, answer, confidence)
 
-    def conservative(self, belief: Any, alpha: float) -> Tensor:
-        r"""``T`` bools: items that are above together with probability ``alpha``."""
-        found: Tensor = self.inner.conservative(belief.inner, alpha)
-        return found
+    def forecast(self, told: int) -> Forecast:
+        r"""About how many more evaluations until the run ends.
 
-    def remarks(self, belief: Any) -> tuple[Remark, ...]:
-        r"""What the told values show that the answer does not say by itself."""
-        found: tuple[Remark, ...] = self.inner.remarks(belief.inner)
-        return found
-
-    def calibration(self, belief: Any, output: int) -> Calibration:
-        r"""How the predictions of an output compare with what was measured."""
-        found: Calibration = self.inner.calibration(belief.inner, output)
-        return found
-
-    def forecast(self, belief: Any, told: int) -> Forecast:
-        r"""About how many more evaluations until everything is decided."""
-        found: Forecast = self.inner.forecast(belief.inner, told)
-        return found
-
-
-def unwrapped(belief: Any) -> Any:
-    r"""What the innermost algorithm believes."""
-    while hasattr(belief, "inner"):
-        belief = belief.inner
-    return belief
+        Args:
+            told: Measurements of the open round that are told already.
+        """
+        if not self.criteria:
+            return self.algorithm.forecast(self.belief, told)
+        return self.criteria[-1].forecast(self.notes[-1], self._inner, told)

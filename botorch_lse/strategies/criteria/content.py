@@ -1,4 +1,4 @@
-r"""Stop when the share above is known: rules, and the algorithm that follows them.
+r"""Stop when the share above is known: rules, and the criterion that follows them.
 
 The side of every row need not be known for that: rows of little mass may stay
 undecided. ``ContentKnown`` asks for an interval that is narrow enough; the other rules
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, cast, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from botorch_lse._validation import (
     in_interval,
@@ -23,8 +23,8 @@ from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import CONFIDENCE, Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.functional.scores import u_function
-from botorch_lse.strategies.algorithm import CONTENT, Algorithm
-from botorch_lse.strategies.criteria.base import Wrapping
+from botorch_lse.strategies.algorithm import CONTENT
+from botorch_lse.strategies.criteria.base import Criterion, Run
 
 Source = Literal["posterior", "decided", "design"]
 SOURCES = get_args(Source)
@@ -213,11 +213,6 @@ class ContentKnown(ContentStop):
 
     def check(self, algorithm: Any) -> None:
         r"""Complain where there is no such interval."""
-        if self.by == "design" and not algorithm.draws_at_random:
-            raise ValueError(
-                "Expected an `audit` for `by='design'`, whose draws it counts, but got "
-                "none. Write `audit=(0.05, 0.05)`."
-            )
         if self.by == "posterior" and not algorithm.can_draw_content:
             raise ValueError(
                 "Expected stated levels of independent outputs for `by='posterior'`, "
@@ -322,67 +317,64 @@ def needs_one_level(algorithm: Any, rule: ContentStop) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class WatchedBelief:
-    r"""What is believed, and what the rounds have said of the number so far.
+class ContentNote:
+    r"""What the rounds have said of the number so far.
 
     Args:
-        inner: What the wrapped algorithm believes.
         course: How the estimate has moved.
         held: After how many rounds in a row the rule has held.
     """
 
-    inner: Any
     course: Course = Course()
     held: int = 0
 
 
 @dataclass(frozen=True, eq=False)
-class Watched(Wrapping):
-    r"""An algorithm that ends once the share above is known.
+class ContentWatch(Criterion):
+    r"""The end of a run once the share above is known.
 
     Args:
-        inner: The algorithm.
         rule: When the share counts as known.
     """
 
     rule: ContentStop
 
-    def start(self, seed: int) -> WatchedBelief:
-        r"""The belief before any observation, when nothing is known."""
-        return WatchedBelief(self.inner.start(seed))
+    def start(self, run: Run, seed: int) -> ContentNote:
+        r"""The note before any observation, when nothing is known."""
+        return ContentNote()
 
     def after(
-        self, belief: WatchedBelief, inner: Any, new: Observations
-    ) -> WatchedBelief:
-        r"""The belief after one more round, and whether the rule holds."""
-        course = replace(belief.course, n_rounds=belief.course.n_rounds + 1)
-        if belief.held >= self.rule.times:  # the run has ended
-            return replace(belief, inner=inner, course=course)
-        if not self.inner.can_estimate(inner):
-            return WatchedBelief(inner, Course(n_rounds=course.n_rounds))
-        answer = self.inner.classification(inner)
+        self, note: ContentNote, before: Run, run: Run, new: Observations
+    ) -> ContentNote:
+        r"""The note after one more round, and whether the rule holds."""
+        course = replace(note.course, n_rounds=note.course.n_rounds + 1)
+        if note.held >= self.rule.times:  # the run has ended
+            return replace(note, course=course)
+        algorithm: Any = run.algorithm
+        if not algorithm.can_estimate(run.belief):
+            return ContentNote(Course(n_rounds=course.n_rounds))
+        answer = run.answer()
         known = answer.content()
         course = replace(
             course,
             estimates=(*course.estimates, known.estimate),
-            worth=(*course.worth, self.inner.worth(belief.inner, new)),
+            worth=(*course.worth, algorithm.worth(before.belief, new)),
         )
         if not self.rule.may_hold(known, course):
-            return WatchedBelief(inner, course)
-        content = self.inner.content(inner, answer, self.rule.confidence)
+            return ContentNote(course)
+        content = run.content(answer, self.rule.confidence)
         level = None
-        if self.inner.audit_accuracy is not None:
-            level = self.inner.audit_level(inner)
+        if algorithm.audit_accuracy is not None:
+            level = algorithm.audit_level(run.belief)
         look = Look(content, answer, level, course)
-        held = belief.held + 1 if self.rule.holds(look) else 0
-        return WatchedBelief(inner, course, held)
+        return ContentNote(course, note.held + 1 if self.rule.holds(look) else 0)
 
     def content(
-        self, belief: WatchedBelief, answer: Classification, confidence: float
+        self, note: ContentNote, run: Run, answer: Classification, confidence: float
     ) -> Content:
         r"""How much is above, also with what the estimate has moved by lately."""
-        found = super().content(belief, answer, confidence)
-        course = belief.course
+        found = run.content(answer, confidence)
+        course = note.course
         moved = course.moved_so_far(self.rule.settled)
         if found.posterior is None or not course.estimates or moved == math.inf:
             return found
@@ -390,25 +382,28 @@ class Watched(Wrapping):
         low, high = found.posterior
         return replace(found, widened=(max(0.0, low - moved), high + moved))
 
-    def stop_reason(self, belief: WatchedBelief, answer: Classification) -> str | None:
-        r"""As the inner algorithm says; else that the number is known."""
-        reason = super().stop_reason(belief, answer)
-        known = belief.held >= self.rule.times
+    def reason(self, note: ContentNote, run: Run, answer: Classification) -> str | None:
+        r"""The reason of the run; without one, that the number is known."""
+        reason = run.stop_reason(answer)
+        known = note.held >= self.rule.times
         return self.rule.reason if reason is None and known else reason
 
 
-def watched(inner: Any, content_tol: float | ContentStop | None) -> Algorithm:
-    r"""The algorithm, ended once the share above is known, if that is wanted.
+def content_watches(
+    algorithm: Any, content_tol: float | ContentStop | None, is_audited: bool
+) -> tuple[ContentWatch, ...]:
+    r"""The watch on the share above, if the run is to end once it is known.
 
     Args:
-        inner: The algorithm, with its audit if there is one.
+        algorithm: What believes and answers.
         content_tol: The rule; a number stands for ``ContentKnown(number)``.
+        is_audited: Whether the answer is audited as well.
 
     Raises:
         ValueError: If ``content_tol`` is no rule, or the goal has not what it needs.
     """
     if content_tol is None:
-        return cast("Algorithm", inner)
+        return ()
     if isinstance(content_tol, int | float):
         content_tol = ContentKnown(content_tol)
     if not isinstance(content_tol, ContentStop):
@@ -416,17 +411,22 @@ def watched(inner: Any, content_tol: float | ContentStop | None) -> Algorithm:
             "Expected `content_tol` to be a number or a rule such as "
             f"`ContentKnown(0.05)`, but got {kind_of(content_tol)}."
         )
-    if not getattr(inner, "has_content", False):
+    if not getattr(algorithm, "has_content", False):
         raise ValueError(
             "Expected no `content_tol` where no share of the pool is asked for: it "
             "needs a Gaussian process, a `goal` with levels, and no `targets`. Leave "
             "it out."
         )
     by_draws = isinstance(content_tol, ContentKnown) and content_tol.by == "design"
-    if inner.draws_at_random and not by_draws:
+    if is_audited and not by_draws:
         raise ValueError(
             "Expected no `audit` with a `content_tol` that may end the run before it, "
             "but got both. Leave one out, or write `ContentKnown(..., by='design')`."
         )
-    content_tol.check(inner)
-    return Watched(inner, content_tol)
+    if by_draws and not is_audited:
+        raise ValueError(
+            "Expected an `audit` for `by='design'`, whose draws it counts, but got "
+            "none. Write `audit=(0.05, 0.05)`."
+        )
+    content_tol.check(algorithm)
+    return (ContentWatch(content_tol),)

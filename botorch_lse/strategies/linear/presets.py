@@ -37,9 +37,8 @@ from botorch_lse.goals.pareto import (
     with_columns,
 )
 from botorch_lse.goals.regions import Region
-from botorch_lse.strategies.algorithm import Algorithm
-from botorch_lse.strategies.criteria.audit import audited
-from botorch_lse.strategies.criteria.base import unwrapped
+from botorch_lse.strategies.criteria.audit import audits
+from botorch_lse.strategies.criteria.base import Criterion
 from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.linear.algorithm import (
     BurnInPlan,
@@ -128,8 +127,8 @@ class LinearStrategy(Strategy):
                 f"Expected `design` to be one of {DESIGNS}, but got {self.design!r}."
             )
         self._check_noise()
-        self.placed.check_items()
-        self.algorithm  # noqa: B018  (checks the audit)
+        self.algorithm.check_items()
+        self.criteria  # noqa: B018  (checks the audit)
 
     def _check_noise(self) -> None:
         if isinstance(self.noise_std, Sequence):
@@ -141,14 +140,14 @@ class LinearStrategy(Strategy):
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
-    def algorithm(self) -> Algorithm:
-        r"""The parts, with an audit of the answer if one is wanted."""
-        return audited(self.placed, self.audit, self.pool, self.max_repeats)
+    def algorithm(self) -> Any:
+        r"""The parts, on the device of the pool."""
+        return on_device(self)
 
     @cached_property
-    def placed(self) -> Any:
-        r"""The parts on the device of the pool, before an audit is put around them."""
-        return on_device(self)
+    def criteria(self) -> tuple[Criterion, ...]:
+        r"""An audit of the answer, if one is wanted."""
+        return audits(self.algorithm, self.audit, self.pool, self.max_repeats)
 
     @cached_property
     def parts(self) -> LinearAlgorithm:
@@ -204,7 +203,7 @@ class LinearStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The probability claimed and its assumptions, as a sentence."""
-        return str(self.placed.guarantee)
+        return str(self.algorithm.guarantee)
 
     def _complete(self, observations: Observations) -> Observations:
         if self.directions is not None:
@@ -510,7 +509,7 @@ class GEGELinearStrategy(LinearStrategy):
     def estimate(self, state: State) -> ParetoEstimate:
         r"""The estimated outputs of every row, intervals intersected over time."""
         check_state(self, state)
-        belief: LinearBelief = unwrapped(state.belief)
+        belief: LinearBelief = state.belief
         margin, width, spread = belief.margins.unbind(dim=-1)
         found = ParetoEstimate(
             mean=belief.mean,

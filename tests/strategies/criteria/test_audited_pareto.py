@@ -18,7 +18,7 @@ from botorch_lse.strategies import (
     ParetoByDifferences,
     Strategy,
 )
-from botorch_lse.strategies.criteria.audit import Audited
+from botorch_lse.strategies.criteria.audit import Audit
 from tests.covering import IN_FULL, more_when_slow
 from tests.strategies.criteria.test_audits_of_runs import POOL, N, Stubborn
 
@@ -157,7 +157,6 @@ def audited_claim(n_wrong, seed, kind="known", limit=1000, std=0.2):
     inner = Fronts(pool, torch.where(labels == 1, 1, -1).to(torch.int8), std, 16, kind)
     epsilons = torch.full((2,), EPSILON).double()
     object.__setattr__(inner, "judge", ParetoJudge(SIGNS, epsilons))
-    algorithm = Audited(inner, pool, 0.05, 0.05)
     strategy = GEGEStrategy(
         pool,
         maximize=(True, False),
@@ -167,7 +166,8 @@ def audited_claim(n_wrong, seed, kind="known", limit=1000, std=0.2):
         max_observations=limit,
         audit=(0.05, 0.05),
     )
-    vars(strategy)["algorithm"] = algorithm
+    vars(strategy)["algorithm"] = inner
+    vars(strategy)["criteria"] = (Audit(pool, 0.05, 0.05),)
     state = strategy.init(seed)
     generator = torch.Generator().manual_seed(77 + seed)
     while not state.is_done:
@@ -264,7 +264,7 @@ def test_accepted_rows_that_are_lost_do_not_hold_up_the_audit() -> None:
     strategy, lost = build(), []
     state = strategy.init()
     while not state.is_done:
-        batch, claim = strategy.ask(state), state.belief.claim
+        batch, claim = strategy.ask(state), state.run.notes[0].claim
         gone = batch.order[:0]
         if claim is not None and not lost:
             gone = batch.order[claim.labels[batch.order] == 1].unique()[:1]

@@ -284,7 +284,7 @@ def test_noise_that_is_learnt_is_bounded_for_each_output(name) -> None:
     state = end_of(strategy)
     assert state.stop_reason == "audited"
     assert fault(state, name) <= 0.1
-    assert state.belief.noise == "learnt"
+    assert state.run.notes[0].noise == "learnt"
     assert state.belief.noise_std.shape == (REGIONS[name].n_outputs,)
     assert bool((state.belief.noise_std >= STD).all())
     words = " and ".join(f"{s:.3g}" for s in state.belief.noise_std.tolist())
@@ -338,7 +338,7 @@ def test_a_claim_about_classes_is_taken_back_where_they_change() -> None:
 def test_destructive_samples_are_judged_by_sides_if_each_output_has_one_level() -> None:
     strategy = build("and", model=GaussianProcess(), max_repeats=1)
     state = end_of(strategy)
-    assert state.belief.noise == "side"
+    assert state.run.notes[0].noise == "side"
     assert state.stop_reason in ("audited", "decided", "rows exhausted")
     price = audit_size(0.1, 0.05, by_sign=True, n_outputs=2)
     assert price > 1.4 * audit_size(0.1, 0.05, by_sign=True)

@@ -32,7 +32,7 @@ from botorch_lse.strategies import (
     audit,
 )
 from botorch_lse.strategies.algorithm import Algorithm
-from botorch_lse.strategies.criteria.audit import audited
+from botorch_lse.strategies.criteria.audit import audits
 from botorch_lse.strategies.forecast import Forecast
 from tests.covering import IN_FULL, more_when_slow
 
@@ -129,8 +129,11 @@ class Claiming(Strategy):
 
     @cached_property
     def algorithm(self):
-        inner = Stubborn(self.pool, self.side, self.std, self.batch_size, self.kind)
-        return audited(inner, self.audit, self.pool, self.max_repeats)
+        return Stubborn(self.pool, self.side, self.std, self.batch_size, self.kind)
+
+    @cached_property
+    def criteria(self):
+        return audits(self.algorithm, self.audit, self.pool, self.max_repeats)
 
 
 def played(strategy, truth, seed=0, std=STD, stop=None, state=None):
@@ -199,13 +202,13 @@ def test_what_is_abandoned_counts_as_wrong() -> None:
     pool, side, truth = claimed(0.0)
     strategy = Claiming(pool, side=side, batch_size=4)
     state = strategy.init()
-    drawn = state.belief.claim.drawn[:4]
+    drawn = state.run.notes[0].claim.drawn[:4]
     assert strategy.ask(state).order.tolist() == drawn.sort().values.tolist()
     lost, rest = drawn[[0, 3]], drawn[1:3]
     state = strategy.tell(
         state, Observations(rest, truth[rest]), abandoned=lost.tolist()
     )
-    drawn = state.belief.claim
+    drawn = state.run.notes[0].claim
     assert (drawn.verdict[lost] == -1).all()
     assert (drawn.verdict[rest] == 1).all()
     whole = played(strategy, truth, std=1.0)
@@ -289,7 +292,7 @@ def test_a_claim_that_the_values_refute_is_taken_back() -> None:
     strategy = learnt(model=kernel, beta=4.0, max_observations=300)
     state, attempts = strategy.init(), set()
     while not state.is_done:
-        attempts.add(state.belief.attempt)
+        attempts.add(state.run.notes[0].attempt)
         state = played(strategy, rough, stop=state.round + 1, state=state)
     assert state.stop_reason != "audited"
     # Its own values reject the model where the audit does not.
@@ -397,7 +400,7 @@ def test_levels_as_estimated_are_audited_as_well(cls, options) -> None:
     strategy = cls(pool, **known, **options)
     state = played(strategy, truth)
     assert state.stop_reason == "audited"
-    level = state.belief.claim.judge.level
+    level = state.run.notes[0].claim.judge.level
     best = options.get("omega", 1.0) * float(truth.max())
     assert level == pytest.approx(best, abs=0.15)
     assert f"the level being {level:.9g} as estimated" in state.classification.guarantee
@@ -433,7 +436,7 @@ def test_learnt_noise_is_bounded_from_rows_measured_twice_before_any_is_judged()
     pool, side, truth = claimed(0.0)
     strategy = Claiming(pool, side=side, kind="learnt", batch_size=10)
     state = played(strategy, truth, std=0.5, stop=2)
-    claim = state.belief.claim
+    claim = state.run.notes[0].claim
     assert (claim.verdict == 0).all()
     assert state.belief.noise_std is None
     assert int((claim.counts[claim.pairs] == 2).sum()) == 10
@@ -465,7 +468,7 @@ def test_more_values_at_once_than_two_widen_the_bound() -> None:
     strategy = Claiming(pool, side=side, kind="learnt", batch_size=30)
     state = strategy.init()
     rows = strategy.ask(state).order
-    claim = state.belief.claim
+    claim = state.run.notes[0].claim
     assert torch.equal(rows.unique(), claim.pairs.sort().values)
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(15, 3, generator=generator, dtype=torch.float64)
@@ -490,7 +493,7 @@ def test_destructive_samples_with_unknown_noise_are_judged_by_their_side() -> No
 def test_a_learnt_run_is_audited_with_learnt_noise() -> None:
     strategy = learnt(noise_std=None)
     state = played(strategy, SMOOTH)
-    assert state.belief.noise == "learnt"
+    assert state.run.notes[0].noise == "learnt"
     assert state.stop_reason == "audited"
     assert state.belief.noise_std >= STD
     again = strategy.replay(state.observations)
@@ -510,7 +513,7 @@ def test_a_value_counts_with_the_variance_told_with_it() -> None:
         batch = strategy.ask(state)
         y = truth[batch.order]
         state = strategy.tell(state, batch.observe(y, torch.full_like(y, yvar)))
-        counts.append(int((state.belief.claim.verdict == 1).sum()))
+        counts.append(int((state.run.notes[0].claim.verdict == 1).sum()))
     assert counts == [8, 0]
 
 
@@ -644,5 +647,5 @@ def test_the_second_value_of_a_pair_is_asked_for_while_the_first_is_out() -> Non
         assert room == len(planned) - len(out)
         out += replace(strategy, batch_size=1).ask(state, out).order.tolist()
     assert sorted(out) == sorted(planned)
-    claim = state.belief.claim
+    claim = state.run.notes[0].claim
     assert all(out.count(row) == 2 for row in claim.pairs.tolist())

@@ -136,7 +136,7 @@ def test_what_is_told_after_the_end_widens_the_interval_too() -> None:
     before, content = state.content(), later.content()
     moved = abs(content.estimate - before.estimate)
     assert moved > 0
-    course = state.belief.course
+    course = state.run.notes[0].course
     wanted = content.posterior[1] + moved + course.moved(5)
     assert content.widened[1] == pytest.approx(wanted)
 
@@ -201,10 +201,10 @@ def test_a_noisy_run_does_not_take_rest_for_knowledge() -> None:
     # Noise as large as the values' deviation.
     states = played(ContentKnown(0.5), model=as_if_learnt(0.6), most=60)
     assert states[-1].stop_reason == "content known"
-    assert len(states[-1].belief.course.worth) > 11  # worth less than half each
+    assert len(states[-1].run.notes[0].course.worth) > 11  # worth less than half each
     for state in states[1:]:
-        worth = state.belief.course.worth[1:]
-        assert sum(worth) >= 5 or state.belief.held == 0
+        worth = state.run.notes[0].course.worth[1:]
+        assert sum(worth) >= 5 or state.run.notes[0].held == 0
         has_looked = len(worth) >= 5
         assert (state.content().widened is None) == (not has_looked)
 
@@ -240,7 +240,7 @@ def test_the_same_data_stop_a_replayed_run_in_the_same_place() -> None:
         state = played(rule)[-1]
         again = state.strategy.replay(state.observations, seed=0)
         assert (again.stop_reason, again.round) == (state.stop_reason, state.round)
-        assert again.belief.course == state.belief.course
+        assert again.run.notes[0].course == state.run.notes[0].course
 
 
 def test_a_number_is_a_share_of_the_estimate_by_the_posterior() -> None:
